@@ -1,0 +1,44 @@
+"""Share data about people without giving those people away.
+
+sundog learns a private dataset with differentially private generative models and releases a file from which anybody
+can draw synthetic records, with a certificate of what was spent.
+
+    >>> import sundog
+    >>> sundog.Schema, sundog.Synthesizer, sundog.Release
+    (<class 'sundog.data.schema.Schema'>, ...)
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from sundog.data.schema import Schema
+    from sundog.errors import SundogError
+    from sundog.privacy.ledger import Ledger
+    from sundog.release.release import Release
+    from sundog.synthesizer import Synthesizer
+
+__version__ = "0.1.0"
+
+__all__ = ["Ledger", "Release", "Schema", "SundogError", "Synthesizer", "__version__"]
+
+# Loaded when first asked for: `import sundog` is instant, and never imports what the caller does not use.
+_HOME = {
+    "Ledger": "sundog.privacy.ledger",
+    "Release": "sundog.release.release",
+    "Schema": "sundog.data.schema",
+    "SundogError": "sundog.errors",
+    "Synthesizer": "sundog.synthesizer",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'sundog' has no attribute {name!r}")
+    return getattr(import_module(_HOME[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,121 @@
+"""What an interrupted fit leaves behind, so that it can go on and what was spent stays spent.
+
+A folder beside the release to be, `OUT.sundog.partial`: `fit.json` says what was asked for, `ledger.jsonl` what was
+spent (unless the fit was given a ledger of its own), and each finished stage its result. Results are measured with
+noise, so they are as public as the release would be; nothing else about the data is kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+from pathlib import Path
+from typing import Any
+
+import safetensors.numpy
+
+from sundog.errors import SundogError
+from sundog.files import replacing
+from sundog.models.base import State
+
+
+class Checkpoint:
+    """The stages of one fit that are done.
+
+    >>> import tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> checkpoint = Checkpoint.begin(Path(folder.name) / "a.sundog", {"epsilon": 1.0})
+    >>> checkpoint.save("records", {"count": 100})
+    >>> Checkpoint.resume(Path(folder.name) / "a.sundog", {"epsilon": 1.0}).load("records")
+    {'count': 100}
+    >>> checkpoint.done()
+    >>> folder.cleanup()
+    """
+
+    def __init__(self, folder: Path, run: str) -> None:
+        self.folder = folder
+        self.run = run
+
+    @staticmethod
+    def folder_for(release: Path) -> Path:
+        """Where the checkpoint of a release is."""
+        return release.with_name(release.name + ".partial")
+
+    @classmethod
+    def begin(cls, release: Path, request: dict[str, Any]) -> Checkpoint:
+        """Starts a new one; an old one is never overwritten, because it holds what was spent."""
+        folder = cls.folder_for(release)
+        try:
+            folder.mkdir()
+        except FileExistsError:
+            raise SundogError(
+                f"{folder}: an earlier fit was interrupted here; add --resume to go on with it, or delete the folder "
+                "(what it spent stays spent)"
+            ) from None
+        except OSError as error:
+            raise SundogError(
+                f"{folder}: cannot be created ({error.strerror}); choose another place for the release"
+            ) from None
+        checkpoint = cls(folder, secrets.token_hex(8))
+        checkpoint.save("fit", {"run": checkpoint.run, "request": request})
+        return checkpoint
+
+    @classmethod
+    def resume(cls, release: Path, request: dict[str, Any]) -> Checkpoint:
+        """Goes on with an interrupted fit, if it was asked for the same things."""
+        folder = cls.folder_for(release)
+        if not (folder / "fit.json").exists():
+            raise SundogError(f"{folder}: there is nothing to resume; run the same command without --resume")
+        saved = cls(folder, "").load("fit") or {}
+        asked = json.loads(json.dumps(request))
+        for key in asked:
+            if saved["request"].get(key) != asked[key]:
+                raise SundogError(
+                    f"{folder}: the interrupted fit had another {key}; use the same settings, or delete the folder "
+                    "(what it spent stays spent)"
+                )
+        return cls(folder, saved["run"])
+
+    @property
+    def ledger_path(self) -> Path:
+        """The ledger of this fit, when it was given none."""
+        return self.folder / "ledger.jsonl"
+
+    def save(self, stage: str, result: dict[str, Any]) -> None:
+        """Keeps the result of a stage."""
+        with replacing(self.folder / f"{stage}.json") as file:
+            file.write(json.dumps(result).encode())
+
+    def load(self, stage: str) -> dict[str, Any] | None:
+        """The result of a stage, or None when it was not finished."""
+        path = self.folder / f"{stage}.json"
+        if not path.exists():
+            return None
+        try:
+            result: dict[str, Any] = json.loads(path.read_bytes())
+        except (OSError, ValueError):
+            raise SundogError(
+                f"{path}: cannot be read; delete the folder and fit again (what it spent stays spent)"
+            ) from None
+        return result
+
+    def save_model(self, state: State) -> None:
+        """Keeps a fitted model."""
+        with replacing(self.folder / "model.safetensors") as file:
+            file.write(safetensors.numpy.save(state.tensors))
+        self.save("model", state.config)
+
+    def load_model(self) -> State | None:
+        """The fitted model, or None when it was not finished."""
+        config = self.load("model")
+        if config is None:
+            return None
+        return State(safetensors.numpy.load((self.folder / "model.safetensors").read_bytes()), config)
+
+    def done(self) -> None:
+        """Removes it: the release is there."""
+        doomed = self.folder.with_name(f".{self.folder.name}.{os.getpid()}")
+        self.folder.replace(doomed)  # at once, so that a crash in between leaves no half of a checkpoint
+        shutil.rmtree(doomed, ignore_errors=True)

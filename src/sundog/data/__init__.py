@@ -1,0 +1,1 @@
+"""Reading, schema and encoders: from a file of any kind to integer codes on a declared lattice, and back."""

@@ -1,0 +1,70 @@
+"""True or false."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import model_validator
+
+from sundog.data.columns.arrow import Mask, shown, value_of
+from sundog.data.columns.base import ScalarColumn
+
+_SPELLINGS = {
+    **dict.fromkeys(("true", "t", "yes", "y", "1", "1.0"), 1),
+    **dict.fromkeys(("false", "f", "no", "n", "0", "0.0"), 0),
+}
+
+
+class BooleanColumn(ScalarColumn):
+    """True or false: code 1 or 0. In text any usual spelling is understood, and `true` and `false` name others.
+
+    >>> smoker = BooleanColumn(true="ja", false="nein")
+    >>> smoker.encode(pa.array(["ja", "nein", "True"]), where="survey.csv: column 'smoker'").tolist()
+    [1, 0, 1]
+    >>> smoker.decode([1, 0]).to_pylist()
+    [True, False]
+    """
+
+    distinct: ClassVar[bool] = True
+
+    type: Literal["boolean"] = "boolean"
+    true: str = "true"
+    false: str = "false"
+
+    @property
+    def lattice_size(self) -> int:
+        """False and true."""
+        return 2
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Self:
+        if self.true.strip().casefold() == self.false.strip().casefold():
+            raise ValueError(f"true and false are both spelled {shown(self.true)}; spell them differently")
+        if self.learn:
+            raise ValueError("a boolean column has nothing to learn; remove `learn`")
+        return self
+
+    @cached_property
+    def _code_of(self) -> Mapping[str, int]:
+        return {**_SPELLINGS, self.true.strip().casefold(): 1, self.false.strip().casefold(): 0}
+
+    def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
+        if pa.types.is_boolean(values.type):
+            codes = np.array([value is True for value in values.to_pylist()], np.int64)
+        else:
+            spelled = (str(value).strip().casefold() for value in values.to_pylist())
+            codes = np.array([self._code_of.get(text, -1) for text in spelled], np.int64)
+        return codes, codes < 0
+
+    def _values(self, codes: NDArray[Any], null: Mask | None) -> Any:
+        return pa.array(codes == 1, mask=null)
+
+    def _refusal(self, one: Any) -> str:
+        value = value_of(one)
+        fix = "fix it, or declare the spellings `true` and `false`"
+        return f"{shown(value)} is neither {self.true} nor {self.false}; {fix}"

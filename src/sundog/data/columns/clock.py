@@ -1,0 +1,126 @@
+"""Times as microseconds since 1970, on the clock on the wall or as instants (UTC)."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sundog.data.columns.arrow import Mask, is_text, to_numpy
+
+Micros = NDArray[np.int64]
+
+_DAY = 86_400_000_000
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
+_EPOCH = datetime(1970, 1, 1)
+_MICROSECOND = timedelta(microseconds=1)
+# A day beyond the years 1 and 9999: outside any bounds, and still far from where int64 ends.
+_EARLIEST = (datetime.min - _EPOCH) // _MICROSECOND - _DAY
+_LATEST = (datetime.max - _EPOCH) // _MICROSECOND + _DAY
+
+_ISO_LOCAL = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?$"
+_SIMPLE_DIRECTIVES = frozenset("YmdHMS")
+
+
+def read(values: Any, text_format: str | None) -> tuple[Micros, Mask, Mask]:
+    """The times of an Arrow array: microseconds, which are instants and not wall times, which are no times."""
+    kind = values.type
+    if is_text(kind):
+        return parse_iso(values) if text_format is None else _parse_format(values, text_format)
+    none = np.zeros(len(values), bool)
+    if pa.types.is_timestamp(kind):
+        ticks = to_numpy(values.cast(pa.timestamp(kind.unit)).view(pa.int64()).fill_null(0))
+        return _to_micros(ticks, _PER_SECOND[kind.unit]), none | (kind.tz is not None), none
+    if pa.types.is_date(kind):
+        days = to_numpy(values.cast(pa.date32()).view(pa.int32()).fill_null(0)).astype(np.int64)
+        return np.clip(days, _EARLIEST // _DAY, _LATEST // _DAY) * _DAY, none, none
+    return np.zeros(len(values), np.int64), none, ~none
+
+
+def to_instants(wall: Micros, timezone: str) -> Micros:
+    """Wall times as instants: of an hour that the clock shows twice the first, for one that it skips what follows."""
+    local = pa.array(wall, pa.timestamp("us"))
+    return _ticks(pc.assume_timezone(local, timezone, ambiguous="earliest", nonexistent="latest"))
+
+
+def to_wall(instants: Micros, timezone: str) -> Micros:
+    """What the clock on the wall shows at each instant."""
+    return _ticks(pc.local_timestamp(pa.array(instants, pa.timestamp("us", timezone))))
+
+
+def parse_iso(texts: Any) -> tuple[Micros, Mask, Mask]:
+    """ISO 8601, with or without an offset."""
+    texts = pc.utf8_trim_whitespace(texts)
+    if pc.all(pc.match_substring_regex(texts, _ISO_LOCAL)).as_py() is not False:
+        none = np.zeros(len(texts), bool)
+        try:
+            return _ticks(texts.cast(pa.timestamp("us")).fill_null(0)), none, none
+        except pa.ArrowInvalid:  # a 30th of February: let the slow road say which
+            pass
+    return _parse_each(texts, datetime.fromisoformat)
+
+
+def spell(times: Any, text_format: str, unit: str = "s") -> Any:
+    """Arrow timestamps as text; seconds have as many digits as the unit."""
+    if _directives(text_format) <= _SIMPLE_DIRECTIVES | {"z"}:
+        return pc.strftime(times.cast(pa.timestamp(unit, times.type.tz), safe=False), format=text_format)
+    distinct = times.dictionary_encode()
+    texts = [None if time is None else time.strftime(text_format) for time in distinct.dictionary.to_pylist()]
+    return pa.array(texts, pa.string()).take(distinct.indices)
+
+
+def _directives(text_format: str) -> set[str]:
+    """The letters after each % of a format.
+
+    >>> sorted(_directives("%d.%m.%Y 100%%"))
+    ['%', 'Y', 'd', 'm']
+    """
+    return set(re.findall(r"%(.)", text_format))
+
+
+def _parse_format(texts: Any, text_format: str) -> tuple[Micros, Mask, Mask]:
+    texts = pc.utf8_trim_whitespace(texts)
+    if _directives(text_format) <= _SIMPLE_DIRECTIVES:
+        parsed = pc.strptime(texts, format=text_format, unit="s", error_is_null=True)
+        # Arrow reads a 30th of February as the 1st of March: trust it only where it prints what it read.
+        same = pc.equal(pc.strftime(parsed, format=text_format), texts)
+        if same.null_count == texts.null_count and pc.all(same).as_py() is not False:
+            none = np.zeros(len(texts), bool)
+            return _ticks(parsed.cast(pa.timestamp("us")).fill_null(0)), none, none
+    return _parse_each(texts, lambda text: datetime.strptime(text, text_format))
+
+
+def _parse_each(texts: Any, parse: Any) -> tuple[Micros, Mask, Mask]:
+    micros = np.zeros(len(texts), np.int64)
+    aware, bad = np.zeros(len(texts), bool), np.zeros(len(texts), bool)
+    for row, text in enumerate(texts.to_pylist()):
+        if text is None:
+            continue
+        try:
+            time = parse(text)
+            if time.tzinfo is not None:
+                aware[row] = True
+                time = time.astimezone(UTC).replace(tzinfo=None)
+            micros[row] = (time - _EPOCH) // _MICROSECOND
+        except (ValueError, OverflowError):
+            bad[row] = True
+    return micros, aware, bad
+
+
+def _to_micros(ticks: NDArray[np.int64], per_second: int) -> Micros:
+    """Ticks of any unit as microseconds, rounded down also before 1970; far-off ones stop at year 0 and 10000."""
+    if per_second > 1_000_000:
+        ticks = ticks // (per_second // 1_000_000)
+        return np.clip(ticks, _EARLIEST, _LATEST)
+    factor = 1_000_000 // per_second
+    return np.clip(ticks, _EARLIEST // factor, _LATEST // factor) * factor
+
+
+def _ticks(timestamps: Any) -> Micros:
+    result: Micros = to_numpy(timestamps.view(pa.int64()))
+    return result

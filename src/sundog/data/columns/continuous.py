@@ -1,0 +1,86 @@
+"""Measurements: real numbers between two bounds, kept to a declared resolution."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field, ValidationInfo, field_validator
+
+from sundog.data.columns.arrow import Mask, shown, value_of
+from sundog.data.columns.lattice import Lattice, default_resolution
+from sundog.data.columns.numbers import to_float64
+from sundog.data.columns.ordered import OrderedColumn, beyond
+
+Resolution = Annotated[float, Field(gt=0)]
+
+
+def filled_resolution(resolution: float | None, info: ValidationInfo) -> float | None:
+    """The declared resolution, or the default one as soon as the bounds are known."""
+    low, high = info.data.get("min"), info.data.get("max")
+    if resolution is None and low is not None and high is not None:
+        return default_resolution(low, high)
+    return resolution
+
+
+class ContinuousColumn(OrderedColumn):
+    """A real number, kept to the nearest multiple of `resolution` above min (default: a millionth of the range).
+
+    >>> price = ContinuousColumn(min=0, max=1, resolution=0.01)
+    >>> price.encode(np.array([0.07, 0.074]), where="shop.csv: column 'price'").tolist()
+    [7, 7]
+    >>> price.decode([7]).to_pylist()
+    [0.07]
+    """
+
+    type: Literal["continuous"] = "continuous"
+    min: float | None = None
+    max: float | None = None
+    resolution: Resolution | None = Field(default=None, validate_default=True)
+    edges: tuple[float, ...] | None = None
+
+    _fill = field_validator("resolution")(filled_resolution)
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """Where the values live."""
+        if self.min is None or self.max is None or self.resolution is None:
+            raise ValueError("the bounds of this column must be learned first")
+        return Lattice(self.min, self.max, self.resolution)
+
+    @property
+    def lattice_size(self) -> int:
+        """The number of points between min and max."""
+        return self.lattice.size
+
+    def first_code(self, value: Any) -> int:
+        """The first code whose value is not below the given one (`lattice_size` where all are)."""
+        return self.lattice.first_at_or_above(float(value))
+
+    def position(self, value: Any) -> Any:
+        """A bound or an edge as a number that compares with the others: itself."""
+        return value
+
+    def _problem(self) -> str | None:
+        return self.lattice.problem()
+
+    def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
+        numbers, bad = to_float64(values)
+        below, above = numbers < self.lattice.low, numbers > self.lattice.high
+        codes, outside = self._bounded(self.lattice.encode(numbers), below, above)
+        return codes, bad | outside
+
+    def _values(self, codes: NDArray[Any], null: Mask | None) -> Any:
+        return pa.array(self.lattice.decode(codes), mask=null)
+
+    def _refusal(self, one: Any) -> str:
+        value = value_of(one)
+        (number,), (bad,) = to_float64(one)
+        if bad:
+            return f"{shown(value)} is not a number; fix it, or list it under `nulls` if it means missing"
+        if np.isinf(number):
+            return f"{shown(value)} is infinite; fix the row or declare `out_of_bounds: clamp`"
+        return beyond(value, below=bool(number < self.lattice.low), low=self.min, high=self.max)

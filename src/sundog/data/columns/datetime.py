@@ -1,0 +1,156 @@
+"""Points in time between two bounds, kept to a declared resolution."""
+
+from __future__ import annotations
+
+from datetime import date, datetime
+from functools import cached_property
+from typing import Any, Literal, Self
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import field_validator, model_validator
+
+from sundog.data.columns import clock
+from sundog.data.columns.arrow import Mask, shown, value_of
+from sundog.data.columns.ordered import OrderedColumn, beyond
+
+MICROSECONDS = {
+    "day": 86_400_000_000,
+    "hour": 3_600_000_000,
+    "minute": 60_000_000,
+    "second": 1_000_000,
+    "millisecond": 1_000,
+    "microsecond": 1,
+}
+
+
+class DatetimeColumn(OrderedColumn):
+    """A time, cut down to its `resolution` as calendars do: 18:59 belongs to its hour and to its day.
+
+    Text is ISO 8601, or as `format` says (`%d.%m.%Y`). With a `timezone`, times without an offset are local
+    ones, and days are local days; without one, times with an offset are refused.
+
+    >>> born = DatetimeColumn(min="1920-01-01", max="2020-12-31", resolution="day")
+    >>> born.encode(pa.array(["1920-01-03"]), where="people.csv: column 'born'").tolist()
+    [2]
+    >>> born.decode([2]).to_pylist()
+    [datetime.datetime(1920, 1, 3, 0, 0)]
+    """
+
+    type: Literal["datetime"] = "datetime"
+    timezone: str | None = None
+    min: str | None = None
+    max: str | None = None
+    resolution: Literal["day", "hour", "minute", "second", "millisecond", "microsecond"] = "second"
+    format: str | None = None
+    edges: tuple[str, ...] | None = None
+
+    @field_validator("timezone")
+    @classmethod
+    def _is_a_timezone(cls, name: str | None) -> str | None:
+        if name is not None:
+            try:
+                ZoneInfo(name)
+            except (ValueError, OSError, KeyError):
+                raise ValueError(f"timezone {shown(name)} is not known; use a name such as 'Europe/Berlin'") from None
+        return name
+
+    @field_validator("min", "max", "edges", mode="before")
+    @classmethod
+    def _spelled_out(cls, value: Any) -> Any:
+        """Dates and times are kept as ISO text, which is how the schema file shows them."""
+        if isinstance(value, (list, tuple)):
+            return tuple(cls._spelled_out(item) for item in value)
+        return value.isoformat() if isinstance(value, (date, datetime)) else value
+
+    @model_validator(mode="after")
+    def _has_a_format(self) -> Self:
+        if self.format is not None and "%" not in self.format:
+            raise ValueError(f"format {shown(self.format)} has no % in it; write it as '%Y-%m-%d %H:%M:%S'")
+        return self
+
+    @property
+    def lattice_size(self) -> int:
+        """The number of days, hours, … from min to max."""
+        return self.first_code(self.max) + 1
+
+    def first_code(self, value: Any) -> int:
+        """The code of an ISO time, cut down to the resolution."""
+        return (self.position(value) - self._origin) // self._unit
+
+    @property
+    def _unit(self) -> int:
+        return MICROSECONDS[self.resolution]
+
+    @cached_property
+    def _origin(self) -> int:
+        """Min on the clock that codes count on, cut down to a whole (local) day, hour, … ."""
+        if self.min is None:
+            raise ValueError("the bounds of this column must be learned first")
+        return self.position(self.min)
+
+    @property
+    def _counts_local_days(self) -> bool:
+        # Local days are not all 24 hours long, so they are counted on the wall clock; all else counts instants.
+        return self.timezone is not None and self.resolution == "day"
+
+    def position(self, value: Any) -> int:
+        """An ISO time in microseconds on the clock that codes count on, cut down to the resolution."""
+        text = value.isoformat() if isinstance(value, date) else str(value)
+        micros, aware, bad = clock.parse_iso(pa.array([text]))
+        if bad[0]:
+            raise ValueError(f"{shown(value)} is not a time; write it as 2020-12-31 or 2020-12-31T23:59:59")
+        if aware[0] and self.timezone is None:
+            raise ValueError(f"{shown(value)} has an offset but no timezone is declared; declare `timezone`")
+        if self.timezone is None:
+            return int(micros[0]) // self._unit * self._unit
+        if aware[0]:
+            micros = clock.to_wall(micros, self.timezone)
+        wall = micros // self._unit * self._unit
+        return int(wall[0] if self._counts_local_days else clock.to_instants(wall, self.timezone)[0])
+
+    def spell(self, values: Any) -> Any:
+        """Decoded times as text, in the declared `format` or ISO 8601, such that `encode` gives the same codes."""
+        if self.format is not None:
+            return clock.spell(values, self.format)
+        offset = "%z" if self.timezone is not None and self.resolution != "day" else ""
+        unit = {"millisecond": "ms", "microsecond": "us"}.get(self.resolution, "s")
+        return clock.spell(values, ("%Y-%m-%d" if self.resolution == "day" else "%Y-%m-%dT%H:%M:%S") + offset, unit)
+
+    def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
+        micros, aware, bad = clock.read(values, self.format)
+        ticks, refused = self._on_clock(micros, aware)
+        codes = (ticks - self._origin) // self._unit
+        codes, outside = self._bounded(codes, codes < 0, codes >= self.lattice_size)
+        return codes, bad | refused | outside
+
+    def _on_clock(self, micros: clock.Micros, aware: Mask) -> tuple[clock.Micros, Mask]:
+        """Times on the clock that codes count on, and which of them that clock does not know."""
+        if self.timezone is None:
+            return micros, aware
+        if self._counts_local_days:
+            return np.where(aware, clock.to_wall(micros, self.timezone), micros), np.zeros(len(micros), bool)
+        instants = clock.to_instants(micros, self.timezone)
+        skipped = ~aware & (clock.to_wall(instants, self.timezone) != micros)
+        return np.where(aware, micros, instants), skipped
+
+    def _values(self, codes: NDArray[Any], null: Mask | None) -> Any:
+        micros = self._origin + codes.astype(np.int64) * self._unit
+        if self.timezone is not None and self._counts_local_days:
+            micros = clock.to_instants(micros, self.timezone)
+        return pa.array(micros, pa.timestamp("us", self.timezone), mask=null)
+
+    def _refusal(self, one: Any) -> str:
+        value = value_of(one)
+        micros, aware, bad = clock.read(one, self.format)
+        if bad[0]:
+            expected = f"as {self.format}" if self.format else "in ISO 8601; declare its `format`"
+            return f"{shown(value)} is not a time written {expected}, or list it under `nulls` if it means missing"
+        if aware[0] and self.timezone is None:
+            return f"{shown(value)} has a timezone but none is declared; declare `timezone`"
+        ticks, skipped = self._on_clock(micros, aware)
+        if skipped[0]:
+            return f"{shown(value)} was skipped by the clocks of {self.timezone}; write it with its offset"
+        return beyond(value, below=bool(ticks[0] < self._origin), low=self.min, high=self.max)

@@ -1,0 +1,60 @@
+"""Images: a grid of pixels, each one of a few levels."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from sundog.data.columns.base import Column
+from sundog.data.columns.grid import first_wrong, to_grid
+from sundog.data.columns.ordered import BinCount
+from sundog.errors import DataError
+
+Pixels = Annotated[int, Field(ge=1)]
+
+
+class ImageColumn(Column):
+    """An image of height × width or height × width × channels, with pixels 0 … levels - 1.
+
+    >>> digit = ImageColumn(shape=[2, 2], levels=16)
+    >>> digit.encode(np.array([[[0, 15], [1, 2]]]), where="digits.npz: column 'image'").shape
+    (1, 2, 2)
+    """
+
+    type: Literal["image"] = "image"
+    shape: tuple[Pixels, ...]  # the one type that declares its shape
+    levels: Annotated[int, Field(ge=2, le=2**16)] = 256
+    bins: BinCount | None = None
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Self:
+        if len(self.shape) not in (2, 3):
+            raise ValueError(f"shape has {len(self.shape)} numbers; write [height, width] or [height, width, channels]")
+        if self.nullable or self.learn:
+            key = "nullable" if self.nullable else "learn"
+            raise ValueError(f"an image column cannot be `{key}`; remove it")
+        return self
+
+    @property
+    def lattice_size(self) -> int:
+        """The number of levels of one pixel."""
+        return self.levels
+
+    def encode(self, values: Any, *, where: str) -> NDArray[Any]:
+        """The pixels, checked: one array of shape (records, height, width[, channels])."""
+        pixels = to_grid(values, self.shape, where=where)
+        wrong = ~((pixels >= 0) & (pixels < self.levels))
+        if pixels.dtype.kind == "f":
+            wrong |= pixels != np.floor(pixels)
+        if wrong.any():
+            row, value = first_wrong(pixels, wrong)
+            fix = "scale the pixels to whole numbers, or declare `levels`"
+            raise DataError(f"{where}: row {row}: pixel {value} is not a whole number in 0 … {self.levels - 1}; {fix}")
+        return pixels.astype(self.dtype)
+
+    def decode(self, codes: Any) -> NDArray[Any]:
+        """The pixels, in the smallest type that holds them."""
+        return self._checked(codes).astype(self.dtype)

@@ -1,0 +1,86 @@
+"""Whole numbers between two bounds."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import Field
+
+from sundog.data.columns.arrow import Mask, shown, value_of
+from sundog.data.columns.numbers import parse_integer, to_int64
+from sundog.data.columns.ordered import OrderedColumn, beyond
+
+Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
+
+
+class IntegerColumn(OrderedColumn):
+    """A whole number: age, count, score. With a `step` the nearest of min, min + step, …, max is kept.
+
+    >>> age = IntegerColumn(min=17, max=90, nullable=True)
+    >>> age.encode(pa.array(["17", "90", None]), where="adult.csv: column 'age'").tolist()
+    [0, 73, 74]
+    >>> age.decode([0, 73, 74]).to_pylist()
+    [17, 90, None]
+    """
+
+    type: Literal["integer"] = "integer"
+    min: Int64 | None = None
+    max: Int64 | None = None
+    step: Annotated[int, Field(ge=1, le=2**63 - 1)] = 1
+    edges: tuple[int, ...] | None = None
+
+    @property
+    def lattice_size(self) -> int:
+        """The number of values from min to max."""
+        low, high = self._bounds
+        return -(-(high - low) // self.step) + 1
+
+    def first_code(self, value: Any) -> int:
+        """The first code whose value is not below the given one (`lattice_size` where all are)."""
+        low, high = self._bounds
+        return self.lattice_size if value > high else max(0, -int((low - value) // self.step))
+
+    @property
+    def _bounds(self) -> tuple[int, int]:
+        if self.min is None or self.max is None:
+            raise ValueError("the bounds of this column must be learned first")
+        return self.min, self.max
+
+    def position(self, value: Any) -> Any:
+        """A bound or an edge as a number that compares with the others: itself."""
+        return value
+
+    def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
+        found = to_int64(values)
+        low, high = self._bounds
+        below, above = found.too_low | (found.values < low), found.too_high | (found.values > high)
+        codes, bad = self._bounded(self._nearest(np.clip(found.values, low, high)), below, above)
+        return codes, bad | found.bad
+
+    def _nearest(self, values: NDArray[np.int64]) -> NDArray[np.uint64]:
+        low, high = self._bounds
+        # Unsigned arithmetic wraps around, so that the distance is exact even where int64 would overflow.
+        offset = values.view(np.uint64) - np.uint64(low % 2**64)
+        if self.step == 1:
+            return offset
+        code, rest = np.divmod(offset, np.uint64(self.step))
+        whole = (high - low) // self.step
+        # The step up to max may be shorter than the others.
+        step = np.where(code == whole, np.uint64(max((high - low) % self.step, 1)), np.uint64(self.step))
+        return code + (rest >= step - rest) * (rest > 0)
+
+    def _values(self, codes: NDArray[Any], null: Mask | None) -> Any:
+        low, high = self._bounds
+        values = (codes.astype(np.uint64) * np.uint64(self.step) + np.uint64(low % 2**64)).view(np.int64)
+        return pa.array(np.where(codes == self.lattice_size - 1, high, values), mask=null)
+
+    def _refusal(self, one: Any) -> str:
+        value = value_of(one)
+        number = int(value) if isinstance(value, bool) else parse_integer(str(value))
+        if number is None:
+            return f"{shown(value)} is not a whole number; fix it, or list it under `nulls` if it means missing"
+        low, high = self._bounds
+        return beyond(value, below=number < low, low=low, high=high)

@@ -1,0 +1,110 @@
+"""Evenly spaced numbers between two bounds: where integers, measurements and times live."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sundog.data.columns.arrow import Mask
+
+FINEST = 2**50  # steps between 0 and the largest value; beyond, neighbouring float64 values run together
+
+
+def default_resolution(low: float, high: float) -> float:
+    """A millionth of the range, as a power of ten.
+
+    >>> default_resolution(0, 500), default_resolution(3, 3)
+    (0.0001, 1.0)
+    """
+    if high <= low or math.isinf(high - low):
+        return 1.0
+    return float(f"1e{math.floor(math.log10(high - low)) - 6}") or math.ulp(0.0)
+
+
+def exact(value: float) -> Fraction:
+    """A float as the decimal number it is printed as: 0.1 is one tenth."""
+    return Fraction(repr(value))
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The numbers `low`, `low + step`, …, and `high` itself as the last one, however the division works out.
+
+    >>> lattice = Lattice(0.0, 0.25, 0.1)
+    >>> lattice.decode(np.arange(lattice.size)).tolist()
+    [0.0, 0.1, 0.2, 0.25]
+    >>> lattice.encode(np.array([0.06, 0.24])).tolist()
+    [1, 3]
+    """
+
+    low: float
+    high: float
+    step: float
+
+    def problem(self) -> str | None:
+        """What makes this lattice impossible, if anything does."""
+        if not math.isfinite(self.high - self.low):
+            return f"the range from {self.low} to {self.high} is too wide for float64; narrow min and max"
+        widest = max(abs(exact(self.low)), abs(exact(self.high)), exact(self.high) - exact(self.low))
+        if widest / exact(self.step) > FINEST:
+            return f"resolution ({self.step}) is too fine for values this large; declare a coarser `resolution`"
+        return None
+
+    @cached_property
+    def size(self) -> int:
+        """The number of points."""
+        return math.ceil((exact(self.high) - exact(self.low)) / exact(self.step)) + 1
+
+    def encode(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
+        """The nearest point of each value; a value outside the bounds gets the bound."""
+        inside = np.clip(values, self.low, self.high)
+        # The last step may be shorter than the others: decide between its two ends by distance.
+        codes = np.rint((inside - self.low) / self.step).clip(0, self.size - 1).astype(np.int64)
+        if self.size > 1:
+            middle = (self._value(self.size - 2) + self.high) / 2
+            near_end = inside > self._value(self.size - 2)
+            codes = np.where(near_end, self.size - 2 + (inside >= middle), codes)
+        return codes
+
+    def decode(self, codes: NDArray[Any]) -> NDArray[np.float64]:
+        """The value of each point, as its decimal is printed: 0.07, never 0.07000000000000001."""
+        scaled = self._scaled
+        if scaled is None:
+            values = self.low + codes * self.step
+        else:
+            low, step, scale = scaled
+            values = (low + codes.astype(np.int64) * step) / scale
+        return np.where(codes == self.size - 1, self.high, values)
+
+    def first_at_or_above(self, value: float) -> int:
+        """The first point that is not below a value (`size` where all are)."""
+        if value > self.high:
+            return self.size
+        return max(0, math.ceil((exact(value) - exact(self.low)) / exact(self.step)))
+
+    def outside(self, values: NDArray[np.float64]) -> Mask:
+        """Which values lie beyond the bounds."""
+        return (values < self.low) | (values > self.high)
+
+    def _value(self, code: int) -> float:
+        return float(self.decode(np.array([code]))[0])
+
+    @cached_property
+    def _scaled(self) -> tuple[int, int, float] | None:
+        """Low and step as whole numbers of 10**-digits, where float64 can divide them back exactly."""
+        digits = max(0, *(-_exponent(number) for number in (self.low, self.step)))
+        low, step = exact(self.low) * 10**digits, exact(self.step) * 10**digits
+        if digits > 22 or max(abs(low), abs(low + self.size * step)) >= 2**53:
+            return None
+        return int(low), int(step), float(10**digits)
+
+
+def _exponent(number: float) -> int:
+    return int(Decimal(repr(number)).as_tuple().exponent)

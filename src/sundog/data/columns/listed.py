@@ -1,0 +1,136 @@
+"""What categorical and ordinal columns share: a declared list of values, kept in their spelling and type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any, ClassVar, Literal, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+from pydantic import BeforeValidator, StrictBool, StrictFloat, StrictInt, StrictStr, field_validator, model_validator
+
+from sundog.data.columns.arrow import Mask, shown, value_of
+from sundog.data.columns.base import ScalarColumn
+from sundog.data.columns.numbers import parse_integer, parse_number
+from sundog.data.explain import brief, did_you_mean
+
+
+def _is_a_value(value: Any) -> Any:
+    if value is None:
+        raise ValueError(
+            "an empty value is not a category; remove it and declare `nullable: true`, or put it in quotes"
+        )
+    if not isinstance(value, (str, bool, int, float)):
+        raise ValueError(f"a category must be text, a number or a boolean, got {brief(value)}; write it as one")
+    return value
+
+
+Value = Annotated[StrictStr | StrictBool | StrictInt | StrictFloat, BeforeValidator(_is_a_value)]
+
+
+class ListedColumn(ScalarColumn):
+    """One of a declared list of values."""
+
+    distinct: ClassVar[bool] = True
+
+    values: tuple[Value, ...] | None = None
+    undeclared: Literal["error", "other"] = "error"
+    other: Value | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether the values are known."""
+        return self.values is not None
+
+    @property
+    def lattice_size(self) -> int:
+        """The number of values."""
+        return len(self._known)
+
+    def completed(self, **found: Any) -> Self:
+        """The finished column; a catch-all category is added for what was not learned."""
+        values = list(found.pop("values", self.values or ()))
+        other = found.pop("other", self.other if self.other is not None else "other")
+        if isinstance(other, str):  # one column, one type
+            values = [str(value) for value in values]
+        if other not in values:
+            values.append(other)
+        return super().completed(values=values, other=other, **found)
+
+    @field_validator("values")
+    @classmethod
+    def _is_a_list_of_one_kind(cls, values: tuple[Value, ...] | None) -> tuple[Value, ...] | None:
+        if values is None:
+            return None
+        if not values:
+            raise ValueError("values is empty; list the categories, or say `learn: true` and leave values out")
+        kinds = {type(value) for value in values}
+        if kinds == {int, float}:
+            values, kinds = tuple(float(value) for value in values), {float}
+        if len(kinds) > 1:
+            raise ValueError("values mixes types; quote them all to make them text")
+        seen: set[Value] = set()
+        for value in values:
+            if value in seen:
+                raise ValueError(f"values lists {shown(value)} twice; keep one")
+            seen.add(value)
+        return values
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Self:
+        if self.values is None and not self.learn:
+            raise ValueError("values is missing; list the categories, or say `learn: true` to pay for them")
+        if self.undeclared == "other" and self.other is None and not self.learn:
+            raise ValueError("undeclared is other, but `other` does not name the category to use; name it")
+        if self.other is not None and self.undeclared != "other" and not self.learn:
+            raise ValueError("`other` is named, but undeclared values are errors; say `undeclared: other`")
+        if self.other is not None and self.values is not None and self.other not in self.values:
+            raise ValueError(f"other ({shown(self.other)}) is not one of the values; add it to them")
+        return self
+
+    @property
+    def _known(self) -> tuple[Value, ...]:
+        if self.values is None:
+            raise ValueError("the values of this column must be learned first")
+        return self.values
+
+    @cached_property
+    def _code_of(self) -> Mapping[Value, int]:
+        return {value: code for code, value in enumerate(self._known)}
+
+    def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
+        fallback = -1 if self.other is None else self._code_of[self.other]
+        codes = np.array(
+            [self._code_of.get(self._as_declared(value), fallback) for value in values.to_pylist()], np.int64
+        )
+        return codes, codes < 0
+
+    def _as_declared(self, value: Any) -> Any:
+        """A value as the declared ones are typed, so that text and typed input mean the same."""
+        kind = type(self._known[0])
+        if kind is str:
+            if isinstance(value, float) and value.is_integer() and str(value) not in self._code_of:
+                return str(int(value))  # whole numbers that passed through a float column to hold missing values
+            return str(value)
+        if not isinstance(value, str):
+            return value
+        if kind is bool:
+            return {"true": True, "false": False}.get(value.strip().lower())
+        return parse_integer(value) if kind is int else parse_number(value)
+
+    def _values(self, codes: NDArray[Any], null: Mask | None) -> Any:
+        index = pa.array(codes.astype(np.int64), mask=null)
+        return pa.array(list(self._known)).take(index)
+
+    def _refusal(self, one: Any) -> str:
+        value = value_of(one)
+        plain = {str(known).strip().casefold(): known for known in self._known}
+        near = plain.get(str(value).strip().casefold())
+        if near is not None:
+            differs = "stray whitespace" if str(value).strip() == str(near).strip() else "upper and lower case"
+            return f"{shown(value)} is not a declared value, but {shown(near)} is; mind {differs}"
+        near = did_you_mean(value, [str(known) for known in self._known[:10]])
+        fix = "add it to values, fix the row or declare `undeclared: other`"
+        return f"{shown(value)} is not a declared value; {near if near.startswith('did') else fix}"

@@ -1,0 +1,123 @@
+"""Numbers out of Arrow arrays of any type: text is parsed, whole numbers stay exact."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from sundog.data.columns.arrow import Mask, is_text, to_numpy
+
+INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+
+# The one grammar of numbers: Arrow and Python each accept more (0x1F, 1_000, nan), and not the same more.
+_PLAIN_INTEGER = r"^-?[0-9]{1,18}$"
+_NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
+_IS_NUMBER = re.compile(_NUMBER)
+
+
+class Int64s(NamedTuple):
+    """Whole numbers; where one does not fit int64 or is no whole number, a mask says so."""
+
+    values: NDArray[np.int64]
+    too_low: Mask
+    too_high: Mask
+    bad: Mask
+
+
+def parse_number(text: str) -> float | None:
+    """A number, infinite included, or None.
+
+    >>> parse_number(" 1e3 "), parse_number("-inf"), parse_number("1,5"), parse_number("nan")
+    (1000.0, -inf, None, None)
+    """
+    text = text.strip()
+    if _IS_NUMBER.match(text):
+        return float(text)
+    return float(text) if text.lower().lstrip("+-") in ("inf", "infinity") else None
+
+
+def parse_integer(text: str) -> int | float | None:
+    """A whole number of any size, however it is written; an infinity; or None.
+
+    >>> parse_integer("17.0"), parse_integer("9223372036854775807"), parse_integer("1.5")
+    (17, 9223372036854775807, None)
+    """
+    number = parse_number(text)
+    if number is None or (math.isinf(number) and "i" in text.lower()):
+        return number
+    try:
+        return int(text)
+    except ValueError:  # 17.0, 1e3, or more digits than Python cares to convert
+        return int(number) if math.isfinite(number) and number.is_integer() else None
+
+
+def to_int64(values: Any) -> Int64s:
+    """The whole numbers of an Arrow array: any integer or float type, booleans, decimals, text."""
+    kind = values.type
+    none = np.zeros(len(values), bool)
+    if pa.types.is_decimal(kind):
+        values, kind = values.cast(pa.string()), pa.string()
+    if is_text(kind):
+        return _text_to_int64(values)
+    if pa.types.is_floating(kind):
+        return _floats_to_int64(to_numpy(values.cast(pa.float64()).fill_null(0)))
+    if pa.types.is_uint64(kind):
+        numbers = to_numpy(values.fill_null(0))
+        return Int64s(numbers.astype(np.int64), none, numbers > INT64_MAX, none)
+    if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
+        return Int64s(to_numpy(values.cast(pa.int64()).fill_null(0)), none, none, none)
+    return Int64s(np.zeros(len(values), np.int64), none, none, ~none)
+
+
+def to_float64(values: Any) -> tuple[NDArray[np.float64], Mask]:
+    """The numbers of an Arrow array, and which values are none."""
+    kind = values.type
+    none = np.zeros(len(values), bool)
+    if is_text(kind):
+        return _text_to_float64(values)
+    if (
+        pa.types.is_floating(kind)
+        or pa.types.is_integer(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_decimal(kind)
+    ):
+        numbers = to_numpy(values.cast(pa.float64(), safe=False).fill_null(0))
+        return np.nan_to_num(numbers, nan=0.0, posinf=np.inf, neginf=-np.inf), none
+    return np.zeros(len(values)), ~none
+
+
+def _floats_to_int64(numbers: NDArray[np.float64]) -> Int64s:
+    missing = np.isnan(numbers)
+    too_low, too_high = numbers < INT64_MIN, numbers >= 2.0**63
+    fits = ~(missing | too_low | too_high)
+    values = np.where(fits, numbers, 0).astype(np.int64)
+    return Int64s(values, too_low, too_high, fits & (values != numbers))
+
+
+def _text_to_int64(texts: Any) -> Int64s:
+    none = np.zeros(len(texts), bool)
+    texts = pc.utf8_trim_whitespace(texts)
+    if pc.all(pc.match_substring_regex(texts, _PLAIN_INTEGER)).as_py() is not False:
+        return Int64s(to_numpy(texts.cast(pa.int64()).fill_null(0)), none, none, none)
+    numbers = [0 if text is None else parse_integer(text) for text in texts.to_pylist()]
+    return Int64s(
+        np.array([int(min(max(number or 0, INT64_MIN), INT64_MAX)) for number in numbers], np.int64),
+        np.array([number is not None and number < INT64_MIN for number in numbers]),
+        np.array([number is not None and number > INT64_MAX for number in numbers]),
+        np.array([number is None for number in numbers]),
+    )
+
+
+def _text_to_float64(texts: Any) -> tuple[NDArray[np.float64], Mask]:
+    texts = pc.utf8_trim_whitespace(texts)
+    if pc.all(pc.match_substring_regex(texts, _NUMBER)).as_py() is not False:
+        return to_numpy(texts.cast(pa.float64()).fill_null(0)), np.zeros(len(texts), bool)
+    numbers = [0.0 if text is None else parse_number(text) for text in texts.to_pylist()]
+    bad = np.array([number is None for number in numbers])
+    return np.array([number or 0.0 for number in numbers]), bad

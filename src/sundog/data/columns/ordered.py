@@ -1,0 +1,96 @@
+"""What integer, continuous and datetime columns share: bounds, what to do beyond them, and bins."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, model_validator
+
+from sundog.data.columns.arrow import Mask, shown
+from sundog.data.columns.base import MAX_CODES, ScalarColumn
+
+BinCount = Annotated[int, Field(ge=1)]
+Policy = Literal["error", "clamp"]
+
+
+def check_bounds(low: Any, high: Any, *, learn: bool) -> None:
+    """Refuse missing bounds; only `learn: true` may leave them out."""
+    for key, bound in (("min", low), ("max", high)):
+        if bound is None and not learn:
+            raise ValueError(f"{key} is missing; declare it, or say `learn: true` to pay for it from the budget")
+
+
+def check_order(low: Any, high: Any, *, shown_as: tuple[Any, Any]) -> None:
+    """Refuse crossed bounds."""
+    if low > high:
+        raise ValueError(f"max ({shown_as[1]}) is below min ({shown_as[0]}); swap them")
+
+
+def beyond(value: object, *, below: bool, low: object, high: object) -> str:
+    """What to tell about a value beyond the bounds."""
+    side = f"below min ({low})" if below else f"above max ({high})"
+    return f"{shown(value)} is {side}; widen the bounds, fix the row or declare `out_of_bounds: clamp`"
+
+
+class OrderedColumn(ScalarColumn):
+    """A scalar column whose codes are in the order of its values."""
+
+    out_of_bounds: Policy = "error"
+    bins: BinCount | Literal["quantiles"] | None = None
+
+    if TYPE_CHECKING:  # each type declares these in its own units
+        min: Any
+        max: Any
+        edges: Any
+
+    @property
+    def complete(self) -> bool:
+        """Whether both bounds are known."""
+        return self.min is not None and self.max is not None
+
+    @property
+    def clamps(self) -> bool:
+        """Whether values beyond the bounds become the bounds; learned bounds always clamp."""
+        return self.out_of_bounds == "clamp" or self.learn
+
+    @abstractmethod
+    def first_code(self, value: Any) -> int:
+        """The first code whose value is not below the given one (`lattice_size` where all are)."""
+
+    @abstractmethod
+    def position(self, value: Any) -> Any:
+        """A bound or an edge as a number that compares with the others."""
+
+    def _problem(self) -> str | None:
+        """What else makes the declaration impossible once the bounds are known."""
+        if self.size > MAX_CODES:
+            return f"{self.size} codes are too many; narrow min and max or coarsen the steps"
+        return None
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Self:
+        check_bounds(self.min, self.max, learn=self.learn)
+        if self.edges is not None and self.bins is not None:
+            raise ValueError("edges and bins are both given; keep one of them")
+        positions = [self.position(edge) for edge in self.edges or ()]
+        if any(after <= before for before, after in pairwise(positions)):
+            raise ValueError("edges must ascend, each above the one before; sort them")
+        if not self.complete:
+            return self
+        low, high = self.position(self.min), self.position(self.max)
+        check_order(low, high, shown_as=(self.min, self.max))
+        for edge, position in zip(self.edges or (), positions, strict=True):
+            if not low <= position <= high:
+                raise ValueError(f"edge {edge} is outside min ({self.min}) and max ({self.max}); remove it")
+        if problem := self._problem():
+            raise ValueError(problem)
+        return self
+
+    def _bounded(self, codes: NDArray[Any], below: Mask, above: Mask) -> tuple[NDArray[Any], Mask]:
+        """Codes of values beyond the bounds: those of the bounds where the column clamps, refused where not."""
+        codes = np.where(below, 0, np.where(above, self.lattice_size - 1, codes))
+        return codes, np.zeros(len(codes), bool) if self.clamps else below | above

@@ -1,0 +1,101 @@
+"""Time series: a fixed number of measurements on one lattice."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field, field_validator, model_validator
+
+from sundog.data.columns.base import Column
+from sundog.data.columns.continuous import Resolution, filled_resolution
+from sundog.data.columns.grid import first_wrong, to_grid
+from sundog.data.columns.lattice import Lattice
+from sundog.data.columns.ordered import BinCount, Policy, beyond, check_bounds, check_order
+from sundog.errors import DataError
+
+
+class SeriesColumn(Column):
+    """So many numbers in a row, each kept to the nearest multiple of `resolution` above min; NaN is a missing one.
+
+    >>> load = SeriesColumn(length=3, min=0, max=10, resolution=0.5)
+    >>> load.encode(np.array([[0.0, 0.5, 10.0]]), where="load.npz: column 'load'").tolist()
+    [[0, 1, 20]]
+    >>> load.decode([[0, 1, 20]]).tolist()
+    [[0.0, 0.5, 10.0]]
+    """
+
+    type: Literal["series"] = "series"
+    length: Annotated[int, Field(ge=1)]
+    min: float | None = None
+    max: float | None = None
+    resolution: Resolution | None = Field(default=None, validate_default=True)
+    out_of_bounds: Policy = "error"
+    bins: BinCount | None = None
+
+    _fill = field_validator("resolution")(filled_resolution)
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Self:
+        check_bounds(self.min, self.max, learn=self.learn)
+        if self.complete:
+            check_order(self.min, self.max, shown_as=(self.min, self.max))
+            if problem := self.lattice.problem():
+                raise ValueError(problem)
+        return self
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The length, as the shape of one record."""
+        return (self.length,)
+
+    @property
+    def complete(self) -> bool:
+        """Whether both bounds are known."""
+        return self.min is not None and self.max is not None
+
+    @property
+    def clamps(self) -> bool:
+        """Whether values beyond the bounds become the bounds; learned bounds always clamp."""
+        return self.out_of_bounds == "clamp" or self.learn
+
+    @cached_property
+    def lattice(self) -> Lattice:
+        """Where the values live."""
+        if self.min is None or self.max is None or self.resolution is None:
+            raise ValueError("the bounds of this column must be learned first")
+        return Lattice(self.min, self.max, self.resolution)
+
+    @property
+    def lattice_size(self) -> int:
+        """The number of points between min and max."""
+        return self.lattice.size
+
+    def encode(self, values: Any, *, where: str) -> NDArray[Any]:
+        """The codes, one array of shape (records, length)."""
+        self._require_complete(where)
+        numbers = to_grid(values, self.shape, where=where).astype(np.float64)
+        missing = np.isnan(numbers)
+        if missing.any() and not self.nullable:
+            row, _ = first_wrong(numbers, missing)
+            raise DataError(
+                f"{where}: row {row} has a gap but the column is not nullable; declare `nullable: true` or fill it"
+            )
+        outside = self.lattice.outside(numbers)
+        if outside.any() and not self.clamps:
+            row, value = first_wrong(numbers, outside)
+            raise DataError(
+                f"{where}: row {row}: {beyond(value, below=value < self.lattice.low, low=self.min, high=self.max)}"
+            )
+        codes = self.lattice.encode(np.where(missing, self.lattice.low, numbers))
+        return np.where(missing, self.lattice_size, codes).astype(self.dtype)
+
+    def decode(self, codes: Any) -> NDArray[np.float64]:
+        """The values, with NaN for a missing one."""
+        codes = self._checked(codes)
+        if not self.nullable:
+            return self.lattice.decode(codes)
+        missing = codes == self.null_code
+        return np.where(missing, np.nan, self.lattice.decode(np.where(missing, 0, codes)))

@@ -1,0 +1,154 @@
+"""Sets: which items of a declared universe a record holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Annotated, Any, Literal, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pydantic import Field, StrictInt, StrictStr, field_validator, model_validator
+
+from sundog.data.columns import arrow
+from sundog.data.columns.base import Column
+from sundog.errors import DataError
+
+
+class SetColumn(Column):
+    """A set of at most `max_size` items; a larger one keeps its first items in the order of the universe.
+
+    >>> basket = SetColumn(universe=["bread", "milk", "tea"], max_size=2)
+    >>> codes = basket.encode([["tea", "milk", "bread"], []], where="shop.txt: column 'basket'")
+    >>> codes.toarray().tolist()
+    [[1, 1, 0], [0, 0, 0]]
+    """
+
+    type: Literal["set"] = "set"
+    universe: Annotated[int, Field(ge=1)] | tuple[StrictStr | StrictInt, ...]
+    max_size: Annotated[int, Field(ge=1)]
+    undeclared: Literal["error", "drop"] = "error"
+
+    @field_validator("universe")
+    @classmethod
+    def _lists_items_once(cls, universe: int | tuple[str | int, ...]) -> int | tuple[str | int, ...]:
+        if isinstance(universe, tuple):
+            if not universe:
+                raise ValueError("universe is empty; list the items, or give their number")
+            seen: set[str] = set()
+            for item in universe:
+                if str(item) in seen:
+                    raise ValueError(f"universe lists {arrow.shown(item)} twice; keep one")
+                seen.add(str(item))
+        return universe
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Self:
+        if self.max_size > self.shape[0]:
+            raise ValueError(f"max_size ({self.max_size}) is above the number of items ({self.shape[0]}); lower it")
+        if self.nullable or self.learn:
+            key, fix = ("nullable", "an empty set says it") if self.nullable else ("learn", "declare the universe")
+            raise ValueError(f"a set column cannot be `{key}`; remove it, {fix}")
+        return self
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The size of the universe, as the shape of one record."""
+        return (self.universe if isinstance(self.universe, int) else len(self.universe),)
+
+    @property
+    def lattice_size(self) -> int:
+        """In or out."""
+        return 2
+
+    @property
+    def items(self) -> tuple[str | int, ...]:
+        """The items, in the order of their codes."""
+        return tuple(range(self.universe)) if isinstance(self.universe, int) else self.universe
+
+    def encode(self, values: Any, *, where: str) -> Any:
+        """The sets as a sparse array of (records, items); takes lists, lines of items, or a matrix of 0 and 1."""
+        if hasattr(values, "tocsr") or (isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype != object):
+            return self._from_matrix(values, where)
+        rows: list[NDArray[Any]] = []
+        items: list[NDArray[Any]] = []
+        first_row = 0
+        for chunk in map(arrow.plain, arrow.chunks(values)):
+            row, item = self._encode_chunk(chunk, where, first_row)
+            rows.append(row + first_row)
+            items.append(item)
+            first_row += len(chunk)
+        return self._capped(np.concatenate([[], *rows]), np.concatenate([[], *items]), first_row)
+
+    def decode(self, codes: Any) -> Any:
+        """The sets as a sparse array of (records, items)."""
+        from scipy import sparse
+
+        return sparse.csr_array(codes).astype(np.uint8)
+
+    @cached_property
+    def _code_of(self) -> Mapping[str, int]:
+        return {str(item): code for code, item in enumerate(self.items)}
+
+    def _encode_chunk(self, chunk: Any, where: str, first_row: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        if pa.types.is_dictionary(chunk.type):
+            chunk = chunk.dictionary_decode()
+        if pa.types.is_null(chunk.type):
+            chunk = chunk.cast(pa.list_(pa.string()))
+        if chunk.null_count:
+            empty = int(arrow.missing(chunk).argmax())
+            raise DataError(f"{where}: row {first_row + empty + 1} is missing; write an empty set instead")
+        if arrow.is_text(chunk.type):
+            chunk = pc.split_pattern_regex(pc.utf8_trim_whitespace(chunk), r"\s+")
+        row = arrow.to_numpy(pc.list_parent_indices(chunk))
+        found = pc.list_flatten(chunk).dictionary_encode()
+        names = [None if name is None else self._name(name) for name in found.dictionary.to_pylist()]
+        code_of = np.array(
+            [-2 if name == "" else self._code_of.get(name or "", -1) for name in names] or [-1], np.int64
+        )
+        item = code_of[arrow.to_numpy(found.indices.fill_null(0))] if len(row) else np.empty(0, np.int64)
+        return self._declared(row, item, found, where, first_row)
+
+    def _name(self, item: object) -> str:
+        return str(int(item)) if isinstance(item, float) and item.is_integer() else str(item).strip()
+
+    def _declared(
+        self, row: NDArray[Any], item: NDArray[Any], found: Any, where: str, first_row: int
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        unknown = item == -1
+        if unknown.any() and self.undeclared == "error":
+            at = int(unknown.argmax())
+            fix = "add it to the universe, fix the row or declare `undeclared: drop`"
+            shown = arrow.shown(found[at].as_py())
+            raise DataError(f"{where}: row {first_row + int(row[at]) + 1}: item {shown} is not declared; {fix}")
+        return row[item >= 0], item[item >= 0]
+
+    def _from_matrix(self, values: Any, where: str) -> Any:
+        from scipy import sparse
+
+        matrix = sparse.coo_array(values)
+        matrix.eliminate_zeros()
+        row, item = matrix.coords
+        beyond = item >= self.shape[0]
+        if beyond.any() and self.undeclared == "error":
+            at = int(beyond.argmax())
+            fix = "enlarge the universe or declare `undeclared: drop`"
+            raise DataError(
+                f"{where}: row {row[at] + 1}: item {item[at]} is beyond the {self.shape[0]} declared; {fix}"
+            )
+        return self._capped(row[~beyond], item[~beyond], matrix.shape[0])
+
+    def _capped(self, row: NDArray[Any], item: NDArray[Any], count: int) -> Any:
+        """Each record's first `max_size` items in the order of the universe, each once."""
+        from scipy import sparse
+
+        size = self.shape[0]
+        pairs = np.unique(row.astype(np.int64) * size + item.astype(np.int64))
+        row, item = pairs // size, pairs % size
+        lengths = np.bincount(row, minlength=count)
+        rank = np.arange(len(row)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        row, item = row[rank < self.max_size], item[rank < self.max_size]
+        indptr = np.concatenate([[0], np.cumsum(np.bincount(row, minlength=count))])
+        return sparse.csr_array((np.ones(len(item), np.uint8), item, indptr), shape=(count, size))

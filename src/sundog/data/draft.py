@@ -1,0 +1,116 @@
+"""A first guess at a schema, made by looking at the data: a place to start from, NOT PRIVATE until it was reviewed."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sundog.data import sets, tables
+from sundog.data.guess import Guess, guess_column, looks_like_id
+from sundog.data.read import open_source
+from sundog.data.schema import Schema
+from sundog.data.source import BARE, Source, Values
+from sundog.errors import DataError
+
+NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
+
+
+def draft(data: Any, name: str | None = None) -> Schema:
+    """Guess a schema from data; every bound and category in it is copied from the records.
+
+    Args:
+        data: a path, or whatever `read` takes.
+        name: what to call the data in messages.
+
+    Example:
+        >>> import pandas as pd
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     schema = draft(pd.DataFrame({"age": [31, 47], "smokes": ["yes", "no"]}))
+        >>> schema.to_dict()["columns"]
+        {'age': {'type': 'integer', 'min': 31, 'max': 47},
+         'smokes': {'type': 'boolean', 'true': 'yes', 'false': 'no'}}
+    """
+    source, delimiter = _open(data)
+    where = name or source.name
+    loaded = _columns(source, where)
+    nulls = _nulls(loaded.values()) if source.nulls else []
+    found: dict[str, Guess] = {}
+    for key, read in loaded.items():
+        values = tables.blank(read, nulls) if isinstance(read, pa.ChunkedArray) else read
+        guess = None if looks_like_id(key, values) else guess_column(values)
+        if guess is None:
+            _warn(f"{where}: column {key!r} {_why_left_out(key, values)}")
+        else:
+            found[key or _name_of(guess)] = guess
+    if not found:
+        raise DataError(f"{where}: no column is left to draft from; write the schema by hand")
+    _warn(f"{where}: the drafted schema is NOT PRIVATE until someone has reviewed it")
+    head: dict[str, Any] = {"sundog": 1, "reviewed": False}
+    if delimiter != ",":
+        head["delimiter"] = delimiter
+    if nulls and nulls != [""]:
+        head["nulls"] = nulls
+    return Schema.from_dict({**head, "columns": found}, where=where)
+
+
+def _open(data: Any) -> tuple[Source, str]:
+    """Open the data; of a csv, find the delimiter too."""
+    if not (isinstance(data, str | os.PathLike) and str(data).lower().endswith((".csv", ".csv.gz"))):
+        return open_source(data), ","
+    problem: DataError | None = None
+    for delimiter in ",;\t|":
+        try:
+            return tables.open_csv(Path(data), delimiter=delimiter), delimiter
+        except DataError as error:
+            problem = problem or error
+    raise problem or DataError(f"{data}: cannot be read")
+
+
+def _columns(source: Source, where: str) -> dict[str, Values]:
+    """Everything in the source that has a value for each record."""
+    loaded = source.load(list(source.shapes))
+    if set(sets.SPARSE_PARTS) <= set(loaded):
+        indices, indptr, shape = (loaded.pop(part) for part in sets.SPARSE_PARTS)
+        loaded = {BARE: sets.from_parts(indices, indptr, shape, where), **loaded}
+    lengths = {key: int(values.shape[0]) if hasattr(values, "shape") else len(values) for key, values in loaded.items()}
+    wide = {key: lengths[key] for key, values in loaded.items() if getattr(values, "ndim", 1) > 1}
+    count = Counter((wide or lengths).values()).most_common(1)[0][0] if lengths else 0
+    if not count:
+        raise DataError(f"{where}: has no records; give at least one")
+    for key in [key for key, length in lengths.items() if length != count]:
+        _warn(f"{where}: {key!r} has {lengths[key]} values for {count} records and is left out")
+        del loaded[key]
+    return {
+        key: tables.to_arrow(values, f"{where}: column {key!r}") if getattr(values, "ndim", 0) == 1 else values
+        for key, values in loaded.items()
+    }
+
+
+def _nulls(columns: Any) -> list[str]:
+    """The usual spellings of a missing value that occur; an empty cell always is one."""
+    found = {""}
+    for values in columns:
+        if isinstance(values, pa.ChunkedArray) and not pa.types.is_nested(values.type):
+            found |= set(pc.unique(values).cast(pa.string()).to_pylist()) & set(NULLS)
+    return sorted(found, key=NULLS.index)
+
+
+def _why_left_out(key: str, values: Values) -> str:
+    if isinstance(values, pa.ChunkedArray) and values.null_count == len(values):
+        return "is empty and is left out"
+    return f"looks like an identifier and is left out; say `unit: {key}` if it names whose record it is"
+
+
+def _name_of(guess: Guess) -> str:
+    """What to call values that came without a name."""
+    return {"set": "items"}.get(guess["type"], str(guess["type"]))
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, UserWarning, stacklevel=3)

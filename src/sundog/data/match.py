@@ -1,0 +1,112 @@
+"""Which part of a source belongs to which declared column, and the form that the column's encoder takes."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pyarrow as pa
+
+from sundog.data import arrays, sets, tables
+from sundog.data.columns import Column, SetColumn
+from sundog.data.columns.arrow import is_text
+from sundog.data.schema import Schema
+from sundog.data.source import BARE, Shape, Source, Values
+from sundog.errors import DataError
+
+Plan = dict[str, list[str]]
+"""For each declared column the names in the source that make it up."""
+
+
+def match(source: Source, schema: Schema) -> Plan:
+    """Find every declared column by name; the one array-valued column left over also by its shape.
+
+    Example:
+        >>> schema = Schema.from_dict({"columns": {"load": {"type": "series", "length": 2, "min": 0, "max": 9}}})
+        >>> match(Source("t.csv", {"load_0": (), "load_1": ()}, dict), schema)
+        {'load': ['load_0', 'load_1']}
+        >>> match(Source("t.npz", {"x": (2,), "day": ()}, dict), schema)
+        {'load': ['x']}
+    """
+    plan = {name: keys for name, column in schema.columns.items() if (keys := _by_name(name, column, source))}
+    used = {key for keys in plan.values() for key in keys} | {schema.unit}
+    free = {key: shape for key, shape in source.shapes.items() if key not in used}
+    left = [name for name in schema.columns if name not in plan]
+    # Labels are scalars: beside one array-valued column they are what is left over, not what the bare array is.
+    left = [name for name in left if schema.columns[name].shape] or left
+    if len(left) == 1 and (key := _by_shape(schema.columns[left[0]], free)) is not None:
+        plan[left[0]] = [key]
+    return plan
+
+
+def _by_name(name: str, column: Column, source: Source) -> list[str]:
+    if name in source.shapes:
+        return [name]
+    if column.type == "series" and f"{name}_0" in source.shapes:
+        keys = [f"{name}_{step}" for step in range(column.shape[0])]
+        for key in keys:
+            if key not in source.shapes:
+                raise tables.missing(key, source)
+        return keys
+    if column.type == "set":
+        for prefix in (f"{name}_", ""):
+            keys = [prefix + part for part in sets.SPARSE_PARTS]
+            if all(key in source.shapes for key in keys):
+                return keys
+    return []
+
+
+def _by_shape(column: Column, free: dict[str, Shape]) -> str | None:
+    if BARE in free:
+        return BARE
+    if not column.shape:
+        return None
+    fitting = [key for key, shape in free.items() if shape and math.prod(shape) == math.prod(column.shape)]
+    if "x" in fitting:
+        return "x"
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def conform(column: Column, values: list[Values], source: Source, name: str) -> Values:
+    """Bring the values of one column to what its encoder takes: Arrow for scalars, arrays, lists or sparse rows.
+
+    Example:
+        >>> column = Schema.from_dict({"columns": {"n": {"type": "integer", "min": 0, "max": 9}}}).columns["n"]
+        >>> conform(column, [np.array([1.0, np.nan])], Source("t.npz", {}, dict), "n").to_pylist()
+        [1.0, None]
+    """
+    where = f"{source.name}: column {name!r}"
+    if isinstance(column, SetColumn):
+        if len(values) > 1:
+            indices, indptr, shape = values
+            return sets.from_parts(indices, indptr, shape, where)
+        apart = sets.separator(column.items)
+        return sets.split(values[0], apart) if apart != " " and _is_text(values[0]) else values[0]
+    if len(values) > 1:
+        steps = (tables.blank(scalars(step, where), source.nulls) for step in values)
+        return np.column_stack([arrays.to_numbers(step, f"{where}, step {i}") for i, step in enumerate(steps)])
+    if column.shape:
+        return values[0]
+    declared = {str(value) for value in getattr(column, "values", None) or ()}
+    return tables.blank(scalars(values[0], where), [spelled for spelled in source.nulls if spelled not in declared])
+
+
+def scalars(values: Values, where: str) -> pa.ChunkedArray:
+    """One value a record, as Arrow; arrays, lists and matrices are refused.
+
+    Example:
+        >>> scalars(np.array([3, 4]), "x").to_pylist()
+        [3, 4]
+    """
+    if not isinstance(values, pa.ChunkedArray | np.ndarray):
+        raise DataError(f"{where}: is a sparse matrix; one value a record is needed")
+    column = tables.to_arrow(values, where)
+    if pa.types.is_nested(column.type):
+        raise DataError(f"{where}: holds {column.type}; one value a record is needed, or declare it as series or set")
+    return column
+
+
+def _is_text(values: Values) -> bool:
+    if not isinstance(values, pa.ChunkedArray):
+        return False
+    return is_text(values.type.value_type if pa.types.is_dictionary(values.type) else values.type)

@@ -1,0 +1,39 @@
+"""Records: a whole dataset as integer codes, one array a column."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sundog.data.schema import Schema
+
+
+@dataclass(frozen=True)
+class Records:
+    """Encoded records. Each array has shape (count, *column.shape); sets are sparse.
+
+    >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 9}}})
+    >>> records = Records(schema, {"age": np.array([3, 1, 2], np.uint8)}, 3)
+    >>> len(records), records.take([0, 2]).codes["age"].tolist()
+    (3, [3, 2])
+    """
+
+    schema: Schema
+    codes: dict[str, Any]  # NDArray of the column's dtype, or scipy.sparse.csr_array for sets
+    count: int
+
+    def __post_init__(self) -> None:
+        for name, column in self.schema.columns.items():
+            expected = (self.count, *column.shape)
+            if self.codes[name].shape != expected:
+                raise ValueError(f"codes of column {name!r} have shape {self.codes[name].shape}, expected {expected}")
+
+    def __len__(self) -> int:
+        return self.count
+
+    def take(self, index: Any) -> Records:
+        """The records that an index (positions, a slice or a boolean mask) selects."""
+        rows = np.arange(self.count)[index]
+        return Records(self.schema, {name: codes[rows] for name, codes in self.codes.items()}, len(rows))

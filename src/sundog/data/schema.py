@@ -1,0 +1,116 @@
+"""The schema: what is publicly known about a dataset before anyone looks at it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, model_validator
+
+from sundog.data import schema_yaml
+from sundog.data.columns import COLUMN_TYPES, AnyColumn, Column
+from sundog.data.explain import brief, explain
+from sundog.errors import SchemaError
+
+
+class Schema(BaseModel):
+    """The declared columns, and how records belong to people.
+
+    >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 17, "max": 90}}})
+    >>> schema.columns["age"].size
+    74
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    sundog: Literal[1] = 1
+    reviewed: bool = True
+    records: Annotated[int, Field(ge=1)] | None = None
+    unit: StrictStr | None = None
+    cap: Annotated[int, Field(ge=1)] = 1
+    delimiter: Annotated[StrictStr, Field(min_length=1, max_length=1)] = ","
+    nulls: Annotated[tuple[StrictStr, ...], Field(min_length=1)] = ("",)
+    columns: dict[StrictStr, AnyColumn]
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Self:
+        if not self.columns:
+            raise ValueError("columns is empty; declare at least one column")
+        if "" in self.columns:
+            raise ValueError("a column has an empty name; name it")
+        if self.unit in self.columns:
+            raise ValueError(f"column {self.unit!r} is the privacy unit and is not synthesised; remove it from columns")
+        if self.unit is None and "cap" in self.model_fields_set:
+            raise ValueError("cap is given without unit; name the column of the privacy unit in `unit`")
+        return self
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to be learned."""
+        return all(column.complete for column in self.columns.values())
+
+    def with_columns(self, columns: Mapping[str, Column]) -> Schema:
+        """The same schema with some columns replaced or added."""
+        return self._validated({**self._as_data(), "columns": {**self.columns, **columns}}, "schema")
+
+    @classmethod
+    def from_dict(cls, data: Any, where: str = "schema") -> Schema:
+        """A schema from plain data; a SchemaError of one line begins with `where`."""
+        if not isinstance(data, dict):
+            raise SchemaError(f"{where}: must be a mapping with `columns`, got {brief(data)}")
+        return cls._validated(_with_text_keys(data, where), where)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The schema as plain JSON-able data, defaults left out."""
+        return {**self._as_data(), "columns": {name: column.to_dict() for name, column in self.columns.items()}}
+
+    @classmethod
+    def load(cls, path: str | Path) -> Schema:
+        """Read a schema file; every problem is a SchemaError of one line."""
+        return cls.from_dict(schema_yaml.load(Path(path)), where=str(path))
+
+    def save(self, path: str | Path) -> None:
+        """Write a schema file that reads well, all of it or nothing."""
+        schema_yaml.save(self.to_dict(), Path(path))
+
+    @classmethod
+    def draft(cls, data: Any, name: str | None = None) -> Schema:
+        """A first guess from the data itself, which is NOT PRIVATE until someone has reviewed it."""
+        from sundog.data.draft import draft
+
+        return draft(data, name=name)
+
+    def _as_data(self) -> dict[str, Any]:
+        rest = self.model_dump(mode="json", exclude_defaults=True, exclude={"columns", "sundog", "reviewed"})
+        return {"sundog": 1, "reviewed": self.reviewed, **rest}
+
+    @classmethod
+    def _validated(cls, data: dict[str, Any], where: str) -> Schema:
+        try:
+            return cls.model_validate(data)
+        except ValidationError as error:
+            raise SchemaError(f"{where}: {explain(error, _KEYS)}") from None
+
+
+def _with_text_keys(data: dict[Any, Any], where: str) -> dict[Any, Any]:
+    """The same data with column names checked to be text; `true:` and `false:` (boolean spellings) become text."""
+    columns = data.get("columns")
+    if not isinstance(columns, dict):
+        return data
+    for name in columns:
+        if not isinstance(name, str):
+            raise SchemaError(f"{where}: the column name {brief(name)} is not text; put it in quotes")
+    spelled = {True: "true", False: "false"}
+    return {
+        **data,
+        "columns": {
+            name: {spelled.get(key, key) if isinstance(key, bool) else key: value for key, value in column.items()}
+            if isinstance(column, dict)
+            else column
+            for name, column in columns.items()
+        },
+    }
+
+
+_KEYS = {"": tuple(Schema.model_fields), **{name: tuple(kind.model_fields) for name, kind in COLUMN_TYPES.items()}}

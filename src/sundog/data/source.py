@@ -1,0 +1,89 @@
+"""What every reader hands on: named values, loaded only when asked for.
+
+A csv file, a DataFrame, an npz archive and a bare array look the same from here: names, the shape of one record under
+each name, and a function that loads some of them. `read.py` decides which name belongs to which declared column.
+"""
+
+from __future__ import annotations
+
+import gzip
+import lzma
+import os
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, TypeAlias, cast
+
+import numpy as np
+import pyarrow as pa
+from scipy import sparse
+
+from sundog.errors import DataError
+
+Values: TypeAlias = "pa.ChunkedArray | np.ndarray[Any, Any] | sparse.csr_array"
+Shape: TypeAlias = tuple[int, ...]
+
+BARE = ""
+"""The name of values that came without one: an ndarray, an idx file, a list of sets."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """Named values of one file or object; `shapes` gives the shape of one record under each name, () for a scalar."""
+
+    name: str
+    shapes: dict[str, Shape]
+    load: Callable[[list[str]], dict[str, Values]]
+    nulls: tuple[str, ...] = ()  # spellings of a missing value, for formats that hold everything as text
+
+
+def one_line(error: BaseException) -> str:
+    r"""The first line of a library's message, so that ours stays one line.
+
+    Example:
+        >>> one_line(ValueError("bad\nvery bad"))
+        'bad'
+    """
+    lines = str(error).strip().splitlines()
+    return lines[0].strip().rstrip(".") if lines else type(error).__name__
+
+
+@contextmanager
+def reading(name: str) -> Iterator[None]:
+    """Turn what a damaged, hostile or unreadable file makes the libraries raise into one line that names the file."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"{name}: there is no such file; check the path") from None
+    except IsADirectoryError:
+        raise DataError(f"{name}: is a directory; name a file in it") from None
+    except PermissionError:
+        raise DataError(f"{name}: may not be read; check its permissions") from None
+    except UnicodeDecodeError as error:
+        raise DataError(f"{name}: is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
+    except (MemoryError, pa.ArrowMemoryError):
+        raise DataError(f"{name}: does not fit in memory; give fewer records or columns") from None
+    except (zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, struct.error) as error:
+        raise DataError(f"{name}: is damaged or cut short ({one_line(error)}); copy it again") from None
+    except (pa.ArrowException, OSError) as error:
+        raise DataError(f"{name}: cannot be read ({one_line(error)}); copy it again or check its format") from None
+
+
+def open_bytes(path: Path) -> BinaryIO:
+    """Open a file, unpacking gzip when the content (not the name) says so."""
+    if path.is_dir():
+        raise IsADirectoryError(path)
+    with path.open("rb") as file:
+        packed = file.read(2) == b"\x1f\x8b"
+    return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
+
+
+def check_memory(size: int, name: str) -> None:
+    """Refuse an array whose own header says that it is larger than this machine's memory, before unpacking it."""
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 2**36
+    if size > memory:
+        raise DataError(f"{name}: needs {size / 2**30:,.0f} GiB, more than this machine's memory; give fewer records")

@@ -1,0 +1,228 @@
+"""Tables: csv as exact text, parquet, Arrow IPC, and whatever speaks Arrow in memory (pandas, polars, pyarrow)."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from sundog.data.columns import arrow
+from sundog.data.source import Source, Values, one_line, open_bytes, reading
+from sundog.errors import DataError
+
+BLOCK = 1 << 23  # bytes parsed at a time; also the longest row that a csv may have
+TEXT = pa.dictionary(pa.int32(), pa.string())  # repeated spellings are stored once, and later parsed once
+
+
+def open_csv(path: Path, *, delimiter: str = ",", nulls: Sequence[str] = ("",)) -> Source:
+    r"""Open a csv file (plain or gzip); every column is text, so that spellings survive.
+
+    Example:
+        >>> path = getfixture("tmp_path") / "t.csv"
+        >>> _ = path.write_text("zip,n\n01234,1\n")
+        >>> open_csv(path).load(["zip"])["zip"].to_pylist()
+        ['01234']
+    """
+    name = path.name
+    with reading(name):
+        header = _header(path, delimiter)
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(header, ())
+    return Source(name, shapes, lambda names: _load_csv(path, delimiter, header, names), tuple(nulls))
+
+
+def _header(path: Path, delimiter: str) -> list[str]:
+    """Read and check the first line; only this much of the file is unpacked."""
+    name = path.name
+    with open_bytes(path) as file:
+        start = file.read(BLOCK)
+    if not start.strip(b"\xef\xbb\xbf \t\r\n"):
+        raise DataError(f"{name}: is empty; expected a header line and records")
+    if b"\0" in start:
+        raise DataError(f"{name}: is not a text file (it has zero bytes); save it as csv in UTF-8")
+    complete = len(start) < BLOCK
+    text = start.decode("utf-8-sig", errors="strict" if complete else "ignore")
+    try:
+        header = next(row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row)
+    except (csv.Error, StopIteration):
+        raise DataError(f"{name}: its first line is not a csv header; put the column names there") from None
+    if len(header) == 1 and (found := next((d for d in ";|\t," if d in header[0]), None)):
+        raise DataError(
+            f"{name}: the header is one field, {_cut(header[0])}; declare `delimiter: {found!r}` in the schema"
+        )
+    twice = next((column for i, column in enumerate(header) if column in header[:i]), None)
+    if twice is not None:
+        raise DataError(f"{name}: column {twice!r} is twice in the header; rename one of them")
+    return header
+
+
+def _load_csv(path: Path, delimiter: str, header: list[str], names: list[str]) -> dict[str, Values]:
+    with reading(path.name), open_bytes(path) as file:
+        try:
+            table = pacsv.read_csv(
+                pa.PythonFile(file, mode="r"),
+                read_options=pacsv.ReadOptions(block_size=BLOCK),
+                # A lone empty line is a missing value when there is one column, and nothing otherwise.
+                parse_options=pacsv.ParseOptions(
+                    delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=len(header) > 1
+                ),
+                convert_options=pacsv.ConvertOptions(
+                    include_columns=names, column_types=dict.fromkeys(names, TEXT), strings_can_be_null=False
+                ),
+            )
+        except pa.ArrowInvalid as error:
+            raise DataError(_diagnose(path, delimiter, header, str(error))) from None
+    return {name: table[name] for name in names}
+
+
+def _diagnose(path: Path, delimiter: str, header: list[str], message: str) -> str:
+    """Say what is wrong with a csv that pyarrow refused, by reading it again, slowly; never quote a private row."""
+    name = path.name
+    if "UTF8" in message:
+        column = next((f", column {c!r}" for i, c in enumerate(header) if f"column #{i}:" in message), "")
+        return f"{name}{column}: is not UTF-8 text; save it as UTF-8"
+    if "columns, got" in message:
+        with open_bytes(path) as file:
+            rows = csv.reader(io.TextIOWrapper(file, "utf-8-sig", "replace", newline=""), delimiter=delimiter)
+            data = (row for row in rows if row or len(header) == 1)
+            for number, row in enumerate(data):
+                if number and len(row) != len(header):
+                    return f"{name}: row {number} has {len(row)} fields, the header has {len(header)}; mend that row"
+    if "straddling" in message:
+        return f"{name}: a row is longer than {BLOCK >> 20} MiB; is a quote left open?"
+    return f"{name}: is not a csv file that can be read; check delimiter and quotes"
+
+
+def open_parquet(path: Path) -> Source:
+    """Open a parquet file; columns are read when asked for."""
+
+    def load(names: list[str]) -> dict[str, Values]:
+        with reading(path.name):
+            table = pq.read_table(path, columns=names, partitioning=None)
+        return {name: table[name] for name in names}
+
+    with reading(path.name):
+        if path.is_dir():
+            raise IsADirectoryError(path)
+        names = pq.read_schema(path).names
+    return Source(path.name, dict.fromkeys(_unique(names, path.name), ()), load)
+
+
+def open_ipc(path: Path) -> Source:
+    """Open an Arrow IPC file or stream (.arrow, .feather)."""
+    with reading(path.name):
+        if path.is_dir():
+            raise IsADirectoryError(path)
+        with pa.OSFile(str(path)) as file:
+            is_file = file.read(6) == b"ARROW1"
+            file.seek(0)
+            table = (pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)).read_all()
+    return open_table(table, path.name)
+
+
+def open_table(table: pa.Table, name: str) -> Source:
+    """Offer the columns of an Arrow table.
+
+    Example:
+        >>> open_table(pa.table({"a": [1, 2]}), "table").load(["a"])["a"].to_pylist()
+        [1, 2]
+    """
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(_unique(table.column_names, name), ())
+    return Source(name, shapes, lambda names: {column: table[column] for column in names})
+
+
+def open_frame(frame: pd.DataFrame, name: str) -> Source:
+    """Offer the columns of a pandas DataFrame; the index is no column and does not matter.
+
+    Example:
+        >>> frame = pd.DataFrame({"a": ["x", None]}, index=[7, 9])
+        >>> open_frame(frame, "DataFrame").load(["a"])["a"].to_pylist()
+        ['x', None]
+    """
+    labels = [str(label) for label in frame.columns]
+
+    def load(names: list[str]) -> dict[str, Values]:
+        return {column: to_arrow(frame.iloc[:, labels.index(column)], f"{name}: column {column!r}") for column in names}
+
+    return Source(name, dict.fromkeys(_unique(labels, name), ()), load)
+
+
+def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
+    """Turn a Series, a numpy array or a list into Arrow; NaN, NaT and None become nulls.
+
+    Example:
+        >>> to_arrow(np.array([1.0, np.nan]), "x").to_pylist()
+        [1.0, None]
+    """
+    if isinstance(values, pa.ChunkedArray):
+        return values
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise DataError(f"{where}: has shape {values.shape}; one value a record is needed")
+    try:
+        parts = list(arrow.chunks(values))
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise DataError(f"{where}: cannot be read as a column ({one_line(error)}); make it text or numbers") from None
+    return pa.chunked_array(parts)
+
+
+def blank(values: pa.ChunkedArray, spellings: Sequence[str]) -> pa.ChunkedArray:
+    """Make the given spellings nulls, in text columns; other columns stay as they are.
+
+    Example:
+        >>> blank(pa.chunked_array([["a", "NA"]]), ["NA"]).to_pylist()
+        ['a', None]
+    """
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    if not spellings or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+        return values
+    chunks = [_blank(chunk, pa.array(spellings, kind)) for chunk in values.chunks]
+    return pa.chunked_array(chunks, values.type)
+
+
+def _blank(chunk: pa.Array, spellings: pa.Array) -> pa.Array:
+    if not isinstance(chunk, pa.DictionaryArray):
+        return pc.if_else(pc.is_in(chunk, spellings), pa.scalar(None, chunk.type), chunk)
+    gone = pc.is_in(chunk.dictionary, spellings)
+    if not pc.any(gone).as_py():
+        return chunk
+    indices = pc.if_else(gone.take(chunk.indices), pa.scalar(None, chunk.indices.type), chunk.indices)
+    return pa.DictionaryArray.from_arrays(indices, chunk.dictionary)
+
+
+def missing(column: str, source: Source) -> DataError:
+    """Say that a declared column is not there, and which name may have been meant.
+
+    Example:
+        >>> str(missing("age", Source("t.csv", {"Age": ()}, lambda names: {})))
+        "t.csv: column 'age' is missing (did you mean 'Age'?); add it to the data or take it out of the schema"
+    """
+    names = {name.strip().lower(): name for name in source.shapes}
+    close = difflib.get_close_matches(column.lower(), names, n=1)
+    if close:
+        hint = f"did you mean {names[close[0]]!r}?"
+    else:
+        shown = ", ".join(map(repr, list(source.shapes)[:8]))
+        hint = f"there are: {shown}{', …' if len(source.shapes) > 8 else ''}"
+    return DataError(
+        f"{source.name}: column {column!r} is missing ({hint}); add it to the data or take it out of the schema"
+    )
+
+
+def _unique(names: Sequence[str], where: str) -> Sequence[str]:
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise DataError(f"{where}: column {twice!r} is there twice; rename one of them")
+    return names
+
+
+def _cut(text: str, length: int = 40) -> str:
+    return repr(text if len(text) <= length else text[: length - 1] + "…")

@@ -1,0 +1,96 @@
+"""Records as typed values in memory: Arrow, pandas, numpy."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from scipy import sparse
+
+from sundog.data.columns import Column, ImageColumn, SetColumn
+from sundog.data.records import Records
+from sundog.data.sets import to_lists
+from sundog.data.spell import csv_names
+from sundog.errors import DataError
+
+Array = np.ndarray[Any, Any]
+
+NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+EXACT = 2**53  # float64 holds every whole number up to this one
+
+
+def to_table(records: Records) -> pa.Table:
+    """An Arrow table; sets are lists of items, images and series lists of fixed length.
+
+    Example:
+        >>> from sundog.data.schema import Schema
+        >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 20, "max": 99}}})
+        >>> to_table(Records(schema, {"age": np.array([0, 7])}, 2)).to_pydict()
+        {'age': [20, 27]}
+    """
+    return pa.table({name: to_arrow(column, records.codes[name]) for name, column in records.schema.columns.items()})
+
+
+def to_arrow(column: Column, codes: Any) -> pa.Array:
+    """The values of one column as an Arrow array."""
+    if isinstance(column, SetColumn):
+        return to_lists(column.items, codes)
+    if column.shape:
+        flat = pa.array(np.ascontiguousarray(column.decode(codes)).reshape(-1))
+        return pa.FixedSizeListArray.from_arrays(flat, math.prod(column.shape))
+    return column.decode(codes)
+
+
+def to_frame(records: Records) -> pd.DataFrame:
+    """A pandas DataFrame; sets are lists of items, a series is one column a step, and images do not fit.
+
+    Example:
+        >>> from sundog.data.schema import Schema
+        >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 9, "nullable": True}}})
+        >>> to_frame(Records(schema, {"age": np.array([3, 10])}, 2))["age"].tolist()
+        [3, <NA>]
+    """
+    columns: dict[str, Any] = {}
+    for name, column in records.schema.columns.items():
+        codes = records.codes[name]
+        if isinstance(column, ImageColumn):
+            raise DataError(f"column {name!r}: images do not fit a DataFrame; write .npz or take the array of codes")
+        if column.shape and not isinstance(column, SetColumn):
+            columns |= dict(zip(csv_names(name, column), column.decode(codes).T, strict=True))
+        else:
+            columns[name] = to_arrow(column, codes).to_pandas(types_mapper=NULLABLE.get if column.nullable else None)
+    return pd.DataFrame(columns)
+
+
+def to_arrays(column: Column, codes: Any, null: str) -> dict[str, Array]:
+    """The numpy arrays of one column: its values under "", or the parts of a sparse matrix under their names.
+
+    What is missing is NaN, NaT or, in text, the given spelling.
+
+    Example:
+        >>> from sundog.data.columns import CategoricalColumn
+        >>> to_arrays(CategoricalColumn(values=["x", "y"]), np.array([1, 0]), "")
+        {'': array(['y', 'x'], dtype='<U1')}
+    """
+    if isinstance(column, SetColumn):
+        rows = sparse.csr_array(codes)
+        return {"indices": rows.indices, "indptr": rows.indptr, "shape": np.array(rows.shape, np.int64)}
+    values = column.decode(codes)
+    if column.shape:
+        return {"": values}
+    if pa.types.is_timestamp(values.type):
+        return {"": values.cast(pa.timestamp("us", values.type.tz)).to_numpy(zero_copy_only=False)}
+    if pa.types.is_string(values.type):
+        spellings = np.array([*column.decode(np.arange(column.lattice_size)).to_pylist(), null])
+        return {"": spellings[codes]}
+    if not column.nullable:
+        return {"": values.to_numpy(zero_copy_only=False)}
+    whole = pa.types.is_integer(values.type)
+    if whole and any(
+        abs(bound.as_py()) > EXACT for bound in pa.compute.min_max(values.drop_null()).values() if bound.is_valid
+    ):
+        return {"": np.array(values.cast(pa.string()).fill_null(null).to_pylist())}
+    return {"": values.cast(pa.float64()).to_numpy(zero_copy_only=False)}

@@ -1,0 +1,234 @@
+"""Writing: records to csv, parquet or npz, piece by piece, all of it or nothing; and to tables in memory."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import zipfile
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+import pyarrow.parquet as pq
+from scipy import sparse
+
+from sundog.data.columns import SetColumn
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.data.sets import SPARSE_PARTS
+from sundog.data.source import one_line
+from sundog.data.spell import Speller
+from sundog.data.typed import to_arrays, to_frame, to_table
+from sundog.errors import DataError
+
+__all__ = ["Writer", "open_writer", "to_frame", "to_table"]
+
+GROUP = 1 << 17  # rows of a parquet row group
+
+
+class Writer(ABC):
+    """Takes records, any number of times."""
+
+    def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
+        self.file, self.schema, self.name = file, schema, name
+
+    def write(self, records: Records) -> None:
+        """Append records."""
+        with _writing(self.name):
+            self._write(records)
+
+    @abstractmethod
+    def _write(self, records: Records) -> None: ...
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Write what comes last."""
+
+    def abandon(self) -> None:  # noqa: B027 - most formats hold nothing that must be let go
+        """Let go after an error."""
+
+
+@contextmanager
+def open_writer(path: str | os.PathLike[str], schema: Schema) -> Iterator[Writer]:
+    r"""Write records to a file that appears, complete, when the block ends, and not at all if it ends in an error.
+
+    Example:
+        >>> from sundog.data.read import encode, read
+        >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 99}}})
+        >>> path = getfixture("tmp_path") / "out.csv"
+        >>> with open_writer(path, schema) as writer:
+        ...     writer.write(encode(read({"age": [31, 47]}, schema), schema))
+        >>> path.read_text()
+        'age\n31\n47\n'
+    """
+    target = Path(path)
+    kind = _writer_for(target)
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
+    with _writing(target.name):
+        if target.is_dir():
+            raise DataError(f"{target.name}: is a directory; name a file")
+        file = temporary.open("xb")
+    writer = None
+    try:
+        with _writing(target.name):
+            writer = kind(file, schema, target.name)
+        yield writer
+        with _writing(target.name):
+            writer.finish()
+            file.flush()
+            os.fsync(file.fileno())
+            file.close()
+            temporary.replace(target)
+            _sync_folder(target.parent)
+    except BaseException:
+        if writer is not None:
+            writer.abandon()
+        with suppress(OSError):  # closing flushes, which fails again on a full disk
+            file.close()
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+def _writer_for(path: Path) -> type[Writer]:
+    name = path.name.lower()
+    for suffix, kind in WRITERS.items():
+        if name.endswith(suffix):
+            return kind
+    raise DataError(f"{path.name}: is of no known format; end the name in {', '.join(WRITERS)}")
+
+
+@contextmanager
+def _writing(name: str) -> Iterator[None]:
+    """Turn what a full disk or a forbidden folder makes the libraries raise into one line that names the file."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"{name}: its folder does not exist; create it first") from None
+    except PermissionError:
+        raise DataError(f"{name}: may not be written here; check the folder's permissions") from None
+    except OSError as error:
+        reason = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else one_line(error)
+        raise DataError(
+            f"{name}: cannot be written ({reason}); nothing was kept, free space or choose another folder"
+        ) from None
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name itself last; not every system allows it, and the file is whole without."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+class CsvWriter(Writer):
+    """Lines of text, in the schema's own spelling."""
+
+    def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
+        super().__init__(file, schema, name)
+        delimiter = "\t" if ".tsv" in name.lower() else schema.delimiter
+        try:
+            self.speller = Speller(schema, delimiter)
+        except DataError as error:
+            raise DataError(f"{name}: {error}") from None
+        self._put(self.speller.header())
+
+    def _write(self, records: Records) -> None:
+        for lines in self.speller.lines(records):
+            self._put(lines)
+
+    def _put(self, data: Any) -> None:
+        self.file.write(data)
+
+    def finish(self) -> None:
+        """Nothing is left to write."""
+
+
+class GzipCsvWriter(CsvWriter):
+    """The same, packed; without a time stamp, so that the same records give the same bytes."""
+
+    def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
+        self.packer = zlib.compressobj(6, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+        super().__init__(file, schema, name)
+
+    def _put(self, data: Any) -> None:
+        self.file.write(self.packer.compress(data))
+
+    def finish(self) -> None:
+        """Write what the packer still holds."""
+        self.file.write(self.packer.flush())
+
+
+class ParquetWriter(Writer):
+    """Typed columns; sets are lists of items, images and series lists of fixed length."""
+
+    def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
+        super().__init__(file, schema, name)
+        self.parquet = pq.ParquetWriter(file, to_table(_none(schema)).schema)
+
+    def _write(self, records: Records) -> None:
+        for start in range(0, len(records), GROUP):
+            self.parquet.write_table(to_table(records.take(slice(start, start + GROUP))))
+
+    def finish(self) -> None:
+        """Write the footer."""
+        self.parquet.close()
+
+    def abandon(self) -> None:
+        """Close the library's writer now, lest it tries when it is collected."""
+        with suppress(Exception):
+            self.parquet.close()
+
+
+class NpzWriter(Writer):
+    """One array a column; the codes, which are small, wait in memory until all are there."""
+
+    def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
+        super().__init__(file, schema, name)
+        self.parts: dict[str, list[Any]] = {column: [codes] for column, codes in _none(schema).codes.items()}
+
+    def _write(self, records: Records) -> None:
+        for column, codes in records.codes.items():
+            self.parts[column].append(codes)
+
+    def finish(self) -> None:
+        """Write one column after the other."""
+        sets = [name for name, column in self.schema.columns.items() if isinstance(column, SetColumn)]
+        # A set alone has the usual names of a sparse matrix, unless a column is called so.
+        plain = len(sets) == 1 and not set(SPARSE_PARTS) & set(self.schema.columns)
+        with zipfile.ZipFile(self.file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, column in self.schema.columns.items():
+                parts = self.parts.pop(name)
+                codes = sparse.vstack(parts, format="csr") if name in sets else np.concatenate(parts)
+                for key, array in to_arrays(column, codes, self.schema.nulls[0]).items():
+                    member = name if not key else key if plain else f"{name}_{key}"
+                    with archive.open(f"{member}.npy", "w", force_zip64=True) as stream:
+                        np.lib.format.write_array(stream, array, allow_pickle=False)
+
+
+def _none(schema: Schema) -> Records:
+    """No records, but of the right shapes."""
+    codes = {
+        name: sparse.csr_array((0, *column.shape), dtype=np.uint8)
+        if isinstance(column, SetColumn)
+        else np.zeros((0, *column.shape), column.dtype)
+        for name, column in schema.columns.items()
+    }
+    return Records(schema, codes, 0)
+
+
+WRITERS: dict[str, type[Writer]] = {
+    ".csv": CsvWriter,
+    ".tsv": CsvWriter,
+    ".csv.gz": GzipCsvWriter,
+    ".tsv.gz": GzipCsvWriter,
+    ".parquet": ParquetWriter,
+    ".npz": NpzWriter,
+}

@@ -1,0 +1,30 @@
+"""Every error a user can cause, each one line that names the place and the fix.
+
+The command line prints the message alone and exits with code 2; a library user can catch `SundogError`.
+"""
+
+from __future__ import annotations
+
+
+class SundogError(Exception):
+    """Something the user can put right; the message is one line."""
+
+
+class DataError(SundogError):
+    """The data does not fit the schema, or the file cannot be read."""
+
+
+class SchemaError(SundogError):
+    """The schema is malformed or contradicts itself."""
+
+
+class BudgetExceededError(SundogError):
+    """A spend was refused, before anything was measured."""
+
+
+class LedgerError(SundogError):
+    """A ledger file is missing, damaged or does not match."""
+
+
+class ReleaseError(SundogError):
+    """A release file is malformed, truncated, hostile or of another version."""

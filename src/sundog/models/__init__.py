@@ -1,0 +1,29 @@
+"""The generative models by name. A model's file is imported when it is asked for, and not before."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from sundog.errors import SundogError
+
+if TYPE_CHECKING:
+    from sundog.models.base import Model
+
+MODELS = {"independent": "sundog.models.independent:Independent"}
+
+AUTO = "independent"  # what `auto` chooses
+
+
+def get_model(name: str) -> type[Model]:
+    """The model class of that name; `auto` is the best one for most data.
+
+    >>> get_model("independent").name
+    'independent'
+    """
+    try:
+        module, _, attribute = MODELS[AUTO if name == "auto" else name].partition(":")
+    except KeyError:
+        raise SundogError(f"there is no model {name!r}; choose auto or one of: {', '.join(MODELS)}") from None
+    model: type[Model] = getattr(import_module(module), attribute)
+    return model

@@ -1,0 +1,82 @@
+"""The one small protocol behind which every generative model sits.
+
+A model is planned before data is touched (`plan` sees the schema and the budget, never a record), fitted by spending
+exactly its plan, sampled with a seedable generator, and taken apart into plain arrays and JSON for the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.privacy.events import Charge
+from sundog.privacy.ledger import Budget, Ledger
+
+Codes = dict[str, Any]  # an array of codes a column, as in Records.codes
+Where = Mapping[str, int]  # the code that a scalar column must have
+Progress = Callable[[str, float], None]  # what is being done, and how much of it is (0 … 1)
+
+
+def silent(stage: str, done: float) -> None:
+    """The progress of whoever does not want to know."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a model is going to spend, and the numbers it derived from that."""
+
+    charges: tuple[Charge, ...]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class State:
+    """A fitted model as plain arrays and JSON values."""
+
+    tensors: dict[str, npt.NDArray[Any]]
+    config: dict[str, Any]
+
+
+class Model(Protocol):
+    """A generative model of encoded records."""
+
+    name: ClassVar[str]
+    options: ClassVar[frozenset[str]]  # which of clusters, public and device it understands
+    defaults: ClassVar[Mapping[str, Any]]  # settings that `--set name=value` may change
+    counts_records: ClassVar[bool]  # whether the plan needs to know (about) how many records there are
+
+    @classmethod
+    def plan(
+        cls,
+        schema: Schema,
+        budget: Budget,
+        *,
+        already: Sequence[Charge],
+        records: int | None,
+        settings: Mapping[str, Any],
+    ) -> Plan:
+        """Decides what to measure: together with `already`, at most the budget. Sees no data."""
+
+    @classmethod
+    def fit(cls, records: Records, plan: Plan, ledger: Ledger, *, seed: int | None, progress: Progress) -> Self:
+        """Learns the records, spending exactly `plan.charges` from the ledger."""
+
+    def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
+        """Draws n records that satisfy `where`."""
+
+    @property
+    def records(self) -> int | None:
+        """About how many records it was fitted on, as far as the budget told."""
+
+    def state(self) -> State:
+        """Everything that sampling needs."""
+
+    @classmethod
+    def from_state(cls, schema: Schema, state: State) -> Self:
+        """The model that `state` came from; raises ReleaseError if it cannot be one."""

@@ -1,0 +1,237 @@
+"""Independent columns: noisy one-way marginals, made consistent, sampled. The honest floor for every other model.
+
+1. Noise: column i has kᵢ cells. Minimising the expected total variation Σ kᵢσᵢ for a given cost Σ 1/σᵢ² gives σᵢ ∝
+kᵢ^(−1/3). 2. Measure every histogram with discrete Gaussian noise. 3. All histograms count the same records: average
+their totals by precision, and project each onto the simplex of that total. 4. Sample every column by itself, in
+constant time a value (Walker's alias method).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from sundog.data.bins import Bins, bins_for
+from sundog.data.columns import Column, SetColumn
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.errors import ReleaseError
+from sundog.models.alias import AliasTable
+from sundog.models.base import Codes, Plan, Progress, State, Where
+from sundog.privacy.calibration import smallest_noise
+from sundog.privacy.events import Charge, DiscreteGaussian
+from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.mechanisms import Histogram, noisy_histograms
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+class Independent:
+    """One-way marginals of every column."""
+
+    name: ClassVar[str] = "independent"
+    options: ClassVar[frozenset[str]] = frozenset()
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    counts_records: ClassVar[bool] = False  # the histograms themselves tell
+
+    def __init__(self, schema: Schema, marginals: dict[str, Floats], records: int) -> None:
+        """Marginals are probabilities: (cells,) for a scalar column, (positions, cells) for an array, (items,) for
+        sets."""
+        self.schema = schema
+        self.marginals = marginals
+        self.records = records
+        self._samplers = {name: _Sampler(schema.columns[name], p) for name, p in marginals.items()}
+
+    @classmethod
+    def plan(
+        cls,
+        schema: Schema,
+        budget: Budget,
+        *,
+        already: Sequence[Charge],
+        records: int | None,  # noqa: ARG003  the marginals do without it
+        settings: Mapping[str, Any],  # noqa: ARG003  there are none
+    ) -> Plan:
+        """The noise of each column's marginal; columns marked public are measured exactly and cost nothing."""
+        private = {name: column for name, column in schema.columns.items() if not column.public}
+        if not private:
+            return Plan(charges=(), settings={"sigma": {}})
+        weights = {name: _cells(column) ** (-1 / 3) for name, column in private.items()}
+
+        def charges(scale: float) -> list[Charge]:
+            return [_charge(name, private[name], scale * weight, schema.cap) for name, weight in weights.items()]
+
+        scale = smallest_noise(lambda s: [*already, *charges(s)], epsilon=budget.epsilon, delta=budget.delta)
+        sigma = {name: scale * weight for name, weight in weights.items()}
+        return Plan(charges=tuple(charges(scale)), settings={"sigma": sigma})
+
+    @classmethod
+    def fit(cls, records: Records, plan: Plan, ledger: Ledger, *, seed: int | None, progress: Progress) -> Self:  # noqa: ARG003
+        """Measures every marginal for one charge of the ledger, then makes them consistent."""
+        schema = records.schema
+        counts = {}
+        for done, (name, column) in enumerate(schema.columns.items()):
+            progress("counting", done / len(schema.columns))
+            counts[name] = _count(column, records.codes[name])
+        sigma: Mapping[str, float] = plan.settings["sigma"]
+        queries = [
+            Histogram(counts[name], sigma[name], _purpose(name), _touched(schema.columns[name]), schema.cap)
+            for name in sigma
+        ]
+        noisy = {name: counts[name] for name in counts if name not in sigma}
+        noisy |= dict(zip(sigma, noisy_histograms(queries, ledger=ledger), strict=True))
+        total = _total(schema, noisy, sigma)
+        marginals = {name: _marginal(schema.columns[name], noisy[name], total) for name in schema.columns}
+        return cls(schema, marginals, total)
+
+    def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
+        """Draws every column by itself; a condition fixes its column and changes no other."""
+        codes: Codes = {}
+        for name, column in self.schema.columns.items():
+            drawn = self._samplers[name].draw(n, rng)  # drawn even where fixed: other columns keep their values
+            codes[name] = np.full(n, where[name], column.dtype) if name in where else drawn
+        return codes
+
+    def state(self) -> State:
+        """The marginals."""
+        return State(tensors=dict(self.marginals), config={"records": self.records})
+
+    @classmethod
+    def from_state(cls, schema: Schema, state: State) -> Self:
+        """Checks that the marginals are ones and fit the schema."""
+        records = state.config.get("records")
+        if not isinstance(records, int) or set(state.tensors) != set(schema.columns):
+            raise ReleaseError("the weights are not those of an `independent` model of this schema")
+        for name, column in schema.columns.items():
+            p = state.tensors[name]
+            if p.dtype != np.float64 or p.shape != _shape(column) or not np.isfinite(p).all() or (p < 0).any():
+                raise ReleaseError(f"the marginal of column {name!r} is not one")
+            if not isinstance(column, SetColumn) and not np.allclose(p.sum(axis=-1), 1):
+                raise ReleaseError(f"the marginal of column {name!r} does not add up to one")
+        return cls(schema, dict(state.tensors), records)
+
+
+# --- what is measured of a column ----------------------------------------------------------------------------------
+
+
+def _cells(column: Column) -> int:
+    return 2 if isinstance(column, SetColumn) else bins_for(column).count
+
+
+def _positions(column: Column) -> int:
+    return math.prod(column.shape)
+
+
+def _touched(column: Column) -> int:
+    """How many cells one record changes: one at each position; for sets its items, and the count of records."""
+    return column.max_size + 1 if isinstance(column, SetColumn) else _positions(column)
+
+
+def _shape(column: Column) -> tuple[int, ...]:
+    if isinstance(column, SetColumn):
+        return column.shape
+    return (*((_positions(column),) if column.shape else ()), bins_for(column).count)
+
+
+def _purpose(name: str) -> str:
+    return f"marginal of {name}"[:200]
+
+
+def _charge(name: str, column: Column, sigma: float, contribution: int) -> Charge:
+    return Charge(event=DiscreteGaussian(sigma=sigma), count=_touched(column) * contribution, purpose=_purpose(name))
+
+
+def _count(column: Column, codes: Any) -> Integers:
+    if isinstance(column, SetColumn):
+        return np.append(np.bincount(codes.indices, minlength=column.shape[0]), codes.shape[0]).astype(np.int64)
+    bins = bins_for(column)
+    if not column.shape:
+        return np.bincount(bins.to_bins(codes), minlength=bins.count).astype(np.int64)
+    positions = _positions(column)
+    counts = np.zeros(positions * bins.count, np.int64)
+    offsets = np.arange(positions) * bins.count
+    rows = max(1, 2**22 // positions)  # a few MB at a time, however many records there are
+    for start in range(0, len(codes), rows):
+        flat = bins.to_bins(codes[start : start + rows].reshape(-1, positions)).astype(np.int64) + offsets
+        counts += np.bincount(flat.ravel(), minlength=len(counts))
+    return counts.reshape(positions, bins.count)
+
+
+# --- consistency: post-processing, free ----------------------------------------------------------------------------
+
+
+def _total(schema: Schema, noisy: Mapping[str, Integers], sigma: Mapping[str, float]) -> int:
+    """The number of records on which all histograms agree best: the average of their totals, weighted by precision."""
+    exact = [name for name in noisy if name not in sigma]
+    if exact:  # a public column tells how many records there are
+        return max(1, round(float(np.mean(_totals_of(schema.columns[exact[0]], noisy[exact[0]])))))
+    weighted, weight = 0.0, 0.0
+    for name, counts in noisy.items():
+        totals = _totals_of(schema.columns[name], counts)
+        cells = 1 if isinstance(schema.columns[name], SetColumn) else counts.shape[-1]
+        precision = len(totals) / (cells * sigma[name] ** 2)
+        weighted += precision * float(np.mean(totals))
+        weight += precision
+    return max(1, round(weighted / weight))
+
+
+def _totals_of(column: Column, counts: Integers) -> Integers:
+    return counts[-1:] if isinstance(column, SetColumn) else np.atleast_1d(counts.sum(axis=-1))
+
+
+def _marginal(column: Column, noisy: Integers, total: int) -> Floats:
+    if isinstance(column, SetColumn):
+        return np.asarray(np.clip(noisy[:-1] / total, 0.0, 1.0))
+    return _to_simplex(noisy / total)
+
+
+def _to_simplex(p: Floats) -> Floats:
+    """The nearest probabilities, along the last axis (Duchi et al. 2008)."""
+    k = p.shape[-1]
+    ordered = -np.sort(-p, axis=-1)
+    excess = np.cumsum(ordered, axis=-1) - 1
+    support = (ordered - excess / np.arange(1, k + 1) > 0).sum(axis=-1, keepdims=True)
+    threshold = np.take_along_axis(excess, support - 1, axis=-1) / support
+    nearest = np.maximum(p - threshold, 0.0)
+    return np.asarray(nearest / nearest.sum(axis=-1, keepdims=True))
+
+
+class _Sampler:
+    """Draws the codes of one column."""
+
+    def __init__(self, column: Column, p: Floats) -> None:
+        self.column = column
+        self.p = p
+        self.bins: Bins | None = None if isinstance(column, SetColumn) else bins_for(column)
+        self.table = None if isinstance(column, SetColumn) else AliasTable(p)
+
+    def draw(self, n: int, rng: np.random.Generator) -> Any:
+        if self.bins is None or self.table is None:
+            return self._draw_sets(n, rng)
+        codes = self.bins.to_codes(self.table.draw(n, rng), rng)
+        return codes.reshape(n, *self.column.shape).astype(self.column.dtype, copy=False)
+
+    def _draw_sets(self, n: int, rng: np.random.Generator) -> Any:
+        """Each item in each set with its probability, by drawing how many sets hold it and then which."""
+        from scipy import sparse
+
+        holders = rng.binomial(n, self.p)
+        items = np.repeat(np.arange(len(holders)), holders)
+        rows = [rng.choice(n, k, replace=False, shuffle=False) for k in holders if k]
+        row = np.concatenate(rows) if rows else np.empty(0, np.int64)
+        shuffled = rng.permutation(len(row))  # so that a set over the limit loses items at random
+        row, items = row[shuffled], items[shuffled]
+        order = np.argsort(row, kind="stable")
+        row, items = row[order], items[order]
+        rank = np.arange(len(row)) - np.searchsorted(row, row)
+        assert isinstance(self.column, SetColumn)  # noqa: S101
+        kept = rank < self.column.max_size
+        ones = np.ones(int(kept.sum()), np.uint8)
+        drawn = sparse.csr_array((ones, (row[kept], items[kept])), shape=(n, len(holders)))
+        drawn.sort_indices()
+        return drawn

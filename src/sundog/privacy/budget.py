@@ -1,0 +1,43 @@
+"""Splitting one budget between the stages of a fit, in the open.
+
+Stages that come first (counting records, learning what the schema does not declare) get a fixed ε each; the model
+gets the rest, calibrated against everything before it, so that what composition saves goes to the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sundog.privacy.ledger import Budget
+
+REST = "model"
+
+
+@dataclass(frozen=True)
+class Split:
+    """A budget and the share of ε that each stage gets; the stage named `model` takes what the others leave.
+
+    >>> split = Split(Budget(1.0, 1e-6), {"records": 0.02, "schema": 0.1})
+    >>> split.epsilon("schema")
+    0.1
+    >>> print(split)
+    budget: ε = 1, δ = 1e-06
+      records    2%   ε = 0.02
+      schema    10%   ε = 0.1
+      model     88%   and whatever composition saves
+    """
+
+    budget: Budget
+    shares: Mapping[str, float]
+
+    def epsilon(self, stage: str) -> float:
+        """The ε of a stage, 0 if the split does not name it."""
+        return self.budget.epsilon * self.shares.get(stage, 0.0)
+
+    def __str__(self) -> str:
+        lines = [f"budget: ε = {self.budget.epsilon:g}, δ = {self.budget.delta:.3g}"]
+        for stage, share in self.shares.items():
+            lines.append(f"  {stage:<8} {share:>4.0%}   ε = {self.epsilon(stage):.4g}")
+        lines.append(f"  {REST:<8} {1 - sum(self.shares.values()):>4.0%}   and whatever composition saves")
+        return "\n".join(lines)

@@ -1,0 +1,115 @@
+"""What a mechanism did, as immutable facts that an accountant can read.
+
+An event says nothing about the data and nothing about ε: those are the accountant's conclusions. Events go into ledgers
+and certificates as JSON, so their meaning may never change; a new meaning is a new event.
+
+All events are for neighbours that differ by adding or removing one unit (a record, or a person whose contributions
+are capped), scaled to sensitivity one unless a field says otherwise.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from sundog.errors import LedgerError
+
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class _Event(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The event as plain JSON values."""
+        return self.model_dump()
+
+
+class Gaussian(_Event):
+    """Gaussian noise of standard deviation `noise_multiplier` × the L2 sensitivity, on a vector of any length.
+
+    >>> Gaussian(noise_multiplier=2.0).to_dict()
+    {'kind': 'gaussian', 'noise_multiplier': 2.0}
+    """
+
+    kind: Literal["gaussian"] = "gaussian"
+    noise_multiplier: Positive
+
+
+class SampledGaussian(_Event):
+    """A Gaussian sum over a Poisson sample: each unit is in with probability `sample_rate`, independently."""
+
+    kind: Literal["sampled_gaussian"] = "sampled_gaussian"
+    noise_multiplier: Positive
+    sample_rate: Probability
+
+
+class DiscreteGaussian(_Event):
+    """Discrete Gaussian noise of parameter `sigma` on one integer that a unit changes by at most one."""
+
+    kind: Literal["discrete_gaussian"] = "discrete_gaussian"
+    sigma: Positive
+
+
+class DiscreteLaplace(_Event):
+    """Two-sided geometric noise, P(k) ∝ exp(−rate·|k|), on one integer that a unit changes by at most `sensitivity`."""
+
+    kind: Literal["discrete_laplace"] = "discrete_laplace"
+    rate: Positive
+    sensitivity: Annotated[int, Field(ge=1, le=10**9)] = 1
+
+    @property
+    def epsilon(self) -> float:
+        """It is ε-DP with this ε and δ = 0."""
+        return self.rate * self.sensitivity
+
+
+class Pure(_Event):
+    """Any mechanism that is ε-DP with δ = 0, accounted by the worst that one can do: selections, noisy keys."""
+
+    kind: Literal["pure"] = "pure"
+    epsilon: Positive
+
+
+class Failure(_Event):
+    """With probability `delta` anything at all may have been revealed (a stability threshold was overrun)."""
+
+    kind: Literal["failure"] = "failure"
+    delta: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+
+
+Event = Annotated[
+    Gaussian | SampledGaussian | DiscreteGaussian | DiscreteLaplace | Pure | Failure,
+    Field(discriminator="kind"),
+]
+
+_EVENT: TypeAdapter[Event] = TypeAdapter(Event)
+
+
+def event_from_dict(value: Any) -> Event:
+    """Reads an event from JSON values; anything else is refused.
+
+    >>> event_from_dict({"kind": "pure", "epsilon": 0.5})
+    Pure(kind='pure', epsilon=0.5)
+    """
+    try:
+        return _EVENT.validate_python(value)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise LedgerError(f"not a privacy event ({'.'.join(map(str, problem['loc']))}: {problem['msg']})") from None
+
+
+class Charge(BaseModel):
+    """An event, how many times it happens, and what it is for: one line of a plan, a ledger or a certificate.
+
+    >>> Charge(event=Gaussian(noise_multiplier=4.0), count=20, purpose="k-means").count
+    20
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    event: Event
+    count: Annotated[int, Field(ge=1, le=10**12)] = 1
+    purpose: Annotated[str, Field(min_length=1, max_length=200)]

@@ -1,0 +1,222 @@
+"""The ledger: one total for one dataset, and a filter in front of every measurement.
+
+`spend` decides, records, and only then returns: a mechanism that calls it first can never measure what the budget
+does not cover. A ledger lives in memory or in a file that several runs and processes share. A run (`ledger.run`) has
+a budget of its own inside the total; both must allow a charge.
+"""
+
+from __future__ import annotations
+
+import datetime
+import secrets
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from sundog.errors import BudgetExceededError, LedgerError
+from sundog.privacy.accountant import Method, epsilon_spent
+from sundog.privacy.events import Charge
+from sundog.privacy.journal import Journal
+from sundog.privacy.noise import NoiseSource
+
+FORMAT = {"format": "sundog-ledger", "version": 1}
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What may be spent: the promise is (ε, δ)-differential privacy.
+
+    >>> Budget(epsilon=1.0, delta=1e-6)
+    Budget(epsilon=1.0, delta=1e-06)
+    """
+
+    epsilon: float
+    delta: float
+
+    def __post_init__(self) -> None:
+        if not 0 < self.epsilon < float("inf"):
+            raise BudgetExceededError(f"epsilon must be a positive number, not {self.epsilon}")
+        if not 0 < self.delta < 1:
+            raise BudgetExceededError(f"delta must lie between 0 and 1, not {self.delta}")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A charge as it stands in the ledger."""
+
+    charge: Charge
+    run: str
+    private: bool
+    time: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The entry as plain JSON values."""
+        return {**self.charge.model_dump(), "run": self.run, "private": self.private, "time": self.time}
+
+    @classmethod
+    def from_dict(cls, value: dict[str, Any]) -> Entry:
+        """Reads an entry; raises on anything else."""
+        charge = Charge.model_validate({key: value[key] for key in ("event", "count", "purpose")})
+        return cls(charge, str(value["run"]), bool(value["private"]), str(value["time"]))
+
+
+class Ledger:
+    """A budget and everything that was charged to it.
+
+    >>> from sundog.privacy.events import Gaussian
+    >>> ledger = Ledger(epsilon=1.0, delta=1e-5)
+    >>> ledger.spend(Charge(event=Gaussian(noise_multiplier=5.0), purpose="a sum"))
+    >>> round(ledger.spent(), 2)
+    0.73
+    >>> ledger.spend(Charge(event=Gaussian(noise_multiplier=1.0), purpose="too much"))
+    Traceback (most recent call last):
+    ...
+    sundog.errors.BudgetExceededError: refused: 'too much' would bring ε to 4.478 of 1 (at δ = 1e-05); ...
+
+    Args:
+        epsilon: the total ε.
+        delta: the δ at which it is meant.
+        noise: where the mechanisms that spend from this ledger draw their noise; the operating system by default.
+    """
+
+    def __init__(self, *, epsilon: float, delta: float, noise: NoiseSource | None = None) -> None:
+        self.budget = Budget(epsilon, delta)
+        self.noise = noise if noise is not None else NoiseSource()
+        self.name = secrets.token_hex(8)
+        self._parent: Ledger | None = None
+        self._journal: Journal | None = None
+        self._entries: list[Entry] = []
+        self._threads = threading.Lock()
+
+    @classmethod
+    def create(cls, path: str | Path, *, epsilon: float, delta: float, noise: NoiseSource | None = None) -> Ledger:
+        """Makes a ledger file; refuses to replace one."""
+        budget = Budget(epsilon, delta)
+        header = {**FORMAT, "epsilon": budget.epsilon, "delta": budget.delta, "created": _now()}
+        Journal.create(Path(path), header)
+        return cls.open(path, noise=noise)
+
+    @classmethod
+    def open(cls, path: str | Path, *, noise: NoiseSource | None = None) -> Ledger:
+        """Opens a ledger file that other runs may be using at the same time."""
+        journal = Journal(Path(path))
+        header = next(iter(journal.read()), {})
+        if {key: header.get(key) for key in FORMAT} != FORMAT:
+            raise LedgerError(f"{path}: is not a sundog ledger of version {FORMAT['version']}")
+        ledger = cls(epsilon=float(header["epsilon"]), delta=float(header["delta"]), noise=noise)
+        ledger._journal = journal
+        return ledger
+
+    def run(self, *, epsilon: float, delta: float, name: str | None = None) -> Ledger:
+        """A budget inside this one, for one release; charges count against both.
+
+        With the `name` of an earlier run, that run goes on: what it spent is spent.
+        """
+        if epsilon > self.budget.epsilon:
+            raise BudgetExceededError(
+                f"refused: the release asks for ε = {epsilon:g}, but the ledger holds {self.budget.epsilon:g} in all"
+            )
+        child = Ledger(epsilon=epsilon, delta=delta, noise=self.noise)
+        child._parent = self
+        if name is not None:
+            child.name = name
+            child._entries = [entry for entry in self.entries if entry.run == name]
+        return child
+
+    def tighten(self, *, delta: float) -> None:
+        """Lowers δ once it is known; it can never be raised."""
+        if delta > self.budget.delta:
+            raise BudgetExceededError(f"δ can be lowered but not raised, from {self.budget.delta:.3g} to {delta:.3g}")
+        self.budget = Budget(self.budget.epsilon, delta)
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """Everything charged so far, by whichever process."""
+        with self._held():
+            return tuple(self._known())
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """The charges of `entries`."""
+        return tuple(entry.charge for entry in self.entries)
+
+    @property
+    def private(self) -> bool:
+        """False once any charge was measured with test noise."""
+        return self.noise.private and all(entry.private for entry in self.entries)
+
+    def spent(self, method: Method = "pld") -> float:
+        """ε so far at the ledger's δ: by `pld` (the claim), `rdp` or `moments`."""
+        return epsilon_spent(self.charges, delta=self.budget.delta, method=method)
+
+    def spend(self, *charges: Charge) -> None:
+        """Records the charges, all or none, or raises BudgetExceededError; measure only after it returns."""
+        with self._held():
+            ledger: Ledger | None = self
+            while ledger is not None:
+                ledger._check(charges)
+                ledger = ledger._parent
+            entries = [Entry(charge, self.name, self.noise.private, _now()) for charge in charges]
+            self._record(entries)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The whole ledger as plain JSON values."""
+        return {
+            **FORMAT,
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "private": self.private,
+            "spent": {method: self.spent(method) for method in ("pld", "rdp", "moments")},
+            "entries": [entry.to_dict() for entry in self.entries],
+        }
+
+    def _check(self, charges: Sequence[Charge]) -> None:
+        before = [entry.charge for entry in self._known()]
+        spent = epsilon_spent([*before, *charges], delta=self.budget.delta)
+        if spent > self.budget.epsilon:
+            what = ", ".join(dict.fromkeys(f"'{charge.purpose}'" for charge in charges[:3]))
+            raise BudgetExceededError(
+                f"refused: {what} would bring ε to {spent:.4g} of {self.budget.epsilon:.4g} "
+                f"(at δ = {self.budget.delta:.3g}); "
+                f"{epsilon_spent(before, delta=self.budget.delta):.4g} was spent before; "
+                "lower the request or open a larger ledger"
+            )
+
+    def _known(self) -> list[Entry]:
+        if self._journal is None:
+            return self._entries
+        for line in self._journal.lines[1 + len(self._entries) :]:
+            try:
+                self._entries.append(Entry.from_dict(line))
+            except (ValidationError, KeyError, TypeError):
+                number = len(self._entries) + 2
+                raise LedgerError(
+                    f"{self._journal.path}: line {number} is not a ledger entry; restore a backup"
+                ) from None
+        return self._entries
+
+    def _record(self, entries: list[Entry]) -> None:
+        if self._journal is not None:
+            self._journal.append([entry.to_dict() for entry in entries])
+            return
+        if self._parent is not None:
+            self._parent._record(entries)
+        self._entries += entries
+
+    @contextmanager
+    def _held(self) -> Iterator[None]:
+        """Holds the root of this ledger against other threads, and its file against other processes."""
+        root = self
+        while root._parent is not None:
+            root = root._parent
+        with root._threads, nullcontext() if root._journal is None else root._journal.locked():
+            yield
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -1,0 +1,22 @@
+"""Measurements. Each is one call that charges the ledger and then draws the noise, in this order.
+
+`contribution` is how many records one unit may own (1 unless the schema names a privacy unit with a larger cap).
+"""
+
+from sundog.privacy.mechanisms.counts import Histogram, noisy_count, noisy_histogram, noisy_histograms
+from sundog.privacy.mechanisms.quantiles import noisy_bounds, noisy_quantiles
+from sundog.privacy.mechanisms.selection import exponential_mechanism, noisy_max, stable_set
+from sundog.privacy.mechanisms.sums import gaussian_sum
+
+__all__ = [
+    "Histogram",
+    "exponential_mechanism",
+    "gaussian_sum",
+    "noisy_bounds",
+    "noisy_count",
+    "noisy_histogram",
+    "noisy_histograms",
+    "noisy_max",
+    "noisy_quantiles",
+    "stable_set",
+]

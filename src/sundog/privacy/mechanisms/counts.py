@@ -1,0 +1,80 @@
+"""Counts and histograms, with integer noise."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from sundog.privacy.events import Charge, DiscreteGaussian, DiscreteLaplace
+from sundog.privacy.ledger import Ledger
+
+Integers = npt.NDArray[np.int64]
+
+
+def noisy_count(count: int, *, epsilon: float, ledger: Ledger, purpose: str, contribution: int = 1) -> int:
+    """How many records there are, ε-DP with δ = 0 (geometric noise). May be negative.
+
+    >>> isinstance(noisy_count(100, epsilon=0.5, ledger=Ledger(epsilon=1, delta=1e-6), purpose="records"), int)
+    True
+    """
+    rate = epsilon / contribution
+    ledger.spend(Charge(event=DiscreteLaplace(rate=rate, sensitivity=contribution), purpose=purpose))
+    return count + int(ledger.noise.discrete_laplace(epsilon=rate, size=1)[0])
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts to be measured with discrete Gaussian noise of parameter `sigma` in each cell.
+
+    `touched` is how many cells one record can change, each by one: 1 for the values of a column, the number of pixels
+    for the histograms of all pixels, the largest set for the items of sets.
+    """
+
+    counts: Integers
+    sigma: float
+    purpose: str
+    touched: int = 1
+    contribution: int = 1
+
+    @property
+    def charge(self) -> Charge:
+        """What measuring it costs.
+
+        A record changes `touched` cells by one, each with noise of its own: that many compositions of the one-cell
+        mechanism. A unit's records are dealt into `contribution` slots with at most one record in each; the noisy
+        histograms of the slots compose, and what is released is their sum. So the noise is a sum of `contribution`
+        draws, and nothing more has to be proved about units than about records.
+        """
+        event = DiscreteGaussian(sigma=self.sigma)
+        return Charge(event=event, count=self.touched * self.contribution, purpose=self.purpose)
+
+    @property
+    def standard_deviation(self) -> float:
+        """Of the noise in each cell."""
+        return float(self.sigma * np.sqrt(self.contribution))
+
+
+def noisy_histograms(histograms: Sequence[Histogram], *, ledger: Ledger) -> list[Integers]:
+    """Measures several histograms for one decision of the ledger: all or none."""
+    ledger.spend(*(histogram.charge for histogram in histograms))
+    return [histogram.counts + _noise(histogram, ledger) for histogram in histograms]
+
+
+def noisy_histogram(
+    counts: Integers, *, sigma: float, ledger: Ledger, purpose: str, touched: int = 1, contribution: int = 1
+) -> Integers:
+    """Measures one histogram; see `Histogram` for what the numbers mean.
+
+    >>> ledger = Ledger(epsilon=1, delta=1e-6)
+    >>> noisy_histogram(np.array([5, 0, 7]), sigma=10.0, ledger=ledger, purpose="colours").shape
+    (3,)
+    """
+    return noisy_histograms([Histogram(counts, sigma, purpose, touched, contribution)], ledger=ledger)[0]
+
+
+def _noise(histogram: Histogram, ledger: Ledger) -> Integers:
+    draws = (histogram.contribution, *histogram.counts.shape)
+    return np.asarray(ledger.noise.discrete_gaussian(sigma=histogram.sigma, size=draws).sum(axis=0))

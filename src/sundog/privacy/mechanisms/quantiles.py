@@ -1,0 +1,90 @@
+"""Order statistics and ranges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from sundog.privacy.events import Charge, DiscreteLaplace, Event, Pure
+from sundog.privacy.ledger import Ledger
+from sundog.privacy.mechanisms.selection import exponential_mechanism
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+_EXPONENTS = np.arange(-32, 65)  # magnitudes told apart: below 2⁻³² is zero, above 2⁶⁴ is as large as it gets
+
+
+def noisy_quantiles(
+    codes: Integers,
+    probabilities: Sequence[float],
+    *,
+    size: int,
+    epsilon: float,
+    ledger: Ledger,
+    purpose: str,
+    contribution: int = 1,
+) -> list[int]:
+    """Quantiles of integers in [0, size), each by the exponential mechanism over the gaps between them (Smith 2011).
+
+    The budget is split evenly among the quantiles; the answers are sorted.
+
+    >>> ledger = Ledger(epsilon=9, delta=1e-6)
+    >>> 45 <= noisy_quantiles(np.arange(100), [0.5], size=100, epsilon=8, ledger=ledger, purpose="median")[0] <= 55
+    True
+    """
+    ordered = np.sort(np.clip(codes, 0, size - 1))
+    share = epsilon / len(probabilities)
+    return sorted(
+        _one_quantile(ordered, p, size=size, epsilon=share, ledger=ledger, purpose=purpose, contribution=contribution)
+        for p in probabilities
+    )
+
+
+def _one_quantile(
+    ordered: Integers, p: float, *, size: int, epsilon: float, ledger: Ledger, purpose: str, contribution: int
+) -> int:
+    edges = np.concatenate([[0], ordered + 1, [size]])  # gap i holds the codes with exactly i values below them
+    widths = np.diff(edges)
+    n = len(ordered)
+    scores = -np.abs(np.arange(n + 1) - p * n)  # one record moves a score by at most max(p, 1 − p) ≤ 1
+    with np.errstate(divide="ignore"):
+        log_widths = np.log(widths.astype(np.float64))
+    gap = exponential_mechanism(
+        scores, epsilon=epsilon, sensitivity=contribution, ledger=ledger, purpose=purpose, log_weights=log_widths
+    )
+    return int(edges[gap] + math.floor(ledger.noise.uniform(1)[0] * widths[gap]))
+
+
+def noisy_bounds(
+    values: Floats, *, epsilon: float, ledger: Ledger, purpose: str, contribution: int = 1
+) -> tuple[float, float] | None:
+    """A range that holds nearly all values, when none was declared; None when there are too few to tell.
+
+    Values are counted by sign and power of two, geometric noise is added, and the range spans the outermost
+    magnitudes whose counts stand out of the noise (they would by chance in one measurement of a thousand).
+
+    >>> ledger = Ledger(epsilon=2, delta=1e-6)
+    >>> noisy_bounds(np.linspace(17, 90, 10_000), epsilon=1, ledger=ledger, purpose="age")
+    (16.0, 128.0)
+    """
+    edges = _magnitudes()
+    rate = epsilon / contribution
+    event: Event = DiscreteLaplace(rate=rate) if contribution == 1 else Pure(epsilon=epsilon)
+    ledger.spend(Charge(event=event, purpose=purpose))
+    cells = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
+    counts = np.bincount(cells, minlength=len(edges) - 1)
+    noisy = counts + ledger.noise.discrete_laplace(epsilon=rate, size=len(counts))
+    threshold = math.log(1000 * len(counts)) / rate
+    present = np.flatnonzero(noisy > threshold)
+    if len(present) == 0:
+        return None
+    return float(edges[present[0]]), float(edges[present[-1] + 1])
+
+
+def _magnitudes() -> Floats:
+    powers = np.exp2(_EXPONENTS.astype(np.float64))
+    return np.concatenate([-powers[::-1], [0.0], powers])

@@ -1,0 +1,89 @@
+"""Choosing one of several things, or the set of those that enough people have."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Mapping
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sundog.privacy.events import Charge, DiscreteLaplace, Event, Failure, Pure
+from sundog.privacy.ledger import Ledger
+
+Floats = npt.NDArray[np.float64]
+Key = TypeVar("Key", bound=Hashable)
+
+
+def exponential_mechanism(
+    scores: Floats,
+    *,
+    epsilon: float,
+    sensitivity: float,
+    ledger: Ledger,
+    purpose: str,
+    log_weights: Floats | None = None,
+) -> int:
+    """The index of a high score: i with probability ∝ weight(i)·exp(ε·score(i) / 2·sensitivity).
+
+    >>> ledger = Ledger(epsilon=9, delta=1e-6)
+    >>> exponential_mechanism(np.array([0.0, 100.0]), epsilon=8, sensitivity=1, ledger=ledger, purpose="a choice")
+    1
+    """
+    ledger.spend(Charge(event=Pure(epsilon=epsilon), purpose=purpose))
+    logits = np.asarray(scores, dtype=np.float64) * (epsilon / (2 * sensitivity))
+    if log_weights is not None:
+        logits = logits + log_weights
+    cumulative = np.cumsum(np.exp(logits - logits.max()))
+    draw = ledger.noise.uniform(1)[0] * cumulative[-1]
+    return int(np.searchsorted(cumulative, draw, side="right"))
+
+
+def noisy_max(scores: Floats, *, epsilon: float, sensitivity: float, ledger: Ledger, purpose: str) -> int:
+    """The index of a high score by permute-and-flip: never worse than the exponential mechanism.
+
+    (McKenna and Sheldon 2020.)
+
+    >>> ledger = Ledger(epsilon=9, delta=1e-6)
+    >>> noisy_max(np.array([0.0, 100.0]), epsilon=8, sensitivity=1, ledger=ledger, purpose="best")
+    1
+    """
+    ledger.spend(Charge(event=Pure(epsilon=epsilon), purpose=purpose))
+    scores = np.asarray(scores, dtype=np.float64)
+    order = ledger.noise.permutation(len(scores))
+    heads = ledger.noise.coin((scores[order] - scores.max()) * (epsilon / (2 * sensitivity)))
+    return int(order[np.argmax(heads)])  # the first head in random order; the best one is always a head
+
+
+def stable_set(
+    counts: Mapping[Key, int], *, epsilon: float, delta: float, ledger: Ledger, purpose: str, contribution: int = 1
+) -> list[Key]:
+    """The keys that enough records hold, when the possible keys are not known beforehand.
+
+    They come sorted, so that their order says nothing. A key that one unit alone holds is published with probability
+    at most δ, which is charged: with `contribution` records a unit can hold that many such keys, each at most that
+    often.
+
+    >>> ledger = Ledger(epsilon=2, delta=1e-5)
+    >>> stable_set({"red": 5000, "my secret": 1}, epsilon=1, delta=1e-6, ledger=ledger, purpose="colours")
+    ['red']
+    """
+    rate = epsilon / contribution
+    # A unit changes one cell when it owns one record; with more, the worst case of any ε-DP mechanism is charged.
+    event: Event = DiscreteLaplace(rate=rate) if contribution == 1 else Pure(epsilon=epsilon)
+    ledger.spend(Charge(event=event, purpose=purpose), Charge(event=Failure(delta=delta), purpose=purpose))
+    keys = sorted(counts, key=repr)
+    noise = ledger.noise.discrete_laplace(epsilon=rate, size=len(keys))
+    threshold = stable_threshold(rate=rate, delta=delta, contribution=contribution)
+    return [key for key, extra in zip(keys, noise, strict=True) if counts[key] + extra >= threshold]
+
+
+def stable_threshold(*, rate: float, delta: float, contribution: int) -> int:
+    """The smallest count at which a key is published: P(contribution + noise ≥ threshold) ≤ δ / contribution.
+
+    >>> stable_threshold(rate=1.0, delta=1e-6, contribution=1)
+    15
+    """
+    tail = delta / contribution * (1 + math.exp(-rate))  # P(noise ≥ k) = exp(−rate·k) / (1 + exp(−rate))
+    return contribution + max(1, math.ceil(-math.log(tail) / rate))

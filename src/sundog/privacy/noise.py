@@ -1,0 +1,120 @@
+"""Where randomness comes from.
+
+Privacy noise is drawn from ChaCha20, keyed by the operating system, in every process anew: a forked child that
+inherited the stream would repeat its parent's noise, and two answers with the same noise have none in their
+difference. For the same reason a source is never copied or pickled.
+
+The samplers of integer noise compare exponential variates instead of uniforms with probabilities, so that an event of
+probability exp(−40) happens as often as it should: `Exp(1) > x` is a coin of probability exp(−x) far into the tail.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+SECURE = "ChaCha20 keyed by the operating system"
+SEEDED = "a fixed seed, for tests: NOT PRIVATE"
+
+
+class NoiseSource:
+    """A stream of noise: `NoiseSource()` is private, `NoiseSource.seeded` is for tests and marks all it touches.
+
+    >>> source = NoiseSource()
+    >>> source.private, source.description
+    (True, 'ChaCha20 keyed by the operating system')
+    >>> NoiseSource.seeded(1).private
+    False
+    """
+
+    private: bool
+    description: str
+
+    def __init__(self) -> None:
+        self.private = True
+        self.description = SECURE
+        self._seed: int | None = None
+        self._rekey()
+
+    @classmethod
+    def seeded(cls, seed: int) -> NoiseSource:
+        """Repeatable noise for tests. Every ledger and certificate it touches reads NOT PRIVATE."""
+        source = cls()
+        source.private = False
+        source.description = SEEDED
+        source._seed = seed
+        source._rekey()
+        return source
+
+    def _rekey(self) -> None:
+        from randomgen import ChaCha
+
+        self._process = os.getpid()
+        key = secrets.randbits(256) if self._seed is None else self._seed
+        self._generator = np.random.Generator(ChaCha(key=key, rounds=20))
+
+    @property
+    def _rng(self) -> np.random.Generator:
+        if os.getpid() != self._process:
+            self._rekey()
+        return self._generator
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a noise source cannot be copied or pickled: two copies would draw the same noise")
+
+    def gaussian(self, size: int | tuple[int, ...]) -> Floats:
+        """Standard normal variates (floats: round them to a lattice before anybody sees them, as the mechanisms do)."""
+        return self._rng.standard_normal(size)
+
+    def uniform(self, size: int | tuple[int, ...]) -> Floats:
+        """Uniform variates in [0, 1)."""
+        return self._rng.random(size)
+
+    def permutation(self, n: int) -> Integers:
+        """A uniformly random order of n things."""
+        return self._rng.permutation(n)
+
+    def coin(self, log_probability: Any) -> npt.NDArray[np.bool_]:
+        """One coin for each entry, heads with probability exp(entry)."""
+        return np.asarray(self._rng.standard_exponential(np.shape(log_probability)) > -np.asarray(log_probability))
+
+    def discrete_laplace(self, *, epsilon: float, size: int | tuple[int, ...]) -> Integers:
+        """Integers with P(k) ∝ exp(−ε|k|)."""
+        shape = (size,) if isinstance(size, int) else size
+        return _until_accepted(int(np.prod(shape)), lambda n: self._laplace_proposals(epsilon, n)).reshape(shape)
+
+    def discrete_gaussian(self, *, sigma: float, size: int | tuple[int, ...]) -> Integers:
+        """Integers with P(k) ∝ exp(−k²/2σ²) (Canonne, Kamath and Steinke 2020, Algorithm 3)."""
+        shape = (size,) if isinstance(size, int) else size
+        return _until_accepted(int(np.prod(shape)), lambda n: self._gaussian_proposals(sigma, n)).reshape(shape)
+
+    def _laplace_proposals(self, epsilon: float, n: int) -> tuple[Integers, npt.NDArray[np.bool_]]:
+        magnitude = np.floor(self._rng.standard_exponential(n) / epsilon).astype(np.int64)
+        negative = self._rng.integers(0, 2, n, dtype=np.uint8).astype(bool)
+        accepted = ~(negative & (magnitude == 0))  # zero has one sign only
+        return np.where(negative, -magnitude, magnitude), accepted
+
+    def _gaussian_proposals(self, sigma: float, n: int) -> tuple[Integers, npt.NDArray[np.bool_]]:
+        scale = np.floor(sigma) + 1
+        value, accepted = self._laplace_proposals(1 / scale, n)
+        log_ratio = -((np.abs(value) - sigma**2 / scale) ** 2) / (2 * sigma**2)
+        return value, accepted & self.coin(log_ratio)
+
+
+def _until_accepted(n: int, propose: Any) -> Integers:
+    """Rejection sampling, a batch at a time."""
+    out = np.empty(n, dtype=np.int64)
+    filled = 0
+    while filled < n:
+        value, accepted = propose(int((n - filled) * 1.7) + 16)
+        kept = value[accepted][: n - filled]
+        out[filled : filled + len(kept)] = kept
+        filled += len(kept)
+    return out

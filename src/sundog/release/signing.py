@@ -1,0 +1,214 @@
+"""Ed25519 signatures on releases: who made this file, for whoever already knows the maker's public key.
+
+A signature covers the content hash of a release (see `archive.content_hash`), behind a prefix of its own so that it
+can never be passed off as a signature on something else. It names the key it was made with; that alone proves
+nothing about who holds the key, so whoever verifies compares it with a public key got by another way.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from sundog.errors import ReleaseError
+
+ALGORITHM = "ed25519"
+_PREFIX = "sundog release v1\n"
+_MAX_KEY_FILE = 64 * 1024
+
+
+@dataclass(frozen=True)
+class Signature:
+    """A signature as it stands in a release: lower-case hex, and the public key it was made with."""
+
+    public_key: str
+    value: str
+    algorithm: str = ALGORITHM
+
+    def to_dict(self) -> dict[str, str]:
+        """The signature as plain JSON values.
+
+        >>> Signature(public_key="00", value="11").to_dict()
+        {'public_key': '00', 'value': '11', 'algorithm': 'ed25519'}
+        """
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Signature:
+        """The signature out of JSON values, refused where they are malformed.
+
+        >>> Signature.from_dict({"algorithm": "ed25519", "public_key": "00"})
+        Traceback (most recent call last):
+        sundog.errors.ReleaseError: the signature is malformed; sign the release again
+        """
+        algorithm = values.get("algorithm")
+        if isinstance(algorithm, str) and algorithm != ALGORITHM:
+            raise ReleaseError(f"the signature is of an unknown kind, {algorithm[:20]!a}; upgrade sundog")
+        well_formed = (
+            values.keys() == {"algorithm", "public_key", "value"}
+            and algorithm == ALGORITHM
+            and _is_hex(values["public_key"], digits=64)
+            and _is_hex(values["value"], digits=128)
+        )
+        if not well_formed:
+            raise ReleaseError("the signature is malformed; sign the release again")
+        return cls(**values)
+
+
+def sign(digest: str, private_key: Ed25519PrivateKey) -> Signature:
+    """Sign a content hash.
+
+    >>> key = Ed25519PrivateKey.from_private_bytes(bytes(32))
+    >>> signature = sign("ab" * 32, key)
+    >>> check("ab" * 32, signature), check("cd" * 32, signature)
+    (True, False)
+    """
+    if not _is_hex(digest, digits=64):
+        raise ValueError(f"not a content hash: {digest!r}")
+    public = private_key.public_key().public_bytes_raw()
+    return Signature(public_key=public.hex(), value=private_key.sign(_message(digest)).hex())
+
+
+def check(digest: str, signature: Signature, *, public_key: Ed25519PublicKey | None = None) -> bool:
+    """Whether `signature` was made on `digest` by the key it names and, where one is given, by `public_key`.
+
+    Whatever is malformed is False, never an error.
+
+    >>> check("ab" * 32, Signature(public_key="no hex", value="at all"))
+    False
+    """
+    if signature.algorithm != ALGORITHM or not _is_hex(digest, digits=64):
+        return False
+    if not _is_hex(signature.public_key, digits=64) or not _is_hex(signature.value, digits=128):
+        return False
+    if public_key is not None and public_key.public_bytes_raw().hex() != signature.public_key:
+        return False
+    try:
+        named_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(signature.public_key))
+        named_key.verify(bytes.fromhex(signature.value), _message(digest))
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def fingerprint(public_key: Ed25519PublicKey | str) -> str:
+    """A short name for a public key (or the hex of one in a `Signature`), to read out over the telephone.
+
+    >>> fingerprint(Ed25519PrivateKey.from_private_bytes(bytes(32)).public_key())
+    '139e 3940 e64b 5491 7220 88d9 a0d7 4162'
+    """
+    raw = bytes.fromhex(public_key) if isinstance(public_key, str) else public_key.public_bytes_raw()
+    digits = hashlib.sha256(raw).hexdigest()[:32]  # 128 bits: no second key with the same name can be found
+    return " ".join(digits[i : i + 4] for i in range(0, len(digits), 4))
+
+
+def generate_key(private_path: str | Path, public_path: str | Path) -> str:
+    """Write a new key pair as PEM files, never over an existing file, and return its fingerprint.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     name = generate_key(f"{folder}/key.pem", f"{folder}/key.pub.pem")
+    ...     name == fingerprint(load_public_key(f"{folder}/key.pub.pem"))
+    True
+    """
+    private_path, public_path = Path(private_path), Path(public_path)
+    key = Ed25519PrivateKey.generate()
+    private = key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    )
+    public = key.public_key().public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo)
+    _write_new(private_path, private, mode=0o600)
+    try:
+        _write_new(public_path, public, mode=0o644)
+    except BaseException:
+        private_path.unlink(missing_ok=True)  # half a pair is of no use, and a private key must not lie about
+        raise
+    return fingerprint(key.public_key())
+
+
+def load_private_key(path: str | Path) -> Ed25519PrivateKey:
+    """The private key to sign with, from the PEM file that `generate_key` writes.
+
+    >>> load_private_key("missing.pem")
+    Traceback (most recent call last):
+    sundog.errors.ReleaseError: missing.pem: no such file; give the PEM file of an Ed25519 private key
+    """
+    try:
+        key = serialization.load_pem_private_key(_read_key(path, "private"), password=None)
+    except TypeError:
+        raise _key_error(path, "the key is encrypted", "private", "unencrypted ") from None
+    except (ValueError, UnsupportedAlgorithm):
+        raise _key_error(path, "not a private key", "private") from None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise _key_error(path, "a private key of another kind", "private")
+    return key
+
+
+def load_public_key(path: str | Path) -> Ed25519PublicKey:
+    """The public key to verify with, from the PEM file that `generate_key` writes.
+
+    >>> load_public_key("missing.pem")
+    Traceback (most recent call last):
+    sundog.errors.ReleaseError: missing.pem: no such file; give the PEM file of an Ed25519 public key
+    """
+    try:
+        key = serialization.load_pem_public_key(_read_key(path, "public"))
+    except (ValueError, UnsupportedAlgorithm):
+        raise _key_error(path, "not a public key", "public") from None
+    if not isinstance(key, Ed25519PublicKey):
+        raise _key_error(path, "a public key of another kind", "public")
+    return key
+
+
+def _message(digest: str) -> bytes:
+    return f"{_PREFIX}{digest}".encode("ascii")
+
+
+def _is_hex(text: object, *, digits: int) -> bool:
+    # bytes.fromhex would take spaces and capitals too: many spellings of one signature
+    return isinstance(text, str) and re.fullmatch(f"[0-9a-f]{{{digits}}}", text) is not None
+
+
+def _key_error(path: str | Path, what: str, kind: str, extra: str = "") -> ReleaseError:
+    return ReleaseError(f"{path}: {what}; give the {extra}PEM file of an Ed25519 {kind} key")
+
+
+def _read_key(path: str | Path, kind: str) -> bytes:
+    path = Path(path)
+    try:
+        if not path.is_file():  # before opening: opening a pipe would wait for ever
+            raise _key_error(path, "not a file" if path.exists() else "no such file", kind)
+        with path.open("rb") as file:
+            data = file.read(_MAX_KEY_FILE + 1)
+    except OSError as error:
+        raise _key_error(path, f"cannot be read ({error.strerror})", kind) from None
+    if len(data) > _MAX_KEY_FILE:
+        raise _key_error(path, "too large for a key", kind)
+    return data
+
+
+def _write_new(path: Path, data: bytes, *, mode: int) -> None:
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode)
+    except FileExistsError:
+        raise ReleaseError(f"{path}: exists already and is not overwritten; choose another name") from None
+    except OSError as error:
+        raise ReleaseError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(descriptor)
+    except BaseException as error:
+        path.unlink(missing_ok=True)
+        if isinstance(error, OSError):
+            raise ReleaseError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
+        raise

@@ -1,0 +1,113 @@
+"""The front door: `Synthesizer` takes private data and gives a release."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from sundog.data.schema import Schema
+from sundog.errors import SundogError
+from sundog.fitting import Fit, Request
+from sundog.models import get_model
+from sundog.models.base import Model, Progress, silent
+from sundog.privacy.ledger import Ledger
+from sundog.privacy.noise import NoiseSource
+from sundog.release.release import Release
+
+
+class Synthesizer:
+    """Learns a private dataset and releases a model of it.
+
+    >>> import pandas as pd
+    >>> df = pd.DataFrame({"age": [31, 47, 25, 62] * 50, "sex": ["Female", "Male"] * 100})
+    >>> columns = {
+    ...     "age": {"type": "integer", "min": 18, "max": 90},
+    ...     "sex": {"type": "categorical", "values": ["Female", "Male"]},
+    ... }
+    >>> synth = Synthesizer(model="independent", epsilon=1.0, delta=1e-6).fit(df, Schema.from_dict({"columns": columns}))
+    >>> synth.release_.sample(3, seed=7, where={"sex": "Female"})["sex"].tolist()
+    ['Female', 'Female', 'Female']
+
+    Args:
+        model: `auto` or the name of a model.
+        epsilon: what this release may spend.
+        delta: the δ at which ε is meant; by default 1 / (10·n^1.1) for about n records, and never above 1e-5.
+        clusters: how many components, for models that are mixtures.
+        public: data that is public, for models that can make use of it.
+        device: where neural models train.
+        ledger: a ledger, or the path of a ledger file, shared with other fits on the same data.
+        seed: fixes initialisation, never privacy noise.
+        settings: settings of the model by name.
+        noise: a test's noise source; every certificate then reads NOT PRIVATE.
+    """
+
+    release_: Release
+
+    def __init__(
+        self,
+        model: str = "auto",
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        clusters: int = 1,
+        public: Any = None,
+        device: str = "cpu",
+        ledger: Ledger | str | Path | None = None,
+        seed: int | None = None,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        noise: NoiseSource | None = None,
+    ) -> None:
+        self.model = model
+        self.epsilon = epsilon
+        self.delta = delta
+        self.clusters = clusters
+        self.public = public
+        self.device = device
+        self.ledger = ledger
+        self.seed = seed
+        self.settings = settings
+        self.noise = noise
+
+    def fit(
+        self,
+        data: Any,
+        schema: Schema,
+        *,
+        labels: Any = None,
+        out: str | Path | None = None,
+        resume: bool = False,
+        progress: Progress = silent,
+    ) -> Self:
+        """Learns the data; `release_` is the result, and a second fit spends again.
+
+        Args:
+            data: a path, a DataFrame, an array of images or series, a sparse matrix or lists of sets.
+            schema: what is publicly known about the data.
+            labels: class labels of images or series, when they are not part of the data.
+            out: where to save the release; an interrupted fit then leaves a checkpoint beside it.
+            resume: go on from that checkpoint.
+            progress: is told what is being done, and how much of it is.
+        """
+        model = self._checked_model()
+        if not schema.reviewed:
+            warnings.warn(
+                "the schema was drafted from the data and not reviewed: what it reveals is outside the guarantee; "
+                "look through it, then set `reviewed: true`",
+                stacklevel=2,
+            )
+        request = Request(model, self.epsilon, self.delta, self.seed, dict(self.settings or {}))
+        fit = Fit(request, schema, self.ledger, self.noise, progress)
+        self.release_ = fit.run(data, labels=labels, out=None if out is None else Path(out), resume=resume)
+        return self
+
+    def _checked_model(self) -> type[Model]:
+        model = get_model(self.model)
+        given = {"clusters": self.clusters != 1, "public": self.public is not None, "device": self.device != "cpu"}
+        for option in (name for name, used in given.items() if used and name not in model.options):
+            raise SundogError(f"model {model.name!r} makes no use of {option}; leave it out")
+        for name in (name for name in self.settings or {} if name not in model.defaults):
+            known = ", ".join(model.defaults) or "none"
+            raise SundogError(f"model {model.name!r} has no setting {name!r}; its settings: {known}")
+        return model
