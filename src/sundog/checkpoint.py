@@ -14,11 +14,13 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import numpy.typing as npt
 import safetensors.numpy
 
 from sundog.errors import SundogError
 from sundog.files import replacing
-from sundog.models.base import State
+
+Tensors = dict[str, npt.NDArray[Any]]
 
 
 class Checkpoint:
@@ -101,18 +103,14 @@ class Checkpoint:
             ) from None
         return result
 
-    def save_model(self, state: State) -> None:
-        """Keeps a fitted model."""
-        with replacing(self.folder / "model.safetensors") as file:
-            file.write(safetensors.numpy.save(state.tensors))
-        self.save("model", state.config)
+    def save_tensors(self, stage: str, tensors: Tensors) -> None:
+        """Keeps the arrays of a stage; call it before `save`, which says that the stage is finished."""
+        with replacing(self.folder / f"{stage}.safetensors") as file:
+            file.write(safetensors.numpy.save(tensors))
 
-    def load_model(self) -> State | None:
-        """The fitted model, or None when it was not finished."""
-        config = self.load("model")
-        if config is None:
-            return None
-        return State(safetensors.numpy.load((self.folder / "model.safetensors").read_bytes()), config)
+    def load_tensors(self, stage: str) -> Tensors:
+        """The arrays of a finished stage."""
+        return dict(safetensors.numpy.load((self.folder / f"{stage}.safetensors").read_bytes()))
 
     def done(self) -> None:
         """Removes it: the release is there."""

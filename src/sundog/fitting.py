@@ -1,4 +1,4 @@
-"""One fit, stage by stage:
+"""One fit, stage by stage.
 
     read → check → count records → learn the schema → encode → plan → fit the model → certify
 
@@ -9,7 +9,7 @@ checkpoint, if the release has a place on disk, so that an interrupted fit can g
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,26 +19,18 @@ from sundog.data.learn import Lesson, prepare, unknown_columns
 from sundog.data.read import Raw, encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.models.base import Model, Progress
-from sundog.privacy.budget import Split
+from sundog.errors import LedgerError
+from sundog.models.base import Model, State
+from sundog.privacy.budget import LARGEST_DELTA, Split, default_delta
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.mechanisms import noisy_count
 from sundog.privacy.noise import NoiseSource
+from sundog.progress import Progress
 from sundog.release.certificate import certify
 from sundog.release.release import Release
 
-LARGEST_DELTA = 1e-5
 _SHARES = {"records": 0.02, "schema": 0.10}  # of ε, for the stages before the model, when they are needed
 _SCHEMA_DELTA = 0.1  # of δ, for discovering categories
-
-
-def default_delta(records: int) -> float:
-    """1 / (10·n^1.1), and never above 1e-5: far below the chance of publishing one person at random.
-
-    >>> default_delta(100), round(default_delta(1_000_000), 10)
-    (1e-05, 2.51e-08)
-    """
-    return min(LARGEST_DELTA, 1 / (10 * max(records, 1) ** 1.1))
 
 
 @dataclass(frozen=True)
@@ -51,7 +43,7 @@ class Request:
     seed: int | None
     settings: dict[str, Any]
 
-    def to_dict(self, schema: Schema) -> dict[str, Any]:
+    def to_dict(self, schema: Schema, ledger: str | Path | None) -> dict[str, Any]:
         """The request as JSON, to recognise it by when it is resumed."""
         return {
             "model": self.model.name,
@@ -60,6 +52,7 @@ class Request:
             "seed": self.seed,
             "settings": self.settings,
             "schema": schema.to_dict(),
+            "ledger": None if ledger is None else str(ledger),
         }
 
 
@@ -75,8 +68,8 @@ class Fit:
         progress: Progress,
     ) -> None:
         self.request, self.schema, self.progress = request, schema, progress
-        self.noise = noise
-        self.shared = self._shared_ledger(ledger)
+        self.ledger, self.noise = ledger, noise
+        self.shared: Ledger | None = None
         self.checkpoint: Checkpoint | None = None
 
     def run(self, data: Any, *, labels: Any, out: Path | None, resume: bool) -> Release:
@@ -85,7 +78,7 @@ class Fit:
         raw = read(data, self.schema, labels=labels)
         lesson = prepare(raw, self.schema)
         records = self._checked(raw)
-        with self._ledger(out, resume) as ledger:
+        with self._opened(out, resume) as ledger:
             split = self._split(ledger)
             self.progress(str(split), 0.0)
             count = self._count_records(raw, split, ledger)
@@ -113,50 +106,58 @@ class Fit:
             encode(replace(raw, columns=known), self.schema.model_copy(update={"columns": columns}))
         return None
 
-    def _shared_ledger(self, ledger: Ledger | str | Path | None) -> Ledger | None:
-        if ledger is None or isinstance(ledger, Ledger):
-            return ledger
-        if Path(ledger).exists():
-            return Ledger.open(ledger, noise=self.noise)
-        delta = self.request.delta if self.request.delta is not None else LARGEST_DELTA
-        return Ledger.create(ledger, epsilon=self.request.epsilon, delta=delta, noise=self.noise)
-
     @contextlib.contextmanager
-    def _ledger(self, out: Path | None, resume: bool) -> Iterator[Ledger]:
+    def _opened(self, out: Path | None, resume: bool) -> Iterator[Ledger]:
         """The ledger of this fit, with a checkpoint that stays if the fit is interrupted after it spent something."""
-        delta = self.request.delta if self.request.delta is not None else LARGEST_DELTA
-        if out is None:
-            root = self.shared or Ledger(epsilon=self.request.epsilon, delta=delta, noise=self.noise)
-            yield root.run(epsilon=self.request.epsilon, delta=min(delta, root.budget.delta))
+        if out is None or isinstance(
+            self.ledger, Ledger
+        ):  # a ledger in memory dies with the process: nothing to resume
+            self.shared = self._shared_ledger()
+            yield self._run_of(self.shared or self._new_ledger(None), None)
             return
-        asked = self.request.to_dict(self.schema)
-        checkpoint = Checkpoint.resume(out, asked) if resume else Checkpoint.begin(out, asked)
-        self.checkpoint = checkpoint
+        asked = self.request.to_dict(self.schema, self.ledger)
+        self.checkpoint = Checkpoint.resume(out, asked) if resume else Checkpoint.begin(out, asked)
         ledger = None
         try:
-            root = self.shared or self._own_ledger(checkpoint, delta)
-            ledger = root.run(epsilon=self.request.epsilon, delta=min(delta, root.budget.delta), name=checkpoint.run)
+            self.shared = self._shared_ledger()
+            ledger = self._run_of(self.shared or self._new_ledger(self.checkpoint.ledger_path), self.checkpoint.run)
             yield ledger
         except BaseException:
             if ledger is None or not ledger.charges:
-                checkpoint.done()
+                self.checkpoint.done()
             raise
-        checkpoint.done()
+        self.checkpoint.done()
 
-    def _own_ledger(self, checkpoint: Checkpoint, delta: float) -> Ledger:
-        path = checkpoint.ledger_path
+    def _shared_ledger(self) -> Ledger | None:
+        if self.ledger is None or isinstance(self.ledger, Ledger):
+            return self.ledger
+        return self._new_ledger(Path(self.ledger))
+
+    def _new_ledger(self, path: Path | None) -> Ledger:
+        """A ledger as large as this fit, in memory or in a file, unless the file is there already."""
+        epsilon, delta = self.request.epsilon, self.request.delta or LARGEST_DELTA
+        if path is None:
+            return Ledger(epsilon=epsilon, delta=delta, noise=self.noise)
         if path.exists():
             return Ledger.open(path, noise=self.noise)
-        return Ledger.create(path, epsilon=self.request.epsilon, delta=delta, noise=self.noise)
+        return Ledger.create(path, epsilon=epsilon, delta=delta, noise=self.noise)
+
+    def _run_of(self, root: Ledger, name: str | None) -> Ledger:
+        """A budget for this fit inside the ledger; where no δ was asked for, a ledger that is shared says which."""
+        delta = root.budget.delta if self.request.delta is None else self.request.delta
+        return root.run(epsilon=self.request.epsilon, delta=delta, name=name)
 
     def _split(self, ledger: Ledger) -> Split:
         """Who gets what. Records are counted only if the model or δ needs it and nobody declared how many there are."""
         needs = {
-            "records": self.schema.records is None
-            and (self.request.delta is None or self.request.model.counts_records),
+            "records": self.schema.records is None and (self._chooses_delta or self.request.model.counts_records),
             "schema": bool(unknown_columns(self.schema)),
         }
         return Split(ledger.budget, {stage: share for stage, share in _SHARES.items() if needs[stage]})
+
+    @property
+    def _chooses_delta(self) -> bool:
+        return self.request.delta is None and self.shared is None
 
     # --- the stages that spend ---
 
@@ -164,45 +165,63 @@ class Fit:
         count = self.schema.records
         if "records" in split.shares:
             count = self._paid_count(raw, split.epsilon("records"), ledger)
-        if self.request.delta is None and count is not None:
-            ledger.tighten(delta=min(ledger.budget.delta, default_delta(count)))
+        if self._chooses_delta and count is not None:
+            ledger.tighten(delta=default_delta(count))
         return count
 
     def _paid_count(self, raw: Raw, epsilon: float, ledger: Ledger) -> int:
-        saved = self.checkpoint and self.checkpoint.load("records")
-        if saved:
-            return int(saved["count"])
-        kept = raw.capped(self.schema.cap) if self.schema.unit else raw
-        noisy = noisy_count(
-            kept.count, epsilon=epsilon, ledger=ledger, purpose="number of records", contribution=self.schema.cap
-        )
-        if self.checkpoint:
-            self.checkpoint.save("records", {"count": noisy})
-        return noisy
+        def measure() -> dict[str, Any]:
+            kept = raw.capped(self.schema.cap) if self.schema.unit else raw
+            purpose, cap = "number of records", self.schema.cap
+            noisy = noisy_count(kept.count, epsilon=epsilon, ledger=ledger, purpose=purpose, contribution=cap)
+            return {"count": noisy}
+
+        return int(self._stage("records", ledger, measure)["count"])
 
     def _learn_schema(self, lesson: Lesson, split: Split, ledger: Ledger) -> Schema:
         if "schema" not in split.shares:
             return self.schema
-        saved = self.checkpoint and self.checkpoint.load("schema")
-        if saved:
-            return Schema.from_dict(saved)
-        self.progress("learning the schema", 0.0)
-        delta = _SCHEMA_DELTA * ledger.budget.delta
-        schema = lesson.learn(epsilon=split.epsilon("schema"), delta=delta, ledger=ledger)
-        if self.checkpoint:
-            self.checkpoint.save("schema", schema.to_dict())
-        return schema
+
+        def measure() -> dict[str, Any]:
+            self.progress("learning the schema", 0.0)
+            delta = _SCHEMA_DELTA * ledger.budget.delta
+            return lesson.learn(epsilon=split.epsilon("schema"), delta=delta, ledger=ledger).to_dict()
+
+        return Schema.from_dict(self._stage("schema", ledger, measure))
 
     def _fit_model(self, records: Records, count: int | None, ledger: Ledger) -> Model:
-        saved = self.checkpoint and self.checkpoint.load_model()
-        if saved:
-            return self.request.model.from_state(records.schema, saved)
-        self.progress("planning", 0.0)
-        settings = {**self.request.model.defaults, **self.request.settings}
-        plan = self.request.model.plan(
-            records.schema, ledger.budget, already=ledger.charges, records=count, settings=settings
-        )
-        model = self.request.model.fit(records, plan, ledger, seed=self.request.seed, progress=self.progress)
-        if self.checkpoint:
-            self.checkpoint.save_model(model.state())
-        return model
+        def measure() -> dict[str, Any]:
+            self.progress("planning", 0.0)
+            settings = {**self.request.model.defaults, **self.request.settings}
+            plan = self.request.model.plan(
+                records.schema, ledger.budget, already=ledger.charges, records=count, settings=settings
+            )
+            fitted = self.request.model.fit(
+                records, plan, ledger, seed=self.request.seed, progress=self.progress
+            ).state()
+            tensors.update(fitted.tensors)
+            if self.checkpoint:
+                self.checkpoint.save_tensors("model", tensors)
+            return fitted.config
+
+        tensors: dict[str, Any] = {}
+        config = self._stage("model", ledger, measure)
+        if not tensors and self.checkpoint:
+            tensors = self.checkpoint.load_tensors("model")
+        return self.request.model.from_state(records.schema, State(tensors, config))
+
+    def _stage(self, name: str, ledger: Ledger, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+        """The result of a stage: from the checkpoint where it was finished before, measured and kept otherwise."""
+        if self.checkpoint is None:
+            return measure()
+        saved = self.checkpoint.load(name)
+        if saved is None:
+            result = measure()
+            self.checkpoint.save(name, {"result": result, "charges": len(ledger.charges)})
+            return result
+        if len(ledger.charges) < saved["charges"]:
+            raise LedgerError(
+                f"{self.ledger}: lacks what the interrupted fit spent; resume with the ledger it began with"
+            )
+        result = saved["result"]
+        return result

@@ -11,9 +11,10 @@ from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.fitting import Fit, Request
 from sundog.models import get_model
-from sundog.models.base import Model, Progress, silent
+from sundog.models.base import Model
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
+from sundog.progress import Progress, silent
 from sundog.release.release import Release
 
 
@@ -26,14 +27,16 @@ class Synthesizer:
     ...     "age": {"type": "integer", "min": 18, "max": 90},
     ...     "sex": {"type": "categorical", "values": ["Female", "Male"]},
     ... }
-    >>> synth = Synthesizer(model="independent", epsilon=1.0, delta=1e-6).fit(df, Schema.from_dict({"columns": columns}))
+    >>> schema = Schema.from_dict({"columns": columns})
+    >>> synth = Synthesizer(model="independent", epsilon=1.0, delta=1e-6).fit(df, schema)
     >>> synth.release_.sample(3, seed=7, where={"sex": "Female"})["sex"].tolist()
     ['Female', 'Female', 'Female']
 
     Args:
         model: `auto` or the name of a model.
         epsilon: what this release may spend.
-        delta: the δ at which ε is meant; by default 1 / (10·n^1.1) for about n records, and never above 1e-5.
+        delta: the δ at which ε is meant; by default that of the ledger, if there is one, or else 1 / (10·n^1.1) for
+            about n records, and never above 1e-5.
         clusters: how many components, for models that are mixtures.
         public: data that is public, for models that can make use of it.
         device: where neural models train.

@@ -62,7 +62,7 @@ def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
     with reading(path.name):
         if path.is_dir():
             raise IsADirectoryError(path)
-        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
+        with path.open("rb") as file, _naming(f"{path.name}: the archive"), zipfile.ZipFile(file) as archive:
             yield archive
 
 
@@ -78,7 +78,7 @@ def _header(archive: zipfile.ZipFile, member: str, file: str) -> tuple[Shape, np
 def _naming(where: str) -> Iterator[None]:
     try:
         yield
-    except (ValueError, NotImplementedError, RuntimeError) as error:  # the last two: odd compression, encryption
+    except (ValueError, KeyError, OverflowError, NotImplementedError, RuntimeError) as error:  # bad headers, odd zips
         raise DataError(f"{where} is damaged ({one_line(error)}); save it again") from None
 
 

@@ -30,7 +30,7 @@ _NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 _CODE = r"^0[0-9]"
 _TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}.*)?$"
 _ID_NAME = re.compile(r"(^|[_ .-])(id|uuid|guid|key)$", re.IGNORECASE)
-_OWNER_NAME = re.compile(r"(^|[_ .-])(user|person|patient|customer|client|household|house)$", re.IGNORECASE)
+_OWNER_NAME = re.compile(r"^(user|person|patient|customer|client|household|house)$", re.IGNORECASE)
 
 
 def guess_column(values: Values) -> Guess | None:

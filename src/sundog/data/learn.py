@@ -63,7 +63,8 @@ class Lesson:
         return self.schema.with_columns({name: self._learned(name, share) for name in self.values})
 
     def _learned(self, name: str, share: Spending) -> Column:
-        column, values = self.schema.columns[name], self.values[name]
+        column: Column = self.schema.columns[name]
+        values = self.values[name]
         if not column.complete:
             column = _complete(column, values, name, share)
         if isinstance(column, OrderedColumn) and _wants_quantiles(column):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ from sundog.data.explain import brief
 from sundog.errors import SchemaError
 
 MAX_BYTES = 16 * 2**20
+_TAG = "tag:yaml.org,2002:"
 
 _DRAFT_HEADER = """\
 # DRAFT, made by looking at the data: NOT PRIVATE until someone has reviewed it.
@@ -26,22 +26,28 @@ _DRAFT_HEADER = """\
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C one is ten times as fast
-    """Safe YAML in which text stays text: only true, false, null and plain decimal numbers are anything else.
+    """Safe YAML in which text stays text, and categories keep their spelling.
 
-    PyYAML's rules would turn yes and no into booleans, 12:30 into 750, 010 into 8, 2020-01-01 into a date, and keep
-    1e-6 as text. Merge keys (<<) are left out: they can grow a small file without bound.
+    PyYAML's rules would turn yes and no into booleans, 12:30 into 750, 010 into 8, 1.10 into 1.1, 2020-01-01 into a
+    date, and keep 1e-6 as text. Merge keys (<<) are left out: with them a small file can grow without bound.
     """
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012
 
 
+class _Dumper(yaml.SafeDumper):
+    """Quotes whatever any YAML reader might take for something else, and writes each column on a line."""
+
+
+# All that is not text: true, false, null, and numbers written the way they are printed.
 for _tag, _pattern, _first in (
     ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
     ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
-    ("int", r"^(?:[-+]?(?:0|[1-9][0-9_]*))$", "-+0123456789"),
-    ("float", r"^(?:[-+]?(?:(?:0|[1-9][0-9_]*)?\.[0-9]+|(?:0|[1-9][0-9_]*)\.?)(?:[eE][-+]?[0-9]+)?)$", "-+.0123456789"),
+    ("int", r"^(?:0|-?[1-9][0-9]*)$", "-0123456789"),
+    ("float", r"^-?(?:0|[1-9][0-9]*)(?:\.(?:0|[0-9]*[1-9]))?(?:[eE][-+]?[0-9]+)?$", "-0123456789"),
 ):
-    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(_pattern), list(_first))
+    for _class in (_Loader, _Dumper):
+        _class.add_implicit_resolver(f"{_TAG}{_tag}", re.compile(_pattern), list(_first))
 
 
 def _mapping(loader: Any, node: Any) -> dict[Any, Any]:
@@ -57,23 +63,21 @@ def _mapping(loader: Any, node: Any) -> dict[Any, Any]:
     return result
 
 
-_Loader.add_constructor("tag:yaml.org,2002:map", _mapping)
+_Loader.add_constructor(f"{_TAG}map", _mapping)
 
 
 class _Flow(dict[str, Any]):
     """A mapping to be written on one line."""
 
 
-class _Dumper(yaml.SafeDumper):
-    """Quotes whatever any YAML reader might take for something else, and writes each column on a line."""
+def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    # PyYAML folds lines at characters that others do not take for line ends; escaped, they are safe.
+    return dumper.represent_scalar(f"{_TAG}str", text, style=None if text.isprintable() else '"')
 
 
-_Dumper.add_representer(
-    _Flow, lambda dumper, data: dumper.represent_mapping("tag:yaml.org,2002:map", data, flow_style=True)
-)
-_Dumper.add_representer(
-    list, lambda dumper, data: dumper.represent_sequence("tag:yaml.org,2002:seq", data, flow_style=True)
-)
+_Dumper.add_representer(_Flow, lambda dumper, data: dumper.represent_mapping(f"{_TAG}map", data, flow_style=True))
+_Dumper.add_representer(list, lambda dumper, data: dumper.represent_sequence(f"{_TAG}seq", data, flow_style=True))
+_Dumper.add_representer(str, _represent_text)
 
 
 def load(path: Path) -> Any:
@@ -86,7 +90,11 @@ def load(path: Path) -> Any:
         at = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
         problem = " ".join(str(error.problem or error.context).split())
         raise SchemaError(f"{path}: not a valid schema file{at}: {problem}; fix the YAML there") from None
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+    except RecursionError:
+        raise SchemaError(
+            f"{path}: not a valid schema file: nested too deeply; it must be YAML with `columns`"
+        ) from None
+    except (yaml.YAMLError, ValueError) as error:
         problem = " ".join(str(error).split())[:120]
         raise SchemaError(f"{path}: not a valid schema file: {problem}; it must be YAML with `columns`") from None
     if data is None:
@@ -103,19 +111,14 @@ def dump(data: dict[str, Any]) -> str:
 
 def save(data: dict[str, Any], path: Path) -> None:
     """Write a schema file beside its place and move it there, so that it is whole or not there at all."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.", suffix=".tmp")
-    except OSError as error:
-        raise SchemaError(f"{path}: cannot be written: {error.strerror}; choose another place") from None
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(dump(data))
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(path)
+        temporary.write_text(dump(data), encoding="utf-8")
+        temporary.replace(path)
     except OSError as error:
         raise SchemaError(f"{path}: cannot be written: {error.strerror}; choose another place") from None
     finally:
-        Path(temporary).unlink(missing_ok=True)
+        temporary.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> str:

@@ -108,6 +108,7 @@ def open_parquet(path: Path) -> Source:
     def load(names: list[str]) -> dict[str, Values]:
         with reading(path.name):
             table = pq.read_table(path, columns=names, partitioning=None)
+            table.validate(full=True)  # a damaged file can hold offsets that point anywhere
         return {name: table[name] for name in names}
 
     with reading(path.name):
@@ -126,6 +127,7 @@ def open_ipc(path: Path) -> Source:
             is_file = file.read(6) == b"ARROW1"
             file.seek(0)
             table = (pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)).read_all()
+            table.validate(full=True)
     return open_table(table, path.name)
 
 

@@ -26,12 +26,12 @@ class AliasTable:
         self._offset = np.arange(len(rows)).reshape(self.positions) * self.cells
 
     def draw(self, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-        """n draws at every position: shape (n,) or (n, positions)."""
+        """Draws n times at every position: shape (n,) or (n, positions)."""
         u = rng.random((n, *self.positions)) * self.cells
         slot = u.astype(np.int64)
         u -= slot  # what is left decides between the slot and its alias
         index: Any = slot + self._offset if self.positions else slot
-        return np.where(u < self._accept[index], slot, self._other[index])
+        return np.asarray(np.where(u < self._accept[index], slot, self._other[index]))
 
 
 def _alias(p: npt.NDArray[np.float64]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:

@@ -6,7 +6,7 @@ exactly its plan, sampled with a seedable generator, and taken apart into plain 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Protocol, Self
 
@@ -17,14 +17,10 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
+from sundog.progress import Progress
 
 Codes = dict[str, Any]  # an array of codes a column, as in Records.codes
 Where = Mapping[str, int]  # the code that a scalar column must have
-Progress = Callable[[str, float], None]  # what is being done, and how much of it is (0 … 1)
-
-
-def silent(stage: str, done: float) -> None:
-    """The progress of whoever does not want to know."""
 
 
 @dataclass(frozen=True)

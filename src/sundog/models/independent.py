@@ -21,11 +21,12 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
 from sundog.models.alias import AliasTable
-from sundog.models.base import Codes, Plan, Progress, State, Where
+from sundog.models.base import Codes, Plan, State, Where
 from sundog.privacy.calibration import smallest_noise
 from sundog.privacy.events import Charge, DiscreteGaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.mechanisms import Histogram, noisy_histograms
+from sundog.progress import Progress
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -40,8 +41,7 @@ class Independent:
     counts_records: ClassVar[bool] = False  # the histograms themselves tell
 
     def __init__(self, schema: Schema, marginals: dict[str, Floats], records: int) -> None:
-        """Marginals are probabilities: (cells,) for a scalar column, (positions, cells) for an array, (items,) for
-        sets."""
+        """Takes probabilities: (cells,) of a scalar column, (positions, cells) of an array, (items,) of sets."""
         self.schema = schema
         self.marginals = marginals
         self.records = records

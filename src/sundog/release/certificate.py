@@ -118,7 +118,7 @@ class Certificate(BaseModel):
             f"  noise        {self.noise}",
             "",
             f"In words: whatever anybody concludes from this release about {self._person()}, they could have concluded",
-            f"almost as well had that data been left out: the odds change by at most a factor of e^ε = {_short(factor)},",
+            f"almost as well without that data: the odds change by at most a factor of e^ε = {_short(factor)},",
             f"except with probability δ (1 in {1 / self.delta:,.0f}).",
         ]
 
@@ -130,10 +130,8 @@ class Certificate(BaseModel):
         lines = [f"Spent: ε at δ = {self.delta:.3g} by   {spent}   (pld is the claim)"]
         lines += [f"  {share}" for share in self.shares()]
         if self.ledger is not None:
-            shared = self.ledger
-            lines.append(
-                f"Shared ledger: ε = {shared.spent:.4g} of {shared.epsilon:g} spent in all (δ = {shared.delta:.3g})"
-            )
+            of = f"{self.ledger.spent:.4g} of {self.ledger.epsilon:g}"
+            lines.append(f"Shared ledger: ε = {of} spent in all (δ = {self.ledger.delta:.3g})")
         return lines
 
     def _assumed(self) -> list[str]:
@@ -169,8 +167,12 @@ def certify(ledger: Ledger, schema: Schema, *, shared: Ledger | None = None) -> 
         noise=ledger.noise.description,
         charges=charges,
         assumed_public=assumed_public(schema),
-        ledger=shared and SharedLedger(epsilon=shared.budget.epsilon, delta=shared.budget.delta, spent=shared.spent()),
+        ledger=None if shared is None else _as_shared(shared),
     )
+
+
+def _as_shared(ledger: Ledger) -> SharedLedger:
+    return SharedLedger(epsilon=ledger.budget.epsilon, delta=ledger.budget.delta, spent=ledger.spent())
 
 
 def assumed_public(schema: Schema) -> list[str]:

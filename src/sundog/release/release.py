@@ -19,7 +19,8 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError, ReleaseError, SundogError
 from sundog.models import get_model
-from sundog.models.base import Model, Progress, State, silent
+from sundog.models.base import Model, State
+from sundog.progress import Progress, silent
 from sundog.release import signing
 from sundog.release.archive import FORMAT, VERSION, Archive, content_hash, read_archive, write_archive
 from sundog.release.certificate import Certificate
@@ -33,6 +34,10 @@ _BATCH_VALUES = 2**20  # values drawn at a time: small enough for caches, large 
 _LIBRARIES = ("sundog", "dp-accounting", "numpy", "randomgen", "scipy")
 
 
+def _versions() -> dict[str, str]:
+    return {name: importlib.metadata.version(name) for name in _LIBRARIES}
+
+
 @dataclass(frozen=True, eq=False)
 class Release:
     """A fitted model with its schema and certificate."""
@@ -41,7 +46,7 @@ class Release:
     model: Model
     certificate: Certificate
     created: str = field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
-    libraries: Mapping[str, str] = field(default_factory=lambda: _versions())
+    libraries: Mapping[str, str] = field(default_factory=_versions)
     signature: signing.Signature | None = None
 
     @property
@@ -205,7 +210,3 @@ def _stack(parts: list[Any]) -> Any:
 
         return sparse.vstack(parts, format="csr")
     return np.concatenate(parts)
-
-
-def _versions() -> dict[str, str]:
-    return {name: importlib.metadata.version(name) for name in _LIBRARIES}

@@ -71,6 +71,13 @@ def to_numpy(values: Any) -> NDArray[Any]:
     return result
 
 
+def cast_where(texts: Any, pattern: str, kind: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """Cast all texts that match a pattern at once; zero for the others, and which rows those are (nulls are not)."""
+    fits = pc.match_substring_regex(texts, pattern)
+    values = np.array(to_numpy(pc.if_else(fits, texts, None).cast(kind).fill_null(0)))
+    return values, np.flatnonzero(to_numpy(fits.fill_null(True)) == 0)
+
+
 def smallest_dtype(size: int) -> np.dtype[Any]:
     """The smallest unsigned integer type that holds the codes 0 … size - 1."""
     return np.min_scalar_type(max(size - 1, 0))

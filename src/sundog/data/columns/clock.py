@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sundog.data.columns.arrow import Mask, is_text, to_numpy
+from sundog.data.columns.arrow import Mask, cast_where, is_text, to_numpy
 
 Micros = NDArray[np.int64]
 
@@ -23,7 +24,8 @@ _MICROSECOND = timedelta(microseconds=1)
 _EARLIEST = (datetime.min - _EPOCH) // _MICROSECOND - _DAY
 _LATEST = (datetime.max - _EPOCH) // _MICROSECOND + _DAY
 
-_ISO_LOCAL = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,6})?)?)?$"
+_ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?)?"
+_OFFSET = r"(?:Z|[-+][0-9]{2}:?[0-9]{2})"
 _SIMPLE_DIRECTIVES = frozenset("YmdHMS")
 
 
@@ -42,6 +44,18 @@ def read(values: Any, text_format: str | None) -> tuple[Micros, Mask, Mask]:
     return np.zeros(len(values), np.int64), none, ~none
 
 
+def is_format(text_format: str) -> bool:
+    """Whether Python can both write and read times this way.
+
+    >>> is_format("%d.%m.%Y"), is_format("%Q"), is_format("iso")
+    (True, False, False)
+    """
+    try:
+        return datetime.strptime(_EPOCH.strftime(text_format), text_format) is not None and "%" in text_format
+    except (ValueError, re.error):
+        return False
+
+
 def to_instants(wall: Micros, timezone: str) -> Micros:
     """Wall times as instants: of an hour that the clock shows twice the first, for one that it skips what follows."""
     local = pa.array(wall, pa.timestamp("us"))
@@ -56,13 +70,15 @@ def to_wall(instants: Micros, timezone: str) -> Micros:
 def parse_iso(texts: Any) -> tuple[Micros, Mask, Mask]:
     """ISO 8601, with or without an offset."""
     texts = pc.utf8_trim_whitespace(texts)
-    if pc.all(pc.match_substring_regex(texts, _ISO_LOCAL)).as_py() is not False:
-        none = np.zeros(len(texts), bool)
-        try:
-            return _ticks(texts.cast(pa.timestamp("us")).fill_null(0)), none, none
-        except pa.ArrowInvalid:  # a 30th of February: let the slow road say which
-            pass
-    return _parse_each(texts, datetime.fromisoformat)
+    micros, rest = _cast(texts, f"^{_ISO}$", pa.timestamp("us"))
+    aware, bad = np.zeros(len(texts), bool), np.zeros(len(texts), bool)
+    if len(rest):
+        others = texts.take(pa.array(rest))
+        micros[rest], slow = _cast(others, f"^{_ISO}{_OFFSET}$", pa.timestamp("us", "UTC"))
+        aware[rest] = True
+        rest = rest[slow]
+        micros[rest], aware[rest], bad[rest] = _parse_each(texts.take(pa.array(rest)), datetime.fromisoformat)
+    return micros, aware, bad
 
 
 def spell(times: Any, text_format: str, unit: str = "s") -> Any:
@@ -85,22 +101,45 @@ def _directives(text_format: str) -> set[str]:
 
 def _parse_format(texts: Any, text_format: str) -> tuple[Micros, Mask, Mask]:
     texts = pc.utf8_trim_whitespace(texts)
-    if _directives(text_format) <= _SIMPLE_DIRECTIVES:
-        parsed = pc.strptime(texts, format=text_format, unit="s", error_is_null=True)
-        # Arrow reads a 30th of February as the 1st of March: trust it only where it prints what it read.
-        same = pc.equal(pc.strftime(parsed, format=text_format), texts)
-        if same.null_count == texts.null_count and pc.all(same).as_py() is not False:
-            none = np.zeros(len(texts), bool)
-            return _ticks(parsed.cast(pa.timestamp("us")).fill_null(0)), none, none
-    return _parse_each(texts, lambda text: datetime.strptime(text, text_format))
+    pattern, iso = _as_iso(text_format)
+    fits = pc.match_substring_regex(texts, pattern)
+    rewritten = pc.if_else(fits, pc.replace_substring_regex(texts, pattern, iso), "")
+    micros, rest = _cast(rewritten, f"^{_ISO}$", pa.timestamp("us"))
+    aware, bad = np.zeros(len(texts), bool), np.zeros(len(texts), bool)
+    slow = _parse_each(texts.take(pa.array(rest)), lambda text: datetime.strptime(text, text_format))
+    micros[rest], aware[rest], bad[rest] = slow
+    return micros, aware, bad
 
 
-def _parse_each(texts: Any, parse: Any) -> tuple[Micros, Mask, Mask]:
+def _as_iso(text_format: str) -> tuple[str, str]:
+    r"""A pattern for texts of a format, and what rewrites them to ISO 8601; it fits nothing where that is not simple.
+
+    >>> _as_iso("%d.%m.%Y")
+    ('^([0-9]{2})\\.([0-9]{2})\\.([0-9]{4})$', '\\3-\\2-\\1T00:00:00')
+    """
+    literals, letters = re.split(r"%.", text_format), re.findall(r"%(.)", text_format)
+    if len(set(letters)) < len(letters) or not set("Ymd") <= set(letters) <= set("YmdHMS"):
+        return r"[^\s\S]", ""
+    groups = ["([0-9]{4})" if letter == "Y" else "([0-9]{2})" for letter in letters]
+    pattern = "".join(re.escape(literal) + group for literal, group in zip(literals, [*groups, ""], strict=True))
+    part = {letter: f"\\{place}" for place, letter in enumerate(letters, start=1)}
+    day, time = "-".join(part[letter] for letter in "Ymd"), ":".join(part.get(letter, "00") for letter in "HMS")
+    return f"^{pattern}$", f"{day}T{time}"
+
+
+def _cast(texts: Any, pattern: str, kind: Any) -> tuple[Micros, NDArray[np.int64]]:
+    """The times of all texts that match a pattern, and which rows are left for the slow road."""
+    try:
+        values, rest = cast_where(texts, pattern, kind)
+    except pa.ArrowInvalid:  # there is a 30th of February among them
+        return np.zeros(len(texts), np.int64), np.flatnonzero(to_numpy(pc.is_valid(texts)))
+    return values.astype(np.int64), rest
+
+
+def _parse_each(texts: Any, parse: Callable[[str], datetime]) -> tuple[Micros, Mask, Mask]:
     micros = np.zeros(len(texts), np.int64)
     aware, bad = np.zeros(len(texts), bool), np.zeros(len(texts), bool)
     for row, text in enumerate(texts.to_pylist()):
-        if text is None:
-            continue
         try:
             time = parse(text)
             if time.tzinfo is not None:

@@ -13,9 +13,9 @@ from pydantic import Field, ValidationInfo, field_validator
 from sundog.data.columns.arrow import Mask, shown, value_of
 from sundog.data.columns.lattice import Lattice, default_resolution
 from sundog.data.columns.numbers import to_float64
-from sundog.data.columns.ordered import OrderedColumn, beyond
+from sundog.data.columns.ordered import Number, OrderedColumn, beyond
 
-Resolution = Annotated[float, Field(gt=0)]
+Resolution = Annotated[Number, Field(gt=0)]
 
 
 def filled_resolution(resolution: float | None, info: ValidationInfo) -> float | None:
@@ -37,10 +37,10 @@ class ContinuousColumn(OrderedColumn):
     """
 
     type: Literal["continuous"] = "continuous"
-    min: float | None = None
-    max: float | None = None
+    min: Number | None = None
+    max: Number | None = None
     resolution: Resolution | None = Field(default=None, validate_default=True)
-    edges: tuple[float, ...] | None = None
+    edges: Annotated[tuple[Number, ...], Field(min_length=1)] | None = None
 
     _fill = field_validator("resolution")(filled_resolution)
 

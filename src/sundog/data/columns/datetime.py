@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from datetime import date, datetime
 from functools import cached_property
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from sundog.data.columns import clock
 from sundog.data.columns.arrow import Mask, shown, value_of
@@ -45,7 +45,7 @@ class DatetimeColumn(OrderedColumn):
     max: str | None = None
     resolution: Literal["day", "hour", "minute", "second", "millisecond", "microsecond"] = "second"
     format: str | None = None
-    edges: tuple[str, ...] | None = None
+    edges: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
 
     @field_validator("timezone")
     @classmethod
@@ -67,8 +67,8 @@ class DatetimeColumn(OrderedColumn):
 
     @model_validator(mode="after")
     def _has_a_format(self) -> Self:
-        if self.format is not None and "%" not in self.format:
-            raise ValueError(f"format {shown(self.format)} has no % in it; write it as '%Y-%m-%d %H:%M:%S'")
+        if self.format is not None and not clock.is_format(self.format):
+            raise ValueError(f"format {shown(self.format)} is not one; write it as '%Y-%m-%d %H:%M:%S'")
         return self
 
     @property

@@ -10,10 +10,10 @@ from pydantic import Field, model_validator
 
 from sundog.data.columns.base import Column
 from sundog.data.columns.grid import first_wrong, to_grid
-from sundog.data.columns.ordered import BinCount
+from sundog.data.columns.ordered import BinCount, Whole
 from sundog.errors import DataError
 
-Pixels = Annotated[int, Field(ge=1)]
+Pixels = Annotated[Whole, Field(ge=1)]
 
 
 class ImageColumn(Column):
@@ -26,7 +26,7 @@ class ImageColumn(Column):
 
     type: Literal["image"] = "image"
     shape: tuple[Pixels, ...]  # the one type that declares its shape
-    levels: Annotated[int, Field(ge=2, le=2**16)] = 256
+    levels: Annotated[Whole, Field(ge=2, le=2**16)] = 256
     bins: BinCount | None = None
 
     @model_validator(mode="after")

@@ -11,9 +11,9 @@ from pydantic import Field
 
 from sundog.data.columns.arrow import Mask, shown, value_of
 from sundog.data.columns.numbers import parse_integer, to_int64
-from sundog.data.columns.ordered import OrderedColumn, beyond
+from sundog.data.columns.ordered import OrderedColumn, Whole, beyond
 
-Int64 = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
+Int64 = Annotated[Whole, Field(ge=-(2**63), le=2**63 - 1)]
 
 
 class IntegerColumn(OrderedColumn):
@@ -29,8 +29,8 @@ class IntegerColumn(OrderedColumn):
     type: Literal["integer"] = "integer"
     min: Int64 | None = None
     max: Int64 | None = None
-    step: Annotated[int, Field(ge=1, le=2**63 - 1)] = 1
-    edges: tuple[int, ...] | None = None
+    step: Annotated[Whole, Field(ge=1, le=2**63 - 1)] = 1
+    edges: Annotated[tuple[Int64, ...], Field(min_length=1)] | None = None
 
     @property
     def lattice_size(self) -> int:

@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sundog.data.columns.arrow import Mask, is_text, to_numpy
+from sundog.data.columns.arrow import Mask, cast_where, is_text, to_numpy
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 
 # The one grammar of numbers: Arrow and Python each accept more (0x1F, 1_000, nan), and not the same more.
 _PLAIN_INTEGER = r"^-?[0-9]{1,18}$"
+_LONG_INTEGER = r"^\+?(-?[0-9]+)(?:\.0*)?$"
 _NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 _IS_NUMBER = re.compile(_NUMBER)
 
@@ -101,23 +102,26 @@ def _floats_to_int64(numbers: NDArray[np.float64]) -> Int64s:
 
 
 def _text_to_int64(texts: Any) -> Int64s:
-    none = np.zeros(len(texts), bool)
     texts = pc.utf8_trim_whitespace(texts)
-    if pc.all(pc.match_substring_regex(texts, _PLAIN_INTEGER)).as_py() is not False:
-        return Int64s(to_numpy(texts.cast(pa.int64()).fill_null(0)), none, none, none)
-    numbers = [0 if text is None else parse_integer(text) for text in texts.to_pylist()]
-    return Int64s(
-        np.array([int(min(max(number or 0, INT64_MIN), INT64_MAX)) for number in numbers], np.int64),
-        np.array([number is not None and number < INT64_MIN for number in numbers]),
-        np.array([number is not None and number > INT64_MAX for number in numbers]),
-        np.array([number is None for number in numbers]),
-    )
+    values, rest = cast_where(texts, _PLAIN_INTEGER, pa.int64())
+    if len(rest):  # 17.0 and +17 are whole numbers too
+        texts = pc.replace_substring_regex(texts, _LONG_INTEGER, r"\1")
+        values, rest = cast_where(texts, _PLAIN_INTEGER, pa.int64())
+    too_low, too_high, bad = (np.zeros(len(texts), bool) for _ in range(3))
+    for row, text in zip(rest, texts.take(pa.array(rest)).to_pylist(), strict=True):
+        number = parse_integer(text)
+        bad[row] = number is None
+        too_low[row] = number is not None and number < INT64_MIN
+        too_high[row] = number is not None and number > INT64_MAX
+        values[row] = int(min(max(number or 0, INT64_MIN), INT64_MAX))
+    return Int64s(values, too_low, too_high, bad)
 
 
 def _text_to_float64(texts: Any) -> tuple[NDArray[np.float64], Mask]:
     texts = pc.utf8_trim_whitespace(texts)
-    if pc.all(pc.match_substring_regex(texts, _NUMBER)).as_py() is not False:
-        return to_numpy(texts.cast(pa.float64()).fill_null(0)), np.zeros(len(texts), bool)
-    numbers = [0.0 if text is None else parse_number(text) for text in texts.to_pylist()]
-    bad = np.array([number is None for number in numbers])
-    return np.array([number or 0.0 for number in numbers]), bad
+    values, rest = cast_where(texts, _NUMBER, pa.float64())
+    bad = np.zeros(len(texts), bool)
+    for row, text in zip(rest, texts.take(pa.array(rest)).to_pylist(), strict=True):
+        number = parse_number(text)
+        values[row], bad[row] = number or 0.0, number is None
+    return values, bad

@@ -8,12 +8,22 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from sundog.data.columns.arrow import Mask, shown
 from sundog.data.columns.base import MAX_CODES, ScalarColumn
 
-BinCount = Annotated[int, Field(ge=1)]
+
+def _no_boolean(value: Any) -> Any:
+    if isinstance(value, bool):  # which Python counts among the integers
+        raise PydanticCustomError("float_type", "a number")
+    return value
+
+
+Number = Annotated[float, BeforeValidator(_no_boolean)]
+Whole = Annotated[int, BeforeValidator(_no_boolean)]
+BinCount = Annotated[Whole, Field(ge=1)]
 Policy = Literal["error", "clamp"]
 
 

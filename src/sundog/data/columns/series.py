@@ -13,7 +13,7 @@ from sundog.data.columns.base import Column
 from sundog.data.columns.continuous import Resolution, filled_resolution
 from sundog.data.columns.grid import first_wrong, to_grid
 from sundog.data.columns.lattice import Lattice
-from sundog.data.columns.ordered import BinCount, Policy, beyond, check_bounds, check_order
+from sundog.data.columns.ordered import BinCount, Number, Policy, Whole, beyond, check_bounds, check_order
 from sundog.errors import DataError
 
 
@@ -28,9 +28,9 @@ class SeriesColumn(Column):
     """
 
     type: Literal["series"] = "series"
-    length: Annotated[int, Field(ge=1)]
-    min: float | None = None
-    max: float | None = None
+    length: Annotated[Whole, Field(ge=1)]
+    min: Number | None = None
+    max: Number | None = None
     resolution: Resolution | None = Field(default=None, validate_default=True)
     out_of_bounds: Policy = "error"
     bins: BinCount | None = None

@@ -14,6 +14,7 @@ from pydantic import Field, StrictInt, StrictStr, field_validator, model_validat
 
 from sundog.data.columns import arrow
 from sundog.data.columns.base import Column
+from sundog.data.columns.ordered import Whole
 from sundog.errors import DataError
 
 
@@ -27,8 +28,8 @@ class SetColumn(Column):
     """
 
     type: Literal["set"] = "set"
-    universe: Annotated[int, Field(ge=1)] | tuple[StrictStr | StrictInt, ...]
-    max_size: Annotated[int, Field(ge=1)]
+    universe: Annotated[Whole, Field(ge=1)] | tuple[StrictStr | StrictInt, ...]
+    max_size: Annotated[Whole, Field(ge=1)]
     undeclared: Literal["error", "drop"] = "error"
 
     @field_validator("universe")

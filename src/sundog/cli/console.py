@@ -1,0 +1,75 @@
+"""What the commands say, and where: results on stdout, everything else on stderr."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import typer
+
+from sundog.progress import Progress
+
+
+def say(text: str) -> None:
+    """A result, on stdout."""
+    typer.echo(text)
+
+
+def say_json(value: Any) -> None:
+    """A result for machines: the only thing on stdout."""
+    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def note(text: str) -> None:
+    """Something worth knowing that is not a result, on stderr."""
+    typer.echo(text, err=True)
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Progress]:
+    """A progress bar on a terminal, one plain line a stage otherwise; warnings become one line each."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _one_line
+        warnings.simplefilter("always", UserWarning)
+        if sys.stderr.isatty():
+            with _bar() as report:
+                yield report
+        else:
+            yield _Lines()
+
+
+class _Lines:
+    def __init__(self) -> None:
+        self.stage = ""
+
+    def __call__(self, stage: str, done: float) -> None:  # noqa: ARG002
+        if stage != self.stage:
+            self.stage = stage
+            note(stage)
+
+
+@contextlib.contextmanager
+def _bar() -> Iterator[Progress]:
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bars
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn())
+    with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("", total=1.0)
+
+        def report(stage: str, done: float) -> None:
+            if "\n" in stage:
+                bars.console.print(stage, highlight=False)
+            else:
+                bars.update(task, description=stage, completed=done)
+
+        yield report
+
+
+def _one_line(message: Warning | str, *_: Any, **__: Any) -> None:
+    note(f"warning: {' '.join(str(message).split())}")

@@ -1,0 +1,23 @@
+"""The whole story on real data: 10,000 census records become a release, in a few seconds.
+
+Example: sundog demo
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sundog.cli.console import say
+
+
+def run(
+    out: Annotated[Path, typer.Option("-o", "--out", help="A folder for what it makes.")] = Path("sundog-demo"),
+    epsilon: Annotated[float, typer.Option(help="The ε to spend.")] = 1.0,
+) -> None:
+    """Runs the demo."""
+    from sundog.demo.story import tell
+
+    tell(out, epsilon=epsilon, say=say)

@@ -1,0 +1,79 @@
+"""Learn private data and write a release that anybody can sample.
+
+Example: sundog fit adult.csv.gz --schema adult.schema.yaml --epsilon 1 -o adult.sundog
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from sundog.cli.console import note, progress, say, say_json
+
+
+def run(
+    data: Annotated[Path, typer.Argument(help="The private data: csv, parquet, Arrow, npz, idx or transactions.")],
+    schema: Annotated[Path, typer.Option(help="What is publicly known about the data.")],
+    epsilon: Annotated[float, typer.Option(help="The ε this release may spend.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="The release to write.")],
+    delta: Annotated[float | None, typer.Option(help="The δ; 1/(10·n^1.1), at most 1e-5, by default.")] = None,
+    model: Annotated[str, typer.Option(help="The model: auto or independent.")] = "auto",
+    clusters: Annotated[int, typer.Option(min=1, help="Components, for models that are mixtures.")] = 1,
+    public: Annotated[Path | None, typer.Option(help="Public data, for models that use it.")] = None,
+    ledger: Annotated[Path | None, typer.Option(help="A ledger file shared with other fits on this data.")] = None,
+    labels: Annotated[Path | None, typer.Option(help="Class labels, when they are a file of their own.")] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
+    seed: Annotated[int | None, typer.Option(help="Fixes initialisation; never privacy noise.")] = None,
+    set_: Annotated[list[str] | None, typer.Option("--set", help="A setting of the model, as name=value.")] = None,
+    resume: Annotated[bool, typer.Option(help="Go on with an interrupted fit.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")] = False,
+    unsafe_noise_seed: Annotated[
+        int | None, typer.Option(help="For tests: repeatable noise. The release is then NOT PRIVATE.")
+    ] = None,
+) -> None:
+    """Fits and saves."""
+    from sundog.data.schema import Schema
+    from sundog.privacy.noise import NoiseSource
+    from sundog.synthesizer import Synthesizer
+
+    synthesizer = Synthesizer(
+        model=model,
+        epsilon=epsilon,
+        delta=delta,
+        clusters=clusters,
+        public=public,
+        device=device,
+        ledger=ledger,
+        seed=seed,
+        settings=_settings(set_ or []),
+        noise=None if unsafe_noise_seed is None else NoiseSource.seeded(unsafe_noise_seed),
+    )
+    with progress() as report:
+        synthesizer.fit(data, Schema.load(schema), labels=labels, out=out, resume=resume, progress=report)
+    certificate = synthesizer.release_.certificate
+    if as_json:
+        say_json({"release": str(out), "certificate": certificate.to_dict()})
+        return
+    spent = certificate.spent["pld"] or 0.0
+    say(f"{out}: ε = {spent:.4g} of {epsilon:g} spent (δ = {certificate.delta:.3g})")
+    if not certificate.private:
+        say(str(certificate).splitlines()[0])
+    note(f"next: sundog certificate {out}   or   sundog sample {out} -n 1000 -o synthetic.csv")
+
+
+def _settings(pairs: list[str]) -> dict[str, Any]:
+    from sundog.errors import SundogError
+
+    settings = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not name or not equals:
+            raise SundogError(f"--set {pair!r}: write it as name=value")
+        try:
+            settings[name] = json.loads(value)
+        except ValueError:
+            settings[name] = value
+    return settings

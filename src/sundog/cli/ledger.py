@@ -1,0 +1,38 @@
+"""Make a ledger file for one dataset, or show what was spent from it.
+
+A new ledger: sundog ledger adult.ledger --epsilon 3 --delta 1e-6. What is left: sundog ledger adult.ledger
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sundog.cli.console import note, say, say_json
+
+
+def run(
+    ledger: Annotated[Path, typer.Argument(help="The ledger file.")],
+    epsilon: Annotated[float | None, typer.Option(help="Make a new ledger with this total ε.")] = None,
+    delta: Annotated[float, typer.Option(help="The δ at which the total is meant.")] = 1e-6,
+    as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
+) -> None:
+    """Creates or shows."""
+    from sundog.privacy.ledger import Ledger
+    from sundog.release.certificate import describe
+
+    opened = Ledger.open(ledger) if epsilon is None else Ledger.create(ledger, epsilon=epsilon, delta=delta)
+    if as_json:
+        say_json(opened.to_dict())
+        return
+    if not opened.private:
+        say("NOT PRIVATE: some charges were measured with test noise")
+    budget, spent = opened.budget, {method: opened.spent(method) for method in ("pld", "rdp", "moments")}
+    say(f"{ledger}: ε = {spent['pld']:.4g} of {budget.epsilon:g} spent (δ = {budget.delta:.3g})")
+    say(f"  by rdp {spent['rdp']:.4g}, by the papers' moments {spent['moments']:.4g}")
+    for entry in opened.entries:
+        say(f"  {entry.time}  {entry.run[:8]}  {entry.charge.purpose:<32.32} {describe(entry.charge)}")
+    if epsilon is not None:
+        note(f"next: sundog fit DATA --schema SCHEMA --epsilon {epsilon / 2:g} --ledger {ledger} -o OUT.sundog")

@@ -1,0 +1,84 @@
+"""`sundog`: the commands, and how errors leave the program.
+
+Exit codes: 0 done; 1 the answer is no (`verify`); 2 bad input, said in one line; 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import typer
+
+from sundog.cli import certificate, demo, fit, key, ledger, plan, sample, schema, sign, verify
+
+app = typer.Typer(
+    name="sundog",
+    help="Share data about people without giving those people away.",
+    epilog="Begin with: sundog demo",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+for command in (schema, fit, sample, certificate, verify, plan, ledger, key, sign, demo):
+    app.command(name=command.__name__.rpartition(".")[2], help=command.__doc__)(command.run)
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        import sundog
+
+        typer.echo(f"sundog {sundog.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
+    ),
+) -> None:
+    pass
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """The program: runs one command and exits with its code."""
+    sys.exit(_run(arguments))
+
+
+def _run(arguments: list[str] | None) -> int:
+    from sundog.errors import SundogError
+
+    try:
+        code: Any = app(arguments, standalone_mode=False)
+        sys.stdout.flush()
+    except SundogError as error:
+        return _fail(str(error))
+    except typer.Abort:
+        return _fail("interrupted", 130)
+    except KeyboardInterrupt:
+        return _fail("interrupted; if a .partial folder was left, the same command with --resume goes on", 130)
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except MemoryError:
+        return _fail("out of memory; use fewer records at a time")
+    except OSError as error:
+        return _fail(f"{error.filename or 'output'}: {error.strerror or error}")
+    except typer.TyperException as error:
+        return _usage(error)
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str, code: int = 2) -> int:
+    print(f"sundog: {' '.join(message.split())}", file=sys.stderr)  # noqa: T201
+    return code
+
+
+def _usage(error: Any) -> int:
+    context = getattr(error, "ctx", None)
+    hint = f"; see: {context.command_path} --help" if context is not None else ""
+    return _fail(f"{error.format_message().rstrip('.')}{hint}")

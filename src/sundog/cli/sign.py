@@ -1,0 +1,28 @@
+"""Sign a release, so that `verify --key` can tell whose it is.
+
+Example: sundog sign adult.sundog --key hospital.key
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sundog.cli.console import note, say
+
+
+def run(
+    release: Annotated[Path, typer.Argument(help="The .sundog file; it is replaced by its signed copy.")],
+    key: Annotated[Path, typer.Option(help="The private key, as `sundog key` makes it.")],
+) -> None:
+    """Signs in place."""
+    from sundog.release.release import Release
+    from sundog.release.signing import fingerprint, load_private_key
+
+    private_key = load_private_key(key)
+    Release.load(release).signed(private_key).save(release)
+    say(f"{release}: signed by {fingerprint(private_key.public_key())}")
+    public = key.with_suffix(".pub")
+    note(f"next: give {public} to the readers, who run: sundog verify {release} --key {public}")

@@ -1,0 +1,51 @@
+"""A picture of marginals, real beside synthetic."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sundog.data.bins import Bins, bins_for
+from sundog.data.columns import Column
+from sundog.data.columns.listed import ListedColumn
+from sundog.data.records import Records
+
+_REAL, _FAKE = "#b8bec9", "#e07b39"
+
+
+def draw_marginals(real: Records, fake: Records, names: Sequence[str], path: Path, epsilon: float) -> None:
+    """One panel a column: grey bars are the real data, orange ones the synthetic."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(11, 5.6), layout="constrained")
+    panels = np.atleast_1d(figure.subplots(2, (len(names) + 1) // 2)).ravel()
+    for panel, name in zip(panels, names, strict=False):
+        _draw(panel, real, fake, name)
+    panels[0].legend(frameon=False, fontsize=9)
+    figure.suptitle(f"Real and synthetic, ε = {epsilon:g}", fontsize=12)
+    figure.savefig(path, dpi=110)
+
+
+def _draw(panel: Any, real: Records, fake: Records, name: str) -> None:
+    column = real.schema.columns[name]
+    bins = bins_for(column)
+    p, q = (np.bincount(bins.to_bins(r.codes[name]), minlength=bins.count) / len(r) for r in (real, fake))
+    labels = _labels(column, bins)
+    order = np.argsort(-p) if isinstance(column, ListedColumn) else np.arange(len(p))
+    at = np.arange(len(p))
+    panel.bar(at - 0.2, p[order], 0.42, color=_REAL, label="real")
+    panel.bar(at + 0.2, q[order], 0.42, color=_FAKE, label="synthetic")
+    panel.set_title(name, fontsize=10, loc="left")
+    every = max(1, len(at) // 16)
+    turned = {"rotation": 60, "ha": "right"} if isinstance(column, ListedColumn) else {}
+    panel.set_xticks(at[::every], [labels[i] for i in order[::every]], fontsize=7, **turned)
+    panel.tick_params(axis="y", labelsize=7)
+    panel.spines[["top", "right"]].set_visible(False)
+
+
+def _labels(column: Column, bins: Bins) -> list[str]:
+    values = [str(value) for value in column.decode(bins.starts).to_pylist()]
+    return values + ["missing"] * column.nullable

@@ -1,0 +1,125 @@
+"""The demo: from a private table to a signed release, and what happens to those who cheat."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from sundog.data.bins import bins_for
+from sundog.data.read import encode, read
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.demo.picture import draw_marginals
+from sundog.errors import BudgetExceededError, ReleaseError
+from sundog.privacy.ledger import Ledger
+from sundog.release.release import Release
+from sundog.release.signing import generate_key, load_private_key, load_public_key
+from sundog.synthesizer import Synthesizer
+
+Say = Callable[[str], None]
+
+
+def tell(folder: Path, *, epsilon: float, say: Say) -> None:
+    """Runs every step and leaves what it made in `folder`."""
+    started = time.perf_counter()
+    folder.mkdir(parents=True, exist_ok=True)
+    data, schema_file = folder / "adult.csv.gz", folder / "adult.schema.yaml"
+    for file in (data, schema_file):
+        _unpack(file)
+    schema = Schema.load(schema_file)
+
+    say("1. The private data: 10,000 records of the 1994 US census (UCI Adult). Nobody but you may see it.\n")
+    say(_indented(pd.read_csv(data, keep_default_na=False).iloc[:4, :8].to_string(index=False)))
+
+    say(f"\n2. Learn it with ε = {epsilon:g}, from a ledger that holds no more than that.\n")
+    release, ledger = _fit(folder, data, schema, epsilon, say)
+
+    say("\n3. The certificate, which travels with the release.\n")
+    say(_indented(str(release.certificate).split("\n\nAssumed")[0]))
+
+    say("\n4. Anybody can draw as many records as they need.\n")
+    synthetic = release.sample(10_000, seed=7)
+    release.write(folder / "synthetic.csv", 10_000, seed=7)
+    assert isinstance(synthetic, pd.DataFrame)  # noqa: S101  all columns are scalars
+    say(_indented(synthetic.iloc[:4, :8].to_string(index=False)))
+
+    say("\n5. How close is it? (Distance between real and synthetic marginals: 0 the same, 1 nothing in common.)\n")
+    _compare(folder, data, schema, release, synthetic, say)
+
+    say("\n6. Sign it, check it, and see what happens to those who cheat.\n")
+    _sign_and_cheat(folder, data, schema, ledger, say)
+    say(f"\nAll of it took {time.perf_counter() - started:.1f} s and is in {folder}/.")
+    say("\nNow your own data:")
+    say("  sundog schema YOUR.csv -o your.schema.yaml      # a draft: look through it")
+    say("  sundog fit YOUR.csv --schema your.schema.yaml --epsilon 1 -o your.sundog")
+    say("  sundog sample your.sundog -n 1000 -o synthetic.csv")
+
+
+def _unpack(target: Path) -> None:
+    with resources.as_file(resources.files("sundog.demo") / target.name) as source:
+        shutil.copyfile(source, target)
+
+
+def _fit(folder: Path, data: Path, schema: Schema, epsilon: float, say: Say) -> tuple[Release, Path]:
+    ledger = folder / "adult.ledger"
+    ledger.unlink(missing_ok=True)
+    Ledger.create(ledger, epsilon=epsilon, delta=1e-5)
+    started = time.perf_counter()
+    synthesizer = Synthesizer(model="auto", epsilon=epsilon, ledger=ledger)
+    synthesizer.fit(data, schema, out=folder / "adult.sundog")
+    say(f"   {folder / 'adult.sundog'} written in {time.perf_counter() - started:.1f} s")
+    return synthesizer.release_, ledger
+
+
+def _compare(folder: Path, data: Path, schema: Schema, release: Release, synthetic: pd.DataFrame, say: Say) -> None:
+    real = encode(read(data, schema), schema)
+    fake = encode(read(synthetic, schema), schema)
+    for name in schema.columns:
+        distance = _total_variation(real, fake, name)
+        say(f"   {name:<16} {distance:.3f}  {'▇' * round(distance * 400)}")
+    picture = folder / "marginals.png"
+    draw_marginals(
+        real, fake, ["age", "education", "hours_per_week", "occupation"], picture, release.certificate.epsilon
+    )
+    say(f"   a picture: {picture}")
+
+
+def _total_variation(real: Records, fake: Records, name: str) -> float:
+    bins = bins_for(real.schema.columns[name])
+    p, q = (np.bincount(bins.to_bins(r.codes[name]), minlength=bins.count) / len(r) for r in (real, fake))
+    return float(0.5 * np.abs(p - q).sum())
+
+
+def _sign_and_cheat(folder: Path, data: Path, schema: Schema, ledger: Path, say: Say) -> None:
+    path, private, public = folder / "adult.sundog", folder / "curator.key", folder / "curator.pub"
+    for key in (private, public):
+        key.unlink(missing_ok=True)
+    generate_key(private, public)
+    Release.load(path).signed(load_private_key(private)).save(path)
+    problems = Release.load(path).verify(load_public_key(public))
+    say(f"   signed release        verify says: {problems or 'it holds'}")
+
+    forged = folder / "forged.sundog"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    forged.write_bytes(content)
+    try:
+        say(f"   one bit flipped       verify says: {Release.load(forged).verify(load_public_key(public))}")
+    except ReleaseError as error:
+        say(f"   one bit flipped       {error}")
+    forged.unlink()
+
+    try:
+        Synthesizer(epsilon=0.5, ledger=ledger).fit(data, schema)
+    except BudgetExceededError as error:
+        say(f"   a second fit          {error}")
+
+
+def _indented(text: str) -> str:
+    return "\n".join("   " + line for line in text.splitlines())

@@ -1,0 +1,183 @@
+"""Drafting: sensible guesses, loud warnings, and the shipped schemas that were reviewed."""
+
+from __future__ import annotations
+
+import warnings
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from sundog.data.draft import draft
+from sundog.data.read import encode, read
+from sundog.data.schema import Schema
+from sundog.errors import DataError
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+def quiet(data: Any) -> Schema:
+    with warnings.catch_warnings(action="ignore"):
+        return draft(data)
+
+
+def columns(data: Any) -> dict[str, Any]:
+    found = quiet(data).to_dict()["columns"]
+    assert isinstance(found, dict)
+    return found
+
+
+CSV = """\
+age,zip,smokes,price,when,day,town,score,note
+31,01234,Yes,1.50,2020-01-01 10:00,2020-01-01,Bern,1e-3,
+47,99999,No,2.25,2020-01-01 11:30,2020-02-29,Genf,2,
+NA,01234,Yes,,2020-01-01 12:00,2020-03-01,Bern,0.5,
+"""
+
+
+def test_guesses_from_text(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text(CSV)
+    schema = quiet(tmp_path / "t.csv")
+    assert schema.to_dict() == {
+        "sundog": 1,
+        "reviewed": False,
+        "nulls": ["", "NA"],
+        "columns": {
+            "age": {"type": "integer", "min": 31, "max": 47, "nullable": True},
+            "zip": {"type": "categorical", "values": ["01234", "99999"]},
+            "smokes": {"type": "boolean", "true": "Yes", "false": "No"},
+            "price": {"type": "continuous", "min": 1.5, "max": 2.25, "resolution": 0.01, "nullable": True},
+            "when": {
+                "type": "datetime",
+                "min": "2020-01-01T10:00:00",
+                "max": "2020-01-01T12:00:00",
+                "resolution": "minute",
+            },
+            "day": {"type": "datetime", "min": "2020-01-01", "max": "2020-03-01", "resolution": "day"},
+            "town": {"type": "categorical", "values": ["Bern", "Genf"]},
+            "score": {"type": "continuous", "min": 0.001, "max": 2.0, "resolution": 0.001},
+        },
+    }
+    assert len(encode(read(tmp_path / "t.csv", schema), schema)) == 3
+
+
+def test_guesses_from_types() -> None:
+    frame = pd.DataFrame(
+        {
+            "n": [1, 5],
+            "maybe": [1.0, None],
+            "x": [0.25, 0.5],
+            "b": [True, False],
+            "level": pd.Categorical(["low", "high"], categories=["low", "mid", "high"], ordered=True),
+            "t": pd.to_datetime(["2020-01-01 10:00", "2020-01-02 12:00"]).tz_localize("Europe/Zurich"),
+            "words": [["a", "b"], ["c"]],
+        }
+    )
+    schema = quiet(frame)
+    found = schema.to_dict()["columns"]
+    assert found["n"] == {"type": "integer", "min": 1, "max": 5}
+    assert found["maybe"] == {"type": "integer", "min": 1, "max": 1, "nullable": True}
+    assert found["x"] == {"type": "continuous", "min": 0.25, "max": 0.5, "resolution": 0.01}
+    assert found["b"] == {"type": "boolean"}
+    assert found["level"] == {"type": "ordinal", "values": ["low", "mid", "high"]}
+    assert found["t"]["timezone"] == "Europe/Zurich"
+    assert found["words"] == {"type": "set", "universe": ["a", "b", "c"], "max_size": 2}
+    assert len(encode(read(frame, schema), schema)) == 2
+
+
+def test_guesses_from_arrays(tmp_path: Path) -> None:
+    assert columns(np.full((5, 4, 4), 200, np.uint8)) == {"image": {"type": "image", "shape": [4, 4]}}
+    series = np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]], np.float32)
+    found = quiet(series)
+    assert found.columns["series"].shape == (3,)
+    assert len(encode(read(series, found), found)) == 2  # bounds hold although float32 is a little off
+    assert columns(sparse.csr_array(np.eye(3))) == {"items": {"type": "set", "universe": 3, "max_size": 1}}
+    np.savez(tmp_path / "t.npz", x=series, label=[1, 0], names=np.array(["a", "b", "c"]))
+    with pytest.warns(UserWarning, match="'names' has 3 values for 2 records"):
+        assert list(draft(tmp_path / "t.npz").columns) == ["x", "label"]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_the_delimiter_is_found(tmp_path: Path, delimiter: str) -> None:
+    (tmp_path / "t.csv").write_text(CSV.replace(",", delimiter))
+    schema = quiet(tmp_path / "t.csv")
+    assert schema.delimiter == delimiter
+    assert len(encode(read(tmp_path / "t.csv", schema), schema)) == 3
+
+
+def test_a_draft_warns_and_says_so_in_its_file(tmp_path: Path) -> None:
+    with pytest.warns(UserWarning, match="NOT PRIVATE"):
+        schema = Schema.draft(pd.DataFrame({"a": ["no", "yes", "on", "1", "1e3", "null", "x: y", "2020-01-01"]}))
+    schema.save(tmp_path / "s.yaml")
+    assert "NOT PRIVATE" in (tmp_path / "s.yaml").read_text().splitlines()[0]
+    assert Schema.load(tmp_path / "s.yaml") == schema
+
+
+def test_identifiers_are_left_out_loudly() -> None:
+    names = [f"name{i}" for i in range(30)]
+    frame = pd.DataFrame({"name": names, "patient_id": range(30), "user": [i // 2 for i in range(30)], "age": 4})
+    with pytest.warns(UserWarning, match="identifier") as caught:
+        schema = draft(frame, name="people")
+    assert list(schema.columns) == ["user", "age"]
+    messages = [str(warning.message) for warning in caught]
+    assert sum(message.startswith("people: column ") for message in messages) == 2
+    assert not any("name7" in message for message in messages)
+
+
+def test_many_categories_are_to_be_learned() -> None:
+    frame = pd.DataFrame({"word": [f"w{i % 2000}" for i in range(6000)]})
+    assert columns(frame) == {"word": {"type": "categorical", "learn": True}}
+
+
+def test_nothing_to_draft_from(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("a,b\n")
+    for data in (tmp_path / "t.csv", pd.DataFrame({"a": []}), pd.DataFrame({"a": [None]}), tmp_path / "none.csv"):
+        with pytest.raises(DataError) as caught:
+            quiet(data)
+        assert "\n" not in str(caught.value)
+
+
+# --- the shipped schemas
+
+
+def demo(name: str) -> Path:
+    return Path(str(resources.files("sundog") / "demo" / name))
+
+
+def test_the_demo_has_the_example_schema() -> None:
+    assert demo("adult.schema.yaml").read_bytes() == (EXAMPLES / "adult.schema.yaml").read_bytes()
+
+
+def test_the_demo_data_fits_its_schema() -> None:
+    schema = Schema.load(demo("adult.schema.yaml"))
+    raw = read(demo("adult.csv.gz"), schema)
+    assert (raw.count, raw.ignored) == (10_000, ())
+    records = encode(raw, schema)
+    assert records.codes["age"][:3].tolist() == [39 - 17, 50 - 17, 38 - 17]
+    assert demo("adult.csv.gz").read_bytes()[4:8] == b"\0\0\0\0"  # no time stamp: built again, it is the same file
+
+
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.schema.yaml")), ids=lambda path: path.name)
+def test_every_example_is_a_reviewed_schema(path: Path) -> None:
+    schema = Schema.load(path)
+    assert schema.reviewed
+    assert schema.complete
+    assert "CC BY" in path.read_text()
+
+
+def test_the_examples_take_data_of_their_kind() -> None:
+    rng = np.random.default_rng(0)
+    mnist = Schema.load(EXAMPLES / "mnist.schema.yaml")
+    images = rng.integers(0, 256, (5, 28, 28), np.uint8)
+    assert encode(read(images, mnist, labels=[0, 9, 3, 3, 1]), mnist).codes["label"].tolist() == [0, 9, 3, 3, 1]
+    meters = Schema.load(EXAMPLES / "smartmeter.schema.yaml")
+    days = {"x": rng.normal(0, 6, (20, 96)), "house": np.repeat([1, 2], 10), "weekday": np.arange(20) % 7}
+    assert len(encode(read(days, meters), meters)) == 14  # seven days of each house, values clamped
+    pages = Schema.load(EXAMPLES / "msnbc.schema.yaml")
+    assert encode(read([["news", "tech"], []], pages), pages).codes["pages"].nnz == 2
+    areas = Schema.load(EXAMPLES / "msweb.schema.yaml")
+    assert len(encode(read(sparse.random_array((3, 286), density=0.1, format="csr", rng=rng), areas), areas)) == 3

@@ -1,0 +1,422 @@
+"""The accountant against other roads to the same number: dp-accounting itself, closed forms, and brute force."""
+
+import itertools
+import math
+import random
+from typing import Any, get_args
+
+import dp_accounting
+import numpy as np
+import numpy.typing as npt
+import pytest
+from dp_accounting import rdp
+from dp_accounting.pld import common, pld_privacy_accountant
+from dp_accounting.pld import privacy_loss_distribution as plds
+from scipy import optimize, stats
+
+from sundog.privacy import events
+from sundog.privacy.accountant import GRID, Method, delta_spent, epsilon_spent, gaussian_delta, gaussian_epsilon
+from sundog.privacy.events import (
+    Charge,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Failure,
+    Gaussian,
+    Pure,
+    SampledGaussian,
+)
+from sundog.privacy.sampled_gaussian import sampled_gaussian_pld
+
+Floats = npt.NDArray[np.float64]
+
+DELTA = 1e-5
+METHODS: tuple[Method, ...] = get_args(Method)
+
+EVENTS: list[Event] = [
+    Gaussian(noise_multiplier=3.0),
+    SampledGaussian(noise_multiplier=1.0, sample_rate=0.01),
+    SampledGaussian(noise_multiplier=3.0, sample_rate=1.0),
+    SampledGaussian(noise_multiplier=3.0, sample_rate=0.0),
+    DiscreteGaussian(sigma=5.0),
+    DiscreteLaplace(rate=0.1),
+    DiscreteLaplace(rate=0.05, sensitivity=3),
+    Pure(epsilon=0.1),
+    Failure(delta=1e-8),
+]
+every_event = pytest.mark.parametrize("event", EVENTS, ids=str)
+every_method = pytest.mark.parametrize("method", METHODS)
+
+
+def charge(event: Event, count: int = 1) -> Charge:
+    return Charge(event=event, count=count, purpose="test")
+
+
+def spent(*charges: Charge, delta: float = DELTA, method: Method = "pld") -> float:
+    return epsilon_spent(charges, delta=delta, method=method)
+
+
+def reference_pld(event: Event) -> Any:
+    """What dp-accounting itself makes of one event."""
+    match event:
+        case Gaussian():
+            return plds.from_gaussian_mechanism(event.noise_multiplier, value_discretization_interval=GRID)
+        case SampledGaussian():
+            return plds.from_gaussian_mechanism(
+                event.noise_multiplier, sampling_prob=event.sample_rate, value_discretization_interval=GRID
+            )
+        case DiscreteGaussian():
+            return plds.from_discrete_gaussian_mechanism(event.sigma, value_discretization_interval=GRID)
+        case DiscreteLaplace():
+            return plds.from_discrete_laplace_mechanism(
+                event.rate, sensitivity=event.sensitivity, value_discretization_interval=GRID
+            )
+        case Pure():
+            pair = common.DifferentialPrivacyParameters(event.epsilon, 0.0)
+            return plds.from_privacy_parameters(pair, value_discretization_interval=GRID)
+        case Failure():
+            pair = common.DifferentialPrivacyParameters(0.0, event.delta)
+            return plds.from_privacy_parameters(pair, value_discretization_interval=GRID)
+
+
+# --- the contract of every kind of event ----------------------------------------------------------------------------
+
+
+def test_the_contract_covers_every_kind() -> None:
+    assert {type(event) for event in EVENTS} == set(get_args(get_args(events.Event)[0]))
+
+
+class TestContract:
+    @every_event
+    @every_method
+    def test_a_count_is_that_many_charges(self, event: Event, method: Method) -> None:
+        whole = spent(charge(event, 12), method=method)
+        assert spent(*[charge(event)] * 12, method=method) == whole
+        assert spent(charge(event, 5), charge(event, 7), method=method) == whole
+
+    @every_event
+    def test_a_count_is_that_many_compositions(self, event: Event) -> None:
+        """Not one of the library's shortcuts, but one distribution after another."""
+        if isinstance(event, SampledGaussian) and event.sample_rate == 0:
+            assert spent(charge(event, 6)) == 0
+            return
+        one = reference_pld(event)
+        six = one.compose(one).compose(one).compose(one).compose(one).compose(one)
+        assert spent(charge(event, 6)) == pytest.approx(six.get_epsilon_for_delta(DELTA), rel=1e-3, abs=1e-6)
+        for epsilon in (0.0, 0.3, 1.0):
+            expected = six.get_delta_for_epsilon(epsilon)
+            assert delta_spent([charge(event, 6)], epsilon=epsilon) == pytest.approx(expected, rel=1e-2, abs=1e-9)
+
+    @every_event
+    @every_method
+    def test_more_is_never_cheaper(self, event: Event, method: Method) -> None:
+        costs = [spent(charge(event, n), method=method) for n in (1, 2, 3, 10, 50, 200)]
+        assert costs == sorted(costs)
+        assert costs[0] >= 0
+        if not (isinstance(event, Failure) or (isinstance(event, SampledGaussian) and event.sample_rate == 0)):
+            assert costs[-1] > 1.2 * costs[0]
+
+    @every_event
+    @pytest.mark.parametrize("count", [1, 10, 200])
+    def test_each_accountant_is_tighter_than_the_next(self, event: Event, count: int) -> None:
+        by = {method: spent(charge(event, count), method=method) for method in METHODS}
+        assert by["pld"] <= by["rdp"] * (1 + 1e-3) + count * GRID
+        assert by["rdp"] <= by["moments"] * (1 + 1e-9)
+
+    @every_event
+    @every_method
+    def test_a_smaller_delta_costs_more(self, event: Event, method: Method) -> None:
+        costs = [spent(charge(event, 5), delta=delta, method=method) for delta in (1e-3, 1e-5, 1e-7)]
+        assert costs == sorted(costs)
+
+    @every_event
+    def test_delta_is_the_inverse_of_epsilon(self, event: Event) -> None:
+        epsilon = spent(charge(event, 5))
+        assert delta_spent([charge(event, 5)], epsilon=epsilon) <= DELTA * (1 + 1e-6)
+        if epsilon > 0:
+            assert delta_spent([charge(event, 5)], epsilon=epsilon * 0.99) > DELTA
+
+    @every_event
+    @every_method
+    def test_beside_another_charge_it_costs_between_nothing_and_its_sum(self, event: Event, method: Method) -> None:
+        for other in (Gaussian(noise_multiplier=6.0), Pure(epsilon=0.2)):
+            both = spent(charge(event, 3), charge(other), method=method)
+            assert both >= spent(charge(event, 3), method=method) - 1e-9
+            assert both >= spent(charge(other), method=method) - 1e-9
+            apart = spent(charge(event, 3), delta=DELTA / 2) + spent(charge(other), delta=DELTA / 2)
+            if method == "pld":
+                assert both <= apart + 5 * GRID
+
+
+@every_method
+def test_the_order_of_charges_does_not_matter(method: Method) -> None:
+    charges = [charge(event, count) for count, event in enumerate(EVENTS, start=1)]
+    straight = spent(*charges, method=method)
+    generator = random.Random(1)
+    for _ in range(3):
+        generator.shuffle(charges)
+        assert spent(*charges, method=method) == pytest.approx(straight, rel=1e-9)
+
+
+@every_method
+def test_no_charges_cost_nothing(method: Method) -> None:
+    assert spent(method=method) == 0
+    assert delta_spent([], epsilon=0.0) == 0
+
+
+@every_method
+def test_what_was_never_sampled_costs_nothing(method: Method) -> None:
+    assert spent(charge(SampledGaussian(noise_multiplier=0.1, sample_rate=0.0), 10**6), method=method) == 0
+
+
+# --- failures -------------------------------------------------------------------------------------------------------
+
+
+@every_method
+def test_failures_are_finite_only_while_they_fit_into_delta(method: Method) -> None:
+    gaussian = charge(Gaussian(noise_multiplier=5.0))
+    alone = spent(gaussian, method=method)
+    some = spent(gaussian, charge(Failure(delta=5e-6)), method=method)
+    most = spent(gaussian, charge(Failure(delta=2.5e-6), 3), method=method)
+    assert alone < some < most < math.inf
+    assert spent(gaussian, charge(Failure(delta=2.5e-6), 5), method=method) == math.inf
+    assert spent(charge(Failure(delta=1.1e-5)), method=method) == math.inf
+
+
+@pytest.mark.parametrize("count", [1, 2, 17])
+def test_failures_add_their_delta(count: int) -> None:
+    failures = charge(Failure(delta=1e-4), count)
+    assert delta_spent([failures], epsilon=3.0) == pytest.approx(1 - (1 - 1e-4) ** count, rel=1e-9)
+    for epsilon in (0.1, 1.0):
+        gaussian = gaussian_delta(noise_multiplier=2.0, epsilon=epsilon)
+        both = delta_spent([charge(Gaussian(noise_multiplier=2.0)), failures], epsilon=epsilon)
+        assert both == pytest.approx(1 - (1 - 1e-4) ** count * (1 - gaussian), rel=1e-3)
+
+
+# --- against dp-accounting ------------------------------------------------------------------------------------------
+
+SAMPLED = [
+    (0.0001, 0.6, 3000),
+    (0.0017, 1.0, 12000),
+    (0.01, 0.8, 1),
+    (0.01, 0.8, 500),
+    (0.02, 4.0, 3000),
+    (0.2, 2.0, 40),
+    (0.9, 5.0, 10),
+    (1.0, 8.0, 30),
+]
+
+
+@pytest.mark.parametrize(("q", "sigma", "steps"), SAMPLED)
+def test_sampled_gaussians_agree_with_dp_accounting(q: float, sigma: float, steps: int) -> None:
+    event = dp_accounting.PoissonSampledDpEvent(q, dp_accounting.GaussianDpEvent(sigma))
+    ours = charge(SampledGaussian(noise_multiplier=sigma, sample_rate=q), steps)
+    pld = pld_privacy_accountant.PLDAccountant().compose(event, steps)
+    assert spent(ours) == pytest.approx(pld.get_epsilon(DELTA), rel=1e-3)
+    assert delta_spent([ours], epsilon=1.0) == pytest.approx(pld.get_delta(1.0), rel=1e-3, abs=1e-12)
+    orders = [*range(2, 65), 80, 96, 128, 192, 256, 512, 1024]
+    renyi = rdp.RdpAccountant(orders=orders).compose(event, steps)
+    assert spent(ours, method="rdp") == pytest.approx(renyi.get_epsilon(DELTA), rel=1e-3)
+
+
+def test_mixtures_agree_with_dp_accounting() -> None:
+    ours = [
+        charge(SampledGaussian(noise_multiplier=1.5, sample_rate=0.01), 300),
+        charge(Gaussian(noise_multiplier=6.0), 2),
+        charge(DiscreteLaplace(rate=0.1), 3),
+    ]
+    theirs = [reference_pld(part.event).self_compose(part.count) for part in ours]
+    whole = theirs[0].compose(theirs[1]).compose(theirs[2])
+    assert spent(*ours) == pytest.approx(whole.get_epsilon_for_delta(DELTA), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("q", "sigma"), [(1e-4, 0.6), (0.0017, 1.0), (0.01, 0.7), (0.01, 8.0), (0.3, 2.0), (0.999, 3.0), (1.0, 3.0)]
+)
+def test_our_distribution_is_dp_accountings_own(q: float, sigma: float) -> None:
+    ours = sampled_gaussian_pld(noise_multiplier=sigma, sample_rate=q, grid=GRID)
+    theirs = plds.from_gaussian_mechanism(sigma, sampling_prob=q, value_discretization_interval=GRID)
+    top = theirs.get_epsilon_for_delta(1e-12)
+    for epsilon in np.linspace(0, top, 25):
+        expected = theirs.get_delta_for_epsilon(epsilon)
+        assert ours.get_delta_for_epsilon(epsilon) == pytest.approx(expected, rel=1e-9, abs=1e-15)
+    for side in ("_pmf_remove", "_pmf_add"):
+        a, b = (getattr(pld, side).to_dense_pmf() for pld in (ours, theirs))
+        assert a._lower_loss == b._lower_loss
+        np.testing.assert_allclose(a._probs, b._probs, rtol=1e-6, atol=1e-11)
+        assert a._infinity_mass == pytest.approx(b._infinity_mass, abs=1e-15)
+
+
+def test_the_three_columns_of_the_papers_example() -> None:
+    training = charge(SampledGaussian(noise_multiplier=1.0, sample_rate=0.0017), 12_000)
+    assert spent(training, method="moments") == pytest.approx(1.456, abs=5e-4)
+    assert spent(training, method="rdp") == pytest.approx(1.143, abs=5e-4)
+    assert spent(training, method="pld") == pytest.approx(0.935, abs=5e-4)
+
+
+# Small losses, many times over: far below the grid of the distribution, the claim must not be worse than the Rényi
+# bound, which holds as well.
+@pytest.mark.parametrize(
+    "charged",
+    [
+        charge(SampledGaussian(noise_multiplier=20.0, sample_rate=1e-4), 100_000),
+        charge(SampledGaussian(noise_multiplier=50.0, sample_rate=1e-3), 100_000),
+        charge(DiscreteGaussian(sigma=1e4), 10_000),
+        charge(DiscreteLaplace(rate=1e-5), 10_000),
+        charge(Pure(epsilon=1e-5), 10_000),
+    ],
+    ids=lambda charged: f"{charged.event} x {charged.count}",
+)
+def test_many_small_losses_are_not_overcharged(charged: Charge) -> None:
+    assert spent(charged) <= spent(charged, method="rdp") * 1.05 + 1e-3
+
+
+# --- closed forms ---------------------------------------------------------------------------------------------------
+
+
+def balle_wang_delta(sigma: float, epsilon: float) -> float:
+    a, b = 1 / (2 * sigma), epsilon * sigma
+    return float(stats.norm.cdf(a - b) - math.exp(epsilon) * stats.norm.cdf(-a - b))
+
+
+def balle_wang_epsilon(sigma: float, delta: float) -> float:
+    if balle_wang_delta(sigma, 0.0) <= delta:
+        return 0.0
+    return float(optimize.bisect(lambda e: balle_wang_delta(sigma, e) - delta, 0, 200, xtol=1e-13, maxiter=1000))
+
+
+@pytest.mark.parametrize("delta", [1e-3, 1e-5, 1e-8])
+@pytest.mark.parametrize("sigma", [0.3, 0.5, 1.0, 3.0, 20.0, 500.0])
+def test_gaussians_have_the_closed_form(sigma: float, delta: float) -> None:
+    expected = balle_wang_epsilon(sigma, delta)
+    for event in (Gaussian(noise_multiplier=sigma), SampledGaussian(noise_multiplier=sigma, sample_rate=1.0)):
+        for count in (1, 4, 100):
+            scaled: Event = event.model_copy(update={"noise_multiplier": sigma * math.sqrt(count)})
+            ours = spent(charge(scaled, count), delta=delta)
+            assert ours == pytest.approx(expected, rel=1e-6, abs=1e-9)
+            if expected > 0:
+                assert ours >= expected * (1 - 1e-8)
+
+
+def test_gaussians_of_several_multipliers_are_one_gaussian() -> None:
+    multipliers = [(2.0, 3), (5.5, 10), (0.9, 1), (40.0, 1000)]
+    sigma = sum(n / s**2 for s, n in multipliers) ** -0.5
+    ours = [charge(Gaussian(noise_multiplier=s), n) for s, n in multipliers]
+    assert spent(*ours) == pytest.approx(balle_wang_epsilon(sigma, DELTA), rel=1e-6)
+    # beside an event of another kind they are merged too, and measured on the grid
+    assert spent(*ours, charge(Pure(epsilon=1e-4))) == pytest.approx(balle_wang_epsilon(sigma, DELTA), rel=2e-3)
+
+
+@pytest.mark.parametrize("sigma", [1e-3, 0.1, 1.0, 50.0, 1e5])
+@pytest.mark.parametrize("delta", [0.1, 1e-6, 1e-12])
+def test_gaussian_epsilon_never_claims_too_little(sigma: float, delta: float) -> None:
+    epsilon = gaussian_epsilon(noise_multiplier=sigma, delta=delta)
+    assert gaussian_delta(noise_multiplier=sigma, epsilon=epsilon) <= delta
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0])
+@pytest.mark.parametrize("count", [1, 2, 9, 60])
+def test_pure_events_cost_what_randomised_response_costs(epsilon: float, count: int) -> None:
+    """The optimal composition of ε-DP mechanisms (Kairouz, Oh and Viswanath), summed over how many coins told."""
+    told = np.arange(count + 1)
+    yes = stats.binom.pmf(told, count, 1 / (1 + math.exp(-epsilon)))
+    no = stats.binom.pmf(told, count, 1 / (1 + math.exp(epsilon)))
+    for at in (0.0, epsilon / 2, epsilon * math.sqrt(count), 0.8 * epsilon * count):
+        exact = float(np.maximum(0, yes - math.exp(at) * no).sum())
+        ours = delta_spent([charge(Pure(epsilon=epsilon), count)], epsilon=at)
+        assert exact * (1 - 1e-9) - 1e-14 <= ours <= exact * (1 + 1e-3) + 2e-4 * count
+
+
+@every_event
+def test_a_pure_guarantee_is_never_exceeded(event: Event) -> None:
+    if isinstance(event, Pure | DiscreteLaplace):
+        for count in (1, 3, 20):
+            assert spent(charge(event, count), delta=1e-9) <= count * (event.epsilon + GRID)
+
+
+# --- brute force ----------------------------------------------------------------------------------------------------
+
+
+def gaussian_pmf(sigma: float) -> Floats:
+    k = np.arange(-round(14 * sigma) - 14, round(14 * sigma) + 15)
+    weights = np.exp(-(k**2) / (2 * sigma**2))
+    return np.asarray(weights / weights.sum())
+
+
+def laplace_pmf(rate: float) -> Floats:
+    k = np.arange(-math.ceil(38 / rate), math.ceil(38 / rate) + 1)
+    weights = np.exp(-rate * np.abs(k))
+    return np.asarray(weights / weights.sum())
+
+
+def exact_delta(pmf: Floats, shift: int, epsilon: float, count: int) -> float:
+    """Σ max(0, P − e^ε·Q) over every outcome of `count` independent draws."""
+    p = np.concatenate([pmf, np.zeros(shift)])
+    q = np.concatenate([np.zeros(shift), pmf])
+    for _ in range(count - 1):
+        p, q = np.multiply.outer(p, p).ravel(), np.multiply.outer(q, q).ravel()
+    return float(np.maximum(0, p - math.exp(epsilon) * q).sum())
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize("epsilon", [0.0, 0.05, 0.2, 0.5, 1.0, 2.5])
+@pytest.mark.parametrize(
+    ("event", "pmf", "shift"),
+    [
+        (DiscreteGaussian(sigma=0.4), gaussian_pmf(0.4), 1),
+        (DiscreteGaussian(sigma=1.0), gaussian_pmf(1.0), 1),
+        (DiscreteGaussian(sigma=3.7), gaussian_pmf(3.7), 1),
+        (DiscreteGaussian(sigma=20.0), gaussian_pmf(20.0), 1),
+        (DiscreteLaplace(rate=1.3), laplace_pmf(1.3), 1),
+        (DiscreteLaplace(rate=0.2), laplace_pmf(0.2), 1),
+        (DiscreteLaplace(rate=0.2, sensitivity=3), laplace_pmf(0.2), 3),
+        (DiscreteLaplace(rate=0.7, sensitivity=2), laplace_pmf(0.7), 2),
+    ],
+    ids=lambda value: str(value) if not isinstance(value, np.ndarray) else "",
+)
+def test_integer_noise_has_the_delta_of_brute_force(
+    event: Event, pmf: Floats, shift: int, epsilon: float, count: int
+) -> None:
+    exact = exact_delta(pmf, shift, epsilon, count)
+    ours = delta_spent([charge(event, count)], epsilon=epsilon)
+    assert ours >= exact * (1 - 1e-9) - 1e-13
+    assert ours <= exact * (1 + 1e-3) + 1e-8
+
+
+def test_two_different_integer_mechanisms_have_the_delta_of_brute_force() -> None:
+    p, q = gaussian_pmf(2.0), laplace_pmf(0.5)
+    pair = np.multiply.outer(np.append(p, 0), np.append(q, 0)).ravel()
+    shifted = np.multiply.outer(np.append(0, p), np.append(0, q)).ravel()
+    charges = [charge(DiscreteGaussian(sigma=2.0)), charge(DiscreteLaplace(rate=0.5))]
+    for epsilon in (0.0, 0.4, 1.0, 2.0):
+        exact = float(np.maximum(0, pair - math.exp(epsilon) * shifted).sum())
+        ours = delta_spent(charges, epsilon=epsilon)
+        assert exact * (1 - 1e-9) - 1e-13 <= ours <= exact * (1 + 1e-3) + 1e-8
+
+
+# --- hostile sizes --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Gaussian(noise_multiplier=1e200),
+        Gaussian(noise_multiplier=1e-200),
+        SampledGaussian(noise_multiplier=1e200, sample_rate=1.0),
+        DiscreteGaussian(sigma=0.01),
+        DiscreteLaplace(rate=800.0),
+        Pure(epsilon=800.0),
+    ],
+    ids=str,
+)
+def test_extreme_events_have_a_cost(event: Event) -> None:
+    """Never an overflow: a ledger must be able to refuse them, or to allow them."""
+    if "1e+200" in str(event):
+        assert spent(charge(event)) <= 1e-6
+    else:
+        assert spent(charge(event)) > 100
+
+
+def test_all_pairs_compose() -> None:
+    for one, other in itertools.combinations(EVENTS, 2):
+        assert spent(charge(one), charge(other)) < 5
