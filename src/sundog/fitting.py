@@ -223,5 +223,4 @@ class Fit:
             raise LedgerError(
                 f"{self.ledger}: lacks what the interrupted fit spent; resume with the ledger it began with"
             )
-        result = saved["result"]
-        return result
+        return dict(saved["result"])

@@ -12,6 +12,7 @@ from sundog.errors import SundogError
 from sundog.fitting import Fit, Request
 from sundog.models import get_model
 from sundog.models.base import Model
+from sundog.privacy.budget import LARGEST_DELTA
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress, silent
@@ -94,16 +95,25 @@ class Synthesizer:
             progress: is told what is being done, and how much of it is.
         """
         model = self._checked_model()
-        if not schema.reviewed:
-            warnings.warn(
-                "the schema was drafted from the data and not reviewed: what it reveals is outside the guarantee; "
-                "look through it, then set `reviewed: true`",
-                stacklevel=2,
-            )
+        self._warn(schema)
         request = Request(model, self.epsilon, self.delta, self.seed, dict(self.settings or {}))
         fit = Fit(request, schema, self.ledger, self.noise, progress)
         self.release_ = fit.run(data, labels=labels, out=None if out is None else Path(out), resume=resume)
         return self
+
+    def _warn(self, schema: Schema) -> None:
+        if not schema.reviewed:
+            warnings.warn(
+                "the schema was drafted from the data and not reviewed: what it reveals is outside the guarantee; "
+                "look through it, then set `reviewed: true`",
+                stacklevel=3,
+            )
+        if self.delta is not None and self.delta > LARGEST_DELTA:
+            warnings.warn(
+                f"delta = {self.delta:g} is large: it allows a mechanism that publishes one record in {1 / self.delta:,.0f}; "
+                f"{LARGEST_DELTA:g} or less is usual",
+                stacklevel=3,
+            )
 
     def _checked_model(self) -> type[Model]:
         model = get_model(self.model)

@@ -509,7 +509,7 @@ def test_series_refuse_and_clamp() -> None:
 @given(st.lists(st.lists(st.integers(0, 6))), st.integers(1, 7))
 def test_sets_survive_up_to_their_cap(sets: list[list[int]], max_size: int) -> None:
     numbered = SetColumn(universe=7, max_size=max_size)
-    named = SetColumn(universe=(f"i{item}" for item in range(7),), max_size=max_size)
+    named = SetColumn(universe=tuple(f"i{item}" for item in range(7)), max_size=max_size)
     expected = np.zeros((len(sets), 7), int)
     for row, items in enumerate(sets):
         expected[row, sorted(set(items))[:max_size]] = 1
@@ -531,6 +531,8 @@ def test_sets_survive_up_to_their_cap(sets: list[list[int]], max_size: int) -> N
 def test_sets_refuse_and_drop() -> None:
     column = SetColumn(universe=("a", "b"), max_size=2)
     assert "row 2: item 'c' is not declared; add it to the universe" in refused(column, [["a"], ["b", "c"]])
+    assert "row 2: item None is not declared" in refused(column, [["a"], ["b", None]])
+    assert "holds int64; give it lists of items" in refused(column, [1, 2])
     assert "row 2 is missing; write an empty set instead" in refused(column, [["a"], None])
     assert "row 1: item 2 is beyond the 2 declared" in refused(column, sparse.csr_array([[0, 0, 1]]))
     dropping = SetColumn(universe=("a", "b"), max_size=2, undeclared="drop")
@@ -591,6 +593,7 @@ def test_scalars_refuse_arrays() -> None:
     column = IntegerColumn(min=0, max=9)
     assert "not one value a record" in refused(column, np.zeros((2, 2)))
     assert "not one value a record" in refused(column, pa.array([[1], [2]]))
+    assert "holds bytes that are not UTF-8 text" in refused(column, pa.array([b"\xff"]))
 
 
 # ---- learning

@@ -97,8 +97,7 @@ def test_guesses_from_arrays(tmp_path: Path) -> None:
     assert len(encode(read(series, found), found)) == 2  # bounds hold although float32 is a little off
     assert columns(sparse.csr_array(np.eye(3))) == {"items": {"type": "set", "universe": 3, "max_size": 1}}
     np.savez(tmp_path / "t.npz", x=series, label=[1, 0], names=np.array(["a", "b", "c"]))
-    with pytest.warns(UserWarning, match="'names' has 3 values for 2 records"):
-        assert list(draft(tmp_path / "t.npz").columns) == ["x", "label"]
+    assert list(quiet(tmp_path / "t.npz").columns) == ["x", "label"]
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
@@ -120,7 +119,8 @@ def test_a_draft_warns_and_says_so_in_its_file(tmp_path: Path) -> None:
 def test_identifiers_are_left_out_loudly() -> None:
     names = [f"name{i}" for i in range(30)]
     frame = pd.DataFrame({"name": names, "patient_id": range(30), "user": [i // 2 for i in range(30)], "age": 4})
-    with pytest.warns(UserWarning, match="identifier") as caught:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
         schema = draft(frame, name="people")
     assert list(schema.columns) == ["user", "age"]
     messages = [str(warning.message) for warning in caught]

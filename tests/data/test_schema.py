@@ -101,7 +101,7 @@ VALUES = (
         min_size=1,
         unique=True,
     )
-    | st.lists(st.integers(), min_size=1, unique=True)
+    | st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, unique=True)
     | st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1, unique=True)
     | st.permutations([True, False])
 )
@@ -205,6 +205,14 @@ def test_saving_replaces_whole_files_or_nothing(tmp_path: Path, monkeypatch: pyt
         ("{type: categorical, values: a}", "column 'age': values must be a list such as [a, b], got 'a'"),
         ("{type: categorical, values: [a, b, a]}", "column 'age': values lists 'a' twice; keep one"),
         ("{type: categorical, values: [a, 1]}", "column 'age': values mixes types; quote them all"),
+        (
+            "{type: categorical, values: [1, 99999999999999999999]}",
+            "column 'age': values holds a number beyond 64 bits",
+        ),
+        (
+            "{type: datetime, min: 2020-01-01, max: 2020-01-02, format: '%Y%z'}",
+            "format has an offset (%z) but no timezone",
+        ),
         ("{type: categorical, values: [a, null]}", "column 'age': an empty value is not a category"),
         (
             "{type: categorical, values: [a, [b]]}",

@@ -66,7 +66,8 @@ class Bins:
         if self._is_identity:
             return codes
         if self._table is not None:
-            return self._table.take(codes)
+            found: NDArray[Any] = self._table.take(codes)
+            return found
         bins = np.searchsorted(self._first, codes.astype(np.int64), side="right") - 1
         return bins.astype(smallest_dtype(self.count))
 
@@ -74,7 +75,7 @@ class Bins:
         """A code drawn uniformly inside each bin."""
         if self._is_identity:
             return np.asarray(bins, smallest_dtype(self.size + int(self.nullable)))
-        codes = rng.integers(self._first[bins], self._last[bins], endpoint=True)
+        codes: NDArray[np.int64] = rng.integers(self._first[bins], self._last[bins], endpoint=True)
         return codes.astype(smallest_dtype(self.size + int(self.nullable)))
 
     @property

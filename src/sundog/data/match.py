@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from sundog.data import arrays, sets, tables
-from sundog.data.columns import Column, SetColumn
+from sundog.data.columns import BooleanColumn, Column, SetColumn
 from sundog.data.columns.arrow import is_text
 from sundog.data.schema import Schema
 from sundog.data.source import BARE, Shape, Source, Values
@@ -87,8 +88,20 @@ def conform(column: Column, values: list[Values], source: Source, name: str) -> 
         return np.column_stack([arrays.to_numbers(step, f"{where}, step {i}") for i, step in enumerate(steps)])
     if column.shape:
         return values[0]
-    declared = {str(value) for value in getattr(column, "values", None) or ()}
-    return tables.blank(scalars(values[0], where), [spelled for spelled in source.nulls if spelled not in declared])
+    return tables.blank(scalars(values[0], where), null_spellings(column, source.nulls))
+
+
+def null_spellings(column: Column, nulls: Sequence[str]) -> list[str]:
+    """The spellings that mean "missing" in this column: a declared value means itself.
+
+    Example:
+        >>> from sundog.data.columns import CategoricalColumn
+        >>> null_spellings(CategoricalColumn(values=["DE", "NA"]), ["", "NA"])
+        ['']
+    """
+    spelled = [column.true, column.false] if isinstance(column, BooleanColumn) else getattr(column, "values", None)
+    declared = {str(value) for value in spelled or ()}
+    return [null for null in nulls if null not in declared]
 
 
 def scalars(values: Values, where: str) -> pa.ChunkedArray:

@@ -12,7 +12,7 @@ import os
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +36,7 @@ class Source:
     """Named values of one file or object; `shapes` gives the shape of one record under each name, () for a scalar."""
 
     name: str
-    shapes: dict[str, Shape]
+    shapes: Mapping[str, Shape]
     load: Callable[[list[str]], dict[str, Values]]
     nulls: tuple[str, ...] = ()  # spellings of a missing value, for formats that hold everything as text
 

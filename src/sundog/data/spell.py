@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sundog.data.columns import BooleanColumn, Column, DatetimeColumn, ImageColumn, SetColumn
+from sundog.data.match import null_spellings
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.data.sets import separator, to_lists
 from sundog.errors import DataError
 
-TABLE_SIZE = 1 << 16  # a column with up to this many codes is spelled from a table, written once
+TABLE_SIZE = 1 << 12  # a column with up to this many codes is spelled from a table, written once
 ROWS = 1 << 16
 CELLS = 1 << 22
 
@@ -39,7 +40,7 @@ class Speller:
     def __init__(self, schema: Schema, delimiter: str) -> None:
         self.delimiter = delimiter
         self.names = [name for column in schema.columns for name in csv_names(column, schema.columns[column])]
-        self.null = schema.nulls[0]
+        self.nulls = {name: null_spelling(name, column, schema.nulls) for name, column in schema.columns.items()}
         self.spells = {name: self._spell(name, column) for name, column in schema.columns.items()}
 
     def header(self) -> bytes:
@@ -64,11 +65,11 @@ class Speller:
             return self._spell_sets(name, column)
         if column.shape:
             return lambda codes: [
-                self._text(column, pa.array(step, from_pandas=True)) for step in column.decode(codes).T
+                self._text(name, column, pa.array(step, from_pandas=True)) for step in column.decode(codes).T
             ]
         if column.size > TABLE_SIZE:
-            return lambda codes: [self._text(column, column.decode(codes))]
-        table = self._text(column, column.decode(np.arange(column.size)))
+            return lambda codes: [self._text(name, column, column.decode(codes))]
+        table = self._text(name, column, column.decode(np.arange(column.size)))
         return lambda codes: [table.take(pa.array(codes))]
 
     def _spell_sets(self, name: str, column: SetColumn) -> Spell:
@@ -78,15 +79,15 @@ class Speller:
         names = [str(item) for item in column.items]
         return lambda codes: [self._quoted(pc.binary_join(to_lists(names, codes), apart))]
 
-    def _text(self, column: Column, values: pa.Array) -> pa.Array:
+    def _text(self, name: str, column: Column, values: pa.Array) -> pa.Array:
         """Spell typed values as the column's own reader takes them."""
         if isinstance(column, BooleanColumn):
             text = pc.if_else(values, column.true, column.false)
         elif isinstance(column, DatetimeColumn):
-            text = _spell_times(column, values)
+            text = spell_times(column, values)
         else:
             text = pc.cast(values, pa.string())
-        return self._quoted(pc.fill_null(text, self.null))
+        return self._quoted(pc.fill_null(text, self.nulls[name]))
 
     def _quoted(self, text: pa.Array) -> pa.Array:
         """Quote what has a delimiter, a quote or a line end in it; an empty only cell too, lest the line vanish."""
@@ -96,6 +97,20 @@ class Speller:
             return text
         doubled = pc.replace_substring(text, '"', '""')
         return pc.if_else(needs, pc.binary_join_element_wise('"', doubled, '"', ""), text)
+
+
+def null_spelling(name: str, column: Column, nulls: Sequence[str]) -> str:
+    """How a missing value is written: as the first declared spelling that no value of the column has.
+
+    Example:
+        >>> from sundog.data.columns import CategoricalColumn
+        >>> null_spelling("c", CategoricalColumn(values=["", "x"], nullable=True), ["", "NA"])
+        'NA'
+    """
+    free = null_spellings(column, nulls)
+    if column.nullable and not free:
+        raise DataError(f"column {name!r}: every spelling in `nulls` is one of its values; add another to `nulls`")
+    return free[0] if free else ""
 
 
 def csv_names(name: str, column: Column) -> list[str]:
@@ -109,11 +124,12 @@ def csv_names(name: str, column: Column) -> list[str]:
     return [f"{name}_{step}" for step in range(column.shape[0])] if column.type == "series" else [name]
 
 
-def _spell_times(column: DatetimeColumn, times: pa.Array) -> pa.Array:
+def spell_times(column: DatetimeColumn, times: pa.Array) -> pa.Array:
     """ISO 8601 as fine as the resolution, with the offset where there is a timezone; or the declared format."""
     if column.format is not None:
-        spelled = [None if time is None else time.strftime(column.format) for time in times.to_pylist()]
-        return pa.array(spelled, pa.string())
+        known = times.dictionary_encode()  # Python's own, which is slow, so each time once
+        spelled = [time.strftime(column.format) for time in known.dictionary.to_pylist()]
+        return pa.array(spelled, pa.string()).take(known.indices)
     if column.resolution == "day":
         return pc.strftime(times, format="%Y-%m-%d")
     unit = {"millisecond": "ms", "microsecond": "us"}.get(column.resolution, "s")

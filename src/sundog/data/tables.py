@@ -33,36 +33,26 @@ def open_csv(path: Path, *, delimiter: str = ",", nulls: Sequence[str] = ("",)) 
         >>> open_csv(path).load(["zip"])["zip"].to_pylist()
         ['01234']
     """
+    header = csv_header(path, delimiter)
+    shapes = dict.fromkeys(_unique(header, f"{path.name}: the header"), ())
+    return Source(path.name, shapes, lambda names: _load_csv(path, delimiter, header, names), tuple(nulls))
+
+
+def csv_header(path: Path, delimiter: str) -> list[str]:
+    """The names in the first line; only the beginning of the file is unpacked."""
     name = path.name
     with reading(name):
-        header = _header(path, delimiter)
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(header, ())
-    return Source(name, shapes, lambda names: _load_csv(path, delimiter, header, names), tuple(nulls))
-
-
-def _header(path: Path, delimiter: str) -> list[str]:
-    """Read and check the first line; only this much of the file is unpacked."""
-    name = path.name
-    with open_bytes(path) as file:
-        start = file.read(BLOCK)
-    if not start.strip(b"\xef\xbb\xbf \t\r\n"):
-        raise DataError(f"{name}: is empty; expected a header line and records")
-    if b"\0" in start:
-        raise DataError(f"{name}: is not a text file (it has zero bytes); save it as csv in UTF-8")
-    complete = len(start) < BLOCK
-    text = start.decode("utf-8-sig", errors="strict" if complete else "ignore")
+        with open_bytes(path) as file:
+            start = file.read(BLOCK)
+        if b"\0" in start:
+            raise DataError(f"{name}: is not a text file (it has zero bytes); save it as csv in UTF-8")
+        text = start.decode("utf-8-sig", errors="strict" if len(start) < BLOCK else "ignore")
+    if not text.strip():
+        raise DataError(f"{name}: is empty; give it a header line and records")
     try:
-        header = next(row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row)
+        return next(row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row)
     except (csv.Error, StopIteration):
         raise DataError(f"{name}: its first line is not a csv header; put the column names there") from None
-    if len(header) == 1 and (found := next((d for d in ";|\t," if d in header[0]), None)):
-        raise DataError(
-            f"{name}: the header is one field, {_cut(header[0])}; declare `delimiter: {found!r}` in the schema"
-        )
-    twice = next((column for i, column in enumerate(header) if column in header[:i]), None)
-    if twice is not None:
-        raise DataError(f"{name}: column {twice!r} is twice in the header; rename one of them")
-    return header
 
 
 def _load_csv(path: Path, delimiter: str, header: list[str], names: list[str]) -> dict[str, Values]:
@@ -88,8 +78,8 @@ def _diagnose(path: Path, delimiter: str, header: list[str], message: str) -> st
     """Say what is wrong with a csv that pyarrow refused, by reading it again, slowly; never quote a private row."""
     name = path.name
     if "UTF8" in message:
-        column = next((f", column {c!r}" for i, c in enumerate(header) if f"column #{i}:" in message), "")
-        return f"{name}{column}: is not UTF-8 text; save it as UTF-8"
+        column = next((f" column {c!r}" for i, c in enumerate(header) if f"column #{i}:" in message), "")
+        return f"{name}:{column} is not UTF-8 text; save it as UTF-8"
     if "columns, got" in message:
         with open_bytes(path) as file:
             rows = csv.reader(io.TextIOWrapper(file, "utf-8-sig", "replace", newline=""), delimiter=delimiter)
@@ -201,30 +191,28 @@ def _blank(chunk: pa.Array, spellings: pa.Array) -> pa.Array:
 
 
 def missing(column: str, source: Source) -> DataError:
-    """Say that a declared column is not there, and which name may have been meant.
+    """Say that a declared column is not there, and what may be behind it.
 
     Example:
         >>> str(missing("age", Source("t.csv", {"Age": ()}, lambda names: {})))
         "t.csv: column 'age' is missing (did you mean 'Age'?); add it to the data or take it out of the schema"
     """
-    names = {name.strip().lower(): name for name in source.shapes}
-    close = difflib.get_close_matches(column.lower(), names, n=1)
+    names = list(source.shapes)
+    if len(names) == 1 and (delimiter := next((mark for mark in ";|\t," if mark in names[0]), None)):
+        shown = arrow.shown(names[0], 40)
+        return DataError(f"{source.name}: the header is one field, {shown}; declare `delimiter: {delimiter!r}`")
+    plain = {name.strip().lower(): name for name in names}
+    close = difflib.get_close_matches(column.lower(), plain, n=1)
     if close:
-        hint = f"did you mean {names[close[0]]!r}?"
+        hint = f"did you mean {plain[close[0]]!r}?"
     else:
-        shown = ", ".join(map(repr, list(source.shapes)[:8]))
-        hint = f"there are: {shown}{', …' if len(source.shapes) > 8 else ''}"
-    return DataError(
-        f"{source.name}: column {column!r} is missing ({hint}); add it to the data or take it out of the schema"
-    )
+        hint = f"there are: {', '.join(map(repr, names[:8]))}{', …' if len(names) > 8 else ''}"
+    fix = "add it to the data or take it out of the schema"
+    return DataError(f"{source.name}: column {column!r} is missing ({hint}); {fix}")
 
 
-def _unique(names: Sequence[str], where: str) -> Sequence[str]:
+def _unique(names: list[str], where: str) -> list[str]:
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise DataError(f"{where}: column {twice!r} is there twice; rename one of them")
     return names
-
-
-def _cut(text: str, length: int = 40) -> str:
-    return repr(text if len(text) <= length else text[: length - 1] + "…")

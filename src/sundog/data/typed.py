@@ -10,10 +10,10 @@ import pandas as pd
 import pyarrow as pa
 from scipy import sparse
 
-from sundog.data.columns import Column, ImageColumn, SetColumn
+from sundog.data.columns import Column, DatetimeColumn, ImageColumn, SetColumn
 from sundog.data.records import Records
 from sundog.data.sets import to_lists
-from sundog.data.spell import csv_names
+from sundog.data.spell import csv_names, spell_times
 from sundog.errors import DataError
 
 Array = np.ndarray[Any, Any]
@@ -81,8 +81,11 @@ def to_arrays(column: Column, codes: Any, null: str) -> dict[str, Array]:
     values = column.decode(codes)
     if column.shape:
         return {"": values}
-    if pa.types.is_timestamp(values.type):
-        return {"": values.cast(pa.timestamp("us", values.type.tz)).to_numpy(zero_copy_only=False)}
+    if isinstance(column, DatetimeColumn):
+        if column.timezone is None:
+            return {"": values.to_numpy(zero_copy_only=False)}
+        # numpy's times have no timezone, and an hour that the clock shows twice would be lost: text has the offset.
+        return {"": np.array(spell_times(column, values).fill_null(null).to_pylist())}
     if pa.types.is_string(values.type):
         spellings = np.array([*column.decode(np.arange(column.lattice_size)).to_pylist(), null])
         return {"": spellings[codes]}

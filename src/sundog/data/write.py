@@ -22,7 +22,7 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.data.sets import SPARSE_PARTS
 from sundog.data.source import one_line
-from sundog.data.spell import Speller
+from sundog.data.spell import Speller, null_spelling
 from sundog.data.typed import to_arrays, to_frame, to_table
 from sundog.errors import DataError
 
@@ -118,6 +118,15 @@ def _writing(name: str) -> Iterator[None]:
         ) from None
 
 
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Name the file in what is said about a column."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{name}: {error}") from None
+
+
 def _sync_folder(folder: Path) -> None:
     """Make the new name itself last; not every system allows it, and the file is whole without."""
     with suppress(OSError):
@@ -134,10 +143,8 @@ class CsvWriter(Writer):
     def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
         super().__init__(file, schema, name)
         delimiter = "\t" if ".tsv" in name.lower() else schema.delimiter
-        try:
+        with _naming(name):
             self.speller = Speller(schema, delimiter)
-        except DataError as error:
-            raise DataError(f"{name}: {error}") from None
         self._put(self.speller.header())
 
     def _write(self, records: Records) -> None:
@@ -192,6 +199,8 @@ class NpzWriter(Writer):
 
     def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
         super().__init__(file, schema, name)
+        with _naming(name):
+            self.nulls = {key: null_spelling(key, column, schema.nulls) for key, column in schema.columns.items()}
         self.parts: dict[str, list[Any]] = {column: [codes] for column, codes in _none(schema).codes.items()}
 
     def _write(self, records: Records) -> None:
@@ -207,7 +216,7 @@ class NpzWriter(Writer):
             for name, column in self.schema.columns.items():
                 parts = self.parts.pop(name)
                 codes = sparse.vstack(parts, format="csr") if name in sets else np.concatenate(parts)
-                for key, array in to_arrays(column, codes, self.schema.nulls[0]).items():
+                for key, array in to_arrays(column, codes, self.nulls[name]).items():
                     member = name if not key else key if plain else f"{name}_{key}"
                     with archive.open(f"{member}.npy", "w", force_zip64=True) as stream:
                         np.lib.format.write_array(stream, array, allow_pickle=False)

@@ -10,6 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from sundog.errors import DataError
+
 Mask = NDArray[np.bool_]
 
 
@@ -36,13 +38,16 @@ def is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def plain(values: Any) -> Any:
+def plain(values: Any, *, where: str) -> Any:
     """The same values, with the rarer ways that Arrow has to hold text turned into the usual one."""
     kind = values.type
     if pa.types.is_null(kind):
         return values.cast(pa.string())
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_string_view(kind):
-        return values.cast(pa.large_string())
+        try:
+            return values.cast(pa.large_string())
+        except pa.ArrowInvalid:
+            raise DataError(f"{where}: holds bytes that are not UTF-8 text; convert them first") from None
     return values
 
 

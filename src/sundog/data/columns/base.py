@@ -128,7 +128,7 @@ class ScalarColumn(Column):
     def _encode_chunk(self, chunk: Any, where: str, first_row: int) -> NDArray[Any]:
         if pa.types.is_nested(chunk.type):
             raise DataError(f"{where}: holds {chunk.type}, not one value a record; declare another type")
-        chunk = arrow.plain(chunk)
+        chunk = arrow.plain(chunk, where=where)
         if self.distinct or arrow.is_text(chunk.type):
             chunk = chunk.dictionary_encode()  # so that each spelling is looked at once
         if pa.types.is_dictionary(chunk.type):

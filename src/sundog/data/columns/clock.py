@@ -51,7 +51,8 @@ def is_format(text_format: str) -> bool:
     (True, False, False)
     """
     try:
-        return datetime.strptime(_EPOCH.strftime(text_format), text_format) is not None and "%" in text_format
+        example = _EPOCH.replace(tzinfo=UTC).strftime(text_format)
+        return datetime.strptime(example, text_format) is not None and "%" in text_format
     except (ValueError, re.error):
         return False
 

@@ -69,6 +69,8 @@ class DatetimeColumn(OrderedColumn):
     def _has_a_format(self) -> Self:
         if self.format is not None and not clock.is_format(self.format):
             raise ValueError(f"format {shown(self.format)} is not one; write it as '%Y-%m-%d %H:%M:%S'")
+        if self.format is not None and "%z" in self.format and self.timezone is None:
+            raise ValueError("format has an offset (%z) but no timezone is declared; declare `timezone`")
         return self
 
     @property

@@ -13,7 +13,7 @@ from pydantic import BeforeValidator, StrictBool, StrictFloat, StrictInt, Strict
 
 from sundog.data.columns.arrow import Mask, shown, value_of
 from sundog.data.columns.base import ScalarColumn
-from sundog.data.columns.numbers import parse_integer, parse_number
+from sundog.data.columns.numbers import INT64_MAX, INT64_MIN, parse_integer, parse_number
 from sundog.data.explain import brief, did_you_mean
 
 
@@ -71,6 +71,8 @@ class ListedColumn(ScalarColumn):
             values, kinds = tuple(float(value) for value in values), {float}
         if len(kinds) > 1:
             raise ValueError("values mixes types; quote them all to make them text")
+        if kinds == {int} and not all(INT64_MIN <= value <= INT64_MAX for value in values if isinstance(value, int)):
+            raise ValueError("values holds a number beyond 64 bits; quote them all to make them text")
         seen: set[Value] = set()
         for value in values:
             if value in seen:

@@ -76,8 +76,8 @@ class SetColumn(Column):
         rows: list[NDArray[Any]] = []
         items: list[NDArray[Any]] = []
         first_row = 0
-        for chunk in map(arrow.plain, arrow.chunks(values)):
-            row, item = self._encode_chunk(chunk, where, first_row)
+        for chunk in arrow.chunks(values):
+            row, item = self._encode_chunk(arrow.plain(chunk, where=where), where, first_row)
             rows.append(row + first_row)
             items.append(item)
             first_row += len(chunk)
@@ -94,37 +94,37 @@ class SetColumn(Column):
         return {str(item): code for code, item in enumerate(self.items)}
 
     def _encode_chunk(self, chunk: Any, where: str, first_row: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """The items of each record as pairs of row and item."""
+        lists = self._as_lists(chunk, where, first_row)
+        row = arrow.to_numpy(pc.list_parent_indices(lists))
+        found = pc.list_flatten(lists).dictionary_encode()
+        known = [self._code(name) for name in found.dictionary.to_pylist()]
+        item = np.array([*known, -1])[arrow.to_numpy(found.indices.fill_null(len(known)))]
+        undeclared = item == -1
+        if undeclared.any() and self.undeclared == "error":
+            at = int(undeclared.argmax())
+            place, name = f"{where}: row {first_row + int(row[at]) + 1}", arrow.shown(found[at].as_py())
+            fix = "add it to the universe, fix the row or declare `undeclared: drop`"
+            raise DataError(f"{place}: item {name} is not declared; {fix}")
+        return row[item >= 0], item[item >= 0]
+
+    def _as_lists(self, chunk: Any, where: str, first_row: int) -> Any:
         if pa.types.is_dictionary(chunk.type):
             chunk = chunk.dictionary_decode()
-        if pa.types.is_null(chunk.type):
-            chunk = chunk.cast(pa.list_(pa.string()))
         if chunk.null_count:
-            empty = int(arrow.missing(chunk).argmax())
-            raise DataError(f"{where}: row {first_row + empty + 1} is missing; write an empty set instead")
+            row = first_row + int(arrow.missing(chunk).argmax()) + 1
+            raise DataError(f"{where}: row {row} is missing; write an empty set instead")
         if arrow.is_text(chunk.type):
-            chunk = pc.split_pattern_regex(pc.utf8_trim_whitespace(chunk), r"\s+")
-        row = arrow.to_numpy(pc.list_parent_indices(chunk))
-        found = pc.list_flatten(chunk).dictionary_encode()
-        names = [None if name is None else self._name(name) for name in found.dictionary.to_pylist()]
-        code_of = np.array(
-            [-2 if name == "" else self._code_of.get(name or "", -1) for name in names] or [-1], np.int64
-        )
-        item = code_of[arrow.to_numpy(found.indices.fill_null(0))] if len(row) else np.empty(0, np.int64)
-        return self._declared(row, item, found, where, first_row)
+            return pc.split_pattern_regex(pc.utf8_trim_whitespace(chunk), r"\s+")
+        if not pa.types.is_list(chunk.type) and not pa.types.is_large_list(chunk.type):
+            raise DataError(f"{where}: holds {chunk.type}; give it lists of items")
+        return chunk
 
-    def _name(self, item: object) -> str:
-        return str(int(item)) if isinstance(item, float) and item.is_integer() else str(item).strip()
-
-    def _declared(
-        self, row: NDArray[Any], item: NDArray[Any], found: Any, where: str, first_row: int
-    ) -> tuple[NDArray[Any], NDArray[Any]]:
-        unknown = item == -1
-        if unknown.any() and self.undeclared == "error":
-            at = int(unknown.argmax())
-            fix = "add it to the universe, fix the row or declare `undeclared: drop`"
-            shown = arrow.shown(found[at].as_py())
-            raise DataError(f"{where}: row {first_row + int(row[at]) + 1}: item {shown} is not declared; {fix}")
-        return row[item >= 0], item[item >= 0]
+    def _code(self, item: object) -> int:
+        """The code of an item; -1 where it is not declared, -2 for the nothing that an empty line holds."""
+        name = str(int(item)) if isinstance(item, float) and item.is_integer() else str(item)
+        code = self._code_of.get(name, self._code_of.get(name.strip()))
+        return code if code is not None else -2 if name == "" else -1
 
     def _from_matrix(self, values: Any, where: str) -> Any:
         from scipy import sparse

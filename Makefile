@@ -1,0 +1,44 @@
+# `make demo` and `make test` do the whole set-up on a fresh machine, and are quick when it is done.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test test-all check bench docs wheel clean
+
+help: ## What there is to make
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
+
+# torch first and alone: anything else that depends on it would bring several GB of CUDA along.
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --disable-pip-version-check "$$(grep '^torch==' constraints.txt)"
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	touch $(READY)
+
+demo: $(READY) ## The whole story on real data, in a few seconds
+	$(BIN)/sundog demo
+
+test: $(READY) ## Every quick test, lint and types included
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+test-all: $(READY) ## The slow tests too (minutes)
+	$(BIN)/python -m pytest -n 2
+
+check: test ## The gate: ruff, mypy --strict, tests
+
+bench: $(READY) ## Every claim, measured beside its peer
+	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
+
+docs: $(READY) ## Check that every example and link in the documentation works
+	$(BIN)/python -m pytest -n 2 tests/docs src --doctest-modules -q
+
+wheel: $(READY) ## Build the wheel
+	$(BIN)/python -m build --wheel
+
+clean: ## Remove what was built
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

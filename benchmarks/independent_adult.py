@@ -1,0 +1,66 @@
+"""Adult, `independent`, ε = 1: how long a fit takes and how far the marginals are from the real ones.
+
+The peer of the distance is a bootstrap of the real data itself: what resampling alone costs, with no privacy at all.
+
+    SUNDOG_DATA=../shared/data python benchmarks/independent_adult.py [--quick] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from report import DATA, Row, arguments, publish
+
+import sundog
+from sundog.data.bins import bins_for
+from sundog.data.read import encode, read
+from sundog.data.records import Records
+
+SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
+
+
+def mean_distance(real: Records, fake: Records) -> float:
+    """The mean total-variation distance of one-way marginals, over the schema's bins."""
+    distances = []
+    for name, column in real.schema.columns.items():
+        bins = bins_for(column)
+        p, q = (np.bincount(bins.to_bins(r.codes[name]), minlength=bins.count) / len(r) for r in (real, fake))
+        distances.append(0.5 * np.abs(p - q).sum())
+    return float(np.mean(distances))
+
+
+def main() -> None:
+    options = arguments(__doc__ or "")
+    source = DATA / "adult_train.csv.gz"
+    if options.quick or not source.exists():
+        source = Path(str(resources.files("sundog.demo") / "adult.csv.gz"))
+        print(f"on the bundled slice ({source.name}); set SUNDOG_DATA for all of Adult")
+    schema = sundog.Schema.load(SCHEMA)
+    real = encode(read(source, schema), schema)
+    rng = np.random.default_rng(0)
+    fits, reads, distances, floor = [], [], [], []
+    for seed in range(1 if options.quick else 5):
+        start = time.perf_counter()
+        pd.read_csv(source)
+        reads.append(time.perf_counter() - start)
+        start = time.perf_counter()
+        release = sundog.Synthesizer(model="independent", epsilon=1.0).fit(source, schema).release_
+        fits.append(time.perf_counter() - start)
+        fake = encode(read(release.sample(len(real), seed=seed), schema), schema)
+        distances.append(mean_distance(real, fake))
+        floor.append(mean_distance(real, real.take(rng.integers(0, len(real), len(real)))))
+    peer = "bootstrap of the real data"
+    rows = [
+        Row("fit", statistics.median(fits), "s", "pandas.read_csv alone", statistics.median(reads)),
+        Row("mean 1-way TVD", statistics.median(distances), "", peer, statistics.median(floor)),
+    ]
+    publish(rows, options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""What every benchmark shares: rows of ours beside a peer's, a table, a JSON file, and interleaved medians."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+DATA = Path(os.environ.get("SUNDOG_DATA", "../shared/data"))
+
+
+@dataclass(frozen=True)
+class Row:
+    """One figure of ours beside one of a peer's, measured in the same run."""
+
+    name: str
+    value: float
+    unit: str
+    peer: str
+    peer_value: float
+
+    @property
+    def ratio(self) -> float:
+        """Ours ÷ the peer's."""
+        return self.value / self.peer_value if self.peer_value else float("inf")
+
+
+def arguments(description: str) -> argparse.Namespace:
+    """The options that every benchmark has."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--json", type=Path, help="write the rows to this file")
+    parser.add_argument("--quick", action="store_true", help="small enough for a smoke test")
+    return parser.parse_args()
+
+
+def publish(rows: Sequence[Row], options: argparse.Namespace) -> None:
+    """Prints the table and writes the file."""
+    print(f"{'name':<34} {'ours':>12} {'':<8} {'peer':<28} {'peer':>12} {'ratio':>9}")
+    for row in rows:
+        print(
+            f"{row.name:<34} {row.value:>12.5g} {row.unit:<8} {row.peer:<28} {row.peer_value:>12.5g} {row.ratio:>9.3g}"
+        )
+    if options.json:
+        options.json.write_text(json.dumps([asdict(row) | {"ratio": row.ratio} for row in rows], indent=1) + "\n")
+
+
+def interleaved(contestants: Mapping[str, Callable[[], object]], *, repeats: int) -> dict[str, float]:
+    """The median seconds of each, taken in turn, so that a noisy machine disturbs them all alike."""
+    times: dict[str, list[float]] = {name: [] for name in contestants}
+    for _ in range(repeats):
+        for name, contestant in contestants.items():
+            start = time.perf_counter()
+            contestant()
+            times[name].append(time.perf_counter() - start)
+    return {name: statistics.median(seconds) for name, seconds in times.items()}

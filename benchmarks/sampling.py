@@ -1,0 +1,83 @@
+"""Drawing records: rows a second into memory, and a large csv in flat memory.
+
+The peer draws the same columns with numpy's `Generator.choice` and writes with pandas.
+
+    python benchmarks/sampling.py [--quick] [--json FILE]
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from report import Row, arguments, interleaved, publish
+
+import sundog
+from sundog.data.bins import bins_for
+
+SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
+
+# The kernel's high-water mark of this very program: what getrusage reports is inherited from the parent.
+PEAK = """
+import sys, sundog
+sundog.Release.load(sys.argv[1]).write(sys.argv[2], int(sys.argv[3]), seed=1)
+print(next(int(line.split()[1]) / 1024 for line in open("/proc/self/status") if line.startswith("VmHWM")))
+"""
+
+
+def peer_sample(release: sundog.Release, n: int) -> pd.DataFrame:
+    """The same marginals, drawn the obvious way."""
+    rng = np.random.default_rng(1)
+    columns = {}
+    for name, column in release.schema.columns.items():
+        bins = bins_for(column)
+        drawn = rng.choice(bins.count, n, p=release.model.state().tensors[name])
+        values: Any = column.decode(bins.to_codes(drawn, rng))
+        columns[name] = values.to_pandas()
+    return pd.DataFrame(columns)
+
+
+def peak_megabytes(release: Path, out: Path, rows: int) -> float:
+    """The memory of a process that writes so many rows."""
+    command = [sys.executable, "-c", PEAK, str(release), str(out), str(rows)]
+    return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+
+
+def main() -> None:
+    options = arguments(__doc__ or "")
+    n = 100_000 if options.quick else 1_000_000
+    source = resources.files("sundog.demo") / "adult.csv.gz"
+    release = sundog.Synthesizer(model="independent").fit(Path(str(source)), sundog.Schema.load(SCHEMA)).release_
+    repeats = 1 if options.quick else 5
+    into_memory = interleaved(
+        {"ours": lambda: release.sample(n, seed=1), "peer": lambda: peer_sample(release, n)}, repeats=repeats
+    )
+    with tempfile.TemporaryDirectory() as folder:
+        file, path = Path(folder) / "big.csv", Path(folder) / "adult.sundog"
+        release.save(path)
+        frame = release.sample(n, seed=1)
+        assert isinstance(frame, pd.DataFrame)
+        into_csv = interleaved(
+            {"ours": lambda: release.write(file, n, seed=1), "peer": lambda: frame.to_csv(file, index=False)},
+            repeats=1 if options.quick else 3,
+        )
+        small, large = peak_megabytes(path, file, n // 10), peak_megabytes(path, file, 10 * n)
+    peer = "numpy choice, pandas"
+    publish(
+        [
+            Row("rows a second into memory", n / into_memory["ours"], "rows/s", peer, n / into_memory["peer"]),
+            Row("rows a second into csv", n / into_csv["ours"], "rows/s", "DataFrame.to_csv", n / into_csv["peer"]),
+            Row(f"peak MB, csv of {10 * n:,} rows", large, "MB", f"the same of {n // 10:,} rows", small),
+        ],
+        options,
+    )
+
+
+if __name__ == "__main__":
+    main()

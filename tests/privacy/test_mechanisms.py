@@ -1,0 +1,428 @@
+"""Mechanisms charge what they declare before they draw, and their sensitivity is what they say."""
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from sundog.errors import BudgetExceededError
+from sundog.privacy.events import Charge, DiscreteGaussian, DiscreteLaplace, Event, Failure, Gaussian, Pure
+from sundog.privacy.ledger import Ledger
+from sundog.privacy.mechanisms import (
+    Histogram,
+    exponential_mechanism,
+    gaussian_sum,
+    noisy_bounds,
+    noisy_count,
+    noisy_histogram,
+    noisy_histograms,
+    noisy_max,
+    noisy_quantiles,
+    stable_set,
+)
+from sundog.privacy.mechanisms.selection import stable_threshold
+from sundog.privacy.noise import NoiseSource
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+DELTA = 1e-5
+
+
+class Drawn(Exception):  # noqa: N818
+    """Noise was drawn."""
+
+
+class Untouchable(NoiseSource):
+    """A source that cannot be drawn from."""
+
+    @property
+    def _rng(self) -> np.random.Generator:
+        raise Drawn
+
+
+class Silent(NoiseSource):
+    """A source of integer noise that is always zero, to see what it would have hidden."""
+
+    def discrete_gaussian(self, *, sigma: float, size: int | tuple[int, ...]) -> Integers:
+        return np.zeros(size, dtype=np.int64)
+
+    def discrete_laplace(self, *, epsilon: float, size: int | tuple[int, ...]) -> Integers:
+        return np.zeros(size, dtype=np.int64)
+
+
+class Case(NamedTuple):
+    call: Callable[[Ledger], Any]
+    charges: Sequence[tuple[Event, int]]
+
+
+SCORES = np.array([0.0, 1.0, 5.0])
+COUNTS = np.array([5, 0, 7])
+
+CASES: dict[str, Case] = {
+    "count": Case(
+        lambda ledger: noisy_count(9, epsilon=0.3, ledger=ledger, purpose="p"),
+        [(DiscreteLaplace(rate=0.3, sensitivity=1), 1)],
+    ),
+    "count of units": Case(
+        lambda ledger: noisy_count(9, epsilon=0.3, ledger=ledger, purpose="p", contribution=4),
+        [(DiscreteLaplace(rate=0.3 / 4, sensitivity=4), 1)],
+    ),
+    "histogram": Case(
+        lambda ledger: noisy_histogram(COUNTS, sigma=9.0, ledger=ledger, purpose="p"),
+        [(DiscreteGaussian(sigma=9.0), 1)],
+    ),
+    "histogram that a record touches thrice": Case(
+        lambda ledger: noisy_histogram(COUNTS, sigma=9.0, ledger=ledger, purpose="p", touched=3),
+        [(DiscreteGaussian(sigma=9.0), 3)],
+    ),
+    "histogram of units": Case(
+        lambda ledger: noisy_histogram(COUNTS, sigma=9.0, ledger=ledger, purpose="p", touched=3, contribution=5),
+        [(DiscreteGaussian(sigma=9.0), 15)],
+    ),
+    "histograms": Case(
+        lambda ledger: noisy_histograms(
+            [Histogram(COUNTS, 9.0, "p"), Histogram(COUNTS, 8.0, "p", touched=2)], ledger=ledger
+        ),
+        [(DiscreteGaussian(sigma=9.0), 1), (DiscreteGaussian(sigma=8.0), 2)],
+    ),
+    "sum": Case(
+        lambda ledger: gaussian_sum(np.ones((4, 3)), clip_norm=2.0, noise_multiplier=8.0, ledger=ledger, purpose="p"),
+        [(Gaussian(noise_multiplier=8.0), 1)],
+    ),
+    "sum of units": Case(
+        lambda ledger: gaussian_sum(
+            np.ones((4, 3)), clip_norm=2.0, noise_multiplier=32.0, ledger=ledger, purpose="p", contribution=4
+        ),
+        [(Gaussian(noise_multiplier=8.0), 1)],
+    ),
+    "exponential mechanism": Case(
+        lambda ledger: exponential_mechanism(SCORES, epsilon=0.4, sensitivity=2.0, ledger=ledger, purpose="p"),
+        [(Pure(epsilon=0.4), 1)],
+    ),
+    "noisy max": Case(
+        lambda ledger: noisy_max(SCORES, epsilon=0.4, sensitivity=2.0, ledger=ledger, purpose="p"),
+        [(Pure(epsilon=0.4), 1)],
+    ),
+    "stable set": Case(
+        lambda ledger: stable_set({"a": 9}, epsilon=0.4, delta=1e-6, ledger=ledger, purpose="p"),
+        [(DiscreteLaplace(rate=0.4), 1), (Failure(delta=1e-6), 1)],
+    ),
+    "stable set of units": Case(
+        lambda ledger: stable_set({"a": 9}, epsilon=0.4, delta=1e-6, ledger=ledger, purpose="p", contribution=2),
+        [(Pure(epsilon=0.4), 1), (Failure(delta=1e-6), 1)],
+    ),
+    "quantiles": Case(
+        lambda ledger: noisy_quantiles(COUNTS, [0.1, 0.5], size=10, epsilon=0.4, ledger=ledger, purpose="p"),
+        [(Pure(epsilon=0.2), 1), (Pure(epsilon=0.2), 1)],
+    ),
+    "quantiles of units": Case(
+        lambda ledger: noisy_quantiles(
+            COUNTS, [0.1, 0.5], size=10, epsilon=0.4, ledger=ledger, purpose="p", contribution=3
+        ),
+        [(Pure(epsilon=0.2), 1), (Pure(epsilon=0.2), 1)],
+    ),
+    "bounds": Case(
+        lambda ledger: noisy_bounds(SCORES, epsilon=0.4, ledger=ledger, purpose="p"), [(DiscreteLaplace(rate=0.4), 1)]
+    ),
+    "bounds of units": Case(
+        lambda ledger: noisy_bounds(SCORES, epsilon=0.4, ledger=ledger, purpose="p", contribution=3),
+        [(Pure(epsilon=0.4), 1)],
+    ),
+}
+every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+
+
+def declared(charges: Sequence[Charge]) -> list[tuple[Event, int]]:
+    """Events and how often, with equal ones put together."""
+    totals: dict[Event, int] = {}
+    for part in charges:
+        totals[part.event] = totals.get(part.event, 0) + part.count
+    return sorted(totals.items(), key=repr)
+
+
+def expected(case: Case) -> list[tuple[Event, int]]:
+    return declared([Charge(event=event, count=count, purpose="p") for event, count in case.charges])
+
+
+def ample(noise: NoiseSource | None = None) -> Ledger:
+    return Ledger(epsilon=1e3, delta=DELTA, noise=noise)
+
+
+@every_case
+def test_it_charges_exactly_what_it_declares(case: Case) -> None:
+    ledger = ample()
+    case.call(ledger)
+    assert declared(ledger.charges) == expected(case)
+    assert {part.purpose for part in ledger.charges} == {"p"}
+
+
+@every_case
+def test_it_is_refused_before_it_draws(case: Case) -> None:
+    ledger = Ledger(epsilon=1e-6, delta=1e-9, noise=Untouchable())
+    with pytest.raises(BudgetExceededError):
+        case.call(ledger)
+    assert ledger.entries == ()
+
+
+@every_case
+def test_it_is_charged_before_it_draws(case: Case) -> None:
+    ledger = ample(Untouchable())
+    with pytest.raises(Drawn):
+        case.call(ledger)
+    whole, charged = dict(expected(case)), dict(declared(ledger.charges))
+    assert charged
+    assert all(charged[event] <= whole[event] for event in charged)
+
+
+@every_case
+def test_a_run_pays_from_both_budgets(case: Case) -> None:
+    ledger = ample()
+    run = ledger.run(epsilon=100.0, delta=DELTA)
+    case.call(run)
+    assert run.charges == ledger.charges
+    with pytest.raises(BudgetExceededError):
+        case.call(ledger.run(epsilon=1e-6, delta=1e-9))
+    assert run.charges == ledger.charges
+
+
+@every_case
+def test_seeded_noise_marks_the_ledger(case: Case) -> None:
+    ledger = ample(NoiseSource.seeded(1))
+    again = ample(NoiseSource.seeded(1))
+    assert repr(case.call(ledger)) == repr(case.call(again))
+    assert not ledger.private
+    assert all(not entry.private for entry in ledger.entries)
+
+
+def test_quantiles_are_all_or_none() -> None:
+    ledger = Ledger(epsilon=1.0, delta=DELTA)
+    with pytest.raises(BudgetExceededError):
+        noisy_quantiles(COUNTS, [0.1, 0.5, 0.9], size=10, epsilon=1.2, ledger=ledger, purpose="p")
+    assert ledger.entries == ()
+
+
+def test_several_histograms_are_all_or_none() -> None:
+    ledger = Ledger(epsilon=1.0, delta=DELTA)
+    with pytest.raises(BudgetExceededError):
+        noisy_histograms([Histogram(COUNTS, 8.0, "a"), Histogram(COUNTS, 1.0, "b")], ledger=ledger)
+    assert ledger.entries == ()
+
+
+# --- what noise hides is what is there ------------------------------------------------------------------------------
+
+
+def test_without_noise_the_answers_are_exact() -> None:
+    assert noisy_count(9, epsilon=0.3, ledger=ample(Silent()), purpose="p", contribution=3) == 9
+    np.testing.assert_array_equal(
+        noisy_histogram(COUNTS, sigma=9.0, ledger=ample(Silent()), purpose="p", contribution=3), COUNTS
+    )
+
+
+def test_answers_have_plain_types() -> None:
+    assert type(noisy_count(9, epsilon=0.3, ledger=ample(), purpose="p")) is int
+    assert noisy_histogram(np.zeros((4, 5), np.int64), sigma=2.0, ledger=ample(), purpose="p").shape == (4, 5)
+    assert type(noisy_max(SCORES, epsilon=1.0, sensitivity=1.0, ledger=ample(), purpose="p")) is int
+    assert type(exponential_mechanism(SCORES, epsilon=1.0, sensitivity=1.0, ledger=ample(), purpose="p")) is int
+    quantiles = noisy_quantiles(COUNTS, [0.9, 0.1], size=8, epsilon=1.0, ledger=ample(), purpose="p")
+    assert [type(code) for code in quantiles] == [int, int]
+    assert quantiles == sorted(quantiles)
+
+
+def test_a_standard_deviation_is_that_of_its_draws() -> None:
+    assert Histogram(COUNTS, 3.0, "p").standard_deviation == 3.0
+    assert Histogram(COUNTS, 3.0, "p", touched=7, contribution=4).standard_deviation == 6.0
+
+
+# --- sums -----------------------------------------------------------------------------------------------------------
+
+
+def silent_sum(vectors: Floats, *, clip_norm: float, noise_multiplier: float) -> Floats:
+    return gaussian_sum(
+        vectors, clip_norm=clip_norm, noise_multiplier=noise_multiplier, ledger=ample(Silent()), purpose="p"
+    )
+
+
+def lattice_step(clip_norm: float, noise_multiplier: float, width: int) -> float:
+    return min(clip_norm, clip_norm * noise_multiplier) * 2.0**-20 / math.sqrt(width)
+
+
+HOSTILE = {
+    "zero": [0.0, 0.0, 0.0],
+    "ordinary": [0.1, -0.2, 0.3],
+    "long": [30.0, -20.0, 50.0],
+    "huge": [1e300, -1e300, 1e300],
+    "largest": [np.finfo(float).max] * 3,
+    "subnormal": [5e-324, 0.0, -5e-324],
+    "NaN": [np.nan, 1.0, 1.0],
+    "infinite": [np.inf, 1.0, 1.0],
+    "minus infinite": [1.0, -np.inf, np.nan],
+    "one coordinate": [0.0, 1e5, 0.0],
+}
+
+
+@pytest.mark.parametrize("row", HOSTILE.values(), ids=HOSTILE)
+@pytest.mark.parametrize("clip_norm", [1.0, 0.003, 50.0])
+@pytest.mark.parametrize("noise_multiplier", [0.1, 1.0, 30.0])
+def test_one_row_moves_the_sum_by_no_more_than_the_clip_norm(
+    row: list[float], clip_norm: float, noise_multiplier: float
+) -> None:
+    others = np.random.default_rng(1).normal(size=(200, 3)) * clip_norm
+    scales = {"clip_norm": clip_norm, "noise_multiplier": noise_multiplier}
+    without = silent_sum(others, **scales)
+    for where in (0, 100, 200):
+        with_row = silent_sum(np.insert(others, where, row, axis=0), **scales)
+        assert np.isfinite(with_row).all()
+        assert np.linalg.norm(with_row - without) <= clip_norm
+
+
+@pytest.mark.parametrize("width", [1, 2, 1000])
+def test_the_rounding_of_many_coordinates_is_within_the_clip_norm(width: int) -> None:
+    generator = np.random.default_rng(width)
+    for _ in range(20):
+        others = generator.normal(size=(3, width))
+        row = generator.normal(size=(1, width)) * 100
+        difference = silent_sum(np.vstack([others, row]), clip_norm=1.0, noise_multiplier=0.5) - silent_sum(
+            others, clip_norm=1.0, noise_multiplier=0.5
+        )
+        assert np.linalg.norm(difference) <= 1.0
+        assert np.linalg.norm(difference) >= 1 - 1e-5
+
+
+# Floating sums round after each row, and one row more can tip every rounding that follows it. Here the sum hovers about
+# a power of two: above it half a million roundings go one way, below it they do not happen.
+def test_a_long_sum_does_not_amplify_one_row() -> None:
+    clip_norm, k = 1.0, 19
+    ulp = 2.0 ** (k - 53)  # of floats just below 2^k
+    steady = np.full(2 * (2**k - 1), 0.5)
+    tipping = np.tile([0.25 - ulp, -0.25], 2**19)
+    column = np.concatenate([[1 - 2.0**-19], steady, [0.0625], tipping])
+    vectors = np.column_stack([column, np.zeros_like(column)])
+    scales = {"clip_norm": clip_norm, "noise_multiplier": 1.0}
+    difference = silent_sum(vectors, **scales) - silent_sum(vectors[1:], **scales)
+    assert np.linalg.norm(difference) <= clip_norm
+
+
+@pytest.mark.parametrize("width", [1, 3, 4, 100])
+@pytest.mark.parametrize(("clip_norm", "noise_multiplier"), [(1.0, 0.3), (0.7, 5.0), (1e-6, 1.0), (1e9, 2.0)])
+def test_sums_lie_on_the_lattice(width: int, clip_norm: float, noise_multiplier: float) -> None:
+    vectors = np.random.default_rng(width).normal(size=(50, width)) * clip_norm
+    total = gaussian_sum(
+        vectors, clip_norm=clip_norm, noise_multiplier=noise_multiplier, ledger=ample(), purpose="p"
+    )
+    step = lattice_step(clip_norm, noise_multiplier, width)
+    np.testing.assert_array_equal(np.rint(total / step) * step, total)
+
+
+def test_short_rows_are_summed_and_long_rows_clipped() -> None:
+    vectors = np.array([[0.3, 0.4], [3.0, 4.0], [-0.1, 0.0]])
+    total = silent_sum(vectors, clip_norm=1.0, noise_multiplier=1.0)
+    np.testing.assert_allclose(total, [0.3 + 0.6 - 0.1, 0.4 + 0.8], atol=1e-5)
+
+
+def test_no_rows_and_no_columns() -> None:
+    assert silent_sum(np.zeros((0, 3)), clip_norm=1.0, noise_multiplier=1.0).tolist() == [0.0, 0.0, 0.0]
+    assert silent_sum(np.zeros((3, 0)), clip_norm=1.0, noise_multiplier=1.0).shape == (0,)
+
+
+# --- selections -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("select", [exponential_mechanism, noisy_max])
+@pytest.mark.parametrize("scores", [[1e300, 0.0], [0.0, -1e300], [-1e9, -2e9], [5.0, -np.inf]])
+def test_extreme_scores_are_chosen_safely(select: Callable[..., int], scores: list[float]) -> None:
+    for _ in range(20):
+        assert select(np.array(scores), epsilon=1.0, sensitivity=1.0, ledger=ample(), purpose="p") == 0
+
+
+def test_items_without_weight_are_never_chosen() -> None:
+    weights = np.array([-np.inf, 0.0, -np.inf, 0.0, -np.inf])
+    ledger_noise = NoiseSource()
+    chosen = {
+        exponential_mechanism(
+            np.array([9.0, 0.0, 9.0, 0.0, 9.0]),
+            epsilon=1.0,
+            sensitivity=1.0,
+            ledger=ample(ledger_noise),
+            purpose="p",
+            log_weights=weights,
+        )
+        for _ in range(200)
+    }
+    assert chosen == {1, 3}
+
+
+@pytest.mark.parametrize("rate", [0.01, 0.5, 3.0, 40.0])
+@pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-12])
+@pytest.mark.parametrize("contribution", [1, 2, 10])
+def test_the_stability_threshold_is_the_smallest_that_holds(rate: float, delta: float, contribution: int) -> None:
+    def tail(k: int) -> float:  # P(noise ≥ k) for k ≥ 1
+        return math.exp(-rate * k) / (1 + math.exp(-rate))
+
+    k = stable_threshold(rate=rate, delta=delta, contribution=contribution) - contribution
+    assert k >= 1
+    assert tail(k) <= delta / contribution * (1 + 1e-12)
+    assert k == 1 or tail(k - 1) > delta / contribution * (1 - 1e-12)
+
+
+def test_stable_keys_come_in_an_order_that_says_nothing() -> None:
+    counts = {"b": 900, "a": 100, "c": 500}
+    for names in (["b", "a", "c"], ["c", "b", "a"]):
+        found = stable_set({n: counts[n] for n in names}, epsilon=1.0, delta=1e-6, ledger=ample(), purpose="p")
+        assert found == ["a", "b", "c"]
+    assert stable_set(dict[str, int](), epsilon=1.0, delta=1e-6, ledger=ample(), purpose="p") == []
+
+
+# --- quantiles and bounds -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("p", [-0.5, 1.5, math.nan])
+def test_a_quantile_is_asked_for_a_probability(p: float) -> None:
+    """Outside [0, 1] a record would move a score by more than one, and the charge would be too small."""
+    ledger = ample()
+    with pytest.raises(Exception, match="probabilit"):
+        noisy_quantiles(COUNTS, [p], size=10, epsilon=1.0, ledger=ledger, purpose="p")
+    assert ledger.entries == ()
+
+
+def test_quantiles_of_nothing_and_of_codes_out_of_range() -> None:
+    empty = np.array([], dtype=np.int64)
+    assert 0 <= noisy_quantiles(empty, [0.5], size=10, epsilon=1.0, ledger=ample(), purpose="p")[0] < 10
+    wild = np.array([-5, 100, 3], dtype=np.int64)
+    for p in (0.0, 0.5, 1.0):
+        assert 0 <= noisy_quantiles(wild, [p], size=10, epsilon=50.0, ledger=ample(), purpose="p")[0] < 10
+
+
+@pytest.mark.parametrize("p", [0.0, 0.25, 0.5, 0.9, 1.0])
+def test_with_a_large_budget_quantiles_are_quantiles(p: float) -> None:
+    codes = np.repeat(np.arange(100), 30)
+    found = noisy_quantiles(codes, [p], size=100, epsilon=20.0, ledger=ample(), purpose="p")[0]
+    assert abs(found - p * 100) <= 2
+
+
+@pytest.mark.parametrize(
+    ("values", "bounds"),
+    [
+        (np.linspace(17, 90, 2000), (16.0, 128.0)),
+        (np.linspace(-90, -17, 2000), (-128.0, -16.0)),
+        (np.linspace(-3, 3, 3000), (-4.0, 4.0)),
+        (np.zeros(2000), (0.0, 2.0**-32)),
+        (np.full(2000, 1e300), (2.0**63, 2.0**64)),
+        (np.full(2000, -1e300), (-(2.0**64), -(2.0**63))),
+    ],
+)
+def test_bounds_hold_the_values(values: Floats, bounds: tuple[float, float]) -> None:
+    assert noisy_bounds(values, epsilon=2.0, ledger=ample(Silent()), purpose="p") == bounds
+
+
+def test_too_few_values_have_no_bounds() -> None:
+    for values in (np.array([]), np.array([5.0])):
+        assert noisy_bounds(values, epsilon=1.0, ledger=ample(Silent()), purpose="p") is None
+
+
+def test_missing_values_do_not_stretch_the_bounds() -> None:
+    values = np.concatenate([np.linspace(17, 90, 2000), np.full(2000, np.nan)])
+    assert noisy_bounds(values, epsilon=2.0, ledger=ample(Silent()), purpose="p") == (16.0, 128.0)
