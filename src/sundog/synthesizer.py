@@ -110,7 +110,7 @@ class Synthesizer:
             )
         if self.delta is not None and self.delta > LARGEST_DELTA:
             warnings.warn(
-                f"delta = {self.delta:g} is large: it allows a mechanism that publishes one record in {1 / self.delta:,.0f}; "
+                f"delta = {self.delta:g} is large: it would allow publishing one record in {1 / self.delta:,.0f}; "
                 f"{LARGEST_DELTA:g} or less is usual",
                 stacklevel=3,
             )

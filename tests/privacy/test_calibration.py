@@ -34,10 +34,11 @@ def assert_met(found: float, target: float) -> None:
 
 GRID = [
     *itertools.product([1.0], [1, 100_000], [0.01, 20.0]),
-    *itertools.product([1e-4], [1, 100_000], [0.01, 0.1, 1.0]),
-    *itertools.product([0.02], [1, 300, 100_000], [0.01, 1.0, 5.0]),
-    *itertools.product([0.5], [1, 3_000], [0.03, 20.0]),
-    (1e-4, 3_000, 20.0),
+    *itertools.product([1e-4, 0.02], [1, 100_000], [0.01, 1.0]),
+    (0.02, 300, 5.0),
+    (0.5, 1, 0.03),
+    (0.5, 3_000, 20.0),
+    (1e-4, 3_000, 0.1),
     (1e-3, 30, 20.0),
 ]
 
@@ -52,7 +53,7 @@ def test_noise_spends_the_target(sample_rate: float, steps: int, epsilon: float)
     assert_met(epsilon_spent(plan, delta=DELTA), epsilon)
 
 
-@settings(max_examples=150, deadline=None, database=None)
+@settings(max_examples=60, deadline=None, database=None)
 @given(st.floats(0.01, 20), st.integers(1, 100_000), st.floats(-12, -1), st.floats(1, 1000))
 def test_full_batches_spend_the_target(epsilon: float, steps: int, log_delta: float, other: float) -> None:
     delta = 10**log_delta
@@ -64,10 +65,8 @@ def test_full_batches_spend_the_target(epsilon: float, steps: int, log_delta: fl
     assert_met(epsilon_spent(plan, delta=delta), epsilon)
 
 
-@pytest.mark.parametrize("share", [0.2, 0.8, 0.97])
-@pytest.mark.parametrize(
-    "kind", ["gaussian", "discrete_gaussian", "discrete_laplace", "pure", "failure"]
-)
+@pytest.mark.parametrize("share", [0.5, 0.97])
+@pytest.mark.parametrize("kind", ["gaussian", "discrete_gaussian", "discrete_laplace", "pure", "failure"])
 def test_noise_leaves_room_for_what_was_charged_before(kind: str, share: float) -> None:
     epsilon = 1.0
     events: dict[str, Event] = {
@@ -120,8 +119,8 @@ def test_more_steps_and_larger_samples_need_more_noise() -> None:
     def noise(steps: int, sample_rate: float) -> float:
         return noise_multiplier_for(epsilon=1.0, delta=DELTA, sample_rate=sample_rate, steps=steps)
 
-    by_steps = [noise(steps, 0.01) for steps in (1, 10, 100, 1000)]
-    by_rate = [noise(100, rate) for rate in (0.001, 0.01, 0.1, 1.0)]
+    by_steps = [noise(steps, 0.01) for steps in (1, 30, 1000)]
+    by_rate = [noise(100, rate) for rate in (0.01, 0.1, 1.0)]
     assert by_steps == sorted(by_steps)
     assert by_rate == sorted(by_rate)
 
@@ -150,11 +149,9 @@ def test_any_plan_with_a_scale_can_be_calibrated(epsilon: float) -> None:
     ("noise", "sample_rate", "epsilon"),
     [
         (1.0, 0.0017, 1.0),
-        (0.7, 0.01, 3.0),
         (5.0, 0.02, 0.5),
         (20.0, 1.0, 1.0),
         (1000.0, 1.0, 5.0),
-        (2.0, 0.5, 20.0),
         (2.0, 0.5, 2.0),
         (3.0, 0.001, 0.2),
     ],

@@ -303,10 +303,24 @@ def test_missing_files_and_folders_are_refused(tmp_path: Path) -> None:
     [
         {},
         {"event": {"kind": "pure", "epsilon": 0.1}, "count": 1, "purpose": "x"},
-        {"event": {"kind": "pure", "epsilon": -0.1}, "count": 1, "purpose": "x", "run": "r", "private": True, "time": ""},
+        {
+            "event": {"kind": "pure", "epsilon": -0.1},
+            "count": 1,
+            "purpose": "x",
+            "run": "r",
+            "private": True,
+            "time": "",
+        },
         {"event": {"kind": "new", "epsilon": 0.1}, "count": 1, "purpose": "x", "run": "r", "private": True, "time": ""},
         {"event": None, "count": 1, "purpose": "x", "run": "r", "private": True, "time": ""},
-        {"event": {"kind": "pure", "epsilon": 0.1}, "count": 0, "purpose": "x", "run": "r", "private": True, "time": ""},
+        {
+            "event": {"kind": "pure", "epsilon": 0.1},
+            "count": 0,
+            "purpose": "x",
+            "run": "r",
+            "private": True,
+            "time": "",
+        },
     ],
     ids=repr,
 )

@@ -310,9 +310,7 @@ def test_a_long_sum_does_not_amplify_one_row() -> None:
 @pytest.mark.parametrize(("clip_norm", "noise_multiplier"), [(1.0, 0.3), (0.7, 5.0), (1e-6, 1.0), (1e9, 2.0)])
 def test_sums_lie_on_the_lattice(width: int, clip_norm: float, noise_multiplier: float) -> None:
     vectors = np.random.default_rng(width).normal(size=(50, width)) * clip_norm
-    total = gaussian_sum(
-        vectors, clip_norm=clip_norm, noise_multiplier=noise_multiplier, ledger=ample(), purpose="p"
-    )
+    total = gaussian_sum(vectors, clip_norm=clip_norm, noise_multiplier=noise_multiplier, ledger=ample(), purpose="p")
     step = lattice_step(clip_norm, noise_multiplier, width)
     np.testing.assert_array_equal(np.rint(total / step) * step, total)
 

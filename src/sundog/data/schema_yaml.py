@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import yaml
 
 from sundog.data.explain import brief
 from sundog.errors import SchemaError
+from sundog.files import replacing
 
 MAX_BYTES = 16 * 2**20
 _TAG = "tag:yaml.org,2002:"
@@ -110,15 +110,12 @@ def dump(data: dict[str, Any]) -> str:
 
 
 def save(data: dict[str, Any], path: Path) -> None:
-    """Write a schema file beside its place and move it there, so that it is whole or not there at all."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    """Write a schema file, all of it or nothing."""
     try:
-        temporary.write_text(dump(data), encoding="utf-8")
-        temporary.replace(path)
+        with replacing(path) as file:
+            file.write(dump(data).encode())
     except OSError as error:
         raise SchemaError(f"{path}: cannot be written: {error.strerror}; choose another place") from None
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 def _read(path: Path) -> str:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -25,6 +24,7 @@ from sundog.data.source import one_line
 from sundog.data.spell import Speller, null_spelling
 from sundog.data.typed import to_arrays, to_frame, to_table
 from sundog.errors import DataError
+from sundog.files import replacing
 
 __all__ = ["Writer", "open_writer", "to_frame", "to_table"]
 
@@ -68,30 +68,22 @@ def open_writer(path: str | os.PathLike[str], schema: Schema) -> Iterator[Writer
     """
     target = Path(path)
     kind = _writer_for(target)
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
-    with _writing(target.name):
-        if target.is_dir():
-            raise DataError(f"{target.name}: is a directory; name a file")
-        file = temporary.open("xb")
+    if target.is_dir():
+        raise DataError(f"{target.name}: is a directory; name a file")
     writer = None
-    try:
+    with ExitStack() as stack:  # so that only our own errors are explained, not those of the block
+        try:
+            with _writing(target.name):
+                writer = kind(stack.enter_context(replacing(target)), schema, target.name)
+            yield writer
+            with _writing(target.name):
+                writer.finish()
+        except BaseException:
+            if writer is not None:
+                writer.abandon()
+            raise
         with _writing(target.name):
-            writer = kind(file, schema, target.name)
-        yield writer
-        with _writing(target.name):
-            writer.finish()
-            file.flush()
-            os.fsync(file.fileno())
-            file.close()
-            temporary.replace(target)
-            _sync_folder(target.parent)
-    except BaseException:
-        if writer is not None:
-            writer.abandon()
-        with suppress(OSError):  # closing flushes, which fails again on a full disk
-            file.close()
-        temporary.unlink(missing_ok=True)
-        raise
+            stack.close()
 
 
 def _writer_for(path: Path) -> type[Writer]:
@@ -125,16 +117,6 @@ def _naming(name: str) -> Iterator[None]:
         yield
     except DataError as error:
         raise DataError(f"{name}: {error}") from None
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name itself last; not every system allows it, and the file is whole without."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 class CsvWriter(Writer):

@@ -234,6 +234,7 @@ def _epsilon_by_orders(totals: dict[Event, int], delta: float, method: Method) -
     for event, count in totals.items():
         if not isinstance(event, Failure):
             spent = spent + count * np.asarray(_renyi(event, method))
+    spent = np.maximum(spent, 0.0)  # tiny divergences round to either side of zero
     if method == "moments":  # Abadi et al. 2016, Theorem 2: δ = min exp(α(λ) − λε)
         return float(np.min(spent + math.log(1 / (delta - failure)) / (orders - 1)))
     from dp_accounting import rdp

@@ -10,8 +10,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
-import os
-import secrets
 import struct
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -25,6 +23,7 @@ import safetensors
 import safetensors.numpy
 
 from sundog.errors import ReleaseError
+from sundog.files import replacing
 from sundog.release.signing import Signature
 from sundog.release.zipped import Limit, damaged, read_members
 
@@ -117,17 +116,10 @@ def write_archive(path: str | Path, archive: Archive) -> None:
     with _errors_naming(path, "cannot be written", "free some space or choose another place"):
         if path.exists() and not path.is_file():
             raise ReleaseError("is not a regular file; choose another name")
-        partial = path.with_name(f".sundog-{secrets.token_hex(8)}.partial")
-        try:
-            with partial.open("xb") as file:
-                _write_zip(file, archive)
-                file.flush()
-                os.fsync(file.fileno())
-            _check_read_back(partial, archive)
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-        _sync_folder(path.parent)
+        with replacing(path) as file:
+            _write_zip(file, archive)
+            file.flush()
+            _check_read_back(Path(file.name), archive)
 
 
 def read_archive(path: str | Path) -> Archive:
@@ -185,16 +177,6 @@ def _check_read_back(partial: Path, archive: Archive) -> None:
     same_content = content_hash(found.manifest, found.tensors) == content_hash(archive.manifest, archive.tensors)
     if not same_content or found.signature != archive.signature:
         raise ReleaseError("not written, since it would read back otherwise; use text for all keys of the manifest")
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name outlive a power cut, where the file system can; the file itself is safe already."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 # --- hashing ---

@@ -39,11 +39,12 @@ class SeriesColumn(Column):
 
     @model_validator(mode="after")
     def _is_possible(self) -> Self:
-        check_bounds(self.min, self.max, learn=self.learn)
-        if self.complete:
-            check_order(self.min, self.max, shown_as=(self.min, self.max))
-            if problem := self.lattice.problem():
-                raise ValueError(problem)
+        if self.learn:
+            raise ValueError("a series column cannot be `learn`; declare min and max")
+        check_bounds(self.min, self.max, learn=False)
+        check_order(self.min, self.max, shown_as=(self.min, self.max))
+        if problem := self.lattice.problem():
+            raise ValueError(problem)
         return self
 
     @property
@@ -51,21 +52,10 @@ class SeriesColumn(Column):
         """The length, as the shape of one record."""
         return (self.length,)
 
-    @property
-    def complete(self) -> bool:
-        """Whether both bounds are known."""
-        return self.min is not None and self.max is not None
-
-    @property
-    def clamps(self) -> bool:
-        """Whether values beyond the bounds become the bounds; learned bounds always clamp."""
-        return self.out_of_bounds == "clamp" or self.learn
-
     @cached_property
     def lattice(self) -> Lattice:
         """Where the values live."""
-        if self.min is None or self.max is None or self.resolution is None:
-            raise ValueError("the bounds of this column must be learned first")
+        assert self.min is not None and self.max is not None and self.resolution is not None  # noqa: S101, PT018
         return Lattice(self.min, self.max, self.resolution)
 
     @property
@@ -75,7 +65,6 @@ class SeriesColumn(Column):
 
     def encode(self, values: Any, *, where: str) -> NDArray[Any]:
         """The codes, one array of shape (records, length)."""
-        self._require_complete(where)
         numbers = to_grid(values, self.shape, where=where).astype(np.float64)
         missing = np.isnan(numbers)
         if missing.any() and not self.nullable:
@@ -84,7 +73,7 @@ class SeriesColumn(Column):
                 f"{where}: row {row} has a gap but the column is not nullable; declare `nullable: true` or fill it"
             )
         outside = self.lattice.outside(numbers)
-        if outside.any() and not self.clamps:
+        if outside.any() and self.out_of_bounds == "error":
             row, value = first_wrong(numbers, outside)
             raise DataError(
                 f"{where}: row {row}: {beyond(value, below=value < self.lattice.low, low=self.min, high=self.max)}"

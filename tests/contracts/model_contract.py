@@ -1,0 +1,303 @@
+"""What every generative model promises, as tests that a model's own test class inherits.
+
+class TestIndependent(ModelContract):
+    model = Independent
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import pytest
+
+from sundog.data.columns import SetColumn
+from sundog.data.read import encode, read
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.errors import BudgetExceededError, DataError, ReleaseError
+from sundog.models.base import Model, Plan, State
+from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.events import Charge, DiscreteLaplace
+from sundog.privacy.ledger import Budget, Ledger
+from sundog.progress import silent
+from sundog.release.certificate import certify
+from sundog.release.release import Release
+from sundog.synthesizer import Synthesizer
+from tests.contracts.material import (
+    ARRAYS,
+    KINDS,
+    SCALARS,
+    constant_records,
+    joined,
+    plain,
+    random_records,
+    same_samples,
+    schema_of,
+)
+
+DELTA = 1e-6
+_PLANS: dict[Any, Plan] = {}
+every_kind = pytest.mark.parametrize("kind", KINDS)
+
+
+class ModelContract:
+    """Inherit it, say which model, and the suite runs."""
+
+    model: ClassVar[type[Model]]
+    epsilon: ClassVar[float] = 1.0
+    settings: ClassVar[dict[str, Any]] = {}  # smaller than the defaults, where a model takes long
+
+    # --- how the tests get at a model ---
+
+    def plan(self, schema: Schema, *, epsilon: float | None = None, already: Sequence[Charge] = ()) -> Plan:
+        """A plan, kept for the next test with the same schema: calibration takes most of the time."""
+        budget = Budget(self.epsilon if epsilon is None else epsilon, DELTA)
+        key = (self.model, json.dumps(schema.to_dict()), budget, tuple(already))
+        if key not in _PLANS:
+            settings = {**self.model.defaults, **self.settings}
+            _PLANS[key] = self.model.plan(schema, budget, already=already, records=100, settings=settings)
+        return _PLANS[key]
+
+    def fit(self, records: Records, *, seed: int = 0) -> tuple[Model, Plan, Ledger]:
+        plan = self.plan(records.schema)
+        ledger = Ledger(epsilon=self.epsilon, delta=DELTA)
+        return self.model.fit(records, plan, ledger, seed=seed, progress=silent), plan, ledger
+
+    def release(self, records: Records) -> Release:
+        model, _, ledger = self.fit(records)
+        return Release(records.schema, model, certify(ledger, records.schema))
+
+    # --- the file, and seeds ---
+
+    @every_kind
+    def test_a_saved_release_samples_what_the_unsaved_one_does(self, kind: str, tmp_path: Path) -> None:
+        release = self.release(random_records(schema_of(KINDS[kind]), 50))
+        release.save(tmp_path / "a.sundog")
+        loaded = Release.load(tmp_path / "a.sundog")
+        assert loaded.schema == release.schema
+        assert loaded.hash == release.hash
+        assert loaded.records == release.records
+        assert list(loaded.schema.columns) == list(release.schema.columns)
+        assert same_samples(release.sample(40, seed=3), loaded.sample(40, seed=3))
+
+    def test_state_is_plain_arrays_and_json(self) -> None:
+        state = self.release(random_records(schema_of(KINDS["mix"]), 50)).model.state()
+        assert json.loads(json.dumps(state.config, allow_nan=False)) == state.config
+        assert all(type(tensor) is np.ndarray and tensor.dtype.kind in "biuf" for tensor in state.tensors.values())
+
+    @every_kind
+    def test_the_same_seed_gives_the_same_records_and_another_gives_others(self, kind: str) -> None:
+        release = self.release(random_records(schema_of(KINDS[kind]), 50))
+        first = release.sample(200, seed=1)
+        assert same_samples(first, release.sample(200, seed=1))
+        assert not same_samples(first, release.sample(200, seed=2))
+        assert not same_samples(release.sample(200), release.sample(200))  # without a seed, new ones every time
+
+    @every_kind
+    @pytest.mark.parametrize("n", [0, 1, 7])
+    def test_as_many_records_as_were_asked_for(self, kind: str, n: int) -> None:
+        schema = schema_of(KINDS[kind])
+        model, _, _ = self.fit(random_records(schema, 20))
+        codes = model.sample(n, np.random.default_rng(0), {})
+        assert {name: codes[name].shape for name in codes} == {
+            name: (n, *column.shape) for name, column in schema.columns.items()
+        }
+
+    # --- conditions ---
+
+    @pytest.mark.parametrize("name", SCALARS)
+    def test_a_condition_on_any_scalar_is_honoured(self, name: str) -> None:
+        schema = schema_of({name: SCALARS[name], "other": SCALARS["integer"]})
+        column = schema.columns[name]
+        release = self.release(random_records(schema, 100))
+        for code in {0, column.lattice_size // 2, column.size - 1}:
+            (value,) = column.decode(np.array([code])).to_pylist()
+            drawn = next(release.batches(30, seed=5, where={name: value}))
+            assert drawn.codes[name].tolist() == [code] * 30, value
+            assert len(set(drawn.codes["other"].tolist())) > 1
+
+    def test_several_conditions_hold_together(self) -> None:
+        release = self.release(random_records(schema_of(KINDS["mix"]), 100))
+        where = {"categorical": "blue", "integer": None, "day": "2020-02-29"}
+        drawn = release.sample(25, seed=1, where=where)
+        assert drawn["categorical"].to_pylist() == ["blue"] * 25
+        assert drawn["integer"].to_pylist() == [None] * 25
+        assert {str(day.date()) for day in drawn["day"].to_pylist()} == {"2020-02-29"}
+
+    @pytest.mark.parametrize("name", ARRAYS)
+    def test_a_condition_on_an_array_is_refused(self, name: str) -> None:
+        release = self.release(random_records(schema_of({name: ARRAYS[name]}), 10))
+        with pytest.raises(DataError, match=name):
+            release.sample(3, where={name: 1})
+
+    # --- the budget ---
+
+    @every_kind
+    def test_spends_exactly_what_was_planned_and_nearly_all_that_is_allowed(self, kind: str) -> None:
+        _, plan, ledger = self.fit(random_records(schema_of(KINDS[kind]), 50))
+        assert ledger.charges == plan.charges
+        assert 0.998 * self.epsilon <= epsilon_spent(plan.charges, delta=DELTA) <= self.epsilon
+
+    def test_plans_around_what_was_spent_before(self) -> None:
+        schema = schema_of(KINDS["all_scalars"])
+        already = (Charge(event=DiscreteLaplace(rate=0.3), purpose="before"),)
+        plan = self.plan(schema, already=already)
+        alone = self.plan(schema)
+        assert 0.998 * self.epsilon <= epsilon_spent([*already, *plan.charges], delta=DELTA) <= self.epsilon
+        assert epsilon_spent(plan.charges, delta=DELTA) < epsilon_spent(alone.charges, delta=DELTA)
+
+    def test_more_budget_costs_more_and_less_costs_less(self) -> None:
+        schema = schema_of(KINDS["mix"])
+        spent = [epsilon_spent(self.plan(schema, epsilon=epsilon).charges, delta=DELTA) for epsilon in (0.1, 1, 8)]
+        assert spent == sorted(spent)
+        assert np.allclose(spent, [0.1, 1, 8], rtol=0.002)
+
+    def test_nothing_is_charged_where_the_ledger_does_not_cover_the_plan(self) -> None:
+        records = random_records(schema_of(KINDS["mix"]), 50)
+        plan = self.plan(records.schema)
+        small = Ledger(epsilon=0.9 * self.epsilon, delta=DELTA)
+        with pytest.raises(BudgetExceededError, match="refused"):
+            self.model.fit(records, plan, small, seed=0, progress=silent)
+        assert small.charges == ()
+
+    def test_the_plan_does_not_depend_on_the_data(self) -> None:
+        schema = schema_of(KINDS["all_scalars"], records=100)
+        charges = []
+        for records in (random_records(schema, 10), constant_records(schema, 300, last=True)):
+            values = {name: column.decode(records.codes[name]) for name, column in schema.columns.items()}
+            synthesizer = Synthesizer(self.model.name, epsilon=self.epsilon, delta=DELTA, settings=self.settings)
+            charges.append(synthesizer.fit(values, schema).release_.certificate.charges)
+        assert charges[0] == charges[1]
+
+    # --- data at the edge ---
+
+    @every_kind
+    @pytest.mark.parametrize("count", [0, 1])
+    def test_survives_no_record_and_one(self, kind: str, count: int) -> None:
+        schema = schema_of(KINDS[kind])
+        self._samples_well(random_records(schema, count))
+
+    @every_kind
+    @pytest.mark.parametrize("last", [False, True], ids=["first", "last or null"])
+    def test_survives_the_same_record_over_and_over(self, kind: str, last: bool) -> None:
+        self._samples_well(constant_records(schema_of(KINDS[kind]), 200, last=last))
+
+    def test_survives_a_column_with_a_single_value(self) -> None:
+        columns = {
+            "only": {"type": "categorical", "values": ["x"]},
+            "point": {"type": "integer", "min": 3, "max": 3},
+            "instant": {"type": "continuous", "min": 1.0, "max": 1.0},
+        }
+        self._samples_well(random_records(schema_of(columns), 20))
+
+    def _samples_well(self, records: Records) -> None:
+        release = self.release(records)
+        assert release.verify() == []
+        sample = release.sample(10, seed=0)
+        assert len(encode(read(sample, records.schema), records.schema)) == 10
+
+    @every_kind
+    def test_samples_stay_in_the_declared_domain(self, kind: str) -> None:
+        schema = schema_of(KINDS[kind])
+        release = self.release(random_records(schema, 60))
+        drawn = next(release.batches(300, seed=4))
+        again = encode(read(release.sample(300, seed=4), schema), schema)
+        for name, column in schema.columns.items():
+            assert isinstance(column, SetColumn) or drawn.codes[name].dtype == column.dtype
+            assert plain(again.codes[name]) == plain(drawn.codes[name])
+
+    @every_kind
+    def test_one_extreme_record_more_changes_no_shape_and_no_key(self, kind: str) -> None:
+        schema = schema_of(KINDS[kind])
+        few = constant_records(schema, 20)
+        more = joined(few, constant_records(schema, 1, last=True))
+        state, larger = (self.fit(records)[0].state() for records in (few, more))
+        assert {n: (t.shape, t.dtype) for n, t in state.tensors.items()} == {
+            n: (t.shape, t.dtype) for n, t in larger.tensors.items()
+        }
+        assert _keys(state.config) == _keys(larger.config)
+
+    # --- a state that is none ---
+
+    def test_a_state_comes_back(self) -> None:
+        schema = schema_of(KINDS["mix"])
+        model, _, _ = self.fit(random_records(schema, 50))
+        again = self.model.from_state(schema, model.state())
+        codes, other = (m.sample(20, np.random.default_rng(1), {}) for m in (model, again))
+        assert {name: plain(codes[name]) for name in codes} == {name: plain(other[name]) for name in other}
+        assert again.records == model.records
+
+    @pytest.mark.parametrize("harm", ["gone", "shape", "axis", "empty", "dtype", "nan", "infinite"])
+    def test_a_harmed_tensor_is_refused(self, harm: str) -> None:
+        schema = schema_of(KINDS["mix"])
+        state = self.fit(random_records(schema, 50))[0].state()
+        for name, tensor in state.tensors.items():
+            harmed = {**state.tensors, name: _harmed(tensor, harm)}
+            if harm == "gone":
+                del harmed[name]
+            with pytest.raises(ReleaseError):
+                self.model.from_state(schema, State(harmed, state.config))
+
+    def test_a_tensor_that_does_not_belong_is_refused(self) -> None:
+        schema = schema_of(KINDS["mix"])
+        state = self.fit(random_records(schema, 50))[0].state()
+        with pytest.raises(ReleaseError):
+            self.model.from_state(schema, State({**state.tensors, "stowaway": np.zeros(3)}, state.config))
+        with pytest.raises(ReleaseError):
+            self.model.from_state(schema, State({}, state.config))
+
+    @pytest.mark.parametrize("value", [None, "text", [1], {"a": 1}, 1.5, True, -3, 10**30], ids=repr)
+    def test_a_harmed_configuration_is_refused_or_harmless(self, value: Any) -> None:
+        schema = schema_of(KINDS["mix"])
+        state = self.fit(random_records(schema, 50))[0].state()
+        for key in state.config:
+            self._is_refused_or_harmless(schema, State(dict(state.tensors), {**state.config, key: value}))
+
+    def test_a_configuration_without_one_of_its_keys_is_refused(self) -> None:
+        schema = schema_of(KINDS["mix"])
+        state = self.fit(random_records(schema, 50))[0].state()
+        for key in state.config:
+            rest = {name: value for name, value in state.config.items() if name != key}
+            with pytest.raises(ReleaseError):
+                self.model.from_state(schema, State(dict(state.tensors), rest))
+
+    def _is_refused_or_harmless(self, schema: Schema, state: State) -> None:
+        try:
+            model = self.model.from_state(schema, state)
+        except ReleaseError:
+            return
+        assert model.records is None or (type(model.records) is int and 0 <= model.records < 2**53)
+        codes = model.sample(3, np.random.default_rng(0), {})
+        for name, column in schema.columns.items():
+            column.decode(codes[name])
+
+    def test_a_state_of_another_schema_is_refused(self) -> None:
+        state = self.fit(random_records(schema_of(KINDS["integer"]), 50))[0].state()
+        wider = schema_of({"integer": {**SCALARS["integer"], "max": 6}})
+        with pytest.raises(ReleaseError):
+            self.model.from_state(wider, state)
+
+
+def _harmed(tensor: Any, harm: str) -> Any:
+    if harm == "shape":
+        return np.concatenate([tensor, tensor[..., :1]], axis=-1)
+    if harm == "axis":
+        return tensor[np.newaxis]
+    if harm == "empty":
+        return tensor[..., :0]
+    if harm == "dtype":
+        return tensor.astype(np.int8 if tensor.dtype.kind == "f" else np.float32)
+    if harm in ("nan", "infinite") and tensor.dtype.kind == "f":
+        harmed = tensor.copy()
+        harmed.flat[0] = np.nan if harm == "nan" else np.inf
+        return harmed
+    return tensor[..., :0]
+
+
+def _keys(value: Any) -> Any:
+    """The keys of nested dicts, without what they hold."""
+    return {key: _keys(inner) for key, inner in value.items()} if isinstance(value, dict) else None

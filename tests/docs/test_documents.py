@@ -1,0 +1,95 @@
+"""The documentation runs: every Python block, every command line, every link and every example."""
+
+from __future__ import annotations
+
+import re
+import runpy
+import shlex
+import shutil
+from importlib import resources
+from pathlib import Path
+
+import pytest
+
+from sundog.cli.main import _run
+from sundog.data.schema import Schema
+from sundog.data.schema_yaml import load as load_yaml
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [text for kind, text in BLOCK.findall(page.read_text()) if kind == language]
+
+
+def commands(page: Path) -> list[list[str]]:
+    lines = [line for kind in ("bash", "") for text in blocks(page, kind) for line in text.splitlines()]
+    return [shlex.split(line, comments=True)[1:] for line in lines if line.startswith("sundog ")]
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    package = Path(str(resources.files("sundog.demo")))
+    for name in ("adult.csv.gz", "adult.schema.yaml"):
+        shutil.copy(package / name, tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("workplace")
+def test_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    for arguments in commands(ROOT / "README.md"):
+        assert _run(arguments) == 0, (arguments, capsys.readouterr().err)
+    (python,) = blocks(ROOT / "README.md", "python")
+    exec(compile(python, "README.md", "exec"), {})  # noqa: S102
+    assert "(ε = 1, δ = " in capsys.readouterr().out
+
+
+@pytest.mark.usefixtures("workplace")
+@pytest.mark.parametrize("name", ["ledger.md", "release.md"])
+def test_the_commands_of_a_page_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if name == "release.md":
+        assert _run(["fit", "adult.csv.gz", "--schema", "adult.schema.yaml", "--epsilon", "1", "-o", "adult.sundog"]) == 0
+    ran = commands(ROOT / "docs" / name)
+    assert ran
+    for arguments in ran:
+        assert _run(arguments) == 0, (arguments, capsys.readouterr().err)
+
+
+def test_the_schema_page_shows_a_schema(tmp_path: Path) -> None:
+    (text,) = blocks(ROOT / "docs" / "schema.md", "yaml")
+    path = tmp_path / "page.schema.yaml"
+    path.write_text(text)
+    assert set(Schema.load(path).columns) == set(load_yaml(path)["columns"])
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
+        assert (page.parent / target).exists(), target
+
+
+def test_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
+    scripts = sorted((ROOT / "examples").glob("*.py"))
+    assert scripts
+    for script in scripts:
+        runpy.run_path(str(script), run_name="__main__")
+        assert capsys.readouterr().out
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.schema.yaml")), ids=lambda path: path.name)
+def test_example_schemas_are_reviewed_and_complete(path: Path) -> None:
+    schema = Schema.load(path)
+    assert schema.reviewed
+    assert schema.complete
+
+
+def test_the_version_is_the_same_everywhere() -> None:
+    import tomllib
+
+    import sundog
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert project["version"] == sundog.__version__
