@@ -137,14 +137,14 @@ def test_a_charge_counts_whole_positive_times(count: Any) -> None:
         Charge(event=Pure(epsilon=1.0), count=count, purpose="x")
 
 
-@pytest.mark.parametrize("purpose", ["", "x" * 201, None, 1])
+@pytest.mark.parametrize("purpose", ["", " \n", None, 1])
 def test_a_charge_has_a_purpose(purpose: Any) -> None:
     with pytest.raises(ValidationError):
         Charge(event=Pure(epsilon=1.0), purpose=purpose)
 
 
 @settings(max_examples=100, deadline=None, database=None)
-@given(any_event, st.integers(1, 10**12), st.text(min_size=1, max_size=200))
+@given(any_event, st.integers(1, 10**12), st.text(min_size=1, max_size=200).filter(str.strip))
 def test_charges_round_trip(event: events.Event, count: int, purpose: str) -> None:
     charge = Charge(event=event, count=count, purpose=purpose)
     assert Charge.model_validate(json.loads(json.dumps(charge.model_dump()))) == charge

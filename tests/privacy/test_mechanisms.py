@@ -336,23 +336,6 @@ def test_extreme_scores_are_chosen_safely(select: Callable[..., int], scores: li
         assert select(np.array(scores), epsilon=1.0, sensitivity=1.0, ledger=ample(), purpose="p") == 0
 
 
-def test_items_without_weight_are_never_chosen() -> None:
-    weights = np.array([-np.inf, 0.0, -np.inf, 0.0, -np.inf])
-    ledger_noise = NoiseSource()
-    chosen = {
-        exponential_mechanism(
-            np.array([9.0, 0.0, 9.0, 0.0, 9.0]),
-            epsilon=1.0,
-            sensitivity=1.0,
-            ledger=ample(ledger_noise),
-            purpose="p",
-            log_weights=weights,
-        )
-        for _ in range(200)
-    }
-    assert chosen == {1, 3}
-
-
 @pytest.mark.parametrize("rate", [0.01, 0.5, 3.0, 40.0])
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-12])
 @pytest.mark.parametrize("contribution", [1, 2, 10])

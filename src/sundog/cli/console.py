@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import sys
+import time
 import warnings
 from collections.abc import Iterator
 from typing import Any
@@ -39,17 +40,31 @@ def progress() -> Iterator[Progress]:
             with _bar() as report:
                 yield report
         else:
-            yield _Lines()
+            lines = _Lines()
+            yield lines
+            lines.finish()
 
 
 class _Lines:
+    """A line a stage, once it is done: bad input then gets its one line and no other."""
+
     def __init__(self) -> None:
         self.stage = ""
+        self.started = time.perf_counter()
 
     def __call__(self, stage: str, done: float) -> None:  # noqa: ARG002
-        if stage != self.stage:
-            self.stage = stage
+        if stage == self.stage:
+            return
+        self.finish()
+        self.stage, self.started = stage, time.perf_counter()
+        if "\n" in stage:
             note(stage)
+            self.stage = ""
+
+    def finish(self) -> None:
+        """Says that the last stage is done."""
+        if self.stage:
+            note(f"{self.stage}: {time.perf_counter() - self.started:.1f} s")
 
 
 @contextlib.contextmanager

@@ -33,6 +33,7 @@ def run(
     say(f"{ledger}: ε = {spent['pld']:.4g} of {budget.epsilon:g} spent (δ = {budget.delta:.3g})")
     say(f"  by rdp {spent['rdp']:.4g}, by the papers' moments {spent['moments']:.4g}")
     for entry in opened.entries:
-        say(f"  {entry.time}  {entry.run[:8]}  {entry.charge.purpose:<32.32} {describe(entry.charge)}")
+        for charge in entry.charges:
+            say(f"  {entry.time}  {entry.run[:8]}  {charge.purpose:<32.32} {describe(charge)}")
     if epsilon is not None:
         note(f"next: sundog fit DATA --schema SCHEMA --epsilon {epsilon / 2:g} --ledger {ledger} -o OUT.sundog")

@@ -139,7 +139,7 @@ def _shape(column: Column) -> tuple[int, ...]:
 
 
 def _purpose(name: str) -> str:
-    return f"marginal of {name}"[:200]
+    return f"marginal of {name}"
 
 
 def _charge(name: str, column: Column, sigma: float, contribution: int) -> Charge:

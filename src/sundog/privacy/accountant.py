@@ -1,8 +1,8 @@
 """From events to (ε, δ): three columns, one claim.
 
-`pld` (privacy loss distributions, Google's dp-accounting) is what sundog claims. `rdp` (Rényi) is the cross-check; it
-is an upper bound by another road, so a PLD above it by more than rounding, or an event that only one of them
-understands, is a bug and is caught by the contract tests. `moments` is the accountant of the papers (integer orders
+`pld` (privacy loss distributions, Google's dp-accounting) is what sundog claims. `rdp` (Rényi) is the cross-check, an
+upper bound by another road: a PLD above it is refined until it is not, and an event that only one of them
+understands is caught by the contract tests. `moments` is the accountant of the papers (integer orders
 up to 32), kept for comparison with their tables, never as the claim.
 
 Every event is composed `count` times by one code path for all kinds, because dp-accounting 0.6.0 forgets `count` for
@@ -33,13 +33,16 @@ from sundog.privacy.events import (
 )
 
 Method = Literal["pld", "rdp", "moments"]
+METHODS: tuple[Method, ...] = ("pld", "rdp", "moments")
 Floats = npt.NDArray[np.float64]
 
 GRID = 1e-4  # the discretisation of privacy loss that dp-accounting uses by default
 
 # Beyond this ε nothing is protected. The quick bound is answer enough there, and a forged certificate cannot make
 # its reader build a distribution of any size.
-_MEANINGLESS = 200.0
+_MEANINGLESS = 1e5
+_MEANINGLESS_LOSS = 300.0
+_MOST_POINTS = 2**23
 
 # From this σ on, a discrete Gaussian is accounted as the Gaussian of variance σ² − 2 of which it is a randomised
 # rounding, but for a factor of 1 ± 10⁻¹⁶ (docs/privacy.md).
@@ -49,7 +52,7 @@ _RDP_ORDERS = np.array([*range(2, 65), 80, 96, 128, 192, 256, 512, 1024], dtype=
 _MOMENT_ORDERS = np.arange(2, 34).astype(float)  # λ = 1 … 32 in the papers is Rényi order λ + 1
 
 
-def epsilon_spent(charges: Iterable[Charge], *, delta: float, method: Method = "pld", grid: float = GRID) -> float:
+def epsilon_spent(charges: Iterable[Charge], *, delta: float, method: Method = "pld", coarseness: int = 1) -> float:
     """The smallest ε for which the composition of all charges is (ε, δ)-DP, by the given accountant.
 
     >>> twenty = [Charge(event=Gaussian(noise_multiplier=20.0), count=20, purpose="test")]
@@ -65,9 +68,15 @@ def epsilon_spent(charges: Iterable[Charge], *, delta: float, method: Method = "
     if gaussian is not None:
         return gaussian_epsilon(noise_multiplier=gaussian, delta=delta)
     quick = _epsilon_by_orders(totals, delta, "rdp")
-    if quick > _MEANINGLESS:
+    if quick == 0 or quick > _MEANINGLESS or _largest_loss(totals) > _MEANINGLESS_LOSS:
         return quick
-    return float(_composed(totals, grid).get_epsilon_for_delta(delta))
+    grid = coarseness * _grid(totals, quick)
+    for _ in range(4):
+        found = float(_composed(totals, grid).get_epsilon_for_delta(delta))
+        if found <= quick:
+            return found
+        grid /= 10  # losses so small that they are lost in the grid: PLD is above the bound it should be below
+    return quick
 
 
 def delta_spent(charges: Iterable[Charge], *, epsilon: float) -> float:
@@ -82,9 +91,11 @@ def delta_spent(charges: Iterable[Charge], *, epsilon: float) -> float:
     gaussian = _as_one_gaussian(totals)
     if gaussian is not None:
         return gaussian_delta(noise_multiplier=gaussian, epsilon=epsilon)
-    if _epsilon_by_orders(totals, 0.5, "rdp") > _MEANINGLESS:
+    losses: dict[Event, int] = {event: count for event, count in totals.items() if not isinstance(event, Failure)}
+    quick = _epsilon_by_orders(losses, 1e-9, "rdp")
+    if quick > _MEANINGLESS or _largest_loss(totals) > _MEANINGLESS_LOSS:
         return 1.0
-    return float(_composed(totals, GRID).get_delta_for_epsilon(epsilon))
+    return float(_composed(totals, _grid(totals, quick)).get_delta_for_epsilon(epsilon))
 
 
 def gaussian_delta(*, noise_multiplier: float, epsilon: float) -> float:
@@ -103,6 +114,9 @@ def gaussian_epsilon(*, noise_multiplier: float, delta: float) -> float:
     >>> round(gaussian_epsilon(noise_multiplier=1.0, delta=1e-5), 4)
     4.3772
     """
+    s = noise_multiplier
+    if s < 0.01:  # beyond meaning and near overflow: the bound from zero-concentrated privacy is close enough
+        return (0.5 / s + math.sqrt(2 * math.log(1 / delta))) / s if s > 1e-150 else math.inf
 
     def excess(epsilon: float) -> float:
         return gaussian_delta(noise_multiplier=noise_multiplier, epsilon=epsilon) - delta
@@ -129,7 +143,8 @@ def _simplified(event: Event) -> Event:
         case SampledGaussian(sample_rate=1.0):
             return Gaussian(noise_multiplier=event.noise_multiplier)
         case DiscreteGaussian() if event.sigma >= _ROUNDED_FROM:
-            return Gaussian(noise_multiplier=math.sqrt(event.sigma**2 - 2))
+            root = math.sqrt(2)
+            return Gaussian(noise_multiplier=math.sqrt(event.sigma - root) * math.sqrt(event.sigma + root))
         case DiscreteLaplace() if event.sensitivity > 1:
             return Pure(epsilon=event.epsilon)
     return event
@@ -141,16 +156,44 @@ def _is_nothing(event: Event) -> bool:
 
 def _as_one_gaussian(totals: dict[Event, int]) -> float | None:
     """Several Gaussians are one: squared signal-to-noise ratios add up."""
-    precision = 0.0
-    for event, count in totals.items():
-        if isinstance(event, Gaussian):
-            precision += count / event.noise_multiplier**2
-        else:
-            return None
-    return 1 / math.sqrt(precision) if precision else None
+    if not totals or not all(isinstance(event, Gaussian) for event in totals):
+        return None
+    # by norms rather than squares, which a hostile multiplier could make overflow
+    ratios = [
+        math.sqrt(count) / event.noise_multiplier for event, count in totals.items() if isinstance(event, Gaussian)
+    ]
+    return 1 / math.hypot(*ratios)
 
 
 # --- privacy loss distributions ------------------------------------------------------------------------------------
+
+
+def _grid(totals: dict[Event, int], quick: float) -> float:
+    """The step in which losses are counted: finer than usual where the loss of an event would be lost in it."""
+    fine = max(min(_resolution(event) for event in totals), 4e-6 * quick)
+    return max(min(GRID, fine), quick / _MOST_POINTS)
+
+
+def _resolution(event: Event) -> float:
+    """A step in which the event's loss still shows: a part of its standard deviation, or of its one value."""
+    match event:
+        case Gaussian():
+            return 0.3 / event.noise_multiplier
+        case DiscreteGaussian():
+            return 0.3 / event.sigma
+        case SampledGaussian():
+            return 0.3 * event.sample_rate * math.sqrt(math.expm1(min(50.0, event.noise_multiplier**-2)))
+        case DiscreteLaplace() | Pure():
+            return 0.02 * event.epsilon
+    return math.inf
+
+
+def _largest_loss(totals: dict[Event, int]) -> float:
+    """Of one event alone, roughly: dp-accounting takes exponentials of it."""
+    pure = [event.epsilon for event in totals if isinstance(event, DiscreteLaplace | Pure)]
+    return max(
+        [*pure, *(0.5 * event.sigma**-2 for event in totals if isinstance(event, DiscreteGaussian))], default=0.0
+    )
 
 
 def _composed(totals: dict[Event, int], grid: float) -> Any:
@@ -164,7 +207,15 @@ def _composed(totals: dict[Event, int], grid: float) -> Any:
 @functools.lru_cache(maxsize=32)
 def _pld(event: Event, count: int, grid: float) -> Any:
     one = _single_pld(event, grid)
-    return one if count == 1 else one.self_compose(count)
+    return one if count == 1 else _dense(one).self_compose(count)
+
+
+def _dense(pld: Any) -> Any:
+    """The same distribution as arrays: to compose its sparse form, dp-accounting takes size to the power of count."""
+    from dp_accounting.pld import privacy_loss_distribution as plds
+
+    pmfs = [pld._pmf_remove] if pld._symmetric else [pld._pmf_remove, pld._pmf_add]
+    return plds.PrivacyLossDistribution(*(pmf.to_dense_pmf() for pmf in pmfs))
 
 
 @functools.lru_cache(maxsize=32)
@@ -246,9 +297,9 @@ def _epsilon_by_orders(totals: dict[Event, int], delta: float, method: Method) -
 def _renyi(event: Event, method: Method) -> tuple[float, ...]:
     orders = _RDP_ORDERS if method == "rdp" else _MOMENT_ORDERS
     if isinstance(event, Gaussian):
-        return tuple(orders / (2 * event.noise_multiplier**2))
+        return tuple(orders / 2 / event.noise_multiplier / event.noise_multiplier)
     if isinstance(event, DiscreteGaussian):  # Canonne, Kamath, Steinke 2020, Theorem 4
-        return tuple(orders / (2 * event.sigma**2))
+        return tuple(orders / 2 / event.sigma / event.sigma)
     if isinstance(event, SampledGaussian):
         return tuple(_sampled_gaussian_renyi(event, orders))
     if isinstance(event, DiscreteLaplace | Pure):

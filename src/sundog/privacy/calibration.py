@@ -10,12 +10,13 @@ import math
 from collections.abc import Callable, Sequence
 
 from sundog.errors import BudgetExceededError
-from sundog.privacy.accountant import GRID, epsilon_spent
+from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, SampledGaussian
 
 Planner = Callable[[float], Sequence[Charge]]
 
 TOLERANCE = 9e-4  # a calibrated plan spends between (1 − TOLERANCE)·ε and ε
+_SILENCE = 1e9  # noise that drowns everything
 _MARGIN = 1e-7  # room for rounding when the same events are later composed in another order
 
 
@@ -81,29 +82,36 @@ def smallest_noise(plan: Planner, *, epsilon: float, delta: float) -> float:
     """
     target = epsilon * (1 - _MARGIN)
 
-    def spent(scale: float, grid: float) -> float:
-        return epsilon_spent(plan(scale), delta=delta, grid=grid)
+    def spent(scale: float, coarseness: int) -> float:
+        return epsilon_spent(plan(scale), delta=delta, coarseness=coarseness)
 
-    start = _renyi_root(plan, target, delta)
+    start = _start(plan, target, delta)
     slope = -1.2  # to begin with: ε falls a little faster than 1 / noise
-    near, slope = _root(lambda scale: spent(scale, 4 * GRID), start, slope, target)
-    return _root(lambda scale: spent(scale, GRID), near, slope, target)[0]
+    near, slope = _root(lambda scale: spent(scale, 4), start, slope, target)
+    return _root(lambda scale: spent(scale, 1), near, slope, target)[0]
 
 
-def _renyi_root(plan: Planner, target: float, delta: float) -> float:
-    """The scale at which the Rényi bound meets the target: enough noise, a little too much, in milliseconds."""
+def _start(plan: Planner, target: float, delta: float) -> float:
+    """A scale that is enough noise, and not far too much.
 
-    def spent(scale: float) -> float:
-        return epsilon_spent(plan(scale), delta=delta, method="rdp")
+    The Rényi bound says so in milliseconds. Below about ε = 0.02 its orders do not suffice; then PLD has to.
+    """
+    for method in ("rdp", "pld"):
+        scale = _enough(lambda scale: epsilon_spent(plan(scale), delta=delta, method=method), target)  # noqa: B023
+        if scale is not None:
+            return scale
+    raise BudgetExceededError(
+        f"no amount of noise fits ε = {target:.4g} at δ = {delta:.3g}: what is planned already uses it up"
+    )
 
+
+def _enough(spent: Callable[[float], float], target: float) -> float | None:
+    if spent(_SILENCE) > target:
+        return None
     low, high = 1 / 64, 1.0
     while spent(high) > target:
-        low, high = high, high * 2
-        if high > 1e12:
-            raise BudgetExceededError(
-                f"no amount of noise fits ε = {target:.4g} at δ = {delta:.3g}: what is planned already uses it up"
-            )
-    while high / low > 1.01:
+        low, high = high, high * 4
+    while high / low > 1.05:
         middle = math.sqrt(low * high)
         low, high = (middle, high) if spent(middle) > target else (low, middle)
     return high

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from sundog.errors import LedgerError
 
@@ -101,6 +101,11 @@ def event_from_dict(value: Any) -> Event:
         raise LedgerError(f"not a privacy event ({'.'.join(map(str, problem['loc']))}: {problem['msg']})") from None
 
 
+def _one_line(text: Any) -> Any:
+    """Purposes carry names of columns, which may hold anything; they are shown in tables and messages."""
+    return " ".join(text.split())[:200] if isinstance(text, str) else text
+
+
 class Charge(BaseModel):
     """An event, how many times it happens, and what it is for: one line of a plan, a ledger or a certificate.
 
@@ -112,4 +117,4 @@ class Charge(BaseModel):
 
     event: Event
     count: Annotated[int, Field(ge=1, le=10**12)] = 1
-    purpose: Annotated[str, Field(min_length=1, max_length=200)]
+    purpose: Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(_one_line)]

@@ -1,9 +1,9 @@
 """An append-only file that several processes may write, and that a crash cannot spoil.
 
-One JSON object a line. Each line carries the hash of all before it, so that a lost or edited line is noticed. A line
-counts once its newline is on the disk: `append` returns only after fsync, and whoever appends does so *before* the
-thing that the line records. A torn last line is therefore a record of something that never happened, and the next
-writer removes it.
+One JSON object a line. Each line carries the hash of the line before it, so that a lost or edited line is noticed. A
+line counts once its newline is on the disk: `append` returns only after fsync, and whoever appends does so *before*
+the thing that the line records. A torn last line is therefore a record of something that never happened: readers
+pass over it, and the next writer writes over it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -31,9 +32,9 @@ class Journal:
     >>> folder = tempfile.TemporaryDirectory()
     >>> journal = Journal.create(Path(folder.name) / "j", {"format": "example"})
     >>> with journal.locked():
-    ...     journal.append([{"n": 1}, {"n": 2}])
+    ...     journal.append({"n": 1})
     >>> [line["n"] for line in Journal(journal.path).read()[1:]]
-    [1, 2]
+    [1]
     >>> folder.cleanup()
     """
 
@@ -41,13 +42,13 @@ class Journal:
         self.path = path
         self._lines: list[Line] = []
         self._chain = ""
-        self._end = 0  # bytes read and verified so far
+        self._seen = b""  # every byte read and verified so far
         self._descriptor: int | None = None
 
     @classmethod
     def create(cls, path: Path, header: Line) -> Journal:
         """Makes a new journal; an existing file is never touched."""
-        temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
         try:
             with temporary.open("xb") as file:
                 file.write(_render(header, ""))
@@ -58,9 +59,10 @@ class Journal:
         except FileExistsError:
             raise LedgerError(f"{path}: exists already; choose another name or use it as it is") from None
         except OSError as error:
-            raise LedgerError(f"{path}: cannot be created ({error.strerror})") from None
+            raise LedgerError(f"{path}: cannot be created ({error.strerror}); choose another place") from None
         finally:
-            temporary.unlink(missing_ok=True)
+            with suppress(OSError):
+                temporary.unlink()
         return cls(path)
 
     @contextmanager
@@ -72,9 +74,9 @@ class Journal:
             raise LedgerError(f"{self.path}: cannot be opened ({error.strerror}); is the path right?") from None
         with file:
             portalocker.lock(file, portalocker.LOCK_EX)
+            self._refresh(file.read())
             self._descriptor = file.fileno()
             try:
-                self._refresh(self._descriptor)
                 yield
             finally:
                 self._descriptor = None
@@ -89,58 +91,53 @@ class Journal:
         """What was known when the lock was last held."""
         return self._lines
 
-    def append(self, lines: list[Line]) -> None:
-        """Adds lines, all or none; call it inside `locked()`. They are on the disk when it returns."""
+    def append(self, line: Line) -> None:
+        """Adds a line; call it inside `locked()`. It is on the disk when it returns."""
         if self._descriptor is None:
             raise RuntimeError("append outside of locked()")
-        chain, data = self._chain, b""
-        for line in lines:
-            rendered = _render(line, chain)
-            chain = _digest(rendered)
-            data += rendered
-        self._write(self._descriptor, data)
-        self._lines += lines
-        self._chain, self._end = chain, self._end + len(data)
+        raw = _render(line, self._chain)
+        self._write(self._descriptor, raw)
+        self._take(line, raw)
 
-    def _write(self, descriptor: int, data: bytes) -> None:
+    def _write(self, descriptor: int, raw: bytes) -> None:
+        end = len(self._seen)
         try:
-            os.lseek(descriptor, self._end, os.SEEK_SET)
+            os.ftruncate(descriptor, end)  # whatever a crash left of a line
+            os.lseek(descriptor, end, os.SEEK_SET)
             written = 0
-            while written < len(data):
-                written += os.write(descriptor, data[written:])
+            while written < len(raw):
+                written += os.write(descriptor, raw[written:])
             os.fsync(descriptor)
         except OSError as error:
-            os.ftruncate(descriptor, self._end)
+            os.ftruncate(descriptor, end)
             raise LedgerError(f"{self.path}: cannot be written ({error.strerror}); nothing was spent") from None
 
-    def _refresh(self, descriptor: int) -> None:
-        os.lseek(descriptor, 0, os.SEEK_SET)
-        with os.fdopen(os.dup(descriptor), "rb") as file:
-            file.seek(self._end)
-            data = file.read()
-        whole = data.rfind(b"\n") + 1
-        for raw in data[:whole].splitlines(keepends=True):
+    def _refresh(self, content: bytes) -> None:
+        if not content.startswith(self._seen):
+            raise LedgerError(f"{self.path}: was changed by something else while it was open; restore a backup")
+        new = content[len(self._seen) :]
+        whole = new[: new.rfind(b"\n") + 1]
+        if not whole and not self._seen:
+            raise LedgerError(f"{self.path}: is not a sundog ledger")
+        for raw in whole.splitlines(keepends=True):
             self._accept(raw)
-        if whole < len(data):
-            os.ftruncate(descriptor, self._end)
 
     def _accept(self, raw: bytes) -> None:
         number = len(self._lines) + 1
         try:
             line = json.loads(raw)
             chain = line.pop("chain")
-        except (ValueError, KeyError, AttributeError, TypeError):
+        except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
             raise LedgerError(f"{self.path}: line {number} is damaged; restore the file from a backup") from None
         if chain != self._chain:
             raise LedgerError(f"{self.path}: line {number} does not follow from the lines before; restore a backup")
+        self._take(line, raw)
+
+    def _take(self, line: Line, raw: bytes) -> None:
         self._lines.append(line)
-        self._chain = _digest(raw)
-        self._end += len(raw)
+        self._seen += raw
+        self._chain = hashlib.sha256(raw).hexdigest()[:32]
 
 
 def _render(line: Line, chain: str) -> bytes:
     return json.dumps({**line, "chain": chain}, ensure_ascii=False, allow_nan=False).encode() + b"\n"
-
-
-def _digest(raw: bytes) -> str:
-    return hashlib.sha256(raw).hexdigest()[:32]

@@ -8,23 +8,24 @@ a budget of its own inside the total; both must allow a charge.
 from __future__ import annotations
 
 import datetime
+import json
+import math
+import os
 import secrets
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sundog.errors import BudgetExceededError, LedgerError
-from sundog.privacy.accountant import Method, epsilon_spent
+from sundog.privacy.accountant import METHODS, Method, epsilon_spent
 from sundog.privacy.events import Charge
 from sundog.privacy.journal import Journal
 from sundog.privacy.noise import NoiseSource
-
-FORMAT = {"format": "sundog-ledger", "version": 1}
 
 
 @dataclass(frozen=True)
@@ -45,24 +46,27 @@ class Budget:
             raise BudgetExceededError(f"delta must lie between 0 and 1, not {self.delta}")
 
 
-@dataclass(frozen=True)
-class Entry:
-    """A charge as it stands in the ledger."""
+class Entry(BaseModel):
+    """Charges that were made together: one line of a ledger."""
 
-    charge: Charge
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
     run: str
-    private: bool
     time: str
+    private: bool
+    charges: tuple[Charge, ...]
 
-    def to_dict(self) -> dict[str, Any]:
-        """The entry as plain JSON values."""
-        return {**self.charge.model_dump(), "run": self.run, "private": self.private, "time": self.time}
 
-    @classmethod
-    def from_dict(cls, value: dict[str, Any]) -> Entry:
-        """Reads an entry; raises on anything else."""
-        charge = Charge.model_validate({key: value[key] for key in ("event", "count", "purpose")})
-        return cls(charge, str(value["run"]), bool(value["private"]), str(value["time"]))
+class Header(BaseModel):
+    """The first line of a ledger file."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    format: Literal["sundog-ledger"] = "sundog-ledger"
+    version: Literal[1] = 1
+    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    delta: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+    created: str
 
 
 class Ledger:
@@ -92,23 +96,25 @@ class Ledger:
         self._journal: Journal | None = None
         self._entries: list[Entry] = []
         self._threads = threading.Lock()
+        self._process = os.getpid()
 
     @classmethod
     def create(cls, path: str | Path, *, epsilon: float, delta: float, noise: NoiseSource | None = None) -> Ledger:
         """Makes a ledger file; refuses to replace one."""
-        budget = Budget(epsilon, delta)
-        header = {**FORMAT, "epsilon": budget.epsilon, "delta": budget.delta, "created": _now()}
-        Journal.create(Path(path), header)
+        budget = Budget(float(epsilon), float(delta))
+        header = Header(epsilon=budget.epsilon, delta=budget.delta, created=_now())
+        Journal.create(Path(path), header.model_dump())
         return cls.open(path, noise=noise)
 
     @classmethod
     def open(cls, path: str | Path, *, noise: NoiseSource | None = None) -> Ledger:
         """Opens a ledger file that other runs may be using at the same time."""
         journal = Journal(Path(path))
-        header = next(iter(journal.read()), {})
-        if {key: header.get(key) for key in FORMAT} != FORMAT:
-            raise LedgerError(f"{path}: is not a sundog ledger of version {FORMAT['version']}")
-        ledger = cls(epsilon=float(header["epsilon"]), delta=float(header["delta"]), noise=noise)
+        try:
+            header = Header.model_validate(journal.read()[0])
+        except ValidationError:
+            raise LedgerError(f"{path}: is not a sundog ledger of version 1") from None
+        ledger = cls(epsilon=header.epsilon, delta=header.delta, noise=noise)
         ledger._journal = journal
         return ledger
 
@@ -143,7 +149,7 @@ class Ledger:
     @property
     def charges(self) -> tuple[Charge, ...]:
         """The charges of `entries`."""
-        return tuple(entry.charge for entry in self.entries)
+        return _charges(self.entries)
 
     @property
     def private(self) -> bool:
@@ -161,22 +167,22 @@ class Ledger:
             while ledger is not None:
                 ledger._check(charges)
                 ledger = ledger._parent
-            entries = [Entry(charge, self.name, self.noise.private, _now()) for charge in charges]
-            self._record(entries)
+            self._record(Entry(run=self.name, time=_now(), private=self.noise.private, charges=charges))
 
     def to_dict(self) -> dict[str, Any]:
         """The whole ledger as plain JSON values."""
+        entries, delta = self.entries, self.budget.delta
+        spent = {method: epsilon_spent(_charges(entries), delta=delta, method=method) for method in METHODS}
         return {
-            **FORMAT,
             "epsilon": self.budget.epsilon,
-            "delta": self.budget.delta,
-            "private": self.private,
-            "spent": {method: self.spent(method) for method in ("pld", "rdp", "moments")},
-            "entries": [entry.to_dict() for entry in self.entries],
+            "delta": delta,
+            "private": self.noise.private and all(entry.private for entry in entries),
+            "spent": {method: epsilon if math.isfinite(epsilon) else None for method, epsilon in spent.items()},
+            "entries": [entry.model_dump(mode="json") for entry in entries],
         }
 
     def _check(self, charges: Sequence[Charge]) -> None:
-        before = [entry.charge for entry in self._known()]
+        before = _charges(self._known())
         spent = epsilon_spent([*before, *charges], delta=self.budget.delta)
         if spent > self.budget.epsilon:
             what = ", ".join(dict.fromkeys(f"'{charge.purpose}'" for charge in charges[:3]))
@@ -192,21 +198,21 @@ class Ledger:
             return self._entries
         for line in self._journal.lines[1 + len(self._entries) :]:
             try:
-                self._entries.append(Entry.from_dict(line))
-            except (ValidationError, KeyError, TypeError):
+                self._entries.append(Entry.model_validate_json(json.dumps(line)))
+            except ValidationError:
                 number = len(self._entries) + 2
                 raise LedgerError(
                     f"{self._journal.path}: line {number} is not a ledger entry; restore a backup"
                 ) from None
         return self._entries
 
-    def _record(self, entries: list[Entry]) -> None:
+    def _record(self, entry: Entry) -> None:
         if self._journal is not None:
-            self._journal.append([entry.to_dict() for entry in entries])
+            self._journal.append(entry.model_dump(mode="json"))
             return
         if self._parent is not None:
-            self._parent._record(entries)
-        self._entries += entries
+            self._parent._record(entry)
+        self._entries.append(entry)
 
     @contextmanager
     def _held(self) -> Iterator[None]:
@@ -214,8 +220,14 @@ class Ledger:
         root = self
         while root._parent is not None:
             root = root._parent
+        if root._journal is None and os.getpid() != root._process:
+            raise LedgerError("a ledger in memory cannot be shared between processes; use a ledger file")
         with root._threads, nullcontext() if root._journal is None else root._journal.locked():
             yield
+
+
+def _charges(entries: Iterable[Entry]) -> tuple[Charge, ...]:
+    return tuple(charge for entry in entries for charge in entry.charges)
 
 
 def _now() -> str:

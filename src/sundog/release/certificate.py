@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
-from sundog.privacy.accountant import Method, epsilon_spent
+from sundog.privacy.accountant import METHODS, Method, epsilon_spent
 from sundog.privacy.events import (
     Charge,
     DiscreteGaussian,
@@ -27,7 +27,6 @@ from sundog.privacy.events import (
 from sundog.privacy.ledger import Ledger
 
 NOT_PRIVATE = "NOT PRIVATE: the noise came from a fixed seed, for tests; whoever knows the seed can subtract it"
-METHODS: tuple[Method, ...] = ("pld", "rdp", "moments")
 
 _NOT_PROTECTED = """\
 It does not hide what is true of the population as a whole, nor what the schema declares as public, nor that a person

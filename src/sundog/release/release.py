@@ -74,7 +74,7 @@ class Release:
     @classmethod
     def _from_archive(cls, archive: Archive) -> Release:
         manifest = archive.manifest
-        schema = Schema.from_dict(manifest["schema"])
+        schema = _schema(manifest["schema"])
         if not schema.complete:
             raise ReleaseError("the schema is not complete")
         model, libraries = manifest["model"], manifest["libraries"]
@@ -97,7 +97,7 @@ class Release:
             "version": VERSION,
             "created": self.created,
             "libraries": dict(self.libraries),
-            "schema": self.schema.to_dict(),
+            "schema": _ordered(self.schema),
             "model": {"name": self.model.name, "config": self.model.state().config},
             "certificate": self.certificate.to_dict(),
         }
@@ -202,6 +202,18 @@ class Release:
         if not isinstance(column, ScalarColumn):
             raise DataError(f"where: column {name!r} holds {column.type}s; conditions are on single values")
         return int(column.encode([value], where=f"where: column {name!r}")[0])
+
+
+def _ordered(schema: Schema) -> dict[str, Any]:
+    """The schema with its columns as a list: canonical JSON sorts the keys of a mapping, and columns have an order."""
+    declared = schema.to_dict()
+    columns = [{"name": name, **column} for name, column in declared["columns"].items()]
+    return {**declared, "columns": columns}
+
+
+def _schema(declared: dict[str, Any]) -> Schema:
+    columns = [dict(column) for column in declared["columns"]]
+    return Schema.from_dict({**declared, "columns": {column.pop("name"): column for column in columns}})
 
 
 def _stack(parts: list[Any]) -> Any:

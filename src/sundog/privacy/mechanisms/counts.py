@@ -49,7 +49,7 @@ class Histogram:
         draws, and nothing more has to be proved about units than about records.
         """
         event = DiscreteGaussian(sigma=self.sigma)
-        return Charge(event=event, count=self.touched * self.contribution, purpose=self.purpose)
+        return Charge(event=event, count=int(self.touched * self.contribution), purpose=self.purpose)
 
     @property
     def standard_deviation(self) -> float:

@@ -10,7 +10,8 @@ import numpy.typing as npt
 
 from sundog.privacy.events import Charge, DiscreteLaplace, Event, Pure
 from sundog.privacy.ledger import Ledger
-from sundog.privacy.mechanisms.selection import exponential_mechanism
+from sundog.privacy.mechanisms.selection import draw_by_score
+from sundog.privacy.noise import NoiseSource
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -36,27 +37,22 @@ def noisy_quantiles(
     >>> 45 <= noisy_quantiles(np.arange(100), [0.5], size=100, epsilon=8, ledger=ledger, purpose="median")[0] <= 55
     True
     """
-    ordered = np.sort(np.clip(codes, 0, size - 1))
+    if not all(0 <= p <= 1 for p in probabilities):  # beyond, one record would move a score by more than one
+        raise ValueError(f"quantiles are asked for by probabilities between 0 and 1, not {list(probabilities)}")
     share = epsilon / len(probabilities)
-    return sorted(
-        _one_quantile(ordered, p, size=size, epsilon=share, ledger=ledger, purpose=purpose, contribution=contribution)
-        for p in probabilities
-    )
+    ledger.spend(Charge(event=Pure(epsilon=share), count=len(probabilities), purpose=purpose))
+    ordered = np.sort(np.clip(codes, 0, size - 1))
+    return sorted(_quantile(ordered, p, size, share / (2 * contribution), ledger.noise) for p in probabilities)
 
 
-def _one_quantile(
-    ordered: Integers, p: float, *, size: int, epsilon: float, ledger: Ledger, purpose: str, contribution: int
-) -> int:
+def _quantile(ordered: Integers, p: float, size: int, weight: float, noise: NoiseSource) -> int:
     edges = np.concatenate([[0], ordered + 1, [size]])  # gap i holds the codes with exactly i values below them
     widths = np.diff(edges)
     n = len(ordered)
     scores = -np.abs(np.arange(n + 1) - p * n)  # one record moves a score by at most max(p, 1 − p) ≤ 1
-    with np.errstate(divide="ignore"):
-        log_widths = np.log(widths.astype(np.float64))
-    gap = exponential_mechanism(
-        scores, epsilon=epsilon, sensitivity=contribution, ledger=ledger, purpose=purpose, log_weights=log_widths
-    )
-    return int(edges[gap] + math.floor(ledger.noise.uniform(1)[0] * widths[gap]))
+    with np.errstate(divide="ignore"):  # an empty gap is never chosen
+        gap = draw_by_score(weight * scores + np.log(widths.astype(np.float64)), noise)
+    return int(edges[gap] + math.floor(noise.uniform(1)[0] * widths[gap]))
 
 
 def noisy_bounds(
@@ -75,6 +71,7 @@ def noisy_bounds(
     rate = epsilon / contribution
     event: Event = DiscreteLaplace(rate=rate) if contribution == 1 else Pure(epsilon=epsilon)
     ledger.spend(Charge(event=event, purpose=purpose))
+    values = values[~np.isnan(values)]
     cells = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
     counts = np.bincount(cells, minlength=len(edges) - 1)
     noisy = counts + ledger.noise.discrete_laplace(epsilon=rate, size=len(counts))

@@ -11,33 +11,27 @@ import numpy.typing as npt
 
 from sundog.privacy.events import Charge, DiscreteLaplace, Event, Failure, Pure
 from sundog.privacy.ledger import Ledger
+from sundog.privacy.noise import NoiseSource
 
 Floats = npt.NDArray[np.float64]
 Key = TypeVar("Key", bound=Hashable)
 
 
-def exponential_mechanism(
-    scores: Floats,
-    *,
-    epsilon: float,
-    sensitivity: float,
-    ledger: Ledger,
-    purpose: str,
-    log_weights: Floats | None = None,
-) -> int:
-    """The index of a high score: i with probability ∝ weight(i)·exp(ε·score(i) / 2·sensitivity).
+def exponential_mechanism(scores: Floats, *, epsilon: float, sensitivity: float, ledger: Ledger, purpose: str) -> int:
+    """The index of a high score: i with probability ∝ exp(ε·score(i) / 2·sensitivity).
 
     >>> ledger = Ledger(epsilon=9, delta=1e-6)
     >>> exponential_mechanism(np.array([0.0, 100.0]), epsilon=8, sensitivity=1, ledger=ledger, purpose="a choice")
     1
     """
     ledger.spend(Charge(event=Pure(epsilon=epsilon), purpose=purpose))
-    logits = np.asarray(scores, dtype=np.float64) * (epsilon / (2 * sensitivity))
-    if log_weights is not None:
-        logits = logits + log_weights
+    return draw_by_score(np.asarray(scores, dtype=np.float64) * (epsilon / (2 * sensitivity)), ledger.noise)
+
+
+def draw_by_score(logits: Floats, noise: NoiseSource) -> int:
+    """An index with probability ∝ exp(logit); the caller has paid for it."""
     cumulative = np.cumsum(np.exp(logits - logits.max()))
-    draw = ledger.noise.uniform(1)[0] * cumulative[-1]
-    return int(np.searchsorted(cumulative, draw, side="right"))
+    return int(np.searchsorted(cumulative, noise.uniform(1)[0] * cumulative[-1], side="right"))
 
 
 def noisy_max(scores: Floats, *, epsilon: float, sensitivity: float, ledger: Ledger, purpose: str) -> int:

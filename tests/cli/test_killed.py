@@ -1,0 +1,329 @@
+"""A fit that is stopped at any moment: the ledger is whole, the release is whole or not there, and it can go on."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sundog.data.schema import Schema
+from sundog.errors import SundogError
+from sundog.privacy.ledger import Ledger
+from sundog.release.release import Release
+from tests.cli.calling import Sundog
+
+PROGRAM = Path(sys.executable).with_name("sundog")
+LEARNED: dict[str, dict[str, Any]] = {"n": {"type": "integer", "learn": True}, "b": {"type": "boolean"}}
+FIT = ("fit", "data.csv", "--schema", "s.yaml", "--epsilon", "2", "-o", "o.sundog")
+ONE_THREAD = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+def prepare(folder: Path, *, records: int = 3000) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    frame = pd.DataFrame({"n": np.arange(records) % 10, "b": np.arange(records) % 2 == 0})
+    frame.to_csv(folder / "data.csv", index=False)
+    Schema.from_dict({"columns": LEARNED}).save(folder / "s.yaml")
+    return folder
+
+
+def ledger_of(folder: Path) -> Path:
+    own = folder / "o.sundog.partial" / "ledger.jsonl"
+    return own if own.exists() else folder / "all.ledger"
+
+
+def check_what_was_left(folder: Path) -> None:
+    """The ledger opens, and a release that is there is whole and was paid for."""
+    spent = []
+    if ledger_of(folder).exists():
+        ledger = Ledger.open(ledger_of(folder))
+        spent = list(ledger.charges)
+        assert ledger.spent() <= 2.0
+    if (folder / "o.sundog").exists():
+        release = Release.load(folder / "o.sundog")
+        assert release.verify() == []
+        if spent:
+            assert release.certificate.charges == spent
+
+
+# --- killed before every single operation on files ---
+
+# One process imports everything once; each of its children is killed before its k-th operation on a file of its
+# folder, and another one then goes on with what was left.
+_KILLER = """
+import json, os, shutil, signal, sys
+import sundog.fitting, sundog.models.independent, sundog.release.release, sundog.synthesizer, sundog.privacy.noise
+from sundog.cli.main import _run
+
+root, arguments = sys.argv[1], sys.argv[2:]
+
+# The accountant's answers are remembered, for they take most of the time and are the same for every child.
+from sundog.privacy import accountant, calibration, ledger
+from sundog.release import certificate
+remembered = {}
+def epsilon_spent(charges, **options):
+    key = (tuple(charges), *sorted(options.items()))
+    if key not in remembered:
+        remembered[key] = accountant.epsilon_spent(key[0], **options)
+    return remembered[key]
+for module in (calibration, certificate, ledger):
+    module.epsilon_spent = epsilon_spent
+
+EVENTS = {"open", "os.rename", "os.link", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree"}
+
+def forked(folder, arguments, killed_at=None):
+    child = os.fork()
+    if not child:
+        os.chdir(folder)
+        sys.stdout = open(os.devnull, "w")
+        os.dup2(os.open("stderr.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 2)
+        seen = 0
+        def hook(event, values):
+            nonlocal seen
+            if event in EVENTS and isinstance(values[0], (str, bytes, int, os.PathLike)):
+                place = values[0] if not isinstance(values[0], int) else os.readlink(f"/proc/self/fd/{values[0]}")
+                place = os.path.abspath(os.fsdecode(place))
+                if place.startswith(folder) and not place.endswith((".csv", ".yaml", ".txt")):
+                    seen += 1
+                    if seen == killed_at:
+                        os.kill(os.getpid(), signal.SIGKILL)
+        if killed_at is not None:
+            sys.addaudithook(hook)
+        code = _run(arguments)
+        sys.stderr.flush()
+        os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+def copied(name):
+    folder = os.path.join(root, name)
+    os.mkdir(folder)
+    for file in ("data.csv", "s.yaml"):
+        shutil.copy(os.path.join(root, file), folder)
+    return folder
+
+# Once in this process, so that the children find all imports done.
+os.chdir(copied("warm"))
+_run([*arguments, "--json"])
+
+outcomes = []
+for k in range(1, 200):
+    folder = copied(f"killed{k}")
+    code = forked(folder, arguments, killed_at=k)
+    if code == 0:
+        break
+    left = os.path.join(root, f"left{k}")
+    shutil.copytree(folder, left)
+    resume = ["--resume"] * os.path.exists(os.path.join(folder, "o.sundog.partial"))
+    again = forked(folder, [*arguments, *resume])
+    said = open(os.path.join(folder, "stderr.txt")).read().splitlines()
+    outcomes.append({"k": k, "killed": code, "left": left, "folder": folder, "again": again, "said": said})
+json.dump(outcomes, open(os.path.join(root, "outcomes.json"), "w"))
+"""
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    """What became of each killed fit, with a ledger of its own and with a shared one: side by side, on two cores."""
+    started: dict[Path, subprocess.Popen[bytes]] = {}
+    for name, ledger in (("own ledger", ()), ("shared ledger", ("--ledger", "all.ledger"))):
+        root = prepare(tmp_path_factory.mktemp(name.replace(" ", "-")))
+        command = [sys.executable, "-c", _KILLER, str(root), *FIT, *ledger]
+        started[root] = subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ONE_THREAD
+        )
+    for process in started.values():
+        assert process.wait(timeout=250) == 0
+    found = [json.loads((root / "outcomes.json").read_text()) for root in started]
+    return dict(zip(("own ledger", "shared ledger"), found, strict=True))
+
+
+kinds = pytest.mark.parametrize("kind", ["own ledger", "shared ledger"])
+
+
+@kinds
+def test_there_are_many_points_to_be_killed_at(kind: str, outcomes: dict[str, list[dict[str, Any]]]) -> None:
+    assert len(outcomes[kind]) > 25
+    assert {outcome["killed"] for outcome in outcomes[kind]} == {-signal.SIGKILL}
+
+
+@kinds
+def test_what_a_killed_fit_leaves_is_whole(kind: str, outcomes: dict[str, list[dict[str, Any]]]) -> None:
+    for outcome in outcomes[kind]:
+        check_what_was_left(Path(outcome["left"]))
+
+
+# Fails between the folder of the checkpoint and the request in it: neither a resumed fit nor a new one gets on.
+@kinds
+def test_after_a_kill_it_goes_on_or_says_why_not(kind: str, outcomes: dict[str, list[dict[str, Any]]]) -> None:
+    for outcome in outcomes[kind]:
+        complaints = [line for line in outcome["said"] if line.startswith("sundog: ")]
+        assert not any("Traceback" in line for line in outcome["said"]), outcome
+        if outcome["again"] == 0:
+            assert complaints == []
+            check_what_was_left(Path(outcome["folder"]))
+            assert (Path(outcome["folder"]) / "o.sundog").exists()
+        else:
+            assert outcome["again"] == 2, outcome
+            assert len(complaints) == 1, outcome
+            assert "there is nothing to resume" not in complaints[0], outcome
+
+
+@kinds
+def test_nothing_that_was_spent_is_forgotten(kind: str, outcomes: dict[str, list[dict[str, Any]]]) -> None:
+    for outcome in outcomes[kind]:
+        left, folder = Path(outcome["left"]), Path(outcome["folder"])
+        if not ledger_of(left).exists():
+            continue
+        before = list(Ledger.open(ledger_of(left)).charges)
+        if ledger_of(folder).exists():
+            after = list(Ledger.open(ledger_of(folder)).charges)
+        elif outcome["again"] == 0:
+            after = Release.load(folder / "o.sundog").certificate.charges
+        else:
+            after = []
+        assert after[: len(before)] == before, outcome
+
+
+# --- killed at any moment, from outside ---
+
+
+def _kill_at(folder: Path, moment: float) -> str:
+    prepare(folder)
+    process = subprocess.Popen(
+        [str(PROGRAM), *FIT, "--ledger", "all.ledger"],
+        cwd=folder,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=ONE_THREAD,
+    )
+    time.sleep(moment)
+    process.kill()
+    process.wait()
+    return "finished" if process.returncode == 0 else "killed"
+
+
+def _check_and_go_on(folder: Path, sundog: Sundog, monkeypatch: pytest.MonkeyPatch) -> None:
+    check_what_was_left(folder)
+    before = list(Ledger.open(folder / "all.ledger").charges) if (folder / "all.ledger").exists() else []
+    monkeypatch.chdir(folder)
+    resume = ["--resume"] if (folder / "o.sundog.partial").exists() else []
+    called = sundog(*FIT, "--ledger", "all.ledger", *resume)
+    if called.code != 0:
+        assert called.code == 2, called
+        assert len([line for line in called.err.splitlines() if line.startswith("sundog: ")]) == 1, called
+    assert list(Ledger.open(folder / "all.ledger").charges)[: len(before)] == before
+    check_what_was_left(folder)
+
+
+def _kill_many(count: int, folder: Path, sundog: Sundog, monkeypatch: pytest.MonkeyPatch) -> None:
+    moments = [2.0 * (i + random.random()) / count for i in range(count)]
+    folders = [folder / str(i) for i in range(count)]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(_kill_at, folders, moments))
+    for killed in folders:
+        _check_and_go_on(killed, sundog, monkeypatch)
+
+
+def test_kill_nine_at_twenty_moments(sundog: Sundog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _kill_many(20, tmp_path, sundog, monkeypatch)
+
+
+@pytest.mark.slow
+def test_kill_nine_at_a_hundred_moments(sundog: Sundog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    _kill_many(100, tmp_path, sundog, monkeypatch)
+
+
+# --- Ctrl-C ---
+
+
+def _opened(process: subprocess.Popen[str], path: Path) -> bool:
+    """Whether the process has the file open: it is reading it just now."""
+    for link in Path(f"/proc/{process.pid}/fd").iterdir():
+        try:
+            if os.readlink(link) == str(path):
+                return True
+        except OSError:
+            continue
+    return False
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return prepare(tmp_path_factory.mktemp("large"), records=2_000_000)
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc to see what a process is doing")
+@pytest.mark.parametrize("stage", ["reading", "after reading"])
+def test_ctrl_c_is_one_line_and_leaves_no_half_file(stage: str, large: Path, tmp_path: Path, sundog: Sundog) -> None:
+    folder = tmp_path / "here"
+    shutil.copytree(large, folder)
+    process = subprocess.Popen(
+        [str(PROGRAM), *FIT], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ONE_THREAD
+    )
+    try:
+        said = ""
+        if stage == "reading":
+            while not _opened(process, folder / "data.csv"):
+                assert process.poll() is None
+                time.sleep(0.002)
+        else:
+            assert process.stderr is not None
+            said = process.stderr.readline()  # a line a stage, once it is done
+            assert said.startswith("reading: ")
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 130, err
+    assert out == ""
+    complaints = [line for line in (said + err).splitlines() if line.startswith("sundog: ")]
+    assert len(complaints) == 1, err
+    assert complaints[0].startswith("sundog: interrupted")
+    assert "Traceback" not in err
+    assert not (folder / "o.sundog").exists()
+    names = {path.name for path in folder.iterdir()}
+    assert names in ({"data.csv", "s.yaml"}, {"data.csv", "s.yaml", "o.sundog.partial"})
+    if "o.sundog.partial" in names:
+        assert Ledger.open(folder / "o.sundog.partial" / "ledger.jsonl").charges != ()
+    check_what_was_left(folder)
+
+
+def test_ctrl_c_while_sampling_leaves_no_half_file(made: Path, tmp_path: Path) -> None:
+    release = Release.load(made / "people.sundog")
+    out = tmp_path / "a.csv"
+
+    def stop(stage: str, done: float) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        release.write(out, 1000, progress=stop)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_while_writing_the_release_is_one_line(
+    sundog: Sundog, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    called = sundog("fit", "people.csv", "--schema", "people.yaml", "--epsilon", "1", "-o", "o.sundog")
+    assert called.code == 2
+    assert len([line for line in called.err.splitlines() if line.startswith("sundog: ")]) == 1
+    assert "No space left on device" in called.err
+    monkeypatch.undo()
+    monkeypatch.chdir(here)
+    assert not Path("o.sundog").exists()
+    with pytest.raises(SundogError):
+        Release.load("o.sundog")

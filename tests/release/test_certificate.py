@@ -1,0 +1,244 @@
+"""The certificate: what it says, that it says it to people and machines alike, and that it can be checked."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pytest
+
+from sundog.data.schema import Schema
+from sundog.errors import ReleaseError
+from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.events import (
+    Charge,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Failure,
+    Gaussian,
+    Pure,
+    SampledGaussian,
+)
+from sundog.privacy.ledger import Ledger
+from sundog.privacy.noise import NoiseSource
+from sundog.release.certificate import NOT_PRIVATE, Certificate, assumed_public, certify, describe
+
+COLUMNS: dict[str, dict[str, Any]] = {"age": {"type": "integer", "min": 0, "max": 99}}
+SCHEMA = Schema.from_dict({"columns": COLUMNS})
+EVENTS: list[Event] = [
+    Gaussian(noise_multiplier=30.0),
+    SampledGaussian(noise_multiplier=2.0, sample_rate=0.01),
+    DiscreteGaussian(sigma=40.0),
+    DiscreteLaplace(rate=0.05),
+    DiscreteLaplace(rate=0.01, sensitivity=3),
+    Pure(epsilon=0.05),
+    Failure(delta=1e-8),
+]
+
+
+def charged(
+    *events: Event, epsilon: float = 2.0, delta: float = 1e-6, schema: Schema = SCHEMA, noise: NoiseSource | None = None
+) -> Certificate:
+    ledger = Ledger(epsilon=epsilon, delta=delta, noise=noise)
+    for number, event in enumerate(events):
+        ledger.spend(Charge(event=event, purpose=f"purpose {number}"))
+    return certify(ledger, schema)
+
+
+@pytest.fixture(scope="module")
+def certificate() -> Certificate:
+    return charged(*EVENTS)
+
+
+# --- what it says ---
+
+
+def test_it_claims_the_budget_and_tells_what_was_spent(certificate: Certificate) -> None:
+    assert (certificate.epsilon, certificate.delta) == (2.0, 1e-6)
+    assert certificate.spent["pld"] == epsilon_spent(certificate.charges, delta=1e-6)
+    assert list(certificate.spent) == ["pld", "rdp", "moments"]
+    assert [charge.event for charge in certificate.charges] == EVENTS
+    assert certificate.private
+    assert certificate.recheck() == []
+
+
+def test_people_read_it(certificate: Certificate) -> None:
+    text = str(certificate)
+    assert text.splitlines()[0] == "sundog certificate"
+    for part in (
+        "(ε = 2, δ = 1e-06)-differential privacy",
+        "protects     one record",
+        "neighbouring datasets: add or remove one unit",
+        "ChaCha20 keyed by the operating system",
+        "e^ε = 7.39",
+        "1 in 1,000,000",
+        "Assumed public:",
+        "does not hide what is true of the population",
+    ):
+        assert part in text
+    for number in range(len(EVENTS)):
+        assert f"purpose {number}" in text
+
+
+def test_machines_read_it(certificate: Certificate) -> None:
+    plain = json.loads(json.dumps(certificate.to_dict(), allow_nan=False))
+    assert Certificate.from_dict(plain) == certificate
+    assert str(Certificate.from_dict(plain)) == str(certificate)
+
+
+# Fails for one record: "at most record of each were used".
+@pytest.mark.parametrize(("rest", "said"), [({}, "at most 1 record "), ({"cap": 5}, "at most 5 records ")], ids=str)
+def test_the_unit_and_its_cap_are_put_in_words(rest: dict[str, Any], said: str) -> None:
+    schema = Schema.from_dict({"unit": "patient", **rest, "columns": COLUMNS})
+    certificate = certify(Ledger(epsilon=1, delta=1e-6), schema)
+    assert certificate.who.startswith(f"one patient ({said}")
+    assert "about one patient" in str(certificate)
+
+
+def test_everything_that_is_taken_for_granted_is_listed() -> None:
+    columns: dict[str, Any] = {
+        "age": COLUMNS["age"],
+        "region": {"type": "categorical", "values": ["n", "s"], "public": True},
+        "job": {"type": "categorical", "values": ["x", "other"], "other": "other", "learn": True},
+    }
+    lines = assumed_public(Schema.from_dict({"reviewed": False, "records": 12_345, "columns": columns}))
+    assert [line.split(":")[0].split(",")[0].split(" of ")[0] for line in lines] == [
+        "the schema",
+        "NOT REVIEWED",
+        "the number",
+        "every value",
+        "(not assumed but learned within the budget",
+    ]
+    assert "12,345" in lines[2]
+    assert "region" in lines[3]
+    assert "job" in lines[4]
+    assert len(assumed_public(SCHEMA)) == 1
+
+
+def test_a_shared_ledger_is_told() -> None:
+    ledger = Ledger(epsilon=5.0, delta=1e-6)
+    ledger.spend(Charge(event=Gaussian(noise_multiplier=8.0), purpose="an earlier release"))
+    run = ledger.run(epsilon=1.0, delta=1e-6)
+    run.spend(Charge(event=Gaussian(noise_multiplier=8.0), purpose="this one"))
+    certificate = certify(run, SCHEMA, shared=ledger)
+    assert [charge.purpose for charge in certificate.charges] == ["this one"]
+    assert certificate.ledger is not None
+    assert certificate.ledger.spent == ledger.spent()
+    assert f"Shared ledger: ε = {ledger.spent():.4g} of 5 spent in all" in str(certificate)
+
+
+def test_shares_are_in_order_and_add_up(certificate: Certificate) -> None:
+    shares = certificate.shares()
+    assert [share.purpose for share in shares] == [f"purpose {number}" for number in range(len(EVENTS))]
+    assert sum(share.share for share in shares) == pytest.approx(1)
+    assert all(0 <= share.share <= 1 for share in shares)
+    assert shares[5].epsilon_alone == pytest.approx(0.05)
+    assert shares[4].epsilon_alone == pytest.approx(0.03)
+
+
+def test_every_event_has_words() -> None:
+    said = [describe(Charge(event=event, count=1200, purpose="x")) for event in EVENTS]
+    assert len(set(said)) == len(EVENTS)
+    assert all("× 1,200" in line for line in said)
+
+
+def test_nothing_spent_is_a_certificate_too() -> None:
+    certificate = charged()
+    assert certificate.spent == {"pld": 0.0, "rdp": 0.0, "moments": 0.0}
+    assert certificate.recheck() == []
+    assert "sundog certificate" in str(certificate)
+
+
+# Fails from about 710: the exponential of ε overflows.
+@pytest.mark.parametrize("epsilon", [1e-6, 0.1, 100.0, 709.0, 710.0, 1e6])
+def test_any_epsilon_can_be_printed(epsilon: float) -> None:
+    assert f"ε = {epsilon:g}" in str(charged(epsilon=epsilon))
+
+
+# --- NOT PRIVATE ---
+
+
+def test_test_noise_is_said_first() -> None:
+    certificate = charged(EVENTS[0], noise=NoiseSource.seeded(1))
+    assert not certificate.private
+    assert str(certificate).splitlines()[0] == NOT_PRIVATE
+    assert NOT_PRIVATE.startswith("NOT PRIVATE")
+    assert certificate.recheck() == [NOT_PRIVATE]
+
+
+# --- rechecking ---
+
+
+def changed(certificate: Certificate, **values: Any) -> Certificate:
+    return Certificate.from_dict({**certificate.to_dict(), **values})
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"epsilon": 0.2}, "above the claimed 0.2"),
+        ({"delta": 1e-9}, "the events add up to"),
+        ({"charges": []}, "the events add up to ε = 0"),
+        ({"spent": {}}, "certificate says None"),
+        ({"spent": {"pld": None}}, "certificate says None"),
+        ({"spent": {"pld": 0.01}}, "certificate says 0.01"),
+        ({"epsilon": 0.0}, "is not a guarantee"),
+        ({"epsilon": -1.0}, "is not a guarantee"),
+        ({"delta": 0.0}, "is not a guarantee"),
+        ({"delta": 1.0}, "is not a guarantee"),
+        ({"private": False}, "NOT PRIVATE"),
+    ],
+    ids=str,
+)
+def test_what_does_not_add_up_is_said(certificate: Certificate, values: dict[str, Any], said: str) -> None:
+    problems = changed(certificate, **values).recheck()
+    assert any(said in problem for problem in problems), problems
+    assert all("\n" not in problem for problem in problems)
+
+
+def test_one_charge_less_is_noticed(certificate: Certificate) -> None:
+    for number, event in enumerate(EVENTS):
+        charges = certificate.to_dict()["charges"]
+        del charges[number]
+        spent = epsilon_spent(changed(certificate, charges=charges).charges, delta=1e-6)
+        claimed = certificate.spent["pld"]
+        assert claimed is not None
+        if math.isclose(spent, claimed, rel_tol=1e-3):
+            continue  # too small to matter
+        assert changed(certificate, charges=charges).recheck() != [], event
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"epsilon": "1"},
+        {"epsilon": None},
+        {"delta": True},
+        {"private": 1},
+        {"private": "true"},
+        {"cap": 1.5},
+        {"unit": 7},
+        {"charges": {}},
+        {"charges": [{"event": {"kind": "magic"}, "count": 1, "purpose": "x"}]},
+        {"charges": [{"event": {"kind": "pure", "epsilon": -1.0}, "count": 1, "purpose": "x"}]},
+        {"charges": [{"event": {"kind": "pure", "epsilon": 1.0}, "count": 0, "purpose": "x"}]},
+        {"charges": [{"event": {"kind": "pure", "epsilon": 1.0}, "count": 1, "purpose": ""}]},
+        {"assumed_public": "nothing"},
+        {"ledger": {"epsilon": 1.0}},
+        {"spent": {"guess": 0.1}},
+        {"signed": True},
+    ],
+    ids=str,
+)
+def test_what_is_no_certificate_is_refused(certificate: Certificate, values: dict[str, Any]) -> None:
+    with pytest.raises(ReleaseError, match="malformed") as error:
+        changed(certificate, **values)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("value", [None, [], "certificate", 7, {}])
+def test_other_values_are_refused(value: Any) -> None:
+    with pytest.raises(ReleaseError, match="malformed"):
+        Certificate.from_dict(value)

@@ -1,0 +1,329 @@
+"""Interrupted fits: at whatever point one is stopped, it goes on, and what was spent stays spent."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sundog.checkpoint import Checkpoint
+from sundog.data.schema import Schema
+from sundog.errors import BudgetExceededError, LedgerError, SundogError
+from sundog.models.independent import Independent
+from sundog.privacy.ledger import Ledger
+from sundog.privacy.noise import NoiseSource
+from sundog.release.release import Release
+from sundog.synthesizer import Synthesizer
+
+SCHEMA = Schema.from_dict({"columns": {"n": {"type": "integer", "learn": True}, "b": {"type": "boolean"}}})
+DATA = {"n": np.arange(3000) % 10, "b": np.arange(3000) % 2 == 0}
+STAGES = {
+    "number of records": "records",
+    "range of n": "schema",
+    "marginal of n": "model",
+    "marginal of b": "model",
+}
+
+
+def fit(out: Path, ledger: Path | None, *, resume: bool = False, **options: Any) -> Release:
+    options = {"epsilon": 2.0, "schema": SCHEMA, **options}
+    schema = options.pop("schema")
+    synthesizer = Synthesizer(**{"ledger": ledger, **options})
+    return synthesizer.fit(DATA, schema, out=out, resume=resume).release_
+
+
+Patch = Callable[[pytest.MonkeyPatch], None]
+
+
+def stop(owner: type, name: str, *, when: Callable[..., bool] = lambda *_: True, after: bool) -> Patch:
+    """Makes Ctrl-C happen before or after a call of a method."""
+    raw = owner.__dict__[name]
+    original = raw.__func__ if isinstance(raw, classmethod) else raw
+
+    def patched(*args: Any, **kwargs: Any) -> Any:
+        if not when(*args):
+            return original(*args, **kwargs)
+        if after:
+            original(*args, **kwargs)
+        raise KeyboardInterrupt
+
+    return lambda patch: patch.setattr(owner, name, classmethod(patched) if isinstance(raw, classmethod) else patched)
+
+
+def saving(stage: str) -> Callable[..., bool]:
+    return lambda checkpoint, name, *rest: name == stage
+
+
+# Points at which nothing that was measured is lost.
+HARMLESS: dict[str, Patch] = {
+    "after the request was kept": stop(Checkpoint, "save", when=saving("fit"), after=True),
+    "after the records were counted": stop(Checkpoint, "save", when=saving("records"), after=True),
+    "after the schema was learned": stop(Checkpoint, "save", when=saving("schema"), after=True),
+    "before the model is planned": stop(Independent, "plan", after=False),
+    "after the model is planned": stop(Independent, "plan", after=True),
+    "before the model is fitted": stop(Independent, "fit", after=False),
+    "after the model was kept": stop(Checkpoint, "save", when=saving("model"), after=True),
+    "before the release is saved": stop(Release, "save", after=False),
+    "after the release was saved": stop(Release, "save", after=True),
+    "before the checkpoint is removed": stop(Checkpoint, "done", after=False),
+}
+# Points between a measurement and its keeping.
+LOSSY: dict[str, Patch] = {
+    "records": stop(Checkpoint, "save", when=saving("records"), after=False),
+    "schema": stop(Checkpoint, "save", when=saving("schema"), after=False),
+}
+FATAL: dict[str, Patch] = {
+    "after the model was fitted": stop(Independent, "fit", after=True),
+    "before its arrays are kept": stop(Checkpoint, "save_tensors", after=False),
+    "after its arrays were kept": stop(Checkpoint, "save_tensors", after=True),
+    "before it is marked as done": stop(Checkpoint, "save", when=saving("model"), after=False),
+}
+shared_or_not = pytest.mark.parametrize("shared", [False, True], ids=["own ledger", "shared ledger"])
+
+
+def interrupted(out: Path, ledger: Path | None, patch: Patch, **options: Any) -> None:
+    with pytest.MonkeyPatch.context() as context:
+        patch(context)
+        with pytest.raises(KeyboardInterrupt):
+            fit(out, ledger, **options)
+
+
+def prepared(tmp_path: Path, *, shared: bool) -> tuple[Path, Path | None]:
+    if shared:
+        Ledger.create(tmp_path / "all.ledger", epsilon=2.0, delta=1e-5)
+    return tmp_path / "o.sundog", tmp_path / "all.ledger" if shared else None
+
+
+def spent_so_far(out: Path, ledger: Path | None) -> list[str]:
+    path = ledger or Checkpoint.folder_for(out) / "ledger.jsonl"
+    return [charge.purpose for charge in Ledger.open(path).charges] if path.exists() else []
+
+
+# --- stopped and resumed ---
+
+
+@shared_or_not
+@pytest.mark.parametrize("point", HARMLESS)
+def test_an_interrupted_fit_goes_on_and_charges_each_stage_once(point: str, shared: bool, tmp_path: Path) -> None:
+    if shared and "counted" in point:
+        pytest.skip("a shared ledger says which δ: nothing is counted")
+    out, ledger = prepared(tmp_path, shared=shared)
+    interrupted(out, ledger, HARMLESS[point])
+    before = spent_so_far(out, ledger)
+    release = fit(out, ledger, resume=Checkpoint.folder_for(out).exists())
+    purposes = [charge.purpose for charge in release.certificate.charges]
+    expected = list(STAGES)[1:] if shared else list(STAGES)  # a shared ledger says which δ: nothing is counted
+    assert purposes == expected
+    assert purposes[: len(before)] == before
+    assert release.verify() == []
+    loaded = Release.load(out)
+    assert loaded.certificate == release.certificate
+    assert loaded.verify() == []
+    if ledger is not None:
+        assert spent_so_far(out, ledger) == expected
+        assert len({entry.run for entry in Ledger.open(ledger).entries}) == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(p.name for p in (out, ledger) if p is not None)
+
+
+@shared_or_not
+@pytest.mark.parametrize("stage", LOSSY)
+def test_what_was_measured_but_not_kept_is_measured_and_charged_again(
+    stage: str, shared: bool, tmp_path: Path
+) -> None:
+    if shared and stage == "records":
+        pytest.skip("a shared ledger says which δ: nothing is counted")
+    out, ledger = prepared(tmp_path, shared=shared)
+    interrupted(out, ledger, LOSSY[stage])
+    release = fit(out, ledger, resume=True)
+    counts = Counter(STAGES[charge.purpose] for charge in release.certificate.charges)
+    assert counts == {**({} if shared else {"records": 1}), "schema": 1, "model": 2, stage: 2}
+    assert release.certificate.spent["pld"] is not None
+    assert 0.998 * 2 <= release.certificate.spent["pld"] <= 2
+    assert release.verify() == []
+
+
+# Fails: what rounding left of the budget buys a second model that is nothing but noise, and says so nowhere.
+@shared_or_not
+@pytest.mark.parametrize("point", FATAL)
+def test_a_model_that_was_lost_was_spent_all_the_same(point: str, shared: bool, tmp_path: Path) -> None:
+    out, ledger = prepared(tmp_path, shared=shared)
+    interrupted(out, ledger, FATAL[point])
+    before = spent_so_far(out, ledger)
+    assert before[-2:] == ["marginal of n", "marginal of b"]
+    for _ in range(2):  # again and again
+        with pytest.raises(BudgetExceededError) as error:
+            fit(out, ledger, resume=True)
+        assert "\n" not in str(error.value)
+        assert spent_so_far(out, ledger) == before
+    assert not out.exists()
+    if shared:
+        with pytest.raises(BudgetExceededError, match="refused"):
+            fit(tmp_path / "other.sundog", ledger)
+
+
+@pytest.mark.parametrize("point", [point for point in HARMLESS if "request" not in point and "removed" not in point])
+def test_without_resume_an_interrupted_fit_is_not_overwritten(point: str, tmp_path: Path) -> None:
+    out, _ = prepared(tmp_path, shared=False)
+    interrupted(out, None, HARMLESS[point])
+    kept = {path.name: path.read_bytes() for path in Checkpoint.folder_for(out).iterdir()}
+    with pytest.raises(SundogError, match=r"o\.sundog\.partial: an earlier fit was interrupted here; add --resume"):
+        fit(out, None)
+    assert {path.name: path.read_bytes() for path in Checkpoint.folder_for(out).iterdir()} == kept
+
+
+def test_interrupted_twice(tmp_path: Path) -> None:
+    out, _ = prepared(tmp_path, shared=False)
+    interrupted(out, None, HARMLESS["after the records were counted"])
+    interrupted(out, None, HARMLESS["after the schema was learned"], resume=True)
+    interrupted(out, None, HARMLESS["before the release is saved"], resume=True)
+    release = fit(out, None, resume=True)
+    assert [charge.purpose for charge in release.certificate.charges] == list(STAGES)
+    assert release.verify() == []
+
+
+def test_before_anything_was_spent_nothing_is_left(tmp_path: Path) -> None:
+    for point in (stop(Ledger, "create", after=False), stop(Ledger, "spend", after=False)):
+        interrupted(tmp_path / "o.sundog", None, point)
+        assert list(tmp_path.iterdir()) == []
+
+
+# --- resumed with something else ---
+
+
+@pytest.mark.parametrize(
+    ("key", "options"),
+    [
+        ("epsilon", {"epsilon": 3.0}),
+        ("delta", {"delta": 1e-6}),
+        ("seed", {"seed": 1}),
+        ("ledger", {}),
+        ("schema", {"schema": Schema.from_dict({**SCHEMA.to_dict(), "records": 5})}),
+    ],
+)
+def test_a_fit_with_other_settings_is_not_resumed(key: str, options: dict[str, Any], tmp_path: Path) -> None:
+    out, _ = prepared(tmp_path, shared=False)
+    interrupted(out, None, HARMLESS["after the schema was learned"])
+    before = spent_so_far(out, None)
+    ledger = tmp_path / "another" if key == "ledger" else None
+    with pytest.raises(SundogError, match=f"had another {key}"):
+        fit(out, ledger, resume=True, **options)
+    assert spent_so_far(out, None) == before
+    assert [path.name for path in tmp_path.iterdir()] == ["o.sundog.partial"]
+    assert fit(out, None, resume=True).verify() == []
+
+
+def test_there_must_be_something_to_resume(tmp_path: Path) -> None:
+    with pytest.raises(SundogError, match="there is nothing to resume"):
+        fit(tmp_path / "o.sundog", None, resume=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@shared_or_not
+def test_a_ledger_that_lost_what_was_spent_is_noticed(shared: bool, tmp_path: Path) -> None:
+    out, ledger = prepared(tmp_path, shared=shared)
+    interrupted(out, ledger, HARMLESS["after the schema was learned"])
+    path = ledger or Checkpoint.folder_for(out) / "ledger.jsonl"
+    path.unlink()
+    with pytest.raises(LedgerError, match="lacks what the interrupted fit spent"):
+        fit(out, ledger, resume=True)
+    assert not out.exists()
+
+
+def test_test_noise_before_the_interruption_marks_the_release(tmp_path: Path) -> None:
+    out, _ = prepared(tmp_path, shared=False)
+    interrupted(out, None, HARMLESS["after the schema was learned"], noise=NoiseSource.seeded(1))
+    release = fit(out, None, resume=True)
+    assert not release.certificate.private
+    assert str(release.certificate).startswith("NOT PRIVATE")
+    assert Release.load(out).verify() != []
+
+
+def test_two_fits_to_one_place_do_not_meet(tmp_path: Path) -> None:
+    Checkpoint.begin(tmp_path / "o.sundog", {"epsilon": 1.0})
+    with pytest.raises(SundogError, match="interrupted here"):
+        Checkpoint.begin(tmp_path / "o.sundog", {"epsilon": 1.0})
+
+
+# Fails: stopped between the folder and the request in it, the fit is told to resume, and the resumption to start anew.
+def test_a_checkpoint_without_a_request_is_no_dead_end(tmp_path: Path) -> None:
+    out, _ = prepared(tmp_path, shared=False)
+    interrupted(out, None, stop(Checkpoint, "save", when=saving("fit"), after=False))
+    Checkpoint.folder_for(out).mkdir(exist_ok=True)
+    try:
+        release = fit(out, None)
+    except SundogError:
+        release = fit(out, None, resume=True)
+    assert release.verify() == []
+
+
+# --- the folder itself ---
+
+
+def test_results_come_back_as_they_were(tmp_path: Path) -> None:
+    checkpoint = Checkpoint.begin(tmp_path / "o.sundog", {"epsilon": 1.0, "settings": {"a": (1, 2)}})
+    tensors = {"x": np.arange(6.0).reshape(2, 3), "y": np.zeros(0)}
+    checkpoint.save_tensors("model", tensors)
+    checkpoint.save("model", {"result": {"ε": 0.1}})
+    again = Checkpoint.resume(tmp_path / "o.sundog", {"epsilon": 1.0, "settings": {"a": (1, 2)}})
+    assert again.run == checkpoint.run
+    assert again.load("model") == {"result": {"ε": 0.1}}
+    assert again.load("records") is None
+    assert {name: tensor.tolist() for name, tensor in again.load_tensors("model").items()} == {
+        name: tensor.tolist() for name, tensor in tensors.items()
+    }
+    again.done()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_stage_is_kept_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoint = Checkpoint.begin(tmp_path / "o.sundog", {})
+    checkpoint.save("records", {"count": 1})
+    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("no space")))
+    with pytest.raises(OSError, match="no space"):
+        checkpoint.save("records", {"count": 2})
+    assert checkpoint.load("records") == {"count": 1}
+    assert sorted(path.name for path in checkpoint.folder.iterdir()) == ["fit.json", "records.json"]
+
+
+# Fails for what is JSON but not what was written: KeyError and TypeError come out.
+@pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}"])
+@pytest.mark.parametrize("file", ["fit.json", "records.json"])
+def test_a_damaged_checkpoint_is_one_line(file: str, content: bytes, tmp_path: Path) -> None:
+    out, _ = prepared(tmp_path, shared=False)
+    interrupted(out, None, HARMLESS["after the records were counted"])
+    (Checkpoint.folder_for(out) / file).write_bytes(content)
+    with pytest.raises(SundogError) as error:
+        fit(out, None, resume=True)
+    assert "\n" not in str(error.value)
+
+
+# Fails: SafetensorError comes out.
+@pytest.mark.parametrize("content", [b"", b"not tensors", b"\x08\0\0\0\0\0\0\0{}      "])
+def test_damaged_arrays_are_one_line(content: bytes, tmp_path: Path) -> None:
+    out, _ = prepared(tmp_path, shared=False)
+    interrupted(out, None, HARMLESS["before the release is saved"])
+    (Checkpoint.folder_for(out) / "model.safetensors").write_bytes(content)
+    with pytest.raises(SundogError):
+        fit(out, None, resume=True)
+
+
+def test_the_checkpoint_keeps_nothing_but_what_was_measured(tmp_path: Path) -> None:
+    out, _ = prepared(tmp_path, shared=False)
+    interrupted(out, None, HARMLESS["before the release is saved"])
+    folder = Checkpoint.folder_for(out)
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "fit.json",
+        "ledger.jsonl",
+        "model.json",
+        "model.safetensors",
+        "records.json",
+        "schema.json",
+    ]
+    count = json.loads((folder / "records.json").read_text())["result"]["count"]
+    assert 2000 < count < 4000
+    assert [charge.purpose for charge in Ledger.open(folder / "ledger.jsonl").charges] == list(STAGES)

@@ -1,0 +1,238 @@
+"""One fit, stage by stage: what each is charged, what is left behind, and how fits share a ledger."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from sundog.data.schema import Schema
+from sundog.errors import BudgetExceededError, DataError, LedgerError, SundogError
+from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.budget import default_delta
+from sundog.privacy.events import DiscreteLaplace
+from sundog.privacy.ledger import Ledger
+from sundog.privacy.noise import NoiseSource
+from sundog.release.release import Release
+from sundog.synthesizer import Synthesizer
+
+COLUMNS: dict[str, dict[str, Any]] = {
+    "n": {"type": "integer", "min": 0, "max": 9},
+    "b": {"type": "boolean"},
+}
+LEARNED: dict[str, dict[str, Any]] = {"n": {"type": "integer", "learn": True}, "b": {"type": "boolean"}}
+
+
+def schema_of(columns: dict[str, dict[str, Any]] | None = None, **rest: Any) -> Schema:
+    return Schema.from_dict({**rest, "columns": columns or COLUMNS})
+
+
+def data_of(n: int) -> dict[str, Any]:
+    return {"n": np.arange(n) % 10, "b": np.arange(n) % 2 == 0}
+
+
+def purposes(release: Release) -> list[str]:
+    return [charge.purpose for charge in release.certificate.charges]
+
+
+MARGINALS = ["marginal of n", "marginal of b"]
+
+# --- δ ---
+
+
+def test_delta_comes_from_a_count_that_is_paid_for() -> None:
+    release = Synthesizer(epsilon=1.0).fit(data_of(20_000), schema_of()).release_
+    assert purposes(release) == ["number of records", *MARGINALS]
+    count = release.certificate.charges[0].event
+    assert count == DiscreteLaplace(rate=0.02)
+    assert release.certificate.delta == pytest.approx(default_delta(20_000), rel=0.1)  # noise of 70 in 20,000
+    assert release.certificate.delta != default_delta(20_000) or release.records != 20_000
+    assert release.verify() == []
+
+
+def test_delta_is_never_above_its_largest() -> None:
+    assert Synthesizer(epsilon=1.0).fit(data_of(3), schema_of()).release_.certificate.delta == 1e-5
+
+
+def test_a_declared_number_of_records_costs_nothing() -> None:
+    release = Synthesizer(epsilon=1.0).fit(data_of(500), schema_of(records=100_000)).release_
+    assert purposes(release) == MARGINALS
+    assert release.certificate.delta == default_delta(100_000)
+    assert any("100,000" in line for line in release.certificate.assumed_public)
+
+
+def test_a_delta_that_was_asked_for_costs_nothing() -> None:
+    release = Synthesizer(epsilon=1.0, delta=1e-7).fit(data_of(500), schema_of()).release_
+    assert purposes(release) == MARGINALS
+    assert release.certificate.delta == 1e-7
+
+
+def test_delta_of_a_shared_ledger_is_that_of_the_ledger() -> None:
+    ledger = Ledger(epsilon=2.0, delta=3e-8)
+    release = Synthesizer(epsilon=1.0, ledger=ledger).fit(data_of(500), schema_of()).release_
+    assert release.certificate.delta == 3e-8
+    assert purposes(release) == MARGINALS
+
+
+def test_the_count_of_a_capped_unit_is_charged_for_the_cap() -> None:
+    data = {**data_of(6000), "who": np.arange(6000) // 10}
+    release = Synthesizer(epsilon=1.0).fit(data, schema_of(unit="who", cap=3)).release_
+    assert release.certificate.charges[0].event == DiscreteLaplace(rate=0.02 / 3, sensitivity=3)
+    assert [charge.count for charge in release.certificate.charges[1:]] == [3, 3]
+    assert release.records == pytest.approx(1800, abs=400)  # 600 people with 3 records of their 10 each
+
+
+# --- the budget ---
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 10.0])
+@pytest.mark.parametrize("columns", [COLUMNS, LEARNED], ids=["declared", "learned"])
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_every_stage_together_spends_the_budget_and_no_more(
+    epsilon: float, columns: dict[str, Any], delta: float | None
+) -> None:
+    data = data_of(50_000)
+    release = Synthesizer(epsilon=epsilon, delta=delta).fit(data, schema_of(columns)).release_
+    certificate = release.certificate
+    assert 0.998 * epsilon <= epsilon_spent(certificate.charges, delta=certificate.delta) <= epsilon
+    assert release.verify() == []
+
+
+def test_stages_are_told_in_order_with_how_far_they_are(tmp_path: Path) -> None:
+    told: list[tuple[str, float]] = []
+    synthesizer = Synthesizer(epsilon=4.0)
+    synthesizer.fit(
+        data_of(5000), schema_of(LEARNED), out=tmp_path / "o.sundog", progress=lambda *what: told.append(what)
+    )
+    stages = [stage for stage, _ in itertools.groupby(stage.splitlines()[0] for stage, _ in told)]
+    assert stages == ["reading", "budget: ε = 4, δ = 1e-05", "learning the schema", "planning", "counting", "saving"]
+    assert all(0.0 <= done <= 1.0 for _, done in told)
+
+
+# --- ledgers ---
+
+
+def test_two_fits_on_one_ledger_compose(tmp_path: Path) -> None:
+    path = tmp_path / "all.ledger"
+    Ledger.create(path, epsilon=3.0, delta=1e-5)
+    releases = [
+        Synthesizer(epsilon=1.0, ledger=path).fit(data_of(100), schema_of(), out=tmp_path / f"{i}.sundog").release_
+        for i in range(2)
+    ]
+    ledger = Ledger.open(path)
+    assert list(ledger.charges) == [charge for release in releases for charge in release.certificate.charges]
+    assert len({entry.run for entry in ledger.entries}) == 2
+    assert 1.0 < ledger.spent() < 2.0  # two Gaussian releases together cost less than the sum of their ε
+    for index, release in enumerate(releases):
+        assert release.certificate.ledger is not None
+        assert release.certificate.ledger.epsilon == 3.0
+        spent = epsilon_spent(ledger.charges[: 2 * index + 2], delta=1e-5)
+        assert release.certificate.ledger.spent == pytest.approx(spent)
+        assert release.verify() == []
+
+
+def test_a_ledger_file_is_made_where_there_is_none(tmp_path: Path) -> None:
+    Synthesizer(epsilon=0.5, delta=1e-6, ledger=tmp_path / "new").fit(data_of(100), schema_of())
+    ledger = Ledger.open(tmp_path / "new")
+    assert (ledger.budget.epsilon, ledger.budget.delta) == (0.5, 1e-6)
+    assert 0.499 < ledger.spent() <= 0.5
+    with pytest.raises(BudgetExceededError, match="refused"):
+        Synthesizer(epsilon=0.1, ledger=tmp_path / "new").fit(data_of(100), schema_of())
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.5], ids=["what is left is too little", "more than there ever was"])
+def test_a_fit_that_the_ledger_refuses_leaves_no_trace(epsilon: float, tmp_path: Path) -> None:
+    path = tmp_path / "all.ledger"
+    Ledger.create(path, epsilon=1.0, delta=1e-5)
+    Synthesizer(epsilon=1.0, ledger=path).fit(data_of(100), schema_of())
+    before = path.read_bytes()
+    with pytest.raises(BudgetExceededError, match="refused"):
+        Synthesizer(epsilon=epsilon, ledger=path).fit(data_of(100), schema_of(), out=tmp_path / "o.sundog")
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["all.ledger"]
+
+
+def test_a_ledger_in_memory_is_shared_too() -> None:
+    ledger = Ledger(epsilon=1.0, delta=1e-5)
+    synthesizer = Synthesizer(epsilon=0.8, ledger=ledger)
+    synthesizer.fit(data_of(100), schema_of())
+    with pytest.raises(BudgetExceededError):
+        synthesizer.fit(data_of(100), schema_of())
+    assert len(ledger.charges) == 2
+
+
+def test_what_is_no_ledger_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "l").write_text("my shopping list\n")
+    with pytest.raises(LedgerError, match="l: line 1"):
+        Synthesizer(epsilon=1.0, ledger=tmp_path / "l").fit(data_of(10), schema_of(), out=tmp_path / "o.sundog")
+    assert (tmp_path / "l").read_text() == "my shopping list\n"
+    assert [file.name for file in tmp_path.iterdir()] == ["l"]
+
+
+def test_test_noise_marks_the_ledger_and_every_later_certificate(tmp_path: Path) -> None:
+    path = tmp_path / "all.ledger"
+    Ledger.create(path, epsilon=3.0, delta=1e-5)
+    noise = NoiseSource.seeded(1)
+    first = Synthesizer(epsilon=1.0, ledger=path, noise=noise).fit(data_of(100), schema_of()).release_
+    second = Synthesizer(epsilon=1.0, ledger=path).fit(data_of(100), schema_of()).release_
+    assert not first.certificate.private
+    assert second.certificate.private  # its own noise was; what the ledger says of all is another matter
+    assert not Ledger.open(path).private
+
+
+# --- bad data is said before anything is spent ---
+
+
+@pytest.mark.parametrize(
+    ("columns", "frame"),
+    [
+        (COLUMNS, pd.DataFrame({"n": [1, 2]})),
+        (COLUMNS, pd.DataFrame({"n": [1, 99], "b": [True, False]})),
+        (COLUMNS, pd.DataFrame({"n": [1, None], "b": [True, False]})),
+        (COLUMNS, pd.DataFrame({"n": [1, 2], "b": ["yes", "perhaps"]})),
+        (COLUMNS, pd.DataFrame({"n": [], "b": []})),
+        (LEARNED, pd.DataFrame({"n": ["one", "two"], "b": [True, False]})),
+        (LEARNED, pd.DataFrame({"n": [1, 2], "b": ["yes", "perhaps"]})),
+        (LEARNED, pd.DataFrame({"b": [True, False]})),
+    ],
+    ids=["missing", "out of bounds", "empty value", "undeclared", "no records", "text", "beside a learned", "unlearned"],
+)
+@pytest.mark.parametrize("ledger_is_there", [True, False])
+def test_bad_data_leaves_no_trace(
+    columns: dict[str, Any], frame: pd.DataFrame, ledger_is_there: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "all.ledger"
+    if ledger_is_there:
+        Ledger.create(path, epsilon=1.0, delta=1e-5)
+    with pytest.raises(DataError):
+        Synthesizer(epsilon=1.0, ledger=path).fit(frame, schema_of(columns), out=tmp_path / "o.sundog")
+    assert [file.name for file in tmp_path.iterdir()] == ["all.ledger"] * ledger_is_there
+    if ledger_is_there:
+        assert Ledger.open(path).charges == ()
+
+
+def test_a_finished_fit_leaves_the_release_and_nothing_else(tmp_path: Path) -> None:
+    Synthesizer(epsilon=1.0).fit(data_of(100), schema_of(), out=tmp_path / "o.sundog")
+    assert [file.name for file in tmp_path.iterdir()] == ["o.sundog"]
+    Synthesizer(epsilon=1.0).fit(data_of(100), schema_of(), out=tmp_path / "o.sundog")  # and may replace it
+    assert [file.name for file in tmp_path.iterdir()] == ["o.sundog"]
+
+
+def test_a_fit_without_a_place_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Synthesizer(epsilon=1.0).fit(data_of(100), schema_of())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_too_few_records_to_learn_from_is_one_line_and_what_was_spent_stays(tmp_path: Path) -> None:
+    schema, out = schema_of(LEARNED), tmp_path / "o.sundog"
+    with pytest.raises(DataError, match="column 'n': too few records"):
+        Synthesizer(epsilon=0.5, ledger=tmp_path / "l").fit(data_of(5), schema, out=out)
+    assert [charge.purpose for charge in Ledger.open(tmp_path / "l").charges] == ["range of n"]
+    assert not out.exists()
+    with pytest.raises(SundogError, match="--resume"):
+        Synthesizer(epsilon=0.5, ledger=tmp_path / "l").fit(data_of(5), schema, out=out)
