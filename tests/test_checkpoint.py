@@ -132,9 +132,7 @@ def test_an_interrupted_fit_goes_on_and_charges_each_stage_once(point: str, shar
 
 @shared_or_not
 @pytest.mark.parametrize("stage", LOSSY)
-def test_what_was_measured_but_not_kept_is_measured_and_charged_again(
-    stage: str, shared: bool, tmp_path: Path
-) -> None:
+def test_what_was_measured_but_not_kept_is_measured_and_charged_again(stage: str, shared: bool, tmp_path: Path) -> None:
     if shared and stage == "records":
         pytest.skip("a shared ledger says which δ: nothing is counted")
     out, ledger = prepared(tmp_path, shared=shared)

@@ -199,7 +199,7 @@ def test_test_noise_marks_the_ledger_and_every_later_certificate(tmp_path: Path)
         (LEARNED, pd.DataFrame({"n": [1, 2], "b": ["yes", "perhaps"]})),
         (LEARNED, pd.DataFrame({"b": [True, False]})),
     ],
-    ids=["missing", "out of bounds", "empty value", "undeclared", "no records", "text", "beside a learned", "unlearned"],
+    ids=["missing", "out of bounds", "empty value", "undeclared", "no records", "text", "beside one", "unlearned"],
 )
 @pytest.mark.parametrize("ledger_is_there", [True, False])
 def test_bad_data_leaves_no_trace(

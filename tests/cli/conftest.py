@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.cli.calling import Called, Sundog
 
 from sundog.cli.main import _run
 from sundog.data.schema import Schema
 from sundog.synthesizer import Synthesizer
-from tests.cli.calling import Called, Sundog
 
 COLUMNS: dict[str, dict[str, Any]] = {
     "age": {"type": "integer", "min": 0, "max": 99},

@@ -9,11 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.cli.calling import Sundog
 
 from sundog.data.schema import Schema
 from sundog.privacy.ledger import Ledger
 from sundog.release.release import Release
-from tests.cli.calling import Sundog
 
 PROGRAM = Path(sys.executable).with_name("sundog")
 COLUMNS = {

@@ -13,6 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import yaml
+from tests.cli.calling import Sundog
 
 from sundog.cli.main import app
 from sundog.data.read import encode, read
@@ -21,7 +22,6 @@ from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.calibration import training_plan
 from sundog.privacy.ledger import Ledger
 from sundog.release.release import Release
-from tests.cli.calling import Sundog
 
 COMMANDS = [str(command.name) for command in app.registered_commands]
 PROGRAM = Path(sys.executable).with_name("sundog")

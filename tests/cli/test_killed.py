@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.cli.calling import Sundog
 
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.privacy.ledger import Ledger
 from sundog.release.release import Release
-from tests.cli.calling import Sundog
 
 PROGRAM = Path(sys.executable).with_name("sundog")
 LEARNED: dict[str, dict[str, Any]] = {"n": {"type": "integer", "learn": True}, "b": {"type": "boolean"}}
@@ -132,67 +132,48 @@ json.dump(outcomes, open(os.path.join(root, "outcomes.json"), "w"))
 """
 
 
-@pytest.fixture(scope="module")
-def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
-    """What became of each killed fit, with a ledger of its own and with a shared one: side by side, on two cores."""
-    started: dict[Path, subprocess.Popen[bytes]] = {}
-    for name, ledger in (("own ledger", ()), ("shared ledger", ("--ledger", "all.ledger"))):
-        root = prepare(tmp_path_factory.mktemp(name.replace(" ", "-")))
-        command = [sys.executable, "-c", _KILLER, str(root), *FIT, *ledger]
-        started[root] = subprocess.Popen(
-            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ONE_THREAD
-        )
-    for process in started.values():
-        assert process.wait(timeout=250) == 0
-    found = [json.loads((root / "outcomes.json").read_text()) for root in started]
-    return dict(zip(("own ledger", "shared ledger"), found, strict=True))
-
-
-kinds = pytest.mark.parametrize("kind", ["own ledger", "shared ledger"])
-
-
-@kinds
-def test_there_are_many_points_to_be_killed_at(kind: str, outcomes: dict[str, list[dict[str, Any]]]) -> None:
-    assert len(outcomes[kind]) > 25
-    assert {outcome["killed"] for outcome in outcomes[kind]} == {-signal.SIGKILL}
-
-
-@kinds
-def test_what_a_killed_fit_leaves_is_whole(kind: str, outcomes: dict[str, list[dict[str, Any]]]) -> None:
-    for outcome in outcomes[kind]:
-        check_what_was_left(Path(outcome["left"]))
-
-
 # Fails between the folder of the checkpoint and the request in it: neither a resumed fit nor a new one gets on.
-@kinds
-def test_after_a_kill_it_goes_on_or_says_why_not(kind: str, outcomes: dict[str, list[dict[str, Any]]]) -> None:
-    for outcome in outcomes[kind]:
-        complaints = [line for line in outcome["said"] if line.startswith("sundog: ")]
-        assert not any("Traceback" in line for line in outcome["said"]), outcome
-        if outcome["again"] == 0:
-            assert complaints == []
-            check_what_was_left(Path(outcome["folder"]))
-            assert (Path(outcome["folder"]) / "o.sundog").exists()
-        else:
-            assert outcome["again"] == 2, outcome
-            assert len(complaints) == 1, outcome
-            assert "there is nothing to resume" not in complaints[0], outcome
+@pytest.mark.parametrize("ledger", [(), ("--ledger", "all.ledger")], ids=["own ledger", "shared ledger"])
+def test_killed_before_every_operation_on_a_file(ledger: tuple[str, ...], tmp_path: Path) -> None:
+    root = prepare(tmp_path)
+    command = [sys.executable, "-c", _KILLER, str(root), *FIT, *ledger]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=ONE_THREAD, timeout=250)
+    outcomes = json.loads((root / "outcomes.json").read_text())
+    assert len(outcomes) > 25
+    assert {outcome["killed"] for outcome in outcomes} == {-signal.SIGKILL}
+    for outcome in outcomes:
+        check_what_was_left(Path(outcome["left"]))
+    for outcome in outcomes:
+        _check_that_nothing_is_forgotten(outcome)
+    for outcome in outcomes:
+        _check_that_it_went_on(outcome)
 
 
-@kinds
-def test_nothing_that_was_spent_is_forgotten(kind: str, outcomes: dict[str, list[dict[str, Any]]]) -> None:
-    for outcome in outcomes[kind]:
-        left, folder = Path(outcome["left"]), Path(outcome["folder"])
-        if not ledger_of(left).exists():
-            continue
-        before = list(Ledger.open(ledger_of(left)).charges)
-        if ledger_of(folder).exists():
-            after = list(Ledger.open(ledger_of(folder)).charges)
-        elif outcome["again"] == 0:
-            after = Release.load(folder / "o.sundog").certificate.charges
-        else:
-            after = []
-        assert after[: len(before)] == before, outcome
+def _check_that_nothing_is_forgotten(outcome: dict[str, Any]) -> None:
+    left, folder = Path(outcome["left"]), Path(outcome["folder"])
+    if not ledger_of(left).exists():
+        return
+    before = list(Ledger.open(ledger_of(left)).charges)
+    after: list[Any] = []
+    if ledger_of(folder).exists():
+        after = list(Ledger.open(ledger_of(folder)).charges)
+    elif outcome["again"] == 0:
+        after = Release.load(folder / "o.sundog").certificate.charges
+    assert after[: len(before)] == before, outcome
+
+
+def _check_that_it_went_on(outcome: dict[str, Any]) -> None:
+    """It did, or it said why not, in one line; and it never sends its user round in circles."""
+    complaints = [line for line in outcome["said"] if line.startswith("sundog: ")]
+    assert not any("Traceback" in line for line in outcome["said"]), outcome
+    if outcome["again"] == 0:
+        assert complaints == []
+        assert (Path(outcome["folder"]) / "o.sundog").exists()
+        check_what_was_left(Path(outcome["folder"]))
+    else:
+        assert outcome["again"] == 2, outcome
+        assert len(complaints) == 1, outcome
+        assert "there is nothing to resume" not in complaints[0], outcome
 
 
 # --- killed at any moment, from outside ---
@@ -251,7 +232,7 @@ def _opened(process: subprocess.Popen[str], path: Path) -> bool:
     """Whether the process has the file open: it is reading it just now."""
     for link in Path(f"/proc/{process.pid}/fd").iterdir():
         try:
-            if os.readlink(link) == str(path):
+            if link.readlink() == path:
                 return True
         except OSError:
             continue
@@ -263,6 +244,7 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return prepare(tmp_path_factory.mktemp("large"), records=2_000_000)
 
 
+# Fails: the exit code is right, but nothing is said.
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc to see what a process is doing")
 @pytest.mark.parametrize("stage", ["reading", "after reading"])
 def test_ctrl_c_is_one_line_and_leaves_no_half_file(stage: str, large: Path, tmp_path: Path, sundog: Sundog) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -92,7 +93,7 @@ def plain(codes: Any) -> Any:
     if isinstance(codes, pa.Array | pa.ChunkedArray):
         return codes.to_pylist()
     if isinstance(codes, np.ndarray) and codes.dtype.kind == "f":
-        return np.where(np.isnan(codes), None, codes.astype(object)).tolist()
+        return [None if math.isnan(value) else value for value in codes.ravel().tolist()] + [codes.shape]
     return codes.tolist()
 
 

@@ -13,8 +13,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from tests.contracts.material import (
+    ARRAYS,
+    KINDS,
+    SCALARS,
+    constant_records,
+    joined,
+    plain,
+    random_records,
+    same_samples,
+    schema_of,
+)
 
-from sundog.data.columns import SetColumn
+from sundog.data.columns import ScalarColumn, SetColumn
 from sundog.data.read import encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
@@ -27,17 +38,6 @@ from sundog.progress import silent
 from sundog.release.certificate import certify
 from sundog.release.release import Release
 from sundog.synthesizer import Synthesizer
-from tests.contracts.material import (
-    ARRAYS,
-    KINDS,
-    SCALARS,
-    constant_records,
-    joined,
-    plain,
-    random_records,
-    same_samples,
-    schema_of,
-)
 
 DELTA = 1e-6
 _PLANS: dict[Any, Plan] = {}
@@ -113,6 +113,7 @@ class ModelContract:
     def test_a_condition_on_any_scalar_is_honoured(self, name: str) -> None:
         schema = schema_of({name: SCALARS[name], "other": SCALARS["integer"]})
         column = schema.columns[name]
+        assert isinstance(column, ScalarColumn)
         release = self.release(random_records(schema, 100))
         for code in {0, column.lattice_size // 2, column.size - 1}:
             (value,) = column.decode(np.array([code])).to_pylist()
@@ -187,7 +188,7 @@ class ModelContract:
         self._samples_well(constant_records(schema_of(KINDS[kind]), 200, last=last))
 
     def test_survives_a_column_with_a_single_value(self) -> None:
-        columns = {
+        columns: dict[str, dict[str, Any]] = {
             "only": {"type": "categorical", "values": ["x"]},
             "point": {"type": "integer", "min": 3, "max": 3},
             "instant": {"type": "continuous", "min": 1.0, "max": 1.0},

@@ -92,7 +92,9 @@ def test_common_categories_are_found_and_one_of_a_kind_is_not(people: pd.DataFra
         assert isinstance(column, CategoricalColumn)
         assert column.values == ("Berlin", "Hamburg", "Köln", "München", "other")
     codes = encode(read(people, schema := learned(people, schema_of("city"))[0]), schema).codes["city"]
-    assert schema.columns["city"].decode(codes[:1]).to_pylist() == ["other"]
+    column = schema.columns["city"]
+    assert isinstance(column, CategoricalColumn)
+    assert column.decode(codes[:1]).to_pylist() == ["other"]
 
 
 @pytest.mark.parametrize(("cap", "delta"), [(1, 0.01), (3, 0.03)])
@@ -298,7 +300,8 @@ def test_what_cannot_be_encoded_is_refused_before_anything_is_spent(name: str, v
 @pytest.mark.parametrize("kind", ["integer", "categorical", "datetime"])
 def test_a_column_with_a_very_long_name_is_learned(kind: str) -> None:
     name = "n" * 300
-    values = {"integer": [1, 2], "categorical": ["a", "b"], "datetime": ["2020-01-01", "2020-02-01"]}[kind] * 500
+    examples: dict[str, list[Any]] = {"integer": [1, 2], "categorical": ["a", "b"], "datetime": ["2020-01-01"]}
+    values = examples[kind] * 1000
     schema = Schema.from_dict({"columns": {name: {"type": kind, "learn": True}}})
     assert learned({name: values}, schema)[0].complete
 

@@ -14,6 +14,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize, sparse, stats
+from tests.contracts.material import KINDS, constant_records, random_records, schema_of
+from tests.contracts.model_contract import ModelContract
 
 from sundog.data.bins import bins_for
 from sundog.data.columns import SetColumn
@@ -28,8 +30,6 @@ from sundog.privacy.events import DiscreteGaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.progress import silent
-from tests.contracts.material import KINDS, constant_records, random_records, schema_of
-from tests.contracts.model_contract import ModelContract
 
 Floats = npt.NDArray[np.float64]
 
@@ -90,7 +90,10 @@ def test_with_a_huge_budget_the_marginals_are_the_true_ones(kind: str) -> None:
 
 
 def test_epsilon_of_two_hundred_is_as_good_as_no_noise() -> None:
-    columns = {"colour": {"type": "categorical", "values": ["r", "g"]}, "n": {"type": "integer", "min": 0, "max": 4}}
+    columns: dict[str, dict[str, Any]] = {
+        "colour": {"type": "categorical", "values": ["r", "g"]},
+        "n": {"type": "integer", "min": 0, "max": 4},
+    }
     records = random_records(schema_of(columns), 200)
     model = fit(records, plan(records.schema, epsilon=200.0))
     for name, marginal in true_marginals(records).items():
@@ -164,7 +167,7 @@ def test_at_epsilon_one_the_marginals_of_real_data_are_as_close_as_the_noise_all
 
 
 def test_noise_is_dealt_out_by_the_cube_root_of_the_cells() -> None:
-    columns = {
+    columns: dict[str, dict[str, Any]] = {
         "two": {"type": "categorical", "values": ["a", "b"]},
         "sixteen": {"type": "integer", "min": 1, "max": 16},
         "null": {"type": "integer", "min": 0, "max": 125, "nullable": True},
@@ -243,7 +246,7 @@ def test_a_schema_of_public_columns_alone_spends_nothing() -> None:
 
 
 def test_the_number_of_records_is_averaged_by_precision() -> None:
-    columns = {
+    columns: dict[str, dict[str, Any]] = {
         "few": {"type": "categorical", "values": ["a", "b"]},
         "many": {"type": "integer", "min": 0, "max": 9999, "bins": 2000},
     }

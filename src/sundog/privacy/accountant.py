@@ -42,7 +42,7 @@ GRID = 1e-4  # the discretisation of privacy loss that dp-accounting uses by def
 # its reader build a distribution of any size.
 _MEANINGLESS = 1e5
 _MEANINGLESS_LOSS = 300.0
-_MOST_POINTS = 2**23
+_MOST_POINTS = 2**21
 
 # From this σ on, a discrete Gaussian is accounted as the Gaussian of variance σ² − 2 of which it is a randomised
 # rounding, but for a factor of 1 ± 10⁻¹⁶ (docs/privacy.md).
