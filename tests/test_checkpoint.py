@@ -145,7 +145,6 @@ def test_what_was_measured_but_not_kept_is_measured_and_charged_again(stage: str
     assert release.verify() == []
 
 
-# Fails: what rounding left of the budget buys a second model that is nothing but noise, and says so nowhere.
 @shared_or_not
 @pytest.mark.parametrize("point", FATAL)
 def test_a_model_that_was_lost_was_spent_all_the_same(point: str, shared: bool, tmp_path: Path) -> None:
@@ -247,7 +246,6 @@ def test_two_fits_to_one_place_do_not_meet(tmp_path: Path) -> None:
         Checkpoint.begin(tmp_path / "o.sundog", {"epsilon": 1.0})
 
 
-# Fails: stopped between the folder and the request in it, the fit is told to resume, and the resumption to start anew.
 def test_a_checkpoint_without_a_request_is_no_dead_end(tmp_path: Path) -> None:
     out, _ = prepared(tmp_path, shared=False)
     interrupted(out, None, stop(Checkpoint, "save", when=saving("fit"), after=False))
@@ -288,7 +286,6 @@ def test_a_stage_is_kept_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest
     assert sorted(path.name for path in checkpoint.folder.iterdir()) == ["fit.json", "records.json"]
 
 
-# Fails for what is JSON but not what was written: KeyError and TypeError come out.
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}"])
 @pytest.mark.parametrize("file", ["fit.json", "records.json"])
 def test_a_damaged_checkpoint_is_one_line(file: str, content: bytes, tmp_path: Path) -> None:
@@ -300,7 +297,6 @@ def test_a_damaged_checkpoint_is_one_line(file: str, content: bytes, tmp_path: P
     assert "\n" not in str(error.value)
 
 
-# Fails: SafetensorError comes out.
 @pytest.mark.parametrize("content", [b"", b"not tensors", b"\x08\0\0\0\0\0\0\0{}      "])
 def test_damaged_arrays_are_one_line(content: bytes, tmp_path: Path) -> None:
     out, _ = prepared(tmp_path, shared=False)

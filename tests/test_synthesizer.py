@@ -113,7 +113,6 @@ def test_an_impossible_epsilon_is_refused(epsilon: float, tmp_path: Path) -> Non
     assert list(tmp_path.iterdir()) == []
 
 
-# Fails for delta = 0: the ledger file is made, with another δ, before the run refuses its own.
 @pytest.mark.parametrize("delta", [0.0, -1e-6, float("nan")])
 def test_an_impossible_delta_is_refused(delta: float, tmp_path: Path) -> None:
     with pytest.raises(BudgetExceededError, match="delta"):
@@ -127,7 +126,6 @@ def test_a_delta_of_one_or_more_warns_and_is_refused(delta: float) -> None:
         fitted(delta=delta)
 
 
-# Fails: that the release cannot be put there is found out after the budget was spent.
 @pytest.mark.parametrize("place", ["folder", "missing/o.sundog"])
 def test_a_place_where_no_release_can_be_is_refused_before_anything_is_spent(place: str, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
@@ -144,7 +142,6 @@ def test_what_is_no_data_is_refused(data: Any) -> None:
         fitted(data)
 
 
-# Fails: safetensors keeps the name for itself, which is found out after the budget was spent.
 def test_a_column_may_have_any_name(tmp_path: Path) -> None:
     names = ["__metadata__", "a/b", "Straße 🚲", " ", "x" * 500, "..", "None"]
     schema = Schema.from_dict({"columns": dict.fromkeys(names, {"type": "boolean"})})  # noqa: RUF024

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy.typing as npt
+import safetensors
 import safetensors.numpy
 
 from sundog.errors import SundogError
@@ -49,28 +50,34 @@ class Checkpoint:
     def begin(cls, release: Path, request: dict[str, Any]) -> Checkpoint:
         """Starts a new one; an old one is never overwritten, because it holds what was spent."""
         folder = cls.folder_for(release)
+        draft = cls(folder.with_name(f".{folder.name}.{secrets.token_hex(4)}"), secrets.token_hex(8))
         try:
-            folder.mkdir()
-        except FileExistsError:
-            raise SundogError(
-                f"{folder}: an earlier fit was interrupted here; add --resume to go on with it, or delete the folder "
-                "(what it spent stays spent)"
-            ) from None
-        except OSError as error:
+            draft.folder.mkdir()
+            draft.save("fit", {"run": draft.run, "request": request})
+            draft.folder.rename(folder)  # whole or not at all; fails if there is one with anything in it
+        except BaseException as error:
+            shutil.rmtree(draft.folder, ignore_errors=True)
+            if not isinstance(error, OSError):
+                raise
+            if folder.exists():
+                raise SundogError(
+                    f"{folder}: an earlier fit was interrupted here; add --resume to go on with it, or delete "
+                    "the folder (what it spent stays spent)"
+                ) from None
             raise SundogError(
                 f"{folder}: cannot be created ({error.strerror}); choose another place for the release"
             ) from None
-        checkpoint = cls(folder, secrets.token_hex(8))
-        checkpoint.save("fit", {"run": checkpoint.run, "request": request})
-        return checkpoint
+        return cls(folder, draft.run)
 
     @classmethod
     def resume(cls, release: Path, request: dict[str, Any]) -> Checkpoint:
         """Goes on with an interrupted fit, if it was asked for the same things."""
         folder = cls.folder_for(release)
-        if not (folder / "fit.json").exists():
+        if not folder.exists():
             raise SundogError(f"{folder}: there is nothing to resume; run the same command without --resume")
-        saved = cls(folder, "").load("fit") or {}
+        saved = cls(folder, "").load("fit", "run", "request")
+        if saved is None:
+            raise SundogError(f"{folder}: is not a checkpoint; delete it and run the same command without --resume")
         asked = json.loads(json.dumps(request))
         for key in asked:
             if saved["request"].get(key) != asked[key]:
@@ -90,18 +97,21 @@ class Checkpoint:
         with replacing(self.folder / f"{stage}.json") as file:
             file.write(json.dumps(result).encode())
 
-    def load(self, stage: str) -> dict[str, Any] | None:
-        """The result of a stage, or None when it was not finished."""
+    def load(self, stage: str, *keys: str) -> dict[str, Any] | None:
+        """The result of a stage, which has these keys, or None when it was not finished."""
         path = self.folder / f"{stage}.json"
         if not path.exists():
             return None
         try:
             result: dict[str, Any] = json.loads(path.read_bytes())
-        except (OSError, ValueError):
-            raise SundogError(
-                f"{path}: cannot be read; delete the folder and fit again (what it spent stays spent)"
-            ) from None
-        return result
+            if isinstance(result, dict) and set(keys) <= set(result):
+                return result
+        except (OSError, ValueError, RecursionError):
+            pass
+        raise self._damaged(path)
+
+    def _damaged(self, path: Path) -> SundogError:
+        return SundogError(f"{path}: cannot be read; delete the folder and fit again (what it spent stays spent)")
 
     def save_tensors(self, stage: str, tensors: Tensors) -> None:
         """Keeps the arrays of a stage; call it before `save`, which says that the stage is finished."""
@@ -110,7 +120,11 @@ class Checkpoint:
 
     def load_tensors(self, stage: str) -> Tensors:
         """The arrays of a finished stage."""
-        return dict(safetensors.numpy.load((self.folder / f"{stage}.safetensors").read_bytes()))
+        path = self.folder / f"{stage}.safetensors"
+        try:
+            return dict(safetensors.numpy.load(path.read_bytes()))
+        except (OSError, ValueError, safetensors.SafetensorError):
+            raise self._damaged(path) from None
 
     def done(self) -> None:
         """Removes it: the release is there."""

@@ -19,10 +19,10 @@ from sundog.data.learn import Lesson, prepare, unknown_columns
 from sundog.data.read import Raw, encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.errors import LedgerError
+from sundog.errors import BudgetExceededError, LedgerError, ReleaseError
 from sundog.models.base import Model, State
 from sundog.privacy.budget import LARGEST_DELTA, Split, default_delta
-from sundog.privacy.ledger import Ledger
+from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.mechanisms import noisy_count
 from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress
@@ -71,9 +71,13 @@ class Fit:
         self.ledger, self.noise = ledger, noise
         self.shared: Ledger | None = None
         self.checkpoint: Checkpoint | None = None
+        self.kept_charges = 0  # how many charges the results of finished stages stand for
 
     def run(self, data: Any, *, labels: Any, out: Path | None, resume: bool) -> Release:
         """The whole fit."""
+        Budget(self.request.epsilon, LARGEST_DELTA if self.request.delta is None else self.request.delta)
+        if out is not None and out.exists() and not out.is_file():
+            raise ReleaseError(f"{out}: is not a regular file; choose another name for the release")
         self.progress("reading", 0.0)
         raw = read(data, self.schema, labels=labels)
         lesson = prepare(raw, self.schema)
@@ -135,7 +139,8 @@ class Fit:
 
     def _new_ledger(self, path: Path | None) -> Ledger:
         """A ledger as large as this fit, in memory or in a file, unless the file is there already."""
-        epsilon, delta = self.request.epsilon, self.request.delta or LARGEST_DELTA
+        epsilon, delta = self.request.epsilon, self.request.delta
+        delta = LARGEST_DELTA if delta is None else delta
         if path is None:
             return Ledger(epsilon=epsilon, delta=delta, noise=self.noise)
         if path.exists():
@@ -214,13 +219,18 @@ class Fit:
         """The result of a stage: from the checkpoint where it was finished before, measured and kept otherwise."""
         if self.checkpoint is None:
             return measure()
-        saved = self.checkpoint.load(name)
+        saved = self.checkpoint.load(name, "result", "charges")
         if saved is None:
-            result = measure()
-            self.checkpoint.save(name, {"result": result, "charges": len(ledger.charges)})
-            return result
+            if name == "model" and len(ledger.charges) > self.kept_charges:
+                raise BudgetExceededError(
+                    f"{self.checkpoint.folder}: what this fit had measured was lost when it was interrupted, and is "
+                    "spent all the same; delete the folder and fit again, from another budget"
+                )
+            saved = {"result": measure(), "charges": len(ledger.charges)}
+            self.checkpoint.save(name, saved)
         if len(ledger.charges) < saved["charges"]:
             raise LedgerError(
                 f"{self.ledger}: lacks what the interrupted fit spent; resume with the ledger it began with"
             )
+        self.kept_charges = saved["charges"]
         return dict(saved["result"])

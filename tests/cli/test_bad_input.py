@@ -67,7 +67,6 @@ def test_bad_data_is_one_line_and_leaves_no_trace(
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
-# Fails for fractions and empty values: they are found after the columns were learned and charged.
 @pytest.mark.parametrize(
     "bad",
     [
@@ -152,7 +151,6 @@ def test_a_bad_schema_is_one_line(
 FIT = ("fit", "people.csv", "--schema", "people.yaml", "-o", "o.sundog")
 
 
-# Fails for a plan with no noise or less: pydantic's error comes out.
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
@@ -232,7 +230,6 @@ def test_a_bad_option_is_one_line_and_leaves_no_trace(
     assert not [path for path in here.iterdir() if path.name.endswith(".partial")]
 
 
-# Fails: the release cannot be put in the place of a folder, which is said after the budget was spent.
 def test_a_release_in_the_place_of_a_folder_is_refused_before_anything_is_spent(sundog: Sundog, here: Path) -> None:
     (here / "o.sundog").mkdir()
     Ledger.create("l", epsilon=1.0, delta=1e-5)

@@ -57,7 +57,6 @@ def test_the_examples_in_help_use_options_that_exist(command: str, sundog: Sundo
         assert re.search(rf"(^|[\s,]){option}\b", options), option
 
 
-# Fails: the help comes as one long line of an error.
 def test_no_command_is_help() -> None:
     done = subprocess.run([str(PROGRAM)], capture_output=True, text=True)
     assert (done.stdout + done.stderr).startswith("Usage: sundog [OPTIONS] COMMAND")
@@ -170,7 +169,6 @@ def test_sample_in_every_format(suffix: str, sundog: Sundog, here: Path) -> None
     }
 
 
-# Fails for none: the progress is divided by their number.
 @pytest.mark.parametrize("n", [0, 1])
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "npz"])
 def test_sample_none_and_one(n: int, suffix: str, sundog: Sundog, here: Path) -> None:

@@ -132,7 +132,6 @@ json.dump(outcomes, open(os.path.join(root, "outcomes.json"), "w"))
 """
 
 
-# Fails between the folder of the checkpoint and the request in it: neither a resumed fit nor a new one gets on.
 @pytest.mark.parametrize("ledger", [(), ("--ledger", "all.ledger")], ids=["own ledger", "shared ledger"])
 def test_killed_before_every_operation_on_a_file(ledger: tuple[str, ...], tmp_path: Path) -> None:
     root = prepare(tmp_path)
@@ -244,7 +243,6 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return prepare(tmp_path_factory.mktemp("large"), records=2_000_000)
 
 
-# Fails: the exit code is right, but nothing is said.
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc to see what a process is doing")
 @pytest.mark.parametrize("stage", ["reading", "after reading"])
 def test_ctrl_c_is_one_line_and_leaves_no_half_file(stage: str, large: Path, tmp_path: Path, sundog: Sundog) -> None:

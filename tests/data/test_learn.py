@@ -173,8 +173,6 @@ def test_learned_dates_span_the_bulk(people: pd.DataFrame) -> None:
     assert ((days >= low) & (days <= high)).mean() > 0.97
 
 
-# Fails: the extreme quantiles of dates are looked for in two centuries, nearly all of them empty, and the emptiness
-# outweighs the few records beyond the 0.5% quantile.
 def test_learned_dates_span_not_much_more_than_the_bulk(people: pd.DataFrame) -> None:
     spans = []
     for _ in range(9):
@@ -256,7 +254,7 @@ def test_preparing_costs_nothing_and_says_what_is_wrong(people: pd.DataFrame) ->
     lesson = prepare(read(people, schema_of()), schema_of())
     assert isinstance(lesson, Lesson)
     assert list(lesson.values) == list(LEARNED)
-    with pytest.raises(DataError, match=r"DataFrame: column 'visits': 'many' is not a number"):
+    with pytest.raises(DataError, match=r"DataFrame: column 'visits': row 2: 'many' is not a whole number"):
         prepare(read(pd.DataFrame({"visits": ["1", "many"]}), schema_of("visits")), schema_of("visits"))
     with pytest.raises(DataError, match=r"DataFrame: column 'seen'"):
         prepare(read(pd.DataFrame({"seen": ["2020-01-01", "yesterday"]}), schema_of("seen")), schema_of("seen"))
@@ -296,7 +294,6 @@ def test_what_cannot_be_encoded_is_refused_before_anything_is_spent(name: str, v
         prepare(read({name: values}, schema_of(name)), schema_of(name))
 
 
-# Fails: the purpose of a charge is at most 200 characters long, and the name of a learned column is not cut to fit.
 @pytest.mark.parametrize("kind", ["integer", "categorical", "datetime"])
 def test_a_column_with_a_very_long_name_is_learned(kind: str) -> None:
     name = "n" * 300

@@ -343,7 +343,7 @@ def test_alias_draws_at_each_position_its_own_distribution() -> None:
 
 def _sets(p: list[float], max_size: int, n: int = 4000) -> Any:
     schema = schema_of({"s": {"type": "set", "universe": len(p), "max_size": max_size}})
-    model = Independent.from_state(schema, State({"s": np.array(p)}, {"records": 10}))
+    model = Independent.from_state(schema, State({"marginal.0": np.array(p)}, {"records": 10}))
     return model.sample(n, np.random.default_rng(0), {})["s"]
 
 
@@ -380,8 +380,9 @@ def test_negative_and_unnormalised_marginals_are_refused() -> None:
         ("n", np.array([-0.5, 0.5, 1.0])),
         ("n", np.array([0.5, 0.5, 0.5])),
         ("n", np.zeros(3)),
-        ("i", state.tensors["i"] * 2),
-        ("i", state.tensors["i"].reshape(2, 3, -1)),
+        ("i", state.tensors["marginal.1"] * 2),
+        ("i", state.tensors["marginal.1"].reshape(2, 3, -1)),
     ):
+        key = f"marginal.{list(schema.columns).index(name)}"
         with pytest.raises(ReleaseError, match=f"'{name}'"):
-            Independent.from_state(schema, State({**state.tensors, name: p}, state.config))
+            Independent.from_state(schema, State({**state.tensors, key: p}, state.config))

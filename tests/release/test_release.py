@@ -134,7 +134,6 @@ def test_a_negative_number_is_refused(release: Release) -> None:
         release.sample(-1)
 
 
-# Fails: numpy's own ValueError comes out.
 def test_a_negative_seed_is_refused_or_fine(release: Release) -> None:
     try:
         release.sample(3, seed=-1)
@@ -165,7 +164,6 @@ def test_batches_are_the_same_records_however_they_are_taken(
 @pytest.mark.parametrize("suffix", [".csv", ".csv.gz", ".parquet", ".npz"])
 @pytest.mark.parametrize("n", [0, 1, 10])
 def test_any_number_is_written_in_any_format(release: Release, n: int, suffix: str, tmp_path: Path) -> None:
-    # Fails for none: the progress is divided by their number.
     told: list[float] = []
     count = release.write(tmp_path / f"a{suffix}", n, seed=1, progress=lambda _, done: told.append(done))
     assert count == n
@@ -202,7 +200,6 @@ def test_impossible_conditions_are_one_line(release: Release, where: dict[str, A
     assert "\n" not in str(error.value)
 
 
-# Fails: out of bounds, a column that clamps takes the nearest bound, and one that learned its values takes `other`.
 @pytest.mark.parametrize(
     ("column", "value"),
     [
@@ -266,7 +263,7 @@ def _set(*places: Any, to: Any) -> Tampering:
 
 
 def _lighter(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
-    tensors["age"] = np.roll(tensors["age"], 1)
+    tensors["marginal.0"] = np.roll(tensors["marginal.0"], 1)
 
 
 def _one_charge_less(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
@@ -318,7 +315,6 @@ def test_a_certificate_that_does_not_add_up_is_noticed_without_a_signature(
     assert Release.load(tmp_path / "a.sundog").verify() != []
 
 
-# Fails for what was added: it is dropped when the file is read, and the signature is checked without it.
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_a_signature_holds_for_nothing_else(release: Release, forgery: str, tmp_path: Path) -> None:
     tampered(release.signed(KEY), tmp_path / "a.sundog", FORGERIES[forgery])
@@ -389,7 +385,7 @@ junk = st.one_of(
 )
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_one_changed_field_is_a_release_error_or_harmless(data: st.DataObject, tmp_path: Path) -> None:
     manifest, tensors = _mixed()
@@ -438,8 +434,6 @@ HARD: dict[str, tuple[tuple[Any, ...], Any]] = {
 }
 
 
-# Fails for a billion bins, whose starts are listed before they are compared with the weights, and for certificates at
-# the ends of what floats can hold: ZeroDivisionError, OverflowError, numpy's warnings or more than 5 seconds.
 def test_hostile_manifests_are_release_errors_or_harmless(tmp_path: Path) -> None:
     """Each in a process of its own with 4 GiB and 5 seconds: none may stop the machine."""
     manifest, tensors = _mixed()

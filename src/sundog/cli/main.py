@@ -13,6 +13,8 @@ import typer
 
 from sundog.cli import certificate, demo, fit, key, ledger, plan, sample, schema, sign, verify
 
+INTERRUPTED = 130
+
 app = typer.Typer(
     name="sundog",
     help="Share data about people without giving those people away.",
@@ -57,10 +59,8 @@ def _run(arguments: list[str] | None) -> int:
         sys.stdout.flush()
     except SundogError as error:
         return _fail(str(error))
-    except typer.Abort:
-        return _fail("interrupted", 130)
-    except KeyboardInterrupt:
-        return _fail("interrupted; if a .partial folder was left, the same command with --resume goes on", 130)
+    except (typer.Abort, KeyboardInterrupt):
+        return _interrupted()
     except BrokenPipeError:  # whoever read our output has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
@@ -70,6 +70,8 @@ def _run(arguments: list[str] | None) -> int:
         return _fail(f"{error.filename or 'output'}: {error.strerror or error}")
     except typer.TyperException as error:
         return _usage(error)
+    if code == INTERRUPTED:  # typer turns Ctrl-C into an exit code, and says nothing
+        return _interrupted()
     return code if isinstance(code, int) else 0
 
 
@@ -78,7 +80,14 @@ def _fail(message: str, code: int = 2) -> int:
     return code
 
 
+def _interrupted() -> int:
+    return _fail("interrupted; if a .partial folder was left, the same command with --resume goes on", INTERRUPTED)
+
+
 def _usage(error: Any) -> int:
+    if type(error).__name__ == "NoArgsIsHelpError":
+        typer.echo(error.format_message())
+        return 2
     context = getattr(error, "ctx", None)
     hint = f"; see: {context.command_path} --help" if context is not None else ""
     return _fail(f"{error.format_message().rstrip('.')}{hint}")

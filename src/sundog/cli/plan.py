@@ -51,6 +51,8 @@ def _training_plan(
     from sundog.privacy.accountant import epsilon_spent
     from sundog.privacy.calibration import noise_multiplier_for, steps_for, training_plan
 
+    if noise is not None and not 0 < noise < math.inf:
+        raise SundogError(f"--noise must be a positive number, not {noise:g}")
     if batch > records:
         raise SundogError(f"--batch {batch} is larger than --records {records}; lower it")
     rate = batch / records

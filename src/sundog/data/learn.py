@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,10 +23,11 @@ from sundog.data.read import Raw
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 from sundog.privacy.ledger import Ledger
-from sundog.privacy.mechanisms import noisy_bounds, noisy_quantiles, stable_set
+from sundog.privacy.mechanisms import noisy_bounds, noisy_extent, noisy_quantiles, stable_set
 
 QUANTILE_BINS = 16  # how many bins `bins: quantiles` makes
-_EARLIEST, _LATEST = "1900-01-01", "2100-01-01"  # learned dates are looked for between these
+_EARLIEST, _LATEST, _YEARS = "1900-01-01", "2100-01-01", 200  # learned dates are looked for between these
+_FAR = 2**61  # learned integers lie between this and its negative
 
 
 def unknown_columns(schema: Schema) -> list[str]:
@@ -48,7 +50,8 @@ class Lesson:
     """What is to be learned about the unknown columns: the values are read and checked, nothing is measured yet."""
 
     schema: Schema
-    values: dict[str, Any]
+    raw: Raw
+    values: dict[str, Any]  # of each unknown column, in a form to learn from
 
     @property
     def measurements(self) -> int:
@@ -68,7 +71,7 @@ class Lesson:
         if not column.complete:
             column = _complete(column, values, name, share)
         if isinstance(column, OrderedColumn) and _wants_quantiles(column):
-            column = _cut(column, values, name, share)
+            column = _cut(column, _present(column, self.raw.columns[name], _place(self.raw, name)), name, share)
         return column
 
 
@@ -76,10 +79,12 @@ def prepare(raw: Raw, schema: Schema) -> Lesson:
     """Reads what is to be learned from; everything that can be wrong with it is said here, before anything is spent."""
     kept = raw.capped(schema.cap) if schema.unit else raw
     names = unknown_columns(schema)
-    values = {
-        name: _readable(schema.columns[name], kept.columns[name], f"{raw.name}: column {name!r}") for name in names
-    }
-    return Lesson(schema, values)
+    values = {name: _readable(schema.columns[name], kept.columns[name], _place(raw, name)) for name in names}
+    return Lesson(schema, kept, values)
+
+
+def _place(raw: Raw, name: str) -> str:
+    return f"{raw.name}: column {name!r}"
 
 
 def _wants_quantiles(column: Column) -> bool:
@@ -87,39 +92,60 @@ def _wants_quantiles(column: Column) -> bool:
 
 
 def _readable(column: Column, values: Any, place: str) -> Any:
-    """How often each value occurs, for categories; days for dates; numbers for the rest."""
+    """How often each value occurs, for categories; years for dates; numbers for the rest, gaps left out."""
     if isinstance(column, ListedColumn):
-        return _tally(values)
-    if isinstance(column, DatetimeColumn) and not column.complete:
-        column = _two_centuries(column)
-    if isinstance(column, IntegerColumn | ContinuousColumn) and not column.complete:
-        return np.concatenate([np.empty(0), *(_numbers(chunk, place) for chunk in chunks(values))])
+        return _tally(column, values, place)
+    if isinstance(column, ContinuousColumn) and not column.complete:
+        return _numbers(column, values, place)
     if column.complete:
-        codes = column.encode(values, where=place)
-        return codes[codes != column.null_code].astype(np.int64)
+        return _present(column, values, place)
+    if isinstance(column, DatetimeColumn):
+        days = _present(_two_centuries(column), values, place)
+        return np.asarray(days * _YEARS // _two_centuries(column).lattice_size)
+    if isinstance(column, IntegerColumn):
+        wide = column.completed(min=-_FAR, max=_FAR, step=1, bins=None)
+        return (_present(wide, values, place) - _FAR).astype(np.float64)
     raise DataError(f"{place}: a {column.type} column cannot be learned; declare it in the schema")
 
 
-def _tally(values: Any) -> Counter[Any]:
+def _present(column: Column, values: Any, place: str) -> Any:
+    codes = column.encode(values, where=place)
+    return (codes[codes != column.null_code] if column.nullable else codes).astype(np.int64)
+
+
+def _tally(column: Column, values: Any, place: str) -> Counter[Any]:
     counts: Counter[Any] = Counter()
-    for chunk in chunks(values):
-        for pair in chunk.value_counts().to_pylist():
-            if pair["values"] is not None and pair["values"] == pair["values"]:
+    for chunk in _chunks_without_gaps(column, values, place):
+        for pair in chunk.drop_null().value_counts().to_pylist():
+            if pair["values"] == pair["values"]:  # NaN is a gap, too
                 counts[pair["values"]] += pair["counts"]
     return counts
 
 
-def _numbers(chunk: Any, place: str) -> Any:
-    if pa.types.is_dictionary(chunk.type):
-        chunk = chunk.dictionary_decode()
-    numbers, bad = to_float64(chunk)
-    absent = missing(chunk)
-    if (bad & ~absent).any():
-        raise DataError(
-            f"{place}: {chunk[int((bad & ~absent).argmax())].as_py()!r} is not a number; fix it or declare "
-            "the column categorical"
-        )
-    return numbers[~absent]
+def _numbers(column: Column, values: Any, place: str) -> Any:
+    parts = [np.empty(0)]
+    for chunk in _chunks_without_gaps(column, values, place):
+        numbers, bad = to_float64(chunk)
+        absent = missing(chunk)
+        if (bad & ~absent).any():
+            value = chunk[int((bad & ~absent).argmax())].as_py()
+            raise DataError(f"{place}: {value!r} is not a number; fix it or declare the column categorical")
+        parts.append(numbers[~absent])
+    return np.concatenate(parts)
+
+
+def _chunks_without_gaps(column: Column, values: Any, place: str) -> Iterator[Any]:
+    row = 0
+    for part in chunks(values):
+        chunk = part.dictionary_decode() if pa.types.is_dictionary(part.type) else part
+        absent = missing(chunk)
+        if absent.any() and not column.nullable:
+            number = row + int(absent.argmax()) + 1
+            raise DataError(
+                f"{place}: row {number} is empty but the column is not nullable; declare `nullable: true` or fill it"
+            )
+        row += len(chunk)
+        yield chunk
 
 
 def _complete(column: Column, values: Any, name: str, share: Spending) -> Column:
@@ -139,9 +165,7 @@ def _complete(column: Column, values: Any, name: str, share: Spending) -> Column
         values, epsilon=share.epsilon, ledger=share.ledger, purpose=f"range of {name}", contribution=share.contribution
     )
     if bounds is None:
-        raise DataError(
-            f"column {name!r}: too few records to learn its range with ε = {share.epsilon:.3g}; declare min and max"
-        )
+        raise _too_few(name, share)
     if isinstance(column, IntegerColumn):
         low, high = (int(max(-(2.0**62), min(2.0**62, edge))) for edge in (math.floor(bounds[0]), math.ceil(bounds[1])))
         return column.completed(min=low, max=high)
@@ -152,25 +176,35 @@ def _two_centuries(column: DatetimeColumn) -> DatetimeColumn:
     return column.completed(min=_EARLIEST, max=_LATEST, resolution="day", bins=None)
 
 
-def _learn_dates(column: DatetimeColumn, days: Any, name: str, share: Spending) -> Column:
-    """The 0.5% and 99.5% quantiles, by the day."""
-    wide = _two_centuries(column)
-    ends = noisy_quantiles(
-        days,
-        [0.005, 0.995],
-        size=wide.lattice_size,
+def _learn_dates(column: DatetimeColumn, years: Any, name: str, share: Spending) -> Column:
+    """The first and the last year that enough records fall into."""
+    found = noisy_extent(
+        years,
+        size=_YEARS,
         epsilon=share.epsilon,
         ledger=share.ledger,
         purpose=f"range of {name}",
         contribution=share.contribution,
     )
+    if found is None:
+        raise _too_few(name, share)
+    wide = _two_centuries(column)
+    ends = [
+        found[0] * wide.lattice_size // _YEARS,
+        min((found[1] + 1) * wide.lattice_size // _YEARS, wide.lattice_size - 1),
+    ]
     first, last = (day.date().isoformat() for day in wide.decode(ends).to_pylist())
     return column.completed(min=first, max=last)
 
 
-def _cut(column: OrderedColumn, values: Any, name: str, share: Spending) -> Column:
+def _too_few(name: str, share: Spending) -> DataError:
+    return DataError(
+        f"column {name!r}: too few records to learn its range with ε = {share.epsilon:.3g}; declare min and max"
+    )
+
+
+def _cut(column: OrderedColumn, codes: Any, name: str, share: Spending) -> Column:
     """Bins with about as many records in each, by edges at noisy quantiles."""
-    codes = _codes_of(column, values)
     cuts = noisy_quantiles(
         codes,
         [i / QUANTILE_BINS for i in range(1, QUANTILE_BINS)],
@@ -181,8 +215,3 @@ def _cut(column: OrderedColumn, values: Any, name: str, share: Spending) -> Colu
         contribution=share.contribution,
     )
     return column.completed(bins=None, edges=list(dict.fromkeys(column.decode(np.array(cuts)).to_pylist())))
-
-
-def _codes_of(column: OrderedColumn, values: Any) -> Any:
-    """Codes as they were read, or of numbers whose range has only now been learned."""
-    return column.encode(values, where="learned").astype(np.int64) if values.dtype == np.float64 else values

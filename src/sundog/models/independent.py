@@ -98,25 +98,34 @@ class Independent:
         return codes
 
     def state(self) -> State:
-        """The marginals."""
-        return State(tensors=dict(self.marginals), config={"records": self.records})
+        """The marginals, by the place of their column: names may hold what no file should."""
+        return State(
+            tensors=dict(zip(_keys(self.schema), self.marginals.values(), strict=True)),
+            config={"records": self.records},
+        )
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
         """Checks that the marginals are ones and fit the schema."""
         records = state.config.get("records")
-        if not isinstance(records, int) or set(state.tensors) != set(schema.columns):
+        counted = isinstance(records, int) and not isinstance(records, bool) and 0 < records < 10**12
+        if set(state.config) != {"records"} or not counted or set(state.tensors) != set(_keys(schema)):
             raise ReleaseError("the weights are not those of an `independent` model of this schema")
-        for name, column in schema.columns.items():
-            p = state.tensors[name]
-            if p.dtype != np.float64 or p.shape != _shape(column) or not np.isfinite(p).all() or (p < 0).any():
+        marginals = {}
+        for key, (name, column) in zip(_keys(schema), schema.columns.items(), strict=True):
+            marginals[name] = p = state.tensors[key]
+            if p.dtype != np.float64 or p.shape != _shape(column) or not ((p >= 0) & (p <= 1)).all():
                 raise ReleaseError(f"the marginal of column {name!r} is not one")
             if not isinstance(column, SetColumn) and not np.allclose(p.sum(axis=-1), 1):
                 raise ReleaseError(f"the marginal of column {name!r} does not add up to one")
-        return cls(schema, dict(state.tensors), records)
+        return cls(schema, marginals, int(records or 0))
 
 
 # --- what is measured of a column ----------------------------------------------------------------------------------
+
+
+def _keys(schema: Schema) -> list[str]:
+    return [f"marginal.{place}" for place in range(len(schema.columns))]
 
 
 def _cells(column: Column) -> int:

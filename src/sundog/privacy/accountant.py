@@ -296,18 +296,25 @@ def _epsilon_by_orders(totals: dict[Event, int], delta: float, method: Method) -
 @functools.lru_cache(maxsize=256)
 def _renyi(event: Event, method: Method) -> tuple[float, ...]:
     orders = _RDP_ORDERS if method == "rdp" else _MOMENT_ORDERS
+    with np.errstate(over="ignore"):  # what overflows is infinite
+        return tuple(_renyi_at(event, orders))
+
+
+def _renyi_at(event: Event, orders: Floats) -> Floats:
     if isinstance(event, Gaussian):
-        return tuple(orders / 2 / event.noise_multiplier / event.noise_multiplier)
+        return orders / 2 / event.noise_multiplier / event.noise_multiplier
     if isinstance(event, DiscreteGaussian):  # Canonne, Kamath, Steinke 2020, Theorem 4
-        return tuple(orders / 2 / event.sigma / event.sigma)
+        return orders / 2 / event.sigma / event.sigma
     if isinstance(event, SampledGaussian):
-        return tuple(_sampled_gaussian_renyi(event, orders))
+        return _sampled_gaussian_renyi(event, orders)
     if isinstance(event, DiscreteLaplace | Pure):
-        return tuple(_pure_renyi(event.epsilon, orders))
+        return _pure_renyi(event.epsilon, orders)
     raise AssertionError(f"no Rényi divergence for {event!r}")
 
 
 def _sampled_gaussian_renyi(event: SampledGaussian, orders: Floats) -> Floats:
+    if event.noise_multiplier < 1e-3:  # nothing to lose: without sampling it is worse, and can be computed
+        return _renyi_at(Gaussian(noise_multiplier=event.noise_multiplier), orders)
     import dp_accounting
     from dp_accounting import rdp
 

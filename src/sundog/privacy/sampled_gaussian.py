@@ -28,7 +28,7 @@ class _GaussianLoss(losses.GaussianPrivacyLoss):  # type: ignore[misc]
         sign = 1 if remove else -1
         inside = sign * epsilon > math.log1p(-q) if q < 1 else np.full(len(epsilon), True)
         # where no output has so small (or large) a loss, δ is that of the whole space, or nothing
-        delta = np.maximum(-np.expm1(epsilon), 0.0) if remove else np.zeros(len(epsilon))
+        delta = np.maximum(-np.expm1(np.minimum(epsilon, 0.0)), 0.0) if remove else np.zeros(len(epsilon))
         grid = epsilon[inside]
         unsampled = sign * _log_of_unsampled_ratio(sign * grid, q)
         x = (-0.5 if remove else 0.5) - unsampled * self._standard_deviation**2
@@ -39,7 +39,8 @@ class _GaussianLoss(losses.GaussianPrivacyLoss):  # type: ignore[misc]
 def _log_of_unsampled_ratio(loss: Floats, q: float) -> Floats:
     """log(1 + (exp(loss) − 1)/q): the loss that the mechanism without sampling would have had."""
     large = loss > 30
-    small = np.log1p(np.maximum(np.expm1(np.where(large, 0.0, loss)) / q, -1 + 1e-300))
+    with np.errstate(divide="ignore"):  # the smallest loss there is has no finite counterpart
+        small = np.log1p(np.maximum(np.expm1(np.where(large, 0.0, loss)) / q, -1.0))
     return np.where(large, loss - math.log(q), small)
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
@@ -50,14 +50,14 @@ class Certificate(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     private: bool
-    epsilon: float
-    delta: float
+    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)]
+    delta: Annotated[float, Field(gt=1e-50, lt=1)]
     spent: dict[Method, float | None]  # None where an accountant cannot tell
     unit: str | None
     cap: int
     neighbours: str = "add or remove one unit"
     noise: str
-    charges: list[Charge]
+    charges: Annotated[list[Charge], Field(max_length=100_000)]
     assumed_public: list[str]
     ledger: SharedLedger | None = None
 
@@ -80,8 +80,6 @@ class Certificate(BaseModel):
     def recheck(self) -> list[str]:
         """What does not add up; empty when the certificate is sound."""
         problems = [] if self.private else [NOT_PRIVATE]
-        if not (self.epsilon > 0 and 0 < self.delta < 1):
-            return [*problems, f"the claim (ε = {self.epsilon}, δ = {self.delta}) is not a guarantee"]
         spent = epsilon_spent(self.charges, delta=self.delta)
         if spent > self.epsilon * (1 + 1e-9):
             problems.append(f"the events add up to ε = {spent:.4g}, above the claimed {self.epsilon:.4g}")
@@ -95,7 +93,7 @@ class Certificate(BaseModel):
         """The privacy unit in words."""
         if self.unit is None:
             return "one record"
-        records = "record" if self.cap == 1 else f"{self.cap} records"
+        records = "1 record" if self.cap == 1 else f"{self.cap} records"
         return f"one {self.unit} (at most {records} of each were used)"
 
     def shares(self) -> list[Share]:
@@ -109,7 +107,6 @@ class Certificate(BaseModel):
         return "\n".join([*head, *self._promise(), "", *self._spent(), "", *self._assumed(), "", _NOT_PROTECTED])
 
     def _promise(self) -> list[str]:
-        factor = math.exp(self.epsilon)
         return [
             "sundog certificate",
             f"  guarantee    (ε = {self.epsilon:g}, δ = {self.delta:.3g})-differential privacy",
@@ -117,7 +114,7 @@ class Certificate(BaseModel):
             f"  noise        {self.noise}",
             "",
             f"In words: whatever anybody concludes from this release about {self._person()}, they could have concluded",
-            f"almost as well without that data: the odds change by at most a factor of e^ε = {_short(factor)},",
+            f"almost as well without that data: the odds change by at most a factor of e^ε = {_factor(self.epsilon)},",
             f"except with probability δ (1 in {1 / self.delta:,.0f}).",
         ]
 
@@ -235,5 +232,8 @@ def _number(value: float | None) -> str:
     return "–" if value is None else f"{value:.4g}"
 
 
-def _short(factor: float) -> str:
+def _factor(epsilon: float) -> str:
+    if epsilon > 50:
+        return "more than a million million million: no protection at all"
+    factor = math.exp(epsilon)
     return f"{factor:.3g}" if factor < 1000 else f"{factor:,.0f}"

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _BATCH_VALUES = 2**20  # values drawn at a time: small enough for caches, large enough for vectors
 
+_FIELDS = {"format", "version", "created", "libraries", "schema", "model", "certificate"}
 _LIBRARIES = ("sundog", "dp-accounting", "numpy", "randomgen", "scipy")
 
 
@@ -67,7 +68,7 @@ class Release:
         archive = read_archive(path)
         try:
             return cls._from_archive(archive)
-        except (SundogError, KeyError, TypeError, ValueError) as error:
+        except (SundogError, KeyError, TypeError, ValueError, AttributeError) as error:
             what = f"lacks {error}" if isinstance(error, KeyError) else f"{error}"
             raise ReleaseError(f"{path}: {what.splitlines()[0]}; ask for a new copy") from None
 
@@ -78,15 +79,16 @@ class Release:
         if not schema.complete:
             raise ReleaseError("the schema is not complete")
         model, libraries = manifest["model"], manifest["libraries"]
-        if not isinstance(model, dict) or not isinstance(model.get("config"), dict) or not isinstance(libraries, dict):
+        # Nothing that is not understood: what is dropped here would not be under the signature.
+        if set(manifest) != _FIELDS or set(model) != {"name", "config"} or not isinstance(model["config"], dict):
             raise ReleaseError("the manifest is malformed")
         state = State(tensors=archive.tensors, config=model["config"])
         return cls(
             schema=schema,
             model=get_model(str(model["name"])).from_state(schema, state),
             certificate=Certificate.from_dict(manifest["certificate"]),
-            created=str(manifest["created"]),
-            libraries={str(name): str(version) for name, version in libraries.items()},
+            created=_text(manifest["created"]),
+            libraries={name: _text(version) for name, version in libraries.items()},
             signature=archive.signature,
         )
 
@@ -166,12 +168,14 @@ class Release:
             for batch in batches:
                 writer.write(batch)
                 written += len(batch)
-                progress("sampling", written / count)
+                progress("sampling", written / max(count, 1))
         return count
 
     def batches(self, n: int, *, seed: int | None = None, where: Mapping[str, Any] | None = None) -> Iterator[Records]:
         """Draws n records a batch at a time, so that any number of them passes through constant memory."""
         conditions = self._encoded(where or {})
+        if seed is not None and seed < 0:
+            raise DataError(f"seed must be zero or more, not {seed}")
         root = secrets.randbits(128) if seed is None else seed
         return self._draw(n, root, conditions)
 
@@ -201,7 +205,13 @@ class Release:
             raise DataError(f"where: there is no column {name!r}; the columns are {', '.join(self.schema.columns)}")
         if not isinstance(column, ScalarColumn):
             raise DataError(f"where: column {name!r} holds {column.type}s; conditions are on single values")
-        return int(column.encode([value], where=f"where: column {name!r}")[0])
+        return int(_strict(column).encode([value], where=f"where: column {name!r}")[0])
+
+
+def _strict(column: ScalarColumn) -> ScalarColumn:
+    """The same column without forgiveness: what would be clamped, or become `other`, is no value to ask for."""
+    forgiving = {"learn": False, "out_of_bounds": "error", "undeclared": "error", "other": None}
+    return column.model_copy(update={key: value for key, value in forgiving.items() if hasattr(column, key)})
 
 
 def _ordered(schema: Schema) -> dict[str, Any]:
@@ -214,6 +224,12 @@ def _ordered(schema: Schema) -> dict[str, Any]:
 def _schema(declared: dict[str, Any]) -> Schema:
     columns = [dict(column) for column in declared["columns"]]
     return Schema.from_dict({**declared, "columns": {column.pop("name"): column for column in columns}})
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ReleaseError("the manifest is malformed")
+    return value
 
 
 def _stack(parts: list[Any]) -> Any:

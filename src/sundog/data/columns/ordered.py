@@ -23,7 +23,7 @@ def _no_boolean(value: Any) -> Any:
 
 Number = Annotated[float, BeforeValidator(_no_boolean)]
 Whole = Annotated[int, BeforeValidator(_no_boolean)]
-BinCount = Annotated[Whole, Field(ge=1)]
+BinCount = Annotated[Whole, Field(ge=1, le=2**20)]
 Policy = Literal["error", "clamp"]
 
 

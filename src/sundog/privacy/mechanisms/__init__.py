@@ -4,7 +4,7 @@
 """
 
 from sundog.privacy.mechanisms.counts import Histogram, noisy_count, noisy_histogram, noisy_histograms
-from sundog.privacy.mechanisms.quantiles import noisy_bounds, noisy_quantiles
+from sundog.privacy.mechanisms.quantiles import noisy_bounds, noisy_extent, noisy_quantiles
 from sundog.privacy.mechanisms.selection import exponential_mechanism, noisy_max, stable_set
 from sundog.privacy.mechanisms.sums import gaussian_sum
 
@@ -14,6 +14,7 @@ __all__ = [
     "gaussian_sum",
     "noisy_bounds",
     "noisy_count",
+    "noisy_extent",
     "noisy_histogram",
     "noisy_histograms",
     "noisy_max",

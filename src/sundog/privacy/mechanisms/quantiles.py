@@ -55,31 +55,42 @@ def _quantile(ordered: Integers, p: float, size: int, weight: float, noise: Nois
     return int(edges[gap] + math.floor(noise.uniform(1)[0] * widths[gap]))
 
 
+def noisy_extent(
+    cells: Integers, *, size: int, epsilon: float, ledger: Ledger, purpose: str, contribution: int = 1
+) -> tuple[int, int] | None:
+    """The first and the last of `size` cells that hold something; None when there is too little to tell.
+
+    Geometric noise is added to the count of each cell, and a cell counts if it stands out of the noise (which one
+    would by chance in one measurement of a thousand).
+
+    >>> ledger = Ledger(epsilon=2, delta=1e-6)
+    >>> noisy_extent(np.repeat([3, 5], 1000), size=10, epsilon=1, ledger=ledger, purpose="years")
+    (3, 5)
+    """
+    rate = epsilon / contribution
+    event: Event = DiscreteLaplace(rate=rate) if contribution == 1 else Pure(epsilon=epsilon)
+    ledger.spend(Charge(event=event, purpose=purpose))
+    noisy = np.bincount(cells, minlength=size) + ledger.noise.discrete_laplace(epsilon=rate, size=size)
+    present = np.flatnonzero(noisy > math.log(1000 * size) / rate)
+    return (int(present[0]), int(present[-1])) if len(present) else None
+
+
 def noisy_bounds(
     values: Floats, *, epsilon: float, ledger: Ledger, purpose: str, contribution: int = 1
 ) -> tuple[float, float] | None:
     """A range that holds nearly all values, when none was declared; None when there are too few to tell.
 
-    Values are counted by sign and power of two, geometric noise is added, and the range spans the outermost
-    magnitudes whose counts stand out of the noise (they would by chance in one measurement of a thousand).
+    It spans the outermost magnitudes (by sign and power of two) that enough values have.
 
     >>> ledger = Ledger(epsilon=2, delta=1e-6)
     >>> noisy_bounds(np.linspace(17, 90, 10_000), epsilon=1, ledger=ledger, purpose="age")
     (16.0, 128.0)
     """
     edges = _magnitudes()
-    rate = epsilon / contribution
-    event: Event = DiscreteLaplace(rate=rate) if contribution == 1 else Pure(epsilon=epsilon)
-    ledger.spend(Charge(event=event, purpose=purpose))
-    values = values[~np.isnan(values)]
-    cells = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
-    counts = np.bincount(cells, minlength=len(edges) - 1)
-    noisy = counts + ledger.noise.discrete_laplace(epsilon=rate, size=len(counts))
-    threshold = math.log(1000 * len(counts)) / rate
-    present = np.flatnonzero(noisy > threshold)
-    if len(present) == 0:
-        return None
-    return float(edges[present[0]]), float(edges[present[-1] + 1])
+    size = len(edges) - 1
+    cells = np.clip(np.searchsorted(edges, values[~np.isnan(values)], side="right") - 1, 0, size - 1)
+    found = noisy_extent(cells, size=size, epsilon=epsilon, ledger=ledger, purpose=purpose, contribution=contribution)
+    return None if found is None else (float(edges[found[0]]), float(edges[found[1] + 1]))
 
 
 def _magnitudes() -> Floats:
