@@ -12,9 +12,10 @@ import os
 import secrets
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Self
 
 import numpy.typing as npt
+import portalocker
 import safetensors
 import safetensors.numpy
 
@@ -40,6 +41,23 @@ class Checkpoint:
     def __init__(self, folder: Path, run: str) -> None:
         self.folder = folder
         self.run = run
+        self._lock: BinaryIO | None = None
+
+    def held(self) -> Self:
+        """Keeps every other process out until `release`; two fits into one release would spend twice."""
+        self._lock = (self.folder / "fit.json").open("r+b")
+        try:
+            portalocker.lock(self._lock, portalocker.LOCK_EX | portalocker.LOCK_NB)
+        except portalocker.LockException:
+            self.release()
+            raise SundogError(f"{self.folder}: another fit is at work here; wait for it to end") from None
+        return self
+
+    def release(self) -> None:
+        """Lets others in."""
+        if self._lock is not None:
+            self._lock.close()
+            self._lock = None
 
     @staticmethod
     def folder_for(release: Path) -> Path:
@@ -67,7 +85,7 @@ class Checkpoint:
             raise SundogError(
                 f"{folder}: cannot be created ({error.strerror}); choose another place for the release"
             ) from None
-        return cls(folder, draft.run)
+        return cls(folder, draft.run).held()
 
     @classmethod
     def resume(cls, release: Path, request: dict[str, Any]) -> Checkpoint:
@@ -85,7 +103,7 @@ class Checkpoint:
                     f"{folder}: the interrupted fit had another {key}; use the same settings, or delete the folder "
                     "(what it spent stays spent)"
                 )
-        return cls(folder, saved["run"])
+        return cls(folder, saved["run"]).held()
 
     @property
     def ledger_path(self) -> Path:
@@ -130,4 +148,5 @@ class Checkpoint:
         """Removes it: the release is there."""
         doomed = self.folder.with_name(f".{self.folder.name}.{os.getpid()}")
         self.folder.replace(doomed)  # at once, so that a crash in between leaves no half of a checkpoint
+        self.release()
         shutil.rmtree(doomed, ignore_errors=True)

@@ -9,7 +9,8 @@ checkpoint, if the release has a place on disk, so that an interrupted fit can g
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,10 @@ from sundog.data.learn import Lesson, prepare, unknown_columns
 from sundog.data.read import Raw, encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.errors import BudgetExceededError, LedgerError, ReleaseError
-from sundog.models.base import Model, State
+from sundog.errors import BudgetExceededError, LedgerError, ReleaseError, SundogError
+from sundog.models.base import Model, Plan, State
 from sundog.privacy.budget import LARGEST_DELTA, Split, default_delta
+from sundog.privacy.events import Charge, DiscreteLaplace
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.mechanisms import noisy_count
 from sundog.privacy.noise import NoiseSource
@@ -30,6 +32,8 @@ from sundog.release.certificate import certify
 from sundog.release.release import Release
 
 _SHARES = {"records": 0.02, "schema": 0.10}  # of ε, for the stages before the model, when they are needed
+_COUNT = "number of records"
+_FRUGAL_DELTA = 1e-9  # below the default for any number of records that fits on a disk
 _SCHEMA_DELTA = 0.1  # of δ, for discovering categories
 
 
@@ -84,8 +88,11 @@ class Fit:
         records = self._checked(raw)
         with self._opened(out, resume) as ledger:
             split = self._split(ledger)
-            self.progress(str(split), 0.0)
+            self._refuse_early(split, ledger)
             count = self._count_records(raw, split, ledger)
+            split = replace(split, budget=ledger.budget)
+            self._warn_of(ledger.budget.delta)
+            self.progress(str(split), 0.0)
             schema = self._learn_schema(lesson, split, ledger)
             if records is None:
                 records = encode(raw, schema)
@@ -113,37 +120,45 @@ class Fit:
     @contextlib.contextmanager
     def _opened(self, out: Path | None, resume: bool) -> Iterator[Ledger]:
         """The ledger of this fit, with a checkpoint that stays if the fit is interrupted after it spent something."""
+        if isinstance(self.ledger, Ledger) and self.noise is not None:
+            raise SundogError("the noise of a fit is that of its ledger; give one or the other")
         if out is None or isinstance(
             self.ledger, Ledger
         ):  # a ledger in memory dies with the process: nothing to resume
-            self.shared = self._shared_ledger()
+            self.shared = self._shared_ledger(resume=False)
             yield self._run_of(self.shared or self._new_ledger(None), None)
             return
         asked = self.request.to_dict(self.schema, self.ledger)
         self.checkpoint = Checkpoint.resume(out, asked) if resume else Checkpoint.begin(out, asked)
         ledger = None
         try:
-            self.shared = self._shared_ledger()
-            ledger = self._run_of(self.shared or self._new_ledger(self.checkpoint.ledger_path), self.checkpoint.run)
+            self.shared = self._shared_ledger(resume=resume)
+            own = self.shared or self._new_ledger(self.checkpoint.ledger_path, must_exist=resume)
+            ledger = self._run_of(own, self.checkpoint.run)
             yield ledger
         except BaseException:
-            if ledger is None or not ledger.charges:
+            if not resume and (
+                ledger is None or not ledger.charges
+            ):  # what an earlier process spent is never forgotten
                 self.checkpoint.done()
             raise
-        self.checkpoint.done()
+        else:
+            self.checkpoint.done()
+        finally:
+            self.checkpoint.release()
 
-    def _shared_ledger(self) -> Ledger | None:
+    def _shared_ledger(self, *, resume: bool) -> Ledger | None:
         if self.ledger is None or isinstance(self.ledger, Ledger):
             return self.ledger
-        return self._new_ledger(Path(self.ledger))
+        return self._new_ledger(Path(self.ledger), must_exist=resume)
 
-    def _new_ledger(self, path: Path | None) -> Ledger:
+    def _new_ledger(self, path: Path | None, *, must_exist: bool = False) -> Ledger:
         """A ledger as large as this fit, in memory or in a file, unless the file is there already."""
         epsilon, delta = self.request.epsilon, self.request.delta
         delta = LARGEST_DELTA if delta is None else delta
         if path is None:
             return Ledger(epsilon=epsilon, delta=delta, noise=self.noise)
-        if path.exists():
+        if must_exist or path.exists():
             return Ledger.open(path, noise=self.noise)
         return Ledger.create(path, epsilon=epsilon, delta=delta, noise=self.noise)
 
@@ -162,7 +177,26 @@ class Fit:
 
     @property
     def _chooses_delta(self) -> bool:
-        return self.request.delta is None and self.shared is None
+        return self.request.delta is None
+
+    def _warn_of(self, delta: float) -> None:
+        if delta > LARGEST_DELTA:
+            warnings.warn(
+                f"delta = {delta:g} is large: it would allow publishing one record in {1 / delta:,.0f}; "
+                f"{LARGEST_DELTA:g} or less is usual",
+                stacklevel=4,
+            )
+
+    def _refuse_early(self, split: Split, ledger: Ledger) -> None:
+        """Asks a shared ledger before the first charge: what it refuses to the most frugal plan, it will refuse to all.
+
+        The plan for a tiny δ has more noise, and so spends less, than the one that will be made.
+        """
+        unknown = split.shares.get("schema") or self.request.model.counts_records
+        if self.shared is None or unknown or (self.checkpoint and self.checkpoint.load("model")):
+            return
+        frugal = Budget(self.request.epsilon, min(ledger.budget.delta, _FRUGAL_DELTA))
+        ledger.check(*self._plan(self.schema, frugal, (), None).charges)
 
     # --- the stages that spend ---
 
@@ -171,13 +205,13 @@ class Fit:
         if "records" in split.shares:
             count = self._paid_count(raw, split.epsilon("records"), ledger)
         if self._chooses_delta and count is not None:
-            ledger.tighten(delta=default_delta(count))
+            ledger.tighten(delta=min(ledger.budget.delta, default_delta(count)))
         return count
 
     def _paid_count(self, raw: Raw, epsilon: float, ledger: Ledger) -> int:
         def measure() -> dict[str, Any]:
             kept = raw.capped(self.schema.cap) if self.schema.unit else raw
-            purpose, cap = "number of records", self.schema.cap
+            purpose, cap = _COUNT, self.schema.cap
             noisy = noisy_count(kept.count, epsilon=epsilon, ledger=ledger, purpose=purpose, contribution=cap)
             return {"count": noisy}
 
@@ -197,10 +231,7 @@ class Fit:
     def _fit_model(self, records: Records, count: int | None, ledger: Ledger) -> Model:
         def measure() -> dict[str, Any]:
             self.progress("planning", 0.0)
-            settings = {**self.request.model.defaults, **self.request.settings}
-            plan = self.request.model.plan(
-                records.schema, ledger.budget, already=ledger.charges, records=count, settings=settings
-            )
+            plan = self._plan(records.schema, *self._rest(ledger), count)
             fitted = self.request.model.fit(
                 records, plan, ledger, seed=self.request.seed, progress=self.progress
             ).state()
@@ -214,6 +245,20 @@ class Fit:
         if not tensors and self.checkpoint:
             tensors = self.checkpoint.load_tensors("model")
         return self.request.model.from_state(records.schema, State(tensors, config))
+
+    def _plan(self, schema: Schema, budget: Budget, already: Sequence[Charge], count: int | None) -> Plan:
+        settings = {**self.request.model.defaults, **self.request.settings}
+        return self.request.model.plan(schema, budget, already=already, records=count, settings=settings)
+
+    def _rest(self, ledger: Ledger) -> tuple[Budget, Sequence[Charge]]:
+        """What is left for the model, and what was charged to it already.
+
+        A count that chose δ is taken off the budget beforehand, so that the rest is private at that δ whatever the
+        count said (docs/privacy.md); everything else is composed with the model's own charges.
+        """
+        paid = [charge for charge in ledger.charges if charge.purpose == _COUNT] if self._chooses_delta else []
+        cost = sum(charge.event.epsilon for charge in paid if isinstance(charge.event, DiscreteLaplace))
+        return Budget(ledger.budget.epsilon - cost, ledger.budget.delta), [c for c in ledger.charges if c not in paid]
 
     def _stage(self, name: str, ledger: Ledger, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """The result of a stage: from the checkpoint where it was finished before, measured and kept otherwise."""

@@ -12,7 +12,6 @@ from sundog.errors import SundogError
 from sundog.fitting import Fit, Request
 from sundog.models import get_model
 from sundog.models.base import Model
-from sundog.privacy.budget import LARGEST_DELTA
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress, silent
@@ -36,8 +35,8 @@ class Synthesizer:
     Args:
         model: `auto` or the name of a model.
         epsilon: what this release may spend.
-        delta: the δ at which ε is meant; by default that of the ledger, if there is one, or else 1 / (10·n^1.1) for
-            about n records, and never above 1e-5.
+        delta: the δ at which ε is meant; by default 1 / (10·n^1.1) for about n records, never above 1e-5 nor above that
+            of the ledger.
         clusters: how many components, for models that are mixtures.
         public: data that is public, for models that can make use of it.
         device: where neural models train.
@@ -106,12 +105,6 @@ class Synthesizer:
             warnings.warn(
                 "the schema was drafted from the data and not reviewed: what it reveals is outside the guarantee; "
                 "look through it, then set `reviewed: true`",
-                stacklevel=3,
-            )
-        if self.delta is not None and self.delta > LARGEST_DELTA:
-            warnings.warn(
-                f"delta = {self.delta:g} is large: it would allow publishing one record in {1 / self.delta:,.0f}; "
-                f"{LARGEST_DELTA:g} or less is usual",
                 stacklevel=3,
             )
 

@@ -66,7 +66,7 @@ import json, os, shutil, signal, sys
 import sundog.fitting, sundog.models.independent, sundog.release.release, sundog.synthesizer, sundog.privacy.noise
 from sundog.cli.main import _run
 
-root, arguments = sys.argv[1], sys.argv[2:]
+root, every, arguments = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 
 # The accountant's answers are remembered, for they take most of the time and are the same for every child.
 from sundog.privacy import accountant, calibration, ledger
@@ -117,7 +117,7 @@ os.chdir(copied("warm"))
 _run([*arguments, "--json"])
 
 outcomes = []
-for k in range(1, 200):
+for k in range(1, 200, every):
     folder = copied(f"killed{k}")
     code = forked(folder, arguments, killed_at=k)
     if code == 0:
@@ -132,13 +132,21 @@ json.dump(outcomes, open(os.path.join(root, "outcomes.json"), "w"))
 """
 
 
-@pytest.mark.parametrize("ledger", [(), ("--ledger", "all.ledger")], ids=["own ledger", "shared ledger"])
-def test_killed_before_every_operation_on_a_file(ledger: tuple[str, ...], tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("ledger", "every"),
+    [
+        ((), 1),
+        (("--ledger", "all.ledger"), 3),
+        pytest.param(("--ledger", "all.ledger"), 1, marks=pytest.mark.slow),
+    ],
+    ids=["own ledger", "shared ledger, every third", "shared ledger"],
+)
+def test_killed_before_every_operation_on_a_file(ledger: tuple[str, ...], every: int, tmp_path: Path) -> None:
     root = prepare(tmp_path)
-    command = [sys.executable, "-c", _KILLER, str(root), *FIT, *ledger]
+    command = [sys.executable, "-c", _KILLER, str(root), str(every), *FIT, *ledger]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=ONE_THREAD, timeout=250)
     outcomes = json.loads((root / "outcomes.json").read_text())
-    assert len(outcomes) > 25
+    assert len(outcomes) > 25 / every
     assert {outcome["killed"] for outcome in outcomes} == {-signal.SIGKILL}
     for outcome in outcomes:
         check_what_was_left(Path(outcome["left"]))

@@ -41,7 +41,8 @@ def _conditions(pairs: list[str]) -> dict[str, str]:
 
     conditions: dict[str, str] = {}
     for pair in pairs:
-        name, equals, value = (part.strip() for part in pair.partition("="))
+        name, equals, value = pair.partition("=")
+        name = name.strip()
         if not name or not equals:
             raise DataError(f"--where {pair!r}: write it as column=value")
         if name in conditions:

@@ -112,9 +112,7 @@ def bins_for(column: Column) -> Bins:
         if column.bins == "quantiles":
             raise SchemaError("`bins: quantiles` must be measured with budget first; fit does so, or declare `edges`")
         if column.edges is not None:
-            # An edge at max closes the last bin, as the last edge of a histogram does, and begins none.
-            last = column.position(column.max)
-            return Bins.from_quantiles(column, (edge for edge in column.edges if column.position(edge) < last))
+            return Bins.from_quantiles(column, column.edges)
         default = column.lattice_size if column.lattice_size <= SMALL else DEFAULT
         return Bins.equal_width(column, column.bins or default)
     if isinstance(column, ImageColumn | SeriesColumn):

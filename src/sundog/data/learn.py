@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from sundog.data.columns import Column, ContinuousColumn, DatetimeColumn, IntegerColumn, OrderedColumn
-from sundog.data.columns.arrow import chunks, missing
+from sundog.data.columns.arrow import chunks, missing, plain
 from sundog.data.columns.listed import ListedColumn
 from sundog.data.columns.numbers import to_float64
 from sundog.data.read import Raw
@@ -137,7 +137,7 @@ def _numbers(column: Column, values: Any, place: str) -> Any:
 def _chunks_without_gaps(column: Column, values: Any, place: str) -> Iterator[Any]:
     row = 0
     for part in chunks(values):
-        chunk = part.dictionary_decode() if pa.types.is_dictionary(part.type) else part
+        chunk = plain(part.dictionary_decode() if pa.types.is_dictionary(part.type) else part, where=place)
         absent = missing(chunk)
         if absent.any() and not column.nullable:
             number = row + int(absent.argmax()) + 1
@@ -167,9 +167,9 @@ def _complete(column: Column, values: Any, name: str, share: Spending) -> Column
     if bounds is None:
         raise _too_few(name, share)
     if isinstance(column, IntegerColumn):
-        low, high = (int(max(-(2.0**62), min(2.0**62, edge))) for edge in (math.floor(bounds[0]), math.ceil(bounds[1])))
-        return column.completed(min=low, max=high)
-    return column.completed(min=bounds[0], max=bounds[1])
+        low, high = (int(max(-_FAR, min(_FAR, edge))) for edge in (math.floor(bounds[0]), math.ceil(bounds[1])))
+        return _bounded(column, low, high)
+    return _bounded(column, *bounds)
 
 
 def _two_centuries(column: DatetimeColumn) -> DatetimeColumn:
@@ -194,7 +194,21 @@ def _learn_dates(column: DatetimeColumn, years: Any, name: str, share: Spending)
         min((found[1] + 1) * wide.lattice_size // _YEARS, wide.lattice_size - 1),
     ]
     first, last = (day.date().isoformat() for day in wide.decode(ends).to_pylist())
-    return column.completed(min=first, max=last)
+    return _bounded(column, first, last)
+
+
+def _bounded(column: Any, low: Any, high: Any) -> Column:
+    """The column with bounds, declared ones first; what was declared for a wider range is cut to fit."""
+    low = low if column.min is None else column.min
+    high = max(low, high) if column.max is None else column.max
+    low = min(low, high)
+    found: dict[str, Any] = {"min": low, "max": high}
+    if column.edges is not None:
+        found["edges"] = [edge for edge in column.edges if low <= edge <= high] or None
+    if isinstance(column, ContinuousColumn) and column.resolution and (high - low) / column.resolution > 2**49:
+        found["resolution"] = None  # too fine for so wide a range: the default is a millionth of it
+    completed: Column = column.completed(**found)
+    return completed
 
 
 def _too_few(name: str, share: Spending) -> DataError:

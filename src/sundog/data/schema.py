@@ -28,7 +28,7 @@ class Schema(BaseModel):
     reviewed: bool = True
     records: Annotated[int, Field(ge=1)] | None = None
     unit: StrictStr | None = None
-    cap: Annotated[int, Field(ge=1)] = 1
+    cap: Annotated[int, Field(ge=1, le=10_000)] = 1
     delimiter: Annotated[StrictStr, Field(min_length=1, max_length=1)] = ","
     nulls: Annotated[tuple[StrictStr, ...], Field(min_length=1)] = ("",)
     columns: dict[StrictStr, AnyColumn]
@@ -41,6 +41,11 @@ class Schema(BaseModel):
             raise ValueError("a column has an empty name; name it")
         if self.unit in self.columns:
             raise ValueError(f"column {self.unit!r} is the privacy unit and is not synthesised; remove it from columns")
+        public = [name for name, column in self.columns.items() if column.public]
+        if public and self.unit is not None:
+            raise ValueError(
+                f"column {public[0]!r} is public, which says whose records were left out; remove public or unit"
+            )
         if self.unit is None and "cap" in self.model_fields_set:
             raise ValueError("cap is given without unit; name the column of the privacy unit in `unit`")
         return self

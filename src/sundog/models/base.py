@@ -70,6 +70,9 @@ class Model(Protocol):
     def records(self) -> int | None:
         """About how many records it was fitted on, as far as the budget told."""
 
+    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+        """What the model learned from private data and none of the charges paid for."""
+
     def state(self) -> State:
         """Everything that sampling needs."""
 

@@ -8,6 +8,7 @@ constant time a value (Walker's alias method).
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
@@ -25,7 +26,7 @@ from sundog.models.base import Codes, Plan, State, Where
 from sundog.privacy.calibration import smallest_noise
 from sundog.privacy.events import Charge, DiscreteGaussian
 from sundog.privacy.ledger import Budget, Ledger
-from sundog.privacy.mechanisms import Histogram, noisy_histograms
+from sundog.privacy.mechanisms import Histogram, histogram_charge, noisy_histograms
 from sundog.progress import Progress
 
 Floats = npt.NDArray[np.float64]
@@ -45,7 +46,10 @@ class Independent:
         self.schema = schema
         self.marginals = marginals
         self.records = records
-        self._samplers = {name: _Sampler(schema.columns[name], p) for name, p in marginals.items()}
+
+    @functools.cached_property
+    def _samplers(self) -> dict[str, _Sampler]:
+        return {name: _Sampler(self.schema.columns[name], p) for name, p in self.marginals.items()}
 
     @classmethod
     def plan(
@@ -96,6 +100,16 @@ class Independent:
             drawn = self._samplers[name].draw(n, rng)  # drawn even where fixed: other columns keep their values
             codes[name] = np.full(n, where[name], column.dtype) if name in where else drawn
         return codes
+
+    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+        """Private marginals that no charge paid for."""
+        paid = {(charge.purpose, charge.count) for charge in charges if isinstance(charge.event, DiscreteGaussian)}
+        due = {
+            name: _charge(name, column, 1.0, self.schema.cap)
+            for name, column in self.schema.columns.items()
+            if not column.public
+        }
+        return [f"marginal of {name!r}" for name, charge in due.items() if (charge.purpose, charge.count) not in paid]
 
     def state(self) -> State:
         """The marginals, by the place of their column: names may hold what no file should."""
@@ -152,7 +166,7 @@ def _purpose(name: str) -> str:
 
 
 def _charge(name: str, column: Column, sigma: float, contribution: int) -> Charge:
-    return Charge(event=DiscreteGaussian(sigma=sigma), count=_touched(column) * contribution, purpose=_purpose(name))
+    return histogram_charge(sigma=sigma, purpose=_purpose(name), touched=_touched(column), contribution=contribution)
 
 
 def _count(column: Column, codes: Any) -> Integers:

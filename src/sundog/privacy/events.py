@@ -101,9 +101,18 @@ def event_from_dict(value: Any) -> Event:
         raise LedgerError(f"not a privacy event ({'.'.join(map(str, problem['loc']))}: {problem['msg']})") from None
 
 
+def printable(text: str) -> str:
+    r"""The text without what could move a cursor or forge a line of a terminal.
+
+    >>> printable("age\x1b[2J")
+    'age�[2J'
+    """
+    return "".join(character if character.isprintable() else "�" for character in text)
+
+
 def _one_line(text: Any) -> Any:
     """Purposes carry names of columns, which may hold anything; they are shown in tables and messages."""
-    return " ".join(text.split())[:200] if isinstance(text, str) else text
+    return printable(" ".join(text.split()))[:200] if isinstance(text, str) else text
 
 
 class Charge(BaseModel):

@@ -129,9 +129,8 @@ class Ledger:
             )
         child = Ledger(epsilon=epsilon, delta=delta, noise=self.noise)
         child._parent = self
-        if name is not None:
-            child.name = name
-            child._entries = [entry for entry in self.entries if entry.run == name]
+        name = name if name is not None else child.name
+        child.name = name if self._parent is None else f"{self.name}/{name}"  # a run inside a run counts as both
         return child
 
     def tighten(self, *, delta: float) -> None:
@@ -160,13 +159,15 @@ class Ledger:
         """ε so far at the ledger's δ: by `pld` (the claim), `rdp` or `moments`."""
         return epsilon_spent(self.charges, delta=self.budget.delta, method=method)
 
+    def check(self, *charges: Charge) -> None:
+        """Raises BudgetExceededError if the charges could not be made now; records nothing."""
+        with self._held():
+            self._check_all(charges)
+
     def spend(self, *charges: Charge) -> None:
         """Records the charges, all or none, or raises BudgetExceededError; measure only after it returns."""
         with self._held():
-            ledger: Ledger | None = self
-            while ledger is not None:
-                ledger._check(charges)
-                ledger = ledger._parent
+            self._check_all(charges)
             self._record(Entry(run=self.name, time=_now(), private=self.noise.private, charges=charges))
 
     def to_dict(self) -> dict[str, Any]:
@@ -181,6 +182,12 @@ class Ledger:
             "entries": [entry.model_dump(mode="json") for entry in entries],
         }
 
+    def _check_all(self, charges: Sequence[Charge]) -> None:
+        ledger: Ledger | None = self
+        while ledger is not None:
+            ledger._check(charges)
+            ledger = ledger._parent
+
     def _check(self, charges: Sequence[Charge]) -> None:
         before = _charges(self._known())
         spent = epsilon_spent([*before, *charges], delta=self.budget.delta)
@@ -194,6 +201,8 @@ class Ledger:
             )
 
     def _known(self) -> list[Entry]:
+        if self._parent is not None:  # whoever charged to this run, in whichever process
+            return [entry for entry in self._parent._known() if self._is_mine(entry)]
         if self._journal is None:
             return self._entries
         for line in self._journal.lines[1 + len(self._entries) :]:
@@ -212,7 +221,11 @@ class Ledger:
             return
         if self._parent is not None:
             self._parent._record(entry)
-        self._entries.append(entry)
+        else:
+            self._entries.append(entry)
+
+    def _is_mine(self, entry: Entry) -> bool:
+        return entry.run == self.name or entry.run.startswith(self.name + "/")
 
     @contextmanager
     def _held(self) -> Iterator[None]:

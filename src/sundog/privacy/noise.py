@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 import secrets
-from typing import Any, NoReturn
+from typing import Any, Final, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -20,8 +20,8 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-SECURE = "ChaCha20 keyed by the operating system"
-SEEDED = "a fixed seed, for tests: NOT PRIVATE"
+SECURE: Final = "ChaCha20 keyed by the operating system"
+SEEDED: Final = "a fixed seed, for tests: NOT PRIVATE"
 
 
 class NoiseSource:

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
@@ -23,8 +23,10 @@ from sundog.privacy.events import (
     Gaussian,
     Pure,
     SampledGaussian,
+    printable,
 )
 from sundog.privacy.ledger import Ledger
+from sundog.privacy.noise import SECURE, SEEDED
 
 NOT_PRIVATE = "NOT PRIVATE: the noise came from a fixed seed, for tests; whoever knows the seed can subtract it"
 
@@ -32,6 +34,15 @@ _NOT_PROTECTED = """\
 It does not hide what is true of the population as a whole, nor what the schema declares as public, nor that a person
 could be a member if membership is known anyway. It says nothing about other releases of the same data: add their
 budgets up (one ledger file shared between fits does that)."""
+
+
+def _is_printable(text: str) -> str:
+    if not text.isprintable():  # it goes to the terminals of strangers
+        raise ValueError("holds what cannot be printed")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_is_printable)]
 
 
 class SharedLedger(BaseModel):
@@ -53,12 +64,12 @@ class Certificate(BaseModel):
     epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     delta: Annotated[float, Field(gt=1e-50, lt=1)]
     spent: dict[Method, float | None]  # None where an accountant cannot tell
-    unit: str | None
+    unit: Text | None
     cap: int
-    neighbours: str = "add or remove one unit"
-    noise: str
+    neighbours: Literal["add or remove one unit", "show or erase one unit's private values"]
+    noise: Literal["ChaCha20 keyed by the operating system", "a fixed seed, for tests: NOT PRIVATE"]
     charges: Annotated[list[Charge], Field(max_length=100_000)]
-    assumed_public: list[str]
+    assumed_public: list[Text]
     ledger: SharedLedger | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -77,9 +88,13 @@ class Certificate(BaseModel):
                 f"the certificate is malformed ({place}: {problem['msg']}); ask for a new copy"
             ) from None
 
-    def recheck(self) -> list[str]:
-        """What does not add up; empty when the certificate is sound."""
-        problems = [] if self.private else [NOT_PRIVATE]
+    def recheck(self, schema: Schema) -> list[str]:
+        """What does not add up, by itself or with the schema it came with; empty when the certificate is sound."""
+        problems = [] if self.private and self.noise == SECURE else [NOT_PRIVATE]
+        if (self.unit, self.cap, self.neighbours) != (_unit(schema), schema.cap, neighbours_of(schema)):
+            problems.append("who is protected according to the certificate is not who is according to the schema")
+        if self.assumed_public != assumed_public(schema):
+            problems.append("what the certificate takes for public is not what the schema declares")
         spent = epsilon_spent(self.charges, delta=self.delta)
         if spent > self.epsilon * (1 + 1e-9):
             problems.append(f"the events add up to ε = {spent:.4g}, above the claimed {self.epsilon:.4g}")
@@ -154,13 +169,14 @@ def certify(ledger: Ledger, schema: Schema, *, shared: Ledger | None = None) -> 
     charges = list(ledger.charges)
     budget = ledger.budget
     return Certificate(
-        private=ledger.private,
+        private=ledger.private and (shared is None or shared.private),
         epsilon=budget.epsilon,
         delta=budget.delta,
         spent={method: _finite(epsilon_spent(charges, delta=budget.delta, method=method)) for method in METHODS},
-        unit=schema.unit,
+        unit=_unit(schema),
         cap=schema.cap,
-        noise=ledger.noise.description,
+        neighbours=neighbours_of(schema),
+        noise=SECURE if ledger.private else SEEDED,
         charges=charges,
         assumed_public=assumed_public(schema),
         ledger=None if shared is None else _as_shared(shared),
@@ -169,6 +185,17 @@ def certify(ledger: Ledger, schema: Schema, *, shared: Ledger | None = None) -> 
 
 def _as_shared(ledger: Ledger) -> SharedLedger:
     return SharedLedger(epsilon=ledger.budget.epsilon, delta=ledger.budget.delta, spent=ledger.spent())
+
+
+def neighbours_of(schema: Schema) -> Literal["add or remove one unit", "show or erase one unit's private values"]:
+    """Which datasets the guarantee makes hard to tell apart: where columns are public, their values stay in both."""
+    if any(column.public for column in schema.columns.values()):
+        return "show or erase one unit's private values"
+    return "add or remove one unit"
+
+
+def _unit(schema: Schema) -> str | None:
+    return None if schema.unit is None else printable(schema.unit)
 
 
 def assumed_public(schema: Schema) -> list[str]:
@@ -180,12 +207,11 @@ def assumed_public(schema: Schema) -> list[str]:
         lines.append(f"the number of records, declared as {schema.records:,}")
     public = [name for name, column in schema.columns.items() if column.public]
     if public:
-        lines.append(
-            f"every value of the columns marked public, and with them how many records there are: {', '.join(public)}"
-        )
+        names = printable(", ".join(public))
+        lines.append(f"every value of the columns marked public, and with them how many records there are: {names}")
     learned = [name for name, column in schema.columns.items() if column.learn]
     if learned:
-        lines.append(f"(not assumed but learned within the budget: what is said of {', '.join(learned)})")
+        lines.append(f"(not assumed but learned within the budget: what is said of {printable(', '.join(learned))})")
     return lines
 
 

@@ -49,6 +49,7 @@ class Release:
     created: str = field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
     libraries: Mapping[str, str] = field(default_factory=_versions)
     signature: signing.Signature | None = None
+    manifest: dict[str, Any] = field(default_factory=dict, repr=False)  # as it was read: what was signed, to the letter
 
     @property
     def records(self) -> int | None:
@@ -68,7 +69,7 @@ class Release:
         archive = read_archive(path)
         try:
             return cls._from_archive(archive)
-        except (SundogError, KeyError, TypeError, ValueError, AttributeError) as error:
+        except (SundogError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             what = f"lacks {error}" if isinstance(error, KeyError) else f"{error}"
             raise ReleaseError(f"{path}: {what.splitlines()[0]}; ask for a new copy") from None
 
@@ -90,11 +91,12 @@ class Release:
             created=_text(manifest["created"]),
             libraries={name: _text(version) for name, version in libraries.items()},
             signature=archive.signature,
+            manifest=manifest,
         )
 
     @functools.cached_property
     def _manifest(self) -> dict[str, Any]:
-        return {
+        return self.manifest or {
             "format": FORMAT,
             "version": VERSION,
             "created": self.created,
@@ -121,7 +123,8 @@ class Release:
         An empty list means that the release keeps what its certificate says (and was signed by the owner of
         `public_key`, when one is given).
         """
-        problems = self.certificate.recheck()
+        problems = self.certificate.recheck(self.schema)
+        problems += [f"no charge pays for the {what}" for what in self.model.unexplained(self.certificate.charges)]
         if public_key is not None and self.signature is None:
             problems.append("it is not signed")
         elif self.signature is not None and not signing.check(self.hash, self.signature, public_key=public_key):
@@ -205,7 +208,13 @@ class Release:
             raise DataError(f"where: there is no column {name!r}; the columns are {', '.join(self.schema.columns)}")
         if not isinstance(column, ScalarColumn):
             raise DataError(f"where: column {name!r} holds {column.type}s; conditions are on single values")
-        return int(_strict(column).encode([value], where=f"where: column {name!r}")[0])
+        if column.nullable and isinstance(value, str) and value in self.schema.nulls:
+            value = None
+        try:
+            return int(_strict(column).encode([value], where="")[0])
+        except DataError as error:
+            reason = str(error).removeprefix(": row 1").lstrip(": ").partition(";")[0]
+            raise DataError(f"where: column {name!r}: {reason}; ask for a value that the schema declares") from None
 
 
 def _strict(column: ScalarColumn) -> ScalarColumn:

@@ -45,7 +45,7 @@ class DatetimeColumn(OrderedColumn):
     max: str | None = None
     resolution: Literal["day", "hour", "minute", "second", "millisecond", "microsecond"] = "second"
     format: str | None = None
-    edges: Annotated[tuple[str, ...], Field(min_length=1)] | None = None
+    edges: Annotated[tuple[str, ...], Field(min_length=1, max_length=1024)] | None = None
 
     @field_validator("timezone")
     @classmethod

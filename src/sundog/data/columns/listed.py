@@ -67,12 +67,12 @@ class ListedColumn(ScalarColumn):
         if not values:
             raise ValueError("values is empty; list the categories, or say `learn: true` and leave values out")
         kinds = {type(value) for value in values}
+        if int in kinds and not all(INT64_MIN <= value <= INT64_MAX for value in values if isinstance(value, int)):
+            raise ValueError("values holds a number beyond 64 bits; quote them all to make them text")
         if kinds == {int, float}:
             values, kinds = tuple(float(value) for value in values), {float}
         if len(kinds) > 1:
             raise ValueError("values mixes types; quote them all to make them text")
-        if kinds == {int} and not all(INT64_MIN <= value <= INT64_MAX for value in values if isinstance(value, int)):
-            raise ValueError("values holds a number beyond 64 bits; quote them all to make them text")
         seen: set[Value] = set()
         for value in values:
             if value in seen:
@@ -84,6 +84,8 @@ class ListedColumn(ScalarColumn):
     def _is_possible(self) -> Self:
         if self.values is None and not self.learn:
             raise ValueError("values is missing; list the categories, or say `learn: true` to pay for them")
+        if self.learn and self.other is not None and not isinstance(self.other, str):
+            raise ValueError("`other` of a column that is learned must be text; quote it")
         if self.undeclared == "other" and self.other is None and not self.learn:
             raise ValueError("undeclared is other, but `other` does not name the category to use; name it")
         if self.other is not None and self.undeclared != "other" and not self.learn:

@@ -3,7 +3,7 @@
 `contribution` is how many records one unit may own (1 unless the schema names a privacy unit with a larger cap).
 """
 
-from sundog.privacy.mechanisms.counts import Histogram, noisy_count, noisy_histogram, noisy_histograms
+from sundog.privacy.mechanisms.counts import Histogram, histogram_charge, noisy_count, noisy_histogram, noisy_histograms
 from sundog.privacy.mechanisms.quantiles import noisy_bounds, noisy_extent, noisy_quantiles
 from sundog.privacy.mechanisms.selection import exponential_mechanism, noisy_max, stable_set
 from sundog.privacy.mechanisms.sums import gaussian_sum
@@ -12,6 +12,7 @@ __all__ = [
     "Histogram",
     "exponential_mechanism",
     "gaussian_sum",
+    "histogram_charge",
     "noisy_bounds",
     "noisy_count",
     "noisy_extent",

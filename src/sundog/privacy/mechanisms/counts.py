@@ -48,13 +48,19 @@ class Histogram:
         histograms of the slots compose, and what is released is their sum. So the noise is a sum of `contribution`
         draws, and nothing more has to be proved about units than about records.
         """
-        event = DiscreteGaussian(sigma=self.sigma)
-        return Charge(event=event, count=int(self.touched * self.contribution), purpose=self.purpose)
+        return histogram_charge(
+            sigma=self.sigma, purpose=self.purpose, touched=self.touched, contribution=self.contribution
+        )
 
     @property
     def standard_deviation(self) -> float:
         """Of the noise in each cell."""
         return float(self.sigma * np.sqrt(self.contribution))
+
+
+def histogram_charge(*, sigma: float, purpose: str, touched: int, contribution: int) -> Charge:
+    """What measuring a histogram costs, before there is one."""
+    return Charge(event=DiscreteGaussian(sigma=sigma), count=int(touched * contribution), purpose=purpose)
 
 
 def noisy_histograms(histograms: Sequence[Histogram], *, ledger: Ledger) -> list[Integers]:
@@ -76,5 +82,7 @@ def noisy_histogram(
 
 
 def _noise(histogram: Histogram, ledger: Ledger) -> Integers:
-    draws = (histogram.contribution, *histogram.counts.shape)
-    return np.asarray(ledger.noise.discrete_gaussian(sigma=histogram.sigma, size=draws).sum(axis=0))
+    total = np.zeros_like(histogram.counts)
+    for _ in range(histogram.contribution):
+        total += ledger.noise.discrete_gaussian(sigma=histogram.sigma, size=histogram.counts.shape)
+    return total
