@@ -17,21 +17,16 @@ import pandas as pd
 from report import DATA, Row, arguments, publish
 
 import sundog
-from sundog.data.bins import bins_for
 from sundog.data.read import encode, read
 from sundog.data.records import Records
+from sundog.demo.picture import total_variation
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
 
 
 def mean_distance(real: Records, fake: Records) -> float:
     """The mean total-variation distance of one-way marginals, over the schema's bins."""
-    distances = []
-    for name, column in real.schema.columns.items():
-        bins = bins_for(column)
-        p, q = (np.bincount(bins.to_bins(r.codes[name]), minlength=bins.count) / len(r) for r in (real, fake))
-        distances.append(0.5 * np.abs(p - q).sum())
-    return float(np.mean(distances))
+    return float(np.mean([total_variation(real, fake, name) for name in real.schema.columns]))
 
 
 def main() -> None:

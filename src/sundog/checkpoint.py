@@ -32,7 +32,9 @@ class Checkpoint:
     >>> folder = tempfile.TemporaryDirectory()
     >>> checkpoint = Checkpoint.begin(Path(folder.name) / "a.sundog", {"epsilon": 1.0})
     >>> checkpoint.save("records", {"count": 100})
-    >>> Checkpoint.resume(Path(folder.name) / "a.sundog", {"epsilon": 1.0}).load("records")
+    >>> checkpoint.release()
+    >>> checkpoint = Checkpoint.resume(Path(folder.name) / "a.sundog", {"epsilon": 1.0})
+    >>> checkpoint.load("records")
     {'count': 100}
     >>> checkpoint.done()
     >>> folder.cleanup()

@@ -19,7 +19,7 @@ def run(
     schema: Annotated[Path, typer.Option(help="What is publicly known about the data.")],
     epsilon: Annotated[float, typer.Option(help="The ε this release may spend.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The release to write.")],
-    delta: Annotated[float | None, typer.Option(help="The δ; 1/(10·n^1.1), at most 1e-5, by default.")] = None,
+    delta: Annotated[float | None, typer.Option(help="The δ; by default 1/(10·n^1.1), at most 1e-5.")] = None,
     model: Annotated[str, typer.Option(help="The model: auto or independent.")] = "auto",
     clusters: Annotated[int, typer.Option(min=1, help="Components, for models that are mixtures.")] = 1,
     public: Annotated[Path | None, typer.Option(help="Public data, for models that use it.")] = None,

@@ -16,6 +16,17 @@ from sundog.data.records import Records
 _REAL, _FAKE = "#b8bec9", "#e07b39"
 
 
+def shares(records: Records, name: str) -> Any:
+    """The share of the records in each bin of a column."""
+    bins = bins_for(records.schema.columns[name])
+    return np.bincount(bins.to_bins(records.codes[name]), minlength=bins.count) / len(records)
+
+
+def total_variation(real: Records, fake: Records, name: str) -> float:
+    """How far apart two datasets are in one column: 0 the same, 1 nothing in common."""
+    return float(0.5 * np.abs(shares(real, name) - shares(fake, name)).sum())
+
+
 def draw_marginals(real: Records, fake: Records, names: Sequence[str], path: Path, epsilon: float) -> None:
     """One panel a column: grey bars are the real data, orange ones the synthetic."""
     from matplotlib.figure import Figure
@@ -32,7 +43,7 @@ def draw_marginals(real: Records, fake: Records, names: Sequence[str], path: Pat
 def _draw(panel: Any, real: Records, fake: Records, name: str) -> None:
     column = real.schema.columns[name]
     bins = bins_for(column)
-    p, q = (np.bincount(bins.to_bins(r.codes[name]), minlength=bins.count) / len(r) for r in (real, fake))
+    p, q = shares(real, name), shares(fake, name)
     labels = _labels(column, bins)
     order = np.argsort(-p) if isinstance(column, ListedColumn) else np.arange(len(p))
     at = np.arange(len(p))

@@ -8,14 +8,11 @@ from collections.abc import Callable
 from importlib import resources
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 
-from sundog.data.bins import bins_for
 from sundog.data.read import encode, read
-from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.demo.picture import draw_marginals
+from sundog.demo.picture import draw_marginals, total_variation
 from sundog.errors import BudgetExceededError, ReleaseError
 from sundog.privacy.ledger import Ledger
 from sundog.release.release import Release
@@ -81,19 +78,13 @@ def _compare(folder: Path, data: Path, schema: Schema, release: Release, synthet
     real = encode(read(data, schema), schema)
     fake = encode(read(synthetic, schema), schema)
     for name in schema.columns:
-        distance = _total_variation(real, fake, name)
+        distance = total_variation(real, fake, name)
         say(f"   {name:<16} {distance:.3f}  {'▇' * round(distance * 400)}")
     picture = folder / "marginals.png"
     draw_marginals(
         real, fake, ["age", "education", "hours_per_week", "occupation"], picture, release.certificate.epsilon
     )
     say(f"   a picture: {picture}")
-
-
-def _total_variation(real: Records, fake: Records, name: str) -> float:
-    bins = bins_for(real.schema.columns[name])
-    p, q = (np.bincount(bins.to_bins(r.codes[name]), minlength=bins.count) / len(r) for r in (real, fake))
-    return float(0.5 * np.abs(p - q).sum())
 
 
 def _sign_and_cheat(folder: Path, data: Path, schema: Schema, ledger: Path, say: Say) -> None:
