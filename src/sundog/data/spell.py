@@ -84,7 +84,7 @@ class Speller:
         if isinstance(column, BooleanColumn):
             text = pc.if_else(values, column.true, column.false)
         elif isinstance(column, DatetimeColumn):
-            text = spell_times(column, values)
+            text = column.spell(values)
         else:
             text = pc.cast(values, pa.string())
         return self._quoted(pc.fill_null(text, self.nulls[name]))
@@ -122,15 +122,3 @@ def csv_names(name: str, column: Column) -> list[str]:
         ['y_0', 'y_1']
     """
     return [f"{name}_{step}" for step in range(column.shape[0])] if column.type == "series" else [name]
-
-
-def spell_times(column: DatetimeColumn, times: pa.Array) -> pa.Array:
-    """ISO 8601 as fine as the resolution, with the offset where there is a timezone; or the declared format."""
-    if column.format is not None:
-        known = times.dictionary_encode()  # Python's own, which is slow, so each time once
-        spelled = [time.strftime(column.format) for time in known.dictionary.to_pylist()]
-        return pa.array(spelled, pa.string()).take(known.indices)
-    if column.resolution == "day":
-        return pc.strftime(times, format="%Y-%m-%d")
-    unit = {"millisecond": "ms", "microsecond": "us"}.get(column.resolution, "s")
-    return times.cast(pa.timestamp(unit, column.timezone)).cast(pa.string())

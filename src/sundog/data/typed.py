@@ -13,7 +13,7 @@ from scipy import sparse
 from sundog.data.columns import Column, DatetimeColumn, ImageColumn, SetColumn
 from sundog.data.records import Records
 from sundog.data.sets import to_lists
-from sundog.data.spell import csv_names, spell_times
+from sundog.data.spell import csv_names
 from sundog.errors import DataError
 
 Array = np.ndarray[Any, Any]
@@ -85,7 +85,7 @@ def to_arrays(column: Column, codes: Any, null: str) -> dict[str, Array]:
         if column.timezone is None:
             return {"": values.to_numpy(zero_copy_only=False)}
         # numpy's times have no timezone, and an hour that the clock shows twice would be lost: text has the offset.
-        return {"": np.array(spell_times(column, values).fill_null(null).to_pylist())}
+        return {"": np.array(column.spell(values).fill_null(null).to_pylist())}
     if pa.types.is_string(values.type):
         spellings = np.array([*column.decode(np.arange(column.lattice_size)).to_pylist(), null])
         return {"": spellings[codes]}

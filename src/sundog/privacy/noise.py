@@ -81,6 +81,14 @@ class NoiseSource:
         """A uniformly random order of n things."""
         return self._rng.permutation(n)
 
+    def binomial(self, n: int, probability: float) -> int:
+        """How many of n independent coins show heads."""
+        return int(self._rng.binomial(n, probability))
+
+    def subset(self, n: int, size: int) -> Integers:
+        """A uniformly random set of `size` of the numbers below n, in no particular order."""
+        return self._rng.choice(n, size, replace=False, shuffle=False)
+
     def coin(self, log_probability: Any) -> npt.NDArray[np.bool_]:
         """One coin for each entry, heads with probability exp(entry)."""
         return np.asarray(self._rng.standard_exponential(np.shape(log_probability)) > -np.asarray(log_probability))

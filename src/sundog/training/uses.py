@@ -1,0 +1,216 @@
+"""What one example does to one parameter, kept in factors.
+
+The gradient of a parameter for one example is a sum of few terms, each a product of what went into a layer and what
+came back out of the loss. From the factors follow its norm (small Gram matrices) and any weighted sum over the batch
+(one matrix product), so the gradient of an example is hardly ever written down. A layer that is used several times in
+one loss, or differentiated twice as in a gradient penalty, has several terms for the same parameter; they are joined
+before norms are taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, Self
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+
+class Use(Protocol):
+    """The per-example gradients of one parameter over a batch of B."""
+
+    @classmethod
+    def join(cls, uses: Sequence[Self]) -> Use:
+        """The sum of several uses of the same parameter."""
+
+    def squared_norms(self) -> Tensor:
+        """The squared norm of every example's gradient: (B,)."""
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """Σ weights[i] · gradient of example i, in the parameter's shape."""
+
+
+class Dense:
+    """Per-example gradients written down, where they are small: biases, scales."""
+
+    def __init__(self, gradients: Tensor, shape: torch.Size) -> None:
+        self.gradients = gradients.reshape(len(gradients), shape.numel())  # (B, numel)
+        self.shape = shape
+
+    @classmethod
+    def join(cls, uses: Sequence[Dense]) -> Dense:
+        """Adds up several uses of the same parameter."""
+        return cls(torch.stack([use.gradients for use in uses]).sum(dim=0), uses[0].shape)
+
+    def squared_norms(self) -> Tensor:
+        """(B,)."""
+        return self.gradients.square().sum(dim=1)
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """In the shape of the parameter."""
+        return (weights @ self.gradients).reshape(self.shape)
+
+
+class Outer:
+    """Rank-one terms of a matrix: example i adds Σₖ leftₖ[i] ⊗ rightₖ[i]."""
+
+    def __init__(self, left: Tensor, right: Tensor) -> None:
+        self.terms = [(left, right)]  # (B, rows), (B, columns)
+
+    @classmethod
+    def join(cls, uses: Sequence[Outer]) -> Outer | OuterSum:
+        """Adds up several uses of the same parameter."""
+        terms = [term for use in uses for term in use.terms]
+        if len(terms) > 4:  # a recurrent layer has a term a step: one product for all of them
+            left, right = (torch.stack(side, dim=1) for side in zip(*terms, strict=True))
+            return OuterSum(left, right)
+        joined = cls(*terms[0])
+        joined.terms = terms
+        return joined
+
+    def squared_norms(self) -> Tensor:
+        """(B,)."""
+        total = torch.zeros(len(self.terms[0][0]), dtype=self.terms[0][0].dtype, device=self.terms[0][0].device)
+        for k, (left, right) in enumerate(self.terms):
+            total += _dots(left, left) * _dots(right, right)
+            for other_left, other_right in self.terms[:k]:
+                total += 2 * _dots(left, other_left) * _dots(right, other_right)
+        return total
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """In the shape of the parameter."""
+        first, *rest = self.terms
+        total = _scaled_product(*first, weights)
+        for left, right in rest:
+            total += _scaled_product(left, right, weights)
+        return total
+
+
+class OuterSum:
+    """The same over positions: example i adds Σₜ left[i, t] ⊗ right[i, t], for T positions."""
+
+    def __init__(self, left: Tensor, right: Tensor, shape: torch.Size | None = None) -> None:
+        self.left, self.right = left, right  # (B, T, rows), (B, T, columns)
+        self.shape = shape if shape is not None else torch.Size((left.shape[2], right.shape[2]))
+
+    @classmethod
+    def join(cls, uses: Sequence[OuterSum]) -> OuterSum:
+        """Adds up several uses of the same parameter."""
+        left = torch.cat([use.left for use in uses], dim=1)
+        right = torch.cat([use.right for use in uses], dim=1)
+        return cls(left, right, uses[0].shape)
+
+    def squared_norms(self) -> Tensor:
+        """(B,)."""
+        _, positions, rows = self.left.shape
+        columns = self.right.shape[2]
+        if positions * (rows + columns) < rows * columns:  # the Gram matrices are smaller than the gradient
+            gram = (self.left @ self.left.mT) * (self.right @ self.right.mT)
+            return gram.sum(dim=(1, 2))
+        return (self.left.mT @ self.right).square().sum(dim=(1, 2))
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """In the shape of the parameter."""
+        scaled = self.left * weights[:, None, None]
+        product = scaled.flatten(0, 1).T @ self.right.flatten(0, 1)
+        return product.reshape(self.shape)
+
+
+class Lookup:
+    """Rows of an embedding: example i adds gradient[i, t] to row index[i, t]."""
+
+    def __init__(self, index: Tensor, gradient: Tensor, rows: int) -> None:
+        self.index, self.gradient, self.rows = index, gradient, rows  # (B, T), (B, T, width)
+
+    @classmethod
+    def join(cls, uses: Sequence[Lookup]) -> Lookup:
+        """Adds up several uses of the same parameter."""
+        index = torch.cat([use.index for use in uses], dim=1)
+        return cls(index, torch.cat([use.gradient for use in uses], dim=1), uses[0].rows)
+
+    def squared_norms(self) -> Tensor:
+        """(B,)."""
+        same = self.index[:, :, None] == self.index[:, None, :]  # rows that are looked up twice add before squaring
+        return ((self.gradient @ self.gradient.mT) * same).sum(dim=(1, 2))
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """In the shape of the parameter."""
+        scaled = (self.gradient * weights[:, None, None]).flatten(0, 1)
+        total = scaled.new_zeros(self.rows, scaled.shape[1])
+        return total.index_add_(0, self.index.flatten(), scaled)
+
+
+class Convolution:
+    """Filters: `small` has the filter's output channels, `large` its input channels, whichever way the layer runs."""
+
+    def __init__(self, small: Tensor, large: Tensor, shape: torch.Size, geometry: dict[str, Any]) -> None:
+        self.terms = [(small, large)]
+        self.shape, self.geometry = shape, geometry
+        self._written: Tensor | None = None
+
+    @classmethod
+    def join(cls, uses: Sequence[Convolution]) -> Convolution:
+        """Adds up several uses of the same parameter."""
+        joined = cls(*uses[0].terms[0], uses[0].shape, uses[0].geometry)
+        joined.terms = [term for use in uses for term in use.terms]
+        return joined
+
+    def squared_norms(self) -> Tensor:
+        """(B,)."""
+        return self._gradients().square().sum(dim=1)
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """In the shape of the parameter."""
+        return (weights @ self._gradients()).reshape(self.shape)
+
+    def _gradients(self) -> Tensor:
+        """(B, numel): filters are small, and everything else about them is not."""
+        if self._written is None:
+            first, *rest = (self._term(small, large) for small, large in self.terms)
+            for gradient in rest:
+                first += gradient
+            self._written = first
+        return self._written
+
+    def _term(self, small: Tensor, large: Tensor) -> Tensor:
+        groups = self.geometry["groups"]
+        unfold = {key: self.geometry[key] for key in ("kernel_size", "stride", "padding", "dilation")}
+        if small.dim() == 3:  # one dimension is two with a height of one
+            small, large = small[:, :, None], large[:, :, None]
+            unfold = {key: [int(key != "padding"), *value] for key, value in unfold.items()}
+        patches = functional.unfold(large, **unfold)  # (B, channels·kernel, L)
+        batch, rows, length = patches.shape
+        small = small.reshape(batch, groups, small.shape[1] // groups, length)
+        patches = patches.reshape(batch, groups, rows // groups, length)
+        return (small @ patches.mT).reshape(batch, self.shape.numel())
+
+
+def joined(uses: Sequence[Any]) -> Use:
+    """One use out of several of the same parameter."""
+    kinds = {type(use) for use in uses}
+    if kinds == {Outer, OuterSum}:  # a layer used on vectors and on sequences
+        vectors = [
+            OuterSum(left[:, None], right[:, None])
+            for use in uses
+            if isinstance(use, Outer)
+            for left, right in use.terms
+        ]
+        uses = [*vectors, *(use for use in uses if isinstance(use, OuterSum))]
+    elif len(kinds) != 1:
+        raise TypeError(f"a parameter is used in ways that do not add up: {sorted(kind.__name__ for kind in kinds)}")
+    whole: Use = uses[0] if len(uses) == 1 else type(uses[0]).join(uses)
+    return whole
+
+
+def _dots(a: Tensor, b: Tensor) -> Tensor:
+    """Row by row: (B, n), (B, n) → (B,)."""
+    products: Tensor = torch.linalg.vecdot(a, b)
+    return products
+
+
+def _scaled_product(left: Tensor, right: Tensor, weights: Tensor) -> Tensor:
+    """Σ weights[i] · left[i] ⊗ right[i], scaling whichever side is narrower."""
+    if left.shape[1] <= right.shape[1]:
+        return (left * weights[:, None]).T @ right
+    return left.T @ (right * weights[:, None])
