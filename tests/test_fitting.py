@@ -14,7 +14,7 @@ from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, DataError, LedgerError, SundogError
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.budget import default_delta
-from sundog.privacy.events import DiscreteLaplace
+from sundog.privacy.events import Charge, DiscreteLaplace, Pure
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
@@ -71,11 +71,43 @@ def test_a_delta_that_was_asked_for_costs_nothing() -> None:
     assert release.certificate.delta == 1e-7
 
 
-def test_delta_of_a_shared_ledger_is_that_of_the_ledger() -> None:
+def test_delta_with_a_shared_ledger_is_never_above_that_of_the_ledger() -> None:
     ledger = Ledger(epsilon=2.0, delta=3e-8)
     release = Synthesizer(epsilon=1.0, ledger=ledger).fit(data_of(500), schema_of()).release_
     assert release.certificate.delta == 3e-8
+    assert purposes(release) == ["number of records", *MARGINALS]
+
+
+@pytest.mark.parametrize("ledger_delta", [1e-5, 1e-2])
+def test_delta_with_a_shared_ledger_is_that_of_the_records_where_it_is_lower(ledger_delta: float) -> None:
+    ledger = Ledger(epsilon=2.0, delta=ledger_delta)
+    release = Synthesizer(epsilon=1.0, ledger=ledger).fit(data_of(20_000), schema_of()).release_
+    assert purposes(release) == ["number of records", *MARGINALS]
+    assert release.certificate.charges[0].event == DiscreteLaplace(rate=0.02)
+    assert release.certificate.delta == pytest.approx(default_delta(20_000), rel=0.1)
+    assert release.verify() == []
+
+
+@pytest.mark.parametrize(("ledger_delta", "delta"), [(1e-9, 1e-9), (1e-5, default_delta(100_000))])
+def test_a_declared_number_of_records_costs_nothing_with_a_shared_ledger(ledger_delta: float, delta: float) -> None:
+    ledger = Ledger(epsilon=2.0, delta=ledger_delta)
+    release = Synthesizer(epsilon=1.0, ledger=ledger).fit(data_of(500), schema_of(records=100_000)).release_
     assert purposes(release) == MARGINALS
+    assert release.certificate.delta == delta
+
+
+def test_what_follows_the_count_is_private_at_the_delta_that_it_chose() -> None:
+    release = Synthesizer(epsilon=1.0).fit(data_of(20_000), schema_of(LEARNED)).release_
+    certificate = release.certificate
+    assert purposes(release)[0] == "number of records"
+    rest = epsilon_spent(certificate.charges[1:], delta=certificate.delta)
+    assert 0.998 * 0.98 <= rest <= 0.98  # by itself, whatever the count was
+
+
+def test_the_count_of_a_capped_unit_is_taken_off_as_a_whole() -> None:
+    data = {**data_of(6000), "who": np.arange(6000) // 10}
+    release = Synthesizer(epsilon=1.0).fit(data, schema_of(unit="who", cap=3)).release_
+    assert 0.998 * 0.98 <= epsilon_spent(release.certificate.charges[1:], delta=release.certificate.delta) <= 0.98
 
 
 def test_the_count_of_a_capped_unit_is_charged_for_the_cap() -> None:
@@ -98,8 +130,15 @@ def test_every_stage_together_spends_the_budget_and_no_more(
     data = data_of(50_000)
     release = Synthesizer(epsilon=epsilon, delta=delta).fit(data, schema_of(columns)).release_
     certificate = release.certificate
-    assert 0.998 * epsilon <= epsilon_spent(certificate.charges, delta=certificate.delta) <= epsilon
+    spent = epsilon_spent(certificate.charges, delta=certificate.delta)
+    assert (0.975 if delta is None else 0.998) * epsilon <= spent <= epsilon  # a count that chose δ does not compose
     assert release.verify() == []
+
+
+@pytest.mark.parametrize("columns", [COLUMNS, LEARNED], ids=["declared", "learned"])
+def test_a_declared_number_of_records_leaves_nothing_unspent(columns: dict[str, Any]) -> None:
+    certificate = Synthesizer(epsilon=1.0).fit(data_of(5000), schema_of(columns, records=5000)).release_.certificate
+    assert 0.998 <= epsilon_spent(certificate.charges, delta=certificate.delta) <= 1
 
 
 def test_stages_are_told_in_order_with_how_far_they_are(tmp_path: Path) -> None:
@@ -109,7 +148,16 @@ def test_stages_are_told_in_order_with_how_far_they_are(tmp_path: Path) -> None:
         data_of(5000), schema_of(LEARNED), out=tmp_path / "o.sundog", progress=lambda *what: told.append(what)
     )
     stages = [stage for stage, _ in itertools.groupby(stage.splitlines()[0] for stage, _ in told)]
-    assert stages == ["reading", "budget: ε = 4, δ = 1e-05", "learning the schema", "planning", "counting", "saving"]
+    delta = synthesizer.release_.certificate.delta
+    assert delta < 1e-5
+    assert stages == [
+        "reading",
+        f"budget: ε = 4, δ = {delta:.3g}",  # once the records were counted
+        "learning the schema",
+        "planning",
+        "counting",
+        "saving",
+    ]
     assert all(0.0 <= done <= 1.0 for _, done in told)
 
 
@@ -130,7 +178,7 @@ def test_two_fits_on_one_ledger_compose(tmp_path: Path) -> None:
     for index, release in enumerate(releases):
         assert release.certificate.ledger is not None
         assert release.certificate.ledger.epsilon == 3.0
-        spent = epsilon_spent(ledger.charges[: 2 * index + 2], delta=1e-5)
+        spent = epsilon_spent(ledger.charges[: 3 * index + 3], delta=1e-5)
         assert release.certificate.ledger.spent == pytest.approx(spent)
         assert release.verify() == []
 
@@ -156,13 +204,52 @@ def test_a_fit_that_the_ledger_refuses_leaves_no_trace(epsilon: float, tmp_path:
     assert [file.name for file in tmp_path.iterdir()] == ["all.ledger"]
 
 
-def test_a_ledger_in_memory_is_shared_too() -> None:
+@pytest.mark.parametrize("delta", [1e-5, 1e-6])
+def test_a_ledger_in_memory_is_shared_too(delta: float) -> None:
+    ledger = Ledger(epsilon=1.0, delta=1e-5)
+    synthesizer = Synthesizer(epsilon=0.8, delta=delta, ledger=ledger)
+    synthesizer.fit(data_of(100), schema_of())
+    with pytest.raises(BudgetExceededError):
+        synthesizer.fit(data_of(100), schema_of())
+    assert [charge.purpose for charge in ledger.charges] == MARGINALS  # of the first one
+
+
+def test_a_fit_whose_delta_is_not_yet_known_costs_its_count_at_most() -> None:
+    """Whether it fits depends on the δ that the count chooses: the lowest would, the one it gets does not."""
     ledger = Ledger(epsilon=1.0, delta=1e-5)
     synthesizer = Synthesizer(epsilon=0.8, ledger=ledger)
     synthesizer.fit(data_of(100), schema_of())
     with pytest.raises(BudgetExceededError):
         synthesizer.fit(data_of(100), schema_of())
-    assert len(ledger.charges) == 2
+    first = ["number of records", *MARGINALS]
+    assert [charge.purpose for charge in ledger.charges] in (first, [*first, "number of records"])
+
+
+def test_the_noise_is_that_of_the_ledger() -> None:
+    ledger = Ledger(epsilon=1.0, delta=1e-5)
+    for noise in (NoiseSource(), NoiseSource.seeded(1)):
+        with pytest.raises(SundogError, match="the noise of a fit is that of its ledger"):
+            Synthesizer(epsilon=0.8, ledger=ledger, noise=noise).fit(data_of(100), schema_of())
+    assert ledger.charges == ()
+    seeded = Ledger(epsilon=1.0, delta=1e-5, noise=NoiseSource.seeded(1))
+    assert not Synthesizer(epsilon=0.8, ledger=seeded).fit(data_of(100), schema_of()).release_.certificate.private
+
+
+@pytest.mark.parametrize("kept", ["memory", "file"])
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_a_fit_that_cannot_fit_is_refused_before_the_count(delta: float | None, kept: str, tmp_path: Path) -> None:
+    path = tmp_path / "l"
+    ledger = Ledger(epsilon=1.0, delta=1e-5) if kept == "memory" else Ledger.create(path, epsilon=1.0, delta=1e-5)
+    ledger.spend(Charge(event=Pure(epsilon=0.5), purpose="earlier"))  # the count alone would still fit
+    before = ledger.to_dict()
+    for out in (None, tmp_path / "o.sundog"):
+        with pytest.raises(BudgetExceededError, match="refused: 'marginal of n', 'marginal of b' would bring") as error:
+            Synthesizer(epsilon=0.9, delta=delta, ledger=ledger if kept == "memory" else path).fit(
+                data_of(100), schema_of(), out=out
+            )
+        assert "0.5 was spent before" in str(error.value)
+    assert ledger.to_dict() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["l"] * (kept == "file")
 
 
 def test_what_is_no_ledger_is_refused(tmp_path: Path) -> None:
@@ -179,9 +266,12 @@ def test_test_noise_marks_the_ledger_and_every_later_certificate(tmp_path: Path)
     noise = NoiseSource.seeded(1)
     first = Synthesizer(epsilon=1.0, ledger=path, noise=noise).fit(data_of(100), schema_of()).release_
     second = Synthesizer(epsilon=1.0, ledger=path).fit(data_of(100), schema_of()).release_
-    assert not first.certificate.private
-    assert second.certificate.private  # its own noise was; what the ledger says of all is another matter
     assert not Ledger.open(path).private
+    for release in (first, second):  # whoever knows the seed knows what else the ledger paid for
+        assert not release.certificate.private
+        assert "NOT PRIVATE" in release.certificate.noise
+        assert str(release.certificate).startswith("NOT PRIVATE")
+        assert any("NOT PRIVATE" in problem for problem in release.verify())
 
 
 # --- bad data is said before anything is spent ---
@@ -232,7 +322,10 @@ def test_too_few_records_to_learn_from_is_one_line_and_what_was_spent_stays(tmp_
     schema, out = schema_of(LEARNED), tmp_path / "o.sundog"
     with pytest.raises(DataError, match="column 'n': too few records"):
         Synthesizer(epsilon=0.5, ledger=tmp_path / "l").fit(data_of(5), schema, out=out)
-    assert [charge.purpose for charge in Ledger.open(tmp_path / "l").charges] == ["range of n"]
+    assert [charge.purpose for charge in Ledger.open(tmp_path / "l").charges] == [
+        "number of records",
+        "range of n",
+    ]
     assert not out.exists()
     with pytest.raises(SundogError, match="--resume"):
         Synthesizer(epsilon=0.5, ledger=tmp_path / "l").fit(data_of(5), schema, out=out)

@@ -121,8 +121,8 @@ def test_an_impossible_delta_is_refused(delta: float, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("delta", [1.0, 2.0])
-def test_a_delta_of_one_or_more_warns_and_is_refused(delta: float) -> None:
-    with pytest.warns(UserWarning, match="delta"), pytest.raises(BudgetExceededError, match="delta"):
+def test_a_delta_of_one_or_more_is_refused_without_a_warning(delta: float) -> None:
+    with pytest.raises(BudgetExceededError, match="delta"):  # a warning would be an error here
         fitted(delta=delta)
 
 
@@ -164,9 +164,19 @@ def test_an_unreviewed_schema_warns_and_is_written_on_the_certificate() -> None:
 
 @pytest.mark.parametrize("delta", [1.1e-5, 1e-3, 0.1])
 def test_a_large_delta_warns(delta: float) -> None:
-    with pytest.warns(UserWarning, match=r"delta = .* is large"):
+    with pytest.warns(UserWarning, match=r"delta = .* is large") as caught:
         release = fitted(delta=delta)
+    assert len(caught) == 1
+    assert caught[0].filename == __file__  # at the caller's line
     assert release.certificate.delta == delta
+
+
+def test_it_warns_of_the_delta_that_is_used(tmp_path: Path) -> None:
+    Ledger.create(tmp_path / "l", epsilon=3.0, delta=1e-3)
+    synthesizer = Synthesizer(epsilon=1.0, ledger=tmp_path / "l")
+    assert synthesizer.fit(FRAME, SCHEMA).release_.certificate.delta <= 1e-5  # and does not warn of the ledger's
+    with pytest.warns(UserWarning, match=r"delta = 0\.001 is large"):
+        Synthesizer(epsilon=1.0, delta=1e-3, ledger=tmp_path / "l").fit(FRAME, SCHEMA)
 
 
 @pytest.mark.parametrize("delta", [1e-5, 1e-9])

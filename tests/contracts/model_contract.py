@@ -71,6 +71,26 @@ class ModelContract:
         model, _, ledger = self.fit(records)
         return Release(records.schema, model, certify(ledger, records.schema))
 
+    # --- what was learned was paid for ---
+
+    @every_kind
+    def test_its_own_charges_explain_all_it_knows(self, kind: str) -> None:
+        release = self.release(random_records(schema_of(KINDS[kind]), 50))
+        charges = release.certificate.charges
+        assert release.model.unexplained(charges) == []
+        assert release.model.unexplained(list(reversed(charges))) == []  # in whichever order
+        assert release.verify() == []
+
+    @every_kind
+    def test_what_none_of_the_charges_paid_for_is_told(self, kind: str) -> None:
+        release = self.release(random_records(schema_of(KINDS[kind]), 50))
+        charges = release.certificate.charges
+        assert release.model.unexplained([]) != []
+        for number in range(len(charges)):
+            unexplained = release.model.unexplained([*charges[:number], *charges[number + 1 :]])
+            assert unexplained != []
+            assert all("\n" not in what for what in unexplained)
+
     # --- the file, and seeds ---
 
     @every_kind

@@ -109,14 +109,14 @@ def test_defaults(column: Column, count: int) -> None:
     ("column", "starts"),
     [
         (IntegerColumn(min=0, max=90, edges=(18, 65)), [0, 18, 65]),
-        (IntegerColumn(min=0, max=90, edges=(0, 18, 65, 90)), [0, 18, 65]),
+        (IntegerColumn(min=0, max=90, edges=(0, 18, 65, 90)), [0, 18, 65, 90]),  # an edge begins a bin, at max too
         (IntegerColumn(min=17, max=90, edges=(18,)), [0, 1]),
         (IntegerColumn(min=0, max=90, step=10, edges=(15, 20)), [0, 2]),
         (ContinuousColumn(min=0, max=1, resolution=0.1, edges=(0.3, 0.55, 0.95)), [0, 3, 6, 10]),
-        (ContinuousColumn(min=0, max=1, resolution=0.1, edges=(0.7, 1)), [0, 7]),
+        (ContinuousColumn(min=0, max=1, resolution=0.1, edges=(0.7, 1)), [0, 7, 10]),
         (
             DatetimeColumn(min="2020-01-01", max="2020-12-31", resolution="day", edges=("2020-02-01", "2020-12-31")),
-            [0, 31],
+            [0, 31, 365],
         ),
         (
             DatetimeColumn(min="2020-01-01", max="2020-01-02", edges=("2020-01-01T00:01",), timezone="Asia/Tokyo"),

@@ -621,7 +621,13 @@ def test_learned_categories_have_a_place_for_the_rest() -> None:
     assert learned.values == ("a", "b", "other")
     assert encode(learned, ["b", "c"]).tolist() == [1, 2]
     assert CategoricalColumn(learn=True).completed(values=[1, 2]).values == ("1", "2", "other")
-    assert CategoricalColumn(learn=True, other=-1).completed(values=[1, 2]).values == (1, 2, -1)
+    assert CategoricalColumn(learn=True, other="-1").completed(values=[1, 2]).values == ("1", "2", "-1")
+
+
+@pytest.mark.parametrize("other", [-1, 2.5, True])
+def test_the_rest_of_learned_categories_is_text_like_them(other: Any) -> None:
+    with pytest.raises(ValidationError, match="must be text; quote it"):
+        CategoricalColumn(learn=True, other=other)
 
 
 def test_a_column_is_frozen() -> None:

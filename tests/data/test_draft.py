@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from decimal import Decimal
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -87,6 +88,24 @@ def test_guesses_from_types() -> None:
     assert found["t"]["timezone"] == "Europe/Zurich"
     assert found["words"] == {"type": "set", "universe": ["a", "b", "c"], "max_size": 2}
     assert len(encode(read(frame, schema), schema)) == 2
+
+
+@pytest.mark.parametrize("scale", [1e-300, 1e-9, 1e-3, 1.0, 1e3, 1e6, 1e12, 1e15, 1e30])
+def test_drafted_bounds_spell_out_nobodys_value(scale: float) -> None:
+    values = np.random.default_rng(0).normal(0, 1, 500) * scale
+    frame = pd.DataFrame({"x": values})
+    schema = quiet(frame)
+    found = schema.to_dict()["columns"]["x"]
+    assert found["type"] == "continuous"
+    assert found["min"] < values.min()
+    assert found["max"] > values.max()
+    span = max(values.max() - values.min(), 1e-9)
+    assert values.min() - found["min"] <= 1e-5 * span  # outward, and not by much
+    assert found["max"] - values.max() <= 1e-5 * span
+    if scale <= 1e6:
+        for bound in ("min", "max"):
+            assert len(Decimal(str(found[bound])).normalize().as_tuple().digits) <= 8
+    schema.columns["x"].encode(values, where="x")  # all are within
 
 
 def test_guesses_from_arrays(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from sundog.data.bins import bins_for
@@ -180,6 +181,90 @@ def test_learned_dates_span_not_much_more_than_the_bulk(people: pd.DataFrame) ->
         low, high = (datetime.date.fromisoformat(str(getattr(column, end))) for end in ("min", "max"))
         spans.append((high - low).days)
     assert np.median(spans) < 4 * 2000
+
+
+VISITS = np.random.default_rng(0).poisson(12, N) + 1
+DAYS = np.datetime64("2015-01-01") + np.random.default_rng(0).integers(0, 2000, N).astype("timedelta64[D]")
+
+
+def completed(declared: dict[str, Any], values: Any, *, epsilon: float = 8.0) -> dict[str, Any]:
+    schema = Schema.from_dict({"columns": {"x": {"learn": True, **declared}}})
+    found, _ = learned({"x": values}, schema, epsilon=epsilon)
+    assert found.complete
+    assert len(encode(read({"x": values}, found), found)) == len(values)
+    return found.columns["x"].to_dict()
+
+
+@pytest.mark.parametrize("kind", ["integer", "continuous"])
+def test_a_declared_bound_is_kept_and_the_other_one_is_learned(kind: str) -> None:
+    low = completed({"type": kind, "min": 0}, VISITS)
+    assert low["min"] == 0
+    assert 20 <= low["max"] <= 64
+    high = completed({"type": kind, "max": 1000}, VISITS)
+    assert 0 <= high["min"] <= 8
+    assert high["max"] == 1000
+
+
+@pytest.mark.parametrize("bound", ["min", "max"])
+def test_a_declared_bound_beyond_everything_is_kept_too(bound: str) -> None:
+    far = {"min": 10_000, "max": -10_000}[bound]
+    found = completed({"type": "integer", bound: far}, VISITS)
+    assert (found["min"], found["max"]) == (far, far)  # and every value is clamped to it
+    dates = {"min": "2090-01-01", "max": "1930-01-01"}[bound]
+    found = completed({"type": "datetime", "resolution": "day", bound: dates}, DAYS)
+    assert (found["min"], found["max"]) == (dates, dates)
+
+
+def test_a_declared_date_is_kept_and_the_other_one_is_learned() -> None:
+    low = completed({"type": "datetime", "resolution": "day", "min": "2010-05-05"}, DAYS)
+    assert low["min"] == "2010-05-05"
+    assert "2019-01-01" <= low["max"] <= "2024-12-31"
+    high = completed({"type": "datetime", "resolution": "day", "max": "2030-05-05"}, DAYS)
+    assert "2010-01-01" <= high["min"] <= "2016-12-31"
+    assert high["max"] == "2030-05-05"
+
+
+@pytest.mark.parametrize(
+    ("declared", "values", "kept"),
+    [
+        ({"type": "integer", "edges": [-500, 5, 12, 5000]}, VISITS, [5, 12]),
+        ({"type": "integer", "edges": [-500, 5000]}, VISITS, None),
+        ({"type": "integer", "min": -500, "edges": [-500, 5, 5000]}, VISITS, [-500, 5]),
+        ({"type": "continuous", "edges": [-500.5, 5.5, 12.5, 5e9]}, VISITS, [5.5, 12.5]),
+        ({"type": "datetime", "edges": ["1900-01-01", "2016-07-01", "2090-01-01"]}, DAYS, ["2016-07-01"]),
+        ({"type": "datetime", "edges": ["1900-01-01", "2090-01-01"]}, DAYS, None),
+    ],
+    ids=str,
+)
+def test_edges_outside_the_learned_range_are_dropped(declared: dict[str, Any], values: Any, kept: Any) -> None:
+    assert completed(declared, values).get("edges") == kept
+
+
+def test_a_resolution_too_fine_for_the_learned_range_becomes_the_default() -> None:
+    values = np.random.default_rng(0).normal(0, 1e6, N)
+    found = completed({"type": "continuous", "resolution": 1e-12}, values)
+    assert found["resolution"] == completed({"type": "continuous"}, values)["resolution"] == 1.0
+    assert completed({"type": "continuous", "resolution": 1e-3}, values)["resolution"] == 1e-3
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [b"tea", b"milk"] * 500,
+        np.array([b"tea", b"milk"] * 500),
+        pa.array([b"tea", b"milk"] * 500),
+        pa.array([b"tea", b"milk"] * 500).dictionary_encode(),
+    ],
+    ids=["list", "numpy", "arrow", "dictionary"],
+)
+def test_bytes_are_learned_as_the_text_they_are(values: Any) -> None:
+    assert sorted(completed({"type": "categorical"}, values)["values"]) == ["milk", "other", "tea"]
+
+
+def test_bytes_that_are_no_text_are_refused_before_anything_is_spent() -> None:
+    schema = Schema.from_dict({"columns": {"x": {"type": "categorical", "learn": True}}})
+    with pytest.raises(DataError, match="column 'x': holds bytes that are not UTF-8 text"):
+        prepare(read({"x": pa.array([b"tea", b"\xff"] * 500)}, schema), schema)
 
 
 def test_too_few_records_are_told_with_the_column() -> None:

@@ -41,7 +41,7 @@ columns:
   born: {type: datetime, min: 1900-01-01, max: 2020-12-31, resolution: day, format: "%d.%m.%Y"}
   seen: {type: datetime, min: 2020-01-01T00:00:00, max: 2021-01-01, timezone: Europe/Berlin}
   face: {type: image, shape: [28, 28], levels: 16}
-  load: {type: series, length: 96, min: 0, max: 5, nullable: true, public: true}
+  load: {type: series, length: 96, min: 0, max: 5, nullable: true}
   basket: {type: set, universe: [bread, milk], max_size: 2, undeclared: drop}
 """
 
@@ -92,6 +92,32 @@ def test_saved_and_loaded_is_the_same(tmp_path: Path) -> None:
     # and PyYAML's own reader, with its other rules, reads the same categories
     again = yaml.safe_load((tmp_path / "again.yaml").read_text())["columns"]
     assert again["smoker"]["values"] == schema.to_dict()["columns"]["smoker"]["values"]
+
+
+PUBLIC = FULL.replace("unit: person_id\ncap: 3\n", "").replace("nullable: true}", "nullable: true, public: true}")
+
+
+def test_public_columns_come_back(tmp_path: Path) -> None:
+    schema = Schema.load(write(tmp_path, PUBLIC))
+    assert [name for name, column in schema.columns.items() if column.public] == ["load"]
+    schema.save(tmp_path / "again.yaml")
+    assert Schema.load(tmp_path / "again.yaml") == schema
+
+
+def test_public_columns_and_a_unit_do_not_go_together(tmp_path: Path) -> None:
+    both = PUBLIC.replace("records: 32561\n", "records: 32561\nunit: person_id\n")
+    message = refused(write(tmp_path, both))
+    assert message.startswith("column 'load' is public")
+    assert message.endswith("remove public or unit")
+
+
+@pytest.mark.parametrize(("cap", "fine"), [(1, True), (10_000, True), (10_001, False), (0, False)])
+def test_a_cap_has_a_limit(cap: int, fine: bool, tmp_path: Path) -> None:
+    path = write(tmp_path, FULL.replace("cap: 3", f"cap: {cap}"))
+    if fine:
+        assert Schema.load(path).cap == cap
+    else:
+        assert "cap" in refused(path)
 
 
 VALUES = (

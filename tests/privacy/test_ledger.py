@@ -171,6 +171,46 @@ def test_a_run_inside_a_run_counts_against_all_three(ledger: Ledger) -> None:
         inner.spend(pure(0.2))
 
 
+def test_a_run_inside_a_run_is_named_after_both(ledger: Ledger) -> None:
+    outer = ledger.run(epsilon=0.5, delta=DELTA, name="outer")
+    inner = outer.run(epsilon=0.5, delta=DELTA, name="inner")
+    assert (outer.name, inner.name) == ("outer", "outer/inner")
+    assert ledger.run(epsilon=0.5, delta=DELTA).run(epsilon=0.1, delta=DELTA, name="inner").name != "inner"
+    inner.spend(pure(0.1))
+    assert [entry.run for entry in ledger.entries] == ["outer/inner"]
+    assert outer.entries == inner.entries == ledger.entries
+
+
+@pytest.mark.parametrize("other", ["out", "outer2", "inner", "Outer"])
+def test_runs_of_similar_names_are_not_mixed_up(ledger: Ledger, other: str) -> None:
+    ledger.run(epsilon=0.5, delta=DELTA, name="outer").run(epsilon=0.5, delta=DELTA, name="inner").spend(pure(0.1))
+    assert ledger.run(epsilon=0.5, delta=DELTA, name=other).entries == ()
+
+
+def test_a_run_sees_what_was_charged_under_its_name_by_anyone(ledger: Ledger) -> None:
+    mine, yours = (ledger.run(epsilon=0.5, delta=DELTA, name="both") for _ in range(2))
+    mine.spend(pure(0.3, "mine"))
+    assert [charge.purpose for charge in yours.charges] == ["mine"]
+    with pytest.raises(BudgetExceededError, match=r"0\.3 was spent before"):
+        yours.spend(pure(0.3, "yours"))
+    yours.spend(pure(0.1, "yours"))
+    assert [charge.purpose for charge in mine.charges] == ["mine", "yours"]
+    assert mine.spent() == yours.spent() == ledger.spent()
+
+
+def test_a_check_records_nothing_and_says_what_a_spend_would(ledger: Ledger) -> None:
+    run = ledger.run(epsilon=0.5, delta=DELTA)
+    run.check(pure(0.4))
+    assert ledger.entries == ()
+    for charges in ([pure(0.6)], [pure(0.3), pure(0.3)]):
+        with pytest.raises(BudgetExceededError, match="refused"):
+            run.check(*charges)
+    ledger.spend(pure(0.8))
+    with pytest.raises(BudgetExceededError, match=r"0\.8 was spent before"):  # by the total, not by the run
+        run.check(pure(0.4))
+    assert len(ledger.entries) == 1
+
+
 def test_a_run_has_a_delta_of_its_own(ledger: Ledger) -> None:
     run = ledger.run(epsilon=0.9, delta=1e-9)
     event = charge(Gaussian(noise_multiplier=5.0))  # 0.73 at δ = 1e-5, and 1.2 at 1e-9
@@ -240,6 +280,25 @@ def test_two_openings_spend_from_one_budget(tmp_path: Path) -> None:
         other.spend(pure(0.6))
     other.spend(pure(0.3))
     assert len(one.entries) == len(other.entries) == 2
+
+
+def test_a_run_of_two_processes_has_one_budget(tmp_path: Path) -> None:
+    path = tmp_path / "ledger"
+    mine = Ledger.create(path, epsilon=1.0, delta=DELTA).run(epsilon=0.5, delta=DELTA, name="fit")
+    spend = textwrap.dedent(
+        """
+        import sys
+        from sundog.privacy.events import Charge, Pure
+        from sundog.privacy.ledger import Ledger
+        run = Ledger.open(sys.argv[1]).run(epsilon=0.5, delta=1e-5, name="fit")
+        run.spend(Charge(event=Pure(epsilon=0.3), purpose="elsewhere"))
+        """
+    )
+    subprocess.run([sys.executable, "-c", spend, str(path)], check=True)
+    assert [charge.purpose for charge in mine.charges] == ["elsewhere"]
+    with pytest.raises(BudgetExceededError, match=r"0\.3 was spent before"):
+        mine.spend(pure(0.3))
+    assert len(Ledger.open(path).entries) == 1
 
 
 def test_creating_never_replaces(tmp_path: Path) -> None:
@@ -557,6 +616,17 @@ def test_a_ledger_in_memory_is_not_shared_by_a_fork() -> None:
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
     ledger.spend(pure(0.1))
+
+
+@pytest.mark.parametrize("purpose", ["age\x1b[2J", "a\x9b31mb", "a\u202eb", "a\x00b", "a\x07", "\u200bname", "\ud800"])
+def test_purposes_can_be_printed(purpose: str, tmp_path: Path) -> None:
+    ledger = Ledger.create(tmp_path / "ledger", epsilon=1.0, delta=DELTA)
+    ledger.spend(pure(0.1, purpose))
+    for opened in (ledger, Ledger.open(tmp_path / "ledger")):
+        shown = opened.charges[0].purpose
+        assert shown.isprintable()
+        assert "�" in shown
+        assert shown.replace("�", "") == "".join(character for character in purpose if character.isprintable())
 
 
 def test_purposes_are_one_line() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -61,7 +62,7 @@ def test_it_claims_the_budget_and_tells_what_was_spent(certificate: Certificate)
     assert list(certificate.spent) == ["pld", "rdp", "moments"]
     assert [charge.event for charge in certificate.charges] == EVENTS
     assert certificate.private
-    assert certificate.recheck() == []
+    assert certificate.recheck(SCHEMA) == []
 
 
 def test_people_read_it(certificate: Certificate) -> None:
@@ -146,7 +147,7 @@ def test_every_event_has_words() -> None:
 def test_nothing_spent_is_a_certificate_too() -> None:
     certificate = charged()
     assert certificate.spent == {"pld": 0.0, "rdp": 0.0, "moments": 0.0}
-    assert certificate.recheck() == []
+    assert certificate.recheck(SCHEMA) == []
     assert "sundog certificate" in str(certificate)
 
 
@@ -163,7 +164,31 @@ def test_test_noise_is_said_first() -> None:
     assert not certificate.private
     assert str(certificate).splitlines()[0] == NOT_PRIVATE
     assert NOT_PRIVATE.startswith("NOT PRIVATE")
-    assert certificate.recheck() == [NOT_PRIVATE]
+    assert certificate.recheck(SCHEMA) == [NOT_PRIVATE]
+    assert certificate.noise == "a fixed seed, for tests: NOT PRIVATE"
+
+
+@pytest.mark.parametrize("whose", ["an earlier release", "this one", "both"])
+def test_a_release_is_private_only_if_all_of_its_ledger_is(whose: str, tmp_path: Path) -> None:
+    Ledger.create(tmp_path / "l", epsilon=5.0, delta=1e-6)
+    for purpose in ("an earlier release", "this one"):
+        noise = NoiseSource.seeded(1) if whose in (purpose, "both") else None
+        shared = Ledger.open(tmp_path / "l", noise=noise)
+        run = shared.run(epsilon=1.0, delta=1e-6)
+        run.spend(Charge(event=Gaussian(noise_multiplier=8.0), purpose=purpose))
+    certificate = certify(run, SCHEMA, shared=shared)
+    assert not certificate.private
+    assert certificate.noise == "a fixed seed, for tests: NOT PRIVATE"
+    assert str(certificate).splitlines()[0] == NOT_PRIVATE
+    assert certificate.recheck(SCHEMA) == [NOT_PRIVATE]
+
+
+@pytest.mark.parametrize("private", [True, False])
+def test_private_and_the_noise_say_the_same(certificate: Certificate, private: bool) -> None:
+    noises = ("ChaCha20 keyed by the operating system", "a fixed seed, for tests: NOT PRIVATE")
+    for noise in noises:
+        said = changed(certificate, private=private, noise=noise).recheck(SCHEMA)
+        assert said == ([] if private and noise == noises[0] else [NOT_PRIVATE])
 
 
 # --- rechecking ---
@@ -187,7 +212,7 @@ def changed(certificate: Certificate, **values: Any) -> Certificate:
     ids=str,
 )
 def test_what_does_not_add_up_is_said(certificate: Certificate, values: dict[str, Any], said: str) -> None:
-    problems = changed(certificate, **values).recheck()
+    problems = changed(certificate, **values).recheck(SCHEMA)
     assert any(said in problem for problem in problems), problems
     assert all("\n" not in problem for problem in problems)
 
@@ -201,7 +226,62 @@ def test_one_charge_less_is_noticed(certificate: Certificate) -> None:
         assert claimed is not None
         if math.isclose(spent, claimed, rel_tol=1e-3):
             continue  # too small to matter
-        assert changed(certificate, charges=charges).recheck() != [], event
+        assert changed(certificate, charges=charges).recheck(SCHEMA) != [], event
+
+
+SCHEMAS: dict[str, Schema] = {
+    "plain": SCHEMA,
+    "unit": Schema.from_dict({"unit": "patient", "columns": COLUMNS}),
+    "another unit": Schema.from_dict({"unit": "hospital", "columns": COLUMNS}),
+    "capped": Schema.from_dict({"unit": "patient", "cap": 5, "columns": COLUMNS}),
+    "public": Schema.from_dict(
+        {"columns": {**COLUMNS, "region": {"type": "categorical", "values": ["n", "s"], "public": True}}}
+    ),
+    "declared records": Schema.from_dict({"records": 1000, "columns": COLUMNS}),
+    "other declared records": Schema.from_dict({"records": 1001, "columns": COLUMNS}),
+    "unreviewed": Schema.from_dict({"reviewed": False, "columns": COLUMNS}),
+    "learned": Schema.from_dict({"columns": {"age": {**COLUMNS["age"], "learn": True}}}),
+    "a unit of odd characters": Schema.from_dict({"unit": "pa\x1b[2Jtient\n", "columns": COLUMNS}),
+    "a public column of odd characters": Schema.from_dict(
+        {"columns": {**COLUMNS, "\x1b[2J": {"type": "boolean", "public": True}}}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_it_is_held_against_the_schema(name: str) -> None:
+    certificate = charged(EVENTS[0], schema=SCHEMAS[name])
+    assert certificate.recheck(SCHEMAS[name]) == []
+    assert Certificate.from_dict(json.loads(json.dumps(certificate.to_dict()))) == certificate
+    assert all(line.isprintable() for line in str(certificate).splitlines())
+    for other, schema in SCHEMAS.items():
+        if other != name:
+            problems = certificate.recheck(schema)
+            assert problems, other
+            assert all("according to the schema" in said or "schema declares" in said for said in problems)
+
+
+def test_who_is_a_neighbour_depends_on_public_columns() -> None:
+    assert charged(schema=SCHEMAS["plain"]).neighbours == "add or remove one unit"
+    assert charged(schema=SCHEMAS["public"]).neighbours == "show or erase one unit's private values"
+
+
+@pytest.mark.parametrize(
+    ("values", "said"),
+    [
+        ({"unit": "patient"}, "who is protected"),
+        ({"cap": 2}, "who is protected"),
+        ({"neighbours": "show or erase one unit's private values"}, "who is protected"),
+        ({"assumed_public": []}, "takes for public"),
+        ({"assumed_public": ["everything"]}, "takes for public"),
+        ({"noise": "a fixed seed, for tests: NOT PRIVATE"}, "NOT PRIVATE"),
+    ],
+    ids=str,
+)
+def test_what_the_schema_does_not_say_is_noticed(certificate: Certificate, values: dict[str, Any], said: str) -> None:
+    problems = changed(certificate, **values).recheck(SCHEMA)
+    assert len(problems) == 1
+    assert said in problems[0]
 
 
 @pytest.mark.parametrize(
@@ -223,6 +303,14 @@ def test_one_charge_less_is_noticed(certificate: Certificate) -> None:
         {"ledger": {"epsilon": 1.0}},
         {"spent": {"guess": 0.1}},
         {"signed": True},
+        {"neighbours": "change one unit"},
+        {"noise": "very good noise"},
+        {"noise": None},
+        {"unit": "patient\x1b[1A"},
+        {"unit": "patient\nNOT PRIVATE"},
+        {"assumed_public": ["nothing", "age\x1b[2J"]},
+        {"assumed_public": ["two\nlines"]},
+        {"assumed_public": ["\u202esecret"]},
     ],
     ids=str,
 )
@@ -238,7 +326,31 @@ def test_other_values_are_refused(value: Any) -> None:
         Certificate.from_dict(value)
 
 
-@pytest.mark.parametrize("values", [{"epsilon": 0.0}, {"epsilon": -1.0}, {"delta": 0.0}, {"delta": 1.0}], ids=str)
+@pytest.mark.parametrize(
+    "values",
+    [
+        {"epsilon": 0.0},
+        {"epsilon": -1.0},
+        {"epsilon": math.inf},
+        {"epsilon": math.nan},
+        {"delta": 0.0},
+        {"delta": -1e-6},
+        {"delta": 1.0},
+        {"delta": 2.0},
+        {"delta": 1e-50},
+        {"delta": 5e-324},
+        {"delta": math.nan},
+    ],
+    ids=str,
+)
 def test_what_is_no_guarantee_is_no_certificate(certificate: Certificate, values: dict[str, float]) -> None:
     with pytest.raises(ReleaseError, match="malformed"):
         changed(certificate, **values)
+
+
+def test_what_cannot_be_printed_is_replaced_in_a_purpose(certificate: Certificate) -> None:
+    charges = certificate.to_dict()["charges"]
+    charges[0]["purpose"] = "age\x1b[2J\nNOT\u202e PRIVATE"
+    shown = changed(certificate, charges=charges)
+    assert shown.charges[0].purpose == "age�[2J NOT� PRIVATE"
+    assert all(line.isprintable() for line in str(shown).splitlines())

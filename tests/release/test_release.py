@@ -24,8 +24,10 @@ from hypothesis import strategies as st
 from tests.contracts.material import KINDS, random_records, same_samples, schema_of
 
 from sundog.errors import DataError, ReleaseError
+from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.noise import NoiseSource
 from sundog.release.archive import Archive, read_archive, write_archive
+from sundog.release.certificate import NOT_PRIVATE, Certificate
 from sundog.release.release import Release
 from sundog.synthesizer import Synthesizer
 
@@ -198,6 +200,24 @@ def test_impossible_conditions_are_one_line(release: Release, where: dict[str, A
     with pytest.raises(DataError, match=said) as error:
         release.sample(3, where=where)
     assert "\n" not in str(error.value)
+    assert "row" not in str(error.value)  # there is none
+    if "height" not in where:
+        assert str(error.value).endswith("; ask for a value that the schema declares")
+
+
+@pytest.mark.parametrize("spelling", ["", "NA", None])
+def test_a_missing_value_can_be_asked_for_in_its_own_words(spelling: str | None) -> None:
+    schema = schema_of({**COLUMNS, "other": {"type": "categorical", "values": ["NA", "b"]}}, nulls=["", "NA"])
+    records = random_records(schema, 100)
+    values = {name: column.decode(records.codes[name]) for name, column in schema.columns.items()}
+    release = Synthesizer(epsilon=1.0, delta=1e-6).fit(values, schema).release_
+    assert pd.isna(release.sample(5, where={"name": spelling})["name"]).all()
+    with pytest.raises(DataError, match="column 'age'"):  # which is not nullable
+        release.sample(5, where={"age": spelling})
+    if spelling == "NA":
+        assert set(release.sample(5, where={"other": "NA"})["other"]) == {"NA"}  # a value like any other there
+    with pytest.raises(DataError, match="column 'name': 'n/a' is not a declared value"):
+        release.sample(5, where={"name": "n/a"})
 
 
 @pytest.mark.parametrize(
@@ -350,8 +370,134 @@ def test_private_cannot_be_forged_back_into_a_signed_release(tmp_path: Path) -> 
     tampered(release, tmp_path / "a.sundog", _set("certificate", "private", to=True))
     loaded = Release.load(tmp_path / "a.sundog")
     assert loaded.certificate.private
+    assert loaded.verify(KEY.public_key()) == [NOT_PRIVATE, "the signature is not by the given key"]
+    assert loaded.verify() == [NOT_PRIVATE, "the signature does not hold"]
+
+
+def test_private_and_its_noise_forged_back_break_the_signature_still(tmp_path: Path) -> None:
+    def forge(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
+        manifest["certificate"] |= {"private": True, "noise": "ChaCha20 keyed by the operating system"}
+
+    tampered(fitted(noise=NoiseSource.seeded(1)).signed(KEY), tmp_path / "a.sundog", forge)
+    loaded = Release.load(tmp_path / "a.sundog")
+    assert loaded.certificate.private
     assert loaded.verify(KEY.public_key()) == ["the signature is not by the given key"]
     assert loaded.verify() == ["the signature does not hold"]
+
+
+# --- to the letter ---
+
+
+def _said_again(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
+    manifest["schema"]["columns"][1]["out_of_bounds"] = "error"
+
+
+def _wider_purpose(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
+    charge = manifest["certificate"]["charges"][0]
+    charge["purpose"] = f"  {charge['purpose'].replace(' ', '   ')} "
+
+
+def _defaults_left_out(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
+    del manifest["certificate"]["charges"][0]["count"]
+
+
+# Other words for the same thing: they load as the same release, and are not what was signed.
+RESPELLINGS: dict[str, Tampering] = {
+    "a model by another name": _set("model", "name", to="auto"),
+    "space in a purpose": _wider_purpose,
+    "a default said aloud": _said_again,
+    "a default left out": _defaults_left_out,
+    "no ledger left out": lambda manifest, _: manifest["certificate"].pop("ledger"),
+    "a number without its point": _set("certificate", "epsilon", to=1),
+    "a whole number with a point": _set("schema", "columns", 1, "min", to=0.0),
+}
+
+
+@pytest.mark.parametrize("respelling", RESPELLINGS)
+def test_a_signature_covers_the_manifest_to_the_letter(release: Release, respelling: str, tmp_path: Path) -> None:
+    tampered(release.signed(KEY), tmp_path / "a.sundog", RESPELLINGS[respelling])
+    loaded = Release.load(tmp_path / "a.sundog")
+    assert loaded.schema == release.schema
+    assert loaded.certificate == release.certificate
+    assert loaded.hash != release.hash
+    assert loaded.verify() == ["the signature does not hold"]
+    assert loaded.verify(KEY.public_key()) == ["the signature is not by the given key"]
+
+
+@pytest.mark.parametrize("respelling", RESPELLINGS)
+def test_what_was_read_is_what_is_saved_and_signed_again(release: Release, respelling: str, tmp_path: Path) -> None:
+    tampered(release, tmp_path / "a.sundog", RESPELLINGS[respelling])
+    loaded = Release.load(tmp_path / "a.sundog")
+    assert loaded.verify() == []
+    loaded.signed(KEY).save(tmp_path / "b.sundog")
+    assert read_archive(tmp_path / "b.sundog").manifest == read_archive(tmp_path / "a.sundog").manifest
+    again = Release.load(tmp_path / "b.sundog")
+    assert again.hash == loaded.hash
+    assert again.verify(KEY.public_key()) == []
+
+
+# --- what the model knows was paid for ---
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+def test_a_marginal_that_no_charge_pays_for_is_noticed(release: Release, name: str, tmp_path: Path) -> None:
+    """Even where the rest adds up: the charge is gone, and what was spent is said to be less."""
+
+    def unpaid(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
+        certificate = manifest["certificate"]
+        certificate["charges"] = [c for c in certificate["charges"] if c["purpose"] != f"marginal of {name}"]
+        charges = Certificate.from_dict(certificate).charges
+        certificate["spent"] = {"pld": epsilon_spent(charges, delta=certificate["delta"])}
+
+    tampered(release, tmp_path / "a.sundog", unpaid)
+    assert Release.load(tmp_path / "a.sundog").verify() == [f"no charge pays for the marginal of {name!r}"]
+
+
+@pytest.mark.parametrize(
+    "charge",
+    [
+        {"event": {"kind": "failure", "delta": 1e-12}, "count": 1, "purpose": "marginal of age"},
+        {"event": {"kind": "pure", "epsilon": 1e-9}, "count": 1, "purpose": "marginal of age"},
+        {"event": {"kind": "discrete_gaussian", "sigma": 1e9}, "count": 1, "purpose": "marginal of ages"},
+        {"event": {"kind": "discrete_gaussian", "sigma": 1e9}, "count": 2, "purpose": "marginal of age"},
+    ],
+    ids=["a failure", "another kind", "another purpose", "another count"],
+)
+def test_a_charge_for_something_else_does_not_pay(release: Release, charge: dict[str, Any], tmp_path: Path) -> None:
+    def other(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
+        charges = manifest["certificate"]["charges"]
+        charges[[c["purpose"] for c in charges].index("marginal of age")] = charge
+
+    tampered(release, tmp_path / "a.sundog", other)
+    assert "no charge pays for the marginal of 'age'" in Release.load(tmp_path / "a.sundog").verify()
+
+
+def test_a_public_marginal_needs_no_charge(tmp_path: Path) -> None:
+    release = fitted({**COLUMNS, "name": {**COLUMNS["name"], "public": True}})
+    assert [charge.purpose for charge in release.certificate.charges] == ["marginal of age", "marginal of born"]
+    assert release.verify() == []
+    tampered(release, tmp_path / "a.sundog", _set("schema", "columns", 0, "public", to=False))
+    problems = Release.load(tmp_path / "a.sundog").verify()
+    assert "no charge pays for the marginal of 'name'" in problems
+    assert any("who is protected" in problem for problem in problems)
+
+
+def test_columns_of_any_name_are_paid_for() -> None:
+    names = ["a\x1b[2J", "x" * 500, " ", "two\nlines", "\u202e"]
+    schema = schema_of({name: {"type": "boolean"} for name in names})
+    data = {name: [True, False] * 20 for name in names}
+    assert Synthesizer(epsilon=1.0, delta=1e-6).fit(data, schema).release_.verify() == []
+
+
+def test_each_of_two_columns_of_one_purpose_is_paid_for(tmp_path: Path) -> None:
+    """Long names are cut in a purpose, and may then be the same: one charge pays for one of them."""
+    names = ["x" * 300 + "a", "x" * 300 + "b"]
+    schema = schema_of({name: {"type": "boolean"} for name in names})
+    data = {name: [True, False] * 20 for name in names}
+    release = Synthesizer(epsilon=1.0, delta=1e-6).fit(data, schema).release_
+    assert release.verify() == []
+    tampered(release, tmp_path / "a.sundog", _one_charge_less)
+    assert any("no charge pays" in problem for problem in Release.load(tmp_path / "a.sundog").verify())
 
 
 # --- a manifest that means harm ---
@@ -430,6 +576,11 @@ HARD: dict[str, tuple[tuple[Any, ...], Any]] = {
     ),
     "two columns of one name": (("schema", "columns", 0, "name"), "integer"),
     "more records than there can be": (("model", "config", "records"), 10**30),
+    "an escape in a purpose": (("certificate", "charges", 0, "purpose"), "a\x1b[2J"),
+    "an escape in the unit": (("certificate", "unit"), "a\x1b[2J"),
+    "an escape in what is public": (("certificate", "assumed_public", 0), "a\x1b[2J"),
+    "an escape in the noise": (("certificate", "noise"), "a\x1b[2J"),
+    "charges that round to no order": (("certificate", "charges", 0, "count"), 18_963),
     "two lines of purpose": (("certificate", "charges", 0, "purpose"), "a\nNOT PRIVATE"),
 }
 

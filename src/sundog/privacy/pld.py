@@ -1,8 +1,8 @@
-"""The privacy loss distribution of a Poisson-sampled Gaussian, as dp-accounting builds it, without its loop.
+"""Two loops of dp-accounting as lines of numpy, because they take most of a calibration; tests hold them equal.
 
-dp-accounting inverts the privacy loss one grid point at a time in Python, which takes most of a calibration. The
-formula is a line of numpy; everything else (tails, rounding, connect-the-dots) stays dp-accounting's. A test holds
-the two equal.
+One inverts the privacy loss of a Poisson-sampled Gaussian grid point by grid point; everything else about its
+distribution (tails, rounding, connect-the-dots) stays dp-accounting's. The other walks down a composed distribution to
+find ε.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ class _GaussianLoss(losses.GaussianPrivacyLoss):  # type: ignore[misc]
         unsampled = sign * _log_of_unsampled_ratio(sign * grid, q)
         x = (-0.5 if remove else 0.5) - unsampled * self._standard_deviation**2
         delta[inside] = self.mu_upper_cdf(x) - np.exp(grid + self.mu_lower_log_cdf(x))
-        return np.clip(delta, 0, 1)
+        # δ falls as ε grows; where rounding says otherwise, the larger value stands
+        return np.maximum.accumulate(np.clip(delta, 0, 1)[::-1])[::-1]
 
 
 def _log_of_unsampled_ratio(loss: Floats, q: float) -> Floats:
@@ -54,3 +55,24 @@ def sampled_gaussian_pld(*, noise_multiplier: float, sample_rate: float, grid: f
         delta = loss.get_delta_for_epsilon(np.arange(low, high + 1) * grid)
         pmfs.append(pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, low, high, delta))
     return plds.PrivacyLossDistribution(*pmfs)
+
+
+def epsilon_of_pld(pld: Any, *, delta: float) -> float:
+    """The smallest ε at which the distribution's hockey-stick divergence is at most δ."""
+    pmfs = [pld._pmf_remove] if pld._symmetric else [pld._pmf_remove, pld._pmf_add]
+    return max(_epsilon_of_pmf(pmf, delta) for pmf in pmfs)
+
+
+def _epsilon_of_pmf(pmf: Any, delta: float) -> float:
+    if pmf.size < 10_000 or (pmf._lower_loss + pmf.size) * pmf._discretization > 700:  # small, or beyond exponentials
+        return float(pmf.get_epsilon_for_delta(delta))
+    if pmf._infinity_mass > delta:
+        return math.inf
+    losses = (pmf._lower_loss + np.arange(pmf.size)[::-1]) * pmf._discretization  # the largest first
+    probabilities = pmf._probs[::-1]
+    upper = np.append(pmf._infinity_mass, pmf._infinity_mass + np.cumsum(probabilities))
+    lower = np.append(0.0, np.cumsum(np.exp(-losses) * probabilities))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        candidates = np.where((upper > delta) & (lower > 0), np.log((upper - delta) / lower), -np.inf)
+    reached = np.flatnonzero(candidates[:-1] >= losses)
+    return max(0.0, float(candidates[reached[0] if len(reached) else -1]))
