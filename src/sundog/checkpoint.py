@@ -47,10 +47,10 @@ class Checkpoint:
 
     def held(self) -> Self:
         """Keeps every other process out until `release`; two fits into one release would spend twice."""
-        self._lock = (self.folder / "fit.json").open("r+b")
         try:
+            self._lock = (self.folder / "fit.json").open("r+b")
             portalocker.lock(self._lock, portalocker.LOCK_EX | portalocker.LOCK_NB)
-        except portalocker.LockException:
+        except (OSError, portalocker.LockException):
             self.release()
             raise SundogError(f"{self.folder}: another fit is at work here; wait for it to end") from None
         return self
@@ -80,6 +80,8 @@ class Checkpoint:
             if not isinstance(error, OSError):
                 raise
             if folder.exists():
+                if (folder / "fit.json").exists():
+                    cls(folder, "").held().release()
                 raise SundogError(
                     f"{folder}: an earlier fit was interrupted here; add --resume to go on with it, or delete "
                     "the folder (what it spent stays spent)"

@@ -133,7 +133,13 @@ class Fit:
         ledger = None
         try:
             self.shared = self._shared_ledger(resume=resume)
-            own = self.shared or self._new_ledger(self.checkpoint.ledger_path, must_exist=resume)
+            path = self.checkpoint.ledger_path
+            if resume and self.shared is None and not path.exists():
+                raise LedgerError(
+                    f"{self.checkpoint.folder}: has no ledger to go on with; delete the folder and fit again (what it "
+                    "spent, if anything, stays spent)"
+                )
+            own = self.shared or self._new_ledger(path, must_exist=resume)
             ledger = self._run_of(own, self.checkpoint.run)
             yield ledger
         except BaseException:
@@ -195,7 +201,8 @@ class Fit:
         unknown = split.shares.get("schema") or self.request.model.counts_records
         if self.shared is None or unknown or (self.checkpoint and self.checkpoint.load("model")):
             return
-        frugal = Budget(self.request.epsilon, min(ledger.budget.delta, _FRUGAL_DELTA))
+        left = self.request.epsilon * (1 - split.shares.get("records", 0.0))
+        frugal = Budget(left, min(ledger.budget.delta, _FRUGAL_DELTA))
         ledger.check(*self._plan(self.schema, frugal, (), None).charges)
 
     # --- the stages that spend ---

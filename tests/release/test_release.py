@@ -633,7 +633,7 @@ _JUDGE = """
 import json, os, resource, sys, warnings
 warnings.simplefilter("error")
 from sundog.errors import ReleaseError, SundogError
-import sundog.data.write, sundog.models.independent, sundog.privacy.sampled_gaussian
+import sundog.data.write, sundog.models.independent, sundog.privacy.pld
 from sundog.release.release import Release
 
 def judge(path):

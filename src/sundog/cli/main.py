@@ -76,7 +76,10 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _fail(message: str, code: int = 2) -> int:
-    print(f"sundog: {' '.join(message.split())}", file=sys.stderr)  # noqa: T201
+    line = "".join(
+        c if c.isprintable() else "�" for c in " ".join(message.split())
+    )  # a stranger may have named a column
+    print(f"sundog: {line}", file=sys.stderr)  # noqa: T201
     return code
 
 

@@ -128,9 +128,11 @@ def _guess_numbers(values: Array, whole_is_integer: bool) -> Guess:
     low, high = float(values.min()), float(values.max())
     if digits == 0 and whole_is_integer and max(abs(low), abs(high)) < EXACT:
         return {"type": "integer", "min": int(low), "max": int(high)}
-    if digits is None:  # as many decimals as six digits of the range need, lest a bound spell out somebody's value
-        digits = min(15, max(0, 6 - math.floor(math.log10(max(high - low, abs(high), 1e-9)))))
-    step = float(f"1e-{digits}")
+    if (
+        digits is None or max(abs(low), abs(high)) >= EXACT
+    ):  # as many decimals as six digits of the range need, lest a bound spell out somebody's value
+        digits = min(15, 6 - math.floor(math.log10(max(high - low, abs(high), abs(low), 1e-9))))
+    step = float(f"1e{-digits}")
     # A float32 is a little off the decimal it stands for: bounds go out by a step where they would cut it off.
     near, far = round(low, digits), round(high, digits)
     low, high = near if near <= low else round(near - step, digits), far if far >= high else round(far + step, digits)

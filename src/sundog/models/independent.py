@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -103,13 +104,15 @@ class Independent:
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
         """Private marginals that no charge paid for."""
-        paid = {(charge.purpose, charge.count) for charge in charges if isinstance(charge.event, DiscreteGaussian)}
-        due = {
-            name: _charge(name, column, 1.0, self.schema.cap)
-            for name, column in self.schema.columns.items()
-            if not column.public
-        }
-        return [f"marginal of {name!r}" for name, charge in due.items() if (charge.purpose, charge.count) not in paid]
+        measured = [charge for charge in charges if isinstance(charge.event, DiscreteGaussian)]
+        paid = Counter((charge.purpose, charge.count) for charge in measured)
+        missing = []
+        for name, column in self.schema.columns.items():
+            due = _charge(name, column, 1.0, self.schema.cap)
+            paid[due.purpose, due.count] -= not column.public
+            if paid[due.purpose, due.count] < 0:
+                missing.append(f"marginal of {name!r}")
+        return missing
 
     def state(self) -> State:
         """The marginals, by the place of their column: names may hold what no file should."""

@@ -39,6 +39,8 @@ class _GaussianLoss(losses.GaussianPrivacyLoss):  # type: ignore[misc]
 
 def _log_of_unsampled_ratio(loss: Floats, q: float) -> Floats:
     """log(1 + (exp(loss) − 1)/q): the loss that the mechanism without sampling would have had."""
+    if q == 1:
+        return loss
     large = loss > 30
     with np.errstate(divide="ignore"):  # the smallest loss there is has no finite counterpart
         small = np.log1p(np.maximum(np.expm1(np.where(large, 0.0, loss)) / q, -1.0))

@@ -168,15 +168,16 @@ def certify(ledger: Ledger, schema: Schema, *, shared: Ledger | None = None) -> 
     """The certificate of everything charged to a run; `shared` is the ledger of all releases, if there is one."""
     charges = list(ledger.charges)
     budget = ledger.budget
+    private = ledger.private and (shared is None or shared.private)
     return Certificate(
-        private=ledger.private and (shared is None or shared.private),
+        private=private,
         epsilon=budget.epsilon,
         delta=budget.delta,
         spent={method: _finite(epsilon_spent(charges, delta=budget.delta, method=method)) for method in METHODS},
         unit=_unit(schema),
         cap=schema.cap,
         neighbours=neighbours_of(schema),
-        noise=SECURE if ledger.private else SEEDED,
+        noise=SECURE if private else SEEDED,
         charges=charges,
         assumed_public=assumed_public(schema),
         ledger=None if shared is None else _as_shared(shared),
