@@ -35,9 +35,10 @@ def peer_sample(release: sundog.Release, n: int) -> pd.DataFrame:
     """The same marginals, drawn the obvious way."""
     rng = np.random.default_rng(1)
     columns = {}
-    for name, column in release.schema.columns.items():
+    marginals = release.model.state().tensors.values()
+    for (name, column), marginal in zip(release.schema.columns.items(), marginals, strict=True):
         bins = bins_for(column)
-        drawn = rng.choice(bins.count, n, p=release.model.state().tensors[name])
+        drawn = rng.choice(bins.count, n, p=marginal)
         values: Any = column.decode(bins.to_codes(drawn, rng))
         columns[name] = values.to_pandas()
     return pd.DataFrame(columns)
