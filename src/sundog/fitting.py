@@ -122,9 +122,8 @@ class Fit:
         """The ledger of this fit, with a checkpoint that stays if the fit is interrupted after it spent something."""
         if isinstance(self.ledger, Ledger) and self.noise is not None:
             raise SundogError("the noise of a fit is that of its ledger; give one or the other")
-        if out is None or isinstance(
-            self.ledger, Ledger
-        ):  # a ledger in memory dies with the process: nothing to resume
+        # A ledger in memory dies with the process: there would be nothing to resume.
+        if out is None or isinstance(self.ledger, Ledger):
             self.shared = self._shared_ledger(resume=False)
             yield self._run_of(self.shared or self._new_ledger(None), None)
             return
