@@ -27,7 +27,7 @@ from sundog.privacy.events import (
     Pure,
     SampledGaussian,
 )
-from sundog.privacy.pld import sampled_gaussian_pld
+from sundog.privacy.pld import sampled_gaussian_pld, self_composed
 
 Floats = npt.NDArray[np.float64]
 
@@ -249,6 +249,18 @@ def test_our_distribution_is_dp_accountings_own(q: float, sigma: float) -> None:
         assert a._lower_loss == b._lower_loss
         np.testing.assert_allclose(a._probs, b._probs, rtol=1e-6, atol=1e-11)
         assert a._infinity_mass == pytest.approx(b._infinity_mass, abs=1e-15)
+
+
+@pytest.mark.parametrize("count", [2, 50, 3000])
+@pytest.mark.parametrize(
+    "event", [SampledGaussian(noise_multiplier=0.8, sample_rate=0.01), DiscreteGaussian(sigma=30.0), Pure(epsilon=0.02)]
+)
+def test_our_self_composition_is_dp_accountings_own(event: Event, count: int) -> None:
+    one = reference_pld(event)
+    ours, theirs = self_composed(one, count), one.self_compose(count)
+    for epsilon in np.linspace(0, theirs.get_epsilon_for_delta(1e-9), 25):
+        expected = theirs.get_delta_for_epsilon(epsilon)
+        assert ours.get_delta_for_epsilon(epsilon) == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
 def test_the_three_columns_of_the_papers_example() -> None:

@@ -86,9 +86,10 @@ def smallest_noise(plan: Planner, *, epsilon: float, delta: float) -> float:
     def spent(scale: float, coarseness: int) -> float:
         return epsilon_spent(plan(scale), delta=delta, coarseness=coarseness)
 
-    scale, slope = _start(plan, target, delta), -1.2  # ε falls a little faster than 1 / noise
-    for coarseness, tolerance in ((16, 0.02), (4, TOLERANCE)):
-        scale, slope = _root(functools.partial(spent, coarseness=coarseness), scale, slope, target, tolerance)
+    scale, slope = _start(plan, target, delta)
+    for coarseness, tolerance in ((16, 0.02), (4, 0.004)):  # near enough, on either side
+        aim = target * (1 + tolerance / 2)
+        scale, slope = _root(functools.partial(spent, coarseness=coarseness), scale, slope, aim, tolerance)
     # What a grid adds to ε goes with the square of its step: 16 and 4 foretell 1, which is costly and asked only once.
     coarse, finer = spent(scale, 16), spent(scale, 4)
     foretold = max(finer - (coarse - finer) / 16, 0.5 * target)
@@ -96,30 +97,33 @@ def smallest_noise(plan: Planner, *, epsilon: float, delta: float) -> float:
     return _root(functools.partial(spent, coarseness=1), scale, slope, target, TOLERANCE)[0]
 
 
-def _start(plan: Planner, target: float, delta: float) -> float:
-    """A scale that is enough noise, and not far too much.
+def _start(plan: Planner, target: float, delta: float) -> tuple[float, float]:
+    """A scale that is enough noise and not far too much, and d log ε / d log noise there.
 
     The Rényi bound says so in milliseconds. Below about ε = 0.02 its orders do not suffice; then PLD has to.
     """
     for method in ("rdp", "pld"):
-        scale = _enough(lambda scale: epsilon_spent(plan(scale), delta=delta, method=method), target)  # noqa: B023
-        if scale is not None:
-            return scale
+        found = _enough(lambda scale: epsilon_spent(plan(scale), delta=delta, method=method), target)  # noqa: B023
+        if found is not None:
+            return found
     raise BudgetExceededError(
         f"no amount of noise fits ε = {target:.4g} at δ = {delta:.3g}: what is planned already uses it up"
     )
 
 
-def _enough(spent: Callable[[float], float], target: float) -> float | None:
+def _enough(spent: Callable[[float], float], target: float) -> tuple[float, float] | None:
     if spent(_SILENCE) > target:
         return None
     low, high = 1 / 64, 1.0
-    while spent(high) > target:
+    while (above := spent(high)) > target:
         low, high = high, high * 4
+    below = spent(low)
     while high / low > 1.25:
         middle = math.sqrt(low * high)
-        low, high = (middle, high) if spent(middle) > target else (low, middle)
-    return high
+        found = spent(middle)
+        low, below, high, above = (middle, found, high, above) if found > target else (low, below, middle, found)
+    slope = math.log(max(above, 1e-12) / min(below, 1e12)) / math.log(high / low)
+    return high, max(-10.0, min(-0.5, slope))
 
 
 def _root(

@@ -1,8 +1,7 @@
-"""Two loops of dp-accounting as lines of numpy, because they take most of a calibration; tests hold them equal.
+"""Three loops of dp-accounting as lines of numpy, because they take most of a calibration; tests hold them equal.
 
-One inverts the privacy loss of a Poisson-sampled Gaussian grid point by grid point; everything else about its
-distribution (tails, rounding, connect-the-dots) stays dp-accounting's. The other walks down a composed distribution to
-find ε.
+One makes the distribution of a Poisson-sampled Gaussian on a grid, whose ends are dp-accounting's. One composes a
+distribution with itself. The last walks down a composed distribution to find ε.
 """
 
 from __future__ import annotations
@@ -15,8 +14,11 @@ import numpy.typing as npt
 from dp_accounting.pld import pld_pmf
 from dp_accounting.pld import privacy_loss_distribution as plds
 from dp_accounting.pld import privacy_loss_mechanism as losses
+from scipy import fft
 
 Floats = npt.NDArray[np.float64]
+
+_TAIL = 1e-15  # the chance of extreme losses that a composition counts as infinite, as dp-accounting does
 
 
 class _GaussianLoss(losses.GaussianPrivacyLoss):  # type: ignore[misc]
@@ -53,10 +55,62 @@ def sampled_gaussian_pld(*, noise_multiplier: float, sample_rate: float, grid: f
     for adjacency in (losses.AdjacencyType.REMOVE, losses.AdjacencyType.ADD):
         loss = _GaussianLoss(noise_multiplier, sampling_prob=sample_rate, adjacency_type=adjacency)
         bounds = loss.connect_dots_bounds()
-        low, high = math.floor(bounds.epsilon_lower / grid), math.ceil(bounds.epsilon_upper / grid)
+        low = math.floor(bounds.epsilon_lower / grid)
+        high = max(math.ceil(bounds.epsilon_upper / grid), low + 1)
         delta = loss.get_delta_for_epsilon(np.arange(low, high + 1) * grid)
-        pmfs.append(pld_pmf.create_pmf_pessimistic_connect_dots_fixed_gap(grid, low, high, delta))
+        pmfs.append(pld_pmf.DensePLDPmf(grid, low, _connected_dots(delta, grid), delta[-1], True))
     return plds.PrivacyLossDistribution(*pmfs)
+
+
+def _connected_dots(delta: Floats, grid: float) -> Floats:
+    """Probabilities of the losses on the grid that have this δ(ε) there, and no less between.
+
+    Doroshenko, Ghazi, Kamath, Kumar, Manurangsi: Connect the Dots (2022), algorithm 1.
+    """
+    falls = np.diff(delta)
+    before, after = falls[:-1] * math.exp(grid), falls[1:]
+    first = 1 - delta[0] + falls[0] / math.expm1(grid)
+    last = falls[-1] / math.expm1(-grid)
+    return np.maximum(np.concatenate([[first], (after - before) / math.expm1(grid), [last]]), 0.0)
+
+
+def self_composed(pld: Any, count: int) -> Any:
+    """The loss of `count` runs of one mechanism.
+
+    Always on arrays: to compose its sparse form, dp-accounting would take size to the power of count.
+    """
+    pmfs = [pld._pmf_remove] if pld._symmetric else [pld._pmf_remove, pld._pmf_add]
+    return plds.PrivacyLossDistribution(*(_self_composed_pmf(pmf.to_dense_pmf(), count) for pmf in pmfs))
+
+
+def _self_composed_pmf(pmf: Any, count: int) -> Any:
+    probabilities = np.asarray(pmf._probs)
+    first, last = _likely(probabilities, count)
+    length = last - first + 1
+    cycle = fft.next_fast_len(max(length, len(probabilities)), real=True)
+    # what falls outside [first, last] wraps around into it, and is also charged to the infinite loss: never too little
+    whole = fft.irfft(fft.rfft(probabilities, cycle) ** count, cycle)
+    start = first % cycle
+    inside = np.concatenate([whole[start:], whole[:start]])[:length]
+    infinite = _TAIL - math.expm1(count * math.log1p(-pmf._infinity_mass))
+    return pld_pmf.DensePLDPmf(pmf._discretization, pmf._lower_loss * count + first, inside, infinite, True)
+
+
+def _likely(probabilities: Floats, count: int) -> tuple[int, int]:
+    """Between which indices a sum of `count` indices lies, but for a chance of `_TAIL`: Chernoff's bound."""
+    n = len(probabilities)
+    first, last = 0, (n - 1) * count
+    step = np.exp(np.arange(n) / n)
+    up, down = probabilities.copy(), probabilities.copy()
+    with np.errstate(divide="ignore"):
+        for order in range(1, 21):  # in units of 1 / n
+            up *= step
+            down /= step
+            above = n / order * (count * np.log(up.sum()) + math.log(2 / _TAIL))
+            below = n / order * (count * np.log(down.sum()) + math.log(2 / _TAIL))
+            last = min(last, math.ceil(above)) if math.isfinite(above) else last
+            first = max(first, math.floor(-below)) if math.isfinite(below) else first
+    return first, last
 
 
 def epsilon_of_pld(pld: Any, *, delta: float) -> float:
