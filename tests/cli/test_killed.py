@@ -261,7 +261,13 @@ def test_ctrl_c_is_one_line_and_leaves_no_half_file(stage: str, large: Path, tmp
     folder = tmp_path / "here"
     shutil.copytree(large, folder)
     process = subprocess.Popen(
-        [str(PROGRAM), *FIT], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=ONE_THREAD
+        [str(PROGRAM), *FIT],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=ONE_THREAD,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  or deaf in the background
     )
     try:
         said = ""

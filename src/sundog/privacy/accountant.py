@@ -325,7 +325,8 @@ def _renyi_at(event: Event, orders: Floats) -> Floats:
 def _sampled_gaussian_renyi(event: SampledGaussian, orders: Floats) -> Floats:
     if event.noise_multiplier < 1e-3:  # nothing to lose: without sampling it is worse, and can be computed
         return _renyi_at(Gaussian(noise_multiplier=event.noise_multiplier), orders)
-    return np.logaddexp(0.0, special.logsumexp(_excess_terms(event, orders), axis=1)) / (orders - 1)
+    excess = special.logsumexp(_excess_terms(event, orders), axis=1)
+    return np.asarray(np.logaddexp(0.0, excess) / (orders - 1))
 
 
 def _excess_terms(event: SampledGaussian, orders: Floats) -> Floats:

@@ -71,7 +71,8 @@ def _connected_dots(delta: Floats, grid: float) -> Floats:
     before, after = falls[:-1] * math.exp(grid), falls[1:]
     first = 1 - delta[0] + falls[0] / math.expm1(grid)
     last = falls[-1] / math.expm1(-grid)
-    return np.maximum(np.concatenate([[first], (after - before) / math.expm1(grid), [last]]), 0.0)
+    probabilities = np.concatenate([[first], (after - before) / math.expm1(grid), [last]])
+    return np.asarray(np.maximum(probabilities, 0.0))
 
 
 def self_composed(pld: Any, count: int) -> Any:
