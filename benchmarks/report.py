@@ -30,11 +30,13 @@ class Row:
         return self.value / self.peer_value if self.peer_value else float("inf")
 
 
-def arguments(description: str) -> argparse.Namespace:
-    """The options that every benchmark has."""
+def arguments(description: str, extend: Callable[[argparse.ArgumentParser], None] | None = None) -> argparse.Namespace:
+    """The options that every benchmark has, and those that `extend` adds."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     parser.add_argument("--quick", action="store_true", help="small enough for a smoke test")
+    if extend is not None:
+        extend(parser)
     return parser.parse_args()
 
 

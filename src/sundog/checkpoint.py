@@ -2,7 +2,8 @@
 
 A folder beside the release to be, `OUT.sundog.partial`: `fit.json` says what was asked for, `ledger.jsonl` what was
 spent (unless the fit was given a ledger of its own), and each finished stage its result. Results are measured with
-noise, so they are as public as the release would be; nothing else about the data is kept.
+noise, so they are as public as the release would be; nothing else about the data is kept. A model that trains keeps
+its state there too, while it does.
 """
 
 from __future__ import annotations
@@ -107,7 +108,11 @@ class Checkpoint:
                     f"{folder}: the interrupted fit had another {key}; use the same settings, or delete the folder "
                     "(what it spent stays spent)"
                 )
-        return cls(folder, saved["run"]).held()
+        checkpoint = cls(folder, saved["run"]).held()
+        # What a crash left half-written is the result of steps that will be run again: two results of one charge.
+        for unfinished in folder.glob(".*.partial"):
+            unfinished.unlink(missing_ok=True)
+        return checkpoint
 
     @property
     def ledger_path(self) -> Path:
@@ -130,10 +135,26 @@ class Checkpoint:
                 return result
         except (OSError, ValueError, RecursionError):
             pass
-        raise self._damaged(path)
+        raise self.damaged(path.name)
 
-    def _damaged(self, path: Path) -> SundogError:
+    def damaged(self, file: str) -> SundogError:
+        """What to say of a file that is not what was kept."""
+        path = self.folder / file
         return SundogError(f"{path}: cannot be read; delete the folder and fit again (what it spent stays spent)")
+
+    def save_bytes(self, file: str, content: bytes) -> None:
+        """Keeps a file of a stage that is still at work, in the place of an earlier one."""
+        with replacing(self.folder / file) as whole:
+            whole.write(content)
+
+    def load_bytes(self, file: str) -> bytes | None:
+        """The content of such a file, or None where there is none yet."""
+        try:
+            return (self.folder / file).read_bytes()
+        except FileNotFoundError:
+            return None
+        except OSError:
+            raise self.damaged(file) from None
 
     def save_tensors(self, stage: str, tensors: Tensors) -> None:
         """Keeps the arrays of a stage; call it before `save`, which says that the stage is finished."""
@@ -146,7 +167,7 @@ class Checkpoint:
         try:
             return dict(safetensors.numpy.load(path.read_bytes()))
         except (OSError, ValueError, safetensors.SafetensorError):
-            raise self._damaged(path) from None
+            raise self.damaged(path.name) from None
 
     def done(self) -> None:
         """Removes it: the release is there."""

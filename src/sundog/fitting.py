@@ -198,7 +198,8 @@ class Fit:
         The plan for a tiny δ has more noise, and so spends less, than the one that will be made.
         """
         unknown = split.shares.get("schema") or self.request.model.counts_records
-        if self.shared is None or unknown or (self.checkpoint and self.checkpoint.load("model")):
+        begun = self.request.model.resumes and ledger.charges  # some of the plan may be paid for already
+        if self.shared is None or unknown or begun or (self.checkpoint and self.checkpoint.load("model")):
             return
         left = self.request.epsilon * (1 - split.shares.get("records", 0.0))
         frugal = Budget(left, min(ledger.budget.delta, _FRUGAL_DELTA))
@@ -238,9 +239,9 @@ class Fit:
         def measure() -> dict[str, Any]:
             self.progress("planning", 0.0)
             plan = self._plan(records.schema, *self._rest(ledger), count)
-            fitted = self.request.model.fit(
-                records, plan, ledger, seed=self.request.seed, progress=self.progress
-            ).state()
+            kind, seed = self.request.model, self.request.seed
+            model = kind.fit(records, plan, ledger, seed=seed, progress=self.progress, checkpoint=self.checkpoint)
+            fitted = model.state()
             tensors.update(fitted.tensors)
             if self.checkpoint:
                 self.checkpoint.save_tensors("model", tensors)
@@ -260,11 +261,13 @@ class Fit:
         """What is left for the model, and what was charged to it already.
 
         A count that chose δ is taken off the budget beforehand, so that the rest is private at that δ whatever the
-        count said (docs/privacy.md); everything else is composed with the model's own charges.
+        count said (docs/privacy.md); everything else is composed with the model's own charges. What a model has spent
+        on itself before it was interrupted is left out, so that its plan is the same as before.
         """
-        paid = [charge for charge in ledger.charges if charge.purpose == _COUNT] if self._chooses_delta else []
+        before = ledger.charges[: None if self.checkpoint is None else self.kept_charges]
+        paid = [charge for charge in before if charge.purpose == _COUNT] if self._chooses_delta else []
         cost = sum(charge.event.epsilon for charge in paid if isinstance(charge.event, DiscreteLaplace))
-        return Budget(ledger.budget.epsilon - cost, ledger.budget.delta), [c for c in ledger.charges if c not in paid]
+        return Budget(ledger.budget.epsilon - cost, ledger.budget.delta), [c for c in before if c not in paid]
 
     def _stage(self, name: str, ledger: Ledger, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """The result of a stage: from the checkpoint where it was finished before, measured and kept otherwise."""
@@ -272,7 +275,8 @@ class Fit:
             return measure()
         saved = self.checkpoint.load(name, "result", "charges")
         if saved is None:
-            if name == "model" and len(ledger.charges) > self.kept_charges:
+            lost = len(ledger.charges) > self.kept_charges and not self.request.model.resumes
+            if name == "model" and lost:
                 raise BudgetExceededError(
                     f"{self.checkpoint.folder}: what this fit had measured was lost when it was interrupted, and is "
                     "spent all the same; delete the folder and fit again, from another budget"

@@ -33,7 +33,7 @@ from sundog.errors import BudgetExceededError, DataError, ReleaseError
 from sundog.models.base import Model, Plan, State
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, DiscreteLaplace
-from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.ledger import Budget, Ledger, summed
 from sundog.progress import silent
 from sundog.release.certificate import certify
 from sundog.release.release import Release
@@ -160,7 +160,7 @@ class ModelContract:
     @every_kind
     def test_spends_exactly_what_was_planned_and_nearly_all_that_is_allowed(self, kind: str) -> None:
         _, plan, ledger = self.fit(random_records(schema_of(KINDS[kind]), 50))
-        assert ledger.charges == plan.charges
+        assert summed(ledger.charges) == list(plan.charges)
         assert 0.998 * self.epsilon <= epsilon_spent(plan.charges, delta=DELTA) <= self.epsilon
 
     def test_plans_around_what_was_spent_before(self) -> None:
@@ -184,6 +184,29 @@ class ModelContract:
         with pytest.raises(BudgetExceededError, match="refused"):
             self.model.fit(records, plan, small, seed=0, progress=silent)
         assert small.charges == ()
+
+    def test_interrupted_after_a_charge_it_goes_on_or_says_that_it_cannot(self, tmp_path: Path) -> None:
+        schema, out = schema_of(KINDS["mix"], records=100), tmp_path / "o.sundog"
+        codes = random_records(schema, 50).codes
+        values = {name: column.decode(codes[name]) for name, column in schema.columns.items()}
+        synthesizer = Synthesizer(self.model.name, epsilon=self.epsilon, delta=DELTA, settings=self.settings)
+        spend = Ledger.spend
+
+        def stop(ledger: Ledger, *charges: Charge) -> None:
+            spend(ledger, *charges)
+            raise KeyboardInterrupt
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Ledger, "spend", stop)
+            with pytest.raises(KeyboardInterrupt):
+                synthesizer.fit(values, schema, out=out)
+        if not self.model.resumes:
+            with pytest.raises(BudgetExceededError, match="was lost when it was interrupted"):
+                synthesizer.fit(values, schema, out=out, resume=True)
+            return
+        release = synthesizer.fit(values, schema, out=out, resume=True).release_
+        assert release.certificate.charges == list(self.plan(schema).charges)
+        assert release.verify() == []
 
     def test_the_plan_does_not_depend_on_the_data(self) -> None:
         schema = schema_of(KINDS["all_scalars"], records=100)

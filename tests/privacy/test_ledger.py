@@ -11,12 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from sundog.errors import BudgetExceededError, LedgerError
-from sundog.privacy.accountant import epsilon_spent
-from sundog.privacy.events import Charge, DiscreteGaussian, Event, Failure, Gaussian, Pure, SampledGaussian
+from sundog.privacy.accountant import epsilon_spent, fits
+from sundog.privacy.calibration import noise_multiplier_for
+from sundog.privacy.events import (
+    Charge,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Failure,
+    Gaussian,
+    Pure,
+    SampledGaussian,
+)
 from sundog.privacy.journal import Journal
-from sundog.privacy.ledger import Budget, Entry, Ledger
+from sundog.privacy.ledger import Budget, Entry, Ledger, summed
 from sundog.privacy.noise import NoiseSource
 
 DELTA = 1e-5
@@ -124,6 +136,90 @@ def test_deltas_are_probabilities(delta: float) -> None:
         Budget(1.0, delta)
 
 
+# --- the quick check ------------------------------------------------------------------------------------------------
+
+noises = st.floats(0.7, 50)
+events = st.one_of(
+    st.builds(SampledGaussian, noise_multiplier=noises, sample_rate=st.floats(1e-4, 1.0)),
+    st.builds(Gaussian, noise_multiplier=st.floats(2, 200)),
+    st.builds(DiscreteGaussian, sigma=st.floats(2, 200)),
+    st.builds(DiscreteLaplace, rate=st.floats(0.01, 0.5)),
+    st.builds(Pure, epsilon=st.floats(0.01, 0.5)),
+    st.builds(Failure, delta=st.floats(1e-9, 1e-6)),
+)
+charged = st.builds(Charge, event=events, count=st.integers(1, 200), purpose=st.just("test"))
+
+
+@settings(max_examples=60, deadline=None, database=None)
+@given(st.lists(charged, min_size=1, max_size=3), st.floats(0.5, 1.5))
+def test_the_quick_check_says_what_the_accountant_says(charges: list[Charge], part: float) -> None:
+    spent = epsilon_spent(charges, delta=DELTA)
+    if not 0 < spent < 50:
+        return
+    for epsilon in (spent * part, spent * (1 - 1e-9), spent * (1 + 1e-9)):
+        assert fits(charges, epsilon=epsilon, delta=DELTA) == (spent <= epsilon)
+
+
+@pytest.mark.parametrize(
+    ("event", "count", "delta"),
+    [
+        (Pure(epsilon=0.007078227424552142), 385, 4.210618745070551e-06),
+        (Pure(epsilon=0.0064676724219588), 472, 7.688808526393598e-07),
+        (DiscreteGaussian(sigma=2.3846604566670466), 39, 4.882698718304304e-09),
+        (SampledGaussian(noise_multiplier=17.01706125076355, sample_rate=0.0061273385070053565), 2548, 3.329e-07),
+    ],
+    ids=lambda value: getattr(value, "kind", ""),
+)
+def test_a_grid_that_is_finer_by_chance_does_not_say_yes(event: Event, count: int, delta: float) -> None:
+    """It would be right, but the certificate would then be found to be above its claim."""
+    spent = epsilon_spent([charge(event, count)], delta=delta)
+    assert not fits([charge(event, count)], epsilon=spent * (1 - 1e-8), delta=delta)
+    assert fits([charge(event, count)], epsilon=spent, delta=delta)
+
+
+def test_the_quick_check_of_a_training_never_says_yes_too_early() -> None:
+    """At every block of a training, in a budget that some number of its steps uses up."""
+    for rate, noise, steps in ((0.01, 5.8, 18_000), (0.002, 0.8, 3_000), (0.2, 4.0, 100), (1.0, 30.0, 50)):
+        event = SampledGaussian(noise_multiplier=noise, sample_rate=rate)
+        whole = epsilon_spent([charge(event, steps)], delta=DELTA)
+        for share in (0.5, 0.9, 0.99, 0.999, 1.0, 1.001, 1.01):
+            found = [charge(event, max(1, int(share * steps) // 2))] * 2
+            assert fits(found, epsilon=whole, delta=DELTA) == (epsilon_spent(found, delta=DELTA) <= whole)
+
+
+def test_a_calibrated_training_can_be_paid_for_in_blocks_to_the_last_step() -> None:
+    noise = noise_multiplier_for(epsilon=1.0, delta=DELTA, sample_rate=0.01, steps=1000)
+    ledger = Ledger(epsilon=1.0, delta=DELTA)
+    block = charge(SampledGaussian(noise_multiplier=noise, sample_rate=0.01), 50)
+    for _ in range(20):
+        ledger.spend(block)
+    assert 0.998 < ledger.spent() <= 1.0
+    with pytest.raises(BudgetExceededError, match="would bring ε to"):
+        ledger.spend(block)
+
+
+def test_blocks_of_a_training_are_one_charge() -> None:
+    first, second = (SampledGaussian(noise_multiplier=noise, sample_rate=0.1) for noise in (1.0, 2.0))
+    blocks = [
+        charge(first, 3, "a"),
+        pure(0.1),
+        charge(second, 4, "a"),
+        charge(first, 5, "b"),
+        charge(first, 6, "a"),
+        pure(0.1),
+        charge(second, 7, "a"),
+    ]
+    assert summed(blocks) == [
+        charge(first, 9, "a"),
+        pure(0.1),
+        charge(second, 11, "a"),
+        charge(first, 5, "b"),
+        pure(0.1),
+    ]
+    assert summed([]) == []
+    assert epsilon_spent(summed(blocks), delta=DELTA) == epsilon_spent(blocks, delta=DELTA)
+
+
 # --- runs -----------------------------------------------------------------------------------------------------------
 
 
@@ -196,6 +292,24 @@ def test_a_run_sees_what_was_charged_under_its_name_by_anyone(ledger: Ledger) ->
     yours.spend(pure(0.1, "yours"))
     assert [charge.purpose for charge in mine.charges] == ["mine", "yours"]
     assert mine.spent() == yours.spent() == ledger.spent()
+
+
+def test_a_ledger_knows_what_was_charged_under_its_own_name(tmp_path: Path) -> None:
+    path = tmp_path / "l"
+    ledger = Ledger.create(path, epsilon=1.0, delta=DELTA)
+    run, other = (ledger.run(epsilon=0.5, delta=DELTA, name=name) for name in ("run", "running"))
+    ledger.spend(pure(0.1, "root"))
+    run.spend(pure(0.1, "run"))
+    run.run(epsilon=0.2, delta=DELTA).spend(pure(0.1, "inside"))
+    other.spend(pure(0.1, "other"))
+
+    def purposes(of: Ledger) -> list[str]:
+        return [charge.purpose for entry in of.own_entries for charge in entry.charges]
+
+    assert purposes(ledger) == ["root"]
+    assert purposes(run) == ["run", "inside"]
+    assert purposes(Ledger.open(path).run(epsilon=0.5, delta=DELTA, name="run")) == ["run", "inside"]
+    assert purposes(Ledger.open(path)) == []  # opened anew, it has charged nothing yet
 
 
 def test_a_check_records_nothing_and_says_what_a_spend_would(ledger: Ledger) -> None:

@@ -376,7 +376,7 @@ def test_private_cannot_be_forged_back_into_a_signed_release(tmp_path: Path) -> 
 
 def test_private_and_its_noise_forged_back_break_the_signature_still(tmp_path: Path) -> None:
     def forge(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
-        manifest["certificate"] |= {"private": True, "noise": "ChaCha20 keyed by the operating system"}
+        manifest["certificate"] |= {"private": True, "noise": "ChaCha20 and AES-256 keyed by the operating system"}
 
     tampered(fitted(noise=NoiseSource.seeded(1)).signed(KEY), tmp_path / "a.sundog", forge)
     loaded = Release.load(tmp_path / "a.sundog")

@@ -50,7 +50,8 @@ def one_by_one(loss: Loss, batch: Any, groups: Groups, bounds: Tensor) -> tuple[
 def check(module: nn.Module, loss: Loss, batch: Any, groups: Groups | None = None) -> None:
     groups = groups or flat(module)
     bounds = torch.linspace(0.3, 0.9, groups.count)
-    sums, norms = clipped_sum(module, loss, batch, groups, lambda n: clip_weights(n, bounds))
+    clipped = clipped_sum(module, loss, batch, groups, lambda n: clip_weights(n, bounds))
+    sums, norms = clipped.sums, clipped.norms
     expected_sums, expected_norms = one_by_one(loss, batch, groups, bounds)
     torch.testing.assert_close(norms, expected_norms, rtol=TOLERANCE, atol=TOLERANCE)
     for ours, expected in zip(sums, expected_sums, strict=True):

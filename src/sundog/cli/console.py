@@ -45,18 +45,29 @@ def progress() -> Iterator[Progress]:
             lines.finish()
 
 
+_EVERY = 30.0  # seconds between two lines of one long stage
+
+
 class _Lines:
-    """A line a stage, once it is done: bad input then gets its one line and no other."""
+    """A line a stage, once it is done: bad input then gets its one line and no other.
+
+    A stage that tells more than its name ("training: step 3 of 10") says so now and then, if it takes long.
+    """
 
     def __init__(self) -> None:
         self.stage = ""
-        self.started = time.perf_counter()
+        self.started = self.said = time.perf_counter()
 
     def __call__(self, stage: str, done: float) -> None:  # noqa: ARG002
-        if stage == self.stage:
+        name, colon, _ = stage.partition(": ")
+        if name == self.stage:
+            if colon and time.perf_counter() - self.said >= _EVERY:
+                self.said = time.perf_counter()
+                note(stage)
             return
         self.finish()
-        self.stage, self.started = stage, time.perf_counter()
+        self.stage, self.started = name, time.perf_counter()
+        self.said = self.started
         if "\n" in stage:
             note(stage)
             self.stage = ""

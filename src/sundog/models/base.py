@@ -13,6 +13,7 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from sundog.checkpoint import Checkpoint
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.privacy.events import Charge
@@ -46,6 +47,7 @@ class Model(Protocol):
     options: ClassVar[frozenset[str]]  # which of clusters, public and device it understands
     defaults: ClassVar[Mapping[str, Any]]  # settings that `--set name=value` may change
     counts_records: ClassVar[bool]  # whether the plan needs to know (about) how many records there are
+    resumes: ClassVar[bool]  # whether `fit` goes on where it was interrupted, from what it kept in its checkpoint
 
     @classmethod
     def plan(
@@ -60,8 +62,20 @@ class Model(Protocol):
         """Decides what to measure: together with `already`, at most the budget. Sees no data."""
 
     @classmethod
-    def fit(cls, records: Records, plan: Plan, ledger: Ledger, *, seed: int | None, progress: Progress) -> Self:
-        """Learns the records, spending exactly `plan.charges` from the ledger."""
+    def fit(
+        cls,
+        records: Records,
+        plan: Plan,
+        ledger: Ledger,
+        *,
+        seed: int | None,
+        progress: Progress,
+        checkpoint: Checkpoint | None = None,
+    ) -> Self:
+        """Learns the records, spending exactly `plan.charges` from the ledger.
+
+        A model that trains hands the checkpoint to its `Trainer`; it is None where the release has no place on disk.
+        """
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draws n records that satisfy `where`."""

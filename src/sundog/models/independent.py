@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
+from sundog.checkpoint import Checkpoint
 from sundog.data.bins import Bins, bins_for
 from sundog.data.columns import Column, SetColumn
 from sundog.data.records import Records
@@ -41,6 +42,7 @@ class Independent:
     options: ClassVar[frozenset[str]] = frozenset()
     defaults: ClassVar[Mapping[str, Any]] = {}
     counts_records: ClassVar[bool] = False  # the histograms themselves tell
+    resumes: ClassVar[bool] = False
 
     def __init__(self, schema: Schema, marginals: dict[str, Floats], records: int) -> None:
         """Takes probabilities: (cells,) of a scalar column, (positions, cells) of an array, (items,) of sets."""
@@ -76,7 +78,16 @@ class Independent:
         return Plan(charges=tuple(charges(scale)), settings={"sigma": sigma})
 
     @classmethod
-    def fit(cls, records: Records, plan: Plan, ledger: Ledger, *, seed: int | None, progress: Progress) -> Self:  # noqa: ARG003
+    def fit(
+        cls,
+        records: Records,
+        plan: Plan,
+        ledger: Ledger,
+        *,
+        seed: int | None,  # noqa: ARG003  nothing is initialised
+        progress: Progress,
+        checkpoint: Checkpoint | None = None,  # noqa: ARG003  one measurement, which is there or not
+    ) -> Self:
         """Measures every marginal for one charge of the ledger, then makes them consistent."""
         schema = records.schema
         counts = {}

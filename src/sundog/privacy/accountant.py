@@ -84,6 +84,31 @@ def epsilon_spent(charges: Iterable[Charge], *, delta: float, method: Method = "
     return quick
 
 
+def fits(charges: Iterable[Charge], *, epsilon: float, delta: float) -> bool:
+    """Whether the charges are (ε, δ)-DP: what `epsilon_spent` says, with as little work as the answer takes.
+
+    The Rényi bound takes a tenth of a millisecond. Distributions on coarser grids come next: a grid rounds losses up,
+    to points that the real one has too, so that none of them spends less. Only where all of these are above the budget
+    is the real grid asked.
+
+    >>> twenty = [Charge(event=Gaussian(noise_multiplier=20.0), count=20, purpose="test")]
+    >>> fits(twenty, epsilon=0.83, delta=1e-5), fits(twenty, epsilon=0.81, delta=1e-5)
+    (True, False)
+    """
+    charges = tuple(charges)
+    totals = _totals(charges)
+    if totals and _as_one_gaussian(totals) is None:  # for which the real answer is as quick
+        quick = _epsilon_by_orders(totals, delta, "rdp")
+        if quick <= epsilon:
+            return True
+        if delta < _SMALLEST_DELTA or _is_beyond_pld(totals, quick):
+            return False
+        grid, target = _grid(totals, quick), epsilon * (1 - 1e-6)  # by rounding they differ, either way
+        if any(_epsilon_of(_composed(totals, n * grid), delta - _FFT_ERROR) <= target for n in (16, 4)):
+            return True
+    return epsilon_spent(charges, delta=delta) <= epsilon
+
+
 def delta_spent(charges: Iterable[Charge], *, epsilon: float) -> float:
     """The smallest δ for which the composition of all charges is (ε, δ)-DP, by PLD.
 

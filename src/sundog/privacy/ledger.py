@@ -22,8 +22,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sundog.errors import BudgetExceededError, LedgerError
-from sundog.privacy.accountant import METHODS, Method, epsilon_spent
-from sundog.privacy.events import Charge
+from sundog.privacy.accountant import METHODS, Method, epsilon_spent, fits
+from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.journal import Journal
 from sundog.privacy.noise import NoiseSource
 
@@ -151,6 +151,11 @@ class Ledger:
         return _charges(self.entries)
 
     @property
+    def own_entries(self) -> tuple[Entry, ...]:
+        """What was charged under this ledger's own name: for a run all of it, for a shared file not what others did."""
+        return tuple(entry for entry in self.entries if self._is_mine(entry))
+
+    @property
     def private(self) -> bool:
         """False once any charge was measured with test noise."""
         return self.noise.private and all(entry.private for entry in self.entries)
@@ -189,16 +194,15 @@ class Ledger:
             ledger = ledger._parent
 
     def _check(self, charges: Sequence[Charge]) -> None:
-        before = _charges(self._known())
-        spent = epsilon_spent([*before, *charges], delta=self.budget.delta)
-        if spent > self.budget.epsilon:
-            what = ", ".join(dict.fromkeys(f"'{charge.purpose}'" for charge in charges[:3]))
-            raise BudgetExceededError(
-                f"refused: {what} would bring ε to {spent:.4g} of {self.budget.epsilon:.4g} "
-                f"(at δ = {self.budget.delta:.3g}); "
-                f"{epsilon_spent(before, delta=self.budget.delta):.4g} was spent before; "
-                "lower the request or open a larger ledger"
-            )
+        before, delta = _charges(self._known()), self.budget.delta
+        if fits([*before, *charges], epsilon=self.budget.epsilon, delta=delta):
+            return
+        spent = epsilon_spent([*before, *charges], delta=delta)
+        what = ", ".join(dict.fromkeys(f"'{charge.purpose}'" for charge in charges[:3]))
+        raise BudgetExceededError(
+            f"refused: {what} would bring ε to {spent:.4g} of {self.budget.epsilon:.4g} (at δ = {delta:.3g}); "
+            f"{epsilon_spent(before, delta=delta):.4g} was spent before; lower the request or open a larger ledger"
+        )
 
     def _known(self) -> list[Entry]:
         if self._parent is not None:  # whoever charged to this run, in whichever process
@@ -237,6 +241,29 @@ class Ledger:
             raise LedgerError("a ledger in memory cannot be shared between processes; use a ledger file")
         with root._threads, nullcontext() if root._journal is None else root._journal.locked():
             yield
+
+
+def summed(charges: Iterable[Charge]) -> list[Charge]:
+    """The charges, with a training that was paid for in blocks as one charge where its first block was.
+
+    Only sampled Gaussians are added up: two equal measurements of anything else are two measurements.
+
+    >>> block = Charge(event=SampledGaussian(noise_multiplier=1.0, sample_rate=0.1), count=40, purpose="training")
+    >>> [charge.count for charge in summed([block, block])]
+    [80]
+    """
+    found: list[Charge] = []
+    places: dict[tuple[SampledGaussian, str], int] = {}
+    for charge in charges:
+        if not isinstance(charge.event, SampledGaussian):
+            found.append(charge)
+            continue
+        place = places.setdefault((charge.event, charge.purpose), len(found))
+        if place == len(found):
+            found.append(charge)
+        else:
+            found[place] = found[place].model_copy(update={"count": found[place].count + charge.count})
+    return found
 
 
 def _charges(entries: Iterable[Entry]) -> tuple[Charge, ...]:

@@ -2,7 +2,8 @@
 
 Privacy noise is drawn from ChaCha20, keyed by the operating system, in every process anew: a forked child that
 inherited the stream would repeat its parent's noise, and two answers with the same noise have none in their
-difference. For the same reason a source is never copied or pickled.
+difference. For the same reason a source is never copied or pickled. Gradients need millions of normals a second: those
+come from an AES-256 keystream (`normals.py`) or, if the user says so, from the generator of the device.
 
 The samplers of integer noise compare exponential variates instead of uniforms with probabilities, so that an event of
 probability exp(−40) happens as often as it should: `Exp(1) > x` is a coin of probability exp(−x) far into the tail.
@@ -10,17 +11,26 @@ probability exp(−40) happens as often as it should: `Exp(1) > x` is a coin of 
 
 from __future__ import annotations
 
+import hashlib
 import os
 import secrets
-from typing import Any, Final, NoReturn
+import threading
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
+if TYPE_CHECKING:
+    from torch import Generator, Tensor
+
+    from sundog.privacy.chacha import DeviceNormals
+    from sundog.privacy.normals import NormalStream
+
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-SECURE: Final = "ChaCha20 keyed by the operating system"
+SECURE: Final = "ChaCha20 and AES-256 keyed by the operating system"
+FAST: Final = "ChaCha20 keyed by the operating system; on gradients the device's own generator, not cryptographic"
 SEEDED: Final = "a fixed seed, for tests: NOT PRIVATE"
 
 
@@ -29,17 +39,23 @@ class NoiseSource:
 
     >>> source = NoiseSource()
     >>> source.private, source.description
-    (True, 'ChaCha20 keyed by the operating system')
+    (True, 'ChaCha20 and AES-256 keyed by the operating system')
     >>> NoiseSource.seeded(1).private
     False
+
+    Args:
+        fast_gradients: let the device that trains draw the noise of gradients by itself. Its generator (Philox on a
+            GPU) has no known weakness in its distribution, but was not made to withstand an adversary; certificates
+            say so.
     """
 
     private: bool
     description: str
 
-    def __init__(self) -> None:
+    def __init__(self, *, fast_gradients: bool = False) -> None:
         self.private = True
-        self.description = SECURE
+        self.fast_gradients = fast_gradients
+        self.description = FAST if fast_gradients else SECURE
         self._seed: int | None = None
         self._rekey()
 
@@ -59,12 +75,30 @@ class NoiseSource:
         self._process = os.getpid()
         key = secrets.randbits(256) if self._seed is None else self._seed
         self._generator = np.random.Generator(ChaCha(key=key, rounds=20))
+        self._normals: NormalStream | None = None
+        self._unused = np.empty(0, dtype=np.float32)
+        self._threads = threading.Lock()
+        self._devices: dict[str, Generator] = {}
+        self._on_device: DeviceNormals | None = None
+
+    def _in_this_process(self) -> None:
+        if os.getpid() != self._process:
+            self._rekey()
 
     @property
     def _rng(self) -> np.random.Generator:
-        if os.getpid() != self._process:
-            self._rekey()
+        self._in_this_process()
         return self._generator
+
+    def stream(self, *names: str | int) -> NoiseSource:
+        """The source for one purpose: itself, unless it is seeded, when each purpose has noise of its own.
+
+        So a test can stop a training and go on, and compare it with one that never stopped.
+        """
+        if self._seed is None:
+            return self
+        digest = hashlib.sha256(repr((self._seed, *names)).encode()).digest()
+        return NoiseSource.seeded(int.from_bytes(digest[:16], "little"))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a noise source cannot be copied or pickled: two copies would draw the same noise")
@@ -72,6 +106,56 @@ class NoiseSource:
     def gaussian(self, size: int | tuple[int, ...]) -> Floats:
         """Standard normal variates (floats: round them to a lattice before anybody sees them, as the mechanisms do)."""
         return self._rng.standard_normal(size)
+
+    def normals(self, out: npt.NDArray[np.float32]) -> None:
+        """Fills a flat array with standard normal variates, fast."""
+        self._in_this_process()
+        if self._normals is None:
+            from sundog.privacy.normals import NormalStream
+
+            if self._seed is None:
+                self._normals = NormalStream(secrets.token_bytes(32))
+            else:  # a test's stream is often short
+                self._normals = NormalStream(hashlib.sha256(repr(self._seed).encode()).digest(), ahead=0)
+        filled = 0
+        with self._threads:  # or two of them would be given the same values
+            while filled < len(out):
+                if not len(self._unused):
+                    self._unused = self._normals.block()
+                part = self._unused[: len(out) - filled]
+                out[filled : filled + len(part)] = part
+                filled += len(part)
+                self._unused = self._unused[len(part) :]
+
+    def standard_normal_(self, out: Tensor) -> Tensor:
+        """Fills a flat float32 tensor with standard normal variates, wherever it is.
+
+        On a GPU: by ChaCha20 there, or by the device's own generator if `fast_gradients` was asked for.
+        """
+        if self.fast_gradients:
+            return out.normal_(generator=self._device_generator(out.device))
+        if out.device.type == "cpu":
+            self.normals(out.numpy())
+            return out
+        return self._device_normals(out.device).fill(out)
+
+    def _device_normals(self, device: Any) -> DeviceNormals:
+        from sundog.privacy.chacha import DeviceNormals
+
+        self._in_this_process()
+        if self._on_device is None:
+            self._on_device = DeviceNormals(device, self._seed)
+        return self._on_device
+
+    def _device_generator(self, device: Any) -> Generator:
+        """The generator of a device for noise on gradients, seeded by the operating system."""
+        import torch
+
+        self._in_this_process()
+        if str(device) not in self._devices:
+            seed = secrets.randbits(63) if self._seed is None else self._seed % 2**63
+            self._devices[str(device)] = torch.Generator(device).manual_seed(seed)
+        return self._devices[str(device)]
 
     def uniform(self, size: int | tuple[int, ...]) -> Floats:
         """Uniform variates in [0, 1)."""

@@ -129,7 +129,7 @@ def _epsilon_of_pmf(pmf: Any, delta: float) -> float:
     probabilities = pmf._probs[::-1]
     upper = np.append(pmf._infinity_mass, pmf._infinity_mass + np.cumsum(probabilities))
     lower = np.append(0.0, np.cumsum(np.exp(-losses) * probabilities))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         candidates = np.where((upper > delta) & (lower > 0), np.log((upper - delta) / lower), -np.inf)
     reached = np.flatnonzero(candidates[:-1] >= losses)
     return max(0.0, float(candidates[reached[0] if len(reached) else -1]))

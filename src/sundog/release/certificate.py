@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -25,8 +25,8 @@ from sundog.privacy.events import (
     SampledGaussian,
     printable,
 )
-from sundog.privacy.ledger import Ledger
-from sundog.privacy.noise import SECURE, SEEDED
+from sundog.privacy.ledger import Ledger, summed
+from sundog.privacy.noise import FAST, SECURE, SEEDED
 
 NOT_PRIVATE = "NOT PRIVATE: the noise came from a fixed seed, for tests; whoever knows the seed can subtract it"
 
@@ -67,7 +67,11 @@ class Certificate(BaseModel):
     unit: Text | None
     cap: int
     neighbours: Literal["add or remove one unit", "show or erase one unit's private values"]
-    noise: Literal["ChaCha20 keyed by the operating system", "a fixed seed, for tests: NOT PRIVATE"]
+    noise: Literal[
+        "ChaCha20 and AES-256 keyed by the operating system",
+        "ChaCha20 keyed by the operating system; on gradients the device's own generator, not cryptographic",
+        "a fixed seed, for tests: NOT PRIVATE",
+    ]
     charges: Annotated[list[Charge], Field(max_length=100_000)]
     assumed_public: list[Text]
     ledger: SharedLedger | None = None
@@ -90,7 +94,7 @@ class Certificate(BaseModel):
 
     def recheck(self, schema: Schema) -> list[str]:
         """What does not add up, by itself or with the schema it came with; empty when the certificate is sound."""
-        problems = [] if self.private and self.noise == SECURE else [NOT_PRIVATE]
+        problems = [] if self.private and self.noise in (SECURE, FAST) else [NOT_PRIVATE]
         if (self.unit, self.cap, self.neighbours) != (_unit(schema), schema.cap, neighbours_of(schema)):
             problems.append("who is protected according to the certificate is not who is according to the schema")
         if self.assumed_public != assumed_public(schema):
@@ -166,7 +170,7 @@ class Share:
 
 def certify(ledger: Ledger, schema: Schema, *, shared: Ledger | None = None) -> Certificate:
     """The certificate of everything charged to a run; `shared` is the ledger of all releases, if there is one."""
-    charges = list(ledger.charges)
+    charges = summed(ledger.charges)
     budget = ledger.budget
     private = ledger.private and (shared is None or shared.private)
     return Certificate(
@@ -177,7 +181,7 @@ def certify(ledger: Ledger, schema: Schema, *, shared: Ledger | None = None) -> 
         unit=_unit(schema),
         cap=schema.cap,
         neighbours=neighbours_of(schema),
-        noise=SECURE if private else SEEDED,
+        noise=cast(Any, ledger.noise.description if private else SEEDED),
         charges=charges,
         assumed_public=assumed_public(schema),
         ledger=None if shared is None else _as_shared(shared),

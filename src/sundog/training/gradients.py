@@ -6,6 +6,7 @@ layer.
 
 from __future__ import annotations
 
+import functools
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -14,12 +15,31 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sundog.training.data import mapped
 from sundog.training.layers import refuse_batch_statistics, tapped, untapped
+from sundog.training.speed import EXACT, Speed
 from sundog.training.taps import recording
 from sundog.training.uses import Dense, Use, joined
 
 Loss = Callable[[Any], Tensor]  # a batch of B examples to B losses
 Weigh = Callable[[Tensor], Tensor]  # the norms of B examples in each group (groups, B) to their weights (groups, B)
+
+
+@dataclass(frozen=True)
+class Padded:
+    """A batch filled up to a fixed size; `present` is false for the examples that are only there to fill it."""
+
+    examples: Any
+    present: Tensor
+
+
+@dataclass(frozen=True)
+class Clipped:
+    """What a batch gives: a sum for every parameter, the norms (groups, B), and which examples counted (B,)."""
+
+    sums: list[Tensor]
+    norms: Tensor
+    present: Tensor
 
 
 @dataclass(frozen=True)
@@ -34,30 +54,89 @@ class Groups:
         """How many groups there are."""
         return max(self.of, default=-1) + 1
 
+    @functools.cached_property
+    def roots(self) -> Tensor:
+        """√ of the number of parameters in each group, where they are."""
+        sizes = [0] * self.count
+        for parameter, group in zip(self.parameters, self.of, strict=True):
+            sizes[group] += parameter.numel()
+        return torch.tensor(sizes, dtype=torch.float32, device=self.parameters[0].device).sqrt_()
 
-def clipped_sum(module: nn.Module, loss: Loss, batch: Any, groups: Groups, weigh: Weigh) -> tuple[list[Tensor], Tensor]:
-    """Σ weightᵢ · gradientᵢ for every parameter, and the norms of the examples' gradients in each group.
+
+def clipped_sum(
+    module: nn.Module, loss: Loss, batch: Any, groups: Groups, weigh: Weigh, *, speed: Speed = EXACT
+) -> Clipped:
+    """Σ weightᵢ · gradientᵢ for every parameter, over the examples that are present.
+
+    An example whose gradient is not finite counts as if it were not there: nobody may learn that it is. Norms are
+    taken in full precision, and a little longer than they are, by as much as rounding may add to the sum.
 
     Args:
         module: the owner of the parameters.
         loss: the loss of each example by itself; no example may see another.
-        batch: the examples.
+        batch: the examples, or `Padded`.
         groups: which parameters are clipped together.
         weigh: from norms to weights, such as min(1, C / norm).
+        speed: the precision of everything but the norms.
     """
+    examples, present = (batch.examples, batch.present.flatten()) if isinstance(batch, Padded) else (batch, None)
+    with speed.products():
+        uses = per_example(module, loss, examples, groups.parameters)
+    with torch.no_grad():
+        return _clipped(uses, present, groups, weigh, speed, always_mask=isinstance(batch, Padded))
+
+
+def _clipped(
+    uses: Sequence[Use | None],
+    present: Tensor | None,
+    groups: Groups,
+    weigh: Weigh,
+    speed: Speed,
+    *,
+    always_mask: bool,  # a graph of fixed shapes has no branches
+) -> Clipped:
+    lengths = _norms(uses, groups, speed)
+    finite = lengths.isfinite().all(dim=0)
+    if always_mask or not finite.all():
+        for use in uses:
+            if use is not None:
+                use.leave_out(~finite)
+        lengths = lengths.masked_fill(~finite, 0.0)
+    present = finite if present is None else finite & present
+    weights = weigh(lengths) * present
+    with speed.products():
+        sums = [
+            torch.zeros_like(p) if use is None else use.weighted_sum(weights[group])
+            for p, use, group in zip(groups.parameters, uses, groups.of, strict=True)
+        ]
+    return Clipped(sums, lengths, present)
+
+
+def norms(module: nn.Module, loss: Loss, batch: Any, groups: Groups) -> Tensor:
+    """The norms of the examples' gradients in each group, (groups, B): of public examples, or for an oracle."""
     uses = per_example(module, loss, batch, groups.parameters)
-    device, size = groups.parameters[0].device, _size(uses)
-    squared = torch.zeros(groups.count, size, device=device)
+    with torch.no_grad():
+        return _norms(uses, groups, EXACT)
+
+
+def _norms(uses: Sequence[Use | None], groups: Groups, speed: Speed) -> Tensor:
+    """The norm of each example's gradient in each group and what rounding may add to it: (groups, B)."""
+    squared: dict[int, Tensor] = {}
+    mass: dict[int, Tensor] = {}
     for use, group in zip(uses, groups.of, strict=True):
         if use is not None:
-            squared[group] += use.squared_norms()
-    norms = squared.sqrt_()
-    weights = weigh(norms)
-    sums = [
-        torch.zeros_like(p) if use is None else use.weighted_sum(weights[group])
-        for p, use, group in zip(groups.parameters, uses, groups.of, strict=True)
-    ]
-    return sums, norms
+            more = use.squared_norms()
+            heavy = use.squared_mass()
+            squared[group] = squared[group] + more if group in squared else more
+            heavy = more if heavy is None else heavy
+            mass[group] = mass[group] + heavy if group in mass else heavy
+    if not squared:
+        return torch.zeros(groups.count, 0, device=groups.parameters[0].device)
+    nothing = torch.zeros_like(next(iter(squared.values())))
+    lengths, weights = (
+        torch.stack([of.get(group, nothing) for group in range(groups.count)]).sqrt_() for of in (squared, mass)
+    )
+    return lengths.add_(weights, alpha=speed.rounding(lengths.dtype))
 
 
 def per_example(module: nn.Module, loss: Loss, batch: Any, parameters: Sequence[nn.Parameter]) -> list[Use | None]:
@@ -96,7 +175,7 @@ def _by_vmap(module: nn.Module, loss: Loss, batch: Any, parameters: Sequence[nn.
     trainable = {name: p.detach() for name, p in values.items() if id(p) in chosen}
 
     def one(weights: dict[str, Tensor], example: Any) -> Tensor:
-        single = _mapped(lambda t: t[None], example)
+        single = mapped(lambda t: t[None], example)
         return _functional(module, loss, weights, single)[0]
 
     gradients = torch.func.vmap(torch.func.grad(one), in_dims=(None, 0), randomness="different")(trainable, batch)
@@ -108,18 +187,3 @@ def _functional(module: nn.Module, loss: Loss, weights: dict[str, Tensor], batch
     """The loss with other weights in the module, for as long as it runs."""
     with torch.nn.utils.stateless._reparametrize_module(module, weights):
         return loss(batch)
-
-
-def _mapped(function: Callable[[Tensor], Tensor], batch: Any) -> Any:
-    if isinstance(batch, Tensor):
-        return function(batch)
-    if isinstance(batch, dict):
-        return {key: _mapped(function, value) for key, value in batch.items()}
-    return tuple(_mapped(function, value) for value in batch)
-
-
-def _size(uses: Sequence[Use | None]) -> int:
-    for use in uses:
-        if use is not None:
-            return len(use.squared_norms())
-    return 0

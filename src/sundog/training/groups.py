@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import torch
 from torch import Tensor, nn
 
 from sundog.training.gradients import Groups
+from sundog.training.stacked import StackedLinear
 
 
 def flat(module: nn.Module) -> Groups:
@@ -25,7 +25,8 @@ def flat(module: nn.Module) -> Groups:
 def weights_and_biases(module: nn.Module) -> Groups:
     """Matrices and filters in one group, vectors in another."""
     parameters = trainable(module)
-    return _numbered(parameters, [int(p.dim() < 2) for p in parameters])
+    stacked = {id(p) for layer in module.modules() if isinstance(layer, StackedLinear) for p in layer.parameters()}
+    return _numbered(parameters, [p.dim() - (id(p) in stacked) < 2 for p in parameters])
 
 
 def by_layer(module: nn.Module) -> Groups:
@@ -67,14 +68,12 @@ def noise_scales(groups: Groups, bounds: Tensor, noise_multiplier: float) -> Ten
     Minimise Σ d_g s_g² subject to Σ C_g²/s_g² = 1/σ²: s_g² = σ² · (C_g/√d_g) · Σ_h C_h √d_h, for d_g parameters in
     group g.
 
+    >>> import torch
     >>> layer = nn.Linear(3, 2)
     >>> noise_scales(flat(layer), torch.tensor([2.0]), 1.5)
     tensor([3.])
     """
-    sizes = torch.zeros(groups.count)
-    for parameter, group in zip(groups.parameters, groups.of, strict=True):
-        sizes[group] += parameter.numel()
-    roots = sizes.sqrt().to(bounds.device)
+    roots = groups.roots
     return noise_multiplier * (bounds / roots * (bounds * roots).sum()).sqrt()
 
 

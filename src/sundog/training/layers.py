@@ -18,6 +18,7 @@ from torch.nn import functional
 from sundog.errors import SundogError
 from sundog.training import taps
 from sundog.training.recurrent import run_gru, run_lstm
+from sundog.training.stacked import StackedLinear
 
 Forward = Callable[..., Any]
 
@@ -63,6 +64,10 @@ def _can_tap(layer: nn.Module) -> bool:
 
 def _linear(layer: nn.Linear, x: Tensor) -> Tensor:
     return taps.linear(x, layer.weight, layer.bias)
+
+
+def _stacked_linear(layer: StackedLinear, x: Tensor) -> Tensor:
+    return taps.stacked_linear(x, layer.weight, layer.bias)
 
 
 def _embedding(layer: nn.Embedding, index: Tensor) -> Tensor:
@@ -112,6 +117,7 @@ def _geometry(layer: Any) -> dict[str, Any]:
 
 _FORWARDS: dict[type[nn.Module], Forward] = {
     nn.Linear: _linear,
+    StackedLinear: _stacked_linear,
     nn.Embedding: _embedding,
     nn.LayerNorm: _layer_norm,
     nn.GroupNorm: _group_norm,

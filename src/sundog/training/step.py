@@ -1,8 +1,7 @@
 """One step of DP-SGD: clip, sum, noise once, divide by the expected batch size, and hand the gradient to any optimiser.
 
-A trainee's loss has a private part, whose per-example gradients are clipped and noised, and may have a public part,
-in which no record
-is: that one is neither.
+A trainee's loss has a private part, whose per-example gradients are clipped and noised, and may have a public part, in
+which no record is: that one is neither.
 """
 
 from __future__ import annotations
@@ -17,8 +16,10 @@ from torch import Tensor, nn
 
 from sundog.privacy.noise import NoiseSource
 from sundog.training.clipping import ClipPolicy
-from sundog.training.gradients import Groups, Loss, clipped_sum
+from sundog.training.compiled import Program, compiled
+from sundog.training.gradients import Groups, Loss, Padded, clipped_sum
 from sundog.training.groups import noise_scales
+from sundog.training.speed import EXACT, Speed
 
 
 def gradient_noise(noise_multiplier: float, side_noise: float | None) -> float:
@@ -50,42 +51,88 @@ class PrivateStep:
     optimizer: torch.optim.Optimizer
     noise: NoiseSource
     noise_multiplier: float
-    expected_batch: float
+    expected_batch: float | Tensor  # for models that are stacked, of each: (k,)
     public_loss: Callable[[], Tensor] | None = None
+    speed: Speed = EXACT
+
+    def __post_init__(self) -> None:
+        parameters = self.groups.parameters
+        self._sizes = [*(parameter.numel() for parameter in parameters), self.policy.measures]
+        self._normals = torch.empty(sum(self._sizes), device=parameters[0].device)
+        self._is_fresh = False
+        batch = self.expected_batch
+        self._whole_batch = float(batch.sum()) if isinstance(batch, Tensor) else batch
+        self._program: Program | None = None
+        self._update: Callable[[], object] = self.optimizer.step
 
     def __call__(self, pieces: Iterable[Any]) -> None:
         """Takes the step."""
-        sums, measured = self._clipped(pieces)
-        self._add_noise(sums)
-        self.policy.follow(self._noisy(measured), self.expected_batch)
+        self.draw_noise()
+        self.take(pieces)
+
+    def compile(self, piece: Padded) -> None:
+        """Makes steps faster that have one piece of the shape of this one."""
+        self._program = compiled(lambda piece: self._private([piece]), piece, self.speed)
+        self._update = torch.compile(self.optimizer.step)
+
+    def draw_noise(self) -> None:
+        """Draws all the noise of the next step."""
+        self.noise.standard_normal_(self._normals)
+        self._is_fresh = True
+
+    def take(self, pieces: Iterable[Any]) -> None:
+        """Takes the step with the noise that was drawn; each call needs noise of its own."""
+        self._descend(self._private(pieces), self.optimizer.step)
+
+    def take_compiled(self, piece: Padded) -> None:
+        """The same, after `compile`."""
+        if self._program is None:
+            raise RuntimeError("take_compiled before compile")
+        self._descend(self._program(piece), self._update)
+
+    def _descend(self, private: list[Tensor], update: Callable[[], object]) -> None:
+        if not self._is_fresh:
+            raise RuntimeError(
+                "a step without noise of its own: two answers with the same noise have none between them"
+            )
+        self._is_fresh = False
+        gradients, measured = private[: len(self.groups.parameters)], private[len(self.groups.parameters) :]
         self.optimizer.zero_grad(set_to_none=True)
         if self.public_loss is not None:
             self.public_loss().backward()  # type: ignore[no-untyped-call]
-        for parameter, total in zip(self.groups.parameters, sums, strict=True):
-            gradient = total.div_(self.expected_batch)
+        for parameter, gradient in zip(self.groups.parameters, gradients, strict=True):
             parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
-        self.optimizer.step()
+        update()
+        self.policy.follow(measured[0] if measured else None, self._whole_batch)
 
-    def _clipped(self, pieces: Iterable[Any]) -> tuple[list[Tensor], Tensor | None]:
-        sums = [torch.zeros_like(parameter) for parameter in self.groups.parameters]
-        measured: Tensor | None = None
-        for piece in pieces:
-            part, norms = clipped_sum(self.module, self.private_loss, piece, self.groups, self.policy.weigh)
-            torch._foreach_add_(sums, part)
-            more = self.policy.measure(norms)
-            measured = more if measured is None or more is None else measured + more
-        return sums, measured
-
-    def _add_noise(self, sums: list[Tensor]) -> None:
+    def _private(self, pieces: Iterable[Any]) -> list[Tensor]:
+        """All that the step learns of records: a noisy gradient for each parameter, and the noisy measurement."""
+        sums, measured = self._clipped(pieces)
+        *normals, side = torch.split(self._normals, self._sizes)
         multiplier = gradient_noise(self.noise_multiplier, self.policy.side_noise)
         scales = noise_scales(self.groups, self.policy.bounds, multiplier)
-        for total, group in zip(sums, self.groups.of, strict=True):
-            total.add_(self._normals(total), alpha=float(scales[group]))
+        noisy = [
+            self._averaged(total, part.view_as(total) * scales[group])
+            for total, part, group in zip(sums, normals, self.groups.of, strict=True)
+        ]
+        if measured is not None and self.policy.side_noise is not None:
+            noisy.append(measured + self.policy.side_noise * side)
+        return noisy
 
-    def _noisy(self, measured: Tensor | None) -> Tensor | None:
-        if measured is None or self.policy.side_noise is None:
-            return measured
-        return measured + self.policy.side_noise * self._normals(measured)
+    def _clipped(self, pieces: Iterable[Any]) -> tuple[list[Tensor], Tensor | None]:
+        sums: list[Tensor] = []
+        measured: Tensor | None = None
+        for piece in pieces:
+            part = clipped_sum(self.module, self.private_loss, piece, self.groups, self.policy.weigh, speed=self.speed)
+            if sums:
+                torch._foreach_add_(sums, part.sums)
+            sums = sums or part.sums
+            more = self.policy.measure(part.norms, part.present)
+            measured = more if measured is None or more is None else measured + more
+        if not sums:
+            raise ValueError("a step needs a piece; that of an empty batch is empty")
+        return sums, measured
 
-    def _normals(self, like: Tensor) -> Tensor:
-        return torch.as_tensor(self.noise.gaussian(tuple(like.shape))).to(like)
+    def _averaged(self, total: Tensor, noise: Tensor) -> Tensor:
+        batch = self.expected_batch
+        return noise.add_(total).div_(batch.view(-1, *[1] * (total.dim() - 1)) if isinstance(batch, Tensor) else batch)

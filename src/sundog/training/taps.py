@@ -16,8 +16,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.autograd import Function
+from torch.nn import functional
 
-from sundog.training.uses import Convolution, Dense, Lookup, Outer, OuterSum
+from sundog.training.uses import Convolution, Dense, Lookup, Outer, OuterSum, StackedDense, StackedOuter
 
 _recordings: list[dict[int, list[Any]]] = []
 
@@ -52,20 +53,22 @@ def _matrix_use(left: Tensor, right: Tensor) -> Outer | OuterSum:
 
 
 class _Linear(Function):
-    """y = x Wᵀ."""
+    """y = x Wᵀ + b."""
 
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor) -> Tensor:
-        ctx.save_for_backward(x, weight)
-        return x @ weight.T
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight, bias)
+        return functional.linear(x, weight, bias)
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         (grad,) = grads
-        x, weight = ctx.saved_tensors
+        x, weight, bias = ctx.saved_tensors
         if _is_last_pass():
             _note(weight, _matrix_use(grad, x))
-        return (_apply(_LinearAdjoint, grad, weight) if ctx.needs_input_grad[0] else None), None
+            if bias is not None:
+                _note(bias, Dense(_summed_to(grad, bias.shape), bias.shape))
+        return (_apply(_LinearAdjoint, grad, weight) if ctx.needs_input_grad[0] else None), None, None
 
 
 class _LinearAdjoint(Function):
@@ -82,7 +85,43 @@ class _LinearAdjoint(Function):
         y, weight = ctx.saved_tensors
         if _is_last_pass():
             _note(weight, _matrix_use(y, grad))
-        return (_apply(_Linear, grad, weight) if ctx.needs_input_grad[0] else None), None
+        return (_apply(_Linear, grad, weight, None) if ctx.needs_input_grad[0] else None), None
+
+
+class _StackedLinear(Function):
+    """y[j] = x[j] W[j]ᵀ + b[j]."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        ctx.save_for_backward(x, weight, bias)
+        return x @ weight.mT if bias is None else torch.baddbmm(bias[:, None], x, weight.mT)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (grad,) = grads
+        x, weight, bias = ctx.saved_tensors
+        if _is_last_pass():
+            _note(weight, StackedOuter(grad, x))
+            if bias is not None:
+                _note(bias, StackedDense(grad))
+        return (_apply(_StackedAdjoint, grad, weight) if ctx.needs_input_grad[0] else None), None, None
+
+
+class _StackedAdjoint(Function):
+    """z[j] = y[j] W[j]."""
+
+    @staticmethod
+    def forward(ctx: Any, y: Tensor, weight: Tensor) -> Tensor:
+        ctx.save_for_backward(y, weight)
+        return y @ weight
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Any) -> Any:
+        (grad,) = grads
+        y, weight = ctx.saved_tensors
+        if _is_last_pass():
+            _note(weight, StackedOuter(y, grad))
+        return (_apply(_StackedLinear, grad, weight, None) if ctx.needs_input_grad[0] else None), None
 
 
 class _Shift(Function):
@@ -134,8 +173,8 @@ class _Embedding(Function):
         (grad,) = grads
         index, weight = ctx.saved_tensors
         if _is_last_pass():
-            batch, width = len(index), grad.shape[-1]
-            _note(weight, Lookup(index.reshape(batch, -1), grad.reshape(batch, -1, width), len(weight)))
+            tokens = index.flatten(1) if index.dim() > 1 else index[:, None]
+            _note(weight, Lookup(tokens, grad.reshape(*tokens.shape, grad.shape[-1]), len(weight)))
         return None, None
 
 
@@ -193,7 +232,7 @@ def _extra(large: torch.Size, small: torch.Size, geometry: dict[str, Any]) -> li
     return [n - ((m - 1) * stride - 2 * pad + gap * (kernel - 1) + 1) for n, m, kernel, stride, pad, gap in sizes]
 
 
-def _summed_to(gradient: Tensor, view: tuple[int, ...]) -> Tensor:
+def _summed_to(gradient: Tensor, view: Sequence[int]) -> Tensor:
     """Summed, for each example, over every dimension along which the parameter was repeated."""
     offset = gradient.dim() - len(view)
     repeated = [i for i in range(1, gradient.dim()) if i < offset or view[i - offset] == 1]
@@ -202,8 +241,14 @@ def _summed_to(gradient: Tensor, view: tuple[int, ...]) -> Tensor:
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """`torch.nn.functional.linear`, tapped."""
-    y: Tensor = _apply(_Linear, x, weight)
-    return y if bias is None else shift(y, bias, tuple(bias.shape))
+    y: Tensor = _apply(_Linear, x, weight, bias)
+    return y
+
+
+def stacked_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """`StackedLinear.forward`, tapped."""
+    y: Tensor = _apply(_StackedLinear, x, weight, bias)
+    return y
 
 
 def shift(x: Tensor, bias: Tensor, view: tuple[int, ...]) -> Tensor:

@@ -27,8 +27,14 @@ class Use(Protocol):
     def squared_norms(self) -> Tensor:
         """The squared norm of every example's gradient: (B,)."""
 
+    def squared_mass(self) -> Tensor | None:
+        """(Σ norms of the terms)², (B,): what rounding errors go by. None where it is the squared norm itself."""
+
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """Σ weights[i] · gradient of example i, in the parameter's shape."""
+
+    def leave_out(self, bad: Tensor) -> None:
+        """Makes the gradients of the examples where `bad` is true zero, whatever they were, NaN included."""
 
 
 class Dense:
@@ -45,11 +51,18 @@ class Dense:
 
     def squared_norms(self) -> Tensor:
         """(B,)."""
-        return self.gradients.square().sum(dim=1)
+        return _squares(self.gradients)
+
+    def squared_mass(self) -> None:
+        """The squared norm."""
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """In the shape of the parameter."""
         return (weights @ self.gradients).reshape(self.shape)
+
+    def leave_out(self, bad: Tensor) -> None:
+        """Zeroes these examples."""
+        self.gradients = _without(self.gradients, bad)
 
 
 class Outer:
@@ -65,18 +78,29 @@ class Outer:
         if len(terms) > 4:  # a recurrent layer has a term a step: one product for all of them
             left, right = (torch.stack(side, dim=1) for side in zip(*terms, strict=True))
             return OuterSum(left, right)
-        joined = cls(*terms[0])
-        joined.terms = terms
-        return joined
+        return cls.of(terms)
+
+    @classmethod
+    def of(cls, terms: list[tuple[Tensor, Tensor]]) -> Outer:
+        """The sum of these terms."""
+        whole = cls(*terms[0])
+        whole.terms = terms
+        return whole
 
     def squared_norms(self) -> Tensor:
         """(B,)."""
-        total = torch.zeros(len(self.terms[0][0]), dtype=self.terms[0][0].dtype, device=self.terms[0][0].device)
+        total = self.terms[0][0].new_zeros(len(self.terms[0][0]))
         for k, (left, right) in enumerate(self.terms):
-            total += _dots(left, left) * _dots(right, right)
+            total.addcmul_(_squares(left), _squares(right))
             for other_left, other_right in self.terms[:k]:
-                total += 2 * _dots(left, other_left) * _dots(right, other_right)
-        return total
+                total.addcmul_(_dots(left, other_left), _dots(right, other_right), value=2)
+        return total.clamp_min_(0.0)
+
+    def squared_mass(self) -> Tensor | None:
+        """(Σₖ ‖leftₖ‖ ‖rightₖ‖)²."""
+        if len(self.terms) == 1:
+            return None
+        return torch.stack([_lengths(left) * _lengths(right) for left, right in self.terms]).sum(dim=0).square_()
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """In the shape of the parameter."""
@@ -85,6 +109,75 @@ class Outer:
         for left, right in rest:
             total += _scaled_product(left, right, weights)
         return total
+
+    def leave_out(self, bad: Tensor) -> None:
+        """Zeroes these examples."""
+        self.terms = [(_without(left, bad), _without(right, bad)) for left, right in self.terms]
+
+
+class StackedOuter:
+    """The same for a stack of k matrices: example (j, i) adds Σ left[j, i] ⊗ right[j, i] to matrix j alone."""
+
+    def __init__(self, left: Tensor, right: Tensor) -> None:
+        self.terms = [(left, right)]  # (k, B, rows), (k, B, columns)
+
+    @classmethod
+    def join(cls, uses: Sequence[StackedOuter]) -> StackedOuter:
+        """Adds up several uses of the same parameter."""
+        joined = cls(*uses[0].terms[0])
+        joined.terms = [term for use in uses for term in use.terms]
+        return joined
+
+    def squared_norms(self) -> Tensor:
+        """(k·B,)."""
+        return self._flat().squared_norms()
+
+    def squared_mass(self) -> Tensor | None:
+        """As that of `Outer`."""
+        return self._flat().squared_mass()
+
+    def _flat(self) -> Outer:
+        return Outer.of([(left.flatten(0, 1), right.flatten(0, 1)) for left, right in self.terms])
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """In the shape of the parameter."""
+        first, *rest = ((_weighted(left, weights).mT, right) for left, right in self.terms)
+        total = torch.bmm(*first)
+        for left, right in rest:
+            total.baddbmm_(left, right)
+        return total
+
+    def leave_out(self, bad: Tensor) -> None:
+        """Zeroes these examples."""
+        bad = bad.view(self.terms[0][0].shape[:2])
+        self.terms = [(_without(left, bad), _without(right, bad)) for left, right in self.terms]
+
+
+class StackedDense:
+    """Biases of a stack: example (j, i) adds gradients[j, i] to row j."""
+
+    def __init__(self, gradients: Tensor) -> None:
+        self.gradients = gradients  # (k, B, width)
+
+    @classmethod
+    def join(cls, uses: Sequence[StackedDense]) -> StackedDense:
+        """Adds up several uses of the same parameter."""
+        return cls(torch.stack([use.gradients for use in uses]).sum(dim=0))
+
+    def squared_norms(self) -> Tensor:
+        """(k·B,)."""
+        return _squares(self.gradients.flatten(0, 1))
+
+    def squared_mass(self) -> None:
+        """The squared norm."""
+
+    def weighted_sum(self, weights: Tensor) -> Tensor:
+        """In the shape of the parameter."""
+        return torch.bmm(weights.view(self.gradients.shape[:2])[:, None], self.gradients)[:, 0]
+
+    def leave_out(self, bad: Tensor) -> None:
+        """Zeroes these examples."""
+        self.gradients = _without(self.gradients, bad.view(self.gradients.shape[:2]))
 
 
 class OuterSum:
@@ -105,16 +198,25 @@ class OuterSum:
         """(B,)."""
         _, positions, rows = self.left.shape
         columns = self.right.shape[2]
-        if positions * (rows + columns) < rows * columns:  # the Gram matrices are smaller than the gradient
+        smaller = positions * (rows + columns) < rows * columns  # than the gradient are the Gram matrices
+        if smaller and torch.get_float32_matmul_precision() == "highest":  # the square of a rounding error is too large
             gram = (self.left @ self.left.mT) * (self.right @ self.right.mT)
-            return gram.sum(dim=(1, 2))
-        return (self.left.mT @ self.right).square().sum(dim=(1, 2))
+            return gram.sum(dim=(1, 2)).clamp_min_(0.0)
+        return _squares((self.left.mT @ self.right).flatten(1))
+
+    def squared_mass(self) -> Tensor | None:
+        """(Σₜ ‖left[t]‖ ‖right[t]‖)²."""
+        return _dots(_lengths(self.left), _lengths(self.right)).square_()
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """In the shape of the parameter."""
         scaled = self.left * weights[:, None, None]
         product = scaled.flatten(0, 1).T @ self.right.flatten(0, 1)
         return product.reshape(self.shape)
+
+    def leave_out(self, bad: Tensor) -> None:
+        """Zeroes these examples."""
+        self.left, self.right = _without(self.left, bad), _without(self.right, bad)
 
 
 class Lookup:
@@ -132,13 +234,21 @@ class Lookup:
     def squared_norms(self) -> Tensor:
         """(B,)."""
         same = self.index[:, :, None] == self.index[:, None, :]  # rows that are looked up twice add before squaring
-        return ((self.gradient @ self.gradient.mT) * same).sum(dim=(1, 2))
+        return ((self.gradient @ self.gradient.mT) * same).sum(dim=(1, 2)).clamp_min_(0.0)
+
+    def squared_mass(self) -> Tensor | None:
+        """(Σₜ ‖gradient[t]‖)²."""
+        return _lengths(self.gradient).sum(dim=1).square_()
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """In the shape of the parameter."""
         scaled = (self.gradient * weights[:, None, None]).flatten(0, 1)
         total = scaled.new_zeros(self.rows, scaled.shape[1])
         return total.index_add_(0, self.index.flatten(), scaled)
+
+    def leave_out(self, bad: Tensor) -> None:
+        """Zeroes these examples."""
+        self.gradient = _without(self.gradient, bad)
 
 
 class Convolution:
@@ -158,11 +268,18 @@ class Convolution:
 
     def squared_norms(self) -> Tensor:
         """(B,)."""
-        return self._gradients().square().sum(dim=1)
+        return _squares(self._gradients())
+
+    def squared_mass(self) -> None:
+        """The squared norm: what is measured is what is summed."""
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """In the shape of the parameter."""
         return (weights @ self._gradients()).reshape(self.shape)
+
+    def leave_out(self, bad: Tensor) -> None:
+        """Zeroes these examples."""
+        self._written = _without(self._gradients(), bad)
 
     def _gradients(self) -> Tensor:
         """(B, numel): filters are small, and everything else about them is not."""
@@ -201,6 +318,27 @@ def joined(uses: Sequence[Any]) -> Use:
         raise TypeError(f"a parameter is used in ways that do not add up: {sorted(kind.__name__ for kind in kinds)}")
     whole: Use = uses[0] if len(uses) == 1 else type(uses[0]).join(uses)
     return whole
+
+
+def _lengths(a: Tensor) -> Tensor:
+    """Of the vectors along the last dimension: (…, n) → (…)."""
+    lengths: Tensor = torch.linalg.vector_norm(a, dim=-1)
+    return lengths
+
+
+def _squares(a: Tensor) -> Tensor:
+    """The squared length of every row: (B, n) → (B,)."""
+    return _lengths(a).square_()
+
+
+def _without(a: Tensor, bad: Tensor) -> Tensor:
+    """Rows of zeros where `bad` is true; a product with zero would leave NaN as it is."""
+    return a.masked_fill(bad.view(*bad.shape, *[1] * (a.dim() - bad.dim())), 0.0)
+
+
+def _weighted(a: Tensor, weights: Tensor) -> Tensor:
+    """Scales the examples of a stack: (k, B, n), (k·B,)."""
+    return a * weights.view(*a.shape[:2], 1)
 
 
 def _dots(a: Tensor, b: Tensor) -> Tensor:

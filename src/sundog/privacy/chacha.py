@@ -1,0 +1,100 @@
+"""Normal variates drawn where gradients are: ChaCha20 on the device that trains, in one fused kernel.
+
+The host can make a few hundred million normals a second, and a GPU uses them up faster. So the block function of
+ChaCha20 (RFC 8439) is written here in tensor operations, one lane a block, which torch.compile turns into a single
+kernel together with Box and Muller's transform. Sixteen words make ten normals: five pairs of a radius of 64 bits and
+an angle of 32.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import secrets
+from typing import Any
+
+import torch
+from torch import Tensor
+
+_CONSTANTS = tuple(int.from_bytes(b"expand 32-byte k"[i : i + 4], "little") for i in range(0, 16, 4))
+_COLUMNS = ((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15))
+_DIAGONALS = ((0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14))
+_PER_BLOCK = 10
+
+
+class DeviceNormals:
+    """A stream of normals on one device. Its key never leaves the device and is used for nothing else.
+
+    Args:
+        device: where.
+        seed: for tests; None lets the operating system choose the key.
+    """
+
+    def __init__(self, device: Any, seed: int | None) -> None:
+        secret = secrets.token_bytes(32) if seed is None else hashlib.sha256(repr(seed).encode()).digest()
+        key = [int.from_bytes(secret[i : i + 4], "little", signed=True) for i in range(0, 32, 4)]
+        self._key = torch.tensor(key, dtype=torch.int32, device=device)
+        self._message = torch.zeros((), dtype=torch.int64, device=device)  # no two fills have the same
+        self._fill: Any = torch.compile(_normals, dynamic=False)
+
+    def fill(self, out: Tensor) -> Tensor:
+        """Fills a flat float32 tensor."""
+        self._message += 1
+        return out.copy_(self._fill(self._key, self._message, -(-len(out) // _PER_BLOCK)).view(-1)[: len(out)])
+
+
+def _normals(key: Tensor, message: Tensor, blocks: int) -> Tensor:
+    """(10, blocks) normals."""
+    counter = torch.arange(blocks, dtype=torch.int32, device=key.device)
+    low, high = message.to(torch.int32), (message >> 32).to(torch.int32)
+    words = chacha20(key, counter, (low, high, torch.zeros_like(low)))
+    pairs = [_pair(*words[3 * i : 3 * i + 3]) for i in range(_PER_BLOCK // 2)]
+    return torch.stack([value for pair in pairs for value in pair])
+
+
+def _pair(high: Tensor, low: Tensor, angle: Tensor) -> tuple[Tensor, Tensor]:
+    uniform = (_unsigned(high) + _unsigned(low) * 2.0**-32 + 2.0**-33) * 2.0**-32
+    radius = torch.sqrt(-2 * torch.log(uniform.clamp_max(1.0)))
+    turn = angle.to(torch.float32) * (math.pi * 2.0**-31)
+    return radius * torch.cos(turn), radius * torch.sin(turn)
+
+
+def _unsigned(word: Tensor) -> Tensor:
+    return (word.to(torch.int64) & 0xFFFFFFFF).to(torch.float32)
+
+
+def chacha20(key: Tensor, counter: Tensor, nonce: tuple[Tensor, Tensor, Tensor]) -> list[Tensor]:
+    """The sixteen words of each block: RFC 8439, section 2.3, for many counters at once.
+
+    Args:
+        key: eight 32-bit words, as int32.
+        counter: the numbers of the blocks, as int32.
+        nonce: three words.
+    """
+    constants = [torch.full_like(counter, _signed(word)) for word in _CONSTANTS]
+    start = [
+        *constants,
+        *(key[i].expand_as(counter) for i in range(8)),
+        counter,
+        *(n.expand_as(counter) for n in nonce),
+    ]
+    state = list(start)
+    for _ in range(10):
+        for quarter in (*_COLUMNS, *_DIAGONALS):
+            _quarter_round(state, *quarter)
+    return [word + first for word, first in zip(state, start, strict=True)]
+
+
+def _quarter_round(state: list[Tensor], a: int, b: int, c: int, d: int) -> None:
+    for target, source, mixed, bits in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
+        state[target] = state[target] + state[source]
+        state[mixed] = _rotated(state[mixed] ^ state[target], bits)
+
+
+def _rotated(word: Tensor, bits: int) -> Tensor:
+    carried: Tensor = (word >> (32 - bits)) & (2**bits - 1)  # the shift brings in the sign, which is masked off
+    return (word << bits) | carried
+
+
+def _signed(word: int) -> int:
+    return word - 2**32 if word >= 2**31 else word

@@ -1,0 +1,91 @@
+"""What a training is going to do, fixed before any data is touched: steps, sampling, noise.
+
+Nothing here may come from an exact count of private records: the number of records is declared, or was paid for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sundog.privacy.calibration import noise_multiplier_for
+from sundog.privacy.events import Charge, SampledGaussian
+from sundog.privacy.ledger import Budget
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """The public numbers of one training.
+
+    Args:
+        sample_rate: with which probability each record is in each step.
+        steps: how many steps there are.
+        noise_multiplier: of each step, everything measured in it taken together.
+        expected_batch: `sample_rate` × the public number of records; sums are divided by it.
+        purpose: what the charges are for; two trainings of one run need two purposes.
+    """
+
+    sample_rate: float
+    steps: int
+    noise_multiplier: float
+    expected_batch: float
+    purpose: str = "training"
+
+    def __post_init__(self) -> None:
+        if not 0 < self.sample_rate <= 1:
+            raise ValueError(f"sample_rate must be above 0 and at most 1, not {self.sample_rate}")
+        if self.steps < 1:
+            raise ValueError(f"a training has at least one step, not {self.steps}")
+        if not 0 < self.noise_multiplier < math.inf:
+            raise ValueError(f"noise_multiplier must be a positive number, not {self.noise_multiplier}")
+        if not 0 < self.expected_batch < math.inf:
+            raise ValueError(f"expected_batch must be a positive number, not {self.expected_batch}")
+
+    def charge(self, steps: int) -> Charge:
+        """What some of the steps cost.
+
+        >>> plan = TrainingPlan(sample_rate=0.01, steps=300, noise_multiplier=1.1, expected_batch=50.0)
+        >>> plan.charge(plan.steps).count
+        300
+        """
+        event = SampledGaussian(noise_multiplier=self.noise_multiplier, sample_rate=self.sample_rate)
+        return Charge(event=event, count=steps, purpose=self.purpose)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain JSON values."""
+        return asdict(self)
+
+
+def plan_training(
+    budget: Budget,
+    *,
+    already: Sequence[Charge] = (),
+    records: int,
+    batch: int,
+    epochs: float,
+    purpose: str = "training",
+) -> TrainingPlan:
+    """The least noise that a budget needs for so many epochs.
+
+    >>> plan = plan_training(Budget(1.0, 1e-5), records=10_000, batch=500, epochs=5)
+    >>> plan.steps, plan.sample_rate, plan.expected_batch, round(plan.noise_multiplier, 2)
+    (100, 0.05, 500.0, 2.14)
+
+    Args:
+        budget: what the training and `already` may cost together.
+        already: what was charged before.
+        records: about how many there are, declared or paid for; never the exact private count.
+        batch: how many records a step has on average; all of them, if there are fewer.
+        epochs: how many times each record is used on average.
+        purpose: what the charges say.
+    """
+    records = max(1, records)  # a noisy count may be anything
+    batch = max(1, min(batch, records))
+    rate = batch / records
+    steps = max(1, math.ceil(epochs * records / batch))
+    noise = noise_multiplier_for(
+        epsilon=budget.epsilon, delta=budget.delta, sample_rate=rate, steps=steps, already=already
+    )
+    return TrainingPlan(rate, steps, noise, expected_batch=float(batch), purpose=purpose)

@@ -1,0 +1,53 @@
+"""What may be traded for speed. Nothing here is a privacy parameter, and no privacy parameter is here.
+
+Fewer digits in a matrix product would make a clipped gradient a little longer than its norm says. `rounding` bounds by
+how much, and the engine takes norms that much longer (docs/training.md).
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import torch
+
+Precision = Literal["float32", "tf32", "bf16"]
+
+_TORCH_NAMES: dict[Precision, str] = {"float32": "highest", "tf32": "high", "bf16": "medium"}
+_ROUNDING: dict[Precision, float] = {"float32": 2**-21, "tf32": 2**-9, "bf16": 2**-6}
+
+
+@dataclass(frozen=True)
+class Speed:
+    """How training may be made faster.
+
+    Args:
+        precision: of the factors in matrix products; sums are always float32. Hardware that has no faster product for
+            it uses float32.
+        compiled: on a GPU, compile the step (half a minute) and replay it as one CUDA graph.
+    """
+
+    precision: Precision = "float32"
+    compiled: bool = True
+
+    def rounding(self, dtype: torch.dtype) -> float:
+        """By how much a product of two vectors may be too long, at most, as a part of its length.
+
+        Each factor is rounded to 24, 11 or 8 bits; several times that, for two factors and what a sum adds.
+        """
+        return _ROUNDING[self.precision] if dtype == torch.float32 else 4 * torch.finfo(dtype).eps
+
+    @contextlib.contextmanager
+    def products(self) -> Iterator[None]:
+        """Matrix products inside the block have this precision."""
+        before = torch.get_float32_matmul_precision()
+        torch.set_float32_matmul_precision(_TORCH_NAMES[self.precision])
+        try:
+            yield
+        finally:
+            torch.set_float32_matmul_precision(before)
+
+
+EXACT = Speed()

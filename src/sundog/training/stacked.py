@@ -1,0 +1,72 @@
+"""Many models of one shape, trained as one: the components of a mixture.
+
+Every linear layer of k models becomes one layer of k matrices, and a batch has one more dimension in front, the
+model's. An example is in one model only, so its gradient is that model's slice, and its norm is taken over the slice.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from sundog.errors import SundogError
+
+
+class StackedLinear(nn.Module):
+    """k linear layers: (k, B, in) to (k, B, out)."""
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        """Takes (k, out, in) and (k, out)."""
+        super().__init__()
+        self.weight = nn.Parameter(weight)
+        self.bias = None if bias is None else nn.Parameter(bias)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Layer j sees x[j]."""
+        if self.bias is None:
+            return x @ self.weight.mT
+        return torch.baddbmm(self.bias[:, None], x, self.weight.mT)
+
+
+def stack(modules: Sequence[nn.Module]) -> nn.Module:
+    """One module that does what k modules do, each with its own weights, to batches of (k, B, …).
+
+    Whatever is between the linear layers must work on the last dimensions, as activations do.
+
+    >>> three = [nn.Sequential(nn.Linear(4, 2), nn.ReLU()) for _ in range(3)]
+    >>> x = torch.randn(3, 5, 4)
+    >>> torch.allclose(stack(three)(x), torch.stack([m(part) for m, part in zip(three, x)]), atol=1e-6)
+    True
+    """
+    whole = copy.deepcopy(modules[0])
+    return _stacked(whole, list(modules), "the model")
+
+
+def unstack(whole: nn.Module, like: nn.Module) -> list[nn.Module]:
+    """The k modules again, with the weights they have now; `like` is any one of them.
+
+    >>> two = [nn.Linear(4, 2), nn.Linear(4, 2)]
+    >>> again = unstack(stack(two), two[0])
+    >>> all(torch.equal(a.weight, b.weight) for a, b in zip(two, again))
+    True
+    """
+    values = {name: parameter.detach() for name, parameter in whole.named_parameters()}
+    count = len(next(iter(values.values())))
+    modules = [copy.deepcopy(like) for _ in range(count)]
+    for number, module in enumerate(modules):
+        module.load_state_dict({name: value[number].clone() for name, value in values.items()})
+    return modules
+
+
+def _stacked(layer: nn.Module, twins: list[nn.Module], name: str) -> nn.Module:
+    if isinstance(layer, nn.Linear):
+        bias = None if layer.bias is None else torch.stack([twin.bias.detach() for twin in twins])  # type: ignore[operator]
+        return StackedLinear(torch.stack([twin.weight.detach() for twin in twins]), bias)  # type: ignore[operator]
+    if next(layer.parameters(recurse=False), None) is not None:
+        raise SundogError(f"{name} ({type(layer).__name__}) cannot be stacked: only linear layers can")
+    for child, module in layer.named_children():
+        setattr(layer, child, _stacked(module, [twin.get_submodule(child) for twin in twins], child))
+    return layer

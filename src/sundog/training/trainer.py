@@ -1,0 +1,288 @@
+"""A whole training: draw, pay, step, keep, again. It can be stopped at any moment and goes on where it was.
+
+Steps are paid for in blocks, as they happen. A block is charged, and the charge is on the disk, before its first step;
+its result is kept, whole or not at all, after its last. So nothing that was kept was ever unpaid. If a process dies in
+between, the result of that block is gone and nobody has seen it: those steps are run again for the same charge. Every
+charge thus ends in one result, and after any number of crashes the ledger and the number of steps are those of a
+training that was never stopped.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from sundog.checkpoint import Checkpoint
+from sundog.errors import BudgetExceededError, LedgerError, SundogError
+from sundog.privacy.events import Charge
+from sundog.privacy.ledger import Ledger
+from sundog.progress import Progress, silent
+from sundog.training.averages import MovingAverage
+from sundog.training.blocks import Pace, Patience
+from sundog.training.data import Batch, Examples, Places
+from sundog.training.graphs import GraphedStep
+from sundog.training.plan import TrainingPlan
+from sundog.training.prefetch import Prefetch
+from sundog.training.sampler import Index, poisson_batch
+from sundog.training.schedules import Schedule
+from sundog.training.state import TrainingState, damaged, load_state, save_state
+from sundog.training.step import PrivateStep
+from sundog.training.telemetry import Telemetry
+
+
+class Stateful(Protocol):
+    """A module, an optimiser, or anything else that torch would keep."""
+
+    def state_dict(self) -> dict[str, Any]:
+        """What to keep."""
+
+    def load_state_dict(self, state_dict: dict[str, Any], /) -> Any:
+        """Goes on from what was kept."""
+
+
+class Trainer:
+    """Runs the steps of a plan, and charges a ledger for them.
+
+    Args:
+        step: what a step does; its noise is drawn from the source of the ledger.
+        examples: the private examples; a `GraphedStep` has them already, and is only told their places.
+        plan: how many steps, with which sampling and noise: what is charged.
+        ledger: who pays. To go on after an interruption it must be the same run of the same ledger.
+        seed: of the public randomness (dropout, latent draws), never of the noise; drawn if there is none.
+        progress: is told how far it is and what was spent.
+        checkpoint: where the state is kept; without one an interrupted training is lost.
+        schedule: the learning rate in each step, as a factor of where it began.
+        average: the decay of a moving average of the weights.
+        after: public work after each step, such as a generator's; it is told the number of the step.
+        keep: what else has a state, by name, such as the generator and its optimiser.
+        largest_piece: how many examples are in memory at once.
+        show_loss: tell `progress` the loss of private examples. That is NOT PRIVATE: for the curator's eyes only.
+        block: how many steps are paid for at once; about a second's by default.
+        name: of the state in the checkpoint; two trainings of one fit need two names.
+    """
+
+    def __init__(
+        self,
+        step: PrivateStep | GraphedStep,
+        examples: Examples,
+        plan: TrainingPlan,
+        ledger: Ledger,
+        *,
+        seed: int | None = None,
+        progress: Progress = silent,
+        checkpoint: Checkpoint | None = None,
+        schedule: Schedule | None = None,
+        average: float | None = None,
+        after: Callable[[int], None] | None = None,
+        keep: Mapping[str, Stateful] | None = None,
+        largest_piece: int = 4096,
+        show_loss: bool = False,
+        block: int | None = None,
+        name: str = "training",
+    ) -> None:
+        self._graphed = step if isinstance(step, GraphedStep) else None
+        self.step = step.step if isinstance(step, GraphedStep) else step
+        self.examples, self.plan, self.ledger = examples, plan, ledger
+        _refuse_another_step(self.step, plan)
+        self.seed = secrets.randbits(62) if seed is None else seed
+        self.progress, self.checkpoint, self.schedule = progress, checkpoint, schedule
+        self.average = None if average is None else MovingAverage(self.step.groups.parameters, average)
+        self.after, self.keep, self.name = after, dict(keep or {}), name
+        self.largest_piece, self.show_loss = largest_piece, show_loss
+        self.done = 0
+        self._paid = 0
+        self._pace = Pace(block)
+        self._rates = [float(group["lr"]) for group in self.step.optimizer.param_groups]
+
+    def run(self) -> None:
+        """Trains to the end of the plan, from wherever it was left."""
+        self._resume()
+        if self._paid < self.plan.steps:  # a refusal comes before the first step
+            self.ledger.check(self.plan.charge(self.plan.steps - self._paid))
+        if self.done == self.plan.steps:
+            return
+        with ExitStack() as stack:
+            stack.enter_context(torch.random.fork_rng(self._gpus()))
+            patience = stack.enter_context(Patience())
+            batches = stack.enter_context(self._prefetch(range(self.done, self.plan.steps)))
+            telemetry = self._telemetry()
+            while self.done < self.plan.steps:
+                self._run_block(batches, telemetry, patience)
+                if patience.asked:
+                    raise KeyboardInterrupt
+            telemetry.say(self.done)
+
+    # --- paying and keeping ---
+
+    def _run_block(self, batches: Prefetch, telemetry: Telemetry, patience: Patience) -> None:
+        started = time.perf_counter()
+        if self._paid == self.done:
+            block = min(self._pace.steps, self.plan.steps - self.done)
+            self.ledger.spend(self.plan.charge(block))
+            self._paid += block
+        block = min(self._pace.steps, self._paid - self.done)  # steps of an earlier charge are not charged again
+        telemetry.spent(self._paid)
+        paid = time.perf_counter()
+        for _ in range(block):
+            self._take_step(batches.pieces(), telemetry, patience)
+        self._finish_work()
+        worked = time.perf_counter()
+        self._save()
+        overhead = (paid - started) + (time.perf_counter() - worked)
+        self._pace.learn(steps=block, working=worked - paid, overhead=overhead)
+
+    def _resume(self) -> None:
+        """Loads what was kept, and finds what of it and beyond it is paid for."""
+        if self.checkpoint is None:
+            return
+        state = load_state(self.checkpoint, self.name)
+        if state is not None:
+            self._load(self.checkpoint, state)
+        payments = self._payments()
+        self._paid = sum(payments)
+        folder = self.checkpoint.folder
+        if self.done > self._paid:
+            raise LedgerError(
+                f"{folder}: the ledger lacks what the interrupted fit spent; resume with the ledger it began with"
+            )
+        # A block is only paid for once the one before was kept. More than one that was not kept means that a newer
+        # state was, somewhere: its results exist, and the same charge cannot pay for others.
+        if self._paid - sum(payments[-1:]) > self.done or self._paid > self.plan.steps:
+            raise BudgetExceededError(
+                f"{folder}: what this fit had measured was lost when it was interrupted, and is spent all the same; "
+                "delete the folder and fit again, from another budget"
+            )
+
+    def _payments(self) -> list[int]:
+        """How many steps of this training each entry of this run's ledger pays for, oldest first."""
+        entries = self.ledger.own_entries
+        counts = (sum(charge.count for charge in entry.charges if self._is_mine(charge)) for entry in entries)
+        return [count for count in counts if count]
+
+    def _is_mine(self, charge: Charge) -> bool:
+        return charge == self.plan.charge(charge.count)
+
+    def _save(self) -> None:
+        if self.checkpoint is not None:
+            state = TrainingState(self.plan.to_dict(), self.done, self.seed, self._parts())
+            save_state(self.checkpoint, self.name, state)
+
+    def _parts(self) -> dict[str, Any]:
+        return {
+            "module": self.step.module.state_dict(),
+            "optimizer": self.step.optimizer.state_dict(),
+            "bounds": self.step.policy.bounds,  # all that a policy remembers
+            "average": None if self.average is None else self.average.values,
+            "kept": {name: part.state_dict() for name, part in self.keep.items()},
+        }
+
+    def _load(self, checkpoint: Checkpoint, state: TrainingState) -> None:
+        if state.plan != self.plan.to_dict() or state.done > self.plan.steps:
+            raise SundogError(
+                f"{checkpoint.folder}: the interrupted fit had another plan; use the same settings and version, or "
+                "delete the folder (what it spent stays spent)"
+            )
+        try:
+            self.step.module.load_state_dict(state.parts["module"])
+            self.step.optimizer.load_state_dict(state.parts["optimizer"])
+            self.step.policy.bounds.copy_(state.parts["bounds"])
+            if self.average is not None:
+                self.average.load(state.parts["average"])
+            for name, part in self.keep.items():
+                part.load_state_dict(state.parts["kept"][name])
+        except (RuntimeError, ValueError, KeyError, TypeError, AttributeError, IndexError):
+            raise damaged(checkpoint, self.name) from None
+        self.done, self.seed = state.done, state.seed
+
+    # --- one step ---
+
+    def _take_step(self, pieces: Iterator[Batch], telemetry: Telemetry, patience: Patience) -> None:
+        number = self.done
+        self._fix_public_randomness(number)
+        if self.schedule is not None:
+            self._set_rates(self.schedule(number))
+        self.step.noise = self.ledger.noise.stream("gradient", number)
+        seen: list[Batch] = []
+        self._call(_noting(pieces, seen) if self.show_loss else pieces)
+        if self.after is not None:
+            self.after(number)
+        self.done += 1
+        if self.average is not None:
+            self.average.update(self.done)
+        if telemetry.due():
+            note = "; stopping" if patience.asked else ""
+            telemetry.say(self.done, note + (self._loss(seen[-1]) if self.show_loss else ""))
+
+    def _call(self, pieces: Iterator[Batch]) -> None:
+        if self._graphed is None:
+            self.step(pieces)
+        else:
+            for places in pieces:  # all of them at once
+                self._graphed(places)
+
+    def _prefetch(self, steps: range) -> Prefetch:
+        if self._graphed is None:
+            return Prefetch(self.examples, self._draw, steps, largest=self.largest_piece)
+        places = Places(len(self.examples))
+        return Prefetch(places, self._draw, steps, largest=max(1, len(places)))
+
+    def _draw(self, number: int) -> Index:
+        noise = self.ledger.noise.stream("batch", number)
+        return poisson_batch(len(self.examples), self.plan.sample_rate, noise)
+
+    def _fix_public_randomness(self, number: int) -> None:
+        """Seeds torch for this step alone, so that no state of a generator has to be kept."""
+        digest = hashlib.sha256(f"{self.seed}/{number}".encode()).digest()
+        seed = int.from_bytes(digest[:7], "little")
+        torch.default_generator.manual_seed(seed)  # a hundred times as fast as torch.manual_seed
+        for gpu in self._gpus():
+            torch.cuda.default_generators[gpu].manual_seed(seed)
+
+    def _set_rates(self, factor: float) -> None:
+        for group, rate in zip(self.step.optimizer.param_groups, self._rates, strict=True):
+            if isinstance(group["lr"], Tensor):
+                group["lr"].fill_(rate * factor)
+            else:
+                group["lr"] = rate * factor
+
+    def _loss(self, piece: Batch) -> str:
+        """Only ever called for `show_loss`: it tells about private examples."""
+        batch = piece if self._graphed is None else self.examples.take(piece[: self.largest_piece])
+        loss = self.step.private_loss(batch).detach()
+        return f", loss {float(loss.mean()):.4g} (NOT PRIVATE)" if len(loss) else ""
+
+    def _gpus(self) -> list[int]:
+        device = self.step.groups.parameters[0].device
+        return [device.index or 0] if device.type == "cuda" else []
+
+    def _finish_work(self) -> None:
+        for gpu in self._gpus():
+            torch.cuda.synchronize(gpu)
+
+    def _telemetry(self) -> Telemetry:
+        before = [charge for charge in self.ledger.charges if not self._is_mine(charge)]
+        delta = self.ledger.budget.delta
+        return Telemetry(self.progress, self.plan, before=before, delta=delta, done=self.done)
+
+
+def _refuse_another_step(step: PrivateStep, plan: TrainingPlan) -> None:
+    """What is charged is the plan, so the step must add the plan's noise."""
+    if step.noise_multiplier != plan.noise_multiplier:
+        raise ValueError(f"the step adds noise {step.noise_multiplier}, but the plan pays for {plan.noise_multiplier}")
+    batch = step.expected_batch
+    if not isinstance(batch, Tensor) and batch != plan.expected_batch:
+        raise ValueError(f"the step divides by {batch}, but the plan expects {plan.expected_batch} records in it")
+
+
+def _noting(pieces: Iterator[Batch], seen: list[Batch]) -> Iterator[Batch]:
+    """The same pieces, remembering the last one."""
+    for piece in pieces:
+        seen[:] = [piece]
+        yield piece

@@ -1,0 +1,231 @@
+"""A model that trains, fitted from end to end: it is interrupted, goes on, and its certificate is one line."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from sundog import models
+from sundog.checkpoint import Checkpoint
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.errors import BudgetExceededError, LedgerError, SundogError
+from sundog.models.base import Codes, Plan, State, Where
+from sundog.privacy.events import Charge, SampledGaussian
+from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.noise import NoiseSource
+from sundog.progress import Progress
+from sundog.release.release import Release
+from sundog.synthesizer import Synthesizer
+from sundog.training.clipping import Fixed
+from sundog.training.data import InMemory
+from sundog.training.groups import flat
+from sundog.training.plan import plan_training
+from sundog.training.step import PrivateStep
+from sundog.training.trainer import Trainer
+
+RECORDS = 300
+DATA = {"a": np.arange(RECORDS) % 2 == 0, "b": np.arange(RECORDS) % 3 == 0}
+COLUMNS = {"a": {"type": "boolean"}, "b": {"type": "boolean"}}
+SCHEMA = Schema.from_dict({"columns": COLUMNS})
+
+
+class Coins:
+    """The mean of each boolean column, by gradient descent."""
+
+    name: ClassVar[str] = "coins"
+    options: ClassVar[frozenset[str]] = frozenset()
+    defaults: ClassVar[Mapping[str, Any]] = {"epochs": 4, "stop": None}
+    counts_records: ClassVar[bool] = True
+    resumes: ClassVar[bool] = True
+
+    def __init__(self, schema: Schema, means: Any) -> None:
+        self.schema, self.means, self.records = schema, means, None
+
+    @classmethod
+    def plan(
+        cls,
+        schema: Schema,
+        budget: Budget,
+        *,
+        already: Sequence[Charge],
+        records: int | None,
+        settings: Mapping[str, Any],
+    ) -> Plan:
+        assert records is not None
+        training = plan_training(budget, already=already, records=records, batch=50, epochs=settings["epochs"])
+        return Plan((training.charge(training.steps),), {"training": training})
+
+    @classmethod
+    def fit(
+        cls,
+        records: Records,
+        plan: Plan,
+        ledger: Ledger,
+        *,
+        seed: int | None,
+        progress: Progress,
+        checkpoint: Checkpoint | None = None,
+    ) -> Self:
+        torch.set_num_threads(1)
+        training = plan.settings["training"]
+        names = list(records.schema.columns)
+        x = torch.stack([torch.as_tensor(records.codes[name], dtype=torch.float32) for name in names], dim=1)
+        module = nn.Linear(1, len(names), bias=False)
+        nn.init.constant_(module.weight, 0.5)
+        step = PrivateStep(
+            module=module,
+            private_loss=lambda batch: (module(torch.ones(len(batch), 1)) - batch).square().sum(dim=1),
+            groups=flat(module),
+            policy=Fixed(torch.ones(1)),
+            optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
+            noise=ledger.noise,
+            noise_multiplier=training.noise_multiplier,
+            expected_batch=training.expected_batch,
+        )
+        data = InMemory(x)
+        trainer = Trainer(
+            step, data, training, ledger, seed=seed, progress=progress, checkpoint=checkpoint, block=5, after=cls.after
+        )
+        trainer.run()
+        return cls(records.schema, module.weight.detach()[:, 0].clamp(0, 1).numpy())
+
+    @staticmethod
+    def after(number: int) -> None:
+        """Tests put something else here."""
+
+    def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
+        return {
+            name: (rng.random(n) < mean).astype(column.dtype)
+            for (name, column), mean in zip(self.schema.columns.items(), self.means, strict=True)
+        }
+
+    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+        return [] if any(isinstance(charge.event, SampledGaussian) for charge in charges) else ["the means"]
+
+    def state(self) -> State:
+        return State({"means": self.means}, {})
+
+    @classmethod
+    def from_state(cls, schema: Schema, state: State) -> Self:
+        return cls(schema, state.tensors["means"])
+
+
+@pytest.fixture(autouse=True)
+def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(models.MODELS, "coins", f"{__name__}:Coins")
+    monkeypatch.setattr("sundog.models.import_module", lambda _: sys.modules[__name__])
+
+
+def fit(out: Path | None, *, schema: Schema = SCHEMA, resume: bool = False, **options: Any) -> Release:
+    options = {"epsilon": 2.0, "noise": NoiseSource.seeded(1), "seed": 4, **options}
+    return Synthesizer("coins", **options).fit(DATA, schema, out=out, resume=resume).release_
+
+
+def stopping(step: int) -> Callable[[int], None]:
+    def after(number: int) -> None:
+        if number == step:
+            raise KeyboardInterrupt
+
+    return after
+
+
+def interrupted(out: Path, step: int, **options: Any) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Coins, "after", staticmethod(stopping(step)))
+        with pytest.raises(KeyboardInterrupt):
+            fit(out, **options)
+
+
+shared_or_not = pytest.mark.parametrize("shared", [False, True], ids=["own ledger", "shared ledger"])
+counted_or_not = pytest.mark.parametrize("counted", [False, True], ids=["declared", "counted"])
+
+
+@shared_or_not
+@counted_or_not
+def test_it_is_interrupted_and_goes_on(shared: bool, counted: bool, tmp_path: Path) -> None:
+    schema = Schema.from_dict({"columns": COLUMNS, **({} if counted else {"records": RECORDS})})
+    results = []
+    for name, steps in (("whole", ()), ("once", (12,)), ("often", (0, 3, 3, 7, 17))):
+        folder = tmp_path / name
+        folder.mkdir()
+        options: dict[str, Any] = {"schema": schema}
+        if not counted:
+            options["delta"] = 1e-6
+        if shared:
+            options["ledger"] = folder / "ledger"
+            Ledger.create(folder / "ledger", epsilon=2.0, delta=1e-5)
+        for number, step in enumerate(steps):
+            interrupted(folder / "o.sundog", step, resume=number > 0, **options)
+        release = fit(folder / "o.sundog", resume=bool(steps), **options)
+        assert [charge.purpose for charge in release.certificate.charges] == ["number of records"] * counted + [
+            "training"
+        ]
+        assert release.certificate.recheck(schema)[1:] == []  # the first is that the noise was seeded
+        assert {path.name for path in folder.iterdir()} == {"o.sundog", "ledger"} - (
+            {"ledger"} if not shared else set()
+        )
+        loaded = Release.load(folder / "o.sundog")
+        results.append((release.certificate.to_dict(), loaded.model.state().tensors["means"].tolist()))
+    if not counted:  # a count is drawn anew from the same seeded source in every process
+        assert results[0] == results[1] == results[2]
+    assert [result[0]["charges"] for result in results] == [results[0][0]["charges"]] * 3
+
+
+def test_interrupted_after_the_last_step_it_is_not_trained_again(tmp_path: Path) -> None:
+    out = tmp_path / "o.sundog"
+    taken: list[int] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Coins, "state", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            fit(out)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Coins, "after", staticmethod(taken.append))
+        release = fit(out, resume=True)
+    assert taken == []
+    assert len(release.certificate.charges) == 2
+
+
+def test_without_a_place_it_trains_without_a_checkpoint() -> None:
+    release = fit(None)
+    assert [charge.purpose for charge in release.certificate.charges] == ["number of records", "training"]
+
+
+def test_a_shared_ledger_that_lost_what_was_spent_is_refused(tmp_path: Path) -> None:
+    out, path = tmp_path / "o.sundog", tmp_path / "l"
+    Ledger.create(path, epsilon=2.0, delta=1e-5)
+    interrupted(out, 12, ledger=path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join(lines[:-2]))
+    with pytest.raises(LedgerError, match="lacks what the interrupted fit spent"):
+        fit(out, ledger=path, resume=True)
+
+
+def test_a_state_that_was_lost_is_refused(tmp_path: Path) -> None:
+    out = tmp_path / "o.sundog"
+    interrupted(out, 12)
+    (Checkpoint.folder_for(out) / "training.safetensors").unlink()
+    with pytest.raises(BudgetExceededError, match="was lost when it was interrupted"):
+        fit(out, resume=True)
+
+
+def test_other_settings_are_refused(tmp_path: Path) -> None:
+    out = tmp_path / "o.sundog"
+    interrupted(out, 12)
+    with pytest.raises(SundogError, match="had another settings"):
+        fit(out, resume=True, settings={"epochs": 5})
+
+
+def test_the_claim_holds_with_real_noise(tmp_path: Path) -> None:
+    release = fit(tmp_path / "o.sundog", noise=None)
+    assert release.verify() == []
+    means = release.model.state().tensors["means"]
+    assert abs(means[0] - 0.5) < 0.2
+    assert abs(means[1] - 1 / 3) < 0.2
