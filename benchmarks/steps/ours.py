@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
@@ -15,25 +16,41 @@ from steps.peers import BOUND, NOISE, RATE, Step
 from sundog.privacy.noise import NoiseSource
 from sundog.training.clipping import Fixed
 from sundog.training.gradients import Padded
+from sundog.training.graphs import GraphedStep
 from sundog.training.groups import flat
+from sundog.training.speed import Speed
 from sundog.training.stacked import stack
 from sundog.training.step import PrivateStep
 
 
-def private(network: Network, batch: Any, size: int | Tensor, noise: NoiseSource | None = None) -> Step:
-    """A step with secure noise, unless told otherwise, and the fused Adam."""
+def private(
+    network: Network,
+    batch: Any,
+    size: int | Tensor,
+    *,
+    fast_noise: bool = False,
+    compiled: bool | None = None,
+    tf32: bool = False,
+) -> Step:
+    """A step with secure noise, unless told otherwise; on a GPU, a graph over data that is there."""
     groups = flat(network)
+    device = groups.parameters[0].device
+    on_gpu = device.type == "cuda"
+    adam: dict[str, Any] = {"capturable": True, "foreach": True} if on_gpu else {"fused": True}
     take = PrivateStep(
         module=network,
         private_loss=network,
         groups=groups,
-        policy=Fixed(torch.tensor([BOUND], device=groups.parameters[0].device)),
-        optimizer=Adam(groups.parameters, RATE, fused=True),
-        noise=NoiseSource() if noise is None else noise,
+        policy=Fixed(torch.tensor([BOUND], device=device)),
+        optimizer=Adam(groups.parameters, RATE, **adam),
+        noise=NoiseSource(fast_gradients=fast_noise),
         noise_multiplier=NOISE,
         expected_batch=size,
         public_loss=network.public_loss if network.has_public_loss else None,
+        speed=Speed("tf32" if tf32 else "float32", compiled=compiled),
     )
+    if on_gpu and isinstance(size, int):
+        return _graphed(take, batch, size)
 
     def step() -> None:
         network.before_step()
@@ -42,19 +59,30 @@ def private(network: Network, batch: Any, size: int | Tensor, noise: NoiseSource
     return step
 
 
-def stacked(networks: Sequence[Vae], shares: Sequence[Tensor]) -> Step:
+def _graphed(take: PrivateStep, data: Any, size: int) -> Step:
+    """The places of a batch go to the device in each step, and are gathered there."""
+    graphed = GraphedStep(take, data, capacity=size)
+    places = np.arange(size)
+
+    def step() -> None:
+        graphed(places)
+
+    return step
+
+
+def stacked(networks: Sequence[Vae], shares: Sequence[Tensor], **settings: Any) -> Step:
     """One private step of several VAEs, each on its share of the examples, as one computation."""
     whole = stack(networks)
     assert isinstance(whole, Vae)
     sizes = torch.tensor([len(share) for share in shares], device=shares[0].device)
     examples = pad_sequence(list(shares), batch_first=True)
     present = torch.arange(examples.shape[1], device=sizes.device) < sizes[:, None]
-    return private(whole, Padded(examples, present), sizes)
+    return private(whole, Padded(examples, present), sizes, **settings)
 
 
-def in_turn(networks: Sequence[Vae], shares: Sequence[Tensor]) -> Step:
+def in_turn(networks: Sequence[Vae], shares: Sequence[Tensor], **settings: Any) -> Step:
     """The same one after the other, each network with a step of its own."""
-    steps = [private(network, share, len(share)) for network, share in zip(networks, shares, strict=True)]
+    steps = [private(network, share, len(share), **settings) for network, share in zip(networks, shares, strict=True)]
 
     def step() -> None:
         for one in steps:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -11,19 +15,18 @@ import pytest
 import torch
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
+from torch import Tensor
 
 from sundog.privacy import chacha
 from sundog.privacy.noise import FAST, SECURE, NoiseSource
-from sundog.privacy.normals import _PAIRS, BLOCK, NormalStream, _block
+from sundog.privacy.normals import Keystream, normals_of, pair_of
 
 Floats = npt.NDArray[np.float32]
 CHANCE = 1e-7
 
 
 def of_the_host(count: int) -> Floats:
-    values = np.empty(count, dtype=np.float32)
-    NoiseSource().normals(values)
-    return values
+    return NoiseSource().standard_normal_(torch.empty(count)).numpy()
 
 
 def of_a_device(count: int) -> Floats:
@@ -50,67 +53,45 @@ def test_the_tails_are_as_heavy_as_they_should_be(draw: object) -> None:
         assert stats.binomtest(int((values > bound).sum()), len(values), expected).pvalue > CHANCE
 
 
+def word(value: int) -> Tensor:
+    return torch.tensor([value - 2**32 if value >= 2**31 else value], dtype=torch.int32)
+
+
 def test_the_far_tail_by_its_bits() -> None:
-    """Nobody waits for eight standard deviations: give the transform the bits that lead there."""
-
-    class Bits:
-        def __init__(self, *draws: int) -> None:
-            self.draws = list(draws)
-
-        def update_into(self, zeros: bytes, out: npt.NDArray[np.uint8]) -> None:
-            out.view(np.uint32)[:] = self.draws.pop(0)
-            assert len(zeros) == len(out)
-
-    from sundog.privacy.normals import _radii
-
-    radius = np.empty(4, dtype=np.float32)
-    for uniform in (2**-9, 2**-20, 2**-31, 2**-40, 2**-55, 2**-63):
+    """Nobody waits for nine standard deviations: give the transform the bits that lead there."""
+    for uniform in (0.99, 0.5, 2**-9, 2**-20, 2**-31, 2**-40, 2**-55, 2**-63, 2**-64):
         whole = int(uniform * 2**64)
-        bits = np.full(4, (whole >> 32) - 2**31, dtype=np.int64).astype(np.int32).view(np.uint32)
-        _radii(Bits(whole & 0xFFFFFFFF), bits, radius)
-        assert radius == pytest.approx(np.sqrt(-2 * np.log((whole + 0.5) * 2.0**-64)), rel=1e-6)
-    assert float(radius[0]) > 9.2
-    high, low = (torch.tensor([word], dtype=torch.int32) for word in (0, 1))
-    assert float(chacha._pair(high, low, torch.zeros(1))[0]) > 9.2
+        value, zero = pair_of(word(whole >> 32), word(whole & 0xFFFFFFFF), word(0))
+        assert float(value) == pytest.approx(np.sqrt(-2 * np.log((whole + 0.5) * 2.0**-64)), rel=1e-5)
+        assert float(zero) == 0
+    assert float(pair_of(word(0), word(0), word(0))[0]) > 9.4
 
 
-def test_every_radius_is_finite() -> None:
-    from sundog.privacy.normals import _radii
-
-    class Zeros:
-        def update_into(self, zeros: bytes, out: npt.NDArray[np.uint8]) -> None:
-            out[:] = 0
-            assert len(zeros) == len(out)
-
-    extremes = np.array([-(2**31), -(2**31) + 1, -1, 0, 1, 2**31 - 1], dtype=np.int32).view(np.uint32)
-    radius = np.empty(len(extremes), dtype=np.float32)
-    _radii(Zeros(), extremes, radius)
-    assert np.isfinite(radius).all()
-    assert (radius >= 0).all()
-    words = torch.tensor([-(2**31), -1, 0, 1, 2**31 - 1], dtype=torch.int32)
-    pairs = [chacha._pair(high[None], low[None], words[:1]) for high in words for low in words]
-    assert all(bool(value.isfinite()) for pair in pairs for value in pair)
+def test_every_value_is_finite() -> None:
+    extremes = [word(value) for value in (0, 1, 2**31 - 1, 2**31, 2**32 - 1)]
+    for high in extremes:
+        for low in extremes:
+            for angle in extremes:
+                assert all(bool(value.isfinite()) for value in pair_of(high, low, angle))
 
 
 def test_angles_and_radii_are_independent() -> None:
-    values = np.stack([_block(os.urandom(32), 0).reshape(2, _PAIRS) for _ in range(20)], axis=1).reshape(2, -1)
+    values = normals_of(Keystream(os.urandom(32)).words((3, 700_000))).double().numpy()
     angle = np.arctan2(values[1], values[0])
     radius = np.hypot(*values)
     assert stats.kstest(angle / (2 * np.pi) + 0.5, "uniform").pvalue > CHANCE
-    assert stats.kstest(radius.astype(np.float64) ** 2 / 2, "expon").pvalue > CHANCE
+    assert stats.kstest(radius**2 / 2, "expon").pvalue > CHANCE
     table = np.histogram2d(angle, radius, bins=[8, np.quantile(radius, np.linspace(0, 1, 9))])[0]
     assert stats.chi2_contingency(table).pvalue > CHANCE
 
 
 def test_no_value_comes_twice() -> None:
-    """Neither from the same stream, nor from two sources, nor in two threads, nor in a child process."""
+    """Neither from the same source, nor from two, nor in two threads, nor in a child process."""
     source = NoiseSource()
     found: list[Floats] = []
 
     def draw() -> None:
-        values = np.empty(100_000, dtype=np.float32)
-        source.normals(values)
-        found.append(values)
+        found.append(source.standard_normal_(torch.empty(100_000)).numpy())
 
     threads = [threading.Thread(target=draw) for _ in range(4)]
     for thread in threads:
@@ -119,35 +100,40 @@ def test_no_value_comes_twice() -> None:
         thread.join()
     draw()
     found.append(of_the_host(100_000))
-    read, write = os.pipe()
-    child = os.fork()
-    if not child:
-        draw()
-        os.write(write, found[-1][:8].tobytes())
-        os._exit(0)
-    os.waitpid(child, 0)
+    child = "import sys, numpy, test_normals as t; sys.stdout.buffer.write(t.of_the_host(8).tobytes())"
+    done = subprocess.run([sys.executable, "-c", child], capture_output=True, check=True, cwd=Path(__file__).parent)
+    found.append(np.frombuffer(done.stdout, dtype=np.float32))
     draw()
-    found.append(np.frombuffer(os.read(read, 32), dtype=np.float32))
     pieces = [tuple(values[i : i + 4]) for values in found for i in range(0, len(values) - 3, 4)]
     assert len(set(pieces)) == len(pieces)
 
 
-def test_blocks_do_not_share_keystream() -> None:
-    """A block uses fewer of its 2³² counters than there are."""
-    assert BLOCK * 4 * 2 < 16 * 2**32
-    cipher = Cipher(algorithms.AES(bytes(32)), modes.CTR((1).to_bytes(12, "big") + bytes(4))).encryptor()
-    words = np.frombuffer(cipher.update(bytes(8 * _PAIRS)), dtype=np.uint32).reshape(2, _PAIRS)
-    angle = words[1].view(np.int32) * (np.pi * 2.0**-31)
-    values = _block(bytes(32), 1).reshape(2, _PAIRS)
-    clear = np.hypot(*values) > 0.1
-    np.testing.assert_allclose(np.cos(np.arctan2(values[1], values[0]) - angle)[clear], 1.0, atol=1e-5)
+def test_a_child_process_has_a_key_of_its_own() -> None:
+    source = NoiseSource()
+    source.standard_normal_(torch.empty(4))
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        source._in_this_process()
+        os.write(write, bytes([source._keystream is None]))
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(read, 1) == b"\1"
+
+
+def test_messages_do_not_share_keystream() -> None:
+    stream = Keystream(bytes(32))
+    first, second = stream.words((8,)), stream.words((8,))
+    for number, words in enumerate((first, second)):
+        cipher = Cipher(algorithms.AES(bytes(32)), modes.CTR(number.to_bytes(12, "big") + bytes(4))).encryptor()
+        assert words.numpy().tobytes() == cipher.update(bytes(32))
+    with pytest.raises(ValueError, match="more than one message holds"):
+        stream.words((2**20, 2**15))
 
 
 def test_a_seed_repeats_and_its_streams_differ() -> None:
     def drawn(source: NoiseSource) -> list[float]:
-        values = np.empty(5, dtype=np.float32)
-        source.normals(values)
-        return values.tolist()
+        return source.standard_normal_(torch.empty(5)).tolist()
 
     assert drawn(NoiseSource.seeded(1)) == drawn(NoiseSource.seeded(1))
     assert drawn(NoiseSource.seeded(1)) != drawn(NoiseSource.seeded(2))
@@ -158,10 +144,14 @@ def test_a_seed_repeats_and_its_streams_differ() -> None:
     assert private.stream("gradient", 3) is private
 
 
-def test_a_stream_is_made_ahead_and_in_order() -> None:
-    stream = NormalStream(bytes(32))
-    for number in range(5):
-        np.testing.assert_array_equal(stream.block(), _block(bytes(32), number))
+@pytest.mark.skipif(shutil.which("g++") is None, reason="torch.compile needs a C++ compiler: install Debian's g++")
+@pytest.mark.filterwarnings("ignore")  # of torch about itself
+def test_compiled_normals_are_the_same() -> None:
+    plain, fast = NoiseSource.seeded(3), NoiseSource.seeded(3)
+    fast.compile()
+    for size in (1, 2, 5, 1000, 20_001):
+        a, b = (source.standard_normal_(torch.empty(size)) for source in (plain, fast))
+        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-5)
 
 
 def test_chacha20_is_that_of_the_rfc() -> None:

@@ -8,13 +8,12 @@ an angle of 32.
 
 from __future__ import annotations
 
-import hashlib
-import math
-import secrets
 from typing import Any
 
 import torch
 from torch import Tensor
+
+from sundog.privacy.normals import pair_of
 
 _CONSTANTS = tuple(int.from_bytes(b"expand 32-byte k"[i : i + 4], "little") for i in range(0, 16, 4))
 _COLUMNS = ((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15))
@@ -23,15 +22,14 @@ _PER_BLOCK = 10
 
 
 class DeviceNormals:
-    """A stream of normals on one device. Its key never leaves the device and is used for nothing else.
+    """A stream of normals on one device; its key is used for nothing else.
 
     Args:
         device: where.
-        seed: for tests; None lets the operating system choose the key.
+        secret: 32 bytes.
     """
 
-    def __init__(self, device: Any, seed: int | None) -> None:
-        secret = secrets.token_bytes(32) if seed is None else hashlib.sha256(repr(seed).encode()).digest()
+    def __init__(self, device: Any, secret: bytes) -> None:
         key = [int.from_bytes(secret[i : i + 4], "little", signed=True) for i in range(0, 32, 4)]
         self._key = torch.tensor(key, dtype=torch.int32, device=device)
         self._message = torch.zeros((), dtype=torch.int64, device=device)  # no two fills have the same
@@ -48,19 +46,8 @@ def _normals(key: Tensor, message: Tensor, blocks: int) -> Tensor:
     counter = torch.arange(blocks, dtype=torch.int32, device=key.device)
     low, high = message.to(torch.int32), (message >> 32).to(torch.int32)
     words = chacha20(key, counter, (low, high, torch.zeros_like(low)))
-    pairs = [_pair(*words[3 * i : 3 * i + 3]) for i in range(_PER_BLOCK // 2)]
+    pairs = [pair_of(*words[3 * i : 3 * i + 3]) for i in range(_PER_BLOCK // 2)]
     return torch.stack([value for pair in pairs for value in pair])
-
-
-def _pair(high: Tensor, low: Tensor, angle: Tensor) -> tuple[Tensor, Tensor]:
-    uniform = (_unsigned(high) + _unsigned(low) * 2.0**-32 + 2.0**-33) * 2.0**-32
-    radius = torch.sqrt(-2 * torch.log(uniform.clamp_max(1.0)))
-    turn = angle.to(torch.float32) * (math.pi * 2.0**-31)
-    return radius * torch.cos(turn), radius * torch.sin(turn)
-
-
-def _unsigned(word: Tensor) -> Tensor:
-    return (word.to(torch.int64) & 0xFFFFFFFF).to(torch.float32)
 
 
 def chacha20(key: Tensor, counter: Tensor, nonce: tuple[Tensor, Tensor, Tensor]) -> list[Tensor]:

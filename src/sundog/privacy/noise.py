@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from torch import Generator, Tensor
 
     from sundog.privacy.chacha import DeviceNormals
-    from sundog.privacy.normals import NormalStream
+    from sundog.privacy.normals import Keystream
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -57,6 +57,7 @@ class NoiseSource:
         self.fast_gradients = fast_gradients
         self.description = FAST if fast_gradients else SECURE
         self._seed: int | None = None
+        self._transform: Any = None
         self._rekey()
 
     @classmethod
@@ -75,8 +76,7 @@ class NoiseSource:
         self._process = os.getpid()
         key = secrets.randbits(256) if self._seed is None else self._seed
         self._generator = np.random.Generator(ChaCha(key=key, rounds=20))
-        self._normals: NormalStream | None = None
-        self._unused = np.empty(0, dtype=np.float32)
+        self._keystream: Keystream | None = None
         self._threads = threading.Lock()
         self._devices: dict[str, Generator] = {}
         self._on_device: DeviceNormals | None = None
@@ -98,7 +98,9 @@ class NoiseSource:
         if self._seed is None:
             return self
         digest = hashlib.sha256(repr((self._seed, *names)).encode()).digest()
-        return NoiseSource.seeded(int.from_bytes(digest[:16], "little"))
+        source = NoiseSource.seeded(int.from_bytes(digest[:16], "little"))
+        source._transform = self._transform
+        return source
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a noise source cannot be copied or pickled: two copies would draw the same noise")
@@ -106,26 +108,6 @@ class NoiseSource:
     def gaussian(self, size: int | tuple[int, ...]) -> Floats:
         """Standard normal variates (floats: round them to a lattice before anybody sees them, as the mechanisms do)."""
         return self._rng.standard_normal(size)
-
-    def normals(self, out: npt.NDArray[np.float32]) -> None:
-        """Fills a flat array with standard normal variates, fast."""
-        self._in_this_process()
-        if self._normals is None:
-            from sundog.privacy.normals import NormalStream
-
-            if self._seed is None:
-                self._normals = NormalStream(secrets.token_bytes(32))
-            else:  # a test's stream is often short
-                self._normals = NormalStream(hashlib.sha256(repr(self._seed).encode()).digest(), ahead=0)
-        filled = 0
-        with self._threads:  # or two of them would be given the same values
-            while filled < len(out):
-                if not len(self._unused):
-                    self._unused = self._normals.block()
-                part = self._unused[: len(out) - filled]
-                out[filled : filled + len(part)] = part
-                filled += len(part)
-                self._unused = self._unused[len(part) :]
 
     def standard_normal_(self, out: Tensor) -> Tensor:
         """Fills a flat float32 tensor with standard normal variates, wherever it is.
@@ -135,16 +117,38 @@ class NoiseSource:
         if self.fast_gradients:
             return out.normal_(generator=self._device_generator(out.device))
         if out.device.type == "cpu":
-            self.normals(out.numpy())
+            self._fill_on_host(out)
             return out
         return self._device_normals(out.device).fill(out)
+
+    def compile(self) -> None:
+        """From now on, makes the normals of tensors by compiled code, where they are wanted: on all cores at once."""
+        import torch
+
+        from sundog.privacy.normals import normals_of
+
+        self._transform = torch.compile(normals_of, dynamic=True)
+
+    def _fill_on_host(self, out: Tensor) -> None:
+        from sundog.privacy.normals import Keystream, normals_of
+
+        self._in_this_process()
+        with self._threads:  # or two of them might be given the same words
+            if self._keystream is None:
+                self._keystream = Keystream(self._secret())
+            words = self._keystream.words((3, -(-len(out) // 2)))
+        transform = normals_of if self._transform is None or words.shape[1] < 2 else self._transform
+        out.copy_(transform(words).view(-1)[: len(out)])
+
+    def _secret(self) -> bytes:
+        return secrets.token_bytes(32) if self._seed is None else hashlib.sha256(repr(self._seed).encode()).digest()
 
     def _device_normals(self, device: Any) -> DeviceNormals:
         from sundog.privacy.chacha import DeviceNormals
 
         self._in_this_process()
         if self._on_device is None:
-            self._on_device = DeviceNormals(device, self._seed)
+            self._on_device = DeviceNormals(device, self._secret())
         return self._on_device
 
     def _device_generator(self, device: Any) -> Generator:

@@ -7,40 +7,54 @@ whatever the loss, and that is what torch.compile fuses best.
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
-from sundog.training.gradients import Padded
+from sundog.errors import SundogError
 from sundog.training.speed import Speed
 
-Program = Callable[[Padded], list[Tensor]]
+Program = Callable[[Any], list[Tensor]]
 
 
-def compiled(function: Program, batch: Padded, speed: Speed) -> Program:
-    """The same function for batches of this shape, as fast as the compiler can make it.
+def refuse_without_compiler() -> None:
+    """Raises where torch cannot compile for this machine's processor."""
+    if shutil.which(os.environ.get("CXX", "g++")) is None:
+        raise SundogError("to compile steps for this processor takes a C++ compiler: install g++, or do not ask for it")
+
+
+def compiled(function: Program, batch: Any, speed: Speed, *, fixed_size: bool) -> Program:
+    """The same function, as fast as the compiler can make it.
 
     Parameters, bounds and noise are looked at anew in every call: they may change in place, but not be replaced.
+
+    Args:
+        function: from a batch to tensors.
+        batch: tensors, in whatever structure; all other batches must be like it.
+        speed: the precision of matrix products.
+        fixed_size: all batches have the size of this one; otherwise their first dimensions may be any above one.
     """
-    leaves, shape = _flat(batch)
+    leaves, shape = pytree.tree_flatten(batch)
+    if leaves[0].device.type == "cpu":
+        refuse_without_compiler()
 
     def on_leaves(*tensors: Tensor) -> list[Tensor]:
-        return function(Padded(*pytree.tree_unflatten(tensors, shape)))
+        return function(pytree.tree_unflatten(tensors, shape))
 
+    mode: Literal["fake", "symbolic"] = "fake" if fixed_size else "symbolic"
     with speed.products():
-        program = torch.compile(make_fx(on_leaves, tracing_mode="fake", _allow_non_fake_inputs=True)(*leaves))
+        graph = make_fx(on_leaves, tracing_mode=mode, _allow_non_fake_inputs=True)(*leaves)
+        program = torch.compile(graph, dynamic=not fixed_size)
 
-    def run(batch: Padded) -> list[Tensor]:
+    def run(batch: Any) -> list[Tensor]:
         with torch.no_grad(), speed.products():
-            return list(program(*_flat(batch)[0]))
+            return list(program(*pytree.tree_leaves(batch)))
 
     run(batch)  # now, and not in the middle of something that cannot wait
     return run
-
-
-def _flat(batch: Padded) -> tuple[list[Any], Any]:
-    return pytree.tree_flatten((batch.examples, batch.present))

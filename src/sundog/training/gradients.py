@@ -10,10 +10,11 @@ import functools
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.utils import _pytree as pytree
 
 from sundog.training.data import mapped
 from sundog.training.layers import refuse_batch_statistics, tapped, untapped
@@ -23,6 +24,7 @@ from sundog.training.uses import Dense, Use, joined
 
 Loss = Callable[[Any], Tensor]  # a batch of B examples to B losses
 Weigh = Callable[[Tensor], Tensor]  # the norms of B examples in each group (groups, B) to their weights (groups, B)
+Masks = Literal["when needed", "always", "never"]
 
 
 @dataclass(frozen=True)
@@ -33,13 +35,20 @@ class Padded:
     present: Tensor
 
 
+pytree.register_dataclass(Padded)
+
+
 @dataclass(frozen=True)
 class Clipped:
-    """What a batch gives: a sum for every parameter, the norms (groups, B), and which examples counted (B,)."""
+    """What a batch gives: a sum for every parameter, the norms (groups, B), and which examples counted (B,).
+
+    And, for the program's own use, whether the gradients of all examples were finite.
+    """
 
     sums: list[Tensor]
     norms: Tensor
     present: Tensor
+    all_finite: Tensor
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,14 @@ class Groups:
 
 
 def clipped_sum(
-    module: nn.Module, loss: Loss, batch: Any, groups: Groups, weigh: Weigh, *, speed: Speed = EXACT
+    module: nn.Module,
+    loss: Loss,
+    batch: Any,
+    groups: Groups,
+    weigh: Weigh,
+    *,
+    speed: Speed = EXACT,
+    masks: Masks = "when needed",
 ) -> Clipped:
     """Σ weightᵢ · gradientᵢ for every parameter, over the examples that are present.
 
@@ -78,26 +94,22 @@ def clipped_sum(
         groups: which parameters are clipped together.
         weigh: from norms to weights, such as min(1, C / norm).
         speed: the precision of everything but the norms.
+        masks: how to leave out examples. A program of fixed shapes has no branches and does it always; or `never`, and
+            the caller looks at `all_finite` and throws the sums away if it is not so.
     """
     examples, present = (batch.examples, batch.present.flatten()) if isinstance(batch, Padded) else (batch, None)
     with speed.products():
         uses = per_example(module, loss, examples, groups.parameters)
     with torch.no_grad():
-        return _clipped(uses, present, groups, weigh, speed, always_mask=isinstance(batch, Padded))
+        return _clipped(uses, present, groups, weigh, speed, masks)
 
 
 def _clipped(
-    uses: Sequence[Use | None],
-    present: Tensor | None,
-    groups: Groups,
-    weigh: Weigh,
-    speed: Speed,
-    *,
-    always_mask: bool,  # a graph of fixed shapes has no branches
+    uses: Sequence[Use | None], present: Tensor | None, groups: Groups, weigh: Weigh, speed: Speed, masks: Masks
 ) -> Clipped:
     lengths = _norms(uses, groups, speed)
     finite = lengths.isfinite().all(dim=0)
-    if always_mask or not finite.all():
+    if masks == "always" or (masks == "when needed" and not finite.all()):
         for use in uses:
             if use is not None:
                 use.leave_out(~finite)
@@ -109,7 +121,7 @@ def _clipped(
             torch.zeros_like(p) if use is None else use.weighted_sum(weights[group])
             for p, use, group in zip(groups.parameters, uses, groups.of, strict=True)
         ]
-    return Clipped(sums, lengths, present)
+    return Clipped(sums, lengths, present, finite.all())
 
 
 def norms(module: nn.Module, loss: Loss, batch: Any, groups: Groups) -> Tensor:

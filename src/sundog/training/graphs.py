@@ -88,7 +88,7 @@ class GraphedStep:
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             if self._taken == 0:
-                self.step.compile(self._batch())
+                self.step.compile(self._batch(), fixed_size=True)
             self._take()
         torch.cuda.current_stream().wait_stream(self._stream)
 

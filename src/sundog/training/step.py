@@ -15,9 +15,11 @@ import torch
 from torch import Tensor, nn
 
 from sundog.privacy.noise import NoiseSource
+from sundog.training.allocator import keep_memory
 from sundog.training.clipping import ClipPolicy
 from sundog.training.compiled import Program, compiled
-from sundog.training.gradients import Groups, Loss, Padded, clipped_sum
+from sundog.training.data import leaves
+from sundog.training.gradients import Groups, Loss, Masks, Padded, clipped_sum
 from sundog.training.groups import noise_scales
 from sundog.training.speed import EXACT, Speed
 
@@ -63,17 +65,36 @@ class PrivateStep:
         batch = self.expected_batch
         self._whole_batch = float(batch.sum()) if isinstance(batch, Tensor) else batch
         self._program: Program | None = None
+        if self._normals.device.type == "cpu":
+            keep_memory()
         self._update: Callable[[], object] = self.optimizer.step
+        self._has_fixed_size = False
 
     def __call__(self, pieces: Iterable[Any]) -> None:
         """Takes the step."""
         self.draw_noise()
-        self.take(pieces)
+        first, *rest = pieces
+        if not self.speed.compiled or rest or _size(first) < 2:
+            self.take([first, *rest])
+            return
+        if self._program is None:
+            self.compile(first)
+        self.take_compiled(first)
 
-    def compile(self, piece: Padded) -> None:
-        """Makes steps faster that have one piece of the shape of this one."""
-        self._program = compiled(lambda piece: self._private([piece]), piece, self.speed)
-        self._update = torch.compile(self.optimizer.step)
+    def compile(self, piece: Any, *, fixed_size: bool = False) -> None:
+        """Makes steps faster that have one piece.
+
+        Args:
+            piece: some examples, at least two of them.
+            fixed_size: all pieces will have as many, and no step may ask a device how it went.
+        """
+        self._has_fixed_size = fixed_size
+        masks: Masks = "always" if fixed_size else "never"
+        self._program = compiled(lambda piece: self._private([piece], masks), piece, self.speed, fixed_size=fixed_size)
+        if fixed_size:
+            self._update = torch.compile(self.optimizer.step)
+        else:
+            self.noise.compile()
 
     def draw_noise(self) -> None:
         """Draws all the noise of the next step."""
@@ -82,13 +103,18 @@ class PrivateStep:
 
     def take(self, pieces: Iterable[Any]) -> None:
         """Takes the step with the noise that was drawn; each call needs noise of its own."""
-        self._descend(self._private(pieces), self.optimizer.step)
+        *private, _ = self._private(pieces, "when needed")
+        self._descend(private, self.optimizer.step)
 
-    def take_compiled(self, piece: Padded) -> None:
+    def take_compiled(self, piece: Any) -> None:
         """The same, after `compile`."""
         if self._program is None:
             raise RuntimeError("take_compiled before compile")
-        self._descend(self._program(piece), self._update)
+        *private, all_finite = self._program(piece)
+        if not self._has_fixed_size and not all_finite:  # an example has spoilt the sums, which nobody has seen
+            self.take([piece])
+        else:
+            self._descend(private, self._update)
 
     def _descend(self, private: list[Tensor], update: Callable[[], object]) -> None:
         if not self._is_fresh:
@@ -105,9 +131,12 @@ class PrivateStep:
         update()
         self.policy.follow(measured[0] if measured else None, self._whole_batch)
 
-    def _private(self, pieces: Iterable[Any]) -> list[Tensor]:
-        """All that the step learns of records: a noisy gradient for each parameter, and the noisy measurement."""
-        sums, measured = self._clipped(pieces)
+    def _private(self, pieces: Iterable[Any], masks: Masks) -> list[Tensor]:
+        """All that the step learns of records: a noisy gradient for each parameter, and the noisy measurement.
+
+        And last, for the program's own use, whether the gradients of all examples were finite.
+        """
+        sums, measured, all_finite = self._clipped(pieces, masks)
         *normals, side = torch.split(self._normals, self._sizes)
         multiplier = gradient_noise(self.noise_multiplier, self.policy.side_noise)
         scales = noise_scales(self.groups, self.policy.bounds, multiplier)
@@ -117,22 +146,31 @@ class PrivateStep:
         ]
         if measured is not None and self.policy.side_noise is not None:
             noisy.append(measured + self.policy.side_noise * side)
-        return noisy
+        return [*noisy, all_finite]
 
-    def _clipped(self, pieces: Iterable[Any]) -> tuple[list[Tensor], Tensor | None]:
+    def _clipped(self, pieces: Iterable[Any], masks: Masks) -> tuple[list[Tensor], Tensor | None, Tensor]:
         sums: list[Tensor] = []
         measured: Tensor | None = None
+        all_finite = torch.ones((), dtype=torch.bool, device=self._normals.device)
         for piece in pieces:
-            part = clipped_sum(self.module, self.private_loss, piece, self.groups, self.policy.weigh, speed=self.speed)
+            part = clipped_sum(
+                self.module, self.private_loss, piece, self.groups, self.policy.weigh, speed=self.speed, masks=masks
+            )
             if sums:
                 torch._foreach_add_(sums, part.sums)
             sums = sums or part.sums
             more = self.policy.measure(part.norms, part.present)
             measured = more if measured is None or more is None else measured + more
+            all_finite = all_finite & part.all_finite
         if not sums:
             raise ValueError("a step needs a piece; that of an empty batch is empty")
-        return sums, measured
+        return sums, measured, all_finite
 
     def _averaged(self, total: Tensor, noise: Tensor) -> Tensor:
         batch = self.expected_batch
         return noise.add_(total).div_(batch.view(-1, *[1] * (total.dim() - 1)) if isinstance(batch, Tensor) else batch)
+
+
+def _size(piece: Any) -> int:
+    """The smaller of the number of models, if there are several, and that of examples."""
+    return min(piece.present.shape) if isinstance(piece, Padded) else int(leaves(piece)[0].shape[0])

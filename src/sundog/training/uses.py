@@ -41,7 +41,7 @@ class Dense:
     """Per-example gradients written down, where they are small: biases, scales."""
 
     def __init__(self, gradients: Tensor, shape: torch.Size) -> None:
-        self.gradients = gradients.reshape(len(gradients), shape.numel())  # (B, numel)
+        self.gradients = gradients.reshape(gradients.shape[0], shape.numel())  # (B, numel)
         self.shape = shape
 
     @classmethod
@@ -89,7 +89,7 @@ class Outer:
 
     def squared_norms(self) -> Tensor:
         """(B,)."""
-        total = self.terms[0][0].new_zeros(len(self.terms[0][0]))
+        total = self.terms[0][0].new_zeros(self.terms[0][0].shape[0])
         for k, (left, right) in enumerate(self.terms):
             total.addcmul_(_squares(left), _squares(right))
             for other_left, other_right in self.terms[:k]:

@@ -1,0 +1,230 @@
+"""Who competes in which workload, and a process for each of them.
+
+Every contestant lives in a process of its own, with nothing imported but what it needs and the allocator that it has
+there: `non-private` is what plain torch does for somebody who never heard of sundog. The parent asks each in turn for
+one step, so that a noisy machine disturbs them all alike.
+
+Run from the benchmarks' folder: python -m steps.contest WORKLOAD WHO SIZE DEVICE; it takes a step for every line of
+input and answers with milliseconds, and at the end with the largest memory it had in MiB.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from steps.networks import Critic, Embedded, Network, Rbm, Recurrent, Vae, by_autograd, conv_score, mlp_score, pixels
+from steps.peers import Step, by_torch_func, by_vmap, keep_memory, non_private, opacus_ghost, opacus_hooks
+
+THREADS = 2
+WARM_UP = 5
+_PAUSE = 0.03
+
+Who = Callable[[], Step]
+
+
+def main() -> None:
+    workload, who, size, device = sys.argv[1:]
+    torch.set_num_threads(THREADS)
+    torch.manual_seed(0)
+    step = contestants(workload, int(size), device)[who]()
+    for _ in range(WARM_UP):
+        step()
+    _finish(device)
+    print("ready", flush=True)
+    for _ in sys.stdin:
+        step()  # one that is not counted: others have had the caches
+        _finish(device)
+        start = time.perf_counter()
+        step()
+        _finish(device)
+        print(1000 * (time.perf_counter() - start), flush=True)
+    print(_peak_mib(device), flush=True)
+
+
+def contestants(workload: str, size: int, device: str) -> dict[str, Who]:
+    """Every contestant of a workload, not yet built."""
+    return _WORKLOADS[workload](size, device)
+
+
+class Contestant:
+    """One of them at work in its process."""
+
+    def __init__(self, workload: str, who: str, size: int, device: str) -> None:
+        command = [sys.executable, "-m", "steps.contest", workload, who, str(size), device]
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1]
+        )
+        if self._answer() != "ready":
+            raise RuntimeError(f"{workload}/{size}: {who} failed")
+
+    def step(self) -> float:
+        """The milliseconds of one step, once the threads of whoever came before have stopped waiting for work."""
+        time.sleep(_PAUSE)
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return float(self._answer())
+
+    def end(self) -> float:
+        """Its largest memory in MiB."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        peak = float(self._answer())
+        self._process.wait()
+        return peak
+
+    def _answer(self) -> str:
+        assert self._process.stdout is not None
+        return self._process.stdout.readline().strip()
+
+
+# --- the workloads -------------------------------------------------------------------------------------------------
+
+
+def _vae(size: int, device: str) -> dict[str, Who]:
+    x = pixels(size, device)
+
+    def new() -> Vae:
+        return Vae().to(device)
+
+    return {
+        **_ours(new, x, size),
+        "ours-fast-noise": _build(new, x, size, fast_noise=True),
+        **_plain(new, x),
+        "opacus-ghost": lambda: opacus_ghost(new(), x, size),
+        "opacus-hooks": lambda: opacus_hooks(new(), x, size),
+        "vmap": lambda: by_vmap(new(), x, size),
+    }
+
+
+def _rbm(size: int, device: str) -> dict[str, Who]:
+    x, chain = pixels(size, device), pixels(size, device)
+    return {**_ours(lambda: Rbm(chain).to(device), x, size), **_plain(lambda: Rbm(chain).to(device), x)}
+
+
+def _critic(score: Callable[[], nn.Module], shape: tuple[int, ...]) -> Callable[[int, str], dict[str, Who]]:
+    def workload(size: int, device: str) -> dict[str, Who]:
+        real, fake = (pixels(size, device).reshape(size, *shape) for _ in range(2))
+
+        def new(gradient: Any = by_autograd) -> Critic:
+            return Critic(score(), fake, gradient).to(device)
+
+        return {
+            **_ours(new, (real, fake), size),
+            **_plain(new, (real, fake)),
+            "vmap": lambda: by_vmap(new(by_torch_func), (real, fake), size),
+        }
+
+    return workload
+
+
+def _lstm(size: int, device: str) -> dict[str, Who]:
+    batch = (torch.randn(size, 24, 8, device=device), torch.randn(size, device=device))
+
+    def opacus() -> Step:
+        from opacus.layers import DPLSTM
+
+        return opacus_hooks(Recurrent(DPLSTM).to(device), batch, size)
+
+    return {
+        **_ours(lambda: Recurrent().to(device), batch, size),
+        **_plain(lambda: Recurrent().to(device), batch),
+        "opacus-hooks": opacus,
+    }
+
+
+def _embedding(size: int, device: str) -> dict[str, Who]:
+    batch = (torch.randint(1000, (size, 12), device=device), torch.randn(size, device=device))
+    return {
+        **_ours(lambda: Embedded().to(device), batch, size),
+        **_plain(lambda: Embedded().to(device), batch),
+        "opacus-hooks": lambda: opacus_hooks(Embedded().to(device), batch, size),
+    }
+
+
+def _mixture(size: int, device: str) -> dict[str, Who]:
+    """Ten VAEs that share the examples of one batch: all at once, or one after the other."""
+    shares = pixels(size, device).tensor_split(10)
+    networks = [Vae().to(device) for _ in shares]
+
+    def build(name: str, **settings: bool) -> Who:
+        def who() -> Step:
+            from steps import ours
+
+            step: Step = getattr(ours, name)(networks, shares, **settings)
+            return step
+
+        return who
+
+    return {
+        "ours": build("stacked"),
+        "ours-compiled": build("stacked", compiled=True),
+        "in-turn": build("in_turn"),
+        "in-turn-compiled": build("in_turn", compiled=True),
+    }
+
+
+def _ours(new: Callable[[], Network], batch: Any, size: int) -> dict[str, Who]:
+    return {"ours": _build(new, batch, size), "ours-compiled": _build(new, batch, size, compiled=True)}
+
+
+def _build(new: Callable[[], Network], batch: Any, size: int, **settings: bool) -> Who:
+    def who() -> Step:
+        from steps.ours import private
+
+        return private(new(), batch, size, **settings)
+
+    return who
+
+
+def _plain(new: Callable[[], Network], batch: Any) -> dict[str, Who]:
+    def kept() -> Step:
+        keep_memory()
+        return non_private(new(), batch)
+
+    return {
+        "non-private": lambda: non_private(new(), batch),
+        "non-private-fused": lambda: non_private(new(), batch, fused=True),
+        "non-private-kept": kept,
+    }
+
+
+_WORKLOADS: dict[str, Callable[[int, str], dict[str, Who]]] = {
+    "vae": _vae,
+    "rbm": _rbm,
+    "wgan-gp-mlp": _critic(mlp_score, (784,)),
+    "wgan-gp-conv": _critic(conv_score, (1, 28, 28)),
+    "lstm": _lstm,
+    "embedding": _embedding,
+    "mixture-vae-10": _mixture,
+}
+
+
+# --- what is measured ----------------------------------------------------------------------------------------------
+
+
+def _finish(device: str) -> None:
+    if device == "cuda":
+        torch.cuda.synchronize()
+
+
+def _peak_mib(device: str) -> float:
+    """The kernel's high-water mark for this address space; `ru_maxrss` would start at that of the parent process."""
+    if device == "cuda":
+        return torch.cuda.max_memory_allocated() / 2**20
+    status = Path("/proc/self/status")
+    found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
+    return int(found[1]) / 2**10 if found else float("nan")
+
+
+if __name__ == "__main__":
+    main()
