@@ -3,10 +3,11 @@
 python benchmarks/step_time.py [--quick] [--json FILE] [--device cpu|cuda] [--only WORKLOAD ...]
 
 Every contestant takes whole steps, from clearing the gradients to the optimiser, on a batch that lies ready, in a
-process of its own (`steps/contest.py`); medians of turns. `ours` is the engine as it comes, with secure noise;
-`ours-compiled` is compiled for the processor, `ours-fast-noise` lets the device draw the noise, and `ours-tf32` is
-less exact. `non-private` is torch with Adam as it comes, `non-private-fused` has the fused Adam that ours uses, and
-`non-private-kept` an allocator that keeps its memory, as ours does.
+process of its own (`steps/contest.py`); medians of turns. Ours is the engine as it comes in a long training: compiled,
+with secure noise; rows with `-eager` are not compiled, as in a short one or without a compiler, those with
+`-fast-noise` let the device draw the noise, and on a GPU those with `-tf32` have fewer digits. `non-private` is torch
+with Adam as it comes, `non-private-fused` has the fused Adam that ours uses, and `non-private-kept` an allocator that
+keeps its memory, as ours does.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from report import Row, arguments, publish
 from steps.contest import THREADS, Contestant, contestants
 from steps.peers import has_opacus
 
-SIZES = {"cpu": (128, 512, 2048), "cuda": (512, 4096)}
+SIZES = {"cpu": (128, 512, 2048), "cuda": (4096,)}
 ONE_SIZE = {"lstm", "embedding", "mixture-vae-10"}
 WORKLOADS = ("vae", "rbm", "wgan-gp-mlp", "wgan-gp-conv", "lstm", "embedding", "mixture-vae-10")
 MIDDLE, LARGEST, QUICK = 512, 2048, 16

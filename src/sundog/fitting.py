@@ -21,7 +21,7 @@ from sundog.data.read import Raw, encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, LedgerError, ReleaseError, SundogError
-from sundog.models.base import Model, Plan, State
+from sundog.models.base import Model, Plan, State, Workshop
 from sundog.privacy.budget import LARGEST_DELTA, Split, default_delta
 from sundog.privacy.events import Charge, DiscreteLaplace
 from sundog.privacy.ledger import Budget, Ledger
@@ -46,6 +46,8 @@ class Request:
     delta: float | None
     seed: int | None
     settings: dict[str, Any]
+    device: str = "cpu"
+    show_loss: bool = False
 
     def to_dict(self, schema: Schema, ledger: str | Path | None) -> dict[str, Any]:
         """The request as JSON, to recognise it by when it is resumed."""
@@ -55,6 +57,7 @@ class Request:
             "delta": self.delta,
             "seed": self.seed,
             "settings": self.settings,
+            "device": self.device,
             "schema": schema.to_dict(),
             "ledger": None if ledger is None else str(ledger),
         }
@@ -82,6 +85,7 @@ class Fit:
         Budget(self.request.epsilon, LARGEST_DELTA if self.request.delta is None else self.request.delta)
         if out is not None and out.exists() and not out.is_file():
             raise ReleaseError(f"{out}: is not a regular file; choose another name for the release")
+        self.request.model.check(self.schema, self._settings)
         self.progress("reading", 0.0)
         raw = read(data, self.schema, labels=labels)
         lesson = prepare(raw, self.schema)
@@ -239,9 +243,7 @@ class Fit:
         def measure() -> dict[str, Any]:
             self.progress("planning", 0.0)
             plan = self._plan(records.schema, *self._rest(ledger), count)
-            kind, seed = self.request.model, self.request.seed
-            model = kind.fit(records, plan, ledger, seed=seed, progress=self.progress, checkpoint=self.checkpoint)
-            fitted = model.state()
+            fitted = self.request.model.fit(records, plan, ledger, self._workshop).state()
             tensors.update(fitted.tensors)
             if self.checkpoint:
                 self.checkpoint.save_tensors("model", tensors)
@@ -254,8 +256,16 @@ class Fit:
         return self.request.model.from_state(records.schema, State(tensors, config))
 
     def _plan(self, schema: Schema, budget: Budget, already: Sequence[Charge], count: int | None) -> Plan:
-        settings = {**self.request.model.defaults, **self.request.settings}
-        return self.request.model.plan(schema, budget, already=already, records=count, settings=settings)
+        return self.request.model.plan(schema, budget, already=already, records=count, settings=self._settings)
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        return {**self.request.model.defaults, **self.request.settings}
+
+    @property
+    def _workshop(self) -> Workshop:
+        asked = self.request
+        return Workshop(asked.seed, self.progress, self.checkpoint, asked.device, asked.show_loss)
 
     def _rest(self, ledger: Ledger) -> tuple[Budget, Sequence[Charge]]:
         """What is left for the model, and what was charged to it already.

@@ -39,11 +39,12 @@ class Synthesizer:
             of the ledger.
         clusters: how many components, for models that are mixtures.
         public: data that is public, for models that can make use of it.
-        device: where neural models train.
+        device: where neural models train: `cpu` or `cuda`.
         ledger: a ledger, or the path of a ledger file, shared with other fits on the same data.
         seed: fixes initialisation, never privacy noise.
         settings: settings of the model by name.
         noise: a test's noise source; every certificate then reads NOT PRIVATE.
+        show_loss: tell `progress` the training loss on private records. That is NOT PRIVATE: for your eyes only.
     """
 
     release_: Release
@@ -61,6 +62,7 @@ class Synthesizer:
         *,
         settings: Mapping[str, Any] | None = None,
         noise: NoiseSource | None = None,
+        show_loss: bool = False,
     ) -> None:
         self.model = model
         self.epsilon = epsilon
@@ -72,6 +74,7 @@ class Synthesizer:
         self.seed = seed
         self.settings = settings
         self.noise = noise
+        self.show_loss = show_loss
 
     def fit(
         self,
@@ -95,7 +98,8 @@ class Synthesizer:
         """
         model = self._checked_model()
         self._warn(schema)
-        request = Request(model, self.epsilon, self.delta, self.seed, dict(self.settings or {}))
+        settings = dict(self.settings or {})
+        request = Request(model, self.epsilon, self.delta, self.seed, settings, self.device, self.show_loss)
         fit = Fit(request, schema, self.ledger, self.noise, progress)
         self.release_ = fit.run(data, labels=labels, out=None if out is None else Path(out), resume=resume)
         return self
@@ -110,10 +114,29 @@ class Synthesizer:
 
     def _checked_model(self) -> type[Model]:
         model = get_model(self.model)
-        given = {"clusters": self.clusters != 1, "public": self.public is not None, "device": self.device != "cpu"}
+        given = {
+            "clusters": self.clusters != 1,
+            "public": self.public is not None,
+            "device": self.device != "cpu",
+            "show_loss": self.show_loss,
+        }
         for option in (name for name, used in given.items() if used and name not in model.options):
             raise SundogError(f"model {model.name!r} makes no use of {option}; leave it out")
         for name in (name for name in self.settings or {} if name not in model.defaults):
             known = ", ".join(model.defaults) or "none"
             raise SundogError(f"model {model.name!r} has no setting {name!r}; its settings: {known}")
+        if self.device != "cpu":
+            _refuse_missing(self.device)
         return model
+
+
+def _refuse_missing(device: str) -> None:
+    """Raises where this machine cannot train on the device."""
+    if device != "cuda":
+        raise SundogError(f"there is no device {device!r}; choose cpu or cuda")
+    import torch
+
+    if not torch.cuda.is_available():
+        raise SundogError(
+            "device 'cuda': torch finds no CUDA device here; leave the device out, or install a build of torch for CUDA"
+        )

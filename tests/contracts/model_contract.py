@@ -30,11 +30,10 @@ from sundog.data.read import encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, DataError, ReleaseError
-from sundog.models.base import Model, Plan, State
+from sundog.models.base import Model, Plan, State, Workshop
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, DiscreteLaplace
 from sundog.privacy.ledger import Budget, Ledger, summed
-from sundog.progress import silent
 from sundog.release.certificate import certify
 from sundog.release.release import Release
 from sundog.synthesizer import Synthesizer
@@ -65,7 +64,7 @@ class ModelContract:
     def fit(self, records: Records, *, seed: int = 0) -> tuple[Model, Plan, Ledger]:
         plan = self.plan(records.schema)
         ledger = Ledger(epsilon=self.epsilon, delta=DELTA)
-        return self.model.fit(records, plan, ledger, seed=seed, progress=silent), plan, ledger
+        return self.model.fit(records, plan, ledger, Workshop(seed)), plan, ledger
 
     def release(self, records: Records) -> Release:
         model, _, ledger = self.fit(records)
@@ -182,7 +181,7 @@ class ModelContract:
         plan = self.plan(records.schema)
         small = Ledger(epsilon=0.9 * self.epsilon, delta=DELTA)
         with pytest.raises(BudgetExceededError, match="refused"):
-            self.model.fit(records, plan, small, seed=0, progress=silent)
+            self.model.fit(records, plan, small, Workshop(seed=0))
         assert small.charges == ()
 
     def test_interrupted_after_a_charge_it_goes_on_or_says_that_it_cannot(self, tmp_path: Path) -> None:

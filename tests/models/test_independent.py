@@ -24,12 +24,11 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
 from sundog.models.alias import AliasTable
-from sundog.models.base import Plan, State
+from sundog.models.base import Plan, State, Workshop
 from sundog.models.independent import Independent, _to_simplex
 from sundog.privacy.events import DiscreteGaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
-from sundog.progress import silent
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,7 +44,7 @@ def plan(schema: Schema, *, epsilon: float = 1.0, delta: float = 1e-6) -> Plan:
 def fit(records: Records, plan: Plan, *, seed: int | None = None) -> Independent:
     noise = None if seed is None else NoiseSource.seeded(seed)
     ledger = Ledger(epsilon=1e6, delta=1e-6, noise=noise)
-    return Independent.fit(records, plan, ledger, seed=None, progress=silent)
+    return Independent.fit(records, plan, ledger, Workshop())
 
 
 def noisier(plan: Plan, factor: float) -> Plan:
@@ -236,7 +235,7 @@ def test_a_schema_of_public_columns_alone_spends_nothing() -> None:
     records = random_records(schema_of(columns), 60)
     free = plan(records.schema)
     ledger = Ledger(epsilon=1e-9, delta=1e-9)
-    model = Independent.fit(records, free, ledger, seed=None, progress=silent)
+    model = Independent.fit(records, free, ledger, Workshop())
     assert ledger.charges == ()
     for name, marginal in true_marginals(records).items():
         assert np.allclose(model.marginals[name], marginal), name

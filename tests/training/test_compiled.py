@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Callable
 
 import pytest
 import torch
 from torch import Tensor, nn
 
 from sundog.privacy.noise import NoiseSource
-from sundog.training.clipping import ClipPolicy, Fixed, NoisyMode
-from sundog.training.gradients import Padded
-from sundog.training.groups import flat
+from sundog.training.clipping import ClipPolicy, Fixed, NoisyMode, QuantileTracking
+from sundog.training.gradients import Groups, Padded
+from sundog.training.groups import flat, weights_and_biases
 from sundog.training.speed import Speed
 from sundog.training.step import PrivateStep
 
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def step_of(policy: ClipPolicy, speed: Speed) -> PrivateStep:
+def step_of(policy: ClipPolicy, speed: Speed, grouping: Callable[[nn.Module], Groups] = flat) -> PrivateStep:
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 1))
 
@@ -34,7 +35,7 @@ def step_of(policy: ClipPolicy, speed: Speed) -> PrivateStep:
     return PrivateStep(
         module=module,
         private_loss=penalised,
-        groups=flat(module),
+        groups=grouping(module),
         policy=policy,
         optimizer=torch.optim.Adam(module.parameters(), lr=0.01, foreach=True),
         noise=NoiseSource.seeded(5),
@@ -58,9 +59,31 @@ def test_compiled_steps_are_the_same_steps() -> None:
             plain([batch])
             fast.draw_noise()
             fast.take_compiled(batch)
+            both = [batch, Padded(torch.randn(8, 6), torch.arange(8) < 3)]
+            for step in (plain, fast):  # several pieces are taken without the program
+                step(both)
         for a, b in zip(plain.groups.parameters, fast.groups.parameters, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
         torch.testing.assert_close(plain.policy.bounds, fast.policy.bounds)
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch about itself
+def test_a_program_for_any_size() -> None:
+    """Sizes that it is not made for and examples that are not finite included."""
+    policy = [QuantileTracking(torch.ones(2)) for _ in range(2)]
+    plain, fast = (
+        step_of(p, Speed(compiled=c), weights_and_biases) for p, c in zip(policy, (False, True), strict=True)
+    )
+    for size in (5, 2, 0, 1, 9, 30):
+        x = torch.randn(size, 6)
+        if size == 9:
+            x[3] = torch.nan
+        for step in (plain, fast):
+            step([x])
+    for a, b in zip(plain.groups.parameters, fast.groups.parameters, strict=True):
+        assert bool(b.isfinite().all())
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
+    torch.testing.assert_close(policy[0].bounds, policy[1].bounds)
 
 
 def test_noise_serves_once() -> None:

@@ -17,11 +17,10 @@ from sundog.checkpoint import Checkpoint
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, LedgerError, SundogError
-from sundog.models.base import Codes, Plan, State, Where
+from sundog.models.base import Codes, Plan, State, Where, Workshop
 from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
-from sundog.progress import Progress
 from sundog.release.release import Release
 from sundog.synthesizer import Synthesizer
 from sundog.training.clipping import Fixed
@@ -50,6 +49,10 @@ class Coins:
         self.schema, self.means, self.records = schema, means, None
 
     @classmethod
+    def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
+        """Takes everything."""
+
+    @classmethod
     def plan(
         cls,
         schema: Schema,
@@ -64,16 +67,7 @@ class Coins:
         return Plan((training.charge(training.steps),), {"training": training})
 
     @classmethod
-    def fit(
-        cls,
-        records: Records,
-        plan: Plan,
-        ledger: Ledger,
-        *,
-        seed: int | None,
-        progress: Progress,
-        checkpoint: Checkpoint | None = None,
-    ) -> Self:
+    def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
         torch.set_num_threads(1)
         training = plan.settings["training"]
         names = list(records.schema.columns)
@@ -92,7 +86,15 @@ class Coins:
         )
         data = InMemory(x)
         trainer = Trainer(
-            step, data, training, ledger, seed=seed, progress=progress, checkpoint=checkpoint, block=5, after=cls.after
+            step,
+            data,
+            training,
+            ledger,
+            seed=workshop.seed,
+            progress=workshop.progress,
+            checkpoint=workshop.checkpoint,
+            block=5,
+            after=cls.after,
         )
         trainer.run()
         return cls(records.schema, module.weight.detach()[:, 0].clamp(0, 1).numpy())

@@ -20,7 +20,7 @@ def run(
     epsilon: Annotated[float, typer.Option(help="The ε this release may spend.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The release to write.")],
     delta: Annotated[float | None, typer.Option(help="The δ; by default 1/(10·n^1.1), at most 1e-5.")] = None,
-    model: Annotated[str, typer.Option(help="The model: auto or independent.")] = "auto",
+    model: Annotated[str, typer.Option(help="The model: auto, independent or vae.")] = "auto",
     clusters: Annotated[int, typer.Option(min=1, help="Components, for models that are mixtures.")] = 1,
     public: Annotated[Path | None, typer.Option(help="Public data, for models that use it.")] = None,
     ledger: Annotated[Path | None, typer.Option(help="A ledger file shared with other fits on this data.")] = None,
@@ -33,6 +33,13 @@ def run(
     unsafe_noise_seed: Annotated[
         int | None, typer.Option(help="For tests: repeatable noise. The release is then NOT PRIVATE.")
     ] = None,
+    unsafe_show_loss: Annotated[
+        bool,
+        typer.Option(
+            "--unsafe-show-loss",
+            help="Show the training loss on private records. NOT PRIVATE: for your eyes only.",
+        ),
+    ] = False,
 ) -> None:
     """Fits and saves."""
     from sundog.data.schema import Schema
@@ -50,6 +57,7 @@ def run(
         seed=seed,
         settings=_settings(set_ or []),
         noise=None if unsafe_noise_seed is None else NoiseSource.seeded(unsafe_noise_seed),
+        show_loss=unsafe_show_loss,
     )
     with progress() as report:
         synthesizer.fit(data, Schema.load(schema), labels=labels, out=out, resume=resume, progress=report)

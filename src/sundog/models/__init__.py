@@ -10,7 +10,10 @@ from sundog.errors import SundogError
 if TYPE_CHECKING:
     from sundog.models.base import Model
 
-MODELS = {"independent": "sundog.models.independent:Independent"}
+MODELS = {
+    "independent": "sundog.models.independent:Independent",
+    "vae": "sundog.models.vae:Vae",
+}
 
 AUTO = "independent"  # what `auto` chooses
 

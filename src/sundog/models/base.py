@@ -18,7 +18,7 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
-from sundog.progress import Progress
+from sundog.progress import Progress, silent
 
 Codes = dict[str, Any]  # an array of codes a column, as in Records.codes
 Where = Mapping[str, int]  # the code that a scalar column must have
@@ -33,6 +33,25 @@ class Plan:
 
 
 @dataclass(frozen=True)
+class Workshop:
+    """Where a model is fitted and who watches: nothing here changes what is spent.
+
+    Args:
+        seed: fixes initialisation, never privacy noise.
+        progress: is told what is being done, and how much of it is.
+        checkpoint: where a model that trains keeps its state; None where the release has no place on disk.
+        device: where to train.
+        show_loss: tell `progress` the loss of private records. That is NOT PRIVATE: for the curator's eyes only.
+    """
+
+    seed: int | None = None
+    progress: Progress = silent
+    checkpoint: Checkpoint | None = None
+    device: str = "cpu"
+    show_loss: bool = False
+
+
+@dataclass(frozen=True)
 class State:
     """A fitted model as plain arrays and JSON values."""
 
@@ -44,10 +63,14 @@ class Model(Protocol):
     """A generative model of encoded records."""
 
     name: ClassVar[str]
-    options: ClassVar[frozenset[str]]  # which of clusters, public and device it understands
+    options: ClassVar[frozenset[str]]  # which of clusters, public, device and show_loss it understands
     defaults: ClassVar[Mapping[str, Any]]  # settings that `--set name=value` may change
     counts_records: ClassVar[bool]  # whether the plan needs to know (about) how many records there are
     resumes: ClassVar[bool]  # whether `fit` goes on where it was interrupted, from what it kept in its checkpoint
+
+    @classmethod
+    def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
+        """Refuses a schema or settings that it cannot work with, before anything is spent."""
 
     @classmethod
     def plan(
@@ -62,20 +85,8 @@ class Model(Protocol):
         """Decides what to measure: together with `already`, at most the budget. Sees no data."""
 
     @classmethod
-    def fit(
-        cls,
-        records: Records,
-        plan: Plan,
-        ledger: Ledger,
-        *,
-        seed: int | None,
-        progress: Progress,
-        checkpoint: Checkpoint | None = None,
-    ) -> Self:
-        """Learns the records, spending exactly `plan.charges` from the ledger.
-
-        A model that trains hands the checkpoint to its `Trainer`; it is None where the release has no place on disk.
-        """
+    def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
+        """Learns the records, spending exactly `plan.charges` from the ledger."""
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draws n records that satisfy `where`."""

@@ -17,19 +17,17 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from sundog.checkpoint import Checkpoint
 from sundog.data.bins import Bins, bins_for
 from sundog.data.columns import Column, SetColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
 from sundog.models.alias import AliasTable
-from sundog.models.base import Codes, Plan, State, Where
+from sundog.models.base import Codes, Plan, State, Where, Workshop
 from sundog.privacy.calibration import smallest_noise
 from sundog.privacy.events import Charge, DiscreteGaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.mechanisms import Histogram, histogram_charge, noisy_histograms
-from sundog.progress import Progress
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -55,6 +53,10 @@ class Independent:
         return {name: _Sampler(self.schema.columns[name], p) for name, p in self.marginals.items()}
 
     @classmethod
+    def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
+        """Takes every schema."""
+
+    @classmethod
     def plan(
         cls,
         schema: Schema,
@@ -78,21 +80,12 @@ class Independent:
         return Plan(charges=tuple(charges(scale)), settings={"sigma": sigma})
 
     @classmethod
-    def fit(
-        cls,
-        records: Records,
-        plan: Plan,
-        ledger: Ledger,
-        *,
-        seed: int | None,  # noqa: ARG003  nothing is initialised
-        progress: Progress,
-        checkpoint: Checkpoint | None = None,  # noqa: ARG003  one measurement, which is there or not
-    ) -> Self:
+    def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
         """Measures every marginal for one charge of the ledger, then makes them consistent."""
         schema = records.schema
         counts = {}
         for done, (name, column) in enumerate(schema.columns.items()):
-            progress("counting", done / len(schema.columns))
+            workshop.progress("counting", done / len(schema.columns))
             counts[name] = _count(column, records.codes[name])
         sigma: Mapping[str, float] = plan.settings["sigma"]
         queries = [

@@ -1,9 +1,9 @@
-"""Normal variates drawn where gradients are: ChaCha20 on the device that trains, in one fused kernel.
+"""Normal variates drawn where gradients are: ChaCha20 on the device that trains, in one kernel.
 
 The host can make a few hundred million normals a second, and a GPU uses them up faster. So the block function of
-ChaCha20 (RFC 8439) is written here in tensor operations, one lane a block, which torch.compile turns into a single
-kernel together with Box and Muller's transform. Sixteen words make ten normals: five pairs of a radius of 64 bits and
-an angle of 32.
+ChaCha20 (RFC 8439) runs there, one lane a block, with Box and Muller's transform on what it gives. Sixteen words make
+ten normals: five pairs of a radius of 64 bits and an angle of 32. `reference_normals` is the same in tensor operations,
+slow and anywhere; tests hold it against the RFC, and the kernel (`chacha_kernel.py`) against it.
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from torch import Tensor
 
 from sundog.privacy.normals import pair_of
 
+PER_BLOCK = 10  # normals
+
 _CONSTANTS = tuple(int.from_bytes(b"expand 32-byte k"[i : i + 4], "little") for i in range(0, 16, 4))
 _COLUMNS = ((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15))
 _DIAGONALS = ((0, 5, 10, 15), (1, 6, 11, 12), (2, 7, 8, 13), (3, 4, 9, 14))
-_PER_BLOCK = 10
 
 
 class DeviceNormals:
-    """A stream of normals on one device; its key is used for nothing else.
+    """A stream of normals on one GPU; its key is used for nothing else.
 
     Args:
         device: where.
@@ -30,24 +31,27 @@ class DeviceNormals:
     """
 
     def __init__(self, device: Any, secret: bytes) -> None:
-        key = [int.from_bytes(secret[i : i + 4], "little", signed=True) for i in range(0, 32, 4)]
-        self._key = torch.tensor(key, dtype=torch.int32, device=device)
-        self._message = torch.zeros((), dtype=torch.int64, device=device)  # no two fills have the same
-        self._fill: Any = torch.compile(_normals, dynamic=False)
+        words = [int.from_bytes(secret[i : i + 4], "little", signed=True) for i in range(0, 32, 4)]
+        self.key = torch.tensor(words, dtype=torch.int32, device=device)
+        self.message = torch.zeros(1, dtype=torch.int64, device=device)  # no two fills have the same
 
     def fill(self, out: Tensor) -> Tensor:
-        """Fills a flat float32 tensor."""
-        self._message += 1
-        return out.copy_(self._fill(self._key, self._message, -(-len(out) // _PER_BLOCK)).view(-1)[: len(out)])
+        """Fills a flat float32 tensor; in a graph, with new values in every replay."""
+        from sundog.privacy.chacha_kernel import launch
+
+        self.message += 1
+        launch(self.key, self.message, out)
+        return out
 
 
-def _normals(key: Tensor, message: Tensor, blocks: int) -> Tensor:
-    """(10, blocks) normals."""
+def reference_normals(key: Tensor, message: Tensor, count: int) -> Tensor:
+    """What the kernel gives."""
+    blocks = -(-count // PER_BLOCK)
     counter = torch.arange(blocks, dtype=torch.int32, device=key.device)
     low, high = message.to(torch.int32), (message >> 32).to(torch.int32)
     words = chacha20(key, counter, (low, high, torch.zeros_like(low)))
-    pairs = [pair_of(*words[3 * i : 3 * i + 3]) for i in range(_PER_BLOCK // 2)]
-    return torch.stack([value for pair in pairs for value in pair])
+    pairs = [pair_of(*words[3 * i : 3 * i + 3]) for i in range(PER_BLOCK // 2)]
+    return torch.stack([value for pair in pairs for value in pair]).flatten()[:count]
 
 
 def chacha20(key: Tensor, counter: Tensor, nonce: tuple[Tensor, Tensor, Tensor]) -> list[Tensor]:

@@ -57,7 +57,6 @@ class NoiseSource:
         self.fast_gradients = fast_gradients
         self.description = FAST if fast_gradients else SECURE
         self._seed: int | None = None
-        self._transform: Any = None
         self._rekey()
 
     @classmethod
@@ -98,9 +97,7 @@ class NoiseSource:
         if self._seed is None:
             return self
         digest = hashlib.sha256(repr((self._seed, *names)).encode()).digest()
-        source = NoiseSource.seeded(int.from_bytes(digest[:16], "little"))
-        source._transform = self._transform
-        return source
+        return NoiseSource.seeded(int.from_bytes(digest[:16], "little"))
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("a noise source cannot be copied or pickled: two copies would draw the same noise")
@@ -121,14 +118,6 @@ class NoiseSource:
             return out
         return self._device_normals(out.device).fill(out)
 
-    def compile(self) -> None:
-        """From now on, makes the normals of tensors by compiled code, where they are wanted: on all cores at once."""
-        import torch
-
-        from sundog.privacy.normals import normals_of
-
-        self._transform = torch.compile(normals_of, dynamic=True)
-
     def _fill_on_host(self, out: Tensor) -> None:
         from sundog.privacy.normals import Keystream, normals_of
 
@@ -137,8 +126,7 @@ class NoiseSource:
             if self._keystream is None:
                 self._keystream = Keystream(self._secret())
             words = self._keystream.words((3, -(-len(out) // 2)))
-        transform = normals_of if self._transform is None or words.shape[1] < 2 else self._transform
-        out.copy_(transform(words).view(-1)[: len(out)])
+        out.copy_(normals_of(words).view(-1)[: len(out)])
 
     def _secret(self) -> bytes:
         return secrets.token_bytes(32) if self._seed is None else hashlib.sha256(repr(self._seed).encode()).digest()

@@ -1,7 +1,7 @@
 """Normal variates as fast as training can use them, and as hard to guess as AES.
 
 An AES-256-CTR keystream, turned into float32 normals by Box and Muller's transform in a few tensor operations, which
-torch runs on all cores and, where there is a compiler, fuses into one. A radius takes 64 bits: the largest variate is
+torch runs on all cores. A radius takes 64 bits: the largest variate is
 9.4 standard deviations out, and no digit of a large one is wanting. Threads that make noise ahead in the background
 were tried: on few cores they only get into the way of the step.
 """

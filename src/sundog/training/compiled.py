@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
@@ -23,9 +23,19 @@ from sundog.training.speed import Speed
 Program = Callable[[Any], list[Tensor]]
 
 
-def refuse_without_compiler() -> None:
-    """Raises where torch cannot compile for this machine's processor."""
-    if shutil.which(os.environ.get("CXX", "g++")) is None:
+def has_compiler() -> bool:
+    """Whether torch can compile for this machine's processor."""
+    return shutil.which(os.environ.get("CXX", "g++")) is not None
+
+
+def pays_on_a_processor(module: nn.Module) -> bool:
+    """Whether a long training of this module is faster compiled: not with convolutions, which torch does better."""
+    on_processor = next(module.parameters()).device.type == "cpu"
+    return on_processor and has_compiler() and not any(isinstance(m, nn.modules.conv._ConvNd) for m in module.modules())
+
+
+def _refuse_without_compiler() -> None:
+    if not has_compiler():
         raise SundogError("to compile steps for this processor takes a C++ compiler: install g++, or do not ask for it")
 
 
@@ -42,7 +52,7 @@ def compiled(function: Program, batch: Any, speed: Speed, *, fixed_size: bool) -
     """
     leaves, shape = pytree.tree_flatten(batch)
     if leaves[0].device.type == "cpu":
-        refuse_without_compiler()
+        _refuse_without_compiler()
 
     def on_leaves(*tensors: Tensor) -> list[Tensor]:
         return function(pytree.tree_unflatten(tensors, shape))

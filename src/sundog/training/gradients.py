@@ -6,7 +6,6 @@ layer.
 
 from __future__ import annotations
 
-import functools
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -63,13 +62,13 @@ class Groups:
         """How many groups there are."""
         return max(self.of, default=-1) + 1
 
-    @functools.cached_property
-    def roots(self) -> Tensor:
-        """√ of the number of parameters in each group, where they are."""
+    @property
+    def sizes(self) -> list[int]:
+        """The number of parameters in each group."""
         sizes = [0] * self.count
         for parameter, group in zip(self.parameters, self.of, strict=True):
             sizes[group] += parameter.numel()
-        return torch.tensor(sizes, dtype=torch.float32, device=self.parameters[0].device).sqrt_()
+        return sizes
 
 
 def clipped_sum(

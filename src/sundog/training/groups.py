@@ -8,8 +8,10 @@ where it hurts least.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
+import torch
 from torch import Tensor, nn
 
 from sundog.training.gradients import Groups
@@ -68,13 +70,16 @@ def noise_scales(groups: Groups, bounds: Tensor, noise_multiplier: float) -> Ten
     Minimise Σ d_g s_g² subject to Σ C_g²/s_g² = 1/σ²: s_g² = σ² · (C_g/√d_g) · Σ_h C_h √d_h, for d_g parameters in
     group g.
 
-    >>> import torch
     >>> layer = nn.Linear(3, 2)
     >>> noise_scales(flat(layer), torch.tensor([2.0]), 1.5)
     tensor([3.])
     """
-    roots = groups.roots
-    return noise_multiplier * (bounds / roots * (bounds * roots).sum()).sqrt()
+    # by numbers, not tensors: nothing has to be sent to a device in the middle of a step
+    if groups.count == 1:
+        return noise_multiplier * bounds
+    roots = [math.sqrt(size) for size in groups.sizes]
+    total = sum(bounds[g] * root for g, root in enumerate(roots))
+    return noise_multiplier * torch.stack([bounds[g] / root * total for g, root in enumerate(roots)]).sqrt()
 
 
 def _numbered(parameters: list[nn.Parameter], keys: Sequence[object]) -> Groups:

@@ -26,9 +26,10 @@ class Speed:
     Args:
         precision: of the factors in matrix products; sums are always float32. Hardware that has no faster product for
             it uses float32.
-        compiled: compile the step, which takes seconds to half a minute once, and about 100 MB. On a GPU it is then
-            replayed as one CUDA graph and several times as fast; on a processor it needs a C++ compiler and saves a
-            fifth. None: on a GPU only.
+        compiled: compile the step: about 100 MB, and half a minute the first time. On a GPU it is then replayed as
+            one CUDA graph and many times as fast; on a processor it needs a C++ compiler and saves up to a third.
+            None: on a GPU, and in a training of a thousand steps or more on a machine with a compiler, unless there
+            are convolutions.
     """
 
     precision: Precision = "float32"

@@ -6,6 +6,7 @@ which no record is: that one is neither.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -73,9 +74,12 @@ class PrivateStep:
     def __call__(self, pieces: Iterable[Any]) -> None:
         """Takes the step."""
         self.draw_noise()
-        first, *rest = pieces
-        if not self.speed.compiled or rest or _size(first) < 2:
-            self.take([first, *rest])
+        pieces = iter(pieces)
+        first = next(pieces, None)
+        second = next(pieces, None) if self.speed.compiled else None
+        if not self.speed.compiled or second is not None or _size(first) < 2:
+            ahead = [piece for piece in (first, second) if piece is not None]
+            self.take(itertools.chain(ahead, pieces))  # one at a time: all together they may not fit into memory
             return
         if self._program is None:
             self.compile(first)
@@ -93,8 +97,6 @@ class PrivateStep:
         self._program = compiled(lambda piece: self._private([piece], masks), piece, self.speed, fixed_size=fixed_size)
         if fixed_size:
             self._update = torch.compile(self.optimizer.step)
-        else:
-            self.noise.compile()
 
     def draw_noise(self) -> None:
         """Draws all the noise of the next step."""
@@ -173,4 +175,6 @@ class PrivateStep:
 
 def _size(piece: Any) -> int:
     """The smaller of the number of models, if there are several, and that of examples."""
+    if piece is None:
+        return 0
     return min(piece.present.shape) if isinstance(piece, Padded) else int(leaves(piece)[0].shape[0])

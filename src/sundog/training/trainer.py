@@ -14,6 +14,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, Protocol
 
 import torch
@@ -26,6 +27,7 @@ from sundog.privacy.ledger import Ledger
 from sundog.progress import Progress, silent
 from sundog.training.averages import MovingAverage
 from sundog.training.blocks import Pace, Patience
+from sundog.training.compiled import pays_on_a_processor
 from sundog.training.data import Batch, Examples, Places
 from sundog.training.graphs import GraphedStep
 from sundog.training.plan import TrainingPlan
@@ -35,6 +37,8 @@ from sundog.training.schedules import Schedule
 from sundog.training.state import TrainingState, damaged, load_state, save_state
 from sundog.training.step import PrivateStep
 from sundog.training.telemetry import Telemetry
+
+_LONG = 1000  # steps: compiling takes as long as some hundreds of them
 
 
 class Stateful(Protocol):
@@ -91,6 +95,9 @@ class Trainer:
         self.step = step.step if isinstance(step, GraphedStep) else step
         self.examples, self.plan, self.ledger = examples, plan, ledger
         _refuse_another_step(self.step, plan)
+        if self.step.speed.compiled is None:  # by what is the same after an interruption: compiled sums round otherwise
+            pays = plan.steps >= _LONG and pays_on_a_processor(self.step.module)
+            self.step.speed = replace(self.step.speed, compiled=pays)
         self.seed = secrets.randbits(62) if seed is None else seed
         self.progress, self.checkpoint, self.schedule = progress, checkpoint, schedule
         self.average = None if average is None else MovingAverage(self.step.groups.parameters, average)

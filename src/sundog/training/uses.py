@@ -284,23 +284,24 @@ class Convolution:
     def _gradients(self) -> Tensor:
         """(B, numel): filters are small, and everything else about them is not."""
         if self._written is None:
-            first, *rest = (self._term(small, large) for small, large in self.terms)
-            for gradient in rest:
-                first += gradient
-            self._written = first
+            groups = self.geometry["groups"]
+            batch = self.terms[0][0].shape[0]
+            written = self.terms[0][0].new_zeros(batch * groups, self.shape[0] // groups, self.shape[1:].numel())
+            for small, large in self.terms:
+                self._add_term(written, small, large)
+            self._written = written.view(batch, self.shape.numel())
         return self._written
 
-    def _term(self, small: Tensor, large: Tensor) -> Tensor:
-        groups = self.geometry["groups"]
+    def _add_term(self, written: Tensor, small: Tensor, large: Tensor) -> None:
+        """Output channels × patches, summed over positions, for each example and group."""
         unfold = {key: self.geometry[key] for key in ("kernel_size", "stride", "padding", "dilation")}
         if small.dim() == 3:  # one dimension is two with a height of one
             small, large = small[:, :, None], large[:, :, None]
             unfold = {key: [int(key != "padding"), *value] for key, value in unfold.items()}
         patches = functional.unfold(large, **unfold)  # (B, channels·kernel, L)
-        batch, rows, length = patches.shape
-        small = small.reshape(batch, groups, small.shape[1] // groups, length)
-        patches = patches.reshape(batch, groups, rows // groups, length)
-        return (small @ patches.mT).reshape(batch, self.shape.numel())
+        rows, channels, size = written.shape
+        left = small.reshape(rows, channels, patches.shape[2])
+        written.baddbmm_(left, patches.reshape(rows, size, patches.shape[2]).mT)
 
 
 def joined(uses: Sequence[Any]) -> Use:

@@ -1,0 +1,228 @@
+"""Encoded records as flat vectors that a network can read, and back.
+
+A scalar column is cut into cells and has a feature for each (one of them is 1); a set has a feature for each item; an
+array has its intensity at each position, between 0 and 1, and if values may be missing a second feature that says so.
+
+A network answers with one number, a logit, for each feature. They are the natural parameters of an exponential family:
+a categorical distribution for each scalar, a Bernoulli one for everything else. So the negative log-likelihood of all
+columns together is A(logits) − x · logits, with one logarithm of a normaliser for each of them in A.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from sundog.data.bins import bins_for
+from sundog.data.columns import Column, ScalarColumn, SetColumn
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.models.base import Codes, Where
+
+if TYPE_CHECKING:
+    from sundog.training.data import Device
+    from sundog.training.sampler import Index
+
+Array = npt.NDArray[Any]
+Compact = dict[str, Tensor]  # `places` of the ones, and `levels` of arrays; what there is none of is not there
+
+
+class Features:
+    """The features of a schema: all cells, then the items of all sets, then intensities, then what is missing.
+
+    >>> schema = Schema.from_dict({"columns": {"sex": {"type": "categorical", "values": ["f", "m"]}}})
+    >>> records = Records(schema, {"sex": np.array([1, 0], np.uint8)}, 2)
+    >>> features = Features(schema)
+    >>> features.dense(features.examples(records).take(np.array([0]))).tolist()
+    [[0.0, 1.0]]
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        columns = schema.columns
+        self.schema = schema
+        self._bins = {name: bins_for(column) for name, column in columns.items() if isinstance(column, ScalarColumn)}
+        self._sets = {name: column for name, column in columns.items() if isinstance(column, SetColumn)}
+        arrays = {name: column for name, column in columns.items() if name not in {**self._bins, **self._sets}}
+        # Those with gaps come first, so that intensity i may be missing if there is a gap i.
+        self._arrays = dict(sorted(arrays.items(), key=lambda item: not item[1].nullable))
+        sizes = {
+            **{name: bins.count for name, bins in self._bins.items()},
+            **{name: column.shape[0] for name, column in self._sets.items()},
+            **{name: math.prod(column.shape) for name, column in self._arrays.items()},
+        }
+        self._at = _slices(0, sizes)
+        self._cells = sum(bins.count for bins in self._bins.values())
+        self._levels = self._cells + sum(column.shape[0] for column in self._sets.values())
+        gaps = {name: sizes[name] for name, column in self._arrays.items() if column.nullable}
+        self._gaps = sum(sizes.values())
+        self._gaps_at = _slices(self._gaps, gaps)
+        self.width = self._gaps + sum(gaps.values())
+
+    # --- records to vectors ---
+
+    def examples(self, records: Records, device: Device = None) -> FeatureRows:
+        """The records as a training takes them: compact, for `dense` to unfold where they are used."""
+        return FeatureRows(self, records, device)
+
+    def compact(self, codes: Codes) -> dict[str, Array]:
+        """Where the ones are, and the intensities (−1 for a missing one)."""
+        places = [
+            bins.to_bins(codes[name])[:, None] + np.int32(self._at[name].start) for name, bins in self._bins.items()
+        ]
+        places += [self._places_of_items(name, codes[name]) for name in self._sets]
+        levels = [_intensities(column, codes[name]) for name, column in self._arrays.items()]
+        found = {"places": (places, np.int32), "levels": (levels, np.float32)}
+        return {key: np.concatenate(parts, axis=1).astype(dtype) for key, (parts, dtype) in found.items() if parts}
+
+    def dense(self, batch: Compact) -> Tensor:
+        """The vectors, of any number of leading dimensions."""
+        parts = []
+        if "places" in batch:
+            places = batch["places"].long()
+            ones = torch.zeros(*places.shape[:-1], self._levels + 1, device=places.device)  # one place for what is not
+            parts.append(ones.scatter(-1, places, 1.0)[..., :-1])
+        if "levels" in batch:
+            levels = batch["levels"]
+            parts += [levels.clamp_min(0.0), (levels[..., : self.width - self._gaps] < 0).to(levels.dtype)]
+        return torch.cat(parts, dim=-1)
+
+    def _places_of_items(self, name: str, sets: Any) -> Array:
+        """One place for each item a set may have; those that it does not have are beyond the last feature."""
+        lengths = np.diff(sets.indptr)
+        row = np.repeat(np.arange(len(lengths)), lengths)
+        rank = np.arange(len(row)) - np.repeat(sets.indptr[:-1], lengths)
+        places = np.full((len(lengths), self._sets[name].max_size), self._levels, np.int32)
+        places[row, rank] = self._at[name].start + sets.indices
+        return places
+
+    # --- likelihoods ---
+
+    def loss(self, logits: Tensor, x: Tensor) -> Tensor:
+        """The negative log-likelihood of each vector, all columns together."""
+        total = functional.softplus(logits[..., self._cells :]).sum(dim=-1) - (x * logits).sum(dim=-1)
+        if self._cells:
+            counts = [bins.count for bins in self._bins.values()]
+            for cells in torch.split(logits[..., : self._cells], counts, dim=-1):
+                total = total + cells.logsumexp(dim=-1)
+        count = self.width - self._gaps
+        if count:  # an intensity that is missing has no likelihood
+            missing = functional.softplus(logits[..., self._levels : self._levels + count]) * x[..., self._gaps :]
+            total = total - missing.sum(dim=-1)
+        return total
+
+    def log_likelihood(self, logits: Tensor, where: Where) -> Tensor:
+        """How likely scalar columns are to be in the cells of these codes."""
+        total = torch.zeros(logits.shape[:-1], device=logits.device)
+        for name, code in where.items():
+            cell = int(self._bins[name].to_bins(np.array([code], self.schema.columns[name].dtype))[0])
+            total = total + logits[..., self._at[name]].log_softmax(dim=-1)[..., cell]
+        return total
+
+    # --- logits to records ---
+
+    def sample(self, logits: Tensor, rng: np.random.Generator) -> Codes:
+        """Draws a record from each row of logits; intensities are the most likely ones."""
+        numbers = logits.detach().cpu().numpy()
+        codes: Codes = {}
+        for name, column in self.schema.columns.items():
+            own = numbers[:, self._at[name]]
+            if name in self._bins:
+                drawn = self._bins[name].to_codes(_draw_cells(own, rng), rng)
+            elif name in self._sets:
+                codes[name] = _draw_sets(self._sets[name], own, rng)
+                continue
+            else:
+                gaps = numbers[:, self._gaps_at[name]] if column.nullable else None
+                drawn = _draw_levels(column, own, gaps, rng)
+            codes[name] = drawn.reshape(len(numbers), *column.shape).astype(column.dtype, copy=False)
+        return codes
+
+
+class FeatureRows:
+    """Records for a training; each row is encoded when it is taken.
+
+    Args:
+        features: of their schema.
+        records: the records.
+        device: where batches are wanted.
+    """
+
+    def __init__(self, features: Features, records: Records, device: Device = None) -> None:
+        self._features, self._records = features, records
+        self.device = torch.device("cpu" if device is None else device)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    def take(self, index: Index) -> Compact:
+        """The rows at these places."""
+        rows = {name: codes[index] for name, codes in self._records.codes.items()}
+        return {key: torch.from_numpy(array).to(self.device) for key, array in self._features.compact(rows).items()}
+
+
+def joined(parts: Sequence[Codes]) -> Codes:
+    """The records of all parts, of which there is at least one."""
+    from scipy import sparse
+
+    if len(parts) == 1:
+        return parts[0]
+    return {
+        name: sparse.vstack([part[name] for part in parts], format="csr")
+        if sparse.issparse(first)
+        else np.concatenate([part[name] for part in parts])
+        for name, first in parts[0].items()
+    }
+
+
+def _slices(start: int, sizes: Mapping[str, int]) -> dict[str, slice]:
+    """One after the other."""
+    ends = start + np.cumsum(list(sizes.values()), dtype=int)
+    return {name: slice(int(end) - size, int(end)) for (name, size), end in zip(sizes.items(), ends, strict=True)}
+
+
+def _intensities(column: Column, codes: Array) -> Array:
+    flat = codes.reshape(len(codes), math.prod(column.shape))
+    levels = flat / np.float64(max(1, column.lattice_size - 1))
+    return np.where(flat == column.null_code, -1.0, levels) if column.nullable else levels
+
+
+def _draw_cells(logits: Array, rng: np.random.Generator) -> Array:
+    """One cell a row, by the inverse of the cumulative distribution."""
+    total = np.exp(logits - logits.max(axis=1, keepdims=True)).cumsum(axis=1, dtype=np.float64)
+    point = rng.random(len(logits)) * total[:, -1]
+    return np.asarray((total[:, :-1] <= point[:, None]).sum(axis=1))
+
+
+def _draw_levels(column: Column, logits: Array, gaps: Array | None, rng: np.random.Generator) -> Array:
+    from scipy.special import expit
+
+    codes: Array = np.rint(expit(logits.astype(np.float64)) * (column.lattice_size - 1)).astype(np.int64)
+    if gaps is None:
+        return codes
+    missing = rng.random(gaps.shape, np.float32) < expit(gaps)
+    return np.asarray(np.where(missing, column.lattice_size, codes))
+
+
+def _draw_sets(column: SetColumn, logits: Array, rng: np.random.Generator) -> Any:
+    """Each item by itself; a set that is too large loses items at random."""
+    from scipy import sparse
+    from scipy.special import expit
+
+    p = expit(logits)
+    points = rng.random(p.shape, np.float32)
+    held = points < p
+    large = np.flatnonzero(held.sum(axis=1) > column.max_size)
+    if len(large):
+        beyond = np.full((len(large), p.shape[1]), np.inf, np.float32)
+        order = np.divide(points[large], p[large], out=beyond, where=held[large])  # uniform, given that it is in
+        kept = np.argpartition(order, column.max_size - 1, axis=1)[:, : column.max_size]
+        held[large] = False
+        held[large[:, None], kept] = True
+    return sparse.csr_array(held.astype(np.uint8))

@@ -1,0 +1,296 @@
+"""The autoencoder: its contract, then what it learns, how it goes on, and what it refuses."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from tests.contracts.material import KINDS, plain, random_records, schema_of
+from tests.contracts.model_contract import ModelContract
+
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.errors import ReleaseError, SundogError
+from sundog.models.base import State, Workshop
+from sundog.models.features import Features
+from sundog.models.independent import Independent
+from sundog.models.vae import Vae
+from sundog.privacy.events import Charge, Gaussian, SampledGaussian
+from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.noise import NoiseSource
+from sundog.release.release import Release
+from sundog.synthesizer import Synthesizer
+
+QUICK: dict[str, Any] = {"hidden": 8, "latent": 3, "batch": 50, "epochs": 1}
+COLUMNS: dict[str, dict[str, Any]] = {
+    "kind": {"type": "categorical", "values": ["a", "b", "c", "d"]},
+    "twin": {"type": "categorical", "values": ["w", "x", "y", "z"]},
+    "size": {"type": "integer", "min": 0, "max": 999, "bins": 8},
+}
+TABLE = schema_of(COLUMNS, records=4000)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+class TestVae(ModelContract):
+    model = Vae
+    settings = QUICK
+
+
+def table(n: int = 4000, seed: int = 0) -> Records:
+    """The twin says what the kind is nine times in ten, and the size is near 250 times the kind."""
+    rng = np.random.default_rng(seed)
+    kind = rng.choice(4, n, p=[0.1, 0.2, 0.3, 0.4])
+    twin = np.where(rng.random(n) < 0.9, kind, rng.integers(0, 4, n))
+    size = (250 * kind + rng.integers(0, 250, n)).clip(0, 999)
+    codes = {"kind": kind, "twin": twin, "size": size}
+    return Records(TABLE, {name: codes[name].astype(TABLE.columns[name].dtype) for name in COLUMNS}, n)
+
+
+@cache
+def learned() -> Vae:
+    settings = {**Vae.defaults, "hidden": 40, "latent": 4, "batch": 200, "epochs": 30, "learning_rate": 5e-3}
+    plan = Vae.plan(TABLE, Budget(50.0, 1e-5), already=(), records=4000, settings=settings)
+    ledger = Ledger(epsilon=50.0, delta=1e-5, noise=NoiseSource.seeded(1))
+    return Vae.fit(table(), plan, ledger, Workshop(seed=2))
+
+
+def pairs(codes: dict[str, Any], names: tuple[str, str]) -> npt.NDArray[np.float64]:
+    """How often each pair of cells occurs."""
+    cells = {"kind": codes["kind"], "twin": codes["twin"], "size": codes["size"].astype(int) // 125}
+    found = np.zeros((4 if names[0] != "size" else 8, 8))
+    np.add.at(found, (cells[names[0]], cells[names[1]]), 1.0)
+    return np.asarray(found / found.sum())
+
+
+def distance(codes: dict[str, Any], other: dict[str, Any]) -> float:
+    """The mean total variation over all pairs of columns."""
+    couples = [("kind", "twin"), ("kind", "size"), ("twin", "size")]
+    return float(np.mean([0.5 * np.abs(pairs(codes, c) - pairs(other, c)).sum() for c in couples]))
+
+
+# --- what it learns ---
+
+
+def test_it_learns_what_belongs_together() -> None:
+    plan = Independent.plan(TABLE, Budget(50.0, 1e-5), already=(), records=None, settings={})
+    independent = Independent.fit(table(), plan, Ledger(epsilon=50.0, delta=1e-5), Workshop())
+    far = distance(independent.sample(20_000, np.random.default_rng(0), {}), table().codes)
+    near = distance(learned().sample(20_000, np.random.default_rng(0), {}), table().codes)
+    assert far > 0.4
+    assert near < 0.5 * far
+
+
+def test_conditions_change_the_other_columns() -> None:
+    drawn = learned().sample(4000, np.random.default_rng(3), {"kind": 0})
+    assert set(drawn["kind"].tolist()) == {0}
+    assert float(np.mean(drawn["twin"] == 0)) > 0.7  # 0.925 in the data, 0.17 without the condition
+    assert float(np.mean(drawn["size"] < 250)) > 0.7  # 1 in the data, 0.1 without
+    both = learned().sample(2000, np.random.default_rng(3), {"twin": 3, "size": 800})
+    assert set(both["size"].tolist()) == {800}
+    assert float(np.mean(both["kind"] == 3)) > 0.85
+
+
+def test_conditional_samples_are_those_of_the_joint_distribution() -> None:
+    free = learned().sample(40_000, np.random.default_rng(4), {})
+    chosen = free["twin"] == 1
+    bound = learned().sample(8000, np.random.default_rng(5), {"twin": 1})
+    p = np.bincount(free["kind"][chosen], minlength=4) / chosen.sum()
+    q = np.bincount(bound["kind"], minlength=4) / 8000
+    assert 0.5 * np.abs(p - q).sum() < 0.04
+
+
+def test_more_records_than_one_chunk_has() -> None:
+    drawn = learned().sample(25_001, np.random.default_rng(6), {})
+    assert {len(codes) for codes in drawn.values()} == {25_001}
+    assert not np.array_equal(drawn["size"][:10_000], drawn["size"][10_000:20_000])
+    bound = learned().sample(10_001, np.random.default_rng(6), {"kind": 2})
+    assert bound["kind"].tolist() == [2] * 10_001
+
+
+# --- going on, and watching ---
+
+
+def values(records: Records) -> dict[str, Any]:
+    return {name: column.decode(records.codes[name]) for name, column in records.schema.columns.items()}
+
+
+def fit(out: Path | None, *, resume: bool = False, progress: Any = None, **options: Any) -> Release:
+    settings = {**QUICK, "epochs": 3, "batch": 100}
+    options = {
+        "epsilon": 2.0,
+        "delta": 1e-6,
+        "seed": 4,
+        "noise": NoiseSource.seeded(1),
+        "settings": settings,
+        **options,
+    }
+    also = {} if progress is None else {"progress": progress}
+    return Synthesizer("vae", **options).fit(values(table(500)), TABLE, out=out, resume=resume, **also).release_
+
+
+def test_a_fit_that_was_interrupted_ends_as_one_that_was_not(tmp_path: Path) -> None:
+    whole = fit(tmp_path / "whole.sundog")
+    out = tmp_path / "o.sundog"
+    spend, spends = Ledger.spend, 0
+
+    def stop(ledger: Ledger, *charges: Charge) -> None:
+        nonlocal spends
+        spends += 1
+        if spends % 3 == 0:
+            raise KeyboardInterrupt
+        spend(ledger, *charges)
+
+    for resume in (False, True):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Ledger, "spend", stop)
+            with pytest.raises(KeyboardInterrupt):
+                fit(out, resume=resume)
+    again = fit(out, resume=True)
+    assert again.certificate.charges == whole.certificate.charges
+    for name, tensor in whole.model.state().tensors.items():
+        assert np.array_equal(tensor, again.model.state().tensors[name]), name
+
+
+def test_the_loss_is_shown_to_those_who_insist_and_to_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sundog.training.telemetry._INTERVAL", 0.0)
+    told: list[str] = []
+    fit(None, progress=lambda text, done: told.append(text))
+    assert any("training: step" in text for text in told)
+    assert not any("loss" in text for text in told)
+    fit(None, progress=lambda text, done: told.append(text), show_loss=True)
+    assert any("loss" in text and "NOT PRIVATE" in text for text in told)
+
+
+def test_a_seed_fixes_where_it_begins() -> None:
+    first, same, other = (fit(None, seed=seed).model.state().tensors["0.weight"] for seed in (4, 4, 5))
+    assert np.array_equal(first, same)
+    assert not np.array_equal(first, other)
+
+
+# --- the plan ---
+
+
+def test_a_batch_is_a_hundredth_of_the_records() -> None:
+    plan = Vae.plan(TABLE, Budget(1.0, 1e-6), already=(), records=50_000, settings=Vae.defaults)
+    assert plan.settings["training"]["expected_batch"] == 500
+    assert plan.settings["records"] == 50_000
+
+
+@pytest.mark.parametrize("records", [-20, 0, 1])
+def test_a_noisy_count_may_be_anything(records: int) -> None:
+    plan = Vae.plan(TABLE, Budget(1.0, 1e-6), already=(), records=records, settings={**Vae.defaults, **QUICK})
+    assert plan.settings["records"] == 1
+    assert plan.settings["training"]["sample_rate"] == 1.0
+
+
+# --- what it refuses ---
+
+
+def test_people_with_several_records_are_refused_before_anything_is_spent(tmp_path: Path) -> None:
+    schema = schema_of(COLUMNS, unit="person", cap=3)
+    ledger = Ledger(epsilon=2.0, delta=1e-5)
+    data = {**values(table(500)), "person": np.arange(500)}
+    with pytest.raises(SundogError, match=r"protects single records.*set `cap: 1`.*independent"):
+        Synthesizer("vae", epsilon=2.0, ledger=ledger).fit(data, schema)
+    assert ledger.charges == ()
+
+
+def test_people_with_one_record_each_are_not(tmp_path: Path) -> None:
+    schema = schema_of(COLUMNS, unit="person", records=400)
+    data = {**values(table(500)), "person": np.arange(500) // 2}
+    release = Synthesizer("vae", epsilon=2.0, delta=1e-6, settings=QUICK).fit(data, schema).release_
+    assert release.verify() == []
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("hidden", 0),
+        ("hidden", 1.5),
+        ("latent", 10**9),
+        ("latent", True),
+        ("batch", 0),
+        ("batch", "all"),
+        ("epochs", 0),
+        ("epochs", float("inf")),
+        ("clip", -1),
+        ("learning_rate", None),
+        ("beta", float("nan")),
+        ("warmup", 2),
+    ],
+)
+def test_settings_that_are_none_are_refused_before_anything_is_spent(name: str, value: Any) -> None:
+    ledger = Ledger(epsilon=2.0, delta=1e-5)
+    with pytest.raises(SundogError, match=f"setting '{name}' must be"):
+        Synthesizer("vae", epsilon=2.0, ledger=ledger, settings={name: value}).fit(values(table(50)), TABLE)
+    assert ledger.charges == ()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU here")
+def test_a_device_that_is_not_there_is_refused() -> None:
+    with pytest.raises(SundogError, match="no CUDA device here; leave the device out"):
+        fit(None, device="cuda")
+    with pytest.raises(SundogError, match="no device 'abacus'; choose cpu or cuda"):
+        fit(None, device="abacus")
+
+
+def test_only_a_training_pays_for_weights() -> None:
+    model = Vae.from_state(TABLE, _state())
+    event = SampledGaussian(noise_multiplier=1.0, sample_rate=0.1)
+    assert model.unexplained([Charge(event=event, count=3, purpose="training")]) == []
+    assert model.unexplained([Charge(event=event, count=3, purpose="something else")]) != []
+    assert model.unexplained([Charge(event=Gaussian(noise_multiplier=1.0), purpose="training")]) != []
+
+
+def _state(schema: Schema = TABLE, *, hidden: int = 5, latent: int = 2) -> State:
+    width = Features(schema).width
+    shapes = {"0.weight": (hidden, latent), "0.bias": (hidden,), "2.weight": (width, hidden), "2.bias": (width,)}
+    rng = np.random.default_rng(0)
+    tensors = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
+    return State(tensors, {"hidden": hidden, "latent": latent, "records": 100})
+
+
+@pytest.mark.parametrize(
+    "config", [{"hidden": 6}, {"latent": 3}, {"hidden": 2, "latent": 5}, {"records": 0}, {"more": 1}, {"hidden": 2**62}]
+)
+def test_a_configuration_of_other_weights_is_refused(config: dict[str, Any]) -> None:
+    state = _state()
+    with pytest.raises(ReleaseError):
+        Vae.from_state(TABLE, State(state.tensors, {**state.config, **config}))
+
+
+@pytest.mark.parametrize("size", [1e30, 3e38])
+def test_enormous_weights_draw_records_all_the_same(size: float) -> None:
+    schema = schema_of(KINDS["mix"])
+    state = _state(schema)
+    harmed = {name: (np.sign(tensor) * size).astype(np.float32) for name, tensor in state.tensors.items()}
+    model = Vae.from_state(schema, State(harmed, state.config))
+    for where in ({}, {"integer": 3}):
+        codes = model.sample(20, np.random.default_rng(0), where)
+        for name, column in schema.columns.items():
+            column.decode(codes[name])
+
+
+def test_weights_are_not_shared_with_the_state_they_came_from() -> None:
+    state = _state()
+    model = Vae.from_state(TABLE, state)
+    before = plain(model.sample(50, np.random.default_rng(0), {})["size"])
+    for tensor in state.tensors.values():
+        tensor[...] = 0
+    assert plain(model.sample(50, np.random.default_rng(0), {})["size"]) == before
+
+
+def test_random_records_fit_a_release_of_every_kind_at_once(tmp_path: Path) -> None:
+    schema = schema_of({**KINDS["all_scalars"], **KINDS["mix"]}, records=100)
+    data = values(random_records(schema, 80))
+    Synthesizer("vae", epsilon=1.0, delta=1e-6, settings=QUICK).fit(data, schema, out=tmp_path / "o.sundog")
+    assert Release.load(tmp_path / "o.sundog").verify() == []

@@ -1,0 +1,80 @@
+"""Steps replayed as CUDA graphs: the same steps, with noise that is new every time. Needs a GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from sundog.privacy.chacha import DeviceNormals, reference_normals
+from sundog.privacy.noise import NoiseSource
+from sundog.training.clipping import ClipPolicy, Fixed, QuantileTracking
+from sundog.training.graphs import GraphedStep, capacity_for
+from sundog.training.groups import flat
+from sundog.training.step import PrivateStep
+
+pytestmark = [
+    pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU"),
+    pytest.mark.filterwarnings("ignore"),  # of torch about itself
+]
+
+
+def step_on(device: str, policy: ClipPolicy, noise: float, *, fast: bool = False) -> PrivateStep:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(6, 50), nn.Tanh(), nn.Linear(50, 6)).to(device)
+
+    def loss(x: Tensor) -> Tensor:
+        error: Tensor = (module(x) - x).square().sum(dim=1)
+        return error
+
+    return PrivateStep(
+        module=module,
+        private_loss=loss,
+        groups=flat(module),
+        policy=policy,
+        optimizer=torch.optim.SGD(module.parameters(), lr=0.1, foreach=True),
+        noise=NoiseSource(fast_gradients=fast),
+        noise_multiplier=noise,
+        expected_batch=8.0,
+    )
+
+
+def test_a_graph_takes_the_steps_that_the_host_would() -> None:
+    """Empty batches, batches above the capacity and bad examples included."""
+    data = torch.randn(100, 6)
+    data[7] = torch.inf
+    rng = np.random.default_rng(0)
+    plain = step_on("cpu", QuantileTracking(torch.ones(1), side_noise=1e-5), 1e-6)
+    graphed = GraphedStep(
+        step_on("cuda", QuantileTracking(torch.ones(1, device="cuda"), side_noise=1e-5), 1e-6), data.cuda(), capacity=16
+    )
+    for number in range(12):
+        index = rng.choice(100, [5, 8, 0, 40, 16, 3, 7, 1, 12, 0, 33, 9][number], replace=False)
+        graphed(index)
+        plain([data[index]])
+    for ours, expected in zip(graphed.step.groups.parameters, plain.groups.parameters, strict=True):
+        torch.testing.assert_close(ours.cpu(), expected, rtol=1e-2, atol=1e-3)
+    torch.testing.assert_close(graphed.step.policy.bounds.cpu(), plain.policy.bounds, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("count", [1, 9, 10, 1000, 316_001])
+def test_the_kernel_gives_what_the_reference_does(count: int) -> None:
+    stream = DeviceNormals("cuda", bytes(range(32)))
+    for message in (1, 2):
+        found = stream.fill(torch.empty(count, device="cuda"))
+        expected = reference_normals(stream.key.cpu(), torch.tensor(message), count)
+        torch.testing.assert_close(found.cpu(), expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_every_replay_has_noise_of_its_own(fast: bool) -> None:
+    step = step_on("cuda", Fixed(torch.ones(1, device="cuda")), 2.0, fast=fast)
+    graphed = GraphedStep(step, torch.randn(100, 6, device="cuda"), capacity=capacity_for(8))
+    drawn = []
+    for _ in range(8):
+        graphed(np.empty(0, dtype=np.int64))
+        drawn.append(torch.cat([p.grad.flatten() for p in step.groups.parameters if p.grad is not None]).cpu())
+    noise = torch.stack(drawn)
+    torch.testing.assert_close(noise.std(dim=1), torch.full((8,), 2 / 8), rtol=0.15, atol=0.0)
+    assert float((torch.corrcoef(noise) - torch.eye(8)).abs().max()) < 0.25
