@@ -177,9 +177,9 @@ def test_two_trainings_of_one_fit_have_states_and_charges_of_their_own(tmp_path:
     other = TrainingPlan(PLAN.sample_rate, 5, PLAN.noise_multiplier, PLAN.expected_batch, purpose="another")
     bench.run()
     with pytest.raises(KeyboardInterrupt):
-        bench.run(after=stopping_at(4), plan=other, name="another")
+        bench.run(after=stopping_at(4), plan=other)
     bench.run()
-    bench.run(plan=other, name="another")
+    bench.run(plan=other)
     assert summed(Ledger.open(bench.path).charges) == [PLAN.charge(12), other.charge(5)]
     names = {path.name for path in Checkpoint.folder_for(bench.out).iterdir()}
     assert names == {"fit.json", "training.safetensors", "another.safetensors"}

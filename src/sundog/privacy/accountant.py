@@ -47,7 +47,7 @@ _MOST_EVENTS = 64
 
 # What Fourier transforms may lose of a composed δ (measured: 3·10⁻¹³). Where that is not negligible, PLD is not used.
 _FFT_ERROR = 1e-12
-_SMALLEST_DELTA = 1e-10
+_FFT_ERROR_EACH = 1e-16  # and this much for every event composed
 
 # From this σ on, a discrete Gaussian is accounted as the Gaussian of variance σ² − 2 of which it is a randomised
 # rounding, but for a factor of 1 ± 10⁻¹⁶ (docs/privacy.md).
@@ -73,11 +73,11 @@ def epsilon_spent(charges: Iterable[Charge], *, delta: float, method: Method = "
     if gaussian is not None:
         return gaussian_epsilon(noise_multiplier=gaussian, delta=delta)
     quick = _epsilon_by_orders(totals, delta, "rdp")
-    if quick == 0 or delta < _SMALLEST_DELTA or _is_beyond_pld(totals, quick):
+    if quick == 0 or delta < 50 * _fft_error(totals) or _is_beyond_pld(totals, quick):
         return quick
     grid = coarseness * _grid(totals, quick)
     while grid >= quick / _MOST_POINTS:
-        found = _epsilon_of(_composed(totals, grid), delta - _FFT_ERROR)
+        found = _epsilon_of(_composed(totals, grid), delta - _fft_error(totals))
         if found < 1.01 * quick:
             return min(found, quick)
         grid /= 10  # losses so small that they are lost in the grid: PLD is above the bound it should be below
@@ -101,10 +101,10 @@ def fits(charges: Iterable[Charge], *, epsilon: float, delta: float) -> bool:
         quick = _epsilon_by_orders(totals, delta, "rdp")
         if quick <= epsilon:
             return True
-        if delta < _SMALLEST_DELTA or _is_beyond_pld(totals, quick):
+        if delta < 50 * _fft_error(totals) or _is_beyond_pld(totals, quick):
             return False
         grid, target = _grid(totals, quick), epsilon * (1 - 1e-6)  # by rounding they differ, either way
-        if any(_epsilon_of(_composed(totals, n * grid), delta - _FFT_ERROR) <= target for n in (16, 4)):
+        if any(_epsilon_of(_composed(totals, n * grid), delta - _fft_error(totals)) <= target for n in (16, 4)):
             return True
     return epsilon_spent(charges, delta=delta) <= epsilon
 
@@ -126,7 +126,7 @@ def delta_spent(charges: Iterable[Charge], *, epsilon: float) -> float:
     if _is_beyond_pld(totals, quick):
         return 1.0
     found = float(_composed(totals, _grid(totals, quick)).get_delta_for_epsilon(epsilon))
-    return found if sum(totals.values()) == 1 else min(1.0, found + _FFT_ERROR)
+    return found if sum(totals.values()) == 1 else min(1.0, found + _fft_error(totals))
 
 
 def gaussian_delta(*, noise_multiplier: float, epsilon: float) -> float:
@@ -217,6 +217,10 @@ def _resolution(event: Event) -> float:
         case DiscreteLaplace() | Pure():
             return 0.02 * event.epsilon
     return math.inf
+
+
+def _fft_error(totals: dict[Event, int]) -> float:
+    return _FFT_ERROR + _FFT_ERROR_EACH * sum(totals.values())
 
 
 def _is_beyond_pld(totals: dict[Event, int], quick: float) -> bool:
@@ -363,7 +367,7 @@ def _excess_terms(event: SampledGaussian, orders: Floats) -> Floats:
     alpha = orders[:, None]
     weight = special.gammaln(alpha + 1) - special.gammaln(k + 1) - special.gammaln(np.maximum(alpha - k, 0) + 1)
     weight += k * math.log(event.sample_rate) + (alpha - k) * math.log1p(-event.sample_rate)
-    moment = k * (k - 1) / 2 / event.noise_multiplier**2
+    moment = k * (k - 1) / 2 / event.noise_multiplier / event.noise_multiplier
     growth = moment + np.log(-np.expm1(-moment))  # log(exp(moment) − 1)
     return np.where(k <= alpha, weight + growth, -np.inf)
 

@@ -78,7 +78,7 @@ class NoiseSource:
         self._keystream: Keystream | None = None
         self._threads = threading.Lock()
         self._devices: dict[str, Generator] = {}
-        self._on_device: DeviceNormals | None = None
+        self._on_device: dict[str, DeviceNormals] = {}
 
     def _in_this_process(self) -> None:
         if os.getpid() != self._process:
@@ -135,9 +135,10 @@ class NoiseSource:
         from sundog.privacy.chacha import DeviceNormals
 
         self._in_this_process()
-        if self._on_device is None:
-            self._on_device = DeviceNormals(device, self._secret())
-        return self._on_device
+        with self._threads:
+            if str(device) not in self._on_device:
+                self._on_device[str(device)] = DeviceNormals(device, self._secret())
+            return self._on_device[str(device)]
 
     def _device_generator(self, device: Any) -> Generator:
         """The generator of a device for noise on gradients, seeded by the operating system."""
@@ -148,6 +149,10 @@ class NoiseSource:
             seed = secrets.randbits(63) if self._seed is None else self._seed % 2**63
             self._devices[str(device)] = torch.Generator(device).manual_seed(seed)
         return self._devices[str(device)]
+
+    def seed(self) -> int:
+        """A secret seed for a generator that need not be cryptographic."""
+        return int(self._rng.integers(2**62))
 
     def uniform(self, size: int | tuple[int, ...]) -> Floats:
         """Uniform variates in [0, 1)."""

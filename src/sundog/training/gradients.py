@@ -15,11 +15,12 @@ import torch
 from torch import Tensor, nn
 from torch.utils import _pytree as pytree
 
-from sundog.training.data import mapped
+from sundog.errors import SundogError
+from sundog.training.data import leaves, mapped
 from sundog.training.layers import refuse_batch_statistics, tapped, untapped
 from sundog.training.speed import EXACT, Speed
 from sundog.training.taps import recording
-from sundog.training.uses import Dense, Use, joined
+from sundog.training.uses import Dense, Use, add_up, joined
 
 Loss = Callable[[Any], Tensor]  # a batch of B examples to B losses
 Weigh = Callable[[Tensor], Tensor]  # the norms of B examples in each group (groups, B) to their weights (groups, B)
@@ -106,7 +107,8 @@ def clipped_sum(
 def _clipped(
     uses: Sequence[Use | None], present: Tensor | None, groups: Groups, weigh: Weigh, speed: Speed, masks: Masks
 ) -> Clipped:
-    lengths = _norms(uses, groups, speed)
+    with EXACT.products():
+        lengths = _norms(uses, groups, speed)
     finite = lengths.isfinite().all(dim=0)
     if masks == "always" or (masks == "when needed" and not finite.all()):
         for use in uses:
@@ -138,8 +140,11 @@ def _norms(uses: Sequence[Use | None], groups: Groups, speed: Speed) -> Tensor:
         if use is not None:
             more = use.squared_norms()
             heavy = use.squared_mass()
+            if heavy is None:
+                heavy = more
+            else:  # terms may cancel in the square, which is then off by a part of their mass
+                more = more + 2 * speed.rounding(more.dtype) * heavy
             squared[group] = squared[group] + more if group in squared else more
-            heavy = more if heavy is None else heavy
             mass[group] = mass[group] + heavy if group in mass else heavy
     if not squared:
         return torch.zeros(groups.count, 0, device=groups.parameters[0].device)
@@ -171,13 +176,36 @@ def _by_taps(module: nn.Module, loss: Loss, batch: Any, parameters: Sequence[nn.
         p.grad = None
     try:
         with recording() as uses, tapped(module):
-            loss(batch).sum().backward()  # type: ignore[no-untyped-call]
+            losses = _one_each(loss(batch), batch)
+            # into these parameters only: another module that the loss reaches must not be left with raw gradients
+            losses.sum().backward(inputs=list(parameters))  # type: ignore[no-untyped-call]
         if any(p.grad is not None for p in parameters):
             return None  # autograd reached a parameter by another way than its layer: its factors are not all there
-        return [joined(uses[id(p)]) if id(p) in uses else None for p in parameters]
+        if any(not add_up(uses.get(id(p), [])) for p in parameters):
+            return None
+        return [_checked(joined(uses[id(p)]), losses.numel()) if id(p) in uses else None for p in parameters]
     finally:
         for p, grad in zip(parameters, saved, strict=True):
             p.grad = grad
+
+
+def _one_each(losses: Tensor, batch: Any) -> Tensor:
+    """The losses, if there is one for each example; more cannot be checked: that none depends on another example."""
+    shape = tuple(leaves(batch)[0].shape)
+    if losses.dim() not in (1, 2) or tuple(losses.shape) != shape[: losses.dim()]:
+        raise SundogError(
+            f"the loss must be one number for each example, and has shape {tuple(losses.shape)} for a batch of {shape}"
+        )
+    return losses
+
+
+def _checked(use: Use, examples: int) -> Use:
+    if use.examples != examples:
+        raise SundogError(
+            f"a layer sees {use.examples} examples where there are {examples}: the first dimension must be the example's "
+            "throughout (recurrent layers: batch_first=True)"
+        )
+    return use
 
 
 def _by_vmap(module: nn.Module, loss: Loss, batch: Any, parameters: Sequence[nn.Parameter]) -> list[Use | None]:
@@ -196,5 +224,5 @@ def _by_vmap(module: nn.Module, loss: Loss, batch: Any, parameters: Sequence[nn.
 
 def _functional(module: nn.Module, loss: Loss, weights: dict[str, Tensor], batch: Any) -> Tensor:
     """The loss with other weights in the module, for as long as it runs."""
-    with torch.nn.utils.stateless._reparametrize_module(module, weights):
+    with torch.nn.utils.stateless._reparametrize_module(module, weights, tie_weights=True):
         return loss(batch)

@@ -58,6 +58,7 @@ class GraphedStep:
         if len(index) > self.capacity:
             self.step(self._gathered(part) for part in pieces(index, self.capacity))
             return
+        self.step.refuse_changes()
         self._send(index)
         if not self._draws_inside:
             self.step.draw_noise()

@@ -49,7 +49,7 @@ def untapped(module: nn.Module) -> list[str]:
 def refuse_batch_statistics(module: nn.Module) -> None:
     """Raises if a layer lets one example see another: no clipping can make that private."""
     for name, layer in module.named_modules():
-        if isinstance(layer, nn.modules.batchnorm._BatchNorm):
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm) or getattr(layer, "track_running_stats", False):
             raise SundogError(
                 f"layer {name} ({type(layer).__name__}) mixes the examples of a batch; use GroupNorm or LayerNorm"
             )
@@ -59,7 +59,12 @@ def _can_tap(layer: nn.Module) -> bool:
     if type(layer) not in _FORWARDS:
         return False
     padded = getattr(layer, "padding_mode", "zeros") != "zeros" or isinstance(getattr(layer, "padding", 0), str)
-    return not padded and not getattr(layer, "proj_size", 0)
+    # a weight that is computed from others, as weight_norm does, is not the layer's own
+    own = all(
+        name in layer._parameters for name in ("weight", "bias") if isinstance(getattr(layer, name, None), Tensor)
+    )
+    special = any(getattr(layer, name, 0) for name in ("proj_size", "dropout", "max_norm", "sparse"))
+    return own and not padded and not special and getattr(layer, "padding_idx", None) is None
 
 
 def _linear(layer: nn.Linear, x: Tensor) -> Tensor:

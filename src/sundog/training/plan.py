@@ -24,7 +24,7 @@ class TrainingPlan:
         steps: how many steps there are.
         noise_multiplier: of each step, everything measured in it taken together.
         expected_batch: `sample_rate` × the public number of records; sums are divided by it.
-        purpose: what the charges are for; two trainings of one run need two purposes.
+        purpose: what the charges are for, and the name of what is kept; two trainings of one run need two purposes.
     """
 
     sample_rate: float
@@ -34,6 +34,8 @@ class TrainingPlan:
     purpose: str = "training"
 
     def __post_init__(self) -> None:
+        if not self.purpose.replace(" ", "").replace("-", "").isalnum():
+            raise ValueError(f"a purpose is made of letters, digits, spaces and dashes, unlike {self.purpose!r}")
         if not 0 < self.sample_rate <= 1:
             raise ValueError(f"sample_rate must be above 0 and at most 1, not {self.sample_rate}")
         if self.steps < 1:

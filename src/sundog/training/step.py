@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sundog.errors import SundogError
 from sundog.privacy.noise import NoiseSource
 from sundog.training.allocator import keep_memory
 from sundog.training.clipping import ClipPolicy
@@ -66,6 +67,9 @@ class PrivateStep:
         batch = self.expected_batch
         self._whole_batch = float(batch.sum()) if isinstance(batch, Tensor) else batch
         self._program: Program | None = None
+        self._compiled_for: tuple[Any, ...] = ()
+        if {parameter.dtype for parameter in parameters} != {torch.float32}:
+            raise SundogError("private training needs float32 parameters; see Speed for faster products")
         if self._normals.device.type == "cpu":
             keep_memory()
         self._update: Callable[[], object] = self.optimizer.step
@@ -81,7 +85,7 @@ class PrivateStep:
             ahead = [piece for piece in (first, second) if piece is not None]
             self.take(itertools.chain(ahead, pieces))  # one at a time: all together they may not fit into memory
             return
-        if self._program is None:
+        if self._program is None or self._compiled_for != self._constants:
             self.compile(first)
         self.take_compiled(first)
 
@@ -93,10 +97,27 @@ class PrivateStep:
             fixed_size: all pieces will have as many, and no step may ask a device how it went.
         """
         self._has_fixed_size = fixed_size
+        self._compiled_for = self._constants
         masks: Masks = "always" if fixed_size else "never"
         self._program = compiled(lambda piece: self._private([piece], masks), piece, self.speed, fixed_size=fixed_size)
         if fixed_size:
             self._update = torch.compile(self.optimizer.step)
+
+    def refuse_changes(self) -> None:
+        """Raises if the step is compiled, and no longer what it was compiled for."""
+        if self._program is not None and self._compiled_for != self._constants:
+            raise RuntimeError("the step was compiled for another noise, batch, policy or mode; compile it again")
+
+    @property
+    def _constants(self) -> tuple[Any, ...]:
+        """What a program was made for, and does not look at again."""
+        batch = self.expected_batch
+        return (
+            self.noise_multiplier,
+            id(batch) if isinstance(batch, Tensor) else batch,
+            id(self.policy),
+            self.module.training,
+        )
 
     def draw_noise(self) -> None:
         """Draws all the noise of the next step."""
@@ -112,6 +133,7 @@ class PrivateStep:
         """The same, after `compile`."""
         if self._program is None:
             raise RuntimeError("take_compiled before compile")
+        self.refuse_changes()
         *private, all_finite = self._program(piece)
         if not self._has_fixed_size and not all_finite:  # an example has spoilt the sums, which nobody has seen
             self.take([piece])

@@ -59,7 +59,7 @@ class Trainer:
         examples: the private examples; a `GraphedStep` has them already, and is only told their places.
         plan: how many steps, with which sampling and noise: what is charged.
         ledger: who pays. To go on after an interruption it must be the same run of the same ledger.
-        seed: of the public randomness (dropout, latent draws), never of the noise; drawn if there is none.
+        seed: of public work after a step, never of the noise nor of what the loss draws; drawn if there is none.
         progress: is told how far it is and what was spent.
         checkpoint: where the state is kept; without one an interrupted training is lost.
         schedule: the learning rate in each step, as a factor of where it began.
@@ -69,7 +69,6 @@ class Trainer:
         largest_piece: how many examples are in memory at once.
         show_loss: tell `progress` the loss of private examples. That is NOT PRIVATE: for the curator's eyes only.
         block: how many steps are paid for at once; about a second's by default.
-        name: of the state in the checkpoint; two trainings of one fit need two names.
     """
 
     def __init__(
@@ -89,7 +88,6 @@ class Trainer:
         largest_piece: int = 4096,
         show_loss: bool = False,
         block: int | None = None,
-        name: str = "training",
     ) -> None:
         self._graphed = step if isinstance(step, GraphedStep) else None
         self.step = step.step if isinstance(step, GraphedStep) else step
@@ -101,15 +99,18 @@ class Trainer:
         self.seed = secrets.randbits(62) if seed is None else seed
         self.progress, self.checkpoint, self.schedule = progress, checkpoint, schedule
         self.average = None if average is None else MovingAverage(self.step.groups.parameters, average)
-        self.after, self.keep, self.name = after, dict(keep or {}), name
+        self.after, self.keep = after, dict(keep or {})
         self.largest_piece, self.show_loss = largest_piece, show_loss
         self.done = 0
         self._paid = 0
+        self._is_broken = False  # in the middle of a block
         self._pace = Pace(block)
         self._rates = [float(group["lr"]) for group in self.step.optimizer.param_groups]
 
     def run(self) -> None:
         """Trains to the end of the plan, from wherever it was left."""
+        if self._is_broken:
+            raise RuntimeError("a step failed half-way, and the weights may hold what no charge stands for; begin anew")
         self._resume()
         if self._paid < self.plan.steps:  # a refusal comes before the first step
             self.ledger.check(self.plan.charge(self.plan.steps - self._paid))
@@ -137,9 +138,11 @@ class Trainer:
         block = min(self._pace.steps, self._paid - self.done)  # steps of an earlier charge are not charged again
         telemetry.spent(self._paid)
         paid = time.perf_counter()
+        self._is_broken = True
         for _ in range(block):
             self._take_step(batches.pieces(), telemetry, patience)
         self._finish_work()
+        self._is_broken = False
         worked = time.perf_counter()
         self._save()
         overhead = (paid - started) + (time.perf_counter() - worked)
@@ -149,7 +152,7 @@ class Trainer:
         """Loads what was kept, and finds what of it and beyond it is paid for."""
         if self.checkpoint is None:
             return
-        state = load_state(self.checkpoint, self.name)
+        state = load_state(self.checkpoint, self.plan.purpose)
         if state is not None:
             self._load(self.checkpoint, state)
         payments = self._payments()
@@ -179,7 +182,7 @@ class Trainer:
     def _save(self) -> None:
         if self.checkpoint is not None:
             state = TrainingState(self.plan.to_dict(), self.done, self.seed, self._parts())
-            save_state(self.checkpoint, self.name, state)
+            save_state(self.checkpoint, self.plan.purpose, state)
 
     def _parts(self) -> dict[str, Any]:
         return {
@@ -205,19 +208,21 @@ class Trainer:
             for name, part in self.keep.items():
                 part.load_state_dict(state.parts["kept"][name])
         except (RuntimeError, ValueError, KeyError, TypeError, AttributeError, IndexError):
-            raise damaged(checkpoint, self.name) from None
+            raise damaged(checkpoint, self.plan.purpose) from None
         self.done, self.seed = state.done, state.seed
 
     # --- one step ---
 
     def _take_step(self, pieces: Iterator[Batch], telemetry: Telemetry, patience: Patience) -> None:
         number = self.done
-        self._fix_public_randomness(number)
+        # Which draw an example gets depends on who else is in the batch: the draws must be as secret as the noise.
+        _seed_torch(self.ledger.noise.stream("loss", number).seed(), self._gpus())
         if self.schedule is not None:
             self._set_rates(self.schedule(number))
         self.step.noise = self.ledger.noise.stream("gradient", number)
         seen: list[Batch] = []
         self._call(_noting(pieces, seen) if self.show_loss else pieces)
+        self._fix_public_randomness(number)  # how far the draws of a batch went tells how large it was
         if self.after is not None:
             self.after(number)
         self.done += 1
@@ -245,12 +250,9 @@ class Trainer:
         return poisson_batch(len(self.examples), self.plan.sample_rate, noise)
 
     def _fix_public_randomness(self, number: int) -> None:
-        """Seeds torch for this step alone, so that no state of a generator has to be kept."""
+        """Seeds torch for the public work of this step alone, so that no state of a generator has to be kept."""
         digest = hashlib.sha256(f"{self.seed}/{number}".encode()).digest()
-        seed = int.from_bytes(digest[:7], "little")
-        torch.default_generator.manual_seed(seed)  # a hundred times as fast as torch.manual_seed
-        for gpu in self._gpus():
-            torch.cuda.default_generators[gpu].manual_seed(seed)
+        _seed_torch(int.from_bytes(digest[:7], "little"), self._gpus())
 
     def _set_rates(self, factor: float) -> None:
         for group, rate in zip(self.step.optimizer.param_groups, self._rates, strict=True):
@@ -277,6 +279,12 @@ class Trainer:
         before = [charge for charge in self.ledger.charges if not self._is_mine(charge)]
         delta = self.ledger.budget.delta
         return Telemetry(self.progress, self.plan, before=before, delta=delta, done=self.done)
+
+
+def _seed_torch(seed: int, gpus: list[int]) -> None:
+    torch.default_generator.manual_seed(seed)  # a hundred times as fast as torch.manual_seed
+    for gpu in gpus:
+        torch.cuda.default_generators[gpu].manual_seed(seed)
 
 
 def _refuse_another_step(step: PrivateStep, plan: TrainingPlan) -> None:

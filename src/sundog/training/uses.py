@@ -9,6 +9,7 @@ before norms are taken.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Protocol, Self
 
@@ -23,6 +24,10 @@ class Use(Protocol):
     @classmethod
     def join(cls, uses: Sequence[Self]) -> Use:
         """The sum of several uses of the same parameter."""
+
+    @property
+    def examples(self) -> int:
+        """How many there are: B."""
 
     def squared_norms(self) -> Tensor:
         """The squared norm of every example's gradient: (B,)."""
@@ -48,6 +53,11 @@ class Dense:
     def join(cls, uses: Sequence[Dense]) -> Dense:
         """Adds up several uses of the same parameter."""
         return cls(torch.stack([use.gradients for use in uses]).sum(dim=0), uses[0].shape)
+
+    @property
+    def examples(self) -> int:
+        """How many there are."""
+        return self.gradients.shape[0]
 
     def squared_norms(self) -> Tensor:
         """(B,)."""
@@ -87,11 +97,16 @@ class Outer:
         whole.terms = terms
         return whole
 
+    @property
+    def examples(self) -> int:
+        """How many there are."""
+        return self.terms[0][0].shape[0]
+
     def squared_norms(self) -> Tensor:
         """(B,)."""
         total = self.terms[0][0].new_zeros(self.terms[0][0].shape[0])
         for k, (left, right) in enumerate(self.terms):
-            total.addcmul_(_squares(left), _squares(right))
+            total.add_((_lengths(left) * _lengths(right)).square_())
             for other_left, other_right in self.terms[:k]:
                 total.addcmul_(_dots(left, other_left), _dots(right, other_right), value=2)
         return total.clamp_min_(0.0)
@@ -127,6 +142,11 @@ class StackedOuter:
         joined = cls(*uses[0].terms[0])
         joined.terms = [term for use in uses for term in use.terms]
         return joined
+
+    @property
+    def examples(self) -> int:
+        """How many there are."""
+        return self.terms[0][0].shape[0] * self.terms[0][0].shape[1]
 
     def squared_norms(self) -> Tensor:
         """(k·B,)."""
@@ -164,6 +184,11 @@ class StackedDense:
         """Adds up several uses of the same parameter."""
         return cls(torch.stack([use.gradients for use in uses]).sum(dim=0))
 
+    @property
+    def examples(self) -> int:
+        """How many there are."""
+        return self.gradients.shape[0] * self.gradients.shape[1]
+
     def squared_norms(self) -> Tensor:
         """(k·B,)."""
         return _squares(self.gradients.flatten(0, 1))
@@ -193,6 +218,11 @@ class OuterSum:
         left = torch.cat([use.left for use in uses], dim=1)
         right = torch.cat([use.right for use in uses], dim=1)
         return cls(left, right, uses[0].shape)
+
+    @property
+    def examples(self) -> int:
+        """How many there are."""
+        return self.left.shape[0]
 
     def squared_norms(self) -> Tensor:
         """(B,)."""
@@ -231,6 +261,11 @@ class Lookup:
         index = torch.cat([use.index for use in uses], dim=1)
         return cls(index, torch.cat([use.gradient for use in uses], dim=1), uses[0].rows)
 
+    @property
+    def examples(self) -> int:
+        """How many there are."""
+        return self.index.shape[0]
+
     def squared_norms(self) -> Tensor:
         """(B,)."""
         same = self.index[:, :, None] == self.index[:, None, :]  # rows that are looked up twice add before squaring
@@ -265,6 +300,11 @@ class Convolution:
         joined = cls(*uses[0].terms[0], uses[0].shape, uses[0].geometry)
         joined.terms = [term for use in uses for term in use.terms]
         return joined
+
+    @property
+    def examples(self) -> int:
+        """How many there are."""
+        return self.terms[0][0].shape[0]
 
     def squared_norms(self) -> Tensor:
         """(B,)."""
@@ -304,10 +344,15 @@ class Convolution:
         written.baddbmm_(left, patches.reshape(rows, size, patches.shape[2]).mT)
 
 
-def joined(uses: Sequence[Any]) -> Use:
-    """One use out of several of the same parameter."""
+def add_up(uses: Sequence[Any]) -> bool:
+    """Whether uses of the same parameter can be joined: not those of a matrix that is a table as well."""
     kinds = {type(use) for use in uses}
-    if kinds == {Outer, OuterSum}:  # a layer used on vectors and on sequences
+    return len(kinds) < 2 or kinds == {Outer, OuterSum}
+
+
+def joined(uses: Sequence[Any]) -> Use:
+    """One use out of several of the same parameter, which add up."""
+    if {type(use) for use in uses} == {Outer, OuterSum}:  # a layer used on vectors and on sequences
         vectors = [
             OuterSum(left[:, None], right[:, None])
             for use in uses
@@ -315,16 +360,14 @@ def joined(uses: Sequence[Any]) -> Use:
             for left, right in use.terms
         ]
         uses = [*vectors, *(use for use in uses if isinstance(use, OuterSum))]
-    elif len(kinds) != 1:
-        raise TypeError(f"a parameter is used in ways that do not add up: {sorted(kind.__name__ for kind in kinds)}")
     whole: Use = uses[0] if len(uses) == 1 else type(uses[0]).join(uses)
     return whole
 
 
 def _lengths(a: Tensor) -> Tensor:
-    """Of the vectors along the last dimension: (…, n) → (…)."""
+    """Of the vectors along the last dimension, (…, n) → (…), and never less: numbers whose squares vanish count."""
     lengths: Tensor = torch.linalg.vector_norm(a, dim=-1)
-    return lengths
+    return lengths.add_(math.sqrt(a.shape[-1]) * torch.finfo(a.dtype).tiny ** 0.5)
 
 
 def _squares(a: Tensor) -> Tensor:
