@@ -2,7 +2,7 @@
 
 A policy has one bound for each group of parameters. Some follow the norms as training goes on; what they measure of
 private examples is noised together with the gradient, as further coordinates of one Gaussian vector
-(docs/privacy.md), and `side_noise` says with which multiplier, so that the plan can pay for it.
+(docs/training.md), and `side_noise` says with which multiplier, so that the plan can pay for it.
 """
 
 from __future__ import annotations
@@ -145,8 +145,7 @@ class QuantileTracking:
 class NoisyMode:
     """The bound is the mode of a noisy histogram of norms (Acs et al. 2019, Algorithm 4): one group.
 
-    An example is in one bin: norm one. The bound is the upper edge of the fullest bin, and stays where it was when
-    the batch is empty.
+    An example is in one bin: norm one. The bound is the upper edge of the fullest bin; of an empty batch that is any.
     """
 
     def __init__(self, *, largest: float = 10.0, bins: int = 100, side_noise: float = 4.0, device: str = "cpu") -> None:
