@@ -202,8 +202,8 @@ def _one_each(losses: Tensor, batch: Any) -> Tensor:
 def _checked(use: Use, examples: int) -> Use:
     if use.examples != examples:
         raise SundogError(
-            f"a layer sees {use.examples} examples where there are {examples}: the first dimension must be the example's"
-            " throughout (recurrent layers: batch_first=True)"
+            f"a layer sees {use.examples} examples where there are {examples}: the first dimension must be"
+            " the example's throughout (recurrent layers: batch_first=True)"
         )
     return use
 
