@@ -11,9 +11,10 @@ import torch
 from scipy import stats
 from torch import Tensor, nn
 
+from sundog.errors import SundogError
 from sundog.privacy.noise import NoiseSource
-from sundog.training.clipping import Automatic, ClipPolicy, Decay, Fixed, NoisyMode, QuantileTracking
-from sundog.training.gradients import Groups, clipped_sum
+from sundog.training.clipping import Automatic, ClipPolicy, Decay, Fixed, NoisyMode, PublicMean, QuantileTracking
+from sundog.training.gradients import Groups, clipped_sum, norms
 from sundog.training.groups import by_bound, by_layer, flat, noise_scales, weights_and_biases
 from sundog.training.sampler import pieces, poisson_batch
 from sundog.training.step import PrivateStep, gradient_noise
@@ -214,3 +215,36 @@ def test_a_side_measurement_takes_its_part() -> None:
     assert together == pytest.approx(1.0)
     with pytest.raises(ValueError, match="costs more"):
         gradient_noise(1.0, 0.9)
+
+
+def test_a_bound_from_public_examples_follows_the_model() -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 1))
+    public = torch.randn(20, 6)
+
+    def loss(x: Tensor) -> Tensor:
+        return module(x).square().sum(dim=1)  # type: ignore[no-any-return]
+
+    groups = weights_and_biases(module)
+
+    def mean_norms() -> Tensor:
+        return norms(module, loss, public, groups).mean(dim=1)
+
+    policy = PublicMean(lambda: norms(module, loss, public, groups), factor=2.0)
+    torch.testing.assert_close(policy.bounds, 2 * mean_norms())
+    step = PrivateStep(
+        module=module,
+        private_loss=loss,
+        groups=groups,
+        policy=policy,
+        optimizer=torch.optim.SGD(module.parameters(), lr=0.5),
+        noise=NoiseSource(),
+        noise_multiplier=1.0,
+        expected_batch=4.0,
+    )
+    before = policy.bounds.clone()
+    step([torch.randn(4, 6)])
+    torch.testing.assert_close(policy.bounds, 2 * mean_norms())
+    assert not torch.allclose(policy.bounds, before)
+    with pytest.raises(SundogError, match="no clipping norm"):
+        PublicMean(lambda: torch.zeros(1, 5))
