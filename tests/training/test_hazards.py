@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
 from torch import Tensor, nn
 
+from sundog.checkpoint import Checkpoint
 from sundog.errors import SundogError
+from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.training.clipping import Fixed, clip_weights
+from sundog.training.data import InMemory
 from sundog.training.gradients import clipped_sum
 from sundog.training.groups import flat
+from sundog.training.plan import TrainingPlan
 from sundog.training.step import PrivateStep
+from sundog.training.trainer import Trainer
 from sundog.training.uses import Lookup, Outer, OuterSum, Use
 
 
@@ -121,3 +127,62 @@ def test_a_step_refuses_other_numbers_than_float32() -> None:
             noise_multiplier=1.0,
             expected_batch=2.0,
         )
+
+
+def trainer_of(records: int, drawn: list[float], after: Callable[[int], None]) -> Trainer:
+    """Every record in every step, and a loss that draws a number for each."""
+    module = nn.Linear(3, 1)
+
+    def loss(x: Tensor) -> Tensor:
+        luck = torch.rand(len(x))
+        drawn.append(float(luck[0]))
+        return module(x)[:, 0] * luck  # type: ignore[no-any-return]
+
+    plan = TrainingPlan(sample_rate=1.0, steps=4, noise_multiplier=20.0, expected_batch=100.0)
+    ledger = Ledger(epsilon=2.0, delta=1e-5)
+    step = PrivateStep(
+        module=module,
+        private_loss=loss,
+        groups=flat(module),
+        policy=Fixed(torch.ones(1)),
+        optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
+        noise=ledger.noise,
+        noise_multiplier=plan.noise_multiplier,
+        expected_batch=plan.expected_batch,
+    )
+    return Trainer(step, InMemory(torch.randn(records, 3)), plan, ledger, seed=1, after=after)
+
+
+def test_what_a_loss_draws_is_secret_and_what_follows_does_not_tell_the_size_of_a_batch() -> None:
+    private: list[list[float]] = [[], []]
+    public: list[list[float]] = [[], []]
+    for number, records in enumerate((100, 101)):
+        trainer_of(records, private[number], lambda _, n=number: public[n].append(float(torch.rand(())))).run()  # type: ignore[misc]
+    assert public[0] == public[1]
+    assert not set(private[0]) & set(private[1])
+    assert not set(private[0]) & set(public[0])
+
+
+def test_a_training_that_failed_half_way_does_not_go_on() -> None:
+    def fails(step: int) -> None:
+        if step == 1:
+            raise OSError("the generator is gone")
+
+    trainer = trainer_of(10, [], fails)
+    with pytest.raises(OSError, match="generator"):
+        trainer.run()
+    with pytest.raises(RuntimeError, match="failed half-way"):
+        trainer.run()
+
+
+def test_two_trainings_of_one_purpose_are_one(tmp_path: Path) -> None:
+    checkpoint = Checkpoint.begin(tmp_path / "a.sundog", {})
+    first = trainer_of(10, [], lambda _: None)
+    first.checkpoint = checkpoint
+    first.run()
+    second = trainer_of(10, [], lambda _: None)
+    second.checkpoint, second.ledger = checkpoint, first.ledger
+    second.run()
+    assert torch.equal(*(t.step.groups.parameters[0] for t in (first, second)))
+    assert sum(charge.count for charge in first.ledger.charges) == 4
+    checkpoint.release()
