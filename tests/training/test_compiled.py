@@ -84,6 +84,10 @@ def test_a_program_for_any_size() -> None:
         assert bool(b.isfinite().all())
         torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
     torch.testing.assert_close(policy[0].bounds, policy[1].bounds)
+    fast.noise_multiplier = 5.0  # which the program knows nothing of
+    fast.draw_noise()
+    with pytest.raises(RuntimeError, match="compiled for another noise"):
+        fast.take_compiled(torch.randn(4, 6))
 
 
 def test_noise_serves_once() -> None:
