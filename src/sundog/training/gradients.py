@@ -85,7 +85,7 @@ def clipped_sum(
     """Σ weightᵢ · gradientᵢ for every parameter, over the examples that are present.
 
     An example whose gradient is not finite counts as if it were not there: nobody may learn that it is. Norms are
-    taken in full precision, and a little longer than they are, by as much as rounding may add to the sum.
+    taken a little longer than they are, by as much as rounding may hide of them or add to the sum.
 
     Args:
         module: the owner of the parameters.
@@ -93,7 +93,7 @@ def clipped_sum(
         batch: the examples, or `Padded`.
         groups: which parameters are clipped together.
         weigh: from norms to weights, such as min(1, C / norm).
-        speed: the precision of everything but the norms.
+        speed: the precision of matrix products, and so how much rounding may do.
         masks: how to leave out examples. A program of fixed shapes has no branches and does it always; or `never`, and
             the caller looks at `all_finite` and throws the sums away if it is not so.
     """

@@ -2,8 +2,7 @@
 
 A graph has fixed shapes, and a Poisson batch has none. So the batch is filled up to a capacity that it hardly ever
 exceeds, with `present` saying which examples count; a larger batch is taken without the graph. The data is on the
-device and the graph gathers the examples itself: all that travels is their places, and the noise, if the host draws
-it.
+device and the graph gathers the examples itself: all that travels is their places.
 """
 
 from __future__ import annotations
