@@ -35,6 +35,8 @@ def race(workload: str, size: int, device: str, *, quick: bool) -> list[Row]:
     if quick:
         names = [who for who in names if who in ("ours", "non-private", "in-turn")]
     field = {who: Contestant(workload, who, size, device) for who in names}
+    for contestant in field.values():
+        contestant.wait()
     times: dict[str, list[float]] = {who: [] for who in field}
     turn = sum(contestant.step() for who, contestant in field.items() if who not in SLOW) / 1000
     turns = 1 if quick else max(FEWEST, min(MOST, math.ceil(SECONDS / turn)))

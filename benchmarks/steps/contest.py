@@ -40,6 +40,8 @@ def main() -> None:
     for _ in range(WARM_UP):
         step()
     _finish(device)
+    if device == "cuda":
+        torch.cuda.reset_peak_memory_stats()  # what a compiler tried out is over
     print("ready", flush=True)
     for _ in sys.stdin:
         step()  # one that is not counted: others have had the caches
@@ -58,15 +60,19 @@ def contestants(workload: str, size: int, device: str) -> dict[str, Who]:
 
 
 class Contestant:
-    """One of them at work in its process."""
+    """One of them in its process, which builds it at once; `wait` before its first step."""
 
     def __init__(self, workload: str, who: str, size: int, device: str) -> None:
+        self._name = f"{workload}/{size}: {who}"
         command = [sys.executable, "-m", "steps.contest", workload, who, str(size), device]
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[1]
         )
+
+    def wait(self) -> None:
+        """Until it is built and warm."""
         if self._answer() != "ready":
-            raise RuntimeError(f"{workload}/{size}: {who} failed")
+            raise RuntimeError(f"{self._name} failed")
 
     def step(self) -> float:
         """The milliseconds of one step, once the threads of whoever came before have stopped waiting for work."""

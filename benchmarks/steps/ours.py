@@ -15,6 +15,7 @@ from steps.networks import Network, Vae
 from steps.peers import BOUND, NOISE, RATE, Step
 from sundog.privacy.noise import NoiseSource
 from sundog.training.clipping import Fixed
+from sundog.training.data import leaves
 from sundog.training.gradients import Padded
 from sundog.training.graphs import GraphedStep
 from sundog.training.groups import flat
@@ -49,8 +50,8 @@ def private(
         public_loss=network.public_loss if network.has_public_loss else None,
         speed=Speed("tf32" if tf32 else "float32", compiled=compiled),
     )
-    if on_gpu and isinstance(size, int):
-        return _graphed(take, batch, size)
+    if on_gpu:
+        return _graphed(take, batch)
 
     def step() -> None:
         network.before_step()
@@ -59,10 +60,15 @@ def private(
     return step
 
 
-def _graphed(take: PrivateStep, data: Any, size: int) -> Step:
+def _graphed(take: PrivateStep, batch: Any) -> Step:
     """The places of a batch go to the device in each step, and are gathered there."""
-    graphed = GraphedStep(take, data, capacity=size)
-    places = np.arange(size)
+    owner = None
+    if isinstance(batch, Padded):
+        owner = np.nonzero(batch.present.cpu().numpy())[0]
+        batch = batch.examples[batch.present]
+    places = np.arange(len(leaves(batch)[0]))
+    capacity = len(places) if owner is None else int(np.bincount(owner).max())
+    graphed = GraphedStep(take, batch, capacity=capacity, owner=owner)
 
     def step() -> None:
         graphed(places)
@@ -82,6 +88,7 @@ def stacked(networks: Sequence[Vae], shares: Sequence[Tensor], **settings: Any) 
 
 def in_turn(networks: Sequence[Vae], shares: Sequence[Tensor], **settings: Any) -> Step:
     """The same one after the other, each network with a step of its own."""
+    torch._dynamo.config.recompile_limit = 8 * len(networks)  # or some of the optimisers would not be compiled
     steps = [private(network, share, len(share), **settings) for network, share in zip(networks, shares, strict=True)]
 
     def step() -> None:

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from sundog.privacy.chacha import DeviceNormals, reference_normals
 from sundog.privacy.noise import NoiseSource
 from sundog.training.clipping import ClipPolicy, Fixed, QuantileTracking
+from sundog.training.gradients import Padded
 from sundog.training.graphs import GraphedStep, capacity_for
 from sundog.training.groups import flat
+from sundog.training.stacked import stack
 from sundog.training.step import PrivateStep
 
 pytestmark = [
@@ -56,6 +59,42 @@ def test_a_graph_takes_the_steps_that_the_host_would() -> None:
     for ours, expected in zip(graphed.step.groups.parameters, plain.groups.parameters, strict=True):
         torch.testing.assert_close(ours.cpu(), expected, rtol=1e-2, atol=1e-3)
     torch.testing.assert_close(graphed.step.policy.bounds.cpu(), plain.policy.bounds, rtol=1e-3, atol=1e-3)
+
+
+def test_a_graph_trains_a_stack_as_the_host_would() -> None:
+    """Three models with shares of unequal size, none at all for one of them, and more than fit for another."""
+    data, owner = torch.randn(90, 6), np.repeat([0, 1, 2], [20, 60, 10])
+    plain, steps = stacked_on("cpu"), stacked_on("cuda")
+    graphed = GraphedStep(steps, data.cuda(), capacity=8, owner=owner)
+    rng = np.random.default_rng(0)
+    for size in (5, 0, 9, 30, 12, 3):
+        index = np.sort(rng.choice(70, size, replace=False)) if size < 12 else rng.choice(90, size, replace=False)
+        graphed(index)
+        shares = [data[index[owner[index] == model]] for model in range(3)]
+        present = torch.arange(max(map(len, shares))) < torch.tensor([len(share) for share in shares])[:, None]
+        plain([Padded(pad_sequence(shares, batch_first=True), present)])
+    for ours, expected in zip(steps.groups.parameters, plain.groups.parameters, strict=True):
+        torch.testing.assert_close(ours.cpu(), expected, rtol=1e-2, atol=1e-3)
+
+
+def stacked_on(device: str) -> PrivateStep:
+    torch.manual_seed(0)
+    module = stack([nn.Sequential(nn.Linear(6, 50), nn.Tanh(), nn.Linear(50, 6)) for _ in range(3)]).to(device)
+
+    def loss(x: Tensor) -> Tensor:
+        error: Tensor = (module(x) - x).square().sum(dim=-1)
+        return error
+
+    return PrivateStep(
+        module=module,
+        private_loss=loss,
+        groups=flat(module),
+        policy=Fixed(torch.ones(1, device=device)),
+        optimizer=torch.optim.SGD(module.parameters(), lr=0.1, foreach=True),
+        noise=NoiseSource(),
+        noise_multiplier=1e-6,
+        expected_batch=torch.tensor([3.0, 8.0, 2.0], device=device),
+    )
 
 
 @pytest.mark.parametrize("count", [1, 9, 10, 1000, 316_001])

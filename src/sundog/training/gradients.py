@@ -42,13 +42,13 @@ pytree.register_dataclass(Padded)
 class Clipped:
     """What a batch gives: a sum for every parameter, the norms (groups, B), and which examples counted (B,).
 
-    And, for the program's own use, whether the gradients of all examples were finite.
+    And, for the program's own use, whether the sums are good: they are, unless masks were wanted `never`.
     """
 
     sums: list[Tensor]
     norms: Tensor
     present: Tensor
-    all_finite: Tensor
+    usable: Tensor
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ def clipped_sum(
         weigh: from norms to weights, such as min(1, C / norm).
         speed: the precision of matrix products, and so how much rounding may do.
         masks: how to leave out examples. A program of fixed shapes has no branches and does it always; or `never`, and
-            the caller looks at `all_finite` and throws the sums away if it is not so.
+            the caller looks at `usable` and throws the sums away if it is not so.
     """
     examples, present = (batch.examples, batch.present.flatten()) if isinstance(batch, Padded) else (batch, None)
     with speed.products():
@@ -122,7 +122,8 @@ def _clipped(
             torch.zeros_like(p) if use is None else use.weighted_sum(weights[group])
             for p, use, group in zip(groups.parameters, uses, groups.of, strict=True)
         ]
-    return Clipped(sums, lengths, present, finite.all())
+    usable = finite.all() if masks == "never" else finite.new_ones(())
+    return Clipped(sums, lengths, present, usable)
 
 
 def norms(module: nn.Module, loss: Loss, batch: Any, groups: Groups) -> Tensor:

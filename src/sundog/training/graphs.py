@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from sundog.training.data import mapped
 from sundog.training.gradients import Padded
-from sundog.training.sampler import Index, pieces
+from sundog.training.sampler import Index
 from sundog.training.step import PrivateStep
 
 _FIRST_STEPS = 2  # without the graph: libraries and optimisers set themselves up in them
@@ -36,13 +38,15 @@ class GraphedStep:
         step: the step, with everything it needs on the device; its optimiser must be made with `capturable=True`
             where it has that option.
         data: all the examples: a tensor, or a dict or tuple of tensors, whose first dimension is the record.
-        capacity: the batch size of the graph.
+        capacity: the batch size of the graph; with several models, that of each.
+        owner: which of the models in a stack learns from each record; None where there is one model.
     """
 
-    def __init__(self, step: PrivateStep, data: Any, *, capacity: int) -> None:
-        self.step, self.data, self.capacity = step, data, capacity
+    def __init__(self, step: PrivateStep, data: Any, *, capacity: int, owner: Index | None = None) -> None:
+        self.step, self.data, self.capacity, self.owner = step, data, capacity, owner
         device = step.groups.parameters[0].device
-        self._places = torch.zeros(capacity + 1, dtype=torch.int64, device=device)  # how many, and which
+        self._models = 1 if owner is None else len(_as_stack(step.expected_batch))
+        self._places = torch.zeros(self._models, capacity + 1, dtype=torch.int64, device=device)  # how many, and which
         self._numbers = torch.arange(capacity, device=device)
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         self._graph: torch.cuda.CUDAGraph | None = None
@@ -54,11 +58,14 @@ class GraphedStep:
 
     def __call__(self, index: Index) -> None:
         """Takes a step on the examples at these places."""
-        if len(index) > self.capacity:
-            self.step(self._gathered(part) for part in pieces(index, self.capacity))
+        owners = np.zeros_like(index) if self.owner is None else self.owner[index]
+        slots = ranks(owners, self._models)
+        parts = int(slots.max(initial=0)) // self.capacity + 1
+        if parts > 1:
+            self.step(self._gathered(index, owners, slots - part * self.capacity) for part in range(parts))
             return
         self.step.refuse_changes()
-        self._send(index)
+        self._send(index, owners, slots)
         if not self._draws_inside:
             self.step.draw_noise()
         if self._graph is None and self._taken == _FIRST_STEPS:
@@ -69,19 +76,25 @@ class GraphedStep:
             self._beside()
         self._taken += 1
 
-    def _gathered(self, index: Index) -> Padded:
-        self._send(index)
+    def _gathered(self, index: Index, owners: Index, slots: Index) -> Padded:
+        here = (slots >= 0) & (slots < self.capacity)
+        self._send(index[here], owners[here], slots[here])
         return self._batch()
 
-    def _send(self, index: Index) -> None:
-        host = torch.zeros(self.capacity + 1, dtype=torch.int64, pin_memory=True)
-        host[0] = len(index)
-        host[1 : len(index) + 1] = torch.from_numpy(index)
+    def _send(self, index: Index, owners: Index, slots: Index) -> None:
+        host = torch.zeros(self._places.shape, dtype=torch.int64, pin_memory=True)
+        table = host.numpy()
+        table[:, 0] = np.bincount(owners, minlength=self._models)
+        table[owners, slots + 1] = index
         self._places.copy_(host, non_blocking=True)
 
     def _batch(self) -> Padded:
-        present = self._numbers < self._places[0]
-        return Padded(mapped(lambda t: t.index_select(0, self._places[1:]), self.data), present)
+        places = self._places[:, 1:].flatten()
+        present = self._numbers < self._places[:, :1]
+        if self.owner is None:
+            return Padded(mapped(lambda t: t.index_select(0, places), self.data), present[0])
+        shape = present.shape
+        return Padded(mapped(lambda t: t.index_select(0, places).unflatten(0, shape), self.data), present)
 
     def _beside(self) -> None:
         """Takes a step on the stream that the graph is going to be made on."""
@@ -103,3 +116,22 @@ class GraphedStep:
         if self._draws_inside:
             self.step.draw_noise()
         self.step.take_compiled(self._batch())
+
+
+def ranks(owners: Index, models: int) -> Index:
+    """How many before it have the same owner, for each.
+
+    >>> ranks(np.array([0, 1, 0, 0, 1]), 2)
+    array([0, 0, 1, 2, 1])
+    """
+    order = np.argsort(owners, kind="stable")
+    counts = np.bincount(owners, minlength=models)
+    found = np.empty_like(owners)
+    found[order] = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return found
+
+
+def _as_stack(expected_batch: float | Tensor) -> Tensor:
+    if not isinstance(expected_batch, Tensor):
+        raise ValueError("the step of a stack of models has an expected batch for each of them")
+    return expected_batch

@@ -134,8 +134,8 @@ class PrivateStep:
         if self._program is None:
             raise RuntimeError("take_compiled before compile")
         self.refuse_changes()
-        *private, all_finite = self._program(piece)
-        if not self._has_fixed_size and not all_finite:  # an example has spoilt the sums, which nobody has seen
+        *private, usable = self._program(piece)
+        if not self._has_fixed_size and not usable:  # an example has spoilt the sums, which nobody has seen
             self.take([piece])
         else:
             self._descend(private, self._update)
@@ -158,9 +158,9 @@ class PrivateStep:
     def _private(self, pieces: Iterable[Any], masks: Masks) -> list[Tensor]:
         """All that the step learns of records: a noisy gradient for each parameter, and the noisy measurement.
 
-        And last, for the program's own use, whether the gradients of all examples were finite.
+        And last, for the program's own use, whether the sums in them are good.
         """
-        sums, measured, all_finite = self._clipped(pieces, masks)
+        sums, measured, usable = self._clipped(pieces, masks)
         *normals, side = torch.split(self._normals, self._sizes)
         multiplier = gradient_noise(self.noise_multiplier, self.policy.side_noise)
         scales = noise_scales(self.groups, self.policy.bounds, multiplier)
@@ -170,12 +170,12 @@ class PrivateStep:
         ]
         if measured is not None and self.policy.side_noise is not None:
             noisy.append(measured + self.policy.side_noise * side)
-        return [*noisy, all_finite]
+        return [*noisy, usable]
 
     def _clipped(self, pieces: Iterable[Any], masks: Masks) -> tuple[list[Tensor], Tensor | None, Tensor]:
         sums: list[Tensor] = []
         measured: Tensor | None = None
-        all_finite = torch.ones((), dtype=torch.bool, device=self._normals.device)
+        usable = torch.ones((), dtype=torch.bool, device=self._normals.device)
         for piece in pieces:
             part = clipped_sum(
                 self.module, self.private_loss, piece, self.groups, self.policy.weigh, speed=self.speed, masks=masks
@@ -185,10 +185,10 @@ class PrivateStep:
             sums = sums or part.sums
             more = self.policy.measure(part.norms, part.present)
             measured = more if measured is None or more is None else measured + more
-            all_finite = all_finite & part.all_finite
+            usable = usable & part.usable
         if not sums:
             raise ValueError("a step needs a piece; that of an empty batch is empty")
-        return sums, measured, all_finite
+        return sums, measured, usable
 
     def _averaged(self, total: Tensor, noise: Tensor) -> Tensor:
         batch = self.expected_batch

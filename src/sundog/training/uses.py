@@ -68,6 +68,8 @@ class Dense:
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """In the shape of the parameter."""
+        if self.gradients.is_cuda:  # a compiler makes one pass of this and of what else is done to the gradients
+            return (weights[:, None] * self.gradients).sum(dim=0).reshape(self.shape)
         return (weights @ self.gradients).reshape(self.shape)
 
     def leave_out(self, bad: Tensor) -> None:
@@ -228,8 +230,7 @@ class OuterSum:
         """(B,)."""
         _, positions, rows = self.left.shape
         columns = self.right.shape[2]
-        smaller = positions * (rows + columns) < rows * columns  # than the gradient are the Gram matrices
-        if smaller and torch.get_float32_matmul_precision() == "highest":  # the square of a rounding error is too large
+        if positions * (rows + columns) < rows * columns:  # Gram matrices are smaller than the gradient
             gram = (self.left @ self.left.mT) * (self.right @ self.right.mT)
             return gram.sum(dim=(1, 2)).clamp_min_(0.0)
         return _squares((self.left.mT @ self.right).flatten(1))
@@ -366,7 +367,7 @@ def joined(uses: Sequence[Any]) -> Use:
 
 def _lengths(a: Tensor) -> Tensor:
     """Of the vectors along the last dimension, (…, n) → (…), and never less: numbers whose squares vanish count."""
-    lengths: Tensor = torch.linalg.vector_norm(a, dim=-1)
+    lengths: Tensor = a[..., 0].abs() if a.shape[-1] == 1 else torch.linalg.vector_norm(a, dim=-1)
     return lengths.add_(math.sqrt(a.shape[-1]) * torch.finfo(a.dtype).tiny ** 0.5)
 
 
@@ -393,6 +394,7 @@ def _dots(a: Tensor, b: Tensor) -> Tensor:
 
 def _scaled_product(left: Tensor, right: Tensor, weights: Tensor) -> Tensor:
     """Σ weights[i] · left[i] ⊗ right[i], scaling whichever side is narrower."""
-    if left.shape[1] <= right.shape[1]:
-        return (left * weights[:, None]).T @ right
-    return left.T @ (right * weights[:, None])
+    if left.shape[1] > right.shape[1]:
+        return left.T @ (right * weights[:, None])
+    scaled = left * weights[:, None]
+    return (right.T @ scaled).T if left.is_cuda else scaled.T @ right  # cuBLAS divides tall matrices better
