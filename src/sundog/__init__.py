@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sundog.data.schema import Schema
     from sundog.errors import SundogError
+    from sundog.evaluate.evaluate import evaluate
     from sundog.privacy.ledger import Ledger
     from sundog.release.release import Release
     from sundog.synthesizer import Synthesizer
 
 __version__ = "0.1.0"
 
-__all__ = ["Ledger", "Release", "Schema", "SundogError", "Synthesizer", "__version__"]
+__all__ = ["Ledger", "Release", "Schema", "SundogError", "Synthesizer", "__version__", "evaluate"]
 
 # Loaded when first asked for: `import sundog` is instant, and never imports what the caller does not use.
 _HOME = {
@@ -35,6 +36,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "evaluate":  # a room that can be called
+        return import_module("sundog.evaluate")
     if name not in _HOME:
         raise AttributeError(f"module 'sundog' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

@@ -72,12 +72,11 @@ def test_links_lead_somewhere(page: Path) -> None:
         assert (page.parent / target).exists(), target
 
 
-def test_examples_run(capsys: pytest.CaptureFixture[str]) -> None:
-    scripts = sorted((ROOT / "examples").glob("*.py"))
-    assert scripts
-    for script in scripts:
-        runpy.run_path(str(script), run_name="__main__")
-        assert capsys.readouterr().out
+@pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
+def test_examples_run(script: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", [str(script)])
+    runpy.run_path(str(script), run_name="__main__")
+    assert capsys.readouterr().out
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.schema.yaml")), ids=lambda path: path.name)

@@ -11,7 +11,7 @@ from typing import Any
 
 import typer
 
-from sundog.cli import certificate, demo, fit, key, ledger, plan, sample, schema, sign, verify
+from sundog.cli import certificate, compare, demo, evaluate, fit, key, ledger, plan, sample, schema, sign, verify
 
 INTERRUPTED = 130
 
@@ -25,7 +25,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for command in (schema, fit, sample, certificate, verify, plan, ledger, key, sign, demo):
+for command in (schema, fit, sample, certificate, verify, evaluate, compare, plan, ledger, key, sign, demo):
     app.command(name=command.__name__.rpartition(".")[2], help=command.__doc__)(command.run)
 
 

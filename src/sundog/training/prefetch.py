@@ -13,8 +13,9 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 import torch
+from torch.utils import _pytree as pytree
 
-from sundog.training.data import Batch, Examples, leaves
+from sundog.training.data import Batch, Examples
 from sundog.training.sampler import Index, pieces
 
 
@@ -75,7 +76,7 @@ class Prefetch:
     def _hand_over(self, batch: Batch, ready: torch.cuda.Event) -> None:
         current = torch.cuda.current_stream(self.examples.device)
         current.wait_event(ready)
-        for tensor in leaves(batch):
+        for tensor in pytree.tree_leaves(batch):
             tensor.record_stream(current)  # or its memory would be used again too early
 
     def _work(self) -> None:

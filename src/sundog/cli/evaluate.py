@@ -1,0 +1,67 @@
+"""See what a release, or any synthetic data, is worth beside the real data.
+
+The figures are as private as the real data; only what --publish measures may be shown to others.
+
+Example: sundog evaluate adult.sundog --real adult.csv.gz --holdout test.csv.gz --target income -o report.html
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from sundog.cli.console import note, progress, refuse_folder_of, say, say_json
+
+
+def run(
+    synthetic: Annotated[Path, typer.Argument(help="A .sundog file, or synthetic records of any tool.")],
+    real: Annotated[Path, typer.Option(help="The real data.")],
+    holdout: Annotated[Path | None, typer.Option(help="Real data that the release has not learned from.")] = None,
+    target: Annotated[str | None, typer.Option(help="The column that people want to predict.")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="The report to write: one .html file.")] = None,
+    schema: Annotated[Path | None, typer.Option(help="What is declared about data that is no release.")] = None,
+    labels: Annotated[Path | None, typer.Option(help="Class labels of the real data, in a file of their own.")] = None,
+    holdout_labels: Annotated[Path | None, typer.Option(help="Those of the data that was held out.")] = None,
+    n: Annotated[int | None, typer.Option("-n", min=1, help="How many records to draw from the release.")] = None,
+    rows: Annotated[int, typer.Option(min=1, help="Of more records than this, so many are chosen.")] = 100_000,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same figures.")] = 0,
+    publish: Annotated[float | None, typer.Option(help="An ε for figures that may be shown to anybody.")] = None,
+    ledger: Annotated[Path | None, typer.Option(help="The ledger of the real data, which pays for them.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
+) -> None:
+    """Evaluates, and writes the report."""
+    from sundog.data.schema import Schema
+    from sundog.evaluate.evaluate import evaluate
+    from sundog.evaluate.report.headline import main_names
+
+    refuse_folder_of(out)
+    with progress() as report_progress:
+        report = evaluate(
+            synthetic,
+            real=real,
+            holdout=holdout,
+            target=target,
+            schema=None if schema is None else Schema.load(schema),
+            labels=labels,
+            holdout_labels=holdout_labels,
+            n=n,
+            rows=rows,
+            seed=seed,
+            publish=publish,
+            ledger=ledger,
+            progress=report_progress,
+        )
+        if out is not None:
+            report_progress("drawing", 1.0)
+            report.to_html(out)
+    if as_json:
+        say_json(report.to_dict())
+        return
+    say(report.headline)
+    for name in main_names(report.sections):
+        found, best, worst = (each[name].value for each in (report.measures, report.ceiling, report.floor))
+        say(f"  {name:34} {found:8.4f}   real data {best:8.4f}   independent columns {worst:8.4f}")
+    if out is not None:
+        note(f"{out}: the whole report; it is as private as the real data")

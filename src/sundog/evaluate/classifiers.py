@@ -1,0 +1,187 @@
+"""Small classifiers of images: a logistic regression, one hidden layer, a convolutional network.
+
+Images are float arrays (count, channels, height, width) with pixels in 0 … 1. The number of steps is fixed beforehand,
+whatever the data: nothing is chosen by looking at results, and small data takes no less time than large. A seed fixes
+everything, and the state of torch's own generator is left as it was.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
+
+from sundog.evaluate.measure import Measure, binomial
+
+Images = NDArray[np.float32]
+Labels = NDArray[np.int64]
+Kind = Literal["logistic", "mlp", "cnn"]
+
+BATCH = 128
+STEPS = 400
+CHECKS = 8  # of a training that is stopped early
+HIDDEN = 64
+SIDE = 16  # places of an image, when it is convolved
+_CHUNK = 1000  # images at a time, when nothing is learned
+
+
+class Network(nn.Module):
+    """A body that makes features of images, and a linear layer over them."""
+
+    def __init__(self, body: nn.Sequential, features: int, classes: int) -> None:
+        super().__init__()
+        self.body = body
+        self.head = nn.Linear(features, classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """The logits of the classes."""
+        logits: Tensor = self.head(self.body(images))
+        return logits
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A network that has learned, for arrays."""
+
+    network: Network
+
+    def features(self, images: Images) -> Images:
+        """What the last layer sees."""
+        return self._of(self.network.body, images)
+
+    def logits(self, images: Images) -> Images:
+        """The logits of the classes, one row an image."""
+        return self._of(self.network, images)
+
+    def probabilities(self, images: Images) -> NDArray[np.float64]:
+        """Of the classes, one row an image."""
+        logits = torch.from_numpy(self.logits(images)).double()
+        return np.asarray(logits.softmax(dim=1))
+
+    def predict(self, images: Images) -> Labels:
+        """The likeliest class of each image."""
+        return np.asarray(self.logits(images).argmax(axis=1), np.int64)
+
+    @torch.no_grad()
+    def _of(self, function: nn.Module, images: Images) -> Images:
+        starts = range(0, max(1, len(images)), _CHUNK)
+        return np.concatenate([function(torch.from_numpy(images[start : start + _CHUNK])).numpy() for start in starts])
+
+
+def accuracy(classifier: Classifier, images: Images, labels: Labels) -> Measure:
+    """The share of images that are given their own label."""
+    return binomial(int((classifier.predict(images) == labels).sum()), len(labels))
+
+
+def new_network(kind: Kind, shape: tuple[int, ...], classes: int, seed: int) -> Network:
+    """A network that has learned nothing yet.
+
+    >>> sum(weights.numel() for weights in new_network("logistic", (1, 8, 8), 10, seed=0).parameters())
+    650
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        pixels = int(np.prod(shape))
+        if kind == "logistic":
+            return Network(nn.Sequential(nn.Flatten()), pixels, classes)
+        if kind == "mlp":
+            return Network(nn.Sequential(nn.Flatten(), nn.Linear(pixels, HIDDEN), nn.ReLU()), HIDDEN, classes)
+        return Network(_convolutions(shape), HIDDEN, classes)
+
+
+def _convolutions(shape: tuple[int, ...]) -> nn.Sequential:
+    """Two convolutions and a layer over them. Pixels of larger images become channels, so that all cost the same."""
+    channels, height, width = shape
+    factor = -(-max(height, width) // SIDE)
+    rows, columns = -(-height // factor), -(-width // factor)  # after the pixels of a block became channels
+    places = -(-rows // 4) * -(-columns // 4)  # after both halvings
+    network = nn.Sequential(
+        nn.ZeroPad2d((0, columns * factor - width, 0, rows * factor - height)),
+        nn.PixelUnshuffle(factor),
+        *(nn.Conv2d(channels * factor**2, HIDDEN // 2, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2, ceil_mode=True)),
+        *(nn.Conv2d(HIDDEN // 2, HIDDEN, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2, ceil_mode=True)),
+        *(nn.Flatten(), nn.Linear(HIDDEN * places, HIDDEN), nn.ReLU()),
+    )
+    return network.to(memory_format=torch.channels_last)  # faster here  # type: ignore[call-overload]
+
+
+def train(
+    kind: Kind,
+    images: Images,
+    labels: Labels,
+    *,
+    classes: int,
+    seed: int,
+    steps: int = STEPS,
+    watched: tuple[Images, Labels] | None = None,
+) -> Classifier:
+    """Trains for a fixed number of steps, and takes the last weights or the best of some.
+
+    >>> images = np.zeros((40, 1, 4, 4), np.float32)
+    >>> images[20:] = 1
+    >>> labels = np.repeat([0, 1], 20)
+    >>> accuracy(train("logistic", images, labels, classes=2, seed=0, steps=50), images, labels).value
+    1.0
+
+    Args:
+        kind: logistic, mlp or cnn.
+        images: to learn from.
+        labels: from 0 to `classes` - 1.
+        classes: how many there are, in the images or not.
+        seed: of the first weights and of the order of images.
+        steps: of gradient descent.
+        watched: other images and their labels; the weights with the least loss on them are taken.
+    """
+    network = new_network(kind, images.shape[1:], classes, seed)
+    descent = Descent(network, steps)
+    best, least = network, np.inf
+    for step, rows in enumerate(batches(len(images), steps, np.random.default_rng(seed)), start=1):
+        descent.step(cross_entropy(network(torch.from_numpy(images[rows])), torch.from_numpy(labels[rows])))
+        if watched is not None and step % max(1, steps // CHECKS) == 0:
+            loss = _loss(network, *watched)
+            if loss < least:
+                best, least = copy.deepcopy(network), loss
+    return Classifier(best)
+
+
+def _loss(network: Network, images: Images, labels: Labels) -> float:
+    logits = torch.from_numpy(Classifier(network).logits(images))
+    return float(cross_entropy(logits, torch.from_numpy(labels)))
+
+
+class Descent:
+    """Steps of Adam whose size rises for a while, and falls to nothing at the last one."""
+
+    def __init__(self, network: nn.Module, steps: int, *, learning_rate: float = 3e-3) -> None:
+        self.optimizer = torch.optim.Adam(network.parameters(), lr=learning_rate, fused=True)
+        self.schedule = torch.optim.lr_scheduler.OneCycleLR(
+            self.optimizer, max_lr=learning_rate, total_steps=steps + 1, pct_start=0.2
+        )
+
+    def step(self, loss: Tensor) -> None:
+        """One step down."""
+        self.optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        self.optimizer.step()
+        self.schedule.step()
+
+
+def batches(count: int, steps: int, rng: np.random.Generator, size: int = BATCH) -> Iterator[NDArray[np.int64]]:
+    """The places of so many batches: all of one permutation, then of the next.
+
+    >>> [rows.tolist() for rows in batches(3, 2, np.random.default_rng(0), size=4)]
+    [[2, 0, 1, 2], [1, 0, 2, 0]]
+    """
+    order = np.empty(0, np.int64)
+    for _ in range(steps):
+        while len(order) < size:
+            order = np.concatenate([order, rng.permutation(count)])
+        rows, order = np.split(order, [size])
+        yield rows

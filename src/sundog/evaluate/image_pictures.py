@@ -1,0 +1,120 @@
+"""Pictures of images: grids by class, a synthetic image above its nearest real one, a confusion matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sundog.evaluate.classifiers import Images
+from sundog.evaluate.image_sample import Sample
+from sundog.evaluate.section import Picture
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+ROWS, ACROSS = 8, 10  # of a grid without classes
+MOST_CLASSES = 20  # rows of a grid with classes, and of a confusion matrix with figures
+
+
+def grids(synthetic: Sample, real: Sample, classes: Sequence[str]) -> Picture:
+    """Synthetic images beside real ones, one row a class."""
+    rows = classes[:MOST_CLASSES]
+    panels = {"synthetic": _rows(synthetic, len(rows)), "real (test)": _rows(real, len(rows))}
+
+    def draw() -> Figure:
+        from matplotlib.figure import Figure
+
+        count = len(rows) or ROWS
+        figure = Figure(figsize=(9, 0.6 + 0.42 * count), layout="constrained")
+        for axes, (title, cells) in zip(figure.subplots(1, 2), panels.items(), strict=True):
+            _show(axes, cells)
+            axes.set_title(title)
+            if rows:
+                height = synthetic.pixels.shape[2] + 1
+                axes.set_yticks(height * (np.arange(count) + 0.5), rows)
+        return figure
+
+    which = "Each row is a class, with images drawn at random." if classes else "Images drawn at random."
+    left_out = f" The first {MOST_CLASSES} classes are shown." if len(classes) > MOST_CLASSES else ""
+    return Picture("Synthetic and real images", f"{which}{left_out} An empty place: no such image.", draw, wide=True)
+
+
+def pairs(synthetic: Images, nearest: Images, *, out_of: int, ratio: float) -> Picture:
+    """Synthetic images above the training images that are nearest to them."""
+    cells = [list(synthetic), list(nearest)]
+
+    def draw() -> Figure:
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(9, 2.6), layout="constrained")
+        axes = figure.subplots()
+        _show(axes, cells)
+        axes.set_yticks((synthetic.shape[2] + 1) * np.array([0.5, 1.5]), ["synthetic", "nearest real"])
+        return figure
+
+    caption = (
+        f"Of {out_of} synthetic images, those that come nearest to a training image, and that image below. The median "
+        f"distance of synthetic images to the nearest is {ratio:.2f} times that of real test images: far below 1, they "
+        "would be copies."
+    )
+    return Picture("Nearest real images", caption, draw, wide=True)
+
+
+def confusion(counts: NDArray[Any], classes: Sequence[str]) -> Picture:
+    """Which class of real test images is taken for which, by the network that learned from synthetic ones."""
+    shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
+
+    def draw() -> Figure:
+        from matplotlib.colors import LinearSegmentedColormap
+        from matplotlib.figure import Figure
+
+        from sundog.evaluate.report.style import ACCENT
+
+        figure = Figure(figsize=(5, 4.6), layout="constrained")
+        axes = figure.subplots()
+        axes.imshow(shares, vmin=0, vmax=1, cmap=LinearSegmentedColormap.from_list("", [f"{ACCENT}00", ACCENT]))
+        axes.set(xlabel="predicted", ylabel="true class")
+        if len(classes) <= MOST_CLASSES:
+            axes.set_xticks(range(len(classes)), classes, rotation=90 if max(map(len, classes)) > 3 else 0)
+            axes.set_yticks(range(len(classes)), classes)
+            for row, column in np.argwhere(shares >= 0.005):
+                share = f"{100 * shares[row, column]:.0f}"
+                axes.text(column, row, share, ha="center", va="center", fontsize=8)
+        return figure
+
+    caption = (
+        "A convolutional network learned from synthetic images and labels. Each row: the percentage of the real test "
+        "images of a class that it takes for each class. Good is a dark diagonal."
+    )
+    return Picture("What a network learns from synthetic images", caption, draw)
+
+
+def _rows(sample: Sample, classes: int) -> list[list[Images]]:
+    if not classes:
+        return [list(sample.pixels[row * ACROSS : (row + 1) * ACROSS]) for row in range(ROWS)]
+    return [list(sample.pixels[sample.labels == label][:ACROSS]) for label in range(classes)]
+
+
+def _show(axes: Axes, cells: Sequence[Sequence[Images]]) -> None:
+    """All images as one, with a clear pixel between them."""
+    _, height, width = next(image.shape for row in cells for image in row)
+    canvas = np.zeros((len(cells) * (height + 1), max(map(len, cells)) * (width + 1), 4), np.float32)
+    for top, row in enumerate(cells):
+        for left, image in enumerate(row):
+            y, x = top * (height + 1), left * (width + 1)
+            canvas[y : y + height, x : x + width] = _coloured(image)
+    axes.imshow(canvas, extent=(0, canvas.shape[1], canvas.shape[0], 0), interpolation="nearest")
+    axes.set_xticks([])
+    axes.set_yticks([])
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+
+
+def _coloured(image: Images) -> NDArray[Any]:
+    """Red, green, blue and opacity; images of other than three channels are shown in grey."""
+    grey = image if len(image) == 3 else np.repeat(image.mean(axis=0, keepdims=True), 3, axis=0)
+    return np.concatenate([grey, np.ones_like(grey[:1])]).transpose(1, 2, 0)

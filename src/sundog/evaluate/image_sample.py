@@ -1,0 +1,72 @@
+"""Images and their classes, taken from records and ready for a network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sundog.data.columns import BooleanColumn, ImageColumn, ListedColumn
+from sundog.data.records import Records
+from sundog.errors import DataError
+from sundog.evaluate.classifiers import Images, Labels
+from sundog.evaluate.comparison import Comparison
+
+FEWEST = 20  # images of each kind, to say anything
+PIXELS = 2**24  # of a sample at most, so that large images take no longer than small ones
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some images.
+
+    Args:
+        pixels: (count, channels, height, width), from 0 to 1.
+        labels: the number of the class of each; all are 0 where there are no classes.
+    """
+
+    pixels: Images
+    labels: Labels
+
+    def __len__(self) -> int:
+        return len(self.pixels)
+
+
+@dataclass(frozen=True)
+class View:
+    """Where images and their classes are in records.
+
+    Args:
+        name: the image column.
+        target: the column of the classes, or None.
+        classes: what they are called.
+    """
+
+    name: str
+    target: str | None
+    classes: tuple[str, ...]
+
+    def sample(self, records: Records, most: int, rng: np.random.Generator) -> Sample:
+        """So many images at most, or fewer if they are large, in random order; each with a class if there are any."""
+        column = records.schema.columns[self.name]
+        height, width = column.shape[:2]
+        rows = rng.permutation(len(records))
+        if self.target is not None:
+            rows = rows[records.codes[self.target][rows] < len(self.classes)]  # the code of null is the last
+        records = records.take(rows[: min(most, max(1, PIXELS // (height * width)))])
+        pixels = np.asarray(column.decode(records.codes[self.name]), np.float32) / np.float32(column.lattice_size - 1)
+        labels = np.zeros(len(records)) if self.target is None else records.codes[self.target]
+        layered = pixels.reshape(len(records), height, width, -1).transpose(0, 3, 1, 2)
+        return Sample(np.ascontiguousarray(layered), labels.astype(np.int64))
+
+
+def view_of(comparison: Comparison, name: str) -> View:
+    """The images of a column, with the classes of the target if it has some."""
+    columns = comparison.real.schema.columns
+    if not isinstance(columns.get(name), ImageColumn):
+        raise DataError(f"column {name!r} holds no images; name an image column of the schema")
+    target = columns.get(comparison.target or "")
+    if not isinstance(target, ListedColumn | BooleanColumn) or target.lattice_size < 2:
+        return View(name, None, ())
+    values = target.decode(np.arange(target.lattice_size)).to_pylist()
+    return View(name, comparison.target, tuple(str(value) for value in values))

@@ -1,0 +1,78 @@
+"""HTML by function calls. Text is escaped unless it is `Html`, so whatever comes from data stays text."""
+
+from __future__ import annotations
+
+import html
+import re
+from importlib import resources
+
+_VOID = frozenset({"meta", "img", "br"})
+_UNPRINTABLE = re.compile(r"[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
+
+
+class Html(str):
+    """Text that is markup already."""
+
+    __slots__ = ()
+
+
+Child = str | int | float | None
+Attribute = str | int | float | bool | None
+
+
+def text(value: Child) -> Html:
+    """A value as it can stand in a page; markup is left as it is, nothing becomes nothing.
+
+    >>> text("a < b"), text(Html("<b>a</b>"))
+    ('a &lt; b', '<b>a</b>')
+    """
+    if isinstance(value, Html):
+        return value
+    return Html("" if value is None else html.escape(printable(str(value))))
+
+
+def printable(value: str) -> str:
+    """The text without control characters: a parser may stumble over them."""
+    return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value)
+
+
+def tag(name: str, *children: Child, **attributes: Attribute) -> Html:
+    """An element. Attributes end in an underscore where Python has the word already, and those without a value go.
+
+    >>> tag("p", "a & b", tag("br"), class_="note", aria_hidden="true", title=None)
+    '<p class="note" aria-hidden="true">a &amp; b<br></p>'
+    """
+    written = "".join(_attribute(key, value) for key, value in attributes.items())
+    if name in _VOID:
+        return Html(f"<{name}{written}>")
+    return Html(f"<{name}{written}>{joined(*children)}</{name}>")
+
+
+def joined(*children: Child) -> Html:
+    """Several things one after the other."""
+    return Html("".join(map(text, children)))
+
+
+def document(title: str, *body: Html, private: bool) -> str:
+    """A whole page that asks nobody for anything: a policy in its head forbids scripts and every address."""
+    head = tag(
+        "head",
+        tag("meta", charset="utf-8"),
+        tag("meta", http_equiv="Content-Security-Policy", content=_POLICY),
+        tag("meta", name_="viewport", content="width=device-width, initial-scale=1"),
+        tag("meta", name_="color-scheme", content="light dark"),
+        tag("meta", name_="robots", content="noindex"),
+        tag("title", title),
+        tag("style", Html(resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8"))),
+    )
+    return (
+        f"<!doctype html>\n{tag('html', head, tag('body', *body, class_='private' if private else None), lang='en')}\n"
+    )
+
+
+def _attribute(key: str, value: Attribute) -> str:
+    if value is None or value is False:
+        return ""
+    name = key.rstrip("_").replace("_", "-")
+    return f" {name}" if value is True else f' {name}="{html.escape(printable(str(value)))}"'

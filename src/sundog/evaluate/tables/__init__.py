@@ -1,0 +1,1 @@
+"""How close two tables are: marginals, associations, shapes and trends, coverage, distances."""

@@ -1,0 +1,104 @@
+"""The bootstrap in one pass: rows are dealt into blocks, everything is summed block by block, and blocks are drawn.
+
+Then a resample of any count is a weighted sum over blocks, and all resamples of a table are one product of matrices.
+Everywhere in this folder an array of *estimates* says along its first axis what the data itself says, and after that
+what each resample says.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sundog.evaluate.measure import ROUNDS, Measure
+
+BLOCKS = 50
+
+Floats = NDArray[np.float64]
+Labels = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """The rows of one table in blocks of equal size, and how often each resample takes each block.
+
+    >>> blocks = Blocks.dealt(1000, np.random.default_rng(0))
+    >>> counts = blocks.sums(np.arange(1000) % 2, 2)
+    >>> counts.shape, counts[0].tolist()
+    ((101, 2), [500.0, 500.0])
+
+    Args:
+        of_row: the block of each row.
+        weights: (estimates, blocks); the first row takes every block once.
+    """
+
+    of_row: Labels
+    weights: Floats
+
+    @classmethod
+    def dealt(cls, rows: int, rng: np.random.Generator, rounds: int = ROUNDS) -> Blocks:
+        """The rows dealt at random, and the blocks drawn anew in every round."""
+        blocks = min(BLOCKS, rows)
+        drawn = rng.multinomial(blocks, np.full(blocks, 1 / blocks), size=rounds)
+        return cls(rng.permutation(rows) % blocks, np.vstack([np.ones(blocks), drawn]))
+
+    @classmethod
+    def whole(cls, rows: int) -> Blocks:
+        """All rows in one block, and no resamples: for what needs no interval."""
+        return cls(np.zeros(rows, np.int64), np.ones((1, 1)))
+
+    def sums(self, labels: NDArray[Any], size: int, values: Floats | None = None) -> Floats:
+        """How many rows have each label, or the sum of their values: (estimates, size). Rows with label -1 are out.
+
+        A row may have several labels, along the first axis.
+        """
+        places = (self.of_row * (size + 1) + labels + 1).ravel()
+        sums = np.bincount(places, values, minlength=self._count * (size + 1)).reshape(self._count, size + 1)
+        found: Floats = self.weights @ sums[:, 1:]
+        return found
+
+    def extremes(self, values: Floats) -> tuple[Floats, Floats]:
+        """The least and the greatest value; NaN is out, and what is found where there is nothing else."""
+        starts = np.searchsorted(self.of_row[self._order], np.arange(self._count))
+        found = []
+        for extreme in (np.fmin, np.fmax):
+            of_block = extreme.reduceat(values[self._order], starts)
+            found.append(extreme.reduce(np.where(self.weights > 0, of_block, np.nan), axis=1))
+        return found[0], found[1]
+
+    @property
+    def _count(self) -> int:
+        return int(self.weights.shape[1])
+
+    @cached_property
+    def _order(self) -> Labels:
+        return np.argsort(self.of_row, kind="stable")
+
+
+def measured(estimates: Floats, *, lowest: float = 0.0, highest: float = 1.0) -> Measure:
+    """What the data itself says, with an interval from what the resamples say.
+
+    >>> measured(np.array([0.5, 0.4, 0.6, 0.5]))
+    Measure(value=0.5, low=0.30400..., high=0.69599...)
+    """
+    resampled = estimates[1:][np.isfinite(estimates[1:])]
+    error = float(np.std(resampled, ddof=1)) if len(resampled) > 1 else 0.0
+    return Measure.around(float(estimates[0]), error=error, lowest=lowest, highest=highest)
+
+
+def plain(estimates: Floats) -> float | None:
+    """What the data itself says, as JSON keeps it; None where it is not defined."""
+    return float(estimates[0]) if np.isfinite(estimates[0]) else None
+
+
+def mean(estimates: list[Floats]) -> Floats | None:
+    """The mean of what is defined (not NaN) in the data itself; None where nothing is.
+
+    A resample that leaves something undefined has no say about it: what the data says stays.
+    """
+    defined = [np.where(np.isfinite(each), each, each[0]) for each in estimates if np.isfinite(each[0])]
+    return np.mean(defined, axis=0) if defined else None

@@ -1,0 +1,123 @@
+"""Marginals: how far the counts of one, two or three columns are apart, over the declared public bins.
+
+The total variation distance is half the sum of the absolute differences of all shares: the share of rows that would
+have to change. It is 0 for equal tables and 1 for tables without a common cell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from sundog.evaluate.comparison import Comparison
+from sundog.evaluate.measure import Measures, Metric
+from sundog.evaluate.tables.blocks import Floats, Labels, mean, measured
+from sundog.evaluate.tables.table import Columns, Tables, chosen
+
+PAIRS, TRIPLES = 300, 50  # at most
+
+METRICS = {
+    "fidelity.tvd_1way": Metric(
+        "Distance of columns",
+        "low",
+        "The share of rows that would have to change for a column to have the real distribution (mean over columns).",
+    ),
+    "fidelity.tvd_2way": Metric(
+        "Distance of pairs",
+        "low",
+        "The share of rows that would have to change for two columns to have the real joint distribution "
+        "(mean over pairs).",
+    ),
+    "fidelity.tvd_3way": Metric(
+        "Distance of triples",
+        "low",
+        "The share of rows that would have to change for three columns to have the real joint distribution "
+        "(mean over triples).",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Marginals:
+    """Estimates of the total variation distance of each marginal that was looked at."""
+
+    ways: Sequence[Mapping[Columns, Floats]]
+
+    @property
+    def columns(self) -> Measures:
+        """The distance of each column."""
+        return {name: measured(estimates) for (name,), estimates in self.ways[0].items()}
+
+    @property
+    def pairs(self) -> Mapping[Columns, Floats]:
+        """The estimates of each pair."""
+        return self.ways[1]
+
+    @property
+    def measures(self) -> Measures:
+        """The means; a table of one column has no pairs."""
+        means = {name: mean(list(way.values())) for name, way in zip(METRICS, self.ways, strict=True)}
+        return {name: measured(estimates) for name, estimates in means.items() if estimates is not None}
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """All distances, for machines."""
+        names = ("tvd_columns", "tvd_pairs", "tvd_triples")
+        return {
+            name: [{"columns": list(columns), **measured(estimates).to_dict()} for columns, estimates in way.items()]
+            for name, way in zip(names, self.ways, strict=True)
+        }
+
+
+def marginals(tables: Tables, comparison: Comparison) -> Marginals:
+    """The distances of all columns, of all pairs and of some triples, or of some of each where there are too many."""
+    names = list(tables.columns)
+    looked_at: list[list[Columns]] = [
+        [(name,) for name in names],
+        chosen(names, 2, PAIRS, comparison.rng("fidelity pairs")),
+        chosen(names, 3, TRIPLES, comparison.rng("fidelity triples")),
+    ]
+    return Marginals(
+        [{each: distance(tables, cells(*(tables.bins[name] for name in each))) for each in way} for way in looked_at]
+    )
+
+
+def cells(*labels: NDArray[Any]) -> Labels:
+    """The cell of each row in the table that labels (0, 1, …) span; only cells that occur have a number.
+
+    >>> cells(np.array([7, 7, 9]), np.array([0, 1, 0])).tolist()
+    [0, 1, 2]
+    """
+    found = np.zeros(len(labels[0]), np.int64)
+    for each in labels:
+        found = pd.factorize(found * (int(each.max()) + 1) + each)[0].astype(np.int64)
+    return found
+
+
+def distance(tables: Tables, cell: Labels) -> Floats:
+    """Estimates of the total variation distance, given the cell of each row."""
+    size = int(cell.max()) + 1
+    real, synthetic = (np.bincount(cells, minlength=size) > 0 for cells in tables.split(cell))
+    # Cells that only one table fills may share a number: their differences have one sign, and add up.
+    number = np.where(real & synthetic, np.cumsum(real & synthetic) + 1, np.where(real, 0, 1))
+    return variation(*tables.sums(number[cell], int(number.max()) + 1))
+
+
+def variation(real: Floats, synthetic: Floats) -> Floats:
+    """Estimates of the total variation distance, given those of the counts; NaN where a table has no rows to count.
+
+    >>> variation(np.array([[2.0, 2.0]]), np.array([[1.0, 3.0]])).tolist()
+    [0.25]
+    """
+    found: Floats = np.abs(_shares(real) - _shares(synthetic)).sum(axis=1) / 2
+    return found
+
+
+def _shares(counts: Floats) -> Floats:
+    total = counts.sum(axis=1, keepdims=True)
+    return counts / np.where(total > 0, total, np.nan)

@@ -1,0 +1,150 @@
+"""The commands `evaluate` and `compare`, with good input and with bad."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from tests.cli.calling import Called, Sundog
+
+from sundog.data.schema import Schema
+from sundog.privacy.ledger import Ledger
+from sundog.synthesizer import Synthesizer
+
+SCHEMA = Schema.from_dict(
+    {
+        "columns": {
+            "age": {"type": "integer", "min": 0, "max": 99},
+            "sex": {"type": "categorical", "values": ["f", "m"]},
+            "old": {"type": "categorical", "values": ["no", "yes"]},
+            "same": {"type": "categorical", "values": ["a", "b"]},
+        }
+    }
+)
+
+
+def people(rows: int, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    age = rng.integers(0, 100, rows)
+    sex = rng.choice(["f", "m"], rows)
+    return pd.DataFrame({"age": age, "sex": sex, "old": np.where(age > 60, "yes", "no"), "same": "a"})
+
+
+def call(sundog: Sundog, line: str) -> Called:
+    return sundog(*line.split())
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Real data, a holdout, two releases, and a table of another tool."""
+    folder = tmp_path_factory.mktemp("made")
+    people(400, 0).to_csv(folder / "real.csv", index=False)
+    people(200, 1).to_csv(folder / "holdout.csv", index=False)
+    people(300, 2).to_csv(folder / "other.csv", index=False)
+    for epsilon in (1, 4):
+        synthesizer = Synthesizer(epsilon=epsilon, delta=1e-6, seed=0).fit(folder / "real.csv", SCHEMA)
+        synthesizer.release_.save(folder / f"e{epsilon}.sundog")
+    SCHEMA.save(folder / "s.yaml")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_evaluate_says_what_a_release_is_worth(sundog: Sundog) -> None:
+    done = call(sundog, "evaluate e4.sundog --real real.csv --holdout holdout.csv --target old -o r.html")
+    assert done.code == 0, done.err
+    assert "fidelity.tvd_1way" in done.out
+    assert "as private as the real data" in done.err
+    page = Path("r.html").read_text()
+    assert page.startswith("<!doctype html>")
+    assert "ε = 4" in page
+
+
+def test_json_is_alone_on_stdout_and_has_the_names_that_stay(sundog: Sundog) -> None:
+    done = call(sundog, "evaluate e4.sundog --real real.csv --holdout holdout.csv --target old --json")
+    assert done.code == 0, done.err
+    found = json.loads(done.out)
+    for name in ("tvd_1way", "tvd_2way", "tvd_3way"):
+        assert set(found["fidelity"][name]) == {"value", "low", "high"}
+    for model in ("logistic", "forest", "boosting"):
+        assert set(found["utility"]["tstr"][model]) >= {"accuracy", "balanced_accuracy", "auc"}
+    assert found["utility"]["balanced_forest"]["value"] <= 1
+    assert found["ceiling"]["fidelity"]["tvd_1way"]["value"] == 0
+    assert set(found["floor"]["fidelity"]) == set(found["fidelity"])
+    assert found["certificate"]["epsilon"] == 4
+
+
+def test_the_same_seed_gives_the_same_figures(sundog: Sundog) -> None:
+    first, second = (call(sundog, "evaluate e4.sundog --real real.csv --target old --json").out for _ in range(2))
+    assert first == second
+
+
+def test_a_table_of_another_tool_needs_no_release(sundog: Sundog) -> None:
+    for schema in ("", "--schema s.yaml"):
+        done = call(sundog, f"evaluate other.csv --real real.csv {schema} --json")
+        assert done.code == 0, done.err
+        assert json.loads(done.out)["fidelity"]["tvd_1way"]["value"] < 0.2
+
+
+def test_publish_spends_from_the_ledger_and_says_so(sundog: Sundog) -> None:
+    Ledger.create("l", epsilon=1.0, delta=1e-6)
+    done = call(sundog, "evaluate e4.sundog --real real.csv --publish 0.5 --ledger l --json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["published"]["fidelity"]["tvd_1way"]["value"] >= 0
+    assert 0.49 < Ledger.open("l").spent() <= 0.5
+    again = call(sundog, "evaluate e4.sundog --real real.csv --publish 0.95 --ledger l -o r.html")
+    assert again.code == 2
+    assert "refused" in again.err
+    assert not Path("r.html").exists()
+    assert Ledger.open("l").spent() <= 0.5
+
+
+def test_compare_puts_releases_side_by_side(sundog: Sundog) -> None:
+    done = call(sundog, "compare e1.sundog e4.sundog --real real.csv --holdout holdout.csv --target old -o c.html")
+    assert done.code == 0, done.err
+    assert "e1.sundog" in done.out
+    assert "e4.sundog" in done.out
+    assert "fidelity.tvd_1way" in done.out
+    page = Path("c.html").read_text()
+    assert "e1.sundog" in page
+    assert "e4.sundog" in page
+    found = json.loads(call(sundog, "compare e1.sundog e4.sundog --real real.csv --json").out)
+    assert set(found) == {"e1.sundog", "e4.sundog"}
+
+
+BAD = {
+    "no such release": ("evaluate no.sundog --real real.csv", "no.sundog"),
+    "no such data": ("evaluate e1.sundog --real no.csv", "no.csv"),
+    "no such target": ("evaluate e1.sundog --real real.csv --target income", "'income'"),
+    "a target of one class": ("evaluate e1.sundog --real real.csv --target same", "'same'"),
+    "a missing column": ("evaluate narrow.csv --real real.csv --schema s.yaml", "'old'"),
+    "real data without a column": ("evaluate e1.sundog --real narrow.csv", "narrow.csv"),
+    "an empty file": ("evaluate empty.csv --real real.csv --schema s.yaml", "empty.csv"),
+    "one row": ("evaluate one.csv --real real.csv --schema s.yaml", "1 synthetic record"),
+    "a cut release": ("evaluate cut.sundog --real real.csv", "cut.sundog"),
+    "a schema for a release": ("evaluate e1.sundog --real real.csv --schema s.yaml", "own schema"),
+    "publishing without a ledger": ("evaluate e1.sundog --real real.csv --publish 1", "ledger"),
+    "a ledger that is not there": ("evaluate e1.sundog --real real.csv --publish 1 --ledger no.ledger", "no.ledger"),
+    "nothing to compare": ("compare e1.sundog --real real.csv", "at least two"),
+    "nowhere to write": ("evaluate e1.sundog --real real.csv -o no/such/folder/r.html", "r.html"),
+}
+
+
+@pytest.mark.parametrize("bad", BAD)
+def test_bad_input_is_one_line_and_leaves_no_trace(bad: str, sundog: Sundog) -> None:
+    people(100, 3)[["age", "sex"]].to_csv("narrow.csv", index=False)
+    people(1, 3).to_csv("one.csv", index=False)
+    Path("empty.csv").write_text("")
+    Path("cut.sundog").write_bytes(Path("e1.sundog").read_bytes()[:300])
+    before = sorted(path.name for path in Path().iterdir())
+    command, named = BAD[bad]
+    assert named in call(sundog, command).complaint
+    assert sorted(path.name for path in Path().iterdir()) == before

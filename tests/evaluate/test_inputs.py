@@ -1,0 +1,120 @@
+"""From what was given to records that can be compared."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import sparse
+
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.errors import DataError, SchemaError
+from sundog.evaluate.comparison import Comparison, at_most, independent, split
+from sundog.evaluate.inputs import UNDECLARED, gather
+from sundog.synthesizer import Synthesizer
+
+COLUMNS = {"age": {"type": "integer", "min": 0, "max": 99}, "sex": {"type": "categorical", "values": ["f", "m"]}}
+SCHEMA = Schema.from_dict({"columns": COLUMNS})
+
+
+def frame(rows: int, seed: int = 0) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({"age": rng.integers(0, 100, rows), "sex": rng.choice(["f", "m"], rows)})
+
+
+def test_what_another_tool_made_up_is_counted_and_not_refused() -> None:
+    strange = pd.DataFrame({"age": [-5, 200, None] * 10, "sex": ["f", "x", None] * 10})
+    inputs = gather(strange, real=frame(100), schema=SCHEMA)
+    synthetic = inputs.comparison.synthetic
+    columns = synthetic.schema.columns
+    assert columns["age"].decode(synthetic.codes["age"])[:3].to_pylist() == [0, 99, None]
+    assert columns["sex"].decode(synthetic.codes["sex"])[:3].to_pylist() == ["f", UNDECLARED, None]
+
+
+def test_without_a_holdout_a_quarter_of_the_real_records_stands_in() -> None:
+    inputs = gather(frame(50, 1), real=frame(100), schema=SCHEMA)
+    assert len(inputs.comparison.train) == 75
+    assert len(inputs.comparison.test) == 25
+    assert len(inputs.comparison.real) == 100
+    assert any("stood in" in note for note in inputs.notes)
+
+
+def test_with_a_holdout_models_learn_from_all_real_records() -> None:
+    inputs = gather(frame(50, 1), real=frame(100), holdout=frame(40, 2), schema=SCHEMA)
+    assert len(inputs.comparison.train) == 100
+    assert len(inputs.comparison.test) == 40
+    assert not inputs.notes
+
+
+def test_of_many_rows_some_are_chosen_and_the_report_says_so() -> None:
+    inputs = gather(frame(5000, 1), real=frame(3000), schema=SCHEMA, rows=1000)
+    assert len(inputs.comparison.synthetic) == len(inputs.comparison.real) == 1000
+    assert inputs.counts["synthetic"] == 5000
+    assert sum("1,000 of" in note for note in inputs.notes) == 2
+
+
+def test_a_release_brings_its_own_schema(tmp_path: Path) -> None:
+    Synthesizer(epsilon=1.0, delta=1e-6).fit(frame(100), SCHEMA).release_.save(tmp_path / "a.sundog")
+    inputs = gather(tmp_path / "a.sundog", real=frame(100))
+    assert inputs.release is not None
+    assert inputs.name == "a.sundog"
+    assert len(inputs.comparison.synthetic) == 100
+    again = gather(tmp_path / "a.sundog", real=frame(100))
+    assert np.array_equal(inputs.comparison.synthetic.codes["age"], again.comparison.synthetic.codes["age"])
+    with pytest.raises(SchemaError, match="own schema"):
+        gather(tmp_path / "a.sundog", real=frame(100), schema=SCHEMA)
+
+
+def test_bad_input_is_one_line_that_names_the_fix() -> None:
+    with pytest.raises(DataError, match=r"no column 'income'.*age, sex"):
+        gather(frame(50), real=frame(50), schema=SCHEMA, target="income")
+    with pytest.raises(DataError, match="5 synthetic records"):
+        gather(frame(5), real=frame(100), schema=SCHEMA)
+    with pytest.raises(DataError, match="10 real records"):
+        gather(frame(50), real=frame(10), schema=SCHEMA)
+    with pytest.raises(DataError, match="79 real records, too few to hold some out; give 80 or a holdout"):
+        gather(frame(50), real=frame(79), schema=SCHEMA)
+    with pytest.raises(DataError, match="3 held out records"):
+        gather(frame(50), real=frame(50), holdout=frame(3), schema=SCHEMA)
+    with pytest.raises(DataError, match="'sex' is missing"):
+        gather(frame(50)[["age"]], real=frame(100), schema=SCHEMA)
+    with pytest.raises(DataError, match="rows is 5"):
+        gather(frame(50), real=frame(100), schema=SCHEMA, rows=5)
+
+
+def test_the_floor_keeps_every_marginal_and_no_relation() -> None:
+    rng = np.random.default_rng(0)
+    schema = Schema.from_dict({"columns": {**COLUMNS, "items": {"type": "set", "universe": 5, "max_size": 5}}})
+    age = rng.integers(0, 100, 2000).astype(np.uint8)
+    items = np.repeat(rng.random((2000, 1)) < 0.3, 5, axis=1)
+    codes = {"age": age, "sex": (age > 50).astype(np.uint8), "items": sparse.csr_array(items.astype(np.uint8))}
+    records = Records(schema, codes, 2000)
+    dealt = independent(records, rng)
+    assert np.array_equal(np.sort(dealt.codes["age"]), np.sort(age))
+    assert np.array_equal(dealt.codes["items"].sum(axis=0), codes["items"].sum(axis=0))
+    assert dealt.codes["items"].max() == 1
+    assert abs(np.corrcoef(dealt.codes["age"], dealt.codes["sex"])[0, 1]) < 0.1
+    both = dealt.codes["items"][:, [0]].multiply(dealt.codes["items"][:, [1]]).sum()
+    assert 100 < both < 260  # 0.09 of 2,000, where it was 0.3 of them
+
+
+def test_parts_of_records() -> None:
+    records = Records(SCHEMA, {"age": np.arange(100, dtype=np.uint8), "sex": np.zeros(100, np.uint8)}, 100)
+    rng = np.random.default_rng(0)
+    first, second = split(records, 0.25, rng)
+    assert sorted([*first.codes["age"], *second.codes["age"]]) == list(range(100))
+    assert len(second) == 25
+    few = at_most(records, 10, rng)
+    assert len(few) == len(set(few.codes["age"].tolist())) == 10
+    assert at_most(records, 100, rng) is records
+
+
+def test_draws_for_one_purpose_depend_on_nothing_else() -> None:
+    records = Records(SCHEMA, {"age": np.zeros(5, np.uint8), "sex": np.zeros(5, np.uint8)}, 5)
+    one, other = Comparison(records, records, records, records), Comparison(records, records, records, records, seed=1)
+    assert one.rng("a").random() == one.rng("a").random()
+    assert one.rng("a").random() != one.rng("b").random()
+    assert one.rng("a").random() != other.rng("a").random()
