@@ -48,7 +48,7 @@ def test_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("workplace")
-@pytest.mark.parametrize("name", ["ledger.md", "release.md"])
+@pytest.mark.parametrize("name", ["evaluate.md", "ledger.md", "release.md"])
 def test_the_commands_of_a_page_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     if name == "release.md":
         fit = "fit adult.csv.gz --schema adult.schema.yaml --epsilon 1 -o adult.sundog"

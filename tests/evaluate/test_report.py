@@ -266,7 +266,7 @@ def test_a_large_drawing_becomes_an_image_and_its_text_stays(monkeypatch: pytest
 
 
 def test_the_settings_of_matplotlib_are_left_alone_and_do_not_matter(whole: str) -> None:
-    with matplotlib.rc_context({"font.size": 30.0, "text.color": "red", "axes.facecolor": "pink"}):
+    with matplotlib.rc_context({"font.size": 30.0, "text.color": "red", "axes.grid": True}):
         before = dict(matplotlib.rcParams)
         assert page(sample()) == whole
         assert dict(matplotlib.rcParams) == before

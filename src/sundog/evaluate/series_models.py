@@ -9,6 +9,7 @@ way, not with printed ones.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -36,6 +37,8 @@ def discriminative_score(real: Floats, synthetic: Floats, rng: np.random.Generat
         rng: which ones, and where the network begins.
     """
     count = min(_most(real), _most(synthetic))
+    if count < 2:  # nothing is left to test on
+        return Measure(math.nan, 0.0, 0.5)
     both = np.concatenate([_some(values, count, rng) for values in (real, synthetic)])
     values, truth = _patched(_features(both, like=both)), torch.arange(2 * count).ge(count).float()
     learned = torch.arange(2 * count) % count < count // 2

@@ -68,7 +68,7 @@ def wasserstein(deal: Deal, real: Floats, synthetic: Floats) -> Measure:
     """The Wasserstein distance between all values of the one and of the other, to 1/8,192 of their range."""
     low, high = min(real.min(), synthetic.min()), max(real.max(), synthetic.max())
     width = (high - low) / CELLS or 1.0
-    ours, theirs = (np.rint((values - low) / width).astype(np.int64) for values in (real, synthetic))
+    ours, theirs = (np.rint((values - low) / width).astype(np.int32) for values in (real, synthetic))
     counted = deal.paired(ours, theirs, lambda cells: np.bincount(cells.ravel(), minlength=CELLS + 1))
     return counted.measure(lambda p, q: width * float(np.abs(np.cumsum(p / p.sum() - q / q.sum())).sum()))
 

@@ -21,7 +21,16 @@ from sundog.evaluate.section import Section
 
 _ONE_COLUMN = "fidelity.tvd_1way"
 _RELATIONS = "fidelity.tvd_2way"
-_MAIN = (_ONE_COLUMN, _RELATIONS, "utility.tstr.forest.auc", "images.frechet", "images.downstream.cnn")
+_MAIN = (
+    _ONE_COLUMN,
+    _RELATIONS,
+    "utility.tstr.forest.auc",
+    "images.frechet",
+    "images.downstream.cnn",
+    "series.discriminative_score",
+    "sets.item_tvd",
+    "queries.relative_error",
+)
 _JUDGE = "fidelity.propensity_auc"
 _LEARNERS = {
     "forest": "A forest",
