@@ -20,7 +20,7 @@ from sundog.evaluate.comparison import Comparison
 from sundog.evaluate.image_sample import FEWEST, Sample, View
 
 LEARNED_FROM = 20_000  # images
-STEPS = 1200
+STEPS = 2000
 COMPONENTS = 64  # where there are no classes
 
 
