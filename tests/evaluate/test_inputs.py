@@ -54,6 +54,8 @@ def test_of_many_rows_some_are_chosen_and_the_report_says_so() -> None:
     assert len(inputs.comparison.synthetic) == len(inputs.comparison.real) == 1000
     assert inputs.counts["synthetic"] == 5000
     assert sum("1,000 of" in note for note in inputs.notes) == 2
+    whole = gather(frame(50, 1), real=frame(300), holdout=frame(300, 2), schema=SCHEMA, rows=100, whole_holdout=True)
+    assert len(whole.comparison.test) == 300
 
 
 def test_a_release_brings_its_own_schema(tmp_path: Path) -> None:
@@ -61,7 +63,7 @@ def test_a_release_brings_its_own_schema(tmp_path: Path) -> None:
     inputs = gather(tmp_path / "a.sundog", real=frame(100))
     assert inputs.release is not None
     assert inputs.name == "a.sundog"
-    assert len(inputs.comparison.synthetic) == 100
+    assert len(inputs.comparison.synthetic) == inputs.release.records
     again = gather(tmp_path / "a.sundog", real=frame(100))
     assert np.array_equal(inputs.comparison.synthetic.codes["age"], again.comparison.synthetic.codes["age"])
     with pytest.raises(SchemaError, match="own schema"):
@@ -71,17 +73,23 @@ def test_a_release_brings_its_own_schema(tmp_path: Path) -> None:
 def test_bad_input_is_one_line_that_names_the_fix() -> None:
     with pytest.raises(DataError, match=r"no column 'income'.*age, sex"):
         gather(frame(50), real=frame(50), schema=SCHEMA, target="income")
-    with pytest.raises(DataError, match="5 synthetic records"):
+    with pytest.raises(DataError, match="5 synthetic records are too few"):
         gather(frame(5), real=frame(100), schema=SCHEMA)
-    with pytest.raises(DataError, match="10 real records"):
+    with pytest.raises(DataError, match="8 real records are too few"):
         gather(frame(50), real=frame(10), schema=SCHEMA)
-    with pytest.raises(DataError, match="79 real records, too few to hold some out; give 80 or a holdout"):
-        gather(frame(50), real=frame(79), schema=SCHEMA)
-    with pytest.raises(DataError, match="3 held out records"):
+    with pytest.raises(DataError, match=r"19 held-out records are too few.*give more than 76"):
+        gather(frame(50), real=frame(76), schema=SCHEMA)
+    with pytest.raises(DataError, match="3 held-out records"):
         gather(frame(50), real=frame(50), holdout=frame(3), schema=SCHEMA)
+    with pytest.raises(DataError, match=r"10 held-out records are too few.*look at more rows"):
+        gather(frame(50), real=frame(500), schema=SCHEMA, rows=40)
+    with pytest.raises(DataError, match="-5 records"):
+        gather(frame(50), real=frame(500), schema=SCHEMA, n=-5)
+    with pytest.raises(DataError, match="'sex'"):
+        gather(frame(50), real=pd.DataFrame({"age": [1] * 100, "sex": ["x"] * 100}), schema=SCHEMA)
     with pytest.raises(DataError, match="'sex' is missing"):
         gather(frame(50)[["age"]], real=frame(100), schema=SCHEMA)
-    with pytest.raises(DataError, match="rows is 5"):
+    with pytest.raises(DataError, match="5 records are too few"):
         gather(frame(50), real=frame(100), schema=SCHEMA, rows=5)
 
 
@@ -118,3 +126,24 @@ def test_draws_for_one_purpose_depend_on_nothing_else() -> None:
     assert one.rng("a").random() == one.rng("a").random()
     assert one.rng("a").random() != one.rng("b").random()
     assert one.rng("a").random() != other.rng("a").random()
+
+
+def test_all_records_of_one_person_stay_on_one_side() -> None:
+    people = frame(400).assign(person=np.repeat(np.arange(100), 4))
+    schema = Schema.from_dict({"unit": "person", "cap": 3, "columns": COLUMNS})
+    release = Synthesizer(epsilon=1.0, delta=1e-6).fit(people, schema).release_
+    people["age"] = people["person"]  # so that a record says whose it is
+    inputs = gather(release, real=people)
+    train, test = (set(part.codes["age"].tolist()) for part in (inputs.comparison.train, inputs.comparison.test))
+    assert len(inputs.comparison.train) == 225
+    assert len(inputs.comparison.test) == 75
+    assert not train & test
+
+
+def test_held_out_records_that_are_not_are_noticed() -> None:
+    wide = Schema.from_dict({"columns": {**COLUMNS, "size": {"type": "integer", "min": 0, "max": 10**6}}})
+    rng = np.random.default_rng(0)
+    real, other = (frame(200, seed).assign(size=rng.integers(0, 10**6, 200)) for seed in (0, 1))
+    copied = gather(other, real=real, holdout=real, schema=wide)
+    assert any("100% of the held-out records" in note for note in copied.notes)
+    assert not gather(other, real=real, holdout=other, schema=wide).notes

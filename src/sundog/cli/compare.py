@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from sundog.cli.console import note, progress, refuse_folder_of, say, say_json
+from sundog.cli.evaluate import PRIVATE, spelled
 
 
 def run(
@@ -19,6 +20,7 @@ def run(
     holdout: Annotated[Path | None, typer.Option(help="Real data that no release has learned from.")] = None,
     target: Annotated[str | None, typer.Option(help="The column that people want to predict.")] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="The page to write: one .html file.")] = None,
+    schema: Annotated[Path | None, typer.Option(help="What is declared, where none of them is a release.")] = None,
     labels: Annotated[Path | None, typer.Option(help="Class labels of the real data, in a file of their own.")] = None,
     holdout_labels: Annotated[Path | None, typer.Option(help="Those of the data that was held out.")] = None,
     rows: Annotated[int, typer.Option(min=1, help="Of more records than this, so many are chosen.")] = 100_000,
@@ -26,6 +28,7 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
 ) -> None:
     """Compares, and writes the page."""
+    from sundog.data.schema import Schema
     from sundog.evaluate.compare import compare
 
     refuse_folder_of(out)
@@ -35,6 +38,7 @@ def run(
             real=real,
             holdout=holdout,
             target=target,
+            schema=None if schema is None else Schema.load(schema),
             labels=labels,
             holdout_labels=holdout_labels,
             rows=rows,
@@ -48,8 +52,9 @@ def run(
         say_json(found.to_dict())
         return
     names = [name for name in found.reports[0].measures if all(name in report.measures for report in found.reports)]
-    say(" " * 40 + "  ".join(f"{report.name:>16.16}" for report in found.reports))
+    say(" " * 40 + "".join(f"  {report.name:>26.26}" for report in found.reports))
     for name in names:
-        say(f"{name:40}" + "  ".join(f"{report.measures[name].value:16.4f}" for report in found.reports))
+        say(f"{name:40}" + "".join(f"  {spelled(report.measures[name]):>26}" for report in found.reports))
+    note(PRIVATE)
     if out is not None:
-        note(f"{out}: the whole comparison; it is as private as the real data")
+        note(f"{out}: the whole comparison")

@@ -8,11 +8,14 @@ Example: sundog evaluate adult.sundog --real adult.csv.gz --holdout test.csv.gz 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sundog.cli.console import note, progress, refuse_folder_of, say, say_json
+
+if TYPE_CHECKING:
+    from sundog.evaluate.measure import Measure
 
 
 def run(
@@ -24,7 +27,9 @@ def run(
     schema: Annotated[Path | None, typer.Option(help="What is declared about data that is no release.")] = None,
     labels: Annotated[Path | None, typer.Option(help="Class labels of the real data, in a file of their own.")] = None,
     holdout_labels: Annotated[Path | None, typer.Option(help="Those of the data that was held out.")] = None,
-    n: Annotated[int | None, typer.Option("-n", min=1, help="How many records to draw from the release.")] = None,
+    n: Annotated[
+        int | None, typer.Option("-n", min=1, help="How many records to draw; by default as many as it was made from.")
+    ] = None,
     rows: Annotated[int, typer.Option(min=1, help="Of more records than this, so many are chosen.")] = 100_000,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same figures.")] = 0,
     publish: Annotated[float | None, typer.Option(help="An ε for figures that may be shown to anybody.")] = None,
@@ -53,6 +58,10 @@ def run(
             ledger=ledger,
             progress=report_progress,
         )
+        if report.published:  # paid for, and not to be had again for nothing
+            note(f"may be published (ε = {publish:g} of {ledger}):")
+            for name, measure in report.published.items():
+                note(f"  {name:34} {spelled(measure)}")
         if out is not None:
             report_progress("drawing", 1.0)
             report.to_html(out)
@@ -60,8 +69,20 @@ def run(
         say_json(report.to_dict())
         return
     say(report.headline)
+    say(f"  {'':34} {'this':>26} {'other real records':>26} {'independent columns':>26}")
     for name in main_names(report.sections):
-        found, best, worst = (each[name].value for each in (report.measures, report.ceiling, report.floor))
-        say(f"  {name:34} {found:8.4f}   real data {best:8.4f}   independent columns {worst:8.4f}")
+        stands = (each.get(name) for each in (report.measures, report.ceiling, report.floor))
+        say(f"  {name:34}" + "".join(f" {spelled(measure):>26}" for measure in stands))
+    note(PRIVATE)
     if out is not None:
-        note(f"{out}: the whole report; it is as private as the real data")
+        note(f"{out}: the whole report")
+
+
+PRIVATE = (
+    "these figures were measured on private records without a budget: as private as the records, not for publication"
+)
+
+
+def spelled(measure: Measure | None) -> str:
+    """A figure and its interval."""
+    return "" if measure is None else f"{measure.value:.4f} ({measure.low:.4f} to {measure.high:.4f})"

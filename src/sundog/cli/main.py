@@ -84,7 +84,10 @@ def _fail(message: str, code: int = 2) -> int:
 
 
 def _interrupted() -> int:
-    return _fail("interrupted; if a .partial folder was left, the same command with --resume goes on", INTERRUPTED)
+    return _fail(
+        "interrupted; nothing half-written was left, and where a fit left a .partial folder, --resume goes on",
+        INTERRUPTED,
+    )
 
 
 def _usage(error: Any) -> int:

@@ -172,13 +172,9 @@ class Descent:
     def __init__(self, network: nn.Module, steps: int) -> None:
         # A short memory of squared gradients: with 0.999 the same network needs about twice the steps.
         self.optimizer = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.95), fused=True)
-        self.schedule = torch.optim.lr_scheduler.OneCycleLR(
-            self.optimizer,
-            max_lr=LEARNING_RATE,
-            total_steps=steps + 1,
-            pct_start=0.1,
-            anneal_strategy="linear",
-            cycle_momentum=False,
+        rise = max(1, steps // 10)
+        self.schedule = torch.optim.lr_scheduler.LambdaLR(
+            self.optimizer, lambda step: min((step + 1) / rise, 1 - step / steps)
         )
 
     def step(self, loss: Tensor) -> None:

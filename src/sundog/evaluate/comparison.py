@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy import sparse
 
 from sundog.data.records import Records
@@ -41,8 +42,8 @@ class Comparison:
         return np.random.default_rng(np.frombuffer(digest, np.uint32))
 
     def ceiling(self) -> Comparison:
-        """The same with real records in place of synthetic ones: nothing synthetic can be better."""
-        return replace(self, synthetic=self.train)
+        """The same with real records in place of synthetic ones, against other real records: as good as it gets."""
+        return replace(self, real=self.test, synthetic=self.train)
 
     def floor(self) -> Comparison:
         """The same with columns that know nothing of each other: what no release should be worse than."""
@@ -68,11 +69,21 @@ def _dealt(codes: Any, rng: np.random.Generator) -> Any:
     return rng.permuted(codes, axis=0)
 
 
-def split(records: Records, share: float, rng: np.random.Generator) -> tuple[Records, Records]:
-    """The records in two parts at random; the second has this share of them."""
-    order = rng.permutation(len(records))
-    cut = len(records) - round(share * len(records))
-    return records.take(np.sort(order[:cut])), records.take(np.sort(order[cut:]))
+def split(
+    records: Records, share: float, rng: np.random.Generator, owners: NDArray[np.int64] | None = None
+) -> tuple[Records, Records]:
+    """The records in two parts at random; the second has this share of them.
+
+    Args:
+        records: what to split.
+        share: of the second part.
+        rng: who goes where.
+        owners: whose record each one is; all of an owner's stay together.
+    """
+    owners = np.arange(len(records)) if owners is None else owners
+    everybody = rng.permutation(np.unique(owners))
+    second = np.isin(owners, everybody[: round(share * len(everybody))])
+    return records.take(~second), records.take(second)
 
 
 def at_most(records: Records, most: int, rng: np.random.Generator) -> Records:

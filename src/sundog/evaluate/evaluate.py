@@ -8,19 +8,22 @@ import platform
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sundog.data.columns import Column, ImageColumn, ScalarColumn, SeriesColumn, SetColumn
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 from sundog.evaluate.comparison import Comparison
-from sundog.evaluate.inputs import ROWS, Inputs, gather
+from sundog.evaluate.inputs import ROWS, Inputs, as_release, gather
 from sundog.evaluate.measure import Measures, nested
 from sundog.evaluate.section import Section
 from sundog.files import replacing
 from sundog.privacy.ledger import Ledger
 from sundog.progress import Progress, silent
 from sundog.release.certificate import Certificate
+
+if TYPE_CHECKING:
+    from sundog.evaluate.publish import Publication
 
 Part = Callable[[Comparison], Section]
 
@@ -130,16 +133,14 @@ def evaluate(
         schema: what is declared about data that is no release; drafted from the real data by default.
         labels: class labels of `real`, when they are not part of it.
         holdout_labels: those of `holdout`.
-        n: how many records to draw from a release; as many as there are real ones by default.
+        n: how many records to draw from a release; by default as many as it says it was made from.
         rows: of more records than this of a kind, so many are chosen at random.
         seed: the same seed gives the same figures.
         publish: an ε for figures that may be shown to anybody.
         ledger: what that is charged to: a ledger of the real data, or its path.
         progress: is told what is being done, and how much of it is.
     """
-    if (publish is None) != (ledger is None):
-        raise DataError("publish needs both an ε and a ledger of the real data to charge it to; give both or neither")
-    opened = ledger if ledger is None or isinstance(ledger, Ledger) else Ledger.open(ledger)
+    publication = _planned(synthetic, target, holdout is not None, publish, ledger)
     inputs = gather(
         synthetic,
         real=real,
@@ -151,13 +152,14 @@ def evaluate(
         n=n,
         rows=rows,
         seed=seed,
+        whole_holdout=publication is not None,
         progress=progress,
     )
     report = report_on(inputs)
-    if publish is None or opened is None:
+    if publication is None:
         return report
     progress("measuring with budget", 1.0)
-    return replace(report, published=_published(inputs, report, publish, opened))
+    return _with_published(report, inputs, publication)
 
 
 # --- what is measured ----------------------------------------------------------------------------------------------
@@ -256,14 +258,40 @@ def _all(sections: Iterable[Section]) -> Measures:
 # --- what is shown -------------------------------------------------------------------------------------------------
 
 
-def _published(inputs: Inputs, report: Report, epsilon: float, ledger: Ledger) -> Measures:
-    from sundog.evaluate.publish import Answers, accuracies, publish
+def _planned(
+    synthetic: Any, target: str | None, tested: bool, epsilon: float | None, ledger: Ledger | str | Path | None
+) -> Publication | None:
+    """What is going to be published, before any real record is read."""
+    if (epsilon is None) != (ledger is None):
+        raise DataError("publish needs both an ε and a ledger of the real data to charge it to; give both or neither")
+    if epsilon is None or ledger is None:
+        return None
+    from sundog.evaluate.publish import Publication
 
-    comparison = inputs.comparison
-    tests = None
-    if inputs.held_out is not None and len(comparison.test) == len(inputs.held_out):
-        tests = Answers(accuracies(report.measures), len(inputs.held_out), inputs.real.schema.cap)
-    return publish(inputs.real, comparison.synthetic, tests, epsilon=epsilon, ledger=ledger)
+    release = as_release(synthetic)
+    opened = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    models = _accuracies(release.schema, target) if release is not None and tested else ()
+    return Publication.plan(release, models, epsilon=epsilon, ledger=opened)
+
+
+def _accuracies(schema: Schema, target: str | None) -> tuple[str, ...]:
+    """The names of those that there are going to be."""
+    from sundog.evaluate.learners import CLASSIFIERS
+    from sundog.evaluate.task import is_quantity
+
+    column = schema.columns.get(target or "")
+    if column is None or column.shape or is_quantity(column) or len(schema.columns) < 2:
+        return ()
+    return tuple(f"utility.tstr.{model}.accuracy" for model in CLASSIFIERS)
+
+
+def _with_published(report: Report, inputs: Inputs, publication: Publication) -> Report:
+    tested = 0 if inputs.held_out is None else len(inputs.held_out)
+    right = {name: round(report.measures[name].value * tested) for name in publication.models}
+    found = publication.measure(inputs.real, inputs.comparison.synthetic, right, tested)
+    budget = publication.run.budget
+    price = f"What may be published cost ε = {budget.epsilon:g} (δ = {budget.delta:.2g}) of the ledger."
+    return replace(report, published=found, notes=(*report.notes, price))
 
 
 def _about(inputs: Inputs) -> dict[str, str | int | float | None]:

@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sundog.data.records import Records
-from sundog.evaluate.classifiers import Images, train
+from sundog.evaluate.classifiers import BATCH, STEPS, Images, train
 from sundog.evaluate.comparison import Comparison
-from sundog.evaluate.image_sample import FEWEST, Sample, View
+from sundog.evaluate.image_sample import FEWEST, View
 
 LEARNED_FROM = 20_000  # images
-STEPS = 2000
+MOST_STEPS, EPOCHS = 2000, 40  # more would make it sure of whatever it sees
 COMPONENTS = 64  # where there are no classes
 
 
@@ -29,12 +29,10 @@ class Judge:
     """What sees features in images, and classes if it has learned some.
 
     Args:
-        known: the real images that it has learned from.
-        features: of images; those of the known ones have a total variance of 1.
+        features: of images; those of the images it learned from have a total variance of 1.
         probabilities: of the classes, or None.
     """
 
-    known: Sample
     features: Callable[[Images], NDArray[Any]]
     probabilities: Callable[[Images], NDArray[Any]] | None
 
@@ -63,9 +61,10 @@ def _taught(key: _Same, view: View, seed: int) -> Judge | None:
     if len(known) < FEWEST:
         return None
     if view.classes:
-        network = train("cnn", known.pixels, known.labels, classes=len(view.classes), seed=seed, steps=STEPS)
-        return Judge(known, _scaled(network.features, known.pixels), network.probabilities)
-    return Judge(known, _scaled(_components(known.pixels), known.pixels), None)
+        steps = min(MOST_STEPS, max(STEPS, EPOCHS * len(known) // BATCH))
+        network = train("cnn", known.pixels, known.labels, classes=len(view.classes), seed=seed, steps=steps)
+        return Judge(_scaled(network.features, known.pixels), network.probabilities)
+    return Judge(_scaled(_components(known.pixels), known.pixels), None)
 
 
 def _components(pixels: Images) -> Callable[[Images], NDArray[Any]]:

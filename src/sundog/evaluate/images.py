@@ -84,7 +84,8 @@ def images(comparison: Comparison, name: str) -> Section:
 
     seen = judge.features(real.pixels), judge.features(synthetic.pixels)
     logits = _discriminated(comparison, real.pixels, synthetic.pixels)
-    near = _nearest(comparison, judge.known.pixels, real.pixels, synthetic.pixels)
+    known = view.sample(comparison.train, len(comparison.train), comparison.rng("images.train"))
+    near = _nearest(comparison, known.pixels, real.pixels, synthetic.pixels)
     measures: Measures = {
         "images.frechet": frechet(*seen, comparison.rng("images.frechet")),
         "images.jensen_shannon": jensen_shannon(*logits),
@@ -100,7 +101,11 @@ def images(comparison: Comparison, name: str) -> Section:
     if judge.probabilities is not None:
         confusion = {kind: _confusion(comparison, kind, real, synthetic, len(view.classes)) for kind in DOWNSTREAM}
         measures |= _scored(comparison, judge.probabilities(synthetic.pixels))
-        measures |= {f"images.downstream.{kind}": binomial(np.trace(c), c.sum()) for kind, c in confusion.items()}
+        measures |= {
+            f"images.downstream.{kind}": binomial(int(np.trace(c)), int(c.sum())) for kind, c in confusion.items()
+        }
+        right = judge.probabilities(real.pixels).argmax(axis=1) == real.labels
+        details["images.judge_accuracy"] = binomial(int(right.sum()), len(right)).to_dict()
         details["images.confusion"] = confusion["cnn"].tolist()
         shown.append(pictures.confusion(confusion["cnn"], view.classes))
     metrics = {key: metric for key, metric in METRICS.items() if key in measures}

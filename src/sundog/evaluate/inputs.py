@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
 from scipy import sparse
 
 from sundog.data.columns import Column, ImageColumn, ListedColumn, OrderedColumn, SeriesColumn, SetColumn
@@ -60,36 +63,42 @@ def gather(
     n: int | None = None,
     rows: int = ROWS,
     seed: int = 0,
+    whole_holdout: bool = False,
     progress: Progress = silent,
 ) -> Inputs:
-    """Reads everything; whatever is wrong with it is a DataError of one line. See `evaluate` for the arguments."""
-    if rows < FEWEST:
-        raise DataError(f"rows is {rows}; look at {FEWEST} records at least")
-    release = _as_release(synthetic)
-    schema = _schema_for(release, schema, real)
-    _check_target(schema, target)
+    """Reads everything; whatever is wrong with it is a DataError of one line. See `evaluate` for the arguments.
+
+    With `whole_holdout`, all records that were held out are looked at, however many there are.
+    """
+    if rows < FEWEST or (n is not None and n < FEWEST):
+        raise DataError(f"{rows if n is None else min(n, rows)} records are too few; look at {FEWEST} at least")
+    release = as_release(synthetic)
+    strict = schema_for(release, schema, real)
+    _check_target(strict, target)
     progress("reading", 0.0)
-    everything = _records(real, schema, labels)
+    shared = strict if release is not None else forgiving(strict)
+    everything, owners = _real(real, strict, shared, labels)
     _refuse_one_class(everything, target)
-    held_out = None if holdout is None else _records(holdout, schema, holdout_labels)
-    empty = Comparison(everything, everything, everything, everything, seed=seed)
-    chosen = at_most(everything, rows, empty.rng("real rows"))
+    held_out = None if holdout is None else _real(holdout, strict, shared, holdout_labels)[0]
+    draws = Comparison(everything, everything, everything, everything, seed=seed)
+    place = _some(len(everything), rows, draws.rng("real rows"))
+    chosen = everything.take(place)
     if held_out is None:
-        train, test = split(chosen, TEST_SHARE, empty.rng("split"))
+        train, test = split(chosen, TEST_SHARE, draws.rng("split"), None if owners is None else owners[place])
     else:
-        train, test = chosen, at_most(held_out, rows, empty.rng("test rows"))
-    drawn, made = _synthetic(synthetic, release, schema, len(everything) if n is None else n, rows, empty)
-    comparison = Comparison(chosen, drawn, train, test, _target(schema, target), seed, progress)
-    counts = {"real": len(everything), "held out": 0 if held_out is None else len(held_out), "synthetic": made}
-    _refuse_few(counts)
-    looked_at = {"real": len(chosen), "held out": len(test), "synthetic": len(drawn)}
+        train = chosen
+        test = held_out if whole_holdout else at_most(held_out, rows, draws.rng("test rows"))
+    drawn, made = _synthetic(synthetic, release, shared, n, rows, draws)
+    counts = {"real": len(everything), "held-out": 0 if held_out is None else len(held_out), "synthetic": made}
+    looked_at = {"real": len(train), "held-out": len(test), "synthetic": len(drawn)}
+    _refuse_few(counts, looked_at)
     return Inputs(
-        name=_name(synthetic),
+        name=name_of(synthetic),
         release=release,
-        comparison=comparison,
+        comparison=Comparison(chosen, drawn, train, test, _target(strict, target), seed, progress),
         real=everything,
         held_out=held_out,
-        notes=tuple(_notes(counts, looked_at)),
+        notes=tuple(_notes(counts, {**looked_at, "real": len(chosen)}, strict, train, test)),
         counts=counts,
     )
 
@@ -97,7 +106,8 @@ def gather(
 # --- what is on trial ----------------------------------------------------------------------------------------------
 
 
-def _as_release(synthetic: Any) -> Release | None:
+def as_release(synthetic: Any) -> Release | None:
+    """What was given, if it is a release or the path of one."""
     if isinstance(synthetic, Release):
         return synthetic
     is_file = isinstance(synthetic, str | os.PathLike) and Path(synthetic).suffix == ".sundog"
@@ -105,25 +115,35 @@ def _as_release(synthetic: Any) -> Release | None:
 
 
 def _synthetic(
-    synthetic: Any, release: Release | None, schema: Schema, n: int, rows: int, draws: Comparison
+    synthetic: Any, release: Release | None, schema: Schema, n: int | None, rows: int, draws: Comparison
 ) -> tuple[Records, int]:
-    """The records on trial, and how many there were before some were chosen."""
+    """The records on trial, and how many there were before some were chosen.
+
+    Of a release as many are drawn as it says there were: the exact number of real records must not show in what is
+    published about it.
+    """
     if release is None:
         nobodys = schema.model_copy(update={"unit": None, "cap": 1})
         raw = read(synthetic, nobodys)
-        places = draws.rng("synthetic rows").permutation(raw.count)[:rows]
-        return encode(raw if raw.count <= rows else raw.take(np.sort(places)), nobodys), raw.count
-    count = min(n, rows)
+        chosen = raw if raw.count <= rows else raw.take(_some(raw.count, rows, draws.rng("synthetic rows")))
+        return encode(chosen, nobodys), raw.count
+    count = min(n or release.records or rows, rows)
     batches = list(release.batches(count, seed=draws.seed))
     codes = {name: _stacked([batch.codes[name] for batch in batches]) for name in schema.columns}
     return Records(schema, codes, count), count
+
+
+def _some(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """All places, or so many of them at random, in order."""
+    return np.arange(count) if count <= most else np.sort(rng.choice(count, most, replace=False))
 
 
 def _stacked(parts: list[Any]) -> Any:
     return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
 
 
-def _name(synthetic: Any) -> str:
+def name_of(synthetic: Any) -> str:
+    """What to call it."""
     if isinstance(synthetic, str | os.PathLike):
         return Path(synthetic).name
     return "the release" if isinstance(synthetic, Release) else "the synthetic data"
@@ -132,13 +152,13 @@ def _name(synthetic: Any) -> str:
 # --- what is real --------------------------------------------------------------------------------------------------
 
 
-def _schema_for(release: Release | None, schema: Schema | None, real: Any) -> Schema:
-    """That of the release; or the one that was given, or else drafted from the real data, forgiving in both cases."""
+def schema_for(release: Release | None, schema: Schema | None, real: Any) -> Schema:
+    """That of the release; or the one that was given, or else one drafted from the real data."""
     if release is not None:
         if schema is not None:
             raise SchemaError("a release has its own schema; leave out the other one")
         return release.schema
-    return forgiving(Schema.draft(real) if schema is None else schema)
+    return Schema.draft(real) if schema is None else schema
 
 
 def forgiving(schema: Schema) -> Schema:
@@ -159,12 +179,21 @@ def _forgiving(column: Column) -> Column:
         declared["out_of_bounds"] = "clamp"
     if isinstance(column, ListedColumn) and column.values is not None and column.undeclared == "error":
         values = tuple(str(value) for value in column.values)
-        declared |= {"values": (*values, UNDECLARED), "undeclared": "other", "other": UNDECLARED}
+        other = UNDECLARED
+        while other in values:
+            other += "*"
+        declared |= {"values": (*values, other), "undeclared": "other", "other": other}
     return type(column).model_validate(declared)
 
 
-def _records(source: Any, schema: Schema, labels: Any) -> Records:
-    return encode(read(source, schema, labels=labels), schema)
+def _real(source: Any, strict: Schema, shared: Schema, labels: Any) -> tuple[Records, NDArray[np.int64] | None]:
+    """Real records in codes of the shared schema, and whose they are; they must be as the strict schema declares."""
+    raw = read(source, strict, labels=labels)
+    if strict.unit is not None:
+        raw = raw.capped(strict.cap)
+    records = encode(raw, strict)
+    owners = None if raw.unit is None else np.unique(raw.unit.to_numpy(), return_inverse=True)[1]
+    return (records if shared is strict else encode(raw, shared)), owners
 
 
 def _check_target(schema: Schema, target: str | None) -> None:
@@ -191,24 +220,42 @@ def _target(schema: Schema, target: str | None) -> str | None:
 # --- what to say about it ------------------------------------------------------------------------------------------
 
 
-def _refuse_few(counts: dict[str, int]) -> None:
+def _refuse_few(counts: dict[str, int], looked_at: dict[str, int]) -> None:
+    for kind, count in looked_at.items():
+        if count < FEWEST:
+            there = counts[kind] or counts["real"]
+            fix = "look at more rows" if there > sum(looked_at.values()) else f"give more than {there} of them"
+            raise DataError(f"{count} {kind} records are too few for figures that mean something; {fix}")
+
+
+def _notes(
+    counts: dict[str, int], looked_at: dict[str, int], schema: Schema, train: Records, test: Records
+) -> Iterator[str]:
     for kind, count in counts.items():
-        if count < FEWEST and (count or kind != "held out"):
-            raise DataError(f"there are {count} {kind} records; give at least {FEWEST} for figures that mean something")
-    if not counts["held out"] and TEST_SHARE * counts["real"] < FEWEST:
-        least = round(FEWEST / TEST_SHARE)
-        raise DataError(f"there are {counts['real']} real records, too few to hold some out; give {least} or a holdout")
+        if looked_at[kind] < count:
+            yield f"{looked_at[kind]:,} of {count:,} {kind} records were looked at, chosen at random."
+    if not counts["held-out"]:
+        yield "No records were held out: a random quarter of the real ones stood in, which the model may have learned."
+    if schema.unit is not None:
+        yield f"Intervals take records for independent; those of one {schema.unit} are not: they are a little narrow."
+    copies = _copies(train, test)
+    if copies > 0.5:
+        yield f"{copies:.0%} of the held-out records are among the real ones, too: figures about them flatter."
+    for kind in ("image", "series", "set"):
+        names = [name for name, column in schema.columns.items() if column.type == kind]
+        if len(names) > 1:
+            yield f"Of {len(names)} columns of type {kind} only {names[0]!r} was looked at."
 
 
-def _notes(counts: dict[str, int], looked_at: dict[str, int]) -> list[str]:
-    notes = [
-        f"{looked_at[kind]:,} of {counts[kind]:,} {kind} records were looked at, chosen at random; "
-        "what that leaves open is in the intervals."
-        for kind in counts
-        if 0 < looked_at[kind] < counts[kind]
-    ]
-    if not counts["held out"]:
-        notes.append(
-            "No records were held out: a random quarter of the real ones stood in, which the model may have learned."
+def _copies(train: Records, test: Records) -> float:
+    """The share of test records whose values, all of them, also occur in training."""
+    columns = train.schema.columns
+    if len(columns) < 3 or any(column.shape for column in columns.values()):
+        return 0.0
+    known, tested = (
+        pd.util.hash_pandas_object(
+            pd.DataFrame({name: np.asarray(records.codes[name]) for name in columns}), index=False
         )
-    return notes
+        for records in (train, test)
+    )
+    return float(tested.isin(known).mean())

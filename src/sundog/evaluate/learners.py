@@ -9,13 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from sundog.data.schema import Schema
+from sundog.data.records import Records
 from sundog.evaluate.design import Floats, is_unordered
 
 TREES = 40
 _CORES = 2
+CLASSIFIERS = ("logistic", "forest", "boosting")
+
 _ROUNDS, _FEWEST_ROUNDS = 100, 10  # of boosting
 _MOST_CATEGORIES = 255  # that boosting tells apart
+_LEAF = 20  # records that every leaf of boosting has at least, or a tenth of a few records
 
 
 @contextmanager
@@ -63,19 +66,19 @@ def forest_of_numbers(seed: int) -> Any:
     return RandomForestRegressor(TREES, max_features=1 / 3, min_samples_leaf=5, n_jobs=_CORES, random_state=seed)
 
 
-def boosting(seed: int, schema: Schema, features: list[str], *, classes: int = 2) -> Any:
+def boosting(seed: int, records: Records, features: list[str], *, classes: int = 2) -> Any:
     """Gradient boosting; it grows a tree for each class in each round, so with more classes there are fewer rounds."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     rounds = max(_FEWEST_ROUNDS, 2 * _ROUNDS // max(2, classes))
-    return HistGradientBoostingClassifier(max_iter=rounds, **_boosting_settings(seed, schema, features))
+    return HistGradientBoostingClassifier(max_iter=rounds, **_boosting_settings(seed, records, features))
 
 
-def boosting_of_numbers(seed: int, schema: Schema, features: list[str]) -> Any:
+def boosting_of_numbers(seed: int, records: Records, features: list[str]) -> Any:
     """Gradient boosting that predicts a number."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    return HistGradientBoostingRegressor(max_iter=_ROUNDS, **_boosting_settings(seed, schema, features))
+    return HistGradientBoostingRegressor(max_iter=_ROUNDS, **_boosting_settings(seed, records, features))
 
 
 def _boosting_settings(seed: int, schema: Schema, features: list[str]) -> dict[str, Any]:

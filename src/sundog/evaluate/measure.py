@@ -93,6 +93,7 @@ def bootstrap(
     count: int,
     rng: np.random.Generator,
     *,
+    groups: NDArray[Any] | None = None,
     rounds: int = ROUNDS,
     lowest: float = -math.inf,
     highest: float = math.inf,
@@ -108,12 +109,18 @@ def bootstrap(
         statistic: from the places of rows to a number.
         count: how many rows there are.
         rng: where the resampling comes from.
+        groups: of each row; rows are then drawn from each group by itself, so that rare ones stay as they are.
         rounds: how often rows are resampled.
         lowest: the least value that is possible.
         highest: the greatest.
     """
     value = statistic(np.arange(count))
-    found = [statistic(rng.integers(0, count, count)) for _ in range(rounds)]
+    parts = [np.arange(count)] if groups is None else [np.flatnonzero(groups == each) for each in np.unique(groups)]
+
+    def drawn() -> NDArray[np.int64]:
+        return np.concatenate([part[rng.integers(0, len(part), len(part))] for part in parts])
+
+    found = [statistic(drawn()) for _ in range(rounds)]
     usable = [each for each in found if math.isfinite(each)]
     error = float(np.std(usable, ddof=1)) if len(usable) > 1 else 0.0
     return Measure.around(value, error=error, lowest=lowest, highest=highest)

@@ -47,7 +47,7 @@ METRICS = {
     "semi_supervised.distorted": Metric(
         "labelled images alone, distorted",
         "high",
-        "The same when the labelled images are distorted a little each time: what can be had without any generated one.",
+        "The same when the labelled images are distorted a little each time: what one has without generated ones.",
     ),
     "semi_supervised.two_classifiers": Metric(
         "two classifiers",

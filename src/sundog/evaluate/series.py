@@ -117,7 +117,7 @@ def series(comparison: Comparison, name: str) -> Section:
         found, details["forecast_that_nothing_changes"] = _by_networks(comparison, name, synthetic, test)
         measures |= found
     try:
-        nearby, details["nearest_dtw"], picture = _neighbours(comparison, name, synthetic, train, test, label)
+        nearby, details["nearest_dtw"], picture = _neighbours(comparison, name, (real, synthetic, train, test), label)
         measures["series.nearest_dtw"] = nearby
         pictures.append(picture)
     except SundogError as error:  # an optional library is not there
@@ -173,19 +173,20 @@ def _by_networks(comparison: Comparison, name: str, synthetic: Values, test: Val
 
 
 def _neighbours(
-    comparison: Comparison, name: str, synthetic: Values, train: Values, test: Values, label: str
+    comparison: Comparison, name: str, kinds: tuple[Values, Values, Values, Values], label: str
 ) -> tuple[Measure, dict[str, Any], Picture]:
     """How far the nearest real series are: from synthetic ones, and from real ones that are not among them."""
+    real, synthetic, train, test = kinds
     rng = comparison.rng(f"neighbours in {name}")
 
     def median(distances: Floats) -> Measure:
         return bootstrap(lambda rows: float(np.median(distances[rows])), len(distances), rng, lowest=0.0)
 
     chosen, unseen = (_some(values.filled, rng) for values in (synthetic, test))
-    places, distances = nearest(chosen, train.filled)
+    places, distances = nearest(chosen, real.filled)
     found = median(distances)
     details = {"synthetic": found.to_dict(), "test": median(nearest(unseen, train.filled)[1]).to_dict()}
-    return found, details, series_pictures.neighbours(chosen[:SHOWN], train.filled[places[:SHOWN]], label)
+    return found, details, series_pictures.neighbours(chosen[:SHOWN], real.filled[places[:SHOWN]], label)
 
 
 def _some(values: Floats, rng: np.random.Generator) -> Floats:

@@ -15,6 +15,7 @@ from sundog.data.records import Records
 from sundog.errors import DataError
 from sundog.evaluate.comparison import Comparison, at_most
 from sundog.evaluate.design import Floats, Integers, is_null, is_numeric, one_hot, ordinal, scalar_columns, scaled
+from sundog.evaluate.learners import without_empty
 
 FEWEST = 20  # records to learn from, and to test on
 MOST = 50_000  # records to learn from
@@ -51,7 +52,7 @@ class Task:
     @cached_property
     def for_trees(self) -> tuple[Floats, Floats]:
         """What to learn from and what to test on, a column for each feature."""
-        return ordinal(self.train, self.features), ordinal(self.test, self.features)
+        return without_empty(ordinal(self.train, self.features), ordinal(self.test, self.features))
 
     @cached_property
     def for_lines(self) -> tuple[Any, Any]:
@@ -71,7 +72,7 @@ def task_of(comparison: Comparison) -> Task:
     A missing value of the target is a class like any other; of a quantity, records without it are left out.
     """
     target, features = _columns(comparison)
-    quantity = _is_quantity(comparison.real.schema.columns[target])
+    quantity = is_quantity(comparison.real.schema.columns[target])
     synthetic = _usable(comparison.synthetic, "synthetic", target, quantity)
     real = _varied(_usable(comparison.train, "real", target, quantity), "real", target)
     held_out = _varied(_usable(comparison.test, "held-out", target, quantity), "held-out", target)
@@ -101,7 +102,8 @@ def _columns(comparison: Comparison) -> tuple[str, list[str]]:
     return target, [name for name in scalars if name != target]
 
 
-def _is_quantity(column: Column) -> bool:
+def is_quantity(column: Column) -> bool:
+    """Whether a target is predicted as a number, and not as a class."""
     return is_numeric(column) and column.lattice_size > FEW_VALUES
 
 

@@ -20,12 +20,17 @@ from sundog.evaluate import learners
 from sundog.evaluate.comparison import Comparison
 from sundog.evaluate.design import Floats, Integers, is_numeric
 from sundog.evaluate.measure import Measure, Measures, Metric, binomial, bootstrap
-from sundog.evaluate.roc import Ranking
+from sundog.evaluate.roc import Ranking, average, measured_area
 from sundog.evaluate.section import Section
 from sundog.evaluate.task import Task, task_of
 from sundog.evaluate.utility_pictures import roc_picture, scores_picture
 
 __all__ = ["roc_picture", "utility"]
+
+INTERVALS = (
+    "The intervals say what other test records would have changed, not another draw of synthetic records or another "
+    "training: small differences between releases may be chance."
+)
 
 _RESAMPLINGS = 3
 _NAMES = {
@@ -71,7 +76,7 @@ def _classification(task: Task, comparison: Comparison) -> Section:
         metrics=metrics,
         details=details,
         pictures=[scores_picture(measures, _NAMES, "accuracy", blind=most_common)],
-        notes=[*task.notes, *_class_notes(task)],
+        notes=[*task.notes, *_class_notes(task), INTERVALS],
     )
 
 
@@ -80,7 +85,7 @@ def _classifiers(task: Task, comparison: Comparison) -> dict[str, Any]:
     return {
         "logistic": learners.logistic(),
         "forest": learners.forest(_seed(comparison, "forest"), classes=classes),
-        "boosting": learners.boosting(_seed(comparison, "boosting"), task.test.schema, task.features, classes=classes),
+        "boosting": learners.boosting(_seed(comparison, "boosting"), task.train, task.features, classes=classes),
     }
 
 
@@ -93,25 +98,15 @@ def class_scores(chances: Floats, truth: Integers, rng: np.random.Generator) -> 
         rng: for the bootstrap over records.
     """
     right = chances.argmax(axis=1) == truth
-    count = len(truth)
     present = np.unique(truth)
     # With two classes both curves have the same area.
     curves = present[-1:] if chances.shape[1] == 2 else present
     rankings = [Ranking(chances[:, class_], truth == class_) for class_ in curves]
-
-    def balanced(rows: NDArray[np.int64]) -> float:
-        of_class = np.bincount(truth[rows])
-        return float((np.bincount(truth[rows], right[rows])[of_class > 0] / of_class[of_class > 0]).mean())
-
-    def area(rows: NDArray[np.int64]) -> float:
-        weights = np.bincount(rows, minlength=count)
-        areas = [each for each in (ranking.area(weights) for ranking in rankings) if math.isfinite(each)]
-        return float(np.mean(areas)) if areas else math.nan
-
+    answers = [right[truth == class_] for class_ in present]
     return {
-        "accuracy": binomial(int(right.sum()), count),
-        "balanced_accuracy": bootstrap(balanced, count, rng, lowest=0.0, highest=1.0),
-        "auc": bootstrap(area, count, rng, lowest=0.0, highest=1.0),
+        "accuracy": binomial(int(right.sum()), len(right)),
+        "balanced_accuracy": average([binomial(int(each.sum()), len(each)) for each in answers]),
+        "auc": measured_area(rankings, truth, rng),
     }
 
 
@@ -159,7 +154,7 @@ def _regression(task: Task, comparison: Comparison) -> Section:
     models = {
         "ridge": learners.ridge(),
         "forest": learners.forest_of_numbers(_seed(comparison, "forest")),
-        "boosting": learners.boosting_of_numbers(_seed(comparison, "boosting"), task.test.schema, task.features),
+        "boosting": learners.boosting_of_numbers(_seed(comparison, "boosting"), task.train, task.features),
     }
     measures: Measures = {}
     for name, model in models.items():
@@ -172,7 +167,7 @@ def _regression(task: Task, comparison: Comparison) -> Section:
         measures=measures,
         metrics={name: _metric(name, task.target) for name in measures},
         pictures=[scores_picture(measures, _NAMES, "r2", blind=0.0)],
-        notes=task.notes,
+        notes=[*task.notes, INTERVALS],
     )
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from sundog.evaluate.measure import Measure, Measures, Metric
-from sundog.evaluate.tables.blocks import Blocks, Floats, Labels, measured
+from sundog.evaluate.tables.blocks import Blocks, Distance, Floats, Labels
 from sundog.evaluate.tables.table import Columns, Tables
 
 CONSTANT = 1e-9  # a share of the variance about the median that is rounding; that about the mean is never so little
@@ -83,9 +83,10 @@ def associations(tables: Tables, pairs: list[Columns]) -> Associations:
 
 def _error(real: Floats, synthetic: Floats, resampled: list[tuple[Floats, Floats]]) -> Measure:
     upper = np.triu_indices(len(real), 1)
-    differences = np.mean([np.abs(np.nan_to_num(one) - np.nan_to_num(other)) for one, other in resampled], axis=0)
-    differences[0] = np.abs(real - synthetic)[upper].mean()  # of all pairs, not only of those that were resampled
-    return measured(differences, highest=2.0)
+    differences = [Distance.between(np.nan_to_num(one), np.nan_to_num(other)) for one, other in resampled]
+    estimates = np.mean([each.estimates for each in differences], axis=0)
+    estimates[0] = np.abs(real - synthetic)[upper].mean()  # of all pairs, not only of those that were resampled
+    return Distance(estimates, float(np.mean([each.by_chance for each in differences]))).measure(highest=2.0)
 
 
 class _Side:

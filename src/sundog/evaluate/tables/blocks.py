@@ -7,6 +7,7 @@ what each resample says.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sundog.evaluate.measure import ROUNDS, Measure
+from sundog.evaluate.measure import ROUNDS, Measure, Z
 
 BLOCKS = 50
 
@@ -79,15 +80,59 @@ class Blocks:
         return np.argsort(self.of_row, kind="stable")
 
 
+@dataclass(frozen=True, eq=False)
+class Distance:
+    """Estimates of a distance, and how much of it chance alone may have made.
+
+    The distance of two samples is too large in the mean: noise has no sign in it and does not cancel. Two samples of
+    one distribution are apart, too. So the interval reaches further down than up, by what noise may have added; and
+    that of 1 - distance further up.
+
+    >>> Distance(np.array([0.5, 0.4, 0.6, 0.5]), by_chance=0.1).measure()
+    Measure(value=0.5, low=0.20400..., high=0.69599...)
+    """
+
+    estimates: Floats
+    by_chance: float
+
+    def measure(self, *, highest: float = 1.0) -> Measure:
+        """The distance, with its interval."""
+        found = measured(self.estimates, lowest=-np.inf, highest=highest)
+        return Measure(found.value, min(found.value, max(0.0, found.low - self.by_chance)), found.high)
+
+    def similarity(self) -> Measure:
+        """What is missing to 1, with its interval."""
+        found = self.measure()
+        return Measure(1 - found.value, 1 - found.high, 1 - found.low)
+
+    @classmethod
+    def mean(cls, distances: Collection[Distance]) -> Distance | None:
+        """The mean of those that are defined; None where none is."""
+        estimates = mean([each.estimates for each in distances])
+        if estimates is None:
+            return None
+        return cls(estimates, float(np.mean([each.by_chance for each in distances if np.isfinite(each.estimates[0])])))
+
+    @classmethod
+    def between(cls, real: Floats, synthetic: Floats) -> Distance:
+        """The absolute difference of what two tables say of one thing."""
+        differences = real - synthetic
+        error = _error(differences)
+        return cls(np.abs(differences), error if abs(differences[0]) < Z * error else 0.0)
+
+
 def measured(estimates: Floats, *, lowest: float = 0.0, highest: float = 1.0) -> Measure:
     """What the data itself says, with an interval from what the resamples say.
 
     >>> measured(np.array([0.5, 0.4, 0.6, 0.5]))
     Measure(value=0.5, low=0.30400..., high=0.69599...)
     """
+    return Measure.around(float(estimates[0]), error=_error(estimates), lowest=lowest, highest=highest)
+
+
+def _error(estimates: Floats) -> float:
     resampled = estimates[1:][np.isfinite(estimates[1:])]
-    error = float(np.std(resampled, ddof=1)) if len(resampled) > 1 else 0.0
-    return Measure.around(float(estimates[0]), error=error, lowest=lowest, highest=highest)
+    return float(np.std(resampled, ddof=1)) if len(resampled) > 1 else 0.0
 
 
 def plain(estimates: Floats) -> float | None:

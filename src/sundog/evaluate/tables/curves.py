@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from sundog.evaluate.tables.blocks import Floats
+from sundog.evaluate.tables.blocks import Distance, Floats
 from sundog.evaluate.tables.table import Tables
 
 PLACES = 1000  # where resamples are looked at, at most; the data itself is looked at everywhere
+WIDEST = math.sqrt(math.pi / 2) * math.log(2)  # the mean of Kolmogorov's distribution: what chance alone makes
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,15 +44,15 @@ class Curves:
         return cls(real, synthetic, places, np.abs(_up_to_one(below[0]) - _up_to_one(below[1])))
 
     @property
-    def kolmogorov(self) -> Floats:
-        """Estimates of the Kolmogorov–Smirnov statistic: the widest gap."""
+    def kolmogorov(self) -> Distance:
+        """The Kolmogorov–Smirnov statistic: the widest gap."""
         everywhere = np.concatenate([self.real, self.synthetic])
         real, synthetic = (
             np.searchsorted(np.sort(side), everywhere, side="right") / len(side) for side in (self.real, self.synthetic)
         )
         widest: Floats = self.gaps.max(axis=1)
         widest[0] = np.abs(real - synthetic).max()
-        return widest
+        return Distance(widest, WIDEST * math.sqrt(1 / len(self.real) + 1 / len(self.synthetic)))
 
     @property
     def wasserstein(self) -> Floats:

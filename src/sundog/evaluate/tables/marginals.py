@@ -2,6 +2,10 @@
 
 The total variation distance is half the sum of the absolute differences of all shares: the share of rows that would
 have to change. It is 0 for equal tables and 1 for tables without a common cell.
+
+The figure is the plain distance of the two samples, which anybody can compute again. As a guess at the distance of what
+they were drawn from it is too large, by about √(cells / rows) for equal distributions. The low end of its interval
+allows for that (`by_chance`), so that few rows do not make a difference that many rows would take back.
 """
 
 from __future__ import annotations
@@ -15,8 +19,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sundog.evaluate.comparison import Comparison
-from sundog.evaluate.measure import Measures, Metric
-from sundog.evaluate.tables.blocks import Floats, Labels, mean, measured
+from sundog.evaluate.measure import Measures, Metric, Z
+from sundog.evaluate.tables.blocks import Distance, Floats, Labels
 from sundog.evaluate.tables.table import Columns, Tables, chosen
 
 PAIRS, TRIPLES = 300, 50  # at most
@@ -44,32 +48,32 @@ METRICS = {
 
 @dataclass(frozen=True)
 class Marginals:
-    """Estimates of the total variation distance of each marginal that was looked at."""
+    """The total variation distance of each marginal that was looked at."""
 
-    ways: Sequence[Mapping[Columns, Floats]]
+    ways: Sequence[Mapping[Columns, Distance]]
 
     @property
     def columns(self) -> Measures:
         """The distance of each column."""
-        return {name: measured(estimates) for (name,), estimates in self.ways[0].items()}
+        return {name: distance.measure() for (name,), distance in self.ways[0].items()}
 
     @property
-    def pairs(self) -> Mapping[Columns, Floats]:
-        """The estimates of each pair."""
+    def pairs(self) -> Mapping[Columns, Distance]:
+        """The distance of each pair."""
         return self.ways[1]
 
     @property
     def measures(self) -> Measures:
         """The means; a table of one column has no pairs."""
-        means = {name: mean(list(way.values())) for name, way in zip(METRICS, self.ways, strict=True)}
-        return {name: measured(estimates) for name, estimates in means.items() if estimates is not None}
+        means = {name: Distance.mean(way.values()) for name, way in zip(METRICS, self.ways, strict=True)}
+        return {name: distance.measure() for name, distance in means.items() if distance is not None}
 
     @property
     def details(self) -> dict[str, Any]:
         """All distances, for machines."""
         names = ("tvd_columns", "tvd_pairs", "tvd_triples")
         return {
-            name: [{"columns": list(columns), **measured(estimates).to_dict()} for columns, estimates in way.items()]
+            name: [{"columns": list(columns), **distance.measure().to_dict()} for columns, distance in way.items()]
             for name, way in zip(names, self.ways, strict=True)
         }
 
@@ -99,13 +103,31 @@ def cells(*labels: NDArray[Any]) -> Labels:
     return found
 
 
-def distance(tables: Tables, cell: Labels) -> Floats:
-    """Estimates of the total variation distance, given the cell of each row."""
-    size = int(cell.max()) + 1
-    real, synthetic = (np.bincount(cells, minlength=size) > 0 for cells in tables.split(cell))
+def distance(tables: Tables, cell: Labels) -> Distance:
+    """The total variation distance, given the cell of each row; rows in cell -1 are out."""
+    size = int(cell.max(initial=0)) + 1
+    real, synthetic = (np.bincount(cells[cells >= 0], minlength=size) for cells in tables.split(cell))
     # Cells that only one table fills may share a number: their differences have one sign, and add up.
-    number = np.where(real & synthetic, np.cumsum(real & synthetic) + 1, np.where(real, 0, 1))
-    return variation(*tables.sums(number[cell], int(number.max()) + 1))
+    both = (real > 0) & (synthetic > 0)
+    number = np.where(both, np.cumsum(both) + 1, np.where(real > 0, 0, 1))
+    numbers = np.where(cell < 0, -1, number[cell])
+    return Distance(variation(*tables.sums(numbers, int(number.max()) + 1)), by_chance(real, synthetic))
+
+
+def by_chance(real: NDArray[Any], synthetic: NDArray[Any]) -> float:
+    """How much of the total variation distance of two samples noise may have made, given the counts of each cell.
+
+    If both samples come from one distribution, the difference of the shares of a cell has the standard error
+    √(rows in it / (real rows · synthetic rows)) and is no larger in the mean, however few rows there are: that holds
+    for every number of rows in the cell. A cell whose difference is beyond doubt has a sign that noise does not turn,
+    and there noise does cancel.
+
+    >>> by_chance(np.array([50, 50]), np.array([50, 50])), by_chance(np.array([100, 0]), np.array([0, 100]))
+    (0.1, 0.0)
+    """
+    rows, other = max(1, real.sum()), max(1, synthetic.sum())
+    error = np.sqrt((real + synthetic) / (rows * other))
+    return float(error[np.abs(real / rows - synthetic / other) < Z * error].sum() / 2)
 
 
 def variation(real: Floats, synthetic: Floats) -> Floats:

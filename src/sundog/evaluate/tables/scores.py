@@ -18,9 +18,9 @@ import numpy as np
 
 from sundog.evaluate.measure import Measures, Metric
 from sundog.evaluate.tables.associations import Associations
-from sundog.evaluate.tables.blocks import Floats, Labels, mean, measured, plain
+from sundog.evaluate.tables.blocks import Distance, Labels, plain
 from sundog.evaluate.tables.curves import Curves
-from sundog.evaluate.tables.marginals import Marginals, cells, distance, variation
+from sundog.evaluate.tables.marginals import Marginals, cells, distance
 from sundog.evaluate.tables.table import Columns, Tables
 
 BINS = 10
@@ -29,43 +29,44 @@ METRICS = {
     "fidelity.column_shapes": Metric(
         "Column shapes",
         "high",
-        "How alike the distributions of single columns are (mean over columns; the score of that name in SDMetrics).",
+        "How alike the distributions of single columns are (mean over columns; as SDMetrics defines it).",
     ),
     "fidelity.column_pair_trends": Metric(
         "Column pair trends",
         "high",
-        "How alike the relations between two columns are (mean over pairs; the score of that name in SDMetrics).",
+        "How alike the relations between two columns are (mean over pairs; as SDMetrics defined it, whose newer "
+        "versions leave out weakly related pairs).",
     ),
     "fidelity.quality": Metric(
         "Overall quality",
         "high",
-        "The mean of column shapes and column pair trends (the overall score of SDMetrics).",
+        "The mean of column shapes and column pair trends (the overall score of SDMetrics, over all pairs).",
     ),
 }
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Estimates of the score of each column and of each pair."""
+    """The scores of each column and of each pair, as what is missing to 1."""
 
-    shapes: Mapping[str, Floats]
-    trends: Mapping[Columns, Floats]
+    shapes: Mapping[str, Distance]
+    trends: Mapping[Columns, Distance]
 
     @property
     def measures(self) -> Measures:
         """The means, and the mean of them; those that nothing is known of are left out."""
-        shapes, trends = mean(list(self.shapes.values())), mean(list(self.trends.values()))
-        quality = mean([each for each in (shapes, trends) if each is not None])
+        shapes, trends = Distance.mean(self.shapes.values()), Distance.mean(self.trends.values())
+        quality = Distance.mean([each for each in (shapes, trends) if each is not None])
         found = dict(zip(METRICS, (shapes, trends, quality), strict=True))
-        return {name: measured(estimates) for name, estimates in found.items() if estimates is not None}
+        return {name: distance.similarity() for name, distance in found.items() if distance is not None}
 
     @property
     def details(self) -> dict[str, Any]:
         """All scores, for machines; null where a score is not defined."""
         return {
-            "column_shapes": {name: plain(score) for name, score in self.shapes.items()},
+            "column_shapes": {name: plain(1 - shape.estimates) for name, shape in self.shapes.items()},
             "column_pair_trends": [
-                {"columns": list(pair), "score": plain(score)} for pair, score in self.trends.items()
+                {"columns": list(pair), "score": plain(1 - trend.estimates)} for pair, trend in self.trends.items()
             ],
         }
 
@@ -77,25 +78,24 @@ def scores(tables: Tables, marginals: Marginals, associations: Associations, cur
     for pair in marginals.pairs:
         if pair in associations.correlations:
             real, synthetic = associations.correlations[pair]
-            trends[pair] = 1 - np.abs(real - synthetic) / 2
+            trends[pair] = Distance.between(real / 2, synthetic / 2)
         elif set(pair) <= set(tables.categorical):
-            trends[pair] = 1 - marginals.pairs[pair]
+            trends[pair] = marginals.pairs[pair]
         else:
-            trends[pair] = 1 - distance(tables, cells(*(cut.get(name, tables.bins[name]) for name in pair)))
+            trends[pair] = distance(tables, cells(*(cut.get(name, tables.bins[name]) for name in pair)))
     return Scores({name: _shape(tables, name, curves) for name in tables.columns}, trends)
 
 
-def _shape(tables: Tables, name: str, curves: Mapping[str, Curves]) -> Floats:
-    """The score of a column. Where all synthetic values are missing it is 0; where all real ones are, there is none."""
+def _shape(tables: Tables, name: str, curves: Mapping[str, Curves]) -> Distance:
+    """The distance of a column. Where all synthetic values are missing it is 1; where all real ones are, none."""
     if name in curves:
-        return 1 - curves[name].kolmogorov
+        return curves[name].kolmogorov
     if name in tables.categorical:
-        labels = tables.labels[name]
-        score = 1 - variation(*tables.sums(labels, int(labels.max(initial=0)) + 1))
-        if np.isfinite(score[0]):
-            return score
+        shape = distance(tables, tables.labels[name])
+        if np.isfinite(shape.estimates[0]):
+            return shape
     known, _ = tables.split(~tables.missing[name])
-    return np.zeros(len(tables.real.weights)) if known.any() else np.full(len(tables.real.weights), np.nan)
+    return Distance(np.full(len(tables.real.weights), 1.0 if known.any() else np.nan), by_chance=0.0)
 
 
 def _cut(tables: Tables, name: str) -> Labels:
