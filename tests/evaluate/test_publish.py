@@ -100,9 +100,6 @@ def test_one_record_changes_one_cell_of_each_marginal_and_one_answer_of_each_mod
         evaluate(release, real=one, holdout=other, target="sex", rows=150, publish=0.5, ledger=ledger)
     first, fewer_real, fewer_held_out = ([np.array(each) for each in counts] for counts in counted)
     assert len(first) == 2 + 3
-    for one, other in ((first, fewer_real), (first, fewer_held_out)):
-        changes = [np.abs(a - b).sum() for a, b in zip(one, other, strict=True)]
-        assert max(changes) == 1
     assert [int(np.abs(a - b).sum()) for a, b in zip(first, fewer_real, strict=True)] == [1, 1, 0, 0, 0]
     assert [int(np.abs(a - b).sum()) for a, b in zip(first, fewer_held_out, strict=True)] == [0, 0, 1, 1, 1]
     assert all(answers.sum() == 200 for answers in first[2:])

@@ -16,13 +16,13 @@ from scipy import stats
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
-from sundog.evaluate import series_models
 from sundog.evaluate.comparison import Comparison
 from sundog.evaluate.grouped import Deal
 from sundog.evaluate.section import Section
-from sundog.evaluate.series import series
-from sundog.evaluate.series_models import discriminative_score, predictive_score
-from sundog.evaluate.series_statistics import (
+from sundog.evaluate.series import models as series_models
+from sundog.evaluate.series.models import discriminative_score, predictive_score
+from sundog.evaluate.series.series import series
+from sundog.evaluate.series.statistics import (
     autocorrelation,
     filled,
     power_spectrum,

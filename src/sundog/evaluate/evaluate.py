@@ -191,7 +191,7 @@ def parts_for(comparison: Comparison) -> dict[str, Part]:
 
 def _part_of_array(name: str, column: Column) -> Part | None:
     if isinstance(column, SetColumn):
-        from sundog.evaluate.sets import sets
+        from sundog.evaluate.sets.sets import sets
 
         return lambda comparison: sets(comparison, name)
     if isinstance(column, ImageColumn):
@@ -199,7 +199,7 @@ def _part_of_array(name: str, column: Column) -> Part | None:
 
         return lambda comparison: images(comparison, name)
     if isinstance(column, SeriesColumn):
-        from sundog.evaluate.series import series
+        from sundog.evaluate.series.series import series
 
         return lambda comparison: series(comparison, name)
     return None

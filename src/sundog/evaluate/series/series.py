@@ -15,19 +15,19 @@ from numpy.typing import NDArray
 from sundog.data.columns import SeriesColumn
 from sundog.data.records import Records
 from sundog.errors import DataError, SundogError
-from sundog.evaluate import series_pictures
 from sundog.evaluate.comparison import Comparison
 from sundog.evaluate.grouped import Deal, Floats
 from sundog.evaluate.measure import Measure, Measures, Metric, bootstrap
 from sundog.evaluate.section import Picture, Section
-from sundog.evaluate.series_statistics import (
+from sundog.evaluate.series import pictures as series_pictures
+from sundog.evaluate.series.statistics import (
     autocorrelation,
     filled,
     power_spectrum,
     spectral_distance,
     wasserstein,
 )
-from sundog.evaluate.warping import nearest
+from sundog.evaluate.series.warping import nearest
 
 NEIGHBOURS = 100  # series whose nearest neighbour is looked for
 SHOWN = 6
@@ -164,7 +164,7 @@ def _mean_difference(p: Floats, q: Floats) -> float:
 
 def _by_networks(comparison: Comparison, name: str, synthetic: Values, test: Values) -> tuple[Measures, float]:
     """What networks make of them; beside it the error of the simplest forecast."""
-    from sundog.evaluate.series_models import discriminative_score, persistence_error, predictive_score
+    from sundog.evaluate.series.models import discriminative_score, persistence_error, predictive_score
 
     apart = discriminative_score(test.filled, synthetic.filled, comparison.rng(f"discriminative score of {name}"))
     ahead = predictive_score(synthetic.filled, test.filled, comparison.rng(f"predictive score of {name}"))

@@ -14,8 +14,8 @@ from sundog.errors import DataError
 from sundog.evaluate.comparison import Comparison
 from sundog.evaluate.grouped import Deal, Floats, Paired
 from sundog.evaluate.measure import Measures, Metric
-from sundog.evaluate.queries import counting_queries
 from sundog.evaluate.section import Picture, Section
+from sundog.evaluate.sets.queries import counting_queries
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -56,7 +56,7 @@ METRICS = {
 
 
 def sets(comparison: Comparison, name: str) -> Section:
-    """Compares the sets of one column; also by the counting queries of `sundog.evaluate.queries`."""
+    """Compares the sets of one column; also by the counting queries of `sundog.evaluate.sets.queries`."""
     column = comparison.real.schema.columns[name]
     if not isinstance(column, SetColumn):
         raise DataError(f"column {name!r} is {column.type}, not a set; name a set column")

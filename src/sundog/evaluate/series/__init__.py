@@ -1,0 +1,1 @@
+"""Time series: how close their shapes are, and what networks make of them."""

@@ -1,0 +1,1 @@
+"""Sets of items: counting queries, and how often items come, alone and together."""
