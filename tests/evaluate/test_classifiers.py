@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from sundog.evaluate.classifiers import Classifier, Images, Kind, Labels, accuracy, batches, new_network, train
+from sundog.evaluate.classifiers import Classifier, Images, Kind, Labels, _Blocks, accuracy, batches, new_network, train
 
 KINDS: tuple[Kind, ...] = ("logistic", "mlp", "cnn")
 
@@ -95,6 +95,13 @@ def test_batches_show_every_image_equally_often() -> None:
     assert sorted(rows[:7].tolist()) == list(range(7))
 
 
-def test_no_image_at_all_has_logits_of_the_right_shape() -> None:
-    images = np.zeros((20, 1, 8, 8), np.float32)
+@pytest.mark.parametrize("side", [8, 28])
+def test_no_image_at_all_has_logits_of_the_right_shape(side: int) -> None:
+    images = np.zeros((20, 1, side, side), np.float32)
     assert Classifier(new_network("cnn", images, 3, seed=0)).logits(images[:0]).shape == (0, 3)
+
+
+@pytest.mark.parametrize("side", [1, 2, 3])
+def test_blocks_of_pixels_become_channels(side: int) -> None:
+    images = torch.from_numpy(np.random.default_rng(0).random((4, 2, 6, 12), np.float32))
+    assert torch.equal(_Blocks(side)(images), torch.nn.PixelUnshuffle(side)(images))

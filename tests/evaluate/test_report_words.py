@@ -109,6 +109,15 @@ def test_a_headline_says_when_a_model_is_as_good_as_one_of_real_data() -> None:
     assert said == "A forest trained on it reaches an accuracy of 0.85: no measurable difference from real data (0.85)."
 
 
+@pytest.mark.parametrize(("model", "said"), [("forest", "A forest"), ("ridge", "A linear regression")])
+def test_a_headline_of_a_quantity(model: str, said: str) -> None:
+    """The forest, as for classes, wherever it stands among the measures."""
+    names = ["utility.tstr.ridge.r2", *(["utility.tstr.forest.r2"] if model == "forest" else [])]
+    section = Section("U", dict.fromkeys(names, LOW), {name: Metric("R²", "high", "") for name in names})
+    sentence = headline([section], dict.fromkeys(names, HIGH), {})
+    assert sentence == f"{said} trained on it reaches an R² of 0.50 where real data gives 0.90."
+
+
 def test_a_headline_of_other_data_uses_the_first_measure_of_each_section() -> None:
     metrics = {"images.frechet": Metric("Fréchet distance", "low", ""), "images.other": Metric("Other", "low", "")}
     section = Section("Images", {"images.frechet": Measure(34.0, 33, 35), "images.other": LOW}, metrics)

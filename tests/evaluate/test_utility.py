@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pandas as pd
 import pytest
+from scipy.stats import norm
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import (
@@ -29,7 +30,7 @@ from sundog.evaluate import task
 from sundog.evaluate.comparison import Comparison
 from sundog.evaluate.learners import TREES, one_thread
 from sundog.evaluate.section import Section
-from sundog.evaluate.utility import balanced_rows, class_scores, number_scores, roc_picture, utility
+from sundog.evaluate.utility import INTERVALS, balanced_rows, class_scores, number_scores, roc_picture, utility
 
 Columns = dict[str, dict[str, Any]]
 
@@ -174,6 +175,25 @@ def test_a_class_that_resampling_loses_is_no_problem() -> None:
     truth = np.array([0] * 29 + [1])
     found = class_scores(np.column_stack([1 - truth, truth]) * 1.0, truth, np.random.default_rng(0))
     assert {name: measure.value for name, measure in found.items()} == dict.fromkeys(found, 1.0)
+    # One record of a class was ranked and answered rightly: by Wilson's formula it may be one of five.
+    assert found["balanced_accuracy"].low == pytest.approx(1 - math.hypot(1 - 0.2065, 1 - 0.8830) / 2, abs=1e-3)
+    assert found["auc"].low < 0.7
+
+
+@pytest.mark.parametrize("count", [60, 200])
+@pytest.mark.parametrize("apart", [1.0, 3.0])
+def test_intervals_of_a_rare_class_cover(count: int, apart: float) -> None:
+    """One record in twenty: scores of two normal distributions, whose areas and shares are known."""
+    rng = np.random.default_rng(0)
+    truth = (np.arange(count) % 20 == 0).astype(np.int64)
+    right = {"auc": norm.cdf(apart / math.sqrt(2)), "balanced_accuracy": norm.cdf(apart / 2)}
+    covered = dict.fromkeys(right, 0)
+    for _ in range(150):
+        score = 1 / (1 + np.exp(apart / 2 - rng.normal(apart * truth)))
+        found = class_scores(np.column_stack([1 - score, score]), truth, rng)
+        for name, value in right.items():
+            covered[name] += found[name].low <= value <= found[name].high
+    assert min(covered.values()) / 150 >= 0.88
 
 
 def test_number_scores_are_those_of_scikit_learn() -> None:
@@ -286,7 +306,7 @@ def test_so_many_records_are_enough_to_learn_from(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(task, "MOST", 50)
     comparison = compare(people(200, 0), people(100, 1), "ill")
     assert len(task.task_of(comparison).train) == 50
-    assert utility(comparison).notes == ["Models learned from 50 of 200 records, chosen at random."]
+    assert utility(comparison).notes == ["Models learned from 50 of 200 records, chosen at random.", INTERVALS]
 
 
 # --- many classes, missing values, poor synthetic data -------------------------------------------------------------
@@ -341,7 +361,7 @@ def test_a_missing_target_is_a_class() -> None:
 
     section = utility(compare(table(300), table(200), "ill"))
     assert values(section)["tstr.boosting.accuracy"] == 1.0
-    assert section.notes == []
+    assert section.notes == [INTERVALS]
 
 
 def test_one_class_in_the_synthetic_records() -> None:
@@ -362,7 +382,7 @@ def test_one_class_in_the_synthetic_records() -> None:
 def test_a_class_that_the_synthetic_records_lack() -> None:
     train, test = people(300, 0), people(200, 1)
     section = utility(compare(train.take(train.codes["level"] != 1), test, "level", real=train))
-    assert section.notes == ["1 of 3 classes of level do not occur in the synthetic records."]
+    assert section.notes == ["1 of 3 classes of level do not occur in the synthetic records.", INTERVALS]
 
 
 def test_a_class_with_one_record_only() -> None:
@@ -371,6 +391,30 @@ def test_a_class_with_one_record_only() -> None:
     few = train.take(np.concatenate([np.flatnonzero(train.codes["ill"] == 0), ill[:1]]))
     found = utility(compare(few, people(200, 1), "ill", real=train)).measures["utility.balanced_forest"]
     assert 0 <= found.low <= found.value <= found.high <= 1
+
+
+@pytest.mark.parametrize("target", ["ill", "age"])
+def test_a_column_without_values_to_learn_from(target: str) -> None:
+    """Nothing was learned about it, so what the test records hold there changes nothing."""
+    columns = {**COLUMNS, "score": {"type": "integer", "min": 0, "max": 9, "nullable": True}}
+    schema = Schema.from_dict({"columns": columns})
+
+    def scored(kind: Records, codes: Any) -> Records:
+        return Records(schema, {**kind.codes, "score": np.broadcast_to(codes, len(kind))}, len(kind))
+
+    train, test = scored(people(100, 0), 10), people(100, 1)
+    found = [values(utility(compare(train, scored(test, codes), target))) for codes in (10, np.arange(100) % 11)]
+    trees = [{name: value for name, value in each.items() if "boosting" in name} for each in found]
+    assert trees[0] == trees[1] != {}
+
+
+def test_boosting_learns_from_few_records() -> None:
+    kinds = [records(COLUMNS, age=range(30), town=["a"] * 30, level=["low"] * 30, ill=np.arange(30) < 15)] * 2
+    assert values(utility(compare(kinds[0], kinds[1], "ill")))["tstr.boosting.accuracy"] == 1.0
+
+
+def test_quantities_say_what_intervals_are_about() -> None:
+    assert utility(compare(people(60, 0), people(60, 1), "age")).notes == [INTERVALS]
 
 
 def test_constant_columns_and_many_categories() -> None:
@@ -444,7 +488,7 @@ def test_records_without_the_quantity_are_left_out() -> None:
     section = utility(comparison)
     without = utility(compare(train.take(slice(100, 300)), test, "weight", real=train))
     assert section.measures == without.measures
-    assert section.notes == ("100 records without a value of weight were left out.",)
+    assert section.notes == ["100 records without a value of weight were left out.", INTERVALS]
 
 
 def test_a_number_with_few_values_is_a_class() -> None:

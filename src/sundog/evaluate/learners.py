@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from sundog.data.records import Records
+from sundog.data.schema import Schema
 from sundog.evaluate.design import Floats, is_unordered
 
 TREES = 40
@@ -66,26 +66,42 @@ def forest_of_numbers(seed: int) -> Any:
     return RandomForestRegressor(TREES, max_features=1 / 3, min_samples_leaf=5, n_jobs=_CORES, random_state=seed)
 
 
-def boosting(seed: int, records: Records, features: list[str], *, classes: int = 2) -> Any:
+def boosting(seed: int, schema: Schema, features: list[str], *, rows: int, classes: int = 2) -> Any:
     """Gradient boosting; it grows a tree for each class in each round, so with more classes there are fewer rounds."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     rounds = max(_FEWEST_ROUNDS, 2 * _ROUNDS // max(2, classes))
-    return HistGradientBoostingClassifier(max_iter=rounds, **_boosting_settings(seed, records, features))
+    return HistGradientBoostingClassifier(max_iter=rounds, **_boosting_settings(seed, schema, features, rows))
 
 
-def boosting_of_numbers(seed: int, records: Records, features: list[str]) -> Any:
+def boosting_of_numbers(seed: int, schema: Schema, features: list[str], *, rows: int) -> Any:
     """Gradient boosting that predicts a number."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    return HistGradientBoostingRegressor(max_iter=_ROUNDS, **_boosting_settings(seed, records, features))
+    return HistGradientBoostingRegressor(max_iter=_ROUNDS, **_boosting_settings(seed, schema, features, rows))
 
 
-def _boosting_settings(seed: int, schema: Schema, features: list[str]) -> dict[str, Any]:
+def _boosting_settings(seed: int, schema: Schema, features: list[str], rows: int) -> dict[str, Any]:
     columns = [schema.columns[name] for name in features]
     unordered = [is_unordered(column) and column.size <= _MOST_CATEGORIES for column in columns]
-    # Stopping early would hold records of each class back, and a class may have one only.
-    return {"categorical_features": unordered, "early_stopping": False, "random_state": seed}
+    return {
+        "categorical_features": unordered,
+        "early_stopping": False,  # it would hold records of each class back, and a class may have one only
+        "min_samples_leaf": min(_LEAF, max(1, rows // 10)),  # with large leaves few records are never split
+        "random_state": seed,
+    }
+
+
+def without_empty(learn: Floats, test: Floats) -> tuple[Floats, Floats]:
+    """Both with zeros in the columns that have no value in what is learned: nothing can be learned from them.
+
+    >>> nan = np.nan
+    >>> learn, test = without_empty(np.array([[nan, 1.0], [nan, nan]]), np.array([[5.0, 2.0]]))
+    >>> learn.tolist(), test.tolist()
+    ([[0.0, 1.0], [0.0, nan]], [[0.0, 2.0]])
+    """
+    empty = np.isnan(learn).all(axis=0)
+    return np.where(empty, 0.0, learn), np.where(empty, 0.0, test)
 
 
 def chances(model: Any, learn: Any, classes: Any, test: Any, count: int) -> Floats:

@@ -17,8 +17,8 @@ from sundog.errors import DataError
 from sundog.evaluate import learners
 from sundog.evaluate.comparison import Comparison, at_most
 from sundog.evaluate.design import Floats, Integers, ordinal, scalar_columns
-from sundog.evaluate.measure import Measure, Metric, bootstrap
-from sundog.evaluate.roc import Ranking
+from sundog.evaluate.measure import Metric
+from sundog.evaluate.roc import Ranking, measured_area
 from sundog.evaluate.section import Picture, Section
 
 if TYPE_CHECKING:
@@ -51,12 +51,14 @@ def propensity(comparison: Comparison) -> Section:
     rng = comparison.rng("propensity")
     heap, is_synthetic = _heap(comparison, names, rng)
     learn, test = _halves(is_synthetic, rng)
-    model = learners.boosting(int(rng.integers(2**31)), comparison.real.schema, names)
-    learners.fitted(model, heap[learn], is_synthetic[learn])
-    importance = _importance(model, heap[test], is_synthetic[test], names, rng)
+    learned, asked = learners.without_empty(heap[learn], heap[test])
+    model = learners.boosting(int(rng.integers(2**31)), comparison.real.schema, names, rows=len(learn))
+    learners.fitted(model, learned, is_synthetic[learn])
+    importance = _importance(model, asked, is_synthetic[test], names, rng)
+    ranking = Ranking(model.predict_proba(asked)[:, 1], is_synthetic[test])
     return Section(
         title="Telling synthetic from real",
-        measures={_AUC: _auc(model.predict_proba(heap[test])[:, 1], is_synthetic[test], rng)},
+        measures={_AUC: measured_area([ranking], is_synthetic[test], rng)},
         metrics=_METRICS,
         details={"propensity": {"gives_away": importance}},
         pictures=[_picture(importance)],
@@ -78,11 +80,6 @@ def _halves(is_synthetic: Bools, rng: np.random.Generator) -> tuple[Integers, In
     order = rng.permutation(len(is_synthetic))
     kinds = [order[is_synthetic[order] == kind] for kind in (True, False)]
     return np.concatenate([rows[::2] for rows in kinds]), np.concatenate([rows[1::2] for rows in kinds])
-
-
-def _auc(scores: Floats, is_synthetic: Bools, rng: np.random.Generator) -> Measure:
-    ranking, count = Ranking(scores, is_synthetic), len(scores)
-    return bootstrap(lambda rows: ranking.area(np.bincount(rows, minlength=count)), count, rng, lowest=0.0, highest=1.0)
 
 
 def _importance(

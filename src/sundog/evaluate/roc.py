@@ -51,7 +51,7 @@ class Ranking:
 
         >>> found = Ranking([1, 2, 3, 4, 5], [False, False, False, True, True]).interval()
         >>> round(found.low, 2), found.value, found.high
-        (0.41, 1.0, 1.0)
+        (0.44, 1.0, 1.0)
         """
         positive, negative = (float(total.sum()) for total in self._totals(None))
         area = self.area()

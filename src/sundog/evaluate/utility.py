@@ -85,7 +85,9 @@ def _classifiers(task: Task, comparison: Comparison) -> dict[str, Any]:
     return {
         "logistic": learners.logistic(),
         "forest": learners.forest(_seed(comparison, "forest"), classes=classes),
-        "boosting": learners.boosting(_seed(comparison, "boosting"), task.train, task.features, classes=classes),
+        "boosting": learners.boosting(
+            _seed(comparison, "boosting"), task.test.schema, task.features, rows=len(task.train), classes=classes
+        ),
     }
 
 
@@ -154,7 +156,9 @@ def _regression(task: Task, comparison: Comparison) -> Section:
     models = {
         "ridge": learners.ridge(),
         "forest": learners.forest_of_numbers(_seed(comparison, "forest")),
-        "boosting": learners.boosting_of_numbers(_seed(comparison, "boosting"), task.train, task.features),
+        "boosting": learners.boosting_of_numbers(
+            _seed(comparison, "boosting"), task.test.schema, task.features, rows=len(task.train)
+        ),
     }
     measures: Measures = {}
     for name, model in models.items():

@@ -25,6 +25,7 @@ _MAIN = (
     _ONE_COLUMN,
     _RELATIONS,
     "utility.tstr.forest.auc",
+    "utility.tstr.forest.r2",
     "images.frechet",
     "images.downstream.cnn",
     "series.discriminative_score",
@@ -35,16 +36,14 @@ _JUDGE = "fidelity.propensity_auc"
 _LEARNERS = {
     "forest": "A forest",
     "logistic": "A logistic regression",
-    "linear": "A linear model",
+    "ridge": "A linear regression",
     "boosting": "A boosted ensemble of trees",
-    "tree": "A decision tree",
     "mlp": "A neural network",
     "cnn": "A convolutional network",
 }
 _SCORES = {
     "auc": "an AUC of",
     "accuracy": "an accuracy of",
-    "f1": "an F1 of",
     "r2": "an R² of",
     "cnn": "an accuracy of",
 }
