@@ -29,6 +29,7 @@ STEPS = 400
 CHECKS = 8  # of a training that is stopped early
 LEARNING_RATE = 1e-2
 FEATURES = 128
+SLOPE = 0.1  # below zero, so that no network can die of labels that are all alike at first
 SIDE = 16  # places of an image, when it is convolved
 _CHUNK = 1000  # images at a time, when nothing is learned
 
@@ -100,7 +101,7 @@ def new_network(kind: Kind, images: Images, classes: int, seed: int) -> Network:
         if kind == "logistic":
             body, features = nn.Sequential(nn.Flatten()), pixels
         elif kind == "mlp":
-            body, features = nn.Sequential(nn.Flatten(), nn.Linear(pixels, FEATURES), nn.ReLU()), FEATURES
+            body, features = nn.Sequential(nn.Flatten(), nn.Linear(pixels, FEATURES), nn.LeakyReLU(SLOPE)), FEATURES
         else:
             body, features = _convolutions(shape), FEATURES
         return Network(body, features, classes, mean=float(images.mean()), deviation=float(images.std()))
@@ -115,9 +116,9 @@ def _convolutions(shape: tuple[int, ...]) -> nn.Sequential:
     network = nn.Sequential(
         nn.ZeroPad2d((0, columns * block - width, 0, rows * block - height)),
         _Blocks(block),
-        *(nn.Conv2d(channels * block**2, 32, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2, ceil_mode=True)),
-        *(nn.Conv2d(32, 64, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2, ceil_mode=True)),
-        *(nn.Flatten(), nn.Linear(64 * places, FEATURES), nn.ReLU()),
+        *(nn.Conv2d(channels * block**2, 32, 3, padding=1), nn.LeakyReLU(SLOPE), nn.MaxPool2d(2, ceil_mode=True)),
+        *(nn.Conv2d(32, 64, 3, padding=1), nn.LeakyReLU(SLOPE), nn.MaxPool2d(2, ceil_mode=True)),
+        *(nn.Flatten(), nn.Linear(64 * places, FEATURES), nn.LeakyReLU(SLOPE)),
     )
     return network.to(memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]  # a third faster
 

@@ -19,6 +19,7 @@ from torch.nn.functional import affine_grid, cross_entropy, grid_sample
 from sundog.evaluate.classifiers import (
     BATCH,
     FEATURES,
+    SLOPE,
     Classifier,
     Descent,
     Images,
@@ -127,8 +128,8 @@ class CodeNetwork(nn.Module):
         self.image = new_network("cnn", images, FEATURES, seed)
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            both = nn.Linear(FEATURES + codes, FEATURES)
-            self.head = nn.Sequential(nn.ReLU(), both, nn.ReLU(), nn.Linear(FEATURES, classes))
+            both, classified = nn.Linear(FEATURES + codes, FEATURES), nn.Linear(FEATURES, classes)
+        self.head = nn.Sequential(both, nn.LeakyReLU(SLOPE), classified)
 
     def forward(self, codes: Tensor, images: Tensor) -> Tensor:
         """The logits of the classes."""
