@@ -7,6 +7,7 @@ everything, and the state of torch's own generator is left as it was.
 
 from __future__ import annotations
 
+import contextlib
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -167,13 +168,25 @@ def train(
     network = new_network(kind, images, classes, seed)
     descent = Descent(network, steps)
     best, least = network, np.inf
-    for step, rows in enumerate(batches(len(images), steps, np.random.default_rng(seed)), start=1):
-        descent.step(cross_entropy(network(torch.from_numpy(images[rows])), torch.from_numpy(labels[rows])))
-        if watched is not None and step % max(1, steps // CHECKS) == 0:
-            loss = _loss(network, *watched)
-            if loss < least:
-                best, least = copy.deepcopy(network), loss
+    with one_thread():
+        for step, rows in enumerate(batches(len(images), steps, np.random.default_rng(seed)), start=1):
+            descent.step(cross_entropy(network(torch.from_numpy(images[rows])), torch.from_numpy(labels[rows])))
+            if watched is not None and step % max(1, steps // CHECKS) == 0:
+                loss = _loss(network, *watched)
+                if loss < least:
+                    best, least = copy.deepcopy(network), loss
     return Classifier(best)
+
+
+@contextlib.contextmanager
+def one_thread() -> Iterator[None]:
+    """Small networks gain little by more threads, and lose much where somebody else is at work."""
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _loss(network: Network, images: Images, labels: Labels) -> float:

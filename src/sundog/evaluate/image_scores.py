@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import entr, expit, log_expit
+from threadpoolctl import threadpool_limits
 
 from sundog.evaluate.measure import Measure
 
@@ -45,9 +46,10 @@ def frechet_distance(first: Array, second: Array) -> float:
     >>> round(frechet_distance(sample, sample), 6), round(frechet_distance(sample, sample + [3, 4, 0]), 6)
     (0.0, 25.0)
     """
-    root_1, root_2 = _root(first), _root(second)
+    with threadpool_limits(1):  # more threads would only wait for each other, and long where somebody else is at work
+        root_1, root_2 = _root(first), _root(second)
+        common = np.linalg.svd(root_1 @ root_2.T, compute_uv=False).sum()
     between = np.square(first.mean(axis=0, dtype=np.float64) - second.mean(axis=0, dtype=np.float64)).sum()
-    common = np.linalg.svd(root_1 @ root_2.T, compute_uv=False).sum()
     return max(0.0, float(between + np.square(root_1).sum() + np.square(root_2).sum() - 2 * common))
 
 
@@ -63,12 +65,15 @@ def frechet(first: Array, second: Array, rng: np.random.Generator) -> Measure:
     The plain distance of two samples of one distribution is not 0, but falls as one over their size; a jackknife
     removes just such a bias.
     """
+    from threadpoolctl import threadpool_limits
+
     groups = min(GROUPS, len(first), len(second))
-    whole = frechet_distance(first, second)
-    if groups < 2:
-        return Measure(whole, 0.0, math.inf)
     group_1, group_2 = (rng.permutation(len(sample)) % groups for sample in (first, second))
-    without = [frechet_distance(first[group_1 != group], second[group_2 != group]) for group in range(groups)]
+    with threadpool_limits(1, user_api="blas"):  # more gain nothing here, and on a busy machine wait for each other
+        whole = frechet_distance(first, second)
+        if groups < 2:
+            return Measure(whole, 0.0, math.inf)
+        without = [frechet_distance(first[group_1 != group], second[group_2 != group]) for group in range(groups)]
     value = groups * whole - (groups - 1) * float(np.mean(without))
     error = math.sqrt((groups - 1) * float(np.var(without)))
     return Measure.around(max(0.0, value), error=error, lowest=0.0)

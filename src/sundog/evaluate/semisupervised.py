@@ -2,8 +2,9 @@
 
 1. `supervised` learns from the labelled images alone. 2. `semi_supervised` is Algorithm 4 of Zhang, Ji and Wang (2018):
 a classifier of images and one of images and their codes teach each other. The paper finds it worse than 1 on MNIST.
-3. `consistent` is FixMatch (Sohn et al. 2020), and better: where a classifier is sure about a generated image, it has
-to say the same when the image is distorted. `compared` measures them all.
+3. `consistent` is FixMatch (Sohn et al. 2020): where a classifier is sure about a generated image, it has to say the
+same when the image is distorted. `compared` measures them all, and 1 with distorted images too, which owes nothing to
+generated ones and is the one to beat.
 """
 
 from __future__ import annotations
