@@ -130,6 +130,7 @@ def test_details_are_json(found: dict[str, Section]) -> None:
     for section in found.values():
         assert json.loads(json.dumps(section.details, allow_nan=False))
     assert found["release"].details["images.judge_accuracy"]["value"] > 0.97
+    assert not any("network that judges images" in note for note in found["release"].notes)
 
 
 def test_noise_makes_both_scores_worse_step_by_step() -> None:
@@ -270,6 +271,13 @@ def test_a_target_that_has_no_classes_is_none(column: dict[str, Any]) -> None:
 
 
 @pytest.mark.usefixtures("quick")
+def test_a_judge_that_has_learned_little_is_called_that() -> None:
+    section = images(COMPARISON, "image")
+    assert section.details["images.judge_accuracy"]["value"] < 0.9
+    assert any("network that judges images" in note for note in section.notes)
+
+
+@pytest.mark.usefixtures("quick")
 def test_pictures_of_labelled_images_can_be_drawn() -> None:
     section = images(COMPARISON, "image")
     assert len(section.pictures) == 3
@@ -300,6 +308,7 @@ def test_constant_images_of_one_class_are_measured() -> None:
     assert section.measures["images.frechet"].value == 0
     assert section.measures["images.inception_score"].value == pytest.approx(1)
     assert section.details["images.nearest_ratio"]["value"] is None  # nothing is any distance apart
+    assert "nan" not in section.pictures[1].caption
     json.dumps(section.details, allow_nan=False)
     _drawn_without_trouble(section)
 

@@ -64,14 +64,14 @@ def _taught(key: _Same, view: View, seed: int) -> Judge | None:
         steps = min(MOST_STEPS, max(STEPS, EPOCHS * len(known) // BATCH))
         network = train("cnn", known.pixels, known.labels, classes=len(view.classes), seed=seed, steps=steps)
         return Judge(_scaled(network.features, known.pixels), network.probabilities)
-    return Judge(_scaled(_components(known.pixels), known.pixels), None)
+    return Judge(_scaled(_components(known.pixels, seed), known.pixels), None)
 
 
-def _components(pixels: Images) -> Callable[[Images], NDArray[Any]]:
+def _components(pixels: Images, seed: int) -> Callable[[Images], NDArray[Any]]:
     from sklearn.decomposition import PCA
 
     flat = pixels.reshape(len(pixels), -1)
-    fitted = PCA(min(COMPONENTS, *flat.shape), svd_solver="covariance_eigh").fit(flat)
+    fitted = PCA(min(COMPONENTS, *flat.shape), random_state=seed).fit(flat)
     return lambda images: np.asarray(fitted.transform(images.reshape(len(images), -1)))
 
 

@@ -56,11 +56,12 @@ def pairs(synthetic: Images, nearest: Images, *, out_of: int, ratio: float) -> P
         axes.set_yticks((synthetic.shape[2] + 1) * np.array([0.5, 1.5]), ["synthetic", "nearest real"])
         return figure
 
-    caption = (
-        f"Of {out_of} synthetic images, those that come nearest to a training image, and that image below. The median "
-        f"distance of synthetic images to the nearest is {ratio:.2f} times that of real test images: far below 1, they "
-        "would be copies."
-    )
+    caption = f"Of {out_of} synthetic images, those that come nearest to a training image, and that image below."
+    if np.isfinite(ratio):
+        caption += (
+            f" The median distance of synthetic images to the nearest is {ratio:.2f} times that of real test images: "
+            "far below 1, they would be copies."
+        )
     return Picture("Nearest real images", caption, draw, wide=True)
 
 

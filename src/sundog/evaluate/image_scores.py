@@ -65,15 +65,12 @@ def frechet(first: Array, second: Array, rng: np.random.Generator) -> Measure:
     The plain distance of two samples of one distribution is not 0, but falls as one over their size; a jackknife
     removes just such a bias.
     """
-    from threadpoolctl import threadpool_limits
-
     groups = min(GROUPS, len(first), len(second))
+    whole = frechet_distance(first, second)
+    if groups < 2:
+        return Measure(whole, 0.0, math.inf)
     group_1, group_2 = (rng.permutation(len(sample)) % groups for sample in (first, second))
-    with threadpool_limits(1, user_api="blas"):  # more gain nothing here, and on a busy machine wait for each other
-        whole = frechet_distance(first, second)
-        if groups < 2:
-            return Measure(whole, 0.0, math.inf)
-        without = [frechet_distance(first[group_1 != group], second[group_2 != group]) for group in range(groups)]
+    without = [frechet_distance(first[group_1 != group], second[group_2 != group]) for group in range(groups)]
     value = groups * whole - (groups - 1) * float(np.mean(without))
     error = math.sqrt((groups - 1) * float(np.var(without)))
     return Measure.around(max(0.0, value), error=error, lowest=0.0)

@@ -26,11 +26,16 @@ from sundog.evaluate.section import Section
 MOST = 10_000  # images of each kind are looked at
 NEIGHBOURS = 500  # whose nearest training images are found
 PAIRS = 8  # that are shown with them
+GOOD = 0.9  # accuracy of a judge whose word counts
 
 SHOWS_REAL = "Pictures of images show real ones too: they are as private as the data."
 NO_CLASSES = (
     "No target names classes of images: there is no Inception score, no classifier, and the Fréchet distance is that "
     f"of {COMPONENTS} principal components of real images."
+)
+POOR_JUDGE = (
+    "The network that judges images puts {share:.0%} of the real test images in their class: it learns too little from "
+    "the real images for the Inception score to say much."
 )
 DOWNSTREAM: dict[Kind, str] = {
     "logistic": "logistic regression",
@@ -98,6 +103,7 @@ def images(comparison: Comparison, name: str) -> Section:
         pictures.grids(synthetic, real, view.classes),
         pictures.pairs(near.synthetic, near.real, out_of=near.out_of, ratio=near.ratio.value),
     ]
+    notes = [SHOWS_REAL] if view.classes else [SHOWS_REAL, NO_CLASSES]
     if judge.probabilities is not None:
         confusion = {kind: _confusion(comparison, kind, real, synthetic, len(view.classes)) for kind in DOWNSTREAM}
         measures |= _scored(comparison, judge.probabilities(synthetic.pixels))
@@ -106,10 +112,11 @@ def images(comparison: Comparison, name: str) -> Section:
         }
         right = judge.probabilities(real.pixels).argmax(axis=1) == real.labels
         details["images.judge_accuracy"] = binomial(int(right.sum()), len(right)).to_dict()
+        if right.mean() < GOOD:
+            notes.append(POOR_JUDGE.format(share=right.mean()))
         details["images.confusion"] = confusion["cnn"].tolist()
         shown.append(pictures.confusion(confusion["cnn"], view.classes))
     metrics = {key: metric for key, metric in METRICS.items() if key in measures}
-    notes = [SHOWS_REAL] if view.classes else [SHOWS_REAL, NO_CLASSES]
     return Section(title, {key: measures[key] for key in metrics}, metrics, details, shown, notes)
 
 
@@ -127,8 +134,8 @@ def _discriminated(comparison: Comparison, real: Images, synthetic: Images) -> t
         (np.concatenate([synthetic[rows], real[rows]]), np.repeat([0, 1], len(rows))) for rows in places
     )
     network = train("cnn", *learned, classes=2, seed=_seed(comparison, "discriminator"), watched=watched)
-    logits = network.logits(tested[0])[:, 1] - network.logits(tested[0])[:, 0]
-    return logits[tested[1] == 1], logits[tested[1] == 0]
+    synthetic_logits, real_logits = np.split(np.diff(network.logits(tested[0]))[:, 0], 2)
+    return real_logits, synthetic_logits
 
 
 def _confusion(comparison: Comparison, kind: Kind, real: Sample, synthetic: Sample, classes: int) -> NDArray[np.int64]:
@@ -166,10 +173,8 @@ def _to_nearest(some: Images, known: Images) -> tuple[NDArray[Any], NDArray[Any]
     from sklearn.metrics import pairwise_distances_argmin_min
 
     flat, others = some.reshape(len(some), -1), known.reshape(len(known), -1)
-    places, _ = pairwise_distances_argmin_min(flat, others)
-    return np.linalg.norm(
-        flat - others[places], axis=1
-    ), places  # the distances it returns are rounded: not 0 for copies
+    places, _ = pairwise_distances_argmin_min(flat, others)  # and distances, which are rounded: not 0 for copies
+    return np.linalg.norm(flat - others[places], axis=1), places
 
 
 def _seed(comparison: Comparison, purpose: str) -> int:
