@@ -207,15 +207,20 @@ def _kill_at(folder: Path, moment: float) -> str:
 
 def _check_and_go_on(folder: Path, sundog: Sundog, monkeypatch: pytest.MonkeyPatch) -> None:
     check_what_was_left(folder)
-    before = list(Ledger.open(folder / "all.ledger").charges) if (folder / "all.ledger").exists() else []
+    before = _charges(folder / "all.ledger")
     monkeypatch.chdir(folder)
     resume = ["--resume"] if (folder / "o.sundog.partial").exists() else []
     called = sundog(*FIT, "--ledger", "all.ledger", *resume)
     if called.code != 0:
         assert called.code == 2, called
         assert len([line for line in called.err.splitlines() if line.startswith("sundog: ")]) == 1, called
-    assert list(Ledger.open(folder / "all.ledger").charges)[: len(before)] == before
+    assert _charges(folder / "all.ledger")[: len(before)] == before
     check_what_was_left(folder)
+
+
+def _charges(ledger: Path) -> list[Any]:
+    """None where it was killed before there was a ledger."""
+    return list(Ledger.open(ledger).charges) if ledger.exists() else []
 
 
 def _kill_many(count: int, folder: Path, sundog: Sundog, monkeypatch: pytest.MonkeyPatch) -> None:
