@@ -18,11 +18,11 @@ from sklearn.datasets import load_digits
 import sundog
 from sundog.data.read import encode, read
 from sundog.data.records import Records
-from sundog.evaluate.classifiers import Images
 from sundog.evaluate.comparison import Comparison, split
-from sundog.evaluate.image_judge import judge_for
-from sundog.evaluate.image_sample import view_of
-from sundog.evaluate.image_scores import frechet, frechet_distance, inception_score
+from sundog.evaluate.images.classifiers import Images
+from sundog.evaluate.images.judge import judge_for
+from sundog.evaluate.images.sample import view_of
+from sundog.evaluate.images.scores import frechet, frechet_distance, inception_score
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "mnist.schema.yaml"
 PAPER = 9.96

@@ -8,7 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from sundog.evaluate.classifiers import Classifier, Images, Kind, Labels, _Blocks, accuracy, batches, new_network, train
+from sundog.evaluate.images.classifiers import (
+    Classifier,
+    Images,
+    Kind,
+    Labels,
+    _Blocks,
+    accuracy,
+    batches,
+    new_network,
+    train,
+)
 
 KINDS: tuple[Kind, ...] = ("logistic", "mlp", "cnn")
 

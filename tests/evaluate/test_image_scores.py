@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import linalg, stats
 
-from sundog.evaluate.image_scores import (
+from sundog.evaluate.images.scores import (
     discriminator_score,
     frechet,
     frechet_distance,

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,13 +17,13 @@ from sklearn.datasets import load_digits
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
-from sundog.evaluate import image_judge
-from sundog.evaluate.classifiers import Classifier, train
 from sundog.evaluate.comparison import Comparison, split
-from sundog.evaluate.image_judge import judge_for
-from sundog.evaluate.image_sample import view_of
-from sundog.evaluate.image_scores import frechet_distance, inception_score
-from sundog.evaluate.images import METRICS, images
+from sundog.evaluate.images import judge as image_judge
+from sundog.evaluate.images.classifiers import Classifier, train
+from sundog.evaluate.images.images import METRICS, images
+from sundog.evaluate.images.judge import judge_for
+from sundog.evaluate.images.sample import view_of
+from sundog.evaluate.images.scores import frechet_distance, inception_score
 from sundog.evaluate.section import Section
 
 LABELS = {"type": "categorical", "values": list(range(10))}
@@ -53,8 +54,10 @@ def _one_thread() -> Iterator[None]:
 def _limited(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     """Networks that learn for fewer steps: enough for digits, or hardly at all where it does not matter what."""
     image_judge._taught.cache_clear()
-    monkeypatch.setattr("sundog.evaluate.images.train", lambda *args, **kwargs: train(*args, steps=steps, **kwargs))
-    monkeypatch.setattr("sundog.evaluate.image_judge.MOST_STEPS", steps)
+    monkeypatch.setattr(
+        "sundog.evaluate.images.images.train", lambda *args, **kwargs: train(*args, steps=steps, **kwargs)
+    )
+    monkeypatch.setattr("sundog.evaluate.images.judge.MOST_STEPS", steps)
 
 
 @pytest.fixture(scope="module")
@@ -161,7 +164,7 @@ def test_one_judge_serves_release_ceiling_and_floor(monkeypatch: pytest.MonkeyPa
         taught.append(kwargs["seed"])
         return train(*args, **kwargs)
 
-    monkeypatch.setattr("sundog.evaluate.image_judge.train", counted)
+    monkeypatch.setattr("sundog.evaluate.images.judge.train", counted)
     for trial in (COMPARISON, COMPARISON.ceiling(), COMPARISON.floor(), replace(COMPARISON, synthetic=COMPARISON.test)):
         images(trial, "image")
     assert len(taught) == 1

@@ -12,9 +12,8 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.mixture import GaussianMixture
 
-from sundog.evaluate.classifiers import BATCH, Images, Labels
-from sundog.evaluate.measure import Measures
-from sundog.evaluate.semisupervised import (
+from sundog.evaluate.images.classifiers import BATCH, Images, Labels
+from sundog.evaluate.images.semisupervised import (
     METRICS,
     Codes,
     Generate,
@@ -25,6 +24,7 @@ from sundog.evaluate.semisupervised import (
     semi_supervised,
     supervised,
 )
+from sundog.evaluate.measure import Measures
 
 FEW = 50  # labelled images
 

@@ -195,7 +195,7 @@ def _part_of_array(name: str, column: Column) -> Part | None:
 
         return lambda comparison: sets(comparison, name)
     if isinstance(column, ImageColumn):
-        from sundog.evaluate.images import images
+        from sundog.evaluate.images.images import images
 
         return lambda comparison: images(comparison, name)
     if isinstance(column, SeriesColumn):

@@ -9,8 +9,8 @@ import numpy as np
 from sundog.data.columns import BooleanColumn, ImageColumn, ListedColumn
 from sundog.data.records import Records
 from sundog.errors import DataError
-from sundog.evaluate.classifiers import Images, Labels
 from sundog.evaluate.comparison import Comparison
+from sundog.evaluate.images.classifiers import Images, Labels
 
 FEWEST = 20  # images of each kind, to say anything
 NUMBERS = 2**26  # of a sample at most, each four bytes: 85,000 images of MNIST, 5,000 of 64 × 64 colours

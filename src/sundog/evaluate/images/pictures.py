@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sundog.evaluate.classifiers import Images
-from sundog.evaluate.image_sample import Sample
+from sundog.evaluate.images.classifiers import Images
+from sundog.evaluate.images.sample import Sample
 from sundog.evaluate.section import Picture
 
 if TYPE_CHECKING:

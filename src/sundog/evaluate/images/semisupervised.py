@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import affine_grid, cross_entropy, grid_sample
 
-from sundog.evaluate.classifiers import (
+from sundog.evaluate.images.classifiers import (
     BATCH,
     FEATURES,
     SLOPE,

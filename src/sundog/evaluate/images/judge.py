@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sundog.data.records import Records
-from sundog.evaluate.classifiers import BATCH, STEPS, Images, train
 from sundog.evaluate.comparison import Comparison
-from sundog.evaluate.image_sample import FEWEST, View
+from sundog.evaluate.images.classifiers import BATCH, STEPS, Images, train
+from sundog.evaluate.images.sample import FEWEST, View
 
 LEARNED_FROM = 20_000  # images
 MOST_STEPS, EPOCHS = 2000, 40  # more would make it sure of whatever it sees

@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sundog.evaluate import image_pictures as pictures
-from sundog.evaluate.classifiers import Images, Kind, train
 from sundog.evaluate.comparison import Comparison
-from sundog.evaluate.image_judge import COMPONENTS, judge_for
-from sundog.evaluate.image_sample import FEWEST, Sample, view_of
-from sundog.evaluate.image_scores import discriminator_score, frechet, inception_score, jensen_shannon
+from sundog.evaluate.images import pictures
+from sundog.evaluate.images.classifiers import Images, Kind, train
+from sundog.evaluate.images.judge import COMPONENTS, judge_for
+from sundog.evaluate.images.sample import FEWEST, Sample, view_of
+from sundog.evaluate.images.scores import discriminator_score, frechet, inception_score, jensen_shannon
 from sundog.evaluate.measure import Measure, Measures, Metric, binomial, bootstrap
 from sundog.evaluate.section import Section
 
