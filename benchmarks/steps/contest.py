@@ -41,7 +41,8 @@ def main() -> None:
         step()
     _finish(device)
     if device == "cuda":
-        torch.cuda.reset_peak_memory_stats()  # what a compiler tried out is over
+        torch.cuda.empty_cache()  # what a compiler tried out is over
+        torch.cuda.reset_peak_memory_stats()
     print("ready", flush=True)
     for _ in sys.stdin:
         step()  # one that is not counted: others have had the caches
@@ -236,7 +237,7 @@ def _finish(device: str) -> None:
 def _peak_mib(device: str) -> float:
     """The kernel's high-water mark for this address space; `ru_maxrss` would start at that of the parent process."""
     if device == "cuda":
-        return torch.cuda.max_memory_allocated() / 2**20
+        return torch.cuda.max_memory_reserved() / 2**20  # what is allocated leaves out what a CUDA graph holds
     status = Path("/proc/self/status")
     found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
     return int(found[1]) / 2**10 if found else float("nan")
