@@ -48,16 +48,18 @@ class Request:
     settings: dict[str, Any]
     device: str = "cpu"
     show_loss: bool = False
+    public: Any = None
 
     def to_dict(self, schema: Schema, ledger: str | Path | None) -> dict[str, Any]:
         """The request as JSON, to recognise it by when it is resumed."""
         return {
-            "model": self.model.name,
+            "model": self.model.__name__,  # a mixture is of something
             "epsilon": self.epsilon,
             "delta": self.delta,
             "seed": self.seed,
             "settings": self.settings,
             "device": self.device,
+            "public": str(self.public) if isinstance(self.public, str | Path) else self.public is not None,
             "schema": schema.to_dict(),
             "ledger": None if ledger is None else str(ledger),
         }
@@ -78,6 +80,7 @@ class Fit:
         self.ledger, self.noise = ledger, noise
         self.shared: Ledger | None = None
         self.checkpoint: Checkpoint | None = None
+        self.public: Records | None = None
         self.kept_charges = 0  # how many charges the results of finished stages stand for
 
     def run(self, data: Any, *, labels: Any, out: Path | None, resume: bool) -> Release:
@@ -90,6 +93,9 @@ class Fit:
         raw = read(data, self.schema, labels=labels)
         lesson = prepare(raw, self.schema)
         records = self._checked(raw)
+        public = None if self.request.public is None else read(self.request.public, self.schema)
+        if public is not None:
+            self._checked(public)
         with self._opened(out, resume) as ledger:
             split = self._split(ledger)
             self._refuse_early(split, ledger)
@@ -101,6 +107,7 @@ class Fit:
             if records is None:
                 records = encode(raw, schema)
             del raw, lesson
+            self.public = None if public is None else encode(public, schema)
             model = self._fit_model(records, count, ledger)
             release = Release(schema, model, certify(ledger, schema, shared=self.shared))
             if out is not None:
@@ -265,7 +272,7 @@ class Fit:
     @property
     def _workshop(self) -> Workshop:
         asked = self.request
-        return Workshop(asked.seed, self.progress, self.checkpoint, asked.device, asked.show_loss)
+        return Workshop(asked.seed, self.progress, self.checkpoint, asked.device, asked.show_loss, self.public)
 
     def _rest(self, ledger: Ledger) -> tuple[Budget, Sequence[Charge]]:
         """What is left for the model, and what was charged to it already.

@@ -37,8 +37,8 @@ class Synthesizer:
         epsilon: what this release may spend.
         delta: the δ at which ε is meant; by default 1 / (10·n^1.1) for about n records, never above 1e-5 nor above that
             of the ledger.
-        clusters: how many components, for models that are mixtures.
-        public: data that is public, for models that can make use of it.
+        clusters: how many components; more than one makes a mixture of the model, each for a cluster of records.
+        public: data that is public, of the same schema, for models that can make use of it.
         device: where neural models train: `cpu` or `cuda`.
         ledger: a ledger, or the path of a ledger file, shared with other fits on the same data.
         seed: fixes initialisation, never privacy noise.
@@ -99,7 +99,11 @@ class Synthesizer:
         model = self._checked_model()
         self._warn(schema)
         settings = dict(self.settings or {})
-        request = Request(model, self.epsilon, self.delta, self.seed, settings, self.device, self.show_loss)
+        if self.clusters != 1:
+            settings |= {"clusters": self.clusters, "public": self.public is not None}
+        request = Request(
+            model, self.epsilon, self.delta, self.seed, settings, self.device, self.show_loss, self.public
+        )
         fit = Fit(request, schema, self.ledger, self.noise, progress)
         self.release_ = fit.run(data, labels=labels, out=None if out is None else Path(out), resume=resume)
         return self
@@ -113,18 +117,21 @@ class Synthesizer:
             )
 
     def _checked_model(self) -> type[Model]:
-        model = get_model(self.model)
+        model = base = get_model(self.model)
+        if self.clusters != 1:
+            from sundog.mixture.mixture import mixture_of
+
+            model = mixture_of(base)
         given = {
-            "clusters": self.clusters != 1,
             "public": self.public is not None,
             "device": self.device != "cpu",
             "show_loss": self.show_loss,
         }
         for option in (name for name, used in given.items() if used and name not in model.options):
-            raise SundogError(f"model {model.name!r} makes no use of {option}; leave it out")
+            raise SundogError(f"model {base.name!r} makes no use of {option}; leave it out")
         for name in (name for name in self.settings or {} if name not in model.defaults):
             known = ", ".join(model.defaults) or "none"
-            raise SundogError(f"model {model.name!r} has no setting {name!r}; its settings: {known}")
+            raise SundogError(f"model {base.name!r} has no setting {name!r}; its settings: {known}")
         if self.device != "cpu":
             _refuse_missing(self.device)
         return model

@@ -295,6 +295,39 @@ def test_a_sparse_matrix_is_not_trusted(tmp_path: Path, parts: dict[str, Any], s
     assert message.startswith("t.npz")
 
 
+def test_items_in_turn_make_sets(tmp_path: Path) -> None:
+    visits: dict[str, Any] = {"basket": np.array([2, 1, 1, 2, 0], np.uint8), "indptr": np.array([0, 4, 4, 5], np.int32)}
+    np.savez(tmp_path / "t.npz", names=np.array(["bread", "milk", "tea"]), **visits)
+    for source in (tmp_path / "t.npz", visits):
+        assert codes(source, SETS) == {"basket": [[0, 1, 1], [0, 0, 0], [1, 0, 0]]}
+    dropping = of(basket={"type": "set", "universe": 2, "max_size": 1, "undeclared": "drop"})
+    assert codes(tmp_path / "t.npz", dropping) == {"basket": [[0, 1], [0, 0], [1, 0]]}
+    whole = {"basket": np.eye(3, dtype=np.uint8), "indptr": np.arange(4)}  # a matrix is a matrix, whatever is beside it
+    assert codes(whole, SETS) == {"basket": np.eye(3).tolist()}
+
+
+@pytest.mark.parametrize(
+    ("items", "indptr", "says"),
+    [
+        ([0, 3], [0, 1, 2], "item 3"),
+        ([0, 2**62], [0, 1, 2], f"item {2**62}"),
+        ([0, -1], [0, 1, 2], "item -1"),
+        ([0, 1], [0, 2, 1], "indptr"),
+        ([0, 1], [1, 2], "indptr"),
+        ([0, 1], [0, 1, 9], "indptr"),
+        ([0, 1], [[0, 1, 2]], "do not fit together"),
+        ([0, 1], np.empty(0, int), "do not fit together"),
+        ([0.5, 1], [0, 1, 2], "do not fit together"),
+        (["tea", "milk"], [0, 1, 2], "do not fit together"),
+    ],
+)
+def test_items_in_turn_are_not_trusted(tmp_path: Path, items: Any, indptr: Any, says: str) -> None:
+    np.savez(tmp_path / "t.npz", basket=np.array(items), indptr=np.array(indptr))
+    message = complaint(tmp_path / "t.npz", SETS)
+    assert says in message
+    assert message.startswith("t.npz")
+
+
 # --- units
 
 

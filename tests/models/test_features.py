@@ -169,6 +169,60 @@ def test_conditions_have_the_probability_of_their_cells() -> None:
     assert features.log_likelihood(logits, {}).tolist() == [0.0] * 4
 
 
+# --- logits to vectors ---
+
+
+@every_kind
+def test_vectors_that_are_certain_are_drawn(kind: str) -> None:
+    records = random_records(schema_of(KINDS[kind]), 30, seed=4)
+    features = Features(records.schema)
+    x = dense(records).round()
+    assert torch.equal(features.draw((2 * x - 1) * CERTAIN), x)
+    stacked = ((2 * x - 1) * CERTAIN).view(3, 10, -1)
+    assert torch.equal(features.draw(stacked), x.view(3, 10, -1))
+
+
+def test_vectors_are_drawn_with_their_probabilities() -> None:
+    columns: dict[str, dict[str, Any]] = {
+        "n": {"type": "integer", "min": 0, "max": 3},
+        "old": {"type": "boolean"},
+        "basket": {"type": "set", "universe": 3, "max_size": 1},
+    }
+    features = Features(schema_of(columns))
+    p = torch.tensor([0.5, 0.001, 0.199, 0.3, 0.9, 0.1, 0.2, 0.99, 0.5])
+    logits = torch.cat([p[:6].log() + 7, p[6:].logit()])  # cells are only compared with each other
+    count = 40_000
+    drawn = features.draw(logits.expand(count, -1), torch.Generator().manual_seed(0))
+    assert ((drawn == 0) | (drawn == 1)).all()
+    assert (drawn[:, :4].sum(dim=1) == 1).all()
+    assert (drawn[:, 4:6].sum(dim=1) == 1).all()
+    found = drawn.sum(dim=0).numpy()
+    assert stats.chisquare(found[:4], count * p[:4].double().numpy()).pvalue > 1e-6
+    assert (abs(found - count * p.numpy()) < 6 * np.sqrt(count * (p * (1 - p)).numpy())).all()
+    apart = np.corrcoef(drawn[:, [0, 4, 6, 8]].numpy().T) - np.eye(4)
+    assert np.abs(apart).max() < 6 / math.sqrt(count)  # each column by itself
+    again = features.draw(logits.expand(count, -1), torch.Generator().manual_seed(0))
+    assert torch.equal(drawn, again)
+
+
+def test_columns_can_be_held() -> None:
+    records = random_records(schema_of(KINDS["mix"]), 20)
+    features = Features(records.schema)
+    x = dense(records)
+    features.hold(x, {"integer": 3, "categorical": 0})
+    codes = {name: codes for name, codes in records.codes.items() if name not in ("integer", "categorical")}
+    held = {name: np.full(20, code, records.codes[name].dtype) for name, code in (("integer", 3), ("categorical", 0))}
+    assert torch.equal(x, dense(Records(records.schema, {**codes, **held}, 20)))
+
+
+def test_intensities_and_gaps_have_their_places() -> None:
+    records = constant_records(schema_of(KINDS["mix"]), 1, last=True)
+    features = Features(records.schema)
+    x = dense(records)
+    assert x[:, features.gaps].tolist() == [[1.0] * 3]  # a series of three missing values
+    assert x[:, features.levels].tolist() == [[0.0] * 3 + [1.0] * 18]  # and two pictures, all white
+
+
 # --- and back ---
 
 

@@ -19,6 +19,7 @@ from sundog.errors import ReleaseError, SundogError
 from sundog.models.base import State, Workshop
 from sundog.models.features import Features
 from sundog.models.independent import Independent
+from sundog.models.means import MeansPlan
 from sundog.models.vae import Vae
 from sundog.privacy.events import Charge, Gaussian, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger
@@ -26,7 +27,7 @@ from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.synthesizer import Synthesizer
 
-QUICK: dict[str, Any] = {"hidden": 8, "latent": 3, "batch": 50, "epochs": 1}
+QUICK: dict[str, Any] = {"hidden": 8, "latent": 3, "batch": 50, "epochs": 4, "learning_rate": 0.1}
 COLUMNS: dict[str, dict[str, Any]] = {
     "kind": {"type": "categorical", "values": ["a", "b", "c", "d"]},
     "twin": {"type": "categorical", "values": ["w", "x", "y", "z"]},
@@ -246,9 +247,11 @@ def test_a_device_that_is_not_there_is_refused() -> None:
 def test_only_a_training_pays_for_weights() -> None:
     model = Vae.from_state(TABLE, _state())
     event = SampledGaussian(noise_multiplier=1.0, sample_rate=0.1)
-    assert model.unexplained([Charge(event=event, count=3, purpose="training")]) == []
-    assert model.unexplained([Charge(event=event, count=3, purpose="something else")]) != []
-    assert model.unexplained([Charge(event=Gaussian(noise_multiplier=1.0), purpose="training")]) != []
+    means = MeansPlan(0.01, 20.0).charges()
+    assert model.unexplained([*means, Charge(event=event, count=3, purpose="training")]) == []
+    assert model.unexplained([*means, Charge(event=event, count=3, purpose="something else")]) != []
+    assert model.unexplained([*means, Charge(event=Gaussian(noise_multiplier=1.0), purpose="training")]) != []
+    assert model.unexplained([*means[1:], Charge(event=event, count=3, purpose="training")]) == ["length of records"]
 
 
 def _state(schema: Schema = TABLE, *, hidden: int = 5, latent: int = 2) -> State:
@@ -256,11 +259,26 @@ def _state(schema: Schema = TABLE, *, hidden: int = 5, latent: int = 2) -> State
     shapes = {"0.weight": (hidden, latent), "0.bias": (hidden,), "2.weight": (width, hidden), "2.bias": (width,)}
     rng = np.random.default_rng(0)
     tensors = {name: rng.standard_normal(shape).astype(np.float32) for name, shape in shapes.items()}
-    return State(tensors, {"hidden": hidden, "latent": latent, "records": 100})
+    return State(tensors, {"hidden": [hidden], "latent": latent, "condition": None, "records": 100})
 
 
 @pytest.mark.parametrize(
-    "config", [{"hidden": 6}, {"latent": 3}, {"hidden": 2, "latent": 5}, {"records": 0}, {"more": 1}, {"hidden": 2**62}]
+    "config",
+    [
+        {"hidden": [6]},
+        {"hidden": 5},
+        {"hidden": []},
+        {"hidden": [5, 5]},
+        {"latent": 3},
+        {"hidden": [2], "latent": 5},
+        {"records": 0},
+        {"more": 1},
+        {"hidden": [2**62]},
+        {"hidden": [2**16] * 4},
+        {"condition": "no such column"},
+        {"condition": "size"},
+        {"condition": 3},
+    ],
 )
 def test_a_configuration_of_other_weights_is_refused(config: dict[str, Any]) -> None:
     state = _state()

@@ -14,6 +14,8 @@ from sundog.privacy.ledger import Ledger
 from sundog.privacy.mechanisms import (
     Histogram,
     exponential_mechanism,
+    gaussian_group_sums,
+    gaussian_moments,
     gaussian_sum,
     noisy_bounds,
     noisy_count,
@@ -96,6 +98,24 @@ CASES: dict[str, Case] = {
     "sum of units": Case(
         lambda ledger: gaussian_sum(
             np.ones((4, 3)), clip_norm=2.0, noise_multiplier=32.0, ledger=ledger, purpose="p", contribution=4
+        ),
+        [(Gaussian(noise_multiplier=8.0), 1)],
+    ),
+    "sums of groups": Case(
+        lambda ledger: gaussian_group_sums(
+            [(COUNTS % 2, np.eye(3))],
+            groups=2,
+            width=3,
+            clip_norm=2.0,
+            noise_multiplier=8.0,
+            ledger=ledger,
+            purpose="p",
+        ),
+        [(Gaussian(noise_multiplier=8.0), 1)],
+    ),
+    "moments": Case(
+        lambda ledger: gaussian_moments(
+            [np.eye(3)], width=3, clip_norm=2.0, noise_multiplier=8.0, ledger=ledger, purpose="p"
         ),
         [(Gaussian(noise_multiplier=8.0), 1)],
     ),

@@ -43,15 +43,15 @@ def step_on(device: str, policy: ClipPolicy, noise: float, *, fast: bool = False
     )
 
 
-def test_a_graph_takes_the_steps_that_the_host_would() -> None:
+@pytest.mark.parametrize("fused", [True, False])
+def test_a_graph_takes_the_steps_that_the_host_would(fused: bool) -> None:
     """Empty batches, batches above the capacity and bad examples included."""
     data = torch.randn(100, 6)
     data[7] = torch.inf
     rng = np.random.default_rng(0)
     plain = step_on("cpu", QuantileTracking(torch.ones(1), side_noise=1e-5), 1e-6)
-    graphed = GraphedStep(
-        step_on("cuda", QuantileTracking(torch.ones(1, device="cuda"), side_noise=1e-5), 1e-6), data.cuda(), capacity=16
-    )
+    steps = step_on("cuda", QuantileTracking(torch.ones(1, device="cuda"), side_noise=1e-5), 1e-6)
+    graphed = GraphedStep(steps, data.cuda(), capacity=16, fused=fused)
     for number in range(12):
         index = rng.choice(100, [5, 8, 0, 40, 16, 3, 7, 1, 12, 0, 33, 9][number], replace=False)
         graphed(index)
@@ -61,11 +61,12 @@ def test_a_graph_takes_the_steps_that_the_host_would() -> None:
     torch.testing.assert_close(graphed.step.policy.bounds.cpu(), plain.policy.bounds, rtol=1e-3, atol=1e-3)
 
 
-def test_a_graph_trains_a_stack_as_the_host_would() -> None:
+@pytest.mark.parametrize("fused", [True, False])
+def test_a_graph_trains_a_stack_as_the_host_would(fused: bool) -> None:
     """Three models with shares of unequal size, none at all for one of them, and more than fit for another."""
     data, owner = torch.randn(90, 6), np.repeat([0, 1, 2], [20, 60, 10])
     plain, steps = stacked_on("cpu"), stacked_on("cuda")
-    graphed = GraphedStep(steps, data.cuda(), capacity=8, owner=owner)
+    graphed = GraphedStep(steps, data.cuda(), capacity=8, owner=owner, fused=fused)
     rng = np.random.default_rng(0)
     for size in (5, 0, 9, 30, 12, 3):
         index = np.sort(rng.choice(70, size, replace=False)) if size < 12 else rng.choice(90, size, replace=False)

@@ -42,7 +42,8 @@ def match(source: Source, schema: Schema) -> Plan:
 
 def _by_name(name: str, column: Column, source: Source) -> list[str]:
     if name in source.shapes:
-        return [name]
+        in_turn = column.type == "set" and source.shapes[name] == () and sets.RUNS in source.shapes
+        return [name, sets.RUNS] if in_turn else [name]
     if column.type == "series" and f"{name}_0" in source.shapes:
         keys = [f"{name}_{step}" for step in range(column.shape[0])]
         for key in keys:
@@ -78,6 +79,9 @@ def conform(column: Column, values: list[Values], source: Source, name: str) -> 
     """
     where = f"{source.name}: column {name!r}"
     if isinstance(column, SetColumn):
+        if len(values) == 2:
+            items, indptr = values
+            return sets.from_runs(items, indptr, where)
         if len(values) > 1:
             indices, indptr, shape = values
             return sets.from_parts(indices, indptr, shape, where)

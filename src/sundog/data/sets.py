@@ -18,6 +18,9 @@ Array = np.ndarray[Any, Any]
 SPARSE_PARTS = ("indices", "indptr", "shape")
 """The arrays of a set column in an npz archive: compressed sparse rows, all of whose values are one."""
 
+RUNS = "indptr"
+"""The array beside a set column that lists the items of all records one after another: where each record begins."""
+
 
 def open_transactions(path: Path) -> Source:
     r"""Open a transaction file: one record a line, its items apart by `separator`, an empty line an empty set.
@@ -99,3 +102,19 @@ def from_parts(indices: Array, indptr: Array, shape: Array, where: str) -> spars
     matrix.sum_duplicates()
     matrix.data[:] = 1
     return matrix
+
+
+def from_runs(items: Array, indptr: Array, where: str) -> sparse.csr_array:
+    """Build the matrix from the items of all records in turn, by number and as often as they occur: visits, for one.
+
+    Example:
+        >>> from_runs(np.array([2, 0, 2, 1]), np.array([0, 3, 3, 4]), "a.npz").toarray()
+        array([[1, 0, 1],
+               [0, 0, 0],
+               [0, 1, 0]], dtype=uint8)
+    """
+    whole = all(isinstance(part, np.ndarray) and part.ndim == 1 and part.dtype.kind in "iu" for part in (items, indptr))
+    if not whole or len(indptr) == 0:
+        raise DataError(f"{where}: its items and {RUNS!r} do not fit together; save both as arrays of whole numbers")
+    beyond = int(items.max(initial=0)) + 1  # whether all of these are declared is for the column to say
+    return from_parts(items, indptr, np.array([len(indptr) - 1, beyond]), where)

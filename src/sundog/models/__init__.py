@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 MODELS = {
     "independent": "sundog.models.independent:Independent",
+    "rbm": "sundog.models.rbm:Rbm",
     "vae": "sundog.models.vae:Vae",
+    "mixture": "sundog.mixture.mixture:Mixture",  # of any other, by asking for clusters
 }
 
 AUTO = "independent"  # what `auto` chooses

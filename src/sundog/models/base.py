@@ -21,7 +21,7 @@ from sundog.privacy.ledger import Budget, Ledger
 from sundog.progress import Progress, silent
 
 Codes = dict[str, Any]  # an array of codes a column, as in Records.codes
-Where = Mapping[str, int]  # the code that a scalar column must have
+Where = Mapping[str, int]  # the code that a scalar column must have, or the number of a choice
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,24 @@ class Plan:
 
     charges: tuple[Charge, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Disjoint parts of the records, each for a model of its own.
+
+    Args:
+        owner: the part of each record, by nothing but the record and what is public; None where one part has all.
+        sizes: about how many records each part has, as far as it is public.
+    """
+
+    owner: npt.NDArray[np.int64] | None
+    sizes: tuple[float, ...]
+
+    @classmethod
+    def whole(cls, records: float) -> Parts:
+        """One part."""
+        return cls(None, (records,))
 
 
 @dataclass(frozen=True)
@@ -42,6 +60,7 @@ class Workshop:
         checkpoint: where a model that trains keeps its state; None where the release has no place on disk.
         device: where to train.
         show_loss: tell `progress` the loss of private records. That is NOT PRIVATE: for the curator's eyes only.
+        public: records that are public, for models that can make use of them.
     """
 
     seed: int | None = None
@@ -49,6 +68,7 @@ class Workshop:
     checkpoint: Checkpoint | None = None
     device: str = "cpu"
     show_loss: bool = False
+    public: Records | None = None
 
 
 @dataclass(frozen=True)
@@ -90,6 +110,13 @@ class Model(Protocol):
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draws n records that satisfy `where`."""
+
+    def log_evidence(self, where: Where, rng: np.random.Generator) -> float:
+        """The logarithm of the probability that a record satisfies `where`, as well as it can be estimated."""
+
+    @property
+    def choices(self) -> Mapping[str, int]:
+        """What `where` may name besides columns, and how many values it has."""
 
     @property
     def records(self) -> int | None:

@@ -31,6 +31,9 @@ if TYPE_CHECKING:
     from sundog.training.sampler import Index
 
 Array = npt.NDArray[Any]
+_LEAST = 2.0**-25  # torch's uniform numbers may be 0
+_LEAST_MEAN = 1e-6
+
 Compact = dict[str, Tensor]  # `places` of the ones, and `levels` of arrays; what there is none of is not there
 
 
@@ -64,6 +67,16 @@ class Features:
         self._gaps = sum(sizes.values())
         self._gaps_at = _slices(self._gaps, gaps)
         self.width = self._gaps + sum(gaps.values())
+
+    @property
+    def levels(self) -> slice:
+        """Where the intensities are; the first of them have gaps, in the same order."""
+        return slice(self._levels, self._gaps)
+
+    @property
+    def gaps(self) -> slice:
+        """Where it says that an intensity is missing."""
+        return slice(self._gaps, self.width)
 
     # --- records to vectors ---
 
@@ -121,9 +134,55 @@ class Features:
         """How likely scalar columns are to be in the cells of these codes."""
         total = torch.zeros(logits.shape[:-1], device=logits.device)
         for name, code in where.items():
-            cell = int(self._bins[name].to_bins(np.array([code], self.schema.columns[name].dtype))[0])
-            total = total + logits[..., self._at[name]].log_softmax(dim=-1)[..., cell]
+            total = total + logits[..., self._at[name]].log_softmax(dim=-1)[..., self.cell(name, code)]
         return total
+
+    # --- logits to vectors ---
+
+    def draw(self, logits: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """A vector from each row of logits: one cell of each scalar, and 0 or 1 for everything else.
+
+        Args:
+            logits: of any number of leading dimensions.
+            generator: torch's own, on the device of the logits, if there is none.
+        """
+        points = torch.rand(logits.shape, generator=generator, device=logits.device)
+        x = (points < logits.sigmoid()).to(logits.dtype)
+        if self._cells:
+            # The least of exponential waiting times, with rates in proportion to the probabilities.
+            waits = (-points[..., : self._cells].clamp_min(_LEAST).log()).log() - logits[..., : self._cells]
+            counts = [bins.count for bins in self._bins.values()]
+            first = [part.argmin(dim=-1, keepdim=True) for part in torch.split(waits, counts, dim=-1)]
+            starts = [self._at[name].start for name in self._bins]
+            places = torch.cat([place + start for place, start in zip(first, starts, strict=True)], dim=-1)
+            x[..., : self._cells] = 0.0
+            x.scatter_(-1, places, 1.0)
+        return x
+
+    def hold(self, x: Tensor, where: Where) -> None:
+        """Puts scalar columns into the cells of these codes, in place."""
+        for name, code in where.items():
+            x[..., self._at[name]] = 0.0
+            x[..., self._at[name].start + self.cell(name, code)] = 1.0
+
+    def at(self, name: str | None) -> slice:
+        """Where the cells of a scalar column are; an empty slice for none."""
+        return slice(0, 0) if name is None else self._at[name]
+
+    def cell(self, name: str, code: int) -> int:
+        """Which of its cells a scalar column with this code is in."""
+        return int(self._bins[name].to_bins(np.array([code], self.schema.columns[name].dtype))[0])
+
+    def logits(self, means: Tensor, *, least: float) -> Tensor:
+        """The logits of independent features with these means; a mean below `least`, or so close to one, is that."""
+        least = min(max(least, _LEAST_MEAN), 0.25)
+        kept = means.clamp(least, 1 - least)
+        return torch.cat([kept[..., : self._cells].log(), kept[..., self._cells :].logit()], dim=-1)
+
+    def means(self, logits: Tensor) -> Tensor:
+        """The mean of each feature, given its logit: a probability, or the chance that an intensity is one."""
+        groups = torch.split(logits[..., : self._cells], [bins.count for bins in self._bins.values()], dim=-1)
+        return torch.cat([*(cells.softmax(dim=-1) for cells in groups), logits[..., self._cells :].sigmoid()], dim=-1)
 
     # --- logits to records ---
 

@@ -33,6 +33,9 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 
+_LEAST = 1e-12  # probability
+
+
 class Independent:
     """One-way marginals of every column."""
 
@@ -41,6 +44,7 @@ class Independent:
     defaults: ClassVar[Mapping[str, Any]] = {}
     counts_records: ClassVar[bool] = False  # the histograms themselves tell
     resumes: ClassVar[bool] = False
+    choices: Mapping[str, int] = {}
 
     def __init__(self, schema: Schema, marginals: dict[str, Floats], records: int) -> None:
         """Takes probabilities: (cells,) of a scalar column, (positions, cells) of an array, (items,) of sets."""
@@ -105,6 +109,15 @@ class Independent:
             drawn = self._samplers[name].draw(n, rng)  # drawn even where fixed: other columns keep their values
             codes[name] = np.full(n, where[name], column.dtype) if name in where else drawn
         return codes
+
+    def log_evidence(self, where: Where, rng: np.random.Generator) -> float:  # noqa: ARG002  nothing is estimated
+        """The sum over the columns, each of which is by itself."""
+        total = 0.0
+        for name, code in where.items():
+            column = self.schema.columns[name]
+            cell = int(bins_for(column).to_bins(np.array([code], column.dtype))[0])
+            total += math.log(max(float(self.marginals[name][cell]), _LEAST))
+        return total
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
         """Private marginals that no charge paid for."""

@@ -1,16 +1,20 @@
 """A variational autoencoder (Kingma and Welling 2014), trained by DP-SGD: the dependences between all columns at once.
 
-1. An encoder turns a record x into a normal distribution of latent variables z, a decoder turns z into a distribution
-of records. 2. Both minimise −log p(x | z) + β · KL(q(z | x) ‖ N(0, I)); the gradient of each record is clipped and the
-sum is noised (docs/training.md). 3. The weights are averaged over the last steps, which costs nothing. 4. To sample,
-draw z from N(0, I) and a record from the decoder; under conditions, draw many z and take those that explain them.
+1. The means of all features are measured, and the decoder starts from them. 2. An encoder turns a record x into a
+normal distribution of latent variables z, a decoder turns z into a distribution of records. 3. Both minimise −log p(x |
+z) + β · KL(q(z | x) ‖ N(0, I)); the gradient of each record is clipped and the sum is noised (docs/training.md). 4. The
+weights are averaged over the last steps, which costs nothing. 5. To sample, draw z from N(0, I) and a record from the
+decoder; under conditions, draw many z and take those that explain them.
+
+With `condition`, the decoder is told the value of one column and z describes the rest; that column's own distribution
+is among the means.
 """
 
 from __future__ import annotations
 
 import math
-import secrets
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -18,40 +22,56 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from sundog.data.columns import ScalarColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError, SundogError
-from sundog.models.base import Codes, Plan, State, Where, Workshop
-from sundog.models.features import Compact, FeatureRows, Features, joined
+from sundog.models.base import Codes, Parts, Plan, State, Where, Workshop
+from sundog.models.features import Compact, Features, joined
+from sundog.models.kept import refuse_early
+from sundog.models.means import MeansPlan, noisy_means, plan_means, unpaid_means
+from sundog.models.neural import Trainee, initialised, train
 from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger
-from sundog.training.clipping import Fixed
-from sundog.training.graphs import GraphedStep, capacity_for
-from sundog.training.groups import flat
 from sundog.training.plan import TrainingPlan, plan_training
-from sundog.training.schedules import cosine, warmed_up
-from sundog.training.step import PrivateStep
-from sundog.training.trainer import Trainer
 
 _PURPOSE = "training"
 _LARGEST_SIZE = 2**16  # of a layer
 _LARGEST_LOGIT = 1e4  # from whatever weights a file brings
 _ROWS = 10_000  # drawn at a time
 _NUMBERS = 2**23  # logits at a time, where records are wide
+_MOST_LAYERS = 4
+_SMALL = 0.1  # what an untrained decoder may add to the means
+_CALIBRATION, _ROUNDS = 10_000, 30  # records with which means are compared, and how often
+_CERTAIN = 2.0  # a mean that is so many times its noise
 _CANDIDATES, _FEWEST_CANDIDATES = 16, 4096  # for each conditioned record, and for all of them
 
 
-class Network(nn.Module):
+class Network(Trainee):
     """Encoder and decoder; everything works on the last dimension."""
 
     beta: Tensor
+    prior: Tensor
 
-    def __init__(self, features: Features, *, hidden: int, latent: int) -> None:
+    def __init__(self, features: Features, settings: Mapping[str, Any]) -> None:
         super().__init__()
         self.features = features
-        self.encoder = nn.Sequential(nn.Linear(features.width, hidden), nn.ReLU(), nn.Linear(hidden, 2 * latent))
-        self.decoder = _decoder(features.width, hidden=hidden, latent=latent)
+        self.told = features.at(settings["condition"])
+        self.full_beta, self.warmup = settings["beta"], settings["warmup"]
+        hidden = [settings["hidden"]] * settings["layers"]
+        latent = settings["latent"]
+        self.encoder = perceptron([features.width, *hidden, 2 * latent])
+        self.decoder = perceptron([latent + _length(self.told), *hidden, features.width])
         self.register_buffer("beta", torch.zeros(1))  # the weight of the divergence in the next step
+        self.register_buffer("prior", torch.zeros(1, _length(self.told)))  # logits of what the decoder is told
+
+    def start_from(self, logits: Tensor) -> None:
+        """Decodes everything to these logits, as long as nothing is learned."""
+        last: Any = self.decoder[-1]
+        with torch.no_grad():
+            last.weight.mul_(_SMALL)
+            last.bias.copy_(logits)
+            self.prior.copy_(logits[self.told])
 
     def loss(self, batch: Compact) -> Tensor:
         """The negative evidence lower bound of each record, with one draw of z."""
@@ -59,8 +79,14 @@ class Network(nn.Module):
         mean, log_variance = self.encoder(x).chunk(2, dim=-1)
         z = mean + (log_variance / 2).exp() * torch.randn_like(mean)
         divergence = (mean.square() + log_variance.exp() - 1 - log_variance).sum(dim=-1) / 2
-        loss: Tensor = self.features.loss(self.decoder(z), x) + self.beta * divergence
+        told = x[..., self.told]
+        logits = replaced(self.decoder(torch.cat([z, told], dim=-1)), self.prior.expand_as(told), self.told)
+        loss: Tensor = self.features.loss(logits, x) + self.beta * divergence
         return loss
+
+    def proceed(self, done: float) -> None:
+        """Lets β rise."""
+        self.beta.fill_(self.full_beta * min(1.0, done / self.warmup if self.warmup else 1.0))
 
 
 class Vae:
@@ -70,23 +96,38 @@ class Vae:
     options: ClassVar[frozenset[str]] = frozenset({"device", "show_loss"})
     defaults: ClassVar[Mapping[str, Any]] = {
         "hidden": 200,
+        "layers": 1,  # hidden ones, in the encoder and in the decoder
         "latent": 8,
+        "condition": None,  # a column that the decoder is told
         "batch": None,  # by the number of records
         "epochs": 30,
         "clip": 1.0,
         "learning_rate": 1e-2,
         "beta": 1.0,
         "warmup": 0.0,  # the part of all steps in which β rises from 0
+        "means": 0.05,  # the share of the budget for the means
     }
     counts_records: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
+    choices: Mapping[str, int] = {}
 
-    def __init__(self, schema: Schema, decoder: nn.Sequential, records: int) -> None:
+    def __init__(
+        self,
+        schema: Schema,
+        decoder: nn.Sequential,
+        records: int,
+        condition: str | None = None,
+        prior: Tensor | None = None,
+    ) -> None:
         self.features = Features(schema)
         self.decoder = decoder
         self.records = records
+        self.condition = condition
+        self.told = self.features.at(condition)
+        self.prior = torch.zeros(_length(self.told)) if prior is None else prior
+        self.sizes = [int(layer.out_features) for layer in decoder if isinstance(layer, nn.Linear)]
         first: Any = decoder[0]
-        self.hidden, self.latent = int(first.out_features), int(first.in_features)
+        self.latent = int(first.in_features) - _length(self.told)
 
     # --- learning ---
 
@@ -101,6 +142,11 @@ class Vae:
         for name, (is_right, what) in _SETTINGS.items():
             if not is_right(settings[name]):
                 raise SundogError(f"model 'vae': setting {name!r} must be {what}, not {settings[name]!r}")
+        told = settings["condition"]
+        if told is not None and not isinstance(schema.columns.get(told), ScalarColumn):
+            raise SundogError(
+                f"model 'vae': setting 'condition' must be the name of a column with one value, not {told!r}"
+            )
 
     @classmethod
     def plan(
@@ -115,42 +161,65 @@ class Vae:
         """Steps, batches and noise, from the number of records that is public."""
         cls.check(schema, settings)
         count = max(1, records or 0)  # a noisy count may be anything
+        means = plan_means(budget, share=settings["means"])
         batch = settings["batch"] or default_batch(count)
-        training = plan_training(budget, already=already, records=count, batch=batch, epochs=settings["epochs"])
-        charges = (training.charge(training.steps),)
-        return Plan(charges, {**settings, "records": count, "training": training.to_dict()})
+        training = plan_training(
+            budget, already=[*already, *means.charges()], records=count, batch=batch, epochs=settings["epochs"]
+        )
+        charges = (*means.charges(), training.charge(training.steps))
+        return Plan(charges, {**settings, "records": count, "means": means.to_dict(), "training": training.to_dict()})
 
     @classmethod
     def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
-        """Trains, and takes the average of the weights in the last steps."""
+        """Trains one on all records."""
+        return cls.fit_parts(records, Parts.whole(plan.settings["records"]), plan, ledger, workshop)[0]
+
+    @classmethod
+    def fit_parts(cls, records: Records, parts: Parts, plan: Plan, ledger: Ledger, workshop: Workshop) -> list[Self]:
+        """Trains one on each part, all of them for the price of one."""
+        refuse_early(plan.charges, ledger)
         settings = plan.settings
-        training = TrainingPlan(**settings["training"])
         features = Features(records.schema)
-        network = _new_network(features, settings, workshop.seed).to(workshop.device)
         examples = features.examples(records, workshop.device)
-        rise = warmed_up(round(settings["warmup"] * training.steps))
-
-        def set_beta(step: int) -> None:
-            network.beta.fill_(settings["beta"] * rise(step))
-
-        set_beta(0)
-        trainer = Trainer(
-            _new_step(network, examples, training, settings, ledger),
+        means, scales = noisy_means(features, examples, parts, MeansPlan(**settings["means"]), ledger, workshop)
+        networks = initialised(lambda: Network(features, settings), len(parts.sizes), workshop.seed)
+        for network, mean, scale in zip(networks, means, scales, strict=True):
+            network.start_from(features.logits(torch.from_numpy(mean), least=float(scale)))
+        trained = train(
+            networks,
             examples,
-            training,
+            parts,
+            TrainingPlan(**settings["training"]),
             ledger,
-            seed=workshop.seed,
-            progress=workshop.progress,
-            checkpoint=workshop.checkpoint,
-            schedule=cosine(training.steps, last=0.1),
-            average=_decay(training.steps),
-            after=lambda step: set_beta(step + 1),  # where it is kept, together with the weights
-            show_loss=workshop.show_loss,
+            workshop,
+            clip=float(settings["clip"]),
+            learning_rate=settings["learning_rate"],
         )
-        trainer.run()
-        if trainer.average is not None:
-            trainer.average.apply()
-        return cls(records.schema, network.decoder.cpu(), settings["records"])
+        models = [
+            cls(records.schema, network.decoder, max(1, round(size)), settings["condition"], network.prior[0])
+            for network, size in zip(trained, parts.sizes, strict=True)
+        ]
+        for model, mean, scale in zip(models, means, scales, strict=True):
+            model._calibrate(torch.from_numpy(mean).float(), least=_CERTAIN * float(scale), seed=workshop.seed)
+        return models
+
+    @torch.no_grad()
+    def _calibrate(self, means: Tensor, *, least: float, seed: int | None) -> None:
+        """Moves the bias of the decoder until features have on average the means that were measured.
+
+        Clipped gradients of records that are unlike most count less than they should, and so their features become
+        too rare. Means were measured without that bias; what is known of the rest is only that it is rare.
+        """
+        inputs = self._inputs(_CALIBRATION, np.random.default_rng(seed), {})
+        logits = self._logits(inputs)
+        known = (means > least) & (means < 1 - least)
+        shift = torch.zeros_like(means)
+        target = self.features.logits(means, least=0.0)
+        for _ in range(_ROUNDS):
+            found = self.features.logits(self.features.means(logits + shift).mean(dim=0), least=0.0)
+            shift += torch.where(known, target - found, 0.0)
+        last: Any = self.decoder[-1]
+        last.bias += shift
 
     # --- sampling ---
 
@@ -159,9 +228,14 @@ class Vae:
         rows = max(1, min(_ROWS, _NUMBERS // self.features.width))
         return joined([self._draw(min(rows, n - start), rng, where) for start in range(0, max(1, n), rows)])
 
+    def log_evidence(self, where: Where, rng: np.random.Generator) -> float:
+        """The logarithm of the probability of the conditions."""
+        _, fit = self._candidates(_FEWEST_CANDIDATES, rng, where)
+        return float(fit.logsumexp(dim=0)) - math.log(_FEWEST_CANDIDATES)
+
     def _draw(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        z = self._explaining(n, rng, where) if where and n else self._latents(n, rng)
-        codes = self.features.sample(self._logits(z), rng)
+        inputs = self._explaining(n, rng, where) if where and n else self._inputs(n, rng, {})
+        codes = self.features.sample(self._logits(inputs), rng)
         for name, code in where.items():
             codes[name] = np.full(n, code, self.features.schema.columns[name].dtype)
         return codes
@@ -169,51 +243,78 @@ class Vae:
     def _explaining(self, n: int, rng: np.random.Generator, where: Where) -> npt.NDArray[np.float32]:
         """Importance resampling: z in proportion to the likelihood of the conditions, out of many drawn freely."""
         count = max(_FEWEST_CANDIDATES, _CANDIDATES * n)
-        z = self._latents(count, rng)
-        rows = max(1, min(_ROWS, _NUMBERS // self.features.width))
-        parts = [self._logits(z[start : start + rows]) for start in range(0, count, rows)]
-        fit = torch.cat([self.features.log_likelihood(part, where) for part in parts]).double().softmax(dim=0)
-        weights = fit.numpy()
-        return z[rng.choice(count, n, p=weights / weights.sum())]
+        inputs, fit = self._candidates(count, rng, where)
+        weights = fit.softmax(dim=0).numpy()
+        return inputs[rng.choice(count, n, p=weights / weights.sum())]
 
-    def _latents(self, n: int, rng: np.random.Generator) -> npt.NDArray[np.float32]:
-        return rng.standard_normal((n, self.latent), np.float32)
+    def _candidates(self, count: int, rng: np.random.Generator, where: Where) -> tuple[npt.NDArray[np.float32], Tensor]:
+        """What could be decoded, and how well each explains the conditions."""
+        told = {name: code for name, code in where.items() if name == self.condition}
+        rest = {name: code for name, code in where.items() if name not in told}
+        inputs = self._inputs(count, rng, told)
+        rows = max(1, min(_ROWS, _NUMBERS // self.features.width))
+        parts = [self._logits(inputs[start : start + rows]) for start in range(0, count, rows)]
+        fit = torch.cat([self.features.log_likelihood(part, rest) for part in parts]).double()
+        for name, code in told.items():
+            fit += float(self.prior.double().log_softmax(dim=0)[self.features.cell(name, code)])
+        return inputs, fit
+
+    def _inputs(self, n: int, rng: np.random.Generator, told: Where) -> npt.NDArray[np.float32]:
+        """A draw from the prior, and what the decoder is told."""
+        z = rng.standard_normal((n, self.latent), np.float32)
+        if self.condition is None:
+            return z
+        if told:
+            cells = np.full(n, self.features.cell(self.condition, told[self.condition]))
+        else:
+            cells = rng.choice(len(self.prior), n, p=self.prior.double().softmax(dim=0).numpy())
+        return np.concatenate([z, np.eye(len(self.prior), dtype=np.float32)[cells]], axis=1)
 
     @torch.no_grad()
-    def _logits(self, z: npt.NDArray[np.float32]) -> Tensor:
-        logits: Tensor = self.decoder(torch.from_numpy(z))
-        return logits.nan_to_num(0.0).clamp(-_LARGEST_LOGIT, _LARGEST_LOGIT)
+    def _logits(self, inputs: npt.NDArray[np.float32]) -> Tensor:
+        """Of every feature; what the decoder was told is certain."""
+        given = torch.from_numpy(inputs)
+        logits = self.decoder(given).nan_to_num(0.0).clamp(-_LARGEST_LOGIT, _LARGEST_LOGIT)
+        return replaced(logits, (given[:, self.latent :] - 1) * _LARGEST_LOGIT, self.told)
 
     # --- the release ---
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
-        """The weights, unless a training was paid for."""
+        """The means and the weights, unless they were paid for."""
         paid = any(isinstance(charge.event, SampledGaussian) and charge.purpose == _PURPOSE for charge in charges)
-        return [] if paid else ["training of the weights"]
+        return unpaid_means(charges) + ([] if paid else ["training of the weights"])
 
     def state(self) -> State:
         """The decoder: the encoder has done its work."""
         weights = {name: tensor.detach().numpy() for name, tensor in self.decoder.state_dict().items()}
-        return State(weights, {"hidden": self.hidden, "latent": self.latent, "records": self.records})
+        config = {
+            "hidden": self.sizes[:-1],
+            "latent": self.latent,
+            "condition": self.condition,
+            "records": self.records,
+        }
+        return State(weights if self.condition is None else {**weights, "prior": self.prior.numpy()}, config)
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
         """Checks that the weights are those of a decoder of this schema."""
-        sizes = {"hidden": _LARGEST_SIZE, "latent": _LARGEST_SIZE, "records": 10**12}
-        if set(state.config) != set(sizes) or any(
-            type(state.config[name]) is not int or not 0 < state.config[name] <= most for name, most in sizes.items()
-        ):
+        if not _is_config(state.config, schema):
             raise ReleaseError("the configuration is not that of a `vae` model")
-        hidden, latent = state.config["hidden"], state.config["latent"]
-        width = Features(schema).width
-        shapes = {"0.weight": (hidden, latent), "0.bias": (hidden,), "2.weight": (width, hidden), "2.bias": (width,)}
+        config, features = state.config, Features(schema)
+        told = _length(features.at(config["condition"]))
+        sizes = [config["latent"] + told, *config["hidden"], features.width]
+        shapes: dict[str, tuple[int, ...]] = {"prior": (told,)} if told else {}
+        for place, (size, after) in enumerate(pairwise(sizes)):
+            shapes |= {f"{2 * place}.weight": (after, size), f"{2 * place}.bias": (after,)}
         if {name: tensor.shape for name, tensor in state.tensors.items()} != shapes:
             raise ReleaseError("the weights are not those of a `vae` model of this schema")
         if not all(tensor.dtype == np.float32 and np.isfinite(tensor).all() for tensor in state.tensors.values()):
             raise ReleaseError("the weights of the `vae` model are not all finite numbers")
-        decoder = _decoder(width, hidden=hidden, latent=latent)
-        decoder.load_state_dict({name: torch.from_numpy(tensor.copy()) for name, tensor in state.tensors.items()})
-        return cls(schema, decoder, state.config["records"])
+        weights = {name: torch.from_numpy(tensor.copy()) for name, tensor in state.tensors.items()}
+        prior = weights.pop("prior", None)
+        decoder = perceptron(sizes)
+        decoder.load_state_dict(weights)
+        return cls(schema, decoder, config["records"], config["condition"], prior)
 
 
 def default_batch(records: int) -> int:
@@ -227,41 +328,35 @@ def default_batch(records: int) -> int:
     return max(64, records // 32)
 
 
-def _decay(steps: int) -> float:
-    """Of the moving average: over the last tenth of the steps, or a thousand."""
-    return min(0.999, 1 - 10 / (steps + 10))
+def perceptron(sizes: Sequence[int]) -> nn.Sequential:
+    """Linear layers of these sizes with ReLUs between them."""
+    layers: list[nn.Module] = []
+    for size, after in pairwise(sizes):
+        layers += [nn.Linear(size, after), nn.ReLU()]
+    return nn.Sequential(*layers[:-1])
 
 
-def _decoder(width: int, *, hidden: int, latent: int) -> nn.Sequential:
-    return nn.Sequential(nn.Linear(latent, hidden), nn.ReLU(), nn.Linear(hidden, width))
+def replaced(logits: Tensor, values: Tensor, at: slice) -> Tensor:
+    """The logits with other values at some features."""
+    return torch.cat([logits[..., : at.start], values, logits[..., at.stop :]], dim=-1)
 
 
-def _new_network(features: Features, settings: Mapping[str, Any], seed: int | None) -> Network:
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(secrets.randbits(62) if seed is None else seed)
-        return Network(features, hidden=settings["hidden"], latent=settings["latent"])
+def _length(at: slice) -> int:
+    return at.stop - at.start  # type: ignore[no-any-return]
 
 
-def _new_step(
-    network: Network, examples: FeatureRows, training: TrainingPlan, settings: Mapping[str, Any], ledger: Ledger
-) -> PrivateStep | GraphedStep:
-    """What a step does; on a GPU as one graph over data that lies there."""
-    on_gpu = examples.device.type == "cuda"
-    kind: dict[str, Any] = {"capturable": True, "foreach": True} if on_gpu else {"fused": True}
-    step = PrivateStep(
-        module=network,
-        private_loss=network.loss,
-        groups=flat(network),
-        policy=Fixed(torch.full((1,), float(settings["clip"]), device=examples.device)),
-        optimizer=torch.optim.Adam(network.parameters(), lr=settings["learning_rate"], **kind),
-        noise=ledger.noise,
-        noise_multiplier=training.noise_multiplier,
-        expected_batch=training.expected_batch,
+def _is_config(config: Mapping[str, Any], schema: Schema) -> bool:
+    if set(config) != {"hidden", "latent", "condition", "records"}:
+        return False
+    hidden, condition = config["hidden"], config["condition"]
+    return (
+        isinstance(hidden, list)
+        and 1 <= len(hidden) <= _MOST_LAYERS
+        and all(_is_size(size) for size in [*hidden, config["latent"]])
+        and type(config["records"]) is int
+        and 0 < config["records"] <= 10**12
+        and (condition is None or (type(condition) is str and isinstance(schema.columns.get(condition), ScalarColumn)))
     )
-    if not on_gpu or not len(examples):
-        return step
-    data = examples.take(np.arange(len(examples)))
-    return GraphedStep(step, data, capacity=capacity_for(training.expected_batch))
 
 
 def _is_size(value: object) -> bool:
@@ -278,6 +373,7 @@ def _is_positive(value: object) -> bool:
 
 _SETTINGS: dict[str, tuple[Any, str]] = {
     "hidden": (_is_size, f"a whole number from 1 to {_LARGEST_SIZE}"),
+    "layers": (lambda value: type(value) is int and 0 < value <= _MOST_LAYERS, f"a number from 1 to {_MOST_LAYERS}"),
     "latent": (_is_size, f"a whole number from 1 to {_LARGEST_SIZE}"),
     "batch": (lambda value: value is None or (type(value) is int and value > 0), "a whole number above 0"),
     "epochs": (_is_positive, "a number above 0"),
@@ -285,4 +381,5 @@ _SETTINGS: dict[str, tuple[Any, str]] = {
     "learning_rate": (_is_positive, "a number above 0"),
     "beta": (_is_number, "a number, 0 or more"),
     "warmup": (lambda value: _is_number(value) and value <= 1, "a number from 0 to 1"),
+    "means": (lambda value: _is_positive(value) and value < 1, "a number between 0 and 1"),
 }

@@ -141,7 +141,7 @@ class Release:
         Args:
             n: how many; about as many as there were, by default.
             seed: the same seed gives the same records.
-            where: values that columns must have, such as {"sex": "Female"}.
+            where: values that columns must have, such as {"sex": "Female"}; of a mixture, {"cluster": 3} is a component.
         """
         count = self._count(n)
         batches = list(self.batches(count, seed=seed, where=where))
@@ -204,6 +204,8 @@ class Release:
 
     def _condition(self, name: str, value: Any) -> int:
         column = self.schema.columns.get(name)
+        if column is None and name in self.model.choices:
+            return _choice(name, value, self.model.choices[name])
         if column is None:
             raise DataError(f"where: there is no column {name!r}; the columns are {', '.join(self.schema.columns)}")
         if not isinstance(column, ScalarColumn):
@@ -215,6 +217,16 @@ class Release:
         except DataError as error:
             reason = str(error).removeprefix(": row 1").lstrip(": ").partition(";")[0]
             raise DataError(f"where: column {name!r}: {reason}; ask for a value that the schema declares") from None
+
+
+def _choice(name: str, value: Any, count: int) -> int:
+    try:
+        number = int(value)
+    except (TypeError, ValueError, OverflowError):
+        number = -1
+    if not 0 <= number < count or str(number) != str(value).strip():
+        raise DataError(f"where: {name!r} is a number from 0 to {count - 1}, not {value!r}")
+    return number
 
 
 def _strict(column: ScalarColumn) -> ScalarColumn:

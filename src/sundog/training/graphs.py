@@ -17,6 +17,7 @@ from torch import Tensor
 from sundog.training.data import mapped
 from sundog.training.gradients import Padded
 from sundog.training.sampler import Index
+from sundog.training.shared import ranks
 from sundog.training.step import PrivateStep
 
 _FIRST_STEPS = 2  # without the graph: libraries and optimisers set themselves up in them
@@ -40,10 +41,13 @@ class GraphedStep:
         data: all the examples: a tensor, or a dict or tuple of tensors, whose first dimension is the record.
         capacity: the batch size of the graph; with several models, that of each.
         owner: which of the models in a stack learns from each record; None where there is one model.
+        fused: have a compiler join the kernels, for the time of many thousand steps.
     """
 
-    def __init__(self, step: PrivateStep, data: Any, *, capacity: int, owner: Index | None = None) -> None:
-        self.step, self.data, self.capacity, self.owner = step, data, capacity, owner
+    def __init__(
+        self, step: PrivateStep, data: Any, *, capacity: int, owner: Index | None = None, fused: bool = True
+    ) -> None:
+        self.step, self.data, self.capacity, self.owner, self.fused = step, data, capacity, owner, fused
         device = step.groups.parameters[0].device
         self._models = 1 if owner is None else len(_as_stack(step.expected_batch))
         self._places = torch.zeros(self._models, capacity + 1, dtype=torch.int64, device=device)  # how many, and which
@@ -101,7 +105,7 @@ class GraphedStep:
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             if self._taken == 0:
-                self.step.compile(self._batch(), fixed_size=True)
+                self.step.compile(self._batch(), fixed_size=True, fused=self.fused)
             self._take()
         torch.cuda.current_stream().wait_stream(self._stream)
 
@@ -116,19 +120,6 @@ class GraphedStep:
         if self._draws_inside:
             self.step.draw_noise()
         self.step.take_compiled(self._batch())
-
-
-def ranks(owners: Index, models: int) -> Index:
-    """How many before it have the same owner, for each.
-
-    >>> ranks(np.array([0, 1, 0, 0, 1]), 2)
-    array([0, 0, 1, 2, 1])
-    """
-    order = np.argsort(owners, kind="stable")
-    counts = np.bincount(owners, minlength=models)
-    found = np.empty_like(owners)
-    found[order] = np.arange(len(owners)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return found
 
 
 def _as_stack(expected_batch: float | Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 Every linear layer of k models becomes one layer of k matrices, and a batch has one more dimension in front, the
 model's. An example is in one model only, so its gradient is that model's slice, and its norm is taken over the slice.
+Buffers get that dimension too: one that is added to a batch must have a dimension for the example, such as (1, width).
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def unstack(whole: nn.Module, like: nn.Module) -> list[nn.Module]:
     >>> all(torch.equal(a.weight, b.weight) for a, b in zip(two, again))
     True
     """
-    values = {name: parameter.detach() for name, parameter in whole.named_parameters()}
+    values = whole.state_dict()
     count = len(next(iter(values.values())))
     modules = [copy.deepcopy(like) for _ in range(count)]
     for number, module in enumerate(modules):
@@ -67,6 +68,8 @@ def _stacked(layer: nn.Module, twins: list[nn.Module], name: str) -> nn.Module:
         return StackedLinear(torch.stack([twin.weight.detach() for twin in twins]), bias)  # type: ignore[operator]
     if next(layer.parameters(recurse=False), None) is not None:
         raise SundogError(f"{name} ({type(layer).__name__}) cannot be stacked: only linear layers can")
+    for buffer, _ in list(layer.named_buffers(recurse=False)):
+        layer.register_buffer(buffer, torch.stack([twin.get_buffer(buffer) for twin in twins]))
     for child, module in layer.named_children():
         setattr(layer, child, _stacked(module, [twin.get_submodule(child) for twin in twins], child))
     return layer

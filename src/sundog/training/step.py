@@ -89,18 +89,23 @@ class PrivateStep:
             self.compile(first)
         self.take_compiled(first)
 
-    def compile(self, piece: Any, *, fixed_size: bool = False) -> None:
+    def compile(self, piece: Any, *, fixed_size: bool = False, fused: bool = True) -> None:
         """Makes steps faster that have one piece.
 
         Args:
             piece: some examples, at least two of them.
             fixed_size: all pieces will have as many, and no step may ask a device how it went.
+            fused: by a compiler, which takes its time; otherwise it is only made fit for a graph.
         """
         self._has_fixed_size = fixed_size
         self._compiled_for = self._constants
         masks: Masks = "always" if fixed_size else "never"
-        self._program = compiled(lambda piece: self._private([piece], masks), piece, self.speed, fixed_size=fixed_size)
-        if fixed_size:
+
+        def private(piece: Any) -> list[Tensor]:
+            return self._private([piece], masks)
+
+        self._program = compiled(private, piece, self.speed, fixed_size=fixed_size) if fused else private
+        if fixed_size and fused:
             self._update = torch.compile(self.optimizer.step)
 
     def refuse_changes(self) -> None:

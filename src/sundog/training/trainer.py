@@ -29,6 +29,7 @@ from sundog.training.averages import MovingAverage
 from sundog.training.blocks import Pace, Patience
 from sundog.training.compiled import pays_on_a_processor
 from sundog.training.data import Batch, Examples, Places
+from sundog.training.gradients import Padded
 from sundog.training.graphs import GraphedStep
 from sundog.training.plan import TrainingPlan
 from sundog.training.prefetch import Prefetch
@@ -264,7 +265,10 @@ class Trainer:
     def _loss(self, piece: Batch) -> str:
         """Only ever called for `show_loss`: it tells about private examples."""
         batch = piece if self._graphed is None else self.examples.take(piece[: self.largest_piece])
-        loss = self.step.private_loss(batch).detach()
+        if isinstance(batch, Padded):
+            loss = self.step.private_loss(batch.examples).detach()[batch.present]
+        else:
+            loss = self.step.private_loss(batch).detach()
         return f", loss {float(loss.mean()):.4g} (NOT PRIVATE)" if len(loss) else ""
 
     def _gpus(self) -> list[int]:

@@ -19,14 +19,18 @@ Pixels = Annotated[Whole, Field(ge=1)]
 class ImageColumn(Column):
     """An image of height × width or height × width × channels, with pixels 0 … levels - 1.
 
-    >>> digit = ImageColumn(shape=[2, 2], levels=16)
-    >>> digit.encode(np.array([[[0, 15], [1, 2]]]), where="digits.npz: column 'image'").shape
-    (1, 2, 2)
+    With `tones`, only so many of the levels are kept, evenly spaced: two make black and white of any image.
+
+    >>> digit = ImageColumn(shape=[2, 2], levels=16, tones=2)
+    >>> codes = digit.encode(np.array([[[0, 15], [7, 8]]]), where="digits.npz: column 'image'")
+    >>> codes.tolist(), digit.decode(codes).tolist()
+    ([[[0, 1], [0, 1]]], [[[0, 15], [0, 15]]])
     """
 
     type: Literal["image"] = "image"
     shape: tuple[Pixels, ...]  # the one type that declares its shape
     levels: Annotated[Whole, Field(ge=2, le=2**16)] = 256
+    tones: Annotated[Whole, Field(ge=2, le=2**16)] | None = None
     bins: BinCount | None = None
 
     @model_validator(mode="after")
@@ -36,12 +40,14 @@ class ImageColumn(Column):
         if self.nullable or self.learn:
             key = "nullable" if self.nullable else "learn"
             raise ValueError(f"an image column cannot be `{key}`; remove it")
+        if self.tones is not None and self.tones > self.levels:
+            raise ValueError(f"tones is {self.tones}, which is more than the {self.levels} levels there are; lower it")
         return self
 
     @property
     def lattice_size(self) -> int:
-        """The number of levels of one pixel."""
-        return self.levels
+        """The number of values of one pixel."""
+        return self.levels if self.tones is None else self.tones
 
     def encode(self, values: Any, *, where: str) -> NDArray[Any]:
         """The pixels, checked: one array of shape (records, height, width[, channels])."""
@@ -53,8 +59,13 @@ class ImageColumn(Column):
             row, value = first_wrong(pixels, wrong)
             fix = "scale the pixels to whole numbers, or declare `levels`"
             raise DataError(f"{where}: row {row}: pixel {value} is not a whole number in 0 … {self.levels - 1}; {fix}")
+        if self.tones is not None:
+            pixels = pixels.astype(np.int64) * self.tones // self.levels
         return pixels.astype(self.dtype)
 
     def decode(self, codes: Any) -> NDArray[Any]:
         """The pixels, in the smallest type that holds them."""
-        return self._checked(codes).astype(self.dtype)
+        pixels = self._checked(codes)
+        if self.tones is not None:
+            pixels = pixels.astype(np.int64) * (self.levels - 1) // (self.tones - 1)
+        return pixels.astype(np.min_scalar_type(self.levels - 1))

@@ -54,7 +54,7 @@ class View:
         if self.target is not None:
             rows = rows[records.codes[self.target][rows] < len(self.classes)]  # the code of null is the last
         records = records.take(rows[: min(most, max(1, NUMBERS // (height * width * channels)))])
-        pixels = np.asarray(column.decode(records.codes[self.name]), np.float32) / np.float32(column.lattice_size - 1)
+        pixels = np.asarray(records.codes[self.name], np.float32) / np.float32(column.lattice_size - 1)
         labels = np.zeros(len(records)) if self.target is None else records.codes[self.target]
         layered = pixels.reshape(-1, height, width, channels).transpose(0, 3, 1, 2)
         return Sample(np.ascontiguousarray(layered), labels.astype(np.int64))

@@ -6,11 +6,14 @@
 from sundog.privacy.mechanisms.counts import Histogram, histogram_charge, noisy_count, noisy_histogram, noisy_histograms
 from sundog.privacy.mechanisms.quantiles import noisy_bounds, noisy_extent, noisy_quantiles
 from sundog.privacy.mechanisms.selection import exponential_mechanism, noisy_max, stable_set
-from sundog.privacy.mechanisms.sums import gaussian_sum
+from sundog.privacy.mechanisms.sums import count_deviation, gaussian_group_sums, gaussian_moments, gaussian_sum
 
 __all__ = [
     "Histogram",
+    "count_deviation",
     "exponential_mechanism",
+    "gaussian_group_sums",
+    "gaussian_moments",
     "gaussian_sum",
     "histogram_charge",
     "noisy_bounds",

@@ -1,8 +1,15 @@
-"""Sums of clipped vectors."""
+"""Sums of clipped vectors: of all of them, of groups of them, of their outer products.
+
+Floats betray what was added to them in their last bits (Mironov 2012), and a long sum of them can move by more than
+a row. So each clipped row is rounded to a lattice far finer than the noise, sums are those of integers, and the noise
+is a discrete Gaussian on that lattice. Rounding lengthens a row by at most half a step in each coordinate; rows are
+clipped that much shorter.
+"""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -11,9 +18,14 @@ from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Ledger
 
 Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
 
 _FINENESS = 2.0**-20
+_FINEST = 2.0**-32  # of the clip norm: integers, of which there are to be many, must not grow without end
+_SQUARED = 2.0**-12  # the fineness where products of integers are summed
+_EXACT = 2.0**52  # integers up to here are sums of floats without rounding, in whatever order
 _ROWS = 65_536  # rounded at a time, so that memory stays flat
+_NUMBERS = 2**18  # of them at a time where several passes are made, so that they stay in the cache
 
 
 def gaussian_sum(
@@ -21,10 +33,7 @@ def gaussian_sum(
 ) -> Floats:
     """The sum of the rows, each clipped to `clip_norm`, with Gaussian noise.
 
-    The noise has standard deviation `noise_multiplier` × `clip_norm`. Floats betray what was added to them in their
-    last bits (Mironov 2012), and a long sum of them can move by more than a row. So each clipped row is rounded to a
-    lattice far finer than the noise, the sum is one of integers, and the noise is a discrete Gaussian on that
-    lattice. Rounding lengthens a row by at most half a step in each coordinate; rows are clipped that much shorter.
+    The noise has standard deviation `noise_multiplier` × `clip_norm`.
 
     >>> ledger = Ledger(epsilon=1, delta=1e-6)
     >>> gaussian_sum(np.ones((10, 3)), clip_norm=1.0, noise_multiplier=8.0, ledger=ledger, purpose="a sum").shape
@@ -33,13 +42,128 @@ def gaussian_sum(
     vectors = np.asarray(vectors)
     width = vectors.shape[1]
     scale = noise_multiplier * clip_norm
-    step = min(scale, clip_norm) * _FINENESS / math.sqrt(max(1, width))
+    step = _step(scale, clip_norm, width)
     ledger.spend(Charge(event=Gaussian(noise_multiplier=noise_multiplier / contribution), purpose=purpose))
     total = np.zeros(width, np.int64)
     for start in range(0, len(vectors), _ROWS):
-        rows = clip_rows(vectors[start : start + _ROWS].astype(np.float64), clip_norm * (1 - _FINENESS))
-        total += np.rint(rows / step).astype(np.int64).sum(axis=0)
+        rows = vectors[start : start + _ROWS].astype(np.float64)
+        total += on_lattice(rows, clip_norm=clip_norm, step=step, slack=_FINENESS).astype(np.int64).sum(axis=0)
     return np.asarray((total + ledger.noise.discrete_gaussian(sigma=scale / step, size=width)) * step)
+
+
+def gaussian_group_sums(
+    chunks: Iterable[tuple[Integers, Floats]],
+    *,
+    groups: int,
+    width: int,
+    clip_norm: float,
+    noise_multiplier: float,
+    ledger: Ledger,
+    purpose: str,
+) -> tuple[Floats, Floats]:
+    """How many rows each group has, and the sum of its rows, each clipped to `clip_norm`: one Gaussian for both.
+
+    A row x (in units of the clip) adds (a, x) to its group, which is no longer than √(1 + a²), so all coordinates get
+    noise of that times `noise_multiplier`. A centre c = sum ÷ count then errs by (1 + a²)(d + |c|²/a²) times the same
+    for every a. Where |c| ≤ 1, that is least at a = d^(−1/4). A row of a group that is none of `groups` adds nothing.
+
+    >>> ledger = Ledger(epsilon=1, delta=1e-6)
+    >>> chunks = [(np.array([0, 1, 1]), np.eye(3))]
+    >>> counts, sums = gaussian_group_sums(
+    ...     chunks, groups=2, width=3, clip_norm=1.0, noise_multiplier=8.0, ledger=ledger, purpose="k-means"
+    ... )
+    >>> counts.shape, sums.shape
+    ((2,), (2, 3))
+
+    Args:
+        chunks: the group of each row, and the rows, some at a time.
+        groups: how many groups there are, numbered from 0.
+        width: of the rows.
+        clip_norm: longer rows are shortened to it.
+        noise_multiplier: what is charged.
+        ledger: pays, and draws the noise.
+        purpose: what the charge says.
+    """
+    weight = _count_weight(width)
+    longest = clip_norm * math.sqrt(1 + weight**2)
+    step = _step(noise_multiplier * longest, clip_norm, width + 1)
+    ledger.spend(Charge(event=Gaussian(noise_multiplier=noise_multiplier), purpose=purpose))
+    one = math.floor(weight * clip_norm / step)
+    total = np.zeros((groups, width + 1), np.int64)
+    for group, rows in _parts(chunks, width=width, most=_EXACT * step / clip_norm):
+        member = (group[:, None] == np.arange(groups)).astype(np.float64)
+        whole = on_lattice(rows, clip_norm=clip_norm, step=step, slack=_FINENESS)
+        total[:, 0] += member.sum(axis=0).astype(np.int64) * one
+        total[:, 1:] += (member.T @ whole).astype(np.int64)
+    noise = ledger.noise.discrete_gaussian(sigma=noise_multiplier * longest / step, size=(groups, width + 1))
+    noisy = total + noise
+    return np.asarray(noisy[:, 0] / one), np.asarray(noisy[:, 1:] * step)
+
+
+def count_deviation(*, width: int, noise_multiplier: float) -> float:
+    """The standard deviation of the noise that `gaussian_group_sums` adds to the counts of groups.
+
+    >>> round(count_deviation(width=16, noise_multiplier=1.0), 2)
+    2.24
+    """
+    weight = _count_weight(width)
+    return noise_multiplier * math.sqrt(1 + weight**2) / weight
+
+
+def gaussian_moments(
+    chunks: Iterable[Floats],
+    *,
+    width: int,
+    clip_norm: float,
+    noise_multiplier: float,
+    ledger: Ledger,
+    purpose: str,
+) -> tuple[Floats, Floats]:
+    """The sum of the rows, each clipped to `clip_norm`, and the sum of their outer products: one Gaussian for both.
+
+    A row x (in units of the clip) adds the matrix v vᵀ of v = (½, x), whose Frobenius norm is |v|² ≤ 1¼. That counts
+    entries off the diagonal twice and they are measured once, so they need 1/√2 of the noise of the diagonal. The ½
+    is a compromise: of a smaller number the sum is noisier, of a larger one everything else.
+
+    >>> ledger = Ledger(epsilon=1, delta=1e-6)
+    >>> total, products = gaussian_moments(
+    ...     [np.eye(3)], width=3, clip_norm=1.0, noise_multiplier=8.0, ledger=ledger, purpose="moments"
+    ... )
+    >>> total.shape, bool((products == products.T).all())
+    ((3,), True)
+    """
+    step = clip_norm * _SQUARED / math.sqrt(max(1, width))
+    ledger.spend(Charge(event=Gaussian(noise_multiplier=noise_multiplier), purpose=purpose))
+    half = math.floor(clip_norm / (2 * step))
+    total = np.zeros((width + 1, width + 1), np.int64)
+    numbered = ((np.zeros(len(rows), np.int64), rows) for rows in chunks)
+    for _, rows in _parts(numbered, width=width, most=_EXACT * (step / clip_norm) ** 2):
+        whole = on_lattice(rows, clip_norm=clip_norm, step=step, slack=_SQUARED)
+        v = np.column_stack([np.full(len(whole), float(half)), whole])
+        total += (v.T @ v).astype(np.int64)
+    sigma = noise_multiplier * 1.25 * (clip_norm / step) ** 2
+    noise = np.triu(ledger.noise.discrete_gaussian(sigma=sigma / math.sqrt(2), size=total.shape), 1)
+    noise = noise + noise.T + np.diag(ledger.noise.discrete_gaussian(sigma=sigma, size=width + 1))
+    noisy = total + noise
+    return np.asarray(noisy[0, 1:] * (step / half)), np.asarray(noisy[1:, 1:] * step**2)
+
+
+def on_lattice(rows: Floats, *, clip_norm: float, step: float, slack: float) -> Floats:
+    """The rows in whole steps, clipped so much shorter than `clip_norm` that rounding cannot make them longer.
+
+    >>> on_lattice(np.array([[0.0, 4.0], [0.26, 0.0]]), clip_norm=1.0, step=0.125, slack=0.125).tolist()
+    [[0.0, 7.0], [2.0, 0.0]]
+    """
+    norm = clip_norm * (1 - slack)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        squares = np.einsum("ij,ij->i", rows, rows)
+        factor = np.minimum(1.0, norm / np.sqrt(squares))
+    odd = np.flatnonzero(~np.isfinite(squares))
+    if len(odd):  # too large for squares, or no numbers
+        rows, factor[odd] = rows.copy(), 1.0
+        rows[odd] = clip_rows(rows[odd], norm)
+    whole: Floats = rows * (factor / step)[:, None]
+    return np.rint(whole, out=whole)
 
 
 def clip_rows(rows: Floats, norm: float) -> Floats:
@@ -53,3 +177,22 @@ def clip_rows(rows: Floats, norm: float) -> Floats:
     scaled = rows / largest  # entries of at most one: no norm can overflow
     norms = np.linalg.norm(scaled, axis=1, keepdims=True)
     return np.asarray(scaled * (norm / np.maximum(norms, norm / largest)))
+
+
+def _count_weight(width: int) -> float:
+    return float(max(1, width) ** -0.25)
+
+
+def _step(scale: float, clip_norm: float, width: int) -> float:
+    return max(min(scale, clip_norm) * _FINENESS, clip_norm * _FINEST) / math.sqrt(max(1, width))
+
+
+def _parts(chunks: Iterable[tuple[Integers, Floats]], *, width: int, most: float) -> Iterable[tuple[Integers, Floats]]:
+    """The chunks in parts of at most `most` rows, as what they are meant to be."""
+    size = max(1, min(_ROWS, _NUMBERS // max(1, width), int(most)))
+    for group, rows in chunks:
+        if rows.shape != (len(group), width):
+            raise ValueError(f"a chunk of {len(group)} rows of {width} numbers has shape {rows.shape}")
+        for start in range(0, len(rows), size):
+            part = slice(start, start + size)
+            yield np.asarray(group[part]), np.asarray(rows[part], np.float64)

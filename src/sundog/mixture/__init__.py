@@ -1,0 +1,1 @@
+"""Random Fourier features, private k-means, and mixtures."""

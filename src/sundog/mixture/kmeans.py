@@ -1,0 +1,152 @@
+"""Private k-means: Lloyd's algorithm, of which each iteration sees noisy counts and sums and nothing else.
+
+What one record does in an iteration: it adds (a, x) to one cluster, the nearest. So one Gaussian covers all clusters
+(`gaussian_group_sums`), and a cluster with few records, whose centre would be noise, is given up: it starts again as a
+part of the largest one. Everything that is done with noisy numbers is free.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sundog.privacy.ledger import Ledger
+from sundog.privacy.mechanisms import count_deviation, gaussian_group_sums
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Points = Callable[[], Iterable[Floats]]  # all of them, some at a time, as often as they are asked for
+
+GRAIN = 2.0**-16  # coordinates that are multiples of it are compared without rounding: see `nearest`
+_ROWS = 16_384
+TOO_FEW = 3.0  # standard deviations of the noise of a count
+SPLIT = 0.05  # of the clip norm: how far from the mean of the largest cluster others start again
+
+
+@dataclass(frozen=True)
+class Centres:
+    """Centres of clusters, and noisy counts of the records that were nearest to those of the iteration before."""
+
+    centres: Floats
+    counts: Floats
+
+
+def private_lloyd(
+    points: Points,
+    start: Floats,
+    *,
+    iterations: int,
+    clip_norm: float,
+    noise_multiplier: float,
+    ledger: Ledger,
+    purpose: str,
+    rng: np.random.Generator,
+) -> Centres:
+    """Moves centres to the noisy means of the points that are nearest to them, so many times.
+
+    >>> rng = np.random.default_rng(0)
+    >>> pile = np.concatenate([np.full((5000, 1), -0.5), np.full((5000, 1), 0.5)])
+    >>> found = private_lloyd(
+    ...     in_chunks(pile), np.array([[-0.1], [0.1]]), iterations=3, clip_norm=1.0, noise_multiplier=8.0,
+    ...     ledger=Ledger(epsilon=2, delta=1e-6), purpose="k-means", rng=rng,
+    ... )
+    >>> found.centres.round(1).ravel().tolist()
+    [-0.5, 0.5]
+
+    Args:
+        points: chunks of rows.
+        start: the first centres.
+        iterations: how many there are.
+        clip_norm: points that are farther from the origin count as if they were no farther.
+        noise_multiplier: of each iteration.
+        ledger: pays for each iteration.
+        purpose: what the charges say.
+        rng: says where clusters that were given up start again; never draws noise.
+    """
+    centres = on_grain(start)
+    clusters, width = centres.shape
+    counts = np.zeros(clusters)
+    for _ in range(iterations):
+        counts, sums = gaussian_group_sums(
+            ((nearest(chunk, centres), chunk) for chunk in points()),
+            groups=clusters,
+            width=width,
+            clip_norm=clip_norm,
+            noise_multiplier=noise_multiplier,
+            ledger=ledger,
+            purpose=purpose,
+        )
+        few = counts < max(1.0, TOO_FEW * count_deviation(width=width, noise_multiplier=noise_multiplier))
+        means = into_ball(sums / np.where(few, 1.0, counts)[:, None], clip_norm)
+        start_again(means, few, centres, counts, SPLIT * clip_norm, rng)
+        centres = on_grain(into_ball(means, clip_norm))
+    return Centres(centres, counts)
+
+
+def start_again(
+    means: Floats, few: npt.NDArray[np.bool_], before: Floats, counts: Floats, distance: float, rng: np.random.Generator
+) -> None:
+    """Puts clusters of few records around the mean of the largest, and the largest too: each has its share of it."""
+    if not few.any():
+        return
+    largest = np.where(few, -np.inf, counts).argmax()
+    middle = before[counts.argmax()] if few.all() else means[largest]
+    together = few | (np.arange(len(few)) == largest)
+    means[together] = middle + distance * packing(int(together.sum()), means.shape[1], rng)
+
+
+def nearest(points: npt.NDArray[Any], centres: Floats) -> Integers:
+    """The nearest centre of each point, the first of those that are equally near.
+
+    Where points and centres are multiples of GRAIN and not long, all sums are exact: that one point stands beside
+    another can never change the centre that it is given.
+
+    >>> nearest(np.array([[0.9], [0.2]]), np.array([[0.0], [1.0]])).tolist()
+    [1, 0]
+    """
+    scores = np.asarray(points, np.float64) @ centres.T
+    scores -= np.square(centres).sum(axis=1) / 2
+    return np.asarray(scores.argmax(axis=1))
+
+
+def packing(count: int, width: int, rng: np.random.Generator) -> Floats:
+    """Directions far from each other: up to 2 × `width` of them at right angles or opposite, by a random rotation.
+
+    >>> directions = packing(4, 2, np.random.default_rng(0))
+    >>> np.abs(directions @ directions.T).round(6).sum(axis=1).tolist()  # itself, and the one that is opposite
+    [2.0, 2.0, 2.0, 2.0]
+    """
+    frames = []
+    for _ in range(0, count, max(1, 2 * width)):
+        axes = np.linalg.qr(rng.standard_normal((width, width)))[0]
+        frames += [axes, -axes]
+    return np.concatenate(frames)[:count] if frames else np.zeros((0, width))
+
+
+def in_chunks(points: npt.NDArray[Any]) -> Points:
+    """An array as points: chunks of it as float64."""
+
+    def chunks() -> Iterator[Floats]:
+        for start in range(0, len(points), _ROWS):
+            yield points[start : start + _ROWS].astype(np.float64)
+
+    return chunks
+
+
+def on_grain(points: npt.NDArray[Any]) -> Floats:
+    """The points, each coordinate rounded to a multiple of GRAIN."""
+    return np.asarray(np.rint(points / GRAIN) * GRAIN, np.float64)
+
+
+def into_ball(points: Floats, radius: float) -> Floats:
+    """The points, those outside a ball around the origin moved to its surface.
+
+    >>> into_ball(np.array([[3.0, 4.0], [0.1, 0.0]]), 1.0).round(6).tolist()
+    [[0.6, 0.8], [0.1, 0.0]]
+    """
+    norms = np.linalg.norm(points, axis=1, keepdims=True)
+    return np.asarray(points * np.minimum(1.0, radius / np.maximum(norms, 1e-300)))

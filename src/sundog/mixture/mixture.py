@@ -1,0 +1,290 @@
+"""A mixture of models (DPGM, Acs et al. 2019, Algorithm 1): similar records share a component.
+
+1. Private kernel k-means finds centres, and each record goes to the nearest: from here on the part a record is in is a
+function of the record and of what is public. 2. The component of each part is trained on it, all at once; a record is
+in one part, so the trainings cost what one does (docs/mixture.md). 3. Noisy counts of the parts are the weights with
+which components are drawn from. Under conditions a component is drawn in proportion to how likely they are in it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.errors import ReleaseError, SundogError
+from sundog.mixture.clustering import (
+    CLUSTERING,
+    ClusteringPlan,
+    Clusters,
+    check_clustering,
+    find_clusters,
+    plan_clustering,
+    unpaid_clustering,
+)
+from sundog.models import MODELS, get_model
+from sundog.models.base import Codes, Model, Parts, Plan, State, Where, Workshop
+from sundog.models.features import Features, joined
+from sundog.models.kept import kept, refuse_early
+from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.calibration import noise_multiplier_for
+from sundog.privacy.events import Charge, Gaussian
+from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.views import Disjoint
+
+CLUSTER = "cluster"  # what a condition calls the number of a component
+_MOST_CLUSTERS = 10_000
+_SHARE = 0.1  # of the budget, for finding the clusters
+_ASKED: Mapping[str, Any] = {"clusters": 2, "public": False}  # by options of their own
+
+Floats = npt.NDArray[np.float64]
+
+
+class Mixture:
+    """Components of one kind, and how often each is drawn from. `mixture_of` makes the class for a kind."""
+
+    name: ClassVar[str] = "mixture"
+    component: ClassVar[type[Model] | None] = None
+    options: ClassVar[frozenset[str]] = frozenset()
+    defaults: ClassVar[Mapping[str, Any]] = {}
+    counts_records: ClassVar[bool] = True
+    resumes: ClassVar[bool] = True
+
+    def __init__(self, components: Sequence[Model], weights: Floats, records: int, *, public: bool) -> None:
+        self.components = list(components)
+        self.weights = weights
+        self.records = records
+        self.public = public  # whether public records began the clustering
+
+    @property
+    def choices(self) -> Mapping[str, int]:
+        """A component can be asked for by its number."""
+        return {CLUSTER: len(self.components)}
+
+    # --- learning ---
+
+    @classmethod
+    def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
+        """Refuses what the component refuses, and clusters that are none."""
+        component = cls._kind()
+        component.check(schema, _without(settings, CLUSTERING))
+        if schema.unit is not None and schema.cap > 1:
+            raise SundogError(
+                f"clusters: a person has up to {schema.cap} records here, which may be in different clusters; set "
+                "`cap: 1` in the schema, or leave clusters out"
+            )
+        if CLUSTER in schema.columns:
+            raise SundogError(
+                f"clusters: the schema has a column {CLUSTER!r}, which is what components go by; rename it"
+            )
+        check_clustering(settings)
+        clusters = settings["clusters"]
+        if not (type(clusters) is int and 1 < clusters <= _MOST_CLUSTERS):
+            raise SundogError(f"clusters must be a whole number from 2 to {_MOST_CLUSTERS}, not {clusters!r}")
+        if not (type(settings["clustering"]) in (int, float) and 0 < settings["clustering"] < 1):
+            raise SundogError(f"setting 'clustering' must be a number between 0 and 1, not {settings['clustering']!r}")
+
+    @classmethod
+    def plan(
+        cls,
+        schema: Schema,
+        budget: Budget,
+        *,
+        already: Sequence[Charge],
+        records: int | None,
+        settings: Mapping[str, Any],
+    ) -> Plan:
+        """A share of the budget finds the clusters; with the rest the components are planned as if they were one."""
+        cls.check(schema, settings)
+        clustering = plan_clustering(
+            _share_of(budget, settings["clustering"]),
+            records=max(1, records or 0),
+            clusters=settings["clusters"],
+            settings=settings,
+            public=settings["public"],
+        )
+        component = cls._kind().plan(
+            _all_private(schema),
+            budget,
+            already=[*already, *clustering.charges()],
+            records=records,
+            settings=_without(settings, CLUSTERING),
+        )
+        return Plan(
+            (*clustering.charges(), *component.charges),
+            {"records": max(1, records or 0), "clustering": clustering.to_dict(), "component": component},
+        )
+
+    @classmethod
+    def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
+        """Finds the clusters, and learns a component from each."""
+        refuse_early(plan.charges, ledger)
+        clustering, component = ClusteringPlan(**plan.settings["clustering"]), plan.settings["component"]
+        features = Features(records.schema)
+
+        def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
+            return find_clusters(features, records, clustering, ledger, workshop).to_tensors()
+
+        clusters = Clusters.from_tensors(kept("clusters", clustering.charges(), measure, ledger, workshop))
+        weights = np.maximum(clusters.counts, 0.0) + 1e-9
+        weights /= weights.sum()
+        count = plan.settings["records"]
+        parts = Parts(clusters.owner(features, records), tuple(float(weight) * count for weight in weights))
+        private = Records(_all_private(records.schema), records.codes, len(records))
+        components = _fitted(cls._kind(), private, parts, component, ledger, workshop)
+        return cls(components, weights, count, public=clustering.public)
+
+    @classmethod
+    def _kind(cls) -> type[Model]:
+        if cls.component is None:
+            raise SundogError("model 'mixture': say of what, such as --model vae --clusters 10")
+        return cls.component
+
+    # --- sampling ---
+
+    def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
+        """Draws a component for each record, and the record from it."""
+        chances = self._chances(where, rng)
+        rest = {name: code for name, code in where.items() if name != CLUSTER}
+        counts = rng.multinomial(n, chances)
+        drawn = [
+            component.sample(int(count), rng, rest)
+            for component, count in zip(self.components, counts, strict=True)
+            if count
+        ]
+        codes = joined(drawn or [self.components[0].sample(0, rng, rest)])
+        order = rng.permutation(n)
+        return {name: values[order] for name, values in codes.items()}
+
+    def log_evidence(self, where: Where, rng: np.random.Generator) -> float:
+        """The logarithm of the probability of the conditions."""
+        return float(_log_sum(self._log_joint(where, rng)))
+
+    def _chances(self, where: Where, rng: np.random.Generator) -> Floats:
+        if CLUSTER in where:
+            return np.asarray(np.eye(len(self.weights))[where[CLUSTER]])
+        joint = self._log_joint(where, rng) if where else _log(self.weights)
+        found = np.exp(joint - joint.max())
+        return np.asarray(found / found.sum())
+
+    def _log_joint(self, where: Where, rng: np.random.Generator) -> Floats:
+        """Of each component, how likely it is together with the conditions."""
+        rest = {name: code for name, code in where.items() if name != CLUSTER}
+        logs = _log(self.weights)
+        if CLUSTER in where:
+            logs = np.where(np.arange(len(logs)) == where[CLUSTER], logs, -np.inf)
+        return np.array(
+            [
+                log + component.log_evidence(rest, rng) if np.isfinite(log) else -np.inf
+                for log, component in zip(logs, self.components, strict=True)
+            ]
+        )
+
+    # --- the release ---
+
+    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+        """The clusters, and what the components learned."""
+        return unpaid_clustering(charges, public=self.public) + self.components[0].unexplained(charges)
+
+    def state(self) -> State:
+        """The arrays of all components, one above the other."""
+        states = [component.state() for component in self.components]
+        tensors = {name: np.stack([state.tensors[name] for state in states]) for name in states[0].tensors}
+        config = {
+            "of": self.components[0].name,
+            "records": self.records,
+            "public": self.public,
+            "components": [state.config for state in states],
+        }
+        return State({**tensors, "weights": self.weights}, config)
+
+    @classmethod
+    def from_state(cls, schema: Schema, state: State) -> Self:
+        """Takes the arrays apart again; each component checks its own."""
+        config, tensors = state.config, dict(state.tensors)
+        weights = tensors.pop("weights", np.zeros(0))
+        of, configs = config.get("of"), config.get("components")
+        if (
+            set(config) != {"of", "records", "public", "components"}
+            or type(of) is not str
+            or of not in MODELS
+            or of == cls.name
+            or type(config["public"]) is not bool
+            or not isinstance(configs, list)
+            or not 1 <= len(configs) <= _MOST_CLUSTERS
+            or not all(isinstance(each, dict) for each in configs)
+            or type(config["records"]) is not int
+            or not 0 < config["records"] < 10**12
+        ):
+            raise ReleaseError("the configuration is not that of a mixture")
+        if weights.dtype != np.float64 or weights.shape != (len(configs),) or not _are_chances(weights):
+            raise ReleaseError("the weights of the mixture are not ones")
+        if any(not len(tensor.shape) or len(tensor) != len(configs) for tensor in tensors.values()):
+            raise ReleaseError("the arrays of the mixture are not one for each component")
+        kind, private = get_model(of), _all_private(schema)
+        parts = [{name: tensor[place] for name, tensor in tensors.items()} for place in range(len(configs))]
+        components = [kind.from_state(private, State(part, each)) for part, each in zip(parts, configs, strict=True)]
+        return cls(components, weights, config["records"], public=config["public"])
+
+
+def mixture_of(component: type[Model]) -> type[Mixture]:
+    """The class of mixtures of this model.
+
+    >>> from sundog.models.independent import Independent
+    >>> mixture_of(Independent).defaults["clustering"]
+    0.1
+    """
+    members = {
+        "component": component,
+        "options": component.options | {"clusters", "public"},
+        "defaults": {**component.defaults, **CLUSTERING, **_ASKED, "clustering": _SHARE},
+        "resumes": component.resumes,
+    }
+    return type(f"MixtureOf{component.__name__}", (Mixture,), members)
+
+
+def _fitted(
+    kind: type[Model], records: Records, parts: Parts, plan: Plan, ledger: Ledger, workshop: Workshop
+) -> list[Model]:
+    """A component for each part: together where the model can, one after the other where it cannot."""
+    together = getattr(kind, "fit_parts", None)
+    if together is not None:
+        return list(together(records, parts, plan, ledger, workshop))
+    ledgers = Disjoint.parts(ledger, len(parts.sizes))
+    return [kind.fit(records.take(parts.owner == number), plan, own, workshop) for number, own in enumerate(ledgers)]
+
+
+def _share_of(budget: Budget, share: float) -> Budget:
+    """A share in the units in which Gaussians add up, 1 / noise_multiplier², as an ε."""
+    all_of_it = noise_multiplier_for(epsilon=budget.epsilon, delta=budget.delta, sample_rate=1.0, steps=1)
+    part = Charge(event=Gaussian(noise_multiplier=all_of_it / share**0.5), purpose="clustering")
+    return Budget(epsilon_spent([part], delta=budget.delta), budget.delta)
+
+
+def _all_private(schema: Schema) -> Schema:
+    """The cluster of a record is private: what is public of all records is not public of those in one cluster."""
+    columns = {name: column.model_copy(update={"public": False}) for name, column in schema.columns.items()}
+    return schema.model_copy(update={"columns": columns})
+
+
+def _without(settings: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name not in {*others, *_ASKED, "clustering"}}
+
+
+def _are_chances(weights: Floats) -> bool:
+    return bool(np.isfinite(weights).all() and (weights >= 0).all() and abs(weights.sum() - 1) < 1e-6)
+
+
+def _log(weights: Floats) -> Floats:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(weights))
+
+
+def _log_sum(logs: Floats) -> float:
+    from scipy.special import logsumexp
+
+    return float(logsumexp(logs))

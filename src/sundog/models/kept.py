@@ -1,0 +1,52 @@
+"""A measurement that is made once, however often the fit that needs it is interrupted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy.typing as npt
+
+from sundog.models.base import Workshop
+from sundog.privacy.events import Charge
+from sundog.privacy.ledger import Ledger
+from sundog.privacy.views import Prepaid
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+
+def kept(
+    name: str, charges: Sequence[Charge], measure: Callable[[Ledger], Arrays], ledger: Ledger, workshop: Workshop
+) -> Arrays:
+    """What was measured: from the checkpoint if it was finished before; if it was paid for and lost, measured again.
+
+    Args:
+        name: of the measurement, in the checkpoint.
+        charges: what it costs.
+        measure: measures, and charges the ledger that it is given.
+        ledger: who pays.
+        workshop: has the checkpoint, if there is one.
+    """
+    checkpoint = workshop.checkpoint
+    if checkpoint is None:
+        return measure(ledger)
+    if checkpoint.load(name) is None:
+        due = Counter(charge.model_dump_json() for charge in charges)
+        made = [charge for entry in ledger.own_entries for charge in entry.charges if charge.model_dump_json() in due]
+        checkpoint.save_tensors(name, measure(Prepaid(ledger, made)))
+        checkpoint.save(name, {})
+    return dict(checkpoint.load_tensors(name))
+
+
+def refuse_early(charges: Sequence[Charge], ledger: Ledger) -> None:
+    """Raises if the ledger cannot pay for all of the charges, or for what an interrupted fit has left of them."""
+    made = [charge for entry in ledger.own_entries for charge in entry.charges]
+    rest = []
+    for charge in charges:
+        alike = (each.count for each in made if (each.event, each.purpose) == (charge.event, charge.purpose))
+        left = charge.count - sum(alike)
+        if left > 0:
+            rest.append(charge.model_copy(update={"count": left}))
+    if rest:
+        ledger.check(*rest)

@@ -1,0 +1,261 @@
+"""A restricted Boltzmann machine, trained by persistent contrastive divergence (Tieleman 2008) under DP-SGD.
+
+1. E(x, h) = −(x − μ)ᵀb − (h − ½)ᵀc − (x − μ)ᵀWᵀ(h − ½), centred (Montavon and Müller 2012) at public means μ; the
+visible units x are those of `Features`. 2. The gradient of log p(x) has a positive phase, in which the record is, and a
+negative one: the same of particles that the model dreams. Only the first is private: clipped and noised. The particles
+are weighed as records are clipped, or else clipping would pull the model away from the data. 3. After each step the
+particles move by a few Gibbs steps. 4. To sample, a chain for each record goes on from one of the particles, which have
+been dreaming all the time; under conditions, the units of the conditions are held. See docs/rbm.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.errors import ReleaseError, SundogError
+from sundog.models.base import Codes, Parts, Plan, State, Where, Workshop
+from sundog.models.features import Features, joined
+from sundog.models.kept import refuse_early
+from sundog.models.means import MeansPlan, noisy_means, plan_means, unpaid_means
+from sundog.models.neural import initialised, train
+from sundog.models.rbm_network import Network
+from sundog.models.vae import default_batch
+from sundog.privacy.events import Charge, SampledGaussian
+from sundog.privacy.ledger import Budget, Ledger
+from sundog.training.plan import TrainingPlan, plan_training
+
+_PURPOSE = "training"
+_BERNOULLI, _GAUSSIAN = "bernoulli", "gaussian"
+_LARGEST_SIZE = 2**16  # of a layer
+_LEAST_DEVIATION = 1e-3
+_ROWS = 10_000  # chains at a time
+_NUMBERS = 2**23  # units at a time, where records are wide
+_EVIDENCE = 4096  # chains that say how likely conditions are
+_MOVES = 50  # of a chain, from a particle to a record
+
+
+class Rbm:
+    """A restricted Boltzmann machine of whole records."""
+
+    name: ClassVar[str] = "rbm"
+    options: ClassVar[frozenset[str]] = frozenset({"device", "show_loss"})
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "hidden": 100,
+        "visible": "bernoulli",  # the units of images and series; or gaussian
+        "deviation": 0.2,  # of Gaussian units, where intensities are between 0 and 1
+        "chains": 1000,
+        "moves": 5,  # of each chain after a step
+        "batch": None,  # by the number of records
+        "epochs": 30,
+        "clip": 0.5,
+        "learning_rate": 3e-2,
+        "means": 0.05,  # the share of the budget for the means
+    }
+    counts_records: ClassVar[bool] = True
+    resumes: ClassVar[bool] = True
+    choices: Mapping[str, int] = {}
+
+    def __init__(self, schema: Schema, network: Network, records: int) -> None:
+        self.schema, self.network, self.records = schema, network, records
+        self.features = network.features
+        self.starts = (255 * network.particles.clamp(0.0, 1.0)).round().to(torch.uint8)  # exact, but for intensities
+
+    # --- learning ---
+
+    @classmethod
+    def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
+        """Refuses settings that are none, and people with several records."""
+        if schema.unit is not None and schema.cap > 1:
+            raise SundogError(
+                f"model 'rbm' protects single records, and people have up to {schema.cap} here; set `cap: 1` in the "
+                "schema, or use the model independent"
+            )
+        for name, (is_right, what) in _SETTINGS.items():
+            if not is_right(settings[name]):
+                raise SundogError(f"model 'rbm': setting {name!r} must be {what}, not {settings[name]!r}")
+
+    @classmethod
+    def plan(
+        cls,
+        schema: Schema,
+        budget: Budget,
+        *,
+        already: Sequence[Charge],
+        records: int | None,
+        settings: Mapping[str, Any],
+    ) -> Plan:
+        """Means, steps, batches and noise, from the number of records that is public."""
+        cls.check(schema, settings)
+        count = max(1, records or 0)  # a noisy count may be anything
+        means = plan_means(budget, share=settings["means"])
+        training = plan_training(
+            budget,
+            already=[*already, *means.charges()],
+            records=count,
+            batch=settings["batch"] or default_batch(count),
+            epochs=settings["epochs"],
+        )
+        charges = (*means.charges(), training.charge(training.steps))
+        return Plan(charges, {**settings, "records": count, "means": means.to_dict(), "training": training.to_dict()})
+
+    @classmethod
+    def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
+        """Trains one on all records."""
+        return cls.fit_parts(records, Parts.whole(plan.settings["records"]), plan, ledger, workshop)[0]
+
+    @classmethod
+    def fit_parts(cls, records: Records, parts: Parts, plan: Plan, ledger: Ledger, workshop: Workshop) -> list[Self]:
+        """Trains one on each part, all of them for the price of one."""
+        refuse_early(plan.charges, ledger)
+        settings = plan.settings
+        features = Features(records.schema)
+        examples = features.examples(records, workshop.device)
+        found = noisy_means(features, examples, parts, MeansPlan(**settings["means"]), ledger, workshop)
+        starts = iter(zip(*found, strict=True))
+
+        def new() -> Network:
+            means, scale = next(starts)
+            return Network(
+                features,
+                torch.from_numpy(means).float(),
+                least=float(scale),
+                hidden=settings["hidden"],
+                chains=settings["chains"],
+                moves=settings["moves"],
+                deviation=settings["deviation"] if settings["visible"] == _GAUSSIAN else None,
+                clip=settings["clip"],
+            )
+
+        trained = train(
+            initialised(new, len(parts.sizes), workshop.seed),
+            examples,
+            parts,
+            TrainingPlan(**settings["training"]),
+            ledger,
+            workshop,
+            clip=float(settings["clip"]),
+            learning_rate=settings["learning_rate"],
+        )
+        sizes = [max(1, round(size)) for size in parts.sizes]
+        return [cls(records.schema, network, size) for network, size in zip(trained, sizes, strict=True)]
+
+    # --- sampling ---
+
+    def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
+        """Runs a chain for each record; the units of conditions stay what they must be."""
+        rows = max(1, min(_ROWS, _NUMBERS // self.features.width))
+        return joined([self._draw(min(rows, n - start), rng, where) for start in range(0, max(1, n), rows)])
+
+    @torch.no_grad()
+    def log_evidence(self, where: Where, rng: np.random.Generator) -> float:
+        """The logarithm of the probability of the conditions: their mean likelihood over free chains."""
+        logits = self.network.logits(self._hidden(_EVIDENCE, rng, {}))
+        fit = self.features.log_likelihood(logits, where).double()
+        return float(fit.logsumexp(dim=0)) - math.log(_EVIDENCE)
+
+    @torch.no_grad()
+    def _draw(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
+        codes = self.features.sample(self.network.answers(self._hidden(n, rng, where)), rng)
+        for name, code in where.items():
+            codes[name] = np.full(n, code, self.schema.columns[name].dtype)
+        return codes
+
+    def _hidden(self, n: int, rng: np.random.Generator, where: Where) -> Tensor:
+        """The hidden units at the end of n chains."""
+        generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
+        x = self.starts[torch.from_numpy(rng.integers(len(self.starts), size=n))] / 255
+        for _ in range(_MOVES):
+            self.features.hold(x, where)
+            x = self.network.move(x, generator)
+        self.features.hold(x, where)
+        return self.network.excite(x, generator)
+
+    # --- the release ---
+
+    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+        """The means and the weights, unless they were paid for."""
+        paid = any(isinstance(charge.event, SampledGaussian) and charge.purpose == _PURPOSE for charge in charges)
+        return unpaid_means(charges) + ([] if paid else ["training of the weights"])
+
+    def state(self) -> State:
+        """The weights, the centre, and where chains begin."""
+        tensors = {name: tensor.detach().numpy() for name, tensor in self.network.state_dict().items()}
+        config = {
+            "hidden": self.network.hidden.out_features,
+            "chains": len(self.starts),
+            "deviation": self.network.deviation,
+            "records": self.records,
+        }
+        return State({**tensors, "particles": self.starts.numpy()}, config)
+
+    @classmethod
+    def from_state(cls, schema: Schema, state: State) -> Self:
+        """Checks that the weights are those of a machine of this schema."""
+        if set(state.config) != set(_CONFIG) or not all(_CONFIG[name](state.config[name]) for name in _CONFIG):
+            raise ReleaseError("the configuration is not that of an `rbm` model")
+        features, hidden, chains = Features(schema), state.config["hidden"], state.config["chains"]
+        shapes = {
+            "hidden.weight": (hidden, features.width),
+            "hidden.bias": (hidden,),
+            "visible.weight": (1, features.width),
+            "centre": (1, features.width),
+            "particles": (chains, features.width),
+        }
+        if {name: tensor.shape for name, tensor in state.tensors.items()} != shapes:
+            raise ReleaseError("the weights are not those of an `rbm` model of this schema")
+        weights = {name: torch.from_numpy(tensor.copy()) for name, tensor in state.tensors.items()}
+        particles = weights.pop("particles")
+        if particles.dtype != torch.uint8 or not all(
+            tensor.dtype == torch.float32 and bool(tensor.isfinite().all()) for tensor in weights.values()
+        ):
+            raise ReleaseError("the weights of the `rbm` model are not all finite numbers")
+        centre = weights["centre"]
+        if not bool(((centre >= 0) & (centre <= 1)).all()):
+            raise ReleaseError("the centre of the `rbm` model is not one of features between 0 and 1")
+        network = Network(features, centre[0], hidden=hidden, chains=chains, deviation=state.config["deviation"])
+        network.load_state_dict({**weights, "particles": particles / 255})
+        return cls(schema, network, state.config["records"])
+
+
+def _is_whole(value: object, most: int) -> bool:
+    return type(value) is int and 0 < value <= most
+
+
+def _is_size(value: object) -> bool:
+    return _is_whole(value, _LARGEST_SIZE)
+
+
+def _is_positive(value: object) -> bool:
+    return type(value) in (int, float) and 0 < value < math.inf  # type: ignore[operator]
+
+
+def _is_deviation(value: object) -> bool:
+    return type(value) in (int, float) and _LEAST_DEVIATION <= value <= 1  # type: ignore[operator]
+
+
+_SETTINGS: dict[str, tuple[Any, str]] = {
+    "hidden": (_is_size, f"a whole number from 1 to {_LARGEST_SIZE}"),
+    "visible": (lambda value: value in (_BERNOULLI, _GAUSSIAN), f"{_BERNOULLI} or {_GAUSSIAN}"),
+    "deviation": (_is_deviation, f"a number from {_LEAST_DEVIATION} to 1"),
+    "chains": (_is_size, f"a whole number from 1 to {_LARGEST_SIZE}"),
+    "moves": (lambda value: _is_whole(value, 1000), "a whole number from 1 to 1000"),
+    "batch": (lambda value: value is None or (type(value) is int and value > 0), "a whole number above 0"),
+    "epochs": (_is_positive, "a number above 0"),
+    "clip": (_is_positive, "a number above 0"),
+    "learning_rate": (_is_positive, "a number above 0"),
+    "means": (lambda value: _is_positive(value) and value < 1, "a share of the budget, between 0 and 1"),
+}
+_CONFIG: dict[str, Callable[[Any], bool]] = {
+    "hidden": _is_size,
+    "chains": _is_size,
+    "deviation": lambda value: value is None or _is_deviation(value),
+    "records": lambda value: _is_whole(value, 10**12),
+}

@@ -1,0 +1,168 @@
+"""The network of a restricted Boltzmann machine: its energy, its gradient in two phases, and its chain.
+
+E(x, h) = −zᵀb − (h − ½)ᵀc − zᵀWᵀ(h − ½), with z = x − μ where units are Bernoulli or the cells of a scalar, and
+z = (x − μ) / s, plus ‖z‖²/2, where they are Gaussian. An intensity that is missing has z = 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sundog.models.features import Compact, Features
+from sundog.models.neural import Trainee
+
+_LARGEST_LOGIT = 1e4  # from whatever weights a file brings
+_WEIGHT = 0.1  # the standard deviation of the weights in the beginning
+_LEAST_SHARE = 1e-3  # of records in which a value is not missing, to divide by
+_LEAST_INTENSITY = 1e-6  # whose logit is small enough for any lattice
+
+
+class Network(Trainee):
+    """Weights, and the particles of the chain; everything works on the last dimension.
+
+    Args:
+        features: the visible units.
+        means: about the means of the features, as far as they are public: (width,).
+        least: the smallest mean with which a unit begins.
+        hidden: how many hidden units there are.
+        chains: how many particles there are.
+        moves: Gibbs steps of the particles after each step.
+        deviation: the standard deviation of intensities, which are then Gaussian; None for Bernoulli units.
+        clip: the norm to which the gradients of records are going to be clipped.
+    """
+
+    has_public_loss = True
+    centre: Tensor
+    particles: Tensor
+
+    def __init__(
+        self,
+        features: Features,
+        means: Tensor,
+        *,
+        least: float = 0.0,
+        hidden: int,
+        chains: int,
+        moves: int = 1,
+        deviation: float | None = None,
+        clip: float = math.inf,
+    ) -> None:
+        super().__init__()
+        self.features, self.moves, self.deviation, self.clip = features, moves, deviation, clip
+        self.hidden = nn.Linear(features.width, hidden)  # W and c
+        self.visible = nn.Linear(features.width, 1, bias=False)  # b
+        levels, gaps = self._gapped
+        means = means.clone()
+        means[levels] = (means[levels] / (1 - means[gaps]).clamp_min(_LEAST_SHARE)).clamp(0.0, 1.0)  # of what is there
+        self.register_buffer("centre", means[None])
+        bias = features.logits(means, least=least)[None]
+        if deviation is not None:
+            bias[:, features.levels] = 0.0
+        bias[:, gaps] += self._mass(bias[:, levels])
+        with torch.no_grad():
+            self.hidden.weight.normal_(std=_WEIGHT)
+            self.hidden.bias.zero_()
+            self.visible.weight.copy_(bias)
+            self.register_buffer("particles", self.draw(self.logits(torch.full((chains, hidden), 0.5))))
+
+    # --- learning ---
+
+    def loss(self, batch: Compact) -> Tensor:
+        """The free energy of each record."""
+        return self.free_energy(self.features.dense(batch))
+
+    def free_energy(self, x: Tensor) -> Tensor:
+        """−log Σₕ exp(−E(x, h)) of each vector."""
+        z = self._centred(x)
+        field = self.hidden(z)
+        energy: Tensor = (field / 2 - functional.softplus(field)).sum(dim=-1) - self.visible(z)[..., 0]
+        if self.deviation is not None:
+            energy = energy + z[..., self.features.levels].square().sum(dim=-1) / 2
+        return energy
+
+    def public_loss(self) -> Tensor:
+        """Minus the mean free energy of the particles, each with the weight that a record like it would have."""
+        energy = self._weights() * self.free_energy(self.particles)
+        return -energy.mean(dim=-1).sum()
+
+    @torch.no_grad()
+    def _weights(self) -> Tensor:
+        """min(1, C / norm); the gradient is z in b, p in c and z ⊗ p in W."""
+        z = self._centred(self.particles)
+        p: Tensor = self.hidden(z).sigmoid() - 0.5
+        squares: Tensor = (1 + z.square().sum(dim=-1)) * (1 + p.square().sum(dim=-1)) - 1
+        weights: Tensor = (self.clip / squares.sqrt()).clamp_max(1.0)
+        return weights
+
+    @torch.no_grad()
+    def proceed(self, done: float) -> None:
+        """Moves the particles, after a step."""
+        if done > 0:
+            for _ in range(self.moves):
+                self.particles.copy_(self.move(self.particles))
+
+    # --- the chain ---
+
+    def move(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """A Gibbs step: all hidden units given the visible ones, then all visible ones."""
+        return self.draw(self.logits(self.excite(x, generator)), generator)
+
+    def excite(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Draws the hidden units."""
+        p: Tensor = self.hidden(self._centred(x)).sigmoid()
+        return (torch.rand(p.shape, generator=generator, device=p.device) < p).to(p.dtype)
+
+    def logits(self, h: Tensor) -> Tensor:
+        """The natural parameters of the visible units, given the hidden ones."""
+        logits: Tensor = (h - 0.5) @ self.hidden.weight + self.visible.weight
+        logits = logits.nan_to_num(0.0).clamp(-_LARGEST_LOGIT, _LARGEST_LOGIT)
+        levels, gaps = self._gapped
+        return torch.cat([logits[..., : gaps.start], logits[..., gaps] - self._mass(logits[..., levels])], dim=-1)
+
+    def _mass(self, natural: Tensor) -> Tensor:
+        """The weight, log Σ exp(−E), of all values of an intensity together; against it stands that it is missing."""
+        if self.deviation is None:
+            return functional.softplus(natural) - self.centre[..., self._gapped[0]] * natural
+        return natural.square() / 2 + math.log(self.deviation * math.sqrt(2 * math.pi))
+
+    def draw(self, logits: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Draws the visible units."""
+        x: Tensor = self.features.draw(logits, generator)
+        if self.deviation is not None:
+            natural = logits[..., self.features.levels]
+            noise = torch.randn(natural.shape, generator=generator, device=natural.device)
+            x[..., self.features.levels] = self._intensities(natural + noise)
+        levels, gaps = self._gapped
+        x[..., levels] *= 1 - x[..., gaps]
+        return x
+
+    def answers(self, h: Tensor) -> Tensor:
+        """The logits from which `Features` makes a record: the most likely intensities, and draws of all else."""
+        logits = self.logits(h)
+        if self.deviation is not None:
+            levels = self.features.levels
+            logits[..., levels] = self._intensities(logits[..., levels]).logit(eps=_LEAST_INTENSITY)
+        return logits
+
+    def _intensities(self, standardised: Tensor) -> Tensor:
+        return self.centre[..., self.features.levels] + (self.deviation or 1.0) * standardised
+
+    @property
+    def _gapped(self) -> tuple[slice, slice]:
+        """Where the intensities are that may be missing, and where it says whether they are."""
+        levels, gaps = self.features.levels, self.features.gaps
+        return slice(levels.start, levels.start + gaps.stop - gaps.start), gaps
+
+    def _centred(self, x: Tensor) -> Tensor:
+        """Standardised, where units are Gaussian; what is missing is in the centre."""
+        z = x - self.centre
+        if self.deviation is not None:
+            z[..., self.features.levels] /= self.deviation
+        levels, gaps = self._gapped
+        if gaps.start < gaps.stop:
+            z[..., levels] *= 1 - x[..., gaps]
+        return z

@@ -1,0 +1,184 @@
+"""A measurement that is kept: made once, paid for once, whenever the fit around it dies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from sundog.checkpoint import Checkpoint
+from sundog.errors import BudgetExceededError, SundogError
+from sundog.models.base import Workshop
+from sundog.models.kept import Arrays, kept, refuse_early
+from sundog.privacy.events import Charge, Gaussian, Pure, SampledGaussian
+from sundog.privacy.ledger import Ledger
+from sundog.privacy.mechanisms import gaussian_sum
+
+NORM = Charge(event=Pure(epsilon=0.1), purpose="norm")
+SUM = Charge(event=Gaussian(noise_multiplier=20.0), purpose="sum")
+BOTH = (NORM, SUM)
+
+
+class Killed(BaseException):
+    """Nothing that runs afterwards in this process."""
+
+
+class Bench:
+    """A ledger file and a checkpoint, in which one process after the other measures."""
+
+    def __init__(self, folder: Path) -> None:
+        self.out, self.path, self.measured = folder / "o.sundog", folder / "ledger", 0
+        Ledger.create(self.path, epsilon=1.0, delta=1e-5)
+
+    def begin(self) -> None:
+        if not Checkpoint.folder_for(self.out).exists():
+            Checkpoint.begin(self.out, {}).release()
+
+    def run(self, measure: Callable[[Ledger], Arrays], name: str = "means", charges: Sequence[Charge] = BOTH) -> Arrays:
+        """One process, as it were: it has only what is on the disk."""
+        self.begin()
+        checkpoint = Checkpoint.resume(self.out, {})
+        try:
+            ledger = Ledger.open(self.path).run(epsilon=1.0, delta=1e-5, name=checkpoint.run)
+            return kept(name, charges, measure, ledger, Workshop(checkpoint=checkpoint))
+        finally:
+            checkpoint.release()
+
+    def measure(self, ledger: Ledger) -> Arrays:
+        self.measured += 1
+        ledger.spend(NORM)
+        found = gaussian_sum(np.ones((5, 3)), clip_norm=1.0, noise_multiplier=20.0, ledger=ledger, purpose="sum")
+        return {"sum": found}
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        return Ledger.open(self.path).charges
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_what_was_finished_comes_from_the_checkpoint(bench: Bench) -> None:
+    first = bench.run(bench.measure)
+    again = bench.run(bench.measure)
+    assert np.array_equal(first["sum"], again["sum"])
+    assert bench.measured == 1
+    assert bench.charges == BOTH
+
+
+def test_without_a_checkpoint_it_is_just_measured(bench: Bench) -> None:
+    ledger = Ledger(epsilon=1.0, delta=1e-5)
+    first, again = (kept("means", BOTH, bench.measure, ledger, Workshop())["sum"] for _ in range(2))
+    assert not np.array_equal(first, again)
+    assert ledger.charges == (*BOTH, *BOTH)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("moment", ["before", "between", "after", "saving", "marking"])
+def test_killed_at_any_moment_it_is_measured_again_for_the_same_charge(
+    moment: str, times: int, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(ledger: Ledger) -> Arrays:
+        if moment == "before":
+            raise Killed
+        ledger.spend(NORM)
+        if moment == "between":
+            raise Killed
+        ledger.spend(SUM)
+        if moment == "after":
+            raise Killed
+        return {"sum": np.zeros(3)}  # which nobody must ever see
+
+    def killed(_: Checkpoint, stage: str, *rest: object) -> None:
+        if stage == "means":
+            raise Killed
+
+    for _ in range(times):
+        with monkeypatch.context() as patch:
+            if moment in ("saving", "marking"):
+                bench.begin()
+                patch.setattr(Checkpoint, "save_tensors" if moment == "saving" else "save", killed)
+            with pytest.raises(Killed):
+                bench.run(dies)
+    found = bench.run(bench.measure)
+    assert bench.charges == BOTH
+    assert found["sum"].any()
+    assert np.array_equal(bench.run(dies)["sum"], found["sum"])
+    assert bench.charges == BOTH
+
+
+def test_a_charge_of_something_else_pays_for_nothing(bench: Bench) -> None:
+    bench.run(bench.measure)
+    other = Charge(event=NORM.event, purpose="another norm")
+
+    def measure(ledger: Ledger) -> Arrays:
+        ledger.spend(other)
+        return {"norm": np.ones(1)}
+
+    bench.run(measure, name="other", charges=[other])
+    assert bench.charges == (*BOTH, other)
+
+
+def test_what_another_run_was_charged_pays_for_nothing(bench: Bench) -> None:
+    Ledger.open(bench.path).run(epsilon=1.0, delta=1e-5, name="somebody").spend(*BOTH)
+    bench.run(bench.measure)
+    assert bench.charges == (*BOTH, *BOTH)
+
+
+@pytest.mark.parametrize("harm", ["truncated", "gone", "text"])
+def test_a_damaged_file_is_said_and_nothing_is_measured(harm: str, bench: Bench) -> None:
+    bench.run(bench.measure)
+    file = Checkpoint.folder_for(bench.out) / "means.safetensors"
+    if harm == "gone":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:20] if harm == "truncated" else b"a shopping list")
+    with pytest.raises(SundogError, match=r"means\.safetensors: cannot be read; delete the folder"):
+        bench.run(bench.measure)
+    assert bench.measured == 1
+    assert bench.charges == BOTH
+
+
+def test_a_refusal_leaves_nothing(bench: Bench) -> None:
+    def dear(ledger: Ledger) -> Arrays:
+        ledger.spend(Charge(event=Pure(epsilon=3.0), purpose="dear"))
+        return {"sum": np.zeros(3)}
+
+    with pytest.raises(BudgetExceededError):
+        bench.run(dear)
+    assert list(bench.charges) == []
+    bench.run(bench.measure)
+    assert bench.charges == BOTH
+
+
+# --- refusing early ---
+
+
+def test_what_fits_and_what_does_not() -> None:
+    ledger = Ledger(epsilon=0.5, delta=1e-5)
+    refuse_early([NORM, SUM], ledger)
+    with pytest.raises(BudgetExceededError):
+        refuse_early([NORM, SUM, Charge(event=Pure(epsilon=0.4), purpose="too much")], ledger)
+    assert ledger.charges == ()
+
+
+def test_what_an_interrupted_fit_has_paid_is_not_asked_for_again() -> None:
+    training = Charge(event=SampledGaussian(noise_multiplier=2.0, sample_rate=0.1), count=100, purpose="training")
+    ledger = Ledger(epsilon=3.0, delta=1e-5)
+    refuse_early([training], ledger)
+    for steps in (60, 40):
+        ledger.spend(training.model_copy(update={"count": steps}))
+        refuse_early([training], ledger)  # twice as much would not fit
+    with pytest.raises(BudgetExceededError):
+        refuse_early([training.model_copy(update={"count": 300})], ledger)
+
+
+def test_what_others_have_paid_helps_nobody(tmp_path: Path) -> None:
+    half = Charge(event=Pure(epsilon=0.6), purpose="half")
+    Ledger.create(tmp_path / "l", epsilon=1.0, delta=1e-5).run(epsilon=0.7, delta=1e-5).spend(half)
+    with pytest.raises(BudgetExceededError):
+        refuse_early([half], Ledger.open(tmp_path / "l").run(epsilon=0.7, delta=1e-5))

@@ -1,0 +1,236 @@
+"""Several networks trained at once: each learns what it would alone, for the price of one."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from scipy import stats
+from torch import Tensor, nn
+
+from sundog.checkpoint import Checkpoint
+from sundog.models import neural
+from sundog.models.base import Parts, Workshop
+from sundog.models.neural import Trainee, initialised, train
+from sundog.privacy.events import Charge
+from sundog.privacy.ledger import Ledger, summed
+from sundog.privacy.noise import NoiseSource
+from sundog.training.data import InMemory
+from sundog.training.plan import TrainingPlan
+from sundog.training.stacked import stack
+
+Integers = npt.NDArray[np.int64]
+
+
+class Free(Ledger):
+    """Takes any charge, and remembers it."""
+
+    def __init__(self, noise: NoiseSource | None = None) -> None:
+        super().__init__(epsilon=1.0, delta=1e-5, noise=noise)
+        self.taken: list[Charge] = []
+
+    def check(self, *charges: Charge) -> None:
+        pass
+
+    def spend(self, *charges: Charge) -> None:
+        self.taken += charges
+
+
+class Coder(Trainee):
+    """Draws nothing, so that it learns the same however its batches are laid out."""
+
+    pull: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.encode, self.decode = nn.Linear(4, 3), nn.Linear(3, 4)
+        self.register_buffer("pull", torch.zeros(1))
+        self.told: list[float] = []
+
+    def loss(self, batch: Tensor) -> Tensor:
+        error: Tensor = (self.decode(torch.tanh(self.encode(batch))) - batch).square().sum(dim=-1)
+        return error
+
+    def proceed(self, done: float) -> None:
+        self.pull.fill_(done)
+        self.told.append(done)
+
+
+class Pulled(Coder):
+    """One whose weights are drawn to zero by something that is public."""
+
+    has_public_loss = True
+
+    def public_loss(self) -> Tensor:
+        return sum((parameter.square().sum() for parameter in self.parameters()), torch.zeros(())) / 100
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def rows(count: int = 60) -> Tensor:
+    return torch.randn(count, 4, generator=torch.Generator().manual_seed(3))
+
+
+def plan_of(size: float, *, steps: int = 25, noise: float = 1e-7, rate: float = 1.0) -> TrainingPlan:
+    return TrainingPlan(sample_rate=rate, steps=steps, noise_multiplier=noise, expected_batch=rate * size)
+
+
+def trained(networks: list[Any], data: Tensor, parts: Parts, plan: TrainingPlan, **options: Any) -> list[Any]:
+    ledger = options.pop("ledger", None) or Free(NoiseSource.seeded(1))
+    workshop = Workshop(seed=1, **options)
+    return train(copy.deepcopy(networks), InMemory(data), parts, plan, ledger, workshop, clip=1.0, learning_rate=0.02)
+
+
+def assert_alike(one: nn.Module, other: nn.Module) -> None:
+    for name, value in one.state_dict().items():
+        torch.testing.assert_close(value, other.state_dict()[name], rtol=1e-3, atol=1e-4, msg=name)
+
+
+@pytest.mark.parametrize("kind", [Coder, Pulled])
+def test_a_stack_learns_what_its_networks_learn_in_turn(kind: type[Coder]) -> None:
+    """Every record in every step, and next to no noise: nothing is left to chance."""
+    data, owner = rows(), np.random.default_rng(0).integers(0, 3, 60)
+    sizes = tuple(np.bincount(owner).astype(float))
+    networks = initialised(kind, 3, seed=7)
+    together = trained(networks, data, Parts(owner, sizes), plan_of(60.0))
+    for number, network in enumerate(networks):
+        alone = trained([network], data[owner == number], Parts.whole(sizes[number]), plan_of(sizes[number]))
+        assert_alike(together[number], alone[0])
+        before = network.state_dict()["encode.weight"]
+        assert not torch.allclose(before, together[number].state_dict()["encode.weight"], atol=0.01)
+
+
+def test_a_part_with_nobody_in_it_learns_nothing_and_disturbs_nobody() -> None:
+    data, networks = rows(), initialised(Coder, 3, seed=7)
+    owner: Integers = np.where(np.arange(60) < 40, 0, 2)
+    found = trained(networks, data, Parts(owner, (40.0, 0.0, 20.0)), plan_of(60.0, noise=1e-12))
+    assert_alike(found[1], _with_pull(networks[1]))
+    assert_alike(found[0], trained([networks[0]], data[:40], Parts.whole(40.0), plan_of(40.0))[0])
+
+
+def _with_pull(network: Coder) -> Coder:
+    other = copy.deepcopy(network)
+    other.pull.fill_(1.0)
+    return other
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_hardly_anybody(count: int) -> None:
+    parts = Parts(np.zeros(count, np.int64), (1.0, 1e-7, 0.0))
+    plan = plan_of(1.0, noise=1.0, steps=5, rate=0.5)
+    found = trained(initialised(Coder, 3, seed=1), rows(count), parts, plan)
+    assert len(found) == 3
+    for network in found:
+        assert all(bool(value.isfinite().all()) for value in network.state_dict().values())
+
+
+@pytest.mark.parametrize("parts", [1, 5])
+def test_all_networks_together_are_one_charge(parts: int) -> None:
+    ledger, plan = Free(), plan_of(60.0, steps=12, noise=1.0, rate=0.2)
+    owner = np.arange(60) % parts
+    trained(initialised(Coder, parts, seed=1), rows(), Parts(owner, (60 / parts,) * parts), plan, ledger=ledger)
+    assert summed(ledger.taken) == [plan.charge(12)]
+
+
+@pytest.mark.parametrize("factor", [1.0, 2 / 3, 3 / 2])
+def test_each_part_has_the_noise_of_the_whole_plan(factor: float) -> None:
+    """One step without a record: what moves is noise over the batch of the part, and Adam is scale-free, so look there.
+
+    The first moments of Adam are a tenth of the gradient.
+    """
+    networks = initialised(Wide, 3, seed=1)
+    whole: Any = stack(networks)
+    plan = plan_of(60.0, steps=1, noise=2.0, rate=0.5)
+    step = neural._step(
+        whole, Parts(np.zeros(0, np.int64), (10.0, 20.0, 40.0)), plan, Free(), clip=3.0, learning_rate=0.01
+    )
+    step([torch.zeros(3, 0, 40)])
+    for number, batch in enumerate((5.0, 10.0, 20.0)):
+        moment = step.optimizer.state[whole.layer.weight]["exp_avg"][number] * 10
+        p = stats.kstest(moment.flatten().numpy(), "norm", (0, factor * 2.0 * 3.0 / batch)).pvalue
+        assert (p > 1e-9) == (factor == 1.0)
+
+
+class Wide(Trainee):
+    """Has many parameters."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(40, 60, bias=False)
+
+    def loss(self, batch: Tensor) -> Tensor:
+        found: Tensor = self.layer(batch).sum(dim=-1)
+        return found
+
+
+def test_public_work_is_told_how_far_the_training_is() -> None:
+    found = trained(initialised(Coder, 1, seed=1), rows(), Parts.whole(60.0), plan_of(60.0, steps=4))
+    assert found[0].told == [0.0, 0.25, 0.5, 0.75, 1.0]
+    stacked = trained(initialised(Coder, 2, seed=1), rows(), Parts(np.arange(60) % 2, (30.0, 30.0)), plan_of(60.0))
+    assert [float(network.pull) for network in stacked] == [1.0, 1.0]
+
+
+def test_a_stack_that_was_stopped_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    parts, plan = Parts(np.arange(60) % 3, (20.0,) * 3), plan_of(60.0, steps=9, noise=1.5, rate=0.3)
+    networks = initialised(Coder, 3, seed=2)
+    whole = trained(networks, rows(), parts, plan, ledger=Ledger(epsilon=9.0, delta=1e-5, noise=NoiseSource.seeded(4)))
+    monkeypatch.setattr("sundog.training.trainer.Pace", lambda block: _Pace())
+    ledger = Ledger(epsilon=9.0, delta=1e-5, noise=NoiseSource.seeded(4))
+    checkpoint = Checkpoint.begin(tmp_path / "o.sundog", {})
+    proceed = Coder.proceed
+
+    def stop(network: Coder, done: float) -> None:
+        proceed(network, done)
+        if done > 0.5:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Coder, "proceed", stop)
+        with pytest.raises(KeyboardInterrupt):
+            trained(networks, rows(), parts, plan, ledger=ledger, checkpoint=checkpoint)
+    again = trained(networks, rows(), parts, plan, ledger=ledger, checkpoint=checkpoint)
+    checkpoint.done()
+    assert summed(ledger.charges) == [plan.charge(9)]
+    for one, other in zip(whole, again, strict=True):
+        for name, value in one.state_dict().items():
+            assert torch.equal(value, other.state_dict()[name]), name
+
+
+class _Pace:
+    """Two steps at a time."""
+
+    steps = 2
+
+    def learn(self, **_: float) -> None:
+        pass
+
+
+def test_a_seed_fixes_where_networks_begin_and_no_two_begin_alike() -> None:
+    first, same, other = (initialised(Coder, 2, seed) for seed in (1, 1, None))
+    assert torch.equal(first[1].encode.weight, same[1].encode.weight)
+    assert not torch.equal(first[0].encode.weight, first[1].encode.weight)
+    assert not torch.equal(first[0].encode.weight, other[0].encode.weight)
+
+
+def test_the_loss_of_a_stack_is_shown_to_those_who_insist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sundog.training.telemetry._INTERVAL", 0.0)
+    parts, plan = Parts(np.arange(60) % 3, (20.0,) * 3), plan_of(60.0, steps=3, noise=1.5)
+    for insist in (False, True):
+        told: list[str] = []
+        trained(
+            initialised(Coder, 3, seed=2),
+            rows(),
+            parts,
+            plan,
+            progress=lambda text, _, told=told: told.append(text),
+            show_loss=insist,
+        )
+        assert any("loss" in text and "NOT PRIVATE" in text for text in told) == insist

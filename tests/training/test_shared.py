@@ -1,0 +1,70 @@
+"""Examples of a stack: each where its model looks for it, and nothing in the places that are left free."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from sundog.training.data import InMemory
+from sundog.training.shared import StackedExamples, ranks
+
+Integers = npt.NDArray[np.int64]
+
+
+def rows_of(padded: Any, model: int) -> list[float]:
+    values: list[float] = padded.examples[model][padded.present[model]].tolist()
+    return values
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.integers(1, 6), st.lists(st.integers(0, 5), max_size=30), st.data())
+def test_each_model_gets_its_own_examples_in_their_order(models: int, owners: list[int], data: st.DataObject) -> None:
+    owner = np.array([number % models for number in owners], np.int64)
+    index = np.array(sorted(data.draw(st.sets(st.integers(0, len(owner) - 1)))) if owners else [], np.int64)
+    values = torch.arange(1.0, len(owner) + 1)
+    batch = StackedExamples(InMemory(values), owner, models).take(index)
+    for model in range(models):
+        expected = [float(values[place]) for place in index if owner[place] == model]
+        assert rows_of(batch, model) == expected
+    assert batch.examples.shape == batch.present.shape
+    assert not batch.examples[~batch.present].any()
+    fullest = max(1, int(np.bincount(owner[index], minlength=models).max(initial=0)))
+    assert batch.present.shape == (models, fullest)
+
+
+def test_dicts_keep_their_dtypes_and_shapes() -> None:
+    rows = {"places": torch.arange(12, dtype=torch.int32).view(4, 3), "levels": torch.rand(4, 2, 2)}
+    examples = StackedExamples(InMemory(rows), np.array([2, 0, 2, 2]), 3)
+    batch = examples.take(np.array([1, 2, 3]))
+    assert len(examples) == 4
+    assert batch.examples["places"].dtype == torch.int32
+    assert batch.examples["levels"].shape == (3, 2, 2, 2)
+    assert torch.equal(batch.examples["places"][2], rows["places"][2:])
+    assert torch.equal(batch.examples["levels"][0, 0], rows["levels"][1])
+    assert batch.present.tolist() == [[True, False], [False, False], [True, True]]
+
+
+def test_an_empty_batch_has_a_place_for_each_model_and_nobody_in_it() -> None:
+    batch = StackedExamples(InMemory(torch.ones(5, 3)), np.zeros(5, np.int64), 2).take(np.zeros(0, np.int64))
+    assert batch.examples.shape == (2, 1, 3)
+    assert not batch.present.any()
+
+
+def test_no_examples_at_all() -> None:
+    examples = StackedExamples(InMemory(torch.ones(0, 3)), np.zeros(0, np.int64), 4)
+    assert len(examples) == 0
+    assert not examples.take(np.zeros(0, np.int64)).present.any()
+
+
+@pytest.mark.parametrize("models", [1, 3, 50])
+def test_ranks_count_those_before(models: int) -> None:
+    owners: Integers = np.random.default_rng(models).integers(0, models, 200)
+    slow = [int((owners[:place] == owner).sum()) for place, owner in enumerate(owners)]
+    assert ranks(owners, models).tolist() == slow
+    assert ranks(owners[:0], models).tolist() == []
