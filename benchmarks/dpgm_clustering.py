@@ -35,7 +35,7 @@ from sklearn.cluster import KMeans
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.mixture.clustering import ClusteringPlan, find_clusters, plan_clustering
-from sundog.mixture.features import FourierFeatures, median_distance
+from sundog.mixture.features import FourierFeatures, balance, median_distance
 from sundog.mixture.kmeans import SPLIT, TOO_FEW, into_ball, packing, start_again
 from sundog.models.base import Workshop
 from sundog.models.features import Features
@@ -146,7 +146,12 @@ def kernel_of_papers(data: Material, dimension: int, seed: int) -> Curve:
     rng, features = np.random.default_rng(seed), Features(data.private.schema)
     distance = median_distance(features, data.public, rng)
     fourier = FourierFeatures.draw(
-        width=features.width, dimension=dimension, distance=distance, kernel="gaussian", rng=rng
+        width=features.width,
+        dimension=dimension,
+        distance=distance,
+        kernel="gaussian",
+        rng=rng,
+        weights=balance(features),
     )
     points = np.concatenate([units.astype(np.float32) for units in fourier.stream(features, data.private)])
     points *= np.float32(fourier.scale)

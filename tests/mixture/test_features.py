@@ -19,6 +19,7 @@ from sundog.mixture import features as module
 from sundog.mixture.features import (
     FourierFeatures,
     Kernel,
+    balance,
     largest_distance,
     median_distance,
     noisy_median_distance,
@@ -103,7 +104,7 @@ def test_arrays_bring_the_same_features_back() -> None:
 def pairs(records: Records) -> npt.NDArray[np.float64]:
     features = Features(records.schema)
     rows = features.dense(features.examples(records).take(np.arange(len(records)))).numpy()
-    found = np.square(rows[:, None] - rows[None]).sum(axis=2)
+    found = (np.square(rows[:, None] - rows[None]) * balance(features)).sum(axis=2)
     return np.asarray(found[np.triu_indices(len(rows), 1)])
 
 
@@ -158,3 +159,12 @@ def _one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+def test_an_image_does_not_outweigh_its_label() -> None:
+    image, label = {"type": "image", "shape": [28, 28], "tones": 2}, {"type": "categorical", "values": ["a", "b"]}
+    features = Features(schema_of({"image": image, "label": label}))
+    weights = balance(features)
+    assert weights[features.at("label")].tolist() == [1.0, 1.0]
+    assert 1 <= weights.sum() - 2 <= 4  # of all pixels together
+    assert (np.log2(weights) % 1 == 0).all()  # powers of two: sums of squares stay exact

@@ -37,9 +37,10 @@ Integers = npt.NDArray[np.int64]
 Owner = Callable[[Floats], Integers]
 Measure = Callable[[Floats, Owner, Ledger], Floats]
 
-GAME = Game(noise_multiplier=1.0, sample_rate=1.0, steps=1)
+GAME = Game(noise_multiplier=0.5, sample_rate=1.0, steps=1)
+SIGMA = GAME.noise_multiplier
 PARTS = 4
-RUNS = 5000
+RUNS = 3000
 RECORD = np.array([30.0, 0.0, 0.0])  # far longer than the clip norm, and what nobody else is like
 OTHERS = np.array([[-0.2, 0.5, 0.1], [0.0, 2.0, 0.0], [-4.0, 0.0, 3.0], [-0.1, 0.0, 0.7], [-1.0, 1.0, -1.0]])
 WITH = np.concatenate([RECORD[None], OTHERS])
@@ -69,7 +70,7 @@ def in_turn(rows: Floats, owner: Owner, ledger: Ledger) -> Floats:
     parts, owners = Disjoint.parts(ledger, PARTS), owner(rows)
     return np.array(
         [
-            gaussian_sum(rows[owners == number], clip_norm=1.0, noise_multiplier=1.0, ledger=part, purpose="part")
+            gaussian_sum(rows[owners == number], clip_norm=1.0, noise_multiplier=SIGMA, ledger=part, purpose="part")
             for number, part in enumerate(parts)
         ]
     )
@@ -82,7 +83,7 @@ def at_once(rows: Floats, owner: Owner, ledger: Ledger) -> Floats:
         groups=PARTS,
         width=3,
         clip_norm=1.0,
-        noise_multiplier=1.0,
+        noise_multiplier=SIGMA,
         ledger=ledger,
         purpose="part",
     )
@@ -107,12 +108,12 @@ class Stacked:
             policy=Fixed(torch.ones(1)),
             optimizer=torch.optim.SGD(module.parameters(), lr=1.0),
             noise=NoiseSource(),
-            noise_multiplier=GAME.noise_multiplier,
+            noise_multiplier=SIGMA,
             expected_batch=self.batch,
         )
 
     def __call__(self, rows: Floats, owner: Owner, ledger: Ledger) -> Floats:
-        ledger.spend(*GAME.plan(GAME.noise_multiplier))
+        ledger.spend(*GAME.plan(SIGMA))
         examples = StackedExamples(InMemory(torch.from_numpy(rows).float()), owner(rows), PARTS)
         nn.init.zeros_(self.module.weight)
         if self.noise is not None:
@@ -157,7 +158,7 @@ def play(measure: Measure, owner: Owner = by_the_record, runs: int = RUNS) -> Ou
     present = np.random.default_rng(0).random(runs) < 0.5
     noise = NoiseSource()
     answers = np.array([measure(WITH if here else OTHERS, owner, as_claimed(noise)) for here in present])
-    ratios = np.tensordot(answers - (there + absent) / 2, moved, axes=([1, 2], [0, 1])) / GAME.noise_multiplier**2
+    ratios = np.tensordot(answers - (there + absent) / 2, moved, axes=([1, 2], [0, 1])) / SIGMA**2
     return Outcome(present, ratios)
 
 
@@ -180,20 +181,20 @@ def test_all_parts_together_lose_what_one_of_them_may_and_no_more(measure: Measu
 @pytest.mark.parametrize("measure", [in_turn, Stacked()], ids=["in turn", "a step of a stack"])
 def test_owners_that_depend_on_the_others_lose_more(measure: Measure) -> None:
     """One record more moves others from part to part, and each of them tells."""
-    assert epsilon_of_guesses(GAME, play(measure, by_rank, 1200), SURE) > GAME.claimed()
+    assert epsilon_of_guesses(GAME, play(measure, by_rank, 800), SURE) > GAME.claimed()
 
 
 def test_half_the_noise_in_one_part_loses_more() -> None:
     its_own = int(by_the_record(RECORD[None])[0])
     factors = [0.5 if number == its_own else 1.0 for number in range(PARTS)]
-    assert epsilon_of_guesses(GAME, play(Stacked(factors), runs=1200), SURE) > GAME.claimed()
+    assert epsilon_of_guesses(GAME, play(Stacked(factors), runs=800), SURE) > GAME.claimed()
 
 
 def test_half_the_noise_where_the_record_is_not_tells_nothing() -> None:
     """The audit looks at the part of the record, and does not accuse for anything else."""
     its_own = int(by_the_record(RECORD[None])[0])
     factors = [1.0 if number == its_own else 0.5 for number in range(PARTS)]
-    assert epsilon_of_guesses(GAME, play(Stacked(factors), runs=1200), SURE) <= GAME.claimed()
+    assert epsilon_of_guesses(GAME, play(Stacked(factors), runs=800), SURE) <= GAME.claimed()
 
 
 def test_a_record_in_two_parts_that_is_paid_for_once_loses_more() -> None:
@@ -204,7 +205,7 @@ def test_a_record_in_two_parts_that_is_paid_for_once_loses_more() -> None:
         members = [(owners == number) | (owners == (number + 1) % PARTS) for number in range(PARTS)]
         return np.array(
             [
-                gaussian_sum(rows[member], clip_norm=1.0, noise_multiplier=1.0, ledger=part, purpose="part")
+                gaussian_sum(rows[member], clip_norm=1.0, noise_multiplier=SIGMA, ledger=part, purpose="part")
                 for member, part in zip(members, parts, strict=True)
             ]
         )
@@ -213,8 +214,8 @@ def test_a_record_in_two_parts_that_is_paid_for_once_loses_more() -> None:
         np.array([sums[number] + sums[(number + 1) % PARTS] for number in range(PARTS)])
         for sums in direction(in_turn, by_the_record)
     )
-    present = np.random.default_rng(0).random(1200) < 0.5
+    present = np.random.default_rng(0).random(800) < 0.5
     noise = NoiseSource()
     answers = np.array([both(WITH if here else OTHERS, by_the_record, as_claimed(noise)) for here in present])
-    ratios = np.tensordot(answers - (there + absent) / 2, there - absent, axes=([1, 2], [0, 1]))
+    ratios = np.tensordot(answers - (there + absent) / 2, there - absent, axes=([1, 2], [0, 1])) / SIGMA**2
     assert epsilon_of_guesses(GAME, Outcome(present, ratios), SURE) > GAME.claimed()

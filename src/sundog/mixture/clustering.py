@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from sundog.data.records import Records
 from sundog.errors import ReleaseError, SundogError
-from sundog.mixture.features import FourierFeatures, Kernel, median_distance, noisy_median_distance
+from sundog.mixture.features import FourierFeatures, Kernel, balance, median_distance, noisy_median_distance
 from sundog.mixture.kmeans import Centres, Points, in_chunks, nearest, on_grain, private_lloyd
 from sundog.mixture.space import Space
 from sundog.models.base import Workshop
@@ -32,6 +32,7 @@ from sundog.privacy.events import Charge, Gaussian, Pure
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.mechanisms import gaussian_group_sums
 from sundog.privacy.views import Prepaid
+from sundog.training.data import Device
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -208,7 +209,7 @@ class Clusters:
         return {name: array.astype(np.float32) for name, array in arrays.items()}
 
     @classmethod
-    def from_tensors(cls, tensors: Mapping[str, npt.NDArray[Any]]) -> Clusters:
+    def from_tensors(cls, tensors: Mapping[str, npt.NDArray[Any]], device: Device = None) -> Clusters:
         """The clusters that the arrays came from; raises ReleaseError if there are none."""
         if set(tensors) != {"weight", "centres", "counts"}:
             raise ReleaseError("the arrays are not those of clusters")
@@ -219,7 +220,7 @@ class Clusters:
             raise ReleaseError("the arrays of the clusters do not fit together")
         if not all(np.isfinite(array).all() for array in (weight, centres, counts)):
             raise ReleaseError("the arrays of the clusters are not all finite numbers")
-        return cls(FourierFeatures(weight), centres, counts)
+        return cls(FourierFeatures(weight, device), centres, counts)
 
 
 def find_clusters(
@@ -257,6 +258,8 @@ def find_clusters(
         distance=_distance(features, records, public, plan, prepaid, rng),
         kernel=plan.kernel,
         rng=rng,
+        weights=balance(features),
+        device=workshop.device,
     )
     if public is not None:
         space = Space.of_public(fourier, features, public, rank=plan.rank)

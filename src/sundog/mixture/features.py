@@ -22,12 +22,13 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sundog.data.columns import ScalarColumn, SetColumn
+from sundog.data.columns import Column, ScalarColumn, SetColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.models.features import Compact, Features
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.mechanisms import noisy_quantiles
+from sundog.training.data import Device
 
 Kernel = Literal["gaussian", "exponential"]
 Floats = npt.NDArray[np.float64]
@@ -52,22 +53,33 @@ class FourierFeatures:
 
     Args:
         weight: the frequencies, of shape (width of a record, d/2), in whole parts of a turn.
+        device: where vectors are computed; they are the same everywhere.
     """
 
-    def __init__(self, weight: npt.NDArray[Any]) -> None:
+    def __init__(self, weight: npt.NDArray[Any], device: Device = None) -> None:
         self.weight = np.rint(np.clip(np.asarray(weight, np.float64), -_LARGEST, _LARGEST))
         self.dimension = 2 * self.weight.shape[1]
         self.scale = 1 / (UNIT * math.sqrt(max(1, self.weight.shape[1])))  # of `units`
-        self._weight = torch.from_numpy(self.weight)
-        light = np.abs(self.weight).sum(axis=0).max(initial=0.0) < _EXACT
+        self.device = torch.device("cpu" if device is None else device)
+        self._weight = torch.from_numpy(self.weight).to(self.device)
+        light = self.device.type == "cpu" and np.abs(self.weight).sum(axis=0).max(initial=0.0) < _EXACT
         self._light = self.weight.astype(np.float32) if light else None  # for records of zeros and ones
         turns = np.arange(_TURN) * (2 * math.pi / _TURN)
         # Towards zero: no pair may be longer than one.
-        self._table = torch.from_numpy(np.stack([np.trunc(UNIT * np.cos(turns)), np.trunc(UNIT * np.sin(turns))]))
+        table = np.stack([np.trunc(UNIT * np.cos(turns)), np.trunc(UNIT * np.sin(turns))])
+        self._table = torch.from_numpy(table).to(self.device)
 
     @classmethod
     def draw(
-        cls, *, width: int, dimension: int, distance: float, kernel: Kernel, rng: np.random.Generator
+        cls,
+        *,
+        width: int,
+        dimension: int,
+        distance: float,
+        kernel: Kernel,
+        rng: np.random.Generator,
+        weights: Floats | None = None,
+        device: Device = None,
     ) -> FourierFeatures:
         """Frequencies for a kernel that is 1/e at a squared distance of `distance`.
 
@@ -82,15 +94,19 @@ class FourierFeatures:
             w *= math.sqrt(2 / distance)
         else:
             w /= math.sqrt(distance) * np.abs(rng.standard_normal(pairs)).clip(1e-12)
-        return cls(w * (_TURN / (2 * math.pi)))
+        if weights is not None:  # of each feature in a squared distance
+            w *= np.sqrt(weights)[:, None]
+        return cls(w * (_TURN / (2 * math.pi)), device)
 
     def __call__(self, rows: npt.NDArray[Any]) -> Floats:
         """The vectors of rows of features."""
-        return _looked_up(self._table, self._of_levels(torch.from_numpy(np.asarray(rows)), 0)) * self.scale
+        levels = torch.from_numpy(np.asarray(rows)).to(self.device)
+        return _looked_up(self._table, self._of_levels(levels, 0)) * self.scale
 
     def units(self, batch: Compact, features: Features) -> Floats:
         """The vectors of records, as whole numbers: 1/`scale` times as long. No row of features is unfolded."""
-        phases = torch.zeros(len(next(iter(batch.values()))), self._weight.shape[1], dtype=torch.float64)
+        count = len(next(iter(batch.values())))
+        phases = torch.zeros(count, self._weight.shape[1], dtype=torch.float64, device=self.device)
         start = len(self._weight)
         if "levels" in batch:
             tail = features.dense({"levels": batch["levels"]})
@@ -102,7 +118,7 @@ class FourierFeatures:
 
     def stream(self, features: Features, records: Records) -> Iterator[Floats]:
         """The `units` of all records, some at a time."""
-        examples = features.examples(records)
+        examples = features.examples(records, self.device)
         size = max(1, _NUMBERS // max(self.dimension, features.width))
         for start in range(0, len(records), size):
             yield self.units(examples.take(np.arange(start, min(start + size, len(records)))), features)
@@ -154,21 +170,37 @@ def noisy_median_distance(
     return max(1, code) * finest
 
 
-def largest_distance(schema: Schema) -> float:
-    """The largest squared distance that two records of a schema can have.
+def balance(features: Features) -> Floats:
+    """The weight of each feature in a squared distance, such that no column can outweigh another.
 
-    >>> largest_distance(Schema.from_dict({"columns": {"basket": {"type": "set", "universe": 9, "max_size": 2}}}))
-    4.0
+    An image has hundreds of pixels and its label one value; unweighted, clusters would be blind to the label. The
+    largest distance of two values is made about the same in all columns: that of two categories. Weights are powers of
+    two, which leave sums exact.
     """
-    total = 0
-    for column in schema.columns.values():
-        if isinstance(column, ScalarColumn):
-            total += 2
-        elif isinstance(column, SetColumn):
-            total += min(column.shape[0], 2 * column.max_size)
-        else:
-            total += math.prod(column.shape) * (2 if column.nullable else 1)
-    return float(total)
+    largest = {name: _largest(column) for name, column in features.schema.columns.items()}
+    return features.by_column({name: _weight(distance) for name, distance in largest.items()})
+
+
+def largest_distance(schema: Schema) -> float:
+    """The largest squared distance that two records of a schema can have, each column with its weight.
+
+    >>> largest_distance(Schema.from_dict({"columns": {"basket": {"type": "set", "universe": 9, "max_size": 3}}}))
+    3.0
+    """
+    return sum(_weight(_largest(column)) * _largest(column) for column in schema.columns.values())
+
+
+def _largest(column: Column) -> int:
+    """The largest squared distance of two values of a column, without a weight."""
+    if isinstance(column, ScalarColumn):
+        return 2
+    if isinstance(column, SetColumn):
+        return min(column.shape[0], 2 * column.max_size)
+    return math.prod(column.shape) * (2 if column.nullable else 1)
+
+
+def _weight(largest: int) -> float:
+    return 2.0 ** -math.floor(math.log2(max(2, largest) / 2))
 
 
 def _finest(schema: Schema) -> float:
@@ -178,6 +210,7 @@ def _finest(schema: Schema) -> float:
 def _distances(features: Features, records: Records, order: npt.NDArray[np.int64]) -> Floats:
     """The squared distances of the first and the second record of an order, of the third and the fourth, and so on."""
     examples = features.examples(records)
+    weights = torch.from_numpy(balance(features))
     count = min(len(records) // 2, _PAIRS)
     size = max(1, _NUMBERS // features.width)
     found = []
@@ -185,13 +218,13 @@ def _distances(features: Features, records: Records, order: npt.NDArray[np.int64
         end = min(start + size, count)
         pairs = features.dense(examples.take(order[2 * start : 2 * end])).double()
         parts = (pairs * _LEVELS).round()  # whole numbers, so that sums are exact
-        found.append(((parts[0::2] - parts[1::2]) / _LEVELS).square().sum(dim=1).numpy())
+        found.append((((parts[0::2] - parts[1::2]) / _LEVELS).square() * weights).sum(dim=1).numpy())
     return np.concatenate(found) if found else np.zeros(0)
 
 
 def _looked_up(table: Tensor, phases: Tensor) -> Floats:
     place = phases.long() & (_TURN - 1)
-    cosines: Floats = torch.cat([table[0][place], table[1][place]], dim=1).numpy()
+    cosines: Floats = torch.cat([table[0][place], table[1][place]], dim=1).cpu().numpy()
     return cosines
 
 

@@ -129,7 +129,8 @@ class Mixture:
         def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
             return find_clusters(features, records, clustering, ledger, workshop).to_tensors()
 
-        clusters = Clusters.from_tensors(kept("clusters", clustering.charges(), measure, ledger, workshop))
+        found = kept("clusters", clustering.charges(), measure, ledger, workshop)
+        clusters = Clusters.from_tensors(found, workshop.device)
         weights = np.maximum(clusters.counts, 0.0) + 1e-9
         weights /= weights.sum()
         count = plan.settings["records"]

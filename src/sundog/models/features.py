@@ -169,6 +169,13 @@ class Features:
         """Where the cells of a scalar column are; an empty slice for none."""
         return slice(0, 0) if name is None else self._at[name]
 
+    def by_column(self, values: Mapping[str, float]) -> npt.NDArray[np.float64]:
+        """A number for each feature: that of its column."""
+        found = np.zeros(self.width)
+        for name, at in [*self._at.items(), *self._gaps_at.items()]:
+            found[at] = values[name]
+        return found
+
     def cell(self, name: str, code: int) -> int:
         """Which of its cells a scalar column with this code is in."""
         return int(self._bins[name].to_bins(np.array([code], self.schema.columns[name].dtype))[0])

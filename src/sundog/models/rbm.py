@@ -25,9 +25,8 @@ from sundog.models.base import Codes, Parts, Plan, State, Where, Workshop
 from sundog.models.features import Features, joined
 from sundog.models.kept import refuse_early
 from sundog.models.means import MeansPlan, noisy_means, plan_means, unpaid_means
-from sundog.models.neural import initialised, train
+from sundog.models.neural import default_batch, initialised, train
 from sundog.models.rbm_network import Network
-from sundog.models.vae import default_batch
 from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.training.plan import TrainingPlan, plan_training
@@ -39,6 +38,8 @@ _LEAST_DEVIATION = 1e-3
 _ROWS = 10_000  # chains at a time
 _NUMBERS = 2**23  # units at a time, where records are wide
 _EVIDENCE = 4096  # chains that say how likely conditions are
+_FEWEST_CHAINS, _MOST_CHAINS = 500, 2**15
+_KEPT = 1000  # particles, from which chains begin
 _MOVES = 50  # of a chain, from a particle to a record
 
 
@@ -48,15 +49,15 @@ class Rbm:
     name: ClassVar[str] = "rbm"
     options: ClassVar[frozenset[str]] = frozenset({"device", "show_loss"})
     defaults: ClassVar[Mapping[str, Any]] = {
-        "hidden": 100,
+        "hidden": 50,
         "visible": "bernoulli",  # the units of images and series; or gaussian
         "deviation": 0.2,  # of Gaussian units, where intensities are between 0 and 1
-        "chains": 1000,
-        "moves": 5,  # of each chain after a step
+        "chains": None,  # as many as there are records in a batch
+        "moves": 3,  # of each chain after a step
         "batch": None,  # by the number of records
         "epochs": 30,
-        "clip": 0.5,
-        "learning_rate": 3e-2,
+        "clip": 5.0,
+        "learning_rate": 2e-2,
         "means": 0.05,  # the share of the budget for the means
     }
     counts_records: ClassVar[bool] = True
@@ -66,7 +67,8 @@ class Rbm:
     def __init__(self, schema: Schema, network: Network, records: int) -> None:
         self.schema, self.network, self.records = schema, network, records
         self.features = network.features
-        self.starts = (255 * network.particles.clamp(0.0, 1.0)).round().to(torch.uint8)  # exact, but for intensities
+        starts = network.particles[:_KEPT].clamp(0.0, 1.0)
+        self.starts = (255 * starts).round().to(torch.uint8)  # exact, but for intensities
 
     # --- learning ---
 
@@ -120,6 +122,8 @@ class Rbm:
         examples = features.examples(records, workshop.device)
         found = noisy_means(features, examples, parts, MeansPlan(**settings["means"]), ledger, workshop)
         starts = iter(zip(*found, strict=True))
+        batch = settings["training"]["expected_batch"] / len(parts.sizes)
+        chains = settings["chains"] or min(_MOST_CHAINS, max(_FEWEST_CHAINS, round(batch)))
 
         def new() -> Network:
             means, scale = next(starts)
@@ -128,7 +132,7 @@ class Rbm:
                 torch.from_numpy(means).float(),
                 least=float(scale),
                 hidden=settings["hidden"],
-                chains=settings["chains"],
+                chains=chains,
                 moves=settings["moves"],
                 deviation=settings["deviation"] if settings["visible"] == _GAUSSIAN else None,
                 clip=settings["clip"],
@@ -245,7 +249,7 @@ _SETTINGS: dict[str, tuple[Any, str]] = {
     "hidden": (_is_size, f"a whole number from 1 to {_LARGEST_SIZE}"),
     "visible": (lambda value: value in (_BERNOULLI, _GAUSSIAN), f"{_BERNOULLI} or {_GAUSSIAN}"),
     "deviation": (_is_deviation, f"a number from {_LEAST_DEVIATION} to 1"),
-    "chains": (_is_size, f"a whole number from 1 to {_LARGEST_SIZE}"),
+    "chains": (lambda value: value is None or _is_size(value), f"a whole number from 1 to {_LARGEST_SIZE}"),
     "moves": (lambda value: _is_whole(value, 1000), "a whole number from 1 to 1000"),
     "batch": (lambda value: value is None or (type(value) is int and value > 0), "a whole number above 0"),
     "epochs": (_is_positive, "a number above 0"),

@@ -30,7 +30,7 @@ from sundog.models.base import Codes, Parts, Plan, State, Where, Workshop
 from sundog.models.features import Compact, Features, joined
 from sundog.models.kept import refuse_early
 from sundog.models.means import MeansPlan, noisy_means, plan_means, unpaid_means
-from sundog.models.neural import Trainee, initialised, train
+from sundog.models.neural import Trainee, default_batch, initialised, train
 from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.training.plan import TrainingPlan, plan_training
@@ -42,7 +42,7 @@ _ROWS = 10_000  # drawn at a time
 _NUMBERS = 2**23  # logits at a time, where records are wide
 _MOST_LAYERS = 4
 _SMALL = 0.1  # what an untrained decoder may add to the means
-_CALIBRATION, _ROUNDS = 10_000, 30  # records with which means are compared, and how often
+_CALIBRATION, _ROUNDS = 4096, 15  # records with which means are compared, and how often
 _CERTAIN = 2.0  # a mean that is so many times its noise
 _CANDIDATES, _FEWEST_CANDIDATES = 16, 4096  # for each conditioned record, and for all of them
 
@@ -315,17 +315,6 @@ class Vae:
         decoder = perceptron(sizes)
         decoder.load_state_dict(weights)
         return cls(schema, decoder, config["records"], config["condition"], prior)
-
-
-def default_batch(records: int) -> int:
-    """A thirty-second of the records, and 64 at least: with 30 epochs about a thousand steps, however many there are.
-
-    On Adult fewer records in more steps, or more of them at the same number of steps, were worse or no better.
-
-    >>> default_batch(1000), default_batch(32_000)
-    (64, 1000)
-    """
-    return max(64, records // 32)
 
 
 def perceptron(sizes: Sequence[int]) -> nn.Sequential:

@@ -141,7 +141,7 @@ class Release:
         Args:
             n: how many; about as many as there were, by default.
             seed: the same seed gives the same records.
-            where: values that columns must have, such as {"sex": "Female"}; of a mixture, {"cluster": 3} is a component.
+            where: values that columns must have, such as {"sex": "Female"}; of a mixture also {"cluster": 3}.
         """
         count = self._count(n)
         batches = list(self.batches(count, seed=seed, where=where))

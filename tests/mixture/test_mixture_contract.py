@@ -1,0 +1,123 @@
+"""What every model promises, of mixtures: those whose components are fitted in turn, and those fitted at once."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import FunctionType
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from tests.contracts.material import KINDS, constant_records, plain, random_records, schema_of
+from tests.contracts.model_contract import ModelContract
+from tests.mixture.two_kinds import CLUSTERED, QUICK, values
+
+from sundog.data.records import Records
+from sundog.errors import BudgetExceededError
+from sundog.mixture.mixture import mixture_of
+from sundog.models.base import Model, Plan
+from sundog.models.independent import Independent
+from sundog.models.rbm import Rbm
+from sundog.models.vae import Vae
+from sundog.privacy.events import Charge
+from sundog.privacy.ledger import Ledger
+from sundog.synthesizer import Synthesizer
+
+
+def of_few_kinds(contract: type[ModelContract]) -> type[ModelContract]:
+    """The same tests, with fewer kinds of records: components have contracts of their own, with all of them."""
+    for name, test in vars(ModelContract).items():
+        marks = [_with_few(mark) for mark in getattr(test, "pytestmark", ())]
+        if isinstance(test, FunctionType) and marks and name not in vars(contract):
+            few: Any = FunctionType(test.__code__, test.__globals__, name, test.__defaults__, test.__closure__)
+            few.__kwdefaults__, few.__annotations__, few.pytestmark = test.__kwdefaults__, test.__annotations__, marks
+            setattr(contract, name, few)
+    return contract
+
+
+def _with_few(mark: pytest.Mark) -> pytest.Mark:
+    if mark.name == "parametrize" and isinstance(mark.args[1], dict):
+        names, kinds = mark.args
+        few = {"numbered_set"} if kinds is KINDS else {"wide_integer", "image"}  # many tests have a mix of all anyway
+        return pytest.mark.parametrize(names, [kind for kind in kinds if kind in few]).mark
+    return mark
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@of_few_kinds
+class MixtureContract(ModelContract):
+    """What a model promises, of components that promise it: by name there are no mixtures, only by clusters."""
+
+    epsilon: ClassVar[float] = 8.0  # so that some of fifty records are left of three clusters
+    fits: ClassVar[dict[Any, tuple[Model, Plan, Ledger]]] = {}
+    settings: ClassVar[dict[str, Any]] = {**CLUSTERED, "clusters": 3}
+
+    def fit(self, records: Records, *, seed: int = 0) -> tuple[Model, Plan, Ledger]:
+        """A fit, kept for the next test with the same records: none of them changes it."""
+        codes = {name: plain(values) for name, values in records.codes.items()}
+        key = (self.model, seed, json.dumps(records.schema.to_dict()), json.dumps(codes))
+        if key not in self.fits:
+            self.fits[key] = super().fit(records, seed=seed)
+        return self.fits[key]
+
+    def synthesizer(self, **options: Any) -> Synthesizer:
+        kind: Any = self.model
+        clusters = self.settings["clusters"]
+        rest = {name: value for name, value in self.settings.items() if name != "clusters"}
+        return Synthesizer(
+            kind.component.name, epsilon=self.epsilon, delta=1e-6, clusters=clusters, settings=rest, **options
+        )
+
+    def test_interrupted_after_a_charge_it_goes_on_or_says_that_it_cannot(self, tmp_path: Path) -> None:
+        schema, out = schema_of(KINDS["mix"], records=100), tmp_path / "o.sundog"
+        data = values(random_records(schema, 50))
+        spend = Ledger.spend
+
+        def stop(ledger: Ledger, *charges: Charge) -> None:
+            spend(ledger, *charges)
+            raise KeyboardInterrupt
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(Ledger, "spend", stop)
+            with pytest.raises(KeyboardInterrupt):
+                self.synthesizer().fit(data, schema, out=out)
+        if not self.model.resumes:
+            with pytest.raises(BudgetExceededError, match="was lost when it was interrupted"):
+                self.synthesizer().fit(data, schema, out=out, resume=True)
+            return
+        release = self.synthesizer().fit(data, schema, out=out, resume=True).release_
+        assert release.certificate.charges == list(self.plan(schema).charges)
+        assert release.verify() == []
+
+    def test_the_plan_does_not_depend_on_the_data(self) -> None:
+        schema = schema_of(KINDS["mix"], records=100)
+        one, other = (values(constant_records(schema, n, last=n > 50)) for n in (3, 90))
+        charges = [self.synthesizer().fit(data, schema).release_.certificate.charges for data in (one, other)]
+        assert charges[0] == charges[1]
+
+
+class TestOfIndependent(MixtureContract):
+    model = mixture_of(Independent)
+
+
+class TestOfVae(MixtureContract):
+    model = mixture_of(Vae)
+    settings: ClassVar[dict[str, Any]] = {**CLUSTERED, **QUICK, "clusters": 3}
+
+
+@pytest.mark.slow
+class TestOfRbm(MixtureContract):
+    model = mixture_of(Rbm)
+    settings: ClassVar[dict[str, Any]] = {
+        **CLUSTERED,
+        "hidden": 6,
+        "chains": 20,
+        "batch": 50,
+        "epochs": 2,
+        "clusters": 3,
+    }

@@ -1,0 +1,129 @@
+"""Mixtures and their files: a mixture comes back as what it was, and what is none is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.mixture.two_kinds import TABLE, independent, vaes
+
+from sundog.data.schema import Schema
+from sundog.errors import ReleaseError
+from sundog.mixture.mixture import Mixture
+from sundog.models import get_model
+from sundog.models.base import State
+from sundog.privacy.ledger import Ledger
+from sundog.release.certificate import certify
+from sundog.release.release import Release
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def _state() -> State:
+    return independent().state()
+
+
+def _refused(schema: Schema, config: dict[str, Any], tensors: dict[str, Any]) -> None:
+    with pytest.raises(ReleaseError):
+        Mixture.from_state(schema, State(tensors, config))
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"of": "mixture"},
+        {"of": "nonsense"},
+        {"of": "auto"},
+        {"of": "vae"},
+        {"of": ["independent"]},
+        {"of": None},
+        {"public": 0},
+        {"public": None},
+        {"records": 0},
+        {"records": True},
+        {"records": 10**12},
+        {"components": []},
+        {"components": {}},
+        {"components": [{"records": 5}]},
+        {"components": [{"records": 5}] * 3},
+        {"components": [{"records": 5}] * 10_001},
+        {"components": [{"records": 5}, None]},
+        {"components": [{"records": 5}, {"records": -5}]},
+        {"components": [{"records": 5}, {"records": 5, "more": 1}]},
+        {"components": [{"records": 5}, {"of": "independent", "records": 5, "components": []}]},
+        {"more": 1},
+    ],
+    ids=lambda config: str(config)[:60],
+)
+def test_a_configuration_that_is_none_is_refused(config: dict[str, Any]) -> None:
+    state = _state()
+    _refused(TABLE, {**state.config, **config}, state.tensors)
+
+
+@pytest.mark.parametrize(
+    "weights",
+    [
+        np.array([0.5, np.nan]),
+        np.array([np.inf, 0.5]),
+        np.array([1.5, -0.5]),
+        np.array([0.6, 0.6]),
+        np.array([0.0, 0.0]),
+        np.array([1.0]),
+        np.array([0.3, 0.3, 0.4]),
+        np.array([[0.5, 0.5]]),
+        np.array([0.5, 0.5], np.float32),
+        np.array([1, 0]),
+        np.array(1.0),
+        np.array([1e308, 1e308]),
+    ],
+    ids=str,
+)
+def test_weights_that_are_none_are_refused(weights: Any) -> None:
+    state = _state()
+    with np.errstate(over="ignore"):
+        _refused(TABLE, state.config, {**state.tensors, "weights": weights})
+
+
+def test_arrays_of_more_or_fewer_components_are_refused() -> None:
+    state = _state()
+    for name, tensor in state.tensors.items():
+        for harmed in (tensor[:1], np.concatenate([tensor, tensor]), tensor[0], np.float64(1.0)):
+            _refused(TABLE, state.config, {**state.tensors, name: np.asarray(harmed)})
+
+
+@pytest.mark.parametrize("weights", [[0.0, 1.0], [1.0, 0.0], [0.5 + 4e-7, 0.5 + 4e-7], [1e-300, 1.0]], ids=str)
+def test_odd_weights_draw_records_all_the_same(weights: list[float]) -> None:
+    state = _state()
+    mixture = Mixture.from_state(TABLE, State({**state.tensors, "weights": np.array(weights)}, state.config))
+    rng = np.random.default_rng(0)
+    for where in ({}, {"side": 1}, {"cluster": 0}, {"cluster": 0, "side": 1}):
+        assert len(mixture.sample(20, rng, where)["side"]) == 20
+    assert mixture.log_evidence({"side": 1}, rng) < 0
+
+
+def test_weights_that_add_up_to_a_little_more_than_one_draw_records_too() -> None:
+    state = _state()
+    tensors = {name: np.concatenate([tensor, tensor[:1]]) for name, tensor in state.tensors.items()}
+    tensors["weights"] = np.array([0.5 + 4e-7, 0.5 + 4e-7, 0.0])
+    config = {**state.config, "components": [*state.config["components"], state.config["components"][0]]}
+    mixture = Mixture.from_state(TABLE, State(tensors, config))
+    assert len(mixture.sample(20, np.random.default_rng(0), {})["side"]) == 20
+
+
+def test_a_mixture_comes_back_from_its_file_as_what_it_is(tmp_path: Path) -> None:
+    for mixture in (independent(), vaes()):
+        release = Release(TABLE, mixture, certify(Ledger(epsilon=1.0, delta=1e-6), TABLE))
+        release.save(tmp_path / "o.sundog")
+        loaded = Release.load(tmp_path / "o.sundog")
+        assert isinstance(loaded.model, Mixture)
+        assert get_model("mixture") is Mixture
+        assert [type(each) for each in loaded.model.components] == [type(each) for each in mixture.components]
+        for where in ({}, {"cluster": 1}, {"side": "right"}, {"cluster": 0, "side": "right"}):
+            one, other = (r.sample(40, seed=1, where=where) for r in (release, loaded))
+            assert one.equals(other)  # type: ignore[union-attr, arg-type]

@@ -1,0 +1,69 @@
+"""A table of two kinds of records, and mixtures that were fitted to it."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from tests.contracts.material import schema_of
+
+from sundog.data.records import Records
+from sundog.mixture.mixture import Mixture, mixture_of
+from sundog.models.base import Model, Workshop
+from sundog.models.independent import Independent
+from sundog.models.vae import Vae
+from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.noise import NoiseSource
+
+QUICK: dict[str, Any] = {"hidden": 6, "latent": 2, "batch": 50, "epochs": 2}
+CLUSTERED: dict[str, Any] = {"dimension": 16, "iterations": 1}
+BUDGET = Budget(1.0, 1e-6)
+
+# Two kinds of records: few have a 0 on the left and a 1 on the right, or the other way round.
+COLUMNS: dict[str, Any] = {
+    **{f"left{i}": {"type": "boolean"} for i in range(4)},
+    "side": {"type": "categorical", "values": ["left", "right"]},
+    "shade": {"type": "integer", "min": 0, "max": 9},
+}
+TABLE = schema_of(COLUMNS, records=3000)
+
+
+def two_kinds(n: int = 3000, seed: int = 0, share: float = 0.75) -> Records:
+    """Three quarters are on the left, where everything is true and the shade is dark."""
+    rng = np.random.default_rng(seed)
+    left = rng.random(n) < share
+    codes = {name: np.where(rng.random(n) < 0.97, left, ~left) for name in COLUMNS if name.startswith("left")}
+    codes["side"] = ~left
+    codes["shade"] = np.where(left, rng.integers(0, 3, n), rng.integers(7, 10, n))
+    return Records(TABLE, {name: codes[name].astype(TABLE.columns[name].dtype) for name in COLUMNS}, n)
+
+
+def values(records: Records) -> dict[str, Any]:
+    return {name: column.decode(records.codes[name]) for name, column in records.schema.columns.items()}
+
+
+def fitted(component: type[Model], epsilon: float = 20.0, **settings: Any) -> Mixture:
+    kind = mixture_of(component)
+    budget = Budget(epsilon, 1e-6)
+    plan = kind.plan(
+        TABLE, budget, already=(), records=3000, settings={**kind.defaults, **CLUSTERED, "dimension": 64, **settings}
+    )
+    ledger = Ledger(epsilon=epsilon, delta=1e-6, noise=NoiseSource.seeded(1))
+    return kind.fit(two_kinds(), plan, ledger, Workshop(seed=1))
+
+
+@cache
+def independent() -> Mixture:
+    return fitted(Independent)
+
+
+@cache
+def vaes() -> Mixture:
+    return fitted(Vae, hidden=20, latent=2, batch=200, epochs=8)
+
+
+def left_of(mixture: Mixture) -> int:
+    """The number of the component of those on the left."""
+    shares = [np.mean(mixture.sample(400, np.random.default_rng(0), {"cluster": c})["side"]) for c in (0, 1)]
+    return int(np.argmin(shares))
