@@ -2,8 +2,8 @@
 
 Each release is fitted through the front door at δ = 1e-5, and judged by what a classifier that has learned from as many
 synthetic records knows of real test images. The peer is the same model without clusters, in the same run; where k
-is 1, a classifier that has learned from the real records. With `--plot` the samples of the first seed are drawn, each row
-from one cluster.
+is 1, a classifier that has learned from the real records. With `--plot` the samples of the first seed are drawn, each
+row from one cluster.
 
     SUNDOG_DATA=../shared/data python benchmarks/dpgm_mnist.py [--quick] [--json FILE] [--plot FILE] [--seeds N]
         [--models NAME ...] [--clusters K ...] [--device cpu|cuda] [--set NAME=VALUE ...]

@@ -20,7 +20,7 @@ from sundog.data.learn import Lesson, prepare, unknown_columns
 from sundog.data.read import Raw, encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.errors import BudgetExceededError, LedgerError, ReleaseError, SundogError
+from sundog.errors import BudgetExceededError, DataError, LedgerError, ReleaseError, SundogError
 from sundog.models.base import Model, Plan, State, Workshop
 from sundog.privacy.budget import LARGEST_DELTA, Split, default_delta
 from sundog.privacy.events import Charge, DiscreteLaplace
@@ -93,9 +93,7 @@ class Fit:
         raw = read(data, self.schema, labels=labels)
         lesson = prepare(raw, self.schema)
         records = self._checked(raw)
-        public = None if self.request.public is None else read(self.request.public, self.schema)
-        if public is not None:
-            self._checked(public)
+        public = self._public_data()
         with self._opened(out, resume) as ledger:
             split = self._split(ledger)
             self._refuse_early(split, ledger)
@@ -127,6 +125,15 @@ class Fit:
             columns = {name: self.schema.columns[name] for name in known}
             encode(replace(raw, columns=known), self.schema.model_copy(update={"columns": columns}))
         return None
+
+    def _public_data(self) -> Raw | None:
+        if self.request.public is None:
+            return None
+        public, least = read(self.request.public, self.schema), max(2, self.request.settings.get("clusters", 1))
+        self._checked(public)
+        if public.count < least:
+            raise DataError(f"the public data has {public.count} records; at least {least} are needed")
+        return public
 
     @contextlib.contextmanager
     def _opened(self, out: Path | None, resume: bool) -> Iterator[Ledger]:

@@ -356,17 +356,24 @@ def test_ledger_is_made_and_shown(sundog: Sundog, here: Path) -> None:
 # --- demo ---
 
 
-def test_the_demo_tells_the_whole_story(sundog: Sundog, here: Path) -> None:
+def test_the_demo_tells_the_whole_story(sundog: Sundog, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sundog.demo import digits, story
+
+    monkeypatch.setitem(story.SETTINGS, "epochs", 1)
+    monkeypatch.setitem(digits.SETTINGS, "epochs", 10)
     called = sundog("demo", "-o", "show")
     assert called.code == 0
-    for step in range(1, 7):
+    for step in range(1, 8):
         assert f"\n{step}. " in f"\n{called.out}"
     assert "verify says: it holds" in called.out
     assert "refused" in called.out
     names = {path.name for path in Path("show").iterdir()}
-    assert {"adult.sundog", "synthetic.csv", "marginals.png", "curator.pub"} <= names
+    assert {"adult.sundog", "synthetic.csv", "marginals.png", "curator.pub", "digits.sundog", "digits.png"} <= names
     assert not [name for name in names if name.startswith(".") or name.endswith(".partial")]
     assert Release.load("show/adult.sundog").verify() == []
+    assert Release.load("show/digits.sundog").verify() == []
+    learned, best = (int(found) for found in re.findall(r"reads (\d+)%", called.out))
+    assert 50 < learned < best  # guessing would be 10
     shutil.rmtree("show")
 
 

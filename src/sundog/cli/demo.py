@@ -1,4 +1,4 @@
-"""The whole story on real data: 10,000 census records become a release, in a few seconds.
+"""The whole story on real data, in about a minute: census records and handwritten digits become releases.
 
 Example: sundog demo
 """
@@ -15,7 +15,7 @@ from sundog.cli.console import say
 
 def run(
     out: Annotated[Path, typer.Option("-o", "--out", help="A folder for what it makes.")] = Path("sundog-demo"),
-    epsilon: Annotated[float, typer.Option(help="The ε to spend.")] = 1.0,
+    epsilon: Annotated[float, typer.Option(help="The ε to spend on the census.")] = 1.0,
 ) -> None:
     """Runs the demo."""
     from sundog.demo.story import tell

@@ -1,6 +1,8 @@
 """Learn private data and write a release that anybody can sample.
 
 Example: sundog fit adult.csv.gz --schema adult.schema.yaml --epsilon 1 -o adult.sundog
+
+A mixture: sundog fit digits.npz --schema digits.schema.yaml --epsilon 4 --model rbm --clusters 10 -o digits.sundog
 """
 
 from __future__ import annotations
@@ -20,9 +22,13 @@ def run(
     epsilon: Annotated[float, typer.Option(help="The ε this release may spend.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The release to write.")],
     delta: Annotated[float | None, typer.Option(help="The δ; by default 1/(10·n^1.1), at most 1e-5.")] = None,
-    model: Annotated[str, typer.Option(help="The model: auto, independent or vae.")] = "auto",
-    clusters: Annotated[int, typer.Option(min=1, help="Components, for models that are mixtures.")] = 1,
-    public: Annotated[Path | None, typer.Option(help="Public data, for models that use it.")] = None,
+    model: Annotated[str, typer.Option(help="The model: auto, independent, rbm or vae.")] = "auto",
+    clusters: Annotated[
+        int, typer.Option(min=1, help="More than one: a mixture, with a model for each cluster of records.")
+    ] = 1,
+    public: Annotated[
+        Path | None, typer.Option(help="Public data of the same schema, from which clustering can start.")
+    ] = None,
     ledger: Annotated[Path | None, typer.Option(help="A ledger file shared with other fits on this data.")] = None,
     labels: Annotated[Path | None, typer.Option(help="Class labels, when they are a file of their own.")] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",

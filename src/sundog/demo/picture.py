@@ -1,4 +1,4 @@
-"""A picture of marginals, real beside synthetic."""
+"""Pictures of marginals and of images, real beside synthetic."""
 
 from __future__ import annotations
 
@@ -16,15 +16,19 @@ from sundog.data.records import Records
 _REAL, _FAKE = "#b8bec9", "#e07b39"
 
 
-def shares(records: Records, name: str) -> Any:
-    """The share of the records in each bin of a column."""
-    bins = bins_for(records.schema.columns[name])
-    return np.bincount(bins.to_bins(records.codes[name]), minlength=bins.count) / len(records)
+def shares(records: Records, *names: str) -> Any:
+    """The share of the records in each bin of a column, or in each cell of several."""
+    cells, count = np.zeros(len(records), np.int64), 1
+    for name in names:
+        bins = bins_for(records.schema.columns[name])
+        cells = cells * bins.count + bins.to_bins(records.codes[name])
+        count *= bins.count
+    return np.bincount(cells, minlength=count) / len(records)
 
 
-def total_variation(real: Records, fake: Records, name: str) -> float:
-    """How far apart two datasets are in one column: 0 the same, 1 nothing in common."""
-    return float(0.5 * np.abs(shares(real, name) - shares(fake, name)).sum())
+def total_variation(real: Records, fake: Records, *names: str) -> float:
+    """How far apart two datasets are in some columns together: 0 the same, 1 nothing in common."""
+    return float(0.5 * np.abs(shares(real, *names) - shares(fake, *names)).sum())
 
 
 def draw_marginals(real: Records, fake: Records, names: Sequence[str], path: Path, epsilon: float) -> None:
@@ -37,6 +41,23 @@ def draw_marginals(real: Records, fake: Records, names: Sequence[str], path: Pat
         _draw(panel, real, fake, name)
     panels[0].legend(frameon=False, fontsize=9)
     figure.suptitle(f"Real and synthetic, ε = {epsilon:g}", fontsize=12)
+    figure.savefig(path, dpi=110)
+
+
+def draw_images(rows: Sequence[tuple[Any, Any]], path: Path, title: str) -> None:
+    """Images in rows: on the left those that were drawn, on the right real ones."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(9, 0.5 * len(rows) + 0.5), layout="constrained")
+    sides: Any = figure.subfigures(1, 2, wspace=0.06)
+    for number, (side, name) in enumerate(zip(sides, ("synthetic", "real"), strict=True)):
+        side.suptitle(name if number else f"{title}: {name}", fontsize=11)
+        panels = side.subplots(len(rows), max(len(row[number]) for row in rows), squeeze=False)
+        for panel in panels.ravel():
+            panel.axis("off")
+        for line, row in zip(panels, rows, strict=True):
+            for panel, image in zip(line, row[number], strict=False):
+                panel.imshow(image, cmap="gray_r", vmin=0)
     figure.savefig(path, dpi=110)
 
 

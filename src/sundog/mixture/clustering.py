@@ -170,7 +170,7 @@ def check_clustering(settings: Mapping[str, Any]) -> None:
             raise SundogError(f"setting {name!r} must be a whole number from {least} to {most}, not {value!r}")
 
 
-def unpaid_clustering(charges: Sequence[Charge], *, public: bool = True) -> list[str]:
+def unpaid_clustering(charges: Sequence[Charge], *, public: bool) -> list[str]:
     """What a clustering must have learned from private records and none of the charges paid for.
 
     >>> unpaid_clustering(plan_clustering(Budget(1.0, 1e-5), records=1000, clusters=2).charges(), public=False)

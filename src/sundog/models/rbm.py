@@ -39,7 +39,7 @@ _ROWS = 10_000  # chains at a time
 _NUMBERS = 2**23  # units at a time, where records are wide
 _EVIDENCE = 4096  # chains that say how likely conditions are
 _FEWEST_CHAINS, _MOST_CHAINS = 500, 2**15
-_KEPT = 1000  # particles, from which chains begin
+_KEPT = 4096  # particles, from which chains begin
 _MOVES = 50  # of a chain, from a particle to a record
 
 
@@ -55,7 +55,7 @@ class Rbm:
         "chains": None,  # as many as there are records in a batch
         "moves": 3,  # of each chain after a step
         "batch": None,  # by the number of records
-        "epochs": 30,
+        "epochs": 60,
         "clip": 5.0,
         "learning_rate": 2e-2,
         "means": 0.05,  # the share of the budget for the means

@@ -1,0 +1,81 @@
+"""A million sets of a thousand possible items: clusters, and one epoch of a mixture, on two cores.
+
+Sets are generated: each is of one of twenty kinds, which differ in how common items are, and has about ten. Each size
+runs in a process of its own, whose largest memory is that of the whole fit. The peers are ten minutes, 4 GiB, and, for
+the time of a record, that of the size before: time must be linear in records.
+
+    python benchmarks/dpgm_scale.py [--quick] [--json FILE] [--sizes N ...] [--model NAME] [--clusters K]
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import resource
+import time
+from typing import Any
+
+import numpy as np
+from report import Row, arguments, publish
+from scipy import sparse
+
+ITEMS, KINDS, HELD = 1000, 20, 10
+MINUTES, GIBIBYTES = 10.0, 4.0
+
+
+def generated(records: int) -> Any:
+    """Sets of several kinds, a few at a time so that no dense table is ever there."""
+    rng = np.random.default_rng(0)
+    common = rng.gamma(0.3, size=(KINDS, ITEMS))
+    chance = np.minimum(0.5, HELD * common / common.sum(axis=1, keepdims=True))
+    kind = rng.integers(0, KINDS, records)
+    blocks = []
+    for start in range(0, records, 10_000):
+        drawn = (
+            rng.random((len(kind[start : start + 10_000]), ITEMS), np.float32) < chance[kind[start : start + 10_000]]
+        )
+        blocks.append(sparse.csr_array(drawn.astype(np.uint8)))
+    return sparse.csr_array(sparse.vstack(blocks, format="csr"))
+
+
+def measured(records: int, model: str, clusters: int) -> tuple[float, float]:
+    """Minutes and GiB of one fit."""
+    import torch
+
+    import sundog
+
+    torch.set_num_threads(2)
+    sets = generated(records)
+    column = {"type": "set", "universe": ITEMS, "max_size": 32}
+    schema = sundog.Schema.from_dict({"records": records, "columns": {"items": column}})
+    start = time.perf_counter()
+    maker = sundog.Synthesizer(model, 1.0, 1e-8, clusters=clusters, seed=0, settings={"epochs": 1})
+    maker.fit(sets, schema)
+    minutes = (time.perf_counter() - start) / 60
+    return minutes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def extend(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--sizes", nargs="+", type=int, default=[100_000, 300_000, 1_000_000])
+    parser.add_argument("--model", default="rbm")
+    parser.add_argument("--clusters", type=int, default=10)
+
+
+def main() -> None:
+    options = arguments(__doc__ or "", extend)
+    sizes = [1000, 2000] if options.quick else options.sizes
+    rows, before = [], None
+    for records in sizes:
+        with multiprocessing.get_context("spawn").Pool(1) as pool:
+            minutes, gibibytes = pool.apply(measured, (records, options.model, options.clusters))
+        each = 60e6 * minutes / records
+        rows.append(Row(f"time, {records:,} records", minutes, "min", "ten minutes", MINUTES))
+        rows.append(Row(f"memory, {records:,} records", gibibytes, "GiB", "four", GIBIBYTES))
+        rows.append(Row(f"a record, of {records:,}", each, "µs", "of the size before", before or each))
+        before = each
+        publish(rows[-3:], argparse.Namespace(json=None))
+    publish(rows, options)
+
+
+if __name__ == "__main__":
+    main()
