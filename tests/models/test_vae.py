@@ -19,6 +19,7 @@ from sundog.errors import ReleaseError, SundogError
 from sundog.models.base import State, Workshop
 from sundog.models.features import Features
 from sundog.models.independent import Independent
+from sundog.models.latent import latent_charge
 from sundog.models.means import MeansPlan
 from sundog.models.vae import Vae
 from sundog.privacy.events import Charge, Gaussian, SampledGaussian
@@ -247,11 +248,12 @@ def test_a_device_that_is_not_there_is_refused() -> None:
 def test_only_a_training_pays_for_weights() -> None:
     model = Vae.from_state(TABLE, _state())
     event = SampledGaussian(noise_multiplier=1.0, sample_rate=0.1)
-    means = MeansPlan(0.01, 20.0).charges()
+    means = (*MeansPlan(0.01, 20.0).charges(), latent_charge(20.0))
     assert model.unexplained([*means, Charge(event=event, count=3, purpose="training")]) == []
     assert model.unexplained([*means, Charge(event=event, count=3, purpose="something else")]) != []
     assert model.unexplained([*means, Charge(event=Gaussian(noise_multiplier=1.0), purpose="training")]) != []
     assert model.unexplained([*means[1:], Charge(event=event, count=3, purpose="training")]) == ["length of records"]
+    assert model.unexplained([*means[:2], Charge(event=event, count=3, purpose="training")]) != []
 
 
 def _state(schema: Schema = TABLE, *, hidden: int = 5, latent: int = 2) -> State:

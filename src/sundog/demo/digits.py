@@ -18,7 +18,7 @@ from sundog.synthesizer import Synthesizer
 
 EPSILON = 4.0  # few images: at ε = 1 nobody could read them
 CLUSTERS = 10
-SETTINGS: dict[str, Any] = {"chains": 100}  # enough for parts of 150 images, and fast
+SETTINGS: dict[str, Any] = {"epochs": 30, "chains": 100}  # enough for parts of 150 images, and fast
 
 _KEPT_BACK = 6  # every sixth image
 _SHOWN = 8  # in a row

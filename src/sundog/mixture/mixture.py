@@ -30,8 +30,8 @@ from sundog.models import MODELS, get_model
 from sundog.models.base import Codes, Model, Parts, Plan, State, Where, Workshop
 from sundog.models.features import Features, joined
 from sundog.models.kept import kept, refuse_early
+from sundog.models.means import gaussian_share
 from sundog.privacy.accountant import epsilon_spent
-from sundog.privacy.calibration import noise_multiplier_for
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.views import Disjoint
@@ -261,8 +261,7 @@ def _fitted(
 
 def _share_of(budget: Budget, share: float) -> Budget:
     """A share in the units in which Gaussians add up, 1 / noise_multiplier², as an ε."""
-    all_of_it = noise_multiplier_for(epsilon=budget.epsilon, delta=budget.delta, sample_rate=1.0, steps=1)
-    part = Charge(event=Gaussian(noise_multiplier=all_of_it / share**0.5), purpose="clustering")
+    part = Charge(event=Gaussian(noise_multiplier=gaussian_share(budget, share)), purpose="clustering")
     return Budget(epsilon_spent([part], delta=budget.delta), budget.delta)
 
 

@@ -34,9 +34,16 @@ def kept(
     if checkpoint.load(name) is None:
         due = Counter(charge.model_dump_json() for charge in charges)
         made = [charge for entry in ledger.own_entries for charge in entry.charges if charge.model_dump_json() in due]
-        checkpoint.save_tensors(name, measure(Prepaid(ledger, made)))
+        checkpoint.save_tensors(name, measure(_paying(ledger, name, made)))
         checkpoint.save(name, {})
     return dict(checkpoint.load_tensors(name))
+
+
+def _paying(ledger: Ledger, name: str, made: Sequence[Charge]) -> Ledger:
+    """With a stream of noise of its own: test noise is the same whatever was measured before, or read from a file."""
+    view = Prepaid(ledger, made)
+    view.noise = ledger.noise.stream(name, 0)
+    return view
 
 
 def refuse_early(charges: Sequence[Charge], ledger: Ledger) -> None:

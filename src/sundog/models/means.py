@@ -63,8 +63,17 @@ def plan_means(budget: Budget, *, share: float) -> MeansPlan:
     >>> round(plan_means(Budget(1.0, 1e-5), share=0.04).noise_multiplier, 1)
     18.7
     """
+    return MeansPlan(_NORM_SHARE * budget.epsilon, gaussian_share(budget, share))
+
+
+def gaussian_share(budget: Budget, share: float) -> float:
+    """The noise multiplier of a Gaussian that takes a share of the budget, in those units.
+
+    >>> round(gaussian_share(Budget(1.0, 1e-5), 0.25), 2)
+    7.46
+    """
     all_of_it = noise_multiplier_for(epsilon=budget.epsilon, delta=budget.delta, sample_rate=1.0, steps=1)
-    return MeansPlan(_NORM_SHARE * budget.epsilon, all_of_it / share**0.5)
+    return all_of_it / math.sqrt(share)
 
 
 def noisy_means(

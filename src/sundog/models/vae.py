@@ -3,8 +3,9 @@
 1. The means of all features are measured, and the decoder starts from them. 2. An encoder turns a record x into a
 normal distribution of latent variables z, a decoder turns z into a distribution of records. 3. Both minimise −log p(x |
 z) + β · KL(q(z | x) ‖ N(0, I)); the gradient of each record is clipped and the sum is noised (docs/training.md). 4. The
-weights are averaged over the last steps, which costs nothing. 5. To sample, draw z from N(0, I) and a record from the
-decoder; under conditions, draw many z and take those that explain them.
+weights are averaged over the last steps, which costs nothing. 5. What distribution z has by then is measured, and the
+decoder made to fit it (latent.py). 6. To sample, draw z from N(0, I) and a record from the decoder; under conditions,
+draw many z and take those that explain them.
 
 With `condition`, the decoder is told the value of one column and z describes the rest; that column's own distribution
 is among the means.
@@ -29,7 +30,8 @@ from sundog.errors import ReleaseError, SundogError
 from sundog.models.base import Codes, Parts, Plan, State, Where, Workshop
 from sundog.models.features import Compact, Features, joined
 from sundog.models.kept import refuse_early
-from sundog.models.means import MeansPlan, noisy_means, plan_means, unpaid_means
+from sundog.models.latent import LATENT, latent_charge, put_into_decoders
+from sundog.models.means import MeansPlan, gaussian_share, noisy_means, plan_means, unpaid_means
 from sundog.models.neural import Trainee, default_batch, initialised, train
 from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger
@@ -106,6 +108,7 @@ class Vae:
         "beta": 1.0,
         "warmup": 0.0,  # the part of all steps in which β rises from 0
         "means": 0.05,  # the share of the budget for the means
+        "moments": 0.02,  # and for those of the latent variables
     }
     counts_records: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
@@ -162,12 +165,15 @@ class Vae:
         cls.check(schema, settings)
         count = max(1, records or 0)  # a noisy count may be anything
         means = plan_means(budget, share=settings["means"])
+        moments = gaussian_share(budget, settings["moments"])
+        measured = [*means.charges(), latent_charge(moments)]
         batch = settings["batch"] or default_batch(count)
         training = plan_training(
-            budget, already=[*already, *means.charges()], records=count, batch=batch, epochs=settings["epochs"]
+            budget, already=[*already, *measured], records=count, batch=batch, epochs=settings["epochs"]
         )
-        charges = (*means.charges(), training.charge(training.steps))
-        return Plan(charges, {**settings, "records": count, "means": means.to_dict(), "training": training.to_dict()})
+        numbers = {"records": count, "means": means.to_dict(), "moments": moments, "training": training.to_dict()}
+        charges = (*means.charges(), training.charge(training.steps), latent_charge(moments))
+        return Plan(charges, {**settings, **numbers})
 
     @classmethod
     def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
@@ -194,6 +200,16 @@ class Vae:
             workshop,
             clip=float(settings["clip"]),
             learning_rate=settings["learning_rate"],
+        )
+        put_into_decoders(
+            [network.encoder for network in trained],
+            [network.decoder for network in trained],
+            features,
+            examples,
+            parts,
+            noise_multiplier=settings["moments"],
+            ledger=ledger,
+            workshop=workshop,
         )
         models = [
             cls(records.schema, network.decoder, max(1, round(size)), settings["condition"], network.prior[0])
@@ -280,9 +296,10 @@ class Vae:
     # --- the release ---
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
-        """The means and the weights, unless they were paid for."""
+        """The means, the moments and the weights, unless they were paid for."""
         paid = any(isinstance(charge.event, SampledGaussian) and charge.purpose == _PURPOSE for charge in charges)
-        return unpaid_means(charges) + ([] if paid else ["training of the weights"])
+        moments = [] if any(charge.purpose == LATENT for charge in charges) else [f"moments of {LATENT}"]
+        return unpaid_means(charges) + moments + ([] if paid else ["training of the weights"])
 
     def state(self) -> State:
         """The decoder: the encoder has done its work."""
@@ -371,4 +388,5 @@ _SETTINGS: dict[str, tuple[Any, str]] = {
     "beta": (_is_number, "a number, 0 or more"),
     "warmup": (lambda value: _is_number(value) and value <= 1, "a number from 0 to 1"),
     "means": (lambda value: _is_positive(value) and value < 1, "a number between 0 and 1"),
+    "moments": (lambda value: _is_positive(value) and value < 1, "a number between 0 and 1"),
 }
