@@ -63,11 +63,11 @@ def extend(parser: argparse.ArgumentParser) -> None:
 
 def main() -> None:
     options = arguments(__doc__ or "", extend)
-    sizes = [1000, 2000] if options.quick else options.sizes
+    sizes, clusters = ([200, 400], 2) if options.quick else (options.sizes, options.clusters)
     rows, before = [], None
     for records in sizes:
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            minutes, gibibytes = pool.apply(measured, (records, options.model, options.clusters))
+            minutes, gibibytes = pool.apply(measured, (records, options.model, clusters))
         each = 60e6 * minutes / records
         rows.append(Row(f"time, {records:,} records", minutes, "min", "ten minutes", MINUTES))
         rows.append(Row(f"memory, {records:,} records", gibibytes, "GiB", "four", GIBIBYTES))

@@ -14,6 +14,7 @@ from sundog.training.clipping import ClipPolicy, Fixed, NoisyMode, QuantileTrack
 from sundog.training.gradients import Groups, Padded
 from sundog.training.groups import flat, weights_and_biases
 from sundog.training.speed import Speed
+from sundog.training.stacked import stack
 from sundog.training.step import PrivateStep
 
 pytestmark = pytest.mark.skipif(
@@ -43,6 +44,24 @@ def step_of(policy: ClipPolicy, speed: Speed, grouping: Callable[[nn.Module], Gr
         expected_batch=8.0,
         speed=speed,
     )
+
+
+@pytest.mark.filterwarnings("ignore")  # of torch about itself
+def test_a_stack_whose_first_batch_has_as_many_records_as_there_are_models() -> None:
+    module = stack([nn.Linear(6, 5) for _ in range(3)])
+    step = PrivateStep(
+        module=module,
+        private_loss=lambda x: module(x).square().sum(dim=-1),
+        groups=flat(module),
+        policy=Fixed(torch.ones(1)),
+        optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
+        noise=NoiseSource.seeded(5),
+        noise_multiplier=1.0,
+        expected_batch=torch.full((3,), 4.0),
+        speed=Speed(compiled=True),
+    )
+    for size in (3, 4, 7):
+        step([Padded(torch.randn(3, size, 6), torch.ones(3, size, dtype=torch.bool))])
 
 
 @pytest.mark.filterwarnings("ignore")  # of torch about itself

@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
+from torch.fx.experimental import _config as fx_config
 from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
@@ -58,7 +59,8 @@ def compiled(function: Program, batch: Any, speed: Speed, *, fixed_size: bool) -
         return function(pytree.tree_unflatten(tensors, shape))
 
     mode: Literal["fake", "symbolic"] = "fake" if fixed_size else "symbolic"
-    with speed.products():
+    # Two sizes of the first batch that happen to be equal must not be taken for one.
+    with speed.products(), fx_config.patch(use_duck_shape=False):
         graph = make_fx(on_leaves, tracing_mode=mode, _allow_non_fake_inputs=True)(*leaves)
         program = torch.compile(graph, dynamic=not fixed_size)
 
