@@ -94,7 +94,7 @@ def test_the_noise_of_tests_is_repeatable_and_marked() -> None:
     [
         ({"model": "nonsense"}, "there is no model 'nonsense'"),
         ({"model": ""}, "there is no model"),
-        ({"clusters": 2}, "makes no use of clusters"),
+        ({"clusters": -1}, "clusters must be"),
         ({"public": FRAME}, "makes no use of public"),
         ({"device": "cuda"}, "makes no use of device"),
         ({"settings": {"depth": 3}}, "has no setting 'depth'"),

@@ -107,7 +107,8 @@ class Fit:
             del raw, lesson
             self.public = None if public is None else encode(public, schema)
             model = self._fit_model(records, count, ledger)
-            release = Release(schema, model, certify(ledger, schema, shared=self.shared))
+            certificate = certify(ledger, schema, shared=self.shared, assumptions=model.assumptions)
+            release = Release(schema, model, certificate)
             if out is not None:
                 self.progress("saving", 0.0)
                 release.save(out)

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+from sundog.data.match import match
+from sundog.data.read import open_source
 from sundog.data.schema import Schema
-from sundog.errors import SundogError
+from sundog.errors import DataError, SundogError
 from sundog.fitting import Fit, Request
 from sundog.models import get_model
 from sundog.models.base import Model
@@ -16,6 +18,8 @@ from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress, silent
 from sundog.release.release import Release
+
+_OPTIONS = ("clusters", "public")  # which a mixture is told beside its settings
 
 
 class Synthesizer:
@@ -98,6 +102,8 @@ class Synthesizer:
         """
         model = self._checked_model()
         self._warn(schema)
+        if self.public is not None and labels is not None:
+            _refuse_lacking(self.public, schema)
         settings = dict(self.settings or {})
         if self.clusters != 1:
             settings |= {"clusters": self.clusters, "public": self.public is not None}
@@ -117,6 +123,8 @@ class Synthesizer:
             )
 
     def _checked_model(self) -> type[Model]:
+        for name in (name for name in self.settings or {} if name in _OPTIONS):
+            raise SundogError(f"{name!r} is no setting of a model; use --{name} (in Python, the argument {name})")
         model = base = get_model(self.model)
         if self.clusters != 1:
             from sundog.mixture.mixture import mixture_of
@@ -130,11 +138,21 @@ class Synthesizer:
         for option in (name for name, used in given.items() if used and name not in model.options):
             raise SundogError(f"model {base.name!r} makes no use of {option}; leave it out")
         for name in (name for name in self.settings or {} if name not in model.defaults):
-            known = ", ".join(model.defaults) or "none"
+            known = ", ".join(name for name in model.defaults if name not in _OPTIONS) or "none"
             raise SundogError(f"model {base.name!r} has no setting {name!r}; its settings: {known}")
         if self.device != "cpu":
             _refuse_missing(self.device)
         return model
+
+
+def _refuse_lacking(public: Any, schema: Schema) -> None:
+    """Raises where public data lacks a column: labels are those of the private data."""
+    source = open_source(public, schema)
+    plan = match(source, schema)
+    for column in (name for name in schema.columns if name not in plan):
+        raise DataError(
+            f"{source.name}: column {column!r} is missing; public data is one file (npz, for images) with all columns"
+        )
 
 
 def _refuse_missing(device: str) -> None:

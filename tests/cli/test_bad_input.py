@@ -168,7 +168,7 @@ FIT = ("fit", "people.csv", "--schema", "people.yaml", "-o", "o.sundog")
         ((*FIT, "--epsilon", "1", "--set", "depth=3"), "depth"),
         ((*FIT, "--epsilon", "1", "--set", "depth"), "name=value"),
         ((*FIT, "--epsilon", "1", "--device", "cuda"), "device"),
-        ((*FIT, "--epsilon", "1", "--clusters", "3"), "clusters"),
+        ((*FIT, "--epsilon", "1", "--clusters", "501"), "clusters must be"),
         ((*FIT, "--epsilon", "1", "--clusters", "0"), "--clusters"),
         ((*FIT, "--epsilon", "1", "--public", "people.csv"), "public"),
         ((*FIT, "--epsilon", "1", "--resume"), "nothing to resume"),

@@ -470,6 +470,19 @@ def test_images_survive(shape: tuple[int, ...], levels: int, count: int, data: s
         assert (column.decode(codes) == images).all()
 
 
+TONES = [(levels, tones) for levels in range(2, 65) for tones in range(2, levels + 1)]
+TONES += [(256, tones) for tones in (2, 3, 4, 7, 8, 16, 100, 128, 129, 200, 254, 255, 256)] + [(2**16, 2**16 - 1)]
+
+
+def test_every_tone_is_a_pixel_that_is_this_tone_again() -> None:
+    for levels, tones in TONES:
+        column = ImageColumn.model_construct(shape=(1, tones), levels=levels, tones=tones)
+        codes = np.arange(tones).astype(column.dtype).reshape(1, 1, tones)
+        pixels = column.decode(codes)
+        assert (pixels[0, 0, 0], pixels[0, 0, -1]) == (0, levels - 1)
+        np.testing.assert_array_equal(encode(column, pixels), codes, err_msg=f"{tones} tones of {levels} levels")
+
+
 def test_images_refuse() -> None:
     column = ImageColumn(shape=(2, 2), levels=16)
     good = np.zeros((2, 2, 2))

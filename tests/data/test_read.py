@@ -306,6 +306,24 @@ def test_items_in_turn_make_sets(tmp_path: Path) -> None:
     assert codes(whole, SETS) == {"basket": np.eye(3).tolist()}
 
 
+def test_a_table_may_have_a_column_of_any_name(tmp_path: Path) -> None:
+    """What an archive calls the beginnings of records is a column like any other where each record has one value."""
+    frame = pd.DataFrame({"basket": ["milk bread", "", "tea milk"], "indptr": [0, 1, 2]})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    frame.to_parquet(tmp_path / "t.parquet")
+    texts: dict[str, Any] = {"basket": frame["basket"].to_numpy(str), "indptr": frame["indptr"].to_numpy()}
+    np.savez(tmp_path / "t.npz", **texts)
+    both = of(**{"basket": SETS.to_dict()["columns"]["basket"], "indptr": {"type": "integer", "min": 0, "max": 9}})
+    baskets = [[1, 1, 0], [0, 0, 0], [0, 1, 1]]
+    files = [tmp_path / f"t.{kind}" for kind in ("csv", "parquet", "npz")]
+    for source in (*files, frame, pa.Table.from_pandas(frame), texts):
+        assert codes(source, SETS) == {"basket": baskets}, source
+        assert codes(source, both) == {"basket": baskets, "indptr": [0, 1, 2]}, source
+    whole = {"basket": np.array([0, 1, 2]), "indptr": np.array([0, 2, 3])}
+    assert codes(whole, SETS) == {"basket": [[1, 1, 0], [0, 0, 1]]}  # as many items as numbers of another kind
+    assert "give it lists of items" in complaint(whole, both)  # what is declared is a column
+
+
 @pytest.mark.parametrize(
     ("items", "indptr", "says"),
     [

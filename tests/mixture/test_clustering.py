@@ -10,6 +10,7 @@ import pytest
 import torch
 from tests.contracts.material import KINDS, random_records, schema_of
 
+import sundog.mixture.clustering as clustering
 from sundog.data.records import Records
 from sundog.errors import BudgetExceededError, ReleaseError, SundogError
 from sundog.mixture.clustering import (
@@ -20,6 +21,9 @@ from sundog.mixture.clustering import (
     plan_clustering,
     unpaid_clustering,
 )
+from sundog.mixture.features import FourierFeatures
+from sundog.mixture.kmeans import GRAIN, on_grain
+from sundog.mixture.space import Space
 from sundog.models.base import Workshop
 from sundog.models.features import Features
 from sundog.privacy.accountant import epsilon_spent
@@ -85,7 +89,15 @@ def test_less_budget_or_fewer_records_mean_fewer_dimensions_and_iterations() -> 
 
 
 @pytest.mark.parametrize(
-    ("name", "value"), [("kernel", "linear"), ("dimension", 0), ("dimension", 2.5), ("iterations", 0)]
+    ("name", "value"),
+    [
+        ("kernel", "linear"),
+        ("dimension", 0),
+        ("dimension", 2.5),
+        ("dimension", 41),
+        ("dimension", 2050),
+        ("iterations", 0),
+    ],
 )
 def test_settings_that_are_none_are_refused(name: str, value: object) -> None:
     with pytest.raises(SundogError, match=name):
@@ -117,7 +129,7 @@ def test_clusters_are_found(public: bool, kernel: str) -> None:
     assert purity(kind, owner) > 0.8  # a fifth, if nothing is learned
     np.testing.assert_allclose(clusters.counts, np.bincount(owner, minlength=5), atol=6 * plan.counts_noise + 20)
     assert ledger.charges == plan.charges()
-    assert unpaid_clustering(ledger.charges, public=False) == []
+    assert unpaid_clustering(ledger.charges, public=public) == []
     assert {stage for stage, _ in seen} == {"clustering"}
     assert seen[-1][1] == 1.0
 
@@ -177,6 +189,41 @@ def test_records_of_every_kind(kind: str) -> None:
     plan = planned(records=150, clusters=3)
     found = find_clusters(features, records, plan, Ledger(epsilon=1.0, delta=1e-5), Workshop(seed=0))
     assert found.owner(features, records).shape == (150,)
+
+
+@pytest.mark.parametrize("noisy", [True, False])
+def test_however_noisy_the_moments_numbers_stay_so_small_that_sums_are_exact(noisy: bool) -> None:
+    """One record, and noise a thousand times as long: all that is compared is on the lattice, and not long."""
+    records = stripes(1)[0]
+    fourier = FourierFeatures.draw(
+        width=FEATURES.width, dimension=32, distance=4.0, kernel="gaussian", rng=np.random.default_rng(0)
+    )
+    mean = np.full(32, 1e3 if noisy else 0.1)
+    space = Space.of_moments(mean, np.diag(np.linspace(0, 1e6, 32)), rank=5)
+    assert np.linalg.norm(space.mean) <= 1 + 32 * GRAIN
+    if not noisy:
+        np.testing.assert_array_equal(space.mean, on_grain(mean))
+    points = space.points(fourier, FEATURES, records)
+    np.testing.assert_array_equal(points, on_grain(points))
+    assert np.abs(points).max() <= 2
+
+
+@pytest.mark.parametrize("public", [False, True])
+def test_a_start_is_found_from_few_points(public: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[npt.NDArray[Any]] = []
+
+    def noted(points: npt.NDArray[Any], *rest: Any, **options: Any) -> Any:
+        seen.append(points)
+        return k_means(points, *rest, **options)
+
+    k_means = clustering._k_means
+    monkeypatch.setattr(clustering, "_k_means", noted)
+    monkeypatch.setattr(clustering, "_POINTS", 50)
+    workshop = Workshop(seed=0, public=stripes(300, seed=3)[0] if public else None)
+    plan = planned(records=3, public=public)
+    find_clusters(FEATURES, stripes(100)[0], plan, Ledger(epsilon=1.0, delta=1e-5), workshop)
+    assert [len(points) for points in seen] == [50, 15]
+    assert np.linalg.norm(seen[0], axis=1).max() <= 2.01  # though three records have noise longer than they are
 
 
 def test_too_few_public_records_are_refused_before_anything_is_spent() -> None:

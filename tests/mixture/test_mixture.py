@@ -250,10 +250,10 @@ def test_people_with_several_records_are_refused_before_anything_is_spent() -> N
     assert release.verify() == []
 
 
-@pytest.mark.parametrize("clusters", [0, -3, 2.5, "3", None, 10_001, 10**30], ids=repr)
+@pytest.mark.parametrize("clusters", [0, -3, 2.5, "3", None, 501, 10**30], ids=repr)
 def test_a_number_of_clusters_that_is_none_is_refused(clusters: Any) -> None:
     ledger = Ledger(epsilon=1.0, delta=1e-6)
-    with pytest.raises(SundogError, match="clusters must be a whole number from 2 to 10000"):
+    with pytest.raises(SundogError, match="clusters must be a whole number from 2 to 500"):
         Synthesizer("independent", epsilon=1.0, clusters=clusters, ledger=ledger).fit(values(two_kinds(9)), TABLE)
     assert ledger.charges == ()
 
@@ -267,6 +267,8 @@ def test_a_number_of_clusters_that_is_none_is_refused(clusters: Any) -> None:
         ("clustering", "much"),
         ("kernel", "linear"),
         ("dimension", 1),
+        ("dimension", 33),
+        ("dimension", 2050),
         ("iterations", 0),
         ("hidden", 0),
         ("nonsense", 1),
@@ -278,6 +280,33 @@ def test_settings_that_are_none_are_refused(name: str, value: Any) -> None:
         Synthesizer("vae", epsilon=1.0, clusters=2, ledger=ledger, settings={name: value}).fit(
             values(two_kinds(9)), TABLE
         )
+    assert ledger.charges == ()
+
+
+def test_a_component_that_resumes_must_know_of_parts() -> None:
+    """Fitted one after the other, each would go on from what the first has kept."""
+
+    class Alone(Independent):
+        name, resumes = "alone", True
+
+    kind, ledger = mixture_of(Alone), Ledger(epsilon=1.0, delta=1e-6)
+    settings = {**kind.defaults, **CLUSTERED}
+    plan = mixture_of(Independent).plan(TABLE, BUDGET, already=(), records=100, settings=settings)
+    with pytest.raises(SundogError, match="model 'alone' cannot be the component of a mixture"):
+        kind.check(TABLE, settings)
+    with pytest.raises(SundogError, match="'alone'"):
+        kind.fit(two_kinds(100), plan, ledger, Workshop(seed=1))
+    assert ledger.charges == ()
+
+
+def test_public_data_is_one_file_with_all_columns() -> None:
+    columns = {"image": {"type": "image", "shape": [2, 2], "levels": 2}, "digit": COLUMNS["side"]}
+    images, labels = np.zeros((9, 2, 2), np.uint8), np.array(["left"] * 9)
+    ledger = Ledger(epsilon=1.0, delta=1e-6)
+    synthesizer = Synthesizer("independent", epsilon=1.0, clusters=2, public=images, ledger=ledger)
+    with pytest.raises(DataError, match="column 'digit' is missing; public data is one file") as error:
+        synthesizer.fit(images, schema_of(columns, records=9), labels=labels)
+    assert len(str(error.value).splitlines()) == 1
     assert ledger.charges == ()
 
 

@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from tests.mixture.two_kinds import TABLE, independent, vaes
+from tests.mixture.two_kinds import TABLE, independent, two_kinds, vaes
 
 from sundog.data.schema import Schema
+from sundog.data.write import to_frame
 from sundog.errors import ReleaseError
-from sundog.mixture.mixture import Mixture
+from sundog.mixture.mixture import PUBLIC_RECORDS, Mixture
 from sundog.models import get_model
 from sundog.models.base import State
 from sundog.privacy.ledger import Ledger
 from sundog.release.certificate import certify
 from sundog.release.release import Release
+from sundog.synthesizer import Synthesizer
 
 
 @pytest.fixture(autouse=True)
@@ -127,3 +130,14 @@ def test_a_mixture_comes_back_from_its_file_as_what_it_is(tmp_path: Path) -> Non
         for where in ({}, {"cluster": 1}, {"side": "right"}, {"cluster": 0, "side": "right"}):
             one, other = (r.sample(40, seed=1, where=where) for r in (release, loaded))
             assert one.equals(other)  # type: ignore[union-attr, arg-type]
+
+
+def test_public_records_are_said_on_the_certificate() -> None:
+    """Who begins with them waives two charges, and whoever reads the certificate must know."""
+    private, public = (to_frame(two_kinds(count, seed=count)) for count in (400, 100))
+    made = Synthesizer("independent", 4.0, 1e-5, clusters=2, public=public, seed=0)
+    release = made.fit(private, TABLE).release_
+    assert release.certificate.assumed_public[-1] == PUBLIC_RECORDS
+    assert release.verify() == []
+    silent = release.certificate.model_copy(update={"assumed_public": release.certificate.assumed_public[:-1]})
+    assert any("takes for public" in problem for problem in replace(release, certificate=silent).verify())

@@ -289,3 +289,24 @@ def test_parts_are_joined() -> None:
     whole = joined(parts)
     assert {name: plain(codes) for name, codes in whole.items()} == {n: plain(c) for n, c in records.codes.items()}
     assert joined(parts[:1]) is parts[0]
+
+
+def test_means_are_those_of_vectors_and_what_is_missing_is_left_out_of_what_is_there() -> None:
+    schema = schema_of(
+        {
+            "old": {"type": "boolean"},
+            "meter": {"type": "series", "length": 2, "min": 0, "max": 10, "resolution": 1, "nullable": True},
+            "clock": {"type": "series", "length": 1, "min": 0, "max": 10, "resolution": 1},
+        }
+    )
+    column = schema.columns["meter"]
+    meter = np.array([[8, 4], [column.null_code, 4], [column.null_code, column.null_code], [8, column.null_code]])
+    codes = {"old": np.array([1, 0, 0, 0]), "meter": meter, "clock": np.array([[5]] * 4)}
+    records = Records(schema, {name: codes[name].astype(schema.columns[name].dtype) for name in codes}, 4)
+    features, means = Features(schema), dense(records).mean(dim=0)
+    present = features.given_present(means)
+    torch.testing.assert_close(means, torch.tensor([0.75, 0.25, 0.4, 0.2, 0.5, 0.5, 0.5]))
+    torch.testing.assert_close(present, torch.tensor([0.75, 0.25, 0.8, 0.4, 0.5, 0.5, 0.5]))
+    torch.testing.assert_close(features.means(features.logits(present, least=0.0)), means)
+    nothing = torch.tensor([1.0, 0.0, 0.0, 0.5, 0.5, 1.0, 1.0])
+    assert bool(((features.given_present(nothing) >= 0) & (features.given_present(nothing) <= 1)).all())

@@ -12,8 +12,9 @@ from sundog.data.records import Records
 from sundog.errors import BudgetExceededError
 from sundog.models.base import Parts, Workshop
 from sundog.models.features import Features
-from sundog.models.latent import latent_charge, put_into_decoders
+from sundog.models.latent import _believed, _rows, latent_charge, put_into_decoders
 from sundog.privacy.ledger import Ledger
+from sundog.privacy.noise import NoiseSource
 
 SCHEMA = schema_of({"kind": {"type": "categorical", "values": ["a", "b"]}})
 LATENT = 2
@@ -82,10 +83,47 @@ def test_noise_alone_leaves_a_decoder_that_works(count: int) -> None:
 
 def test_noise_has_the_scale_that_is_charged() -> None:
     """Of the mean, with power: two thirds or three halves of it would be told apart."""
-    means = [folded([encoder([0.0, 0.0], [0.5, 0.5])], Parts.whole(1), 0, noise=0.02)[0][1] for _ in range(400)]
-    found = float(torch.stack(means).std())
-    width, norm = LATENT + 3, np.sqrt(8 + 8**2)
-    assert 0.85 < found / (0.02 * norm * np.sqrt(1 + width**-0.5)) < 1.15
+    fixed = encoder([1.5, -1.5], [1e-6, 1e-6])  # so far from 0 that hardly anything is taken away
+    means = [folded([fixed], Parts.whole(1), 1, noise=0.02)[0][1] for _ in range(400)]
+    found = float((torch.stack(means) - torch.tensor([1.5, -1.5])).square().mean().sqrt())
+    assert 0.85 < found / (0.02 * np.sqrt(8 + 8**2)) < 1.15
+
+
+def test_what_is_no_larger_than_its_noise_hardly_moves_the_decoder() -> None:
+    """Against the same without noise that is known of: a mean of 0 and a variance of 1 are what it had."""
+    rng, upper = np.random.default_rng(0), np.triu_indices(8)
+    truth = np.concatenate([np.zeros(8), np.eye(8)[upper]])
+    moved = {0.1: 0.0, 1e-9: 0.0}
+    for _ in range(50):
+        moments = truth + 0.1 * rng.standard_normal(len(truth))
+        for scale in moved:
+            mean, factor = _believed(moments, 8, upper, scale=scale)
+            moved[scale] += float(np.square(mean).sum() + np.square(factor @ factor.T - np.eye(8)).sum())
+    assert moved[0.1] < 0.1 * moved[1e-9]
+
+
+def test_no_record_changes_the_z_of_another() -> None:
+    torch.manual_seed(0)
+    wide = nn.Sequential(nn.Linear(2, 300), nn.ReLU(), nn.Linear(300, 2 * LATENT))
+    features, found = Features(SCHEMA), []
+    for count in (1, 2, 3001):
+        examples, ledger = features.examples(records(count)), Ledger(epsilon=1, delta=1e-6, noise=NoiseSource.seeded(1))
+        ((_, rows), *_) = _rows([wide], features, examples, Parts.whole(count), np.triu_indices(LATENT), 3.0, ledger)
+        found.append(rows[0])
+    assert np.array_equal(found[0], found[1])
+    assert np.array_equal(found[0], found[2])
+    assert np.array_equal(found[0][:LATENT] * 2**10, np.rint(found[0][:LATENT] * 2**10))
+
+
+def test_many_latent_variables_are_measured_few_records_at_a_time() -> None:
+    features, upper = Features(SCHEMA), np.triu_indices(64)
+    ledger = Ledger(epsilon=1, delta=1e-6)
+    chunks = _rows(
+        [nn.Linear(2, 128)], features, features.examples(records(5000)), Parts.whole(5000), upper, 3.0, ledger
+    )
+    sizes = [len(rows) for _, rows in chunks]
+    assert sum(sizes) == 5000
+    assert max(sizes) * len(upper[0]) <= 2**22
 
 
 def test_nothing_is_measured_that_is_not_paid_for() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import resource
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from tests.contracts.model_contract import ModelContract
 
 from sundog.data.records import Records
 from sundog.errors import ReleaseError, SundogError
-from sundog.models import rbm
+from sundog.models import neural, rbm
 from sundog.models.base import Parts, State, Workshop
 from sundog.models.features import Features
 from sundog.models.rbm import Rbm
@@ -28,7 +29,7 @@ from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.synthesizer import Synthesizer
 
-QUICK: dict[str, Any] = {"hidden": 4, "chains": 20, "batch": 50, "epochs": 1}
+QUICK: dict[str, Any] = {"hidden": 20, "chains": 20, "batch": 50, "epochs": 1, "learning_rate": 0.3}  # it varies
 COLUMNS: dict[str, dict[str, Any]] = {
     "kind": {"type": "categorical", "values": ["a", "b", "c"]},
     "twin": {"type": "categorical", "values": ["x", "y", "z"]},
@@ -149,6 +150,16 @@ def test_conditions_have_their_probability() -> None:
         found = math.exp(model.log_evidence(where, np.random.default_rng(2)))
         assert abs(found - expected) < 6 * math.sqrt(expected / rbm._EVIDENCE)
     assert model.log_evidence({}, np.random.default_rng(2)) == pytest.approx(0.0)
+
+
+def test_conditions_have_the_same_probability_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = [sticky().log_evidence({"twin": 1}, np.random.default_rng(seed)) for seed in (0, 1)]
+    assert found[0] == found[1]
+    monkeypatch.setattr(neural, "_NUMBERS", 9 * 100)  # 100 chains at a time
+    model = sticky()
+    assert math.exp(model.log_evidence({"twin": 1}, np.random.default_rng(1)) - found[0]) == pytest.approx(1, rel=0.2)
+    model.network.move = None  # type: ignore[assignment, method-assign]
+    assert model.log_evidence({"kind": 1}, np.random.default_rng(1)) < 0.0  # no chain moves again
 
 
 def test_more_records_than_one_chunk_has() -> None:
@@ -346,6 +357,36 @@ def test_enormous_weights_draw_records_all_the_same(size: float, deviation: floa
         for name, column in schema.columns.items():
             column.decode(codes[name])
     assert model.log_evidence({"integer": 3}, np.random.default_rng(0)) <= 0.0
+
+
+def test_a_file_draws_nothing_when_it_is_read() -> None:
+    state, before = sticky().state(), torch.get_rng_state()
+    model = Rbm.from_state(TABLE, state)
+    assert torch.equal(torch.get_rng_state(), before)
+    assert np.array_equal(exact(model), exact(sticky()))
+
+
+@pytest.mark.parametrize(("chains", "is_right"), [(4096, True), (65_536, False)])
+def test_a_small_file_takes_little_memory(chains: int, is_right: bool) -> None:
+    """Many hidden units and many particles of few features: each hidden unit of each particle would be 17 GB."""
+    schema, hidden = schema_of({"old": {"type": "boolean"}}), 2**16
+    tensors: dict[str, npt.NDArray[Any]] = {
+        "hidden.weight": np.zeros((hidden, 2), np.float32),
+        "hidden.bias": np.zeros(hidden, np.float32),
+        "visible.weight": np.zeros((1, 2), np.float32),
+        "centre": np.full((1, 2), 0.5, np.float32),
+        "particles": np.tile(np.array([255, 0], np.uint8), (chains, 1)),
+    }
+    state = State(tensors, {"hidden": hidden, "chains": chains, "deviation": None, "records": 10})
+    if not is_right:
+        with pytest.raises(ReleaseError):
+            Rbm.from_state(schema, state)
+        return
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    model = Rbm.from_state(schema, state)
+    assert model._rows * hidden <= 2**23
+    assert len(model.sample(5, np.random.default_rng(0), {})["old"]) == 5
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**19  # kB
 
 
 def test_weights_are_not_shared_with_the_state_they_came_from() -> None:

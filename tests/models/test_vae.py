@@ -16,10 +16,11 @@ from tests.contracts.model_contract import ModelContract
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError, SundogError
+from sundog.models import neural
 from sundog.models.base import State, Workshop
 from sundog.models.features import Features
 from sundog.models.independent import Independent
-from sundog.models.latent import latent_charge
+from sundog.models.latent import LATENT, latent_charge
 from sundog.models.means import MeansPlan
 from sundog.models.vae import Vae
 from sundog.privacy.events import Charge, Gaussian, SampledGaussian
@@ -118,6 +119,41 @@ def test_more_records_than_one_chunk_has() -> None:
     assert bound["kind"].tolist() == [2] * 10_001
 
 
+def test_values_that_are_often_missing_are_as_large_as_they_were() -> None:
+    """A mean over all records counts what is missing as 0; a decoder is about what is there."""
+    column = {"type": "series", "length": 3, "min": 0, "max": 100, "resolution": 1, "nullable": True}
+    schema = schema_of({"meter": column}, records=2000)
+    codes = np.full((2000, 3), 80, schema.columns["meter"].dtype)
+    codes[np.random.default_rng(0).random(codes.shape) < 0.5] = schema.columns["meter"].null_code
+    plan = Vae.plan(schema, Budget(20.0, 1e-5), already=(), records=2000, settings={**Vae.defaults, **QUICK})
+    ledger = Ledger(epsilon=20.0, delta=1e-5, noise=NoiseSource.seeded(1))
+    drawn = Vae.fit(Records(schema, {"meter": codes}, 2000), plan, ledger, Workshop(seed=2)).sample(
+        4000, np.random.default_rng(0), {}
+    )["meter"]
+    there = drawn != schema.columns["meter"].null_code
+    assert there.mean(axis=0) == pytest.approx(0.5, abs=0.06)
+    assert drawn[there].mean() == pytest.approx(80, abs=3)
+
+
+def test_conditions_have_the_same_probability_whoever_asks() -> None:
+    found = [learned().log_evidence({"kind": kind}, np.random.default_rng(kind)) for kind in range(4)]
+    assert np.exp(found) == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=0.03)
+    again = Vae.from_state(TABLE, learned().state())
+    assert [again.log_evidence({"kind": kind}, np.random.default_rng(9)) for kind in range(4)] == found
+    again._fit = None  # type: ignore[assignment, method-assign]
+    assert again.log_evidence({"kind": 2}, np.random.default_rng(9)) == found[2]  # is remembered
+
+
+def test_few_candidates_at_a_time_are_as_good_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    shares = []
+    for numbers in (2**23, 40 * 500):  # 500 at a time
+        monkeypatch.setattr(neural, "_NUMBERS", numbers)
+        drawn = learned().sample(4000, np.random.default_rng(3), {"kind": 0})
+        shares.append(np.bincount(drawn["twin"], minlength=4) / 4000)
+    assert learned()._rows == 500
+    assert np.abs(shares[0] - shares[1]).sum() / 2 < 0.06
+
+
 # --- going on, and watching ---
 
 
@@ -192,6 +228,19 @@ def test_a_noisy_count_may_be_anything(records: int) -> None:
     plan = Vae.plan(TABLE, Budget(1.0, 1e-6), already=(), records=records, settings={**Vae.defaults, **QUICK})
     assert plan.settings["records"] == 1
     assert plan.settings["training"]["sample_rate"] == 1.0
+
+
+def test_moments_of_many_latent_variables_are_not_measured() -> None:
+    for latent, is_due in ((64, True), (65, False)):
+        settings = {**Vae.defaults, **QUICK, "latent": latent}
+        plan = Vae.plan(TABLE, Budget(1.0, 1e-6), already=(), records=200, settings=settings)
+        assert any(charge.purpose == LATENT for charge in plan.charges) is is_due
+        ledger = Ledger(epsilon=1.0, delta=1e-6)
+        model = Vae.fit(table(200), plan, ledger, Workshop())
+        assert {charge.purpose for charge in ledger.charges} == {charge.purpose for charge in plan.charges}
+        assert model.unexplained(plan.charges) == []
+        rest = [charge for charge in plan.charges if charge.purpose != LATENT]
+        assert bool(model.unexplained(rest)) is is_due
 
 
 # --- what it refuses ---
@@ -307,6 +356,12 @@ def test_weights_are_not_shared_with_the_state_they_came_from() -> None:
     for tensor in state.tensors.values():
         tensor[...] = 0
     assert plain(model.sample(50, np.random.default_rng(0), {})["size"]) == before
+
+
+def test_a_file_draws_nothing_when_it_is_read() -> None:
+    before = torch.get_rng_state()
+    Vae.from_state(TABLE, _state())
+    assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_random_records_fit_a_release_of_every_kind_at_once(tmp_path: Path) -> None:

@@ -111,6 +111,13 @@ def test_counts_alone() -> None:
     assert sums.shape == (3, 0)
 
 
+def test_sums_alone() -> None:
+    rows, group = np.random.default_rng(3).normal(size=(500, 4)), np.arange(500) % 3
+    counts, sums = group_sums((group, rows), width=4, clip_norm=9.0, counted=False)
+    assert counts.tolist() == [0, 0, 0]
+    np.testing.assert_allclose(sums, [rows[group == g].sum(axis=0) for g in range(3)], atol=0.01)
+
+
 # --- the scale of the noise -----------------------------------------------------------------------------------------
 
 
@@ -124,6 +131,24 @@ def test_counts_and_sums_share_one_gaussian(clip_norm: float, noise_multiplier: 
     right_scale(sums, noise_multiplier * clip_norm * longest)
     right_scale(counts, noise_multiplier * longest * 2)
     assert count_deviation(width=16, noise_multiplier=noise_multiplier) == pytest.approx(noise_multiplier * longest * 2)
+
+
+@pytest.mark.parametrize(("clip_norm", "noise_multiplier"), [(1.0, 1.0), (0.02, 7.0)])
+def test_counts_or_sums_alone_have_a_gaussian_to_themselves(clip_norm: float, noise_multiplier: float) -> None:
+    options: dict[str, Any] = {
+        "groups": 4000,
+        "clip_norm": clip_norm,
+        "noise_multiplier": noise_multiplier,
+        "ledger": FREE,
+    }
+    counts, _ = group_sums(width=0, **options)
+    right_scale(counts, noise_multiplier)
+    assert count_deviation(width=0, noise_multiplier=noise_multiplier) == pytest.approx(noise_multiplier)
+    counts, sums = group_sums(width=16, counted=False, **options)
+    right_scale(sums, noise_multiplier * clip_norm)
+    assert not counts.any()
+    _, neither = group_sums(width=0, counted=False, **options)
+    assert neither.shape == (4000, 0)
 
 
 @pytest.mark.parametrize(("clip_norm", "noise_multiplier"), [(1.0, 1.0), (0.1, 9.0)])
@@ -157,6 +182,10 @@ def test_one_row_moves_everything_by_no_more_than_it_may(
     assert np.linalg.norm(moved) <= math.sqrt(1 + weight**2) * (1 + 1e-9)
     if not 0 <= group < 3:
         assert not moved.any()
+    alone = (
+        group_sums(*chunks, counted=False, **options)[1] for chunks in ([others, (np.array([group]), row)], [others])
+    )
+    assert np.linalg.norm(np.subtract(*alone)) <= clip_norm * (1 + 1e-9)
     old, new = moments(others[1], **options), moments(others[1], row, **options)
     total, products = (new[0] - old[0]) / clip_norm, (new[1] - old[1]) / clip_norm**2
     assert math.sqrt(1 / 16 + 2 * (total**2).sum() / 4 + (products**2).sum()) <= 1.25 * (1 + 1e-9)

@@ -200,3 +200,12 @@ def test_what_was_tightened_afterwards_holds_for_views_too(ledger: Ledger) -> No
     ledger.check(tight)
     with pytest.raises(BudgetExceededError):
         view.spend(tight)
+
+
+def test_what_another_part_has_paid_for_can_be_asked_of_a_ledger_that_has_nothing_left() -> None:
+    charge = Charge(event=Pure(epsilon=0.9), purpose="a count")
+    first, second = Disjoint.parts(Ledger(epsilon=1.0, delta=1e-6), 2)
+    first.spend(charge)
+    second.check(charge)
+    with pytest.raises(BudgetExceededError):
+        first.check(charge)

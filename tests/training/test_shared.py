@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sundog.training.data import InMemory
-from sundog.training.shared import StackedExamples, ranks
+from sundog.training.shared import StackedExamples, piece_for, ranks
 
 Integers = npt.NDArray[np.int64]
 
@@ -60,6 +60,25 @@ def test_no_examples_at_all() -> None:
     examples = StackedExamples(InMemory(torch.ones(0, 3)), np.zeros(0, np.int64), 4)
     assert len(examples) == 0
     assert not examples.take(np.zeros(0, np.int64)).present.any()
+
+
+@pytest.mark.parametrize("models", [1, 2, 10, 100, 500])
+def test_a_piece_that_is_all_one_models_leaves_few_places_free(models: int) -> None:
+    for sizes in ([1e3] * models, [1e6] + [1e-3] * (models - 1), [0.0] * models):  # the first may be far off
+        count = piece_for(sizes)
+        examples = StackedExamples(InMemory(torch.ones(count)), np.full(count, models - 1), models)
+        assert 64 <= count <= 4096
+        assert examples.take(np.arange(count)).present.numel() <= 2**16
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.9])
+def test_models_that_are_as_full_as_they_are_said_to_be_leave_fewer_places_free(share: float) -> None:
+    chances = np.array([share] + [(1 - share) / 49] * 49)
+    count = piece_for((1e5 * chances).tolist())
+    owner = np.random.default_rng(0).choice(50, count, p=chances)
+    examples = StackedExamples(InMemory(torch.ones(count)), owner, 50)
+    assert count * 50 * share > 1000  # and pieces are not needlessly small
+    assert examples.take(np.arange(count)).present.numel() <= 1.3 * 2**13
 
 
 @pytest.mark.parametrize("models", [1, 3, 50])

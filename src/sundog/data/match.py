@@ -30,6 +30,7 @@ def match(source: Source, schema: Schema) -> Plan:
         {'load': ['x']}
     """
     plan = {name: keys for name, column in schema.columns.items() if (keys := _by_name(name, column, source))}
+    plan |= {name: [*plan[name], sets.RUNS] for name in plan if _in_turn(name, source, schema)}
     used = {key for keys in plan.values() for key in keys} | {schema.unit}
     free = {key: shape for key, shape in source.shapes.items() if key not in used}
     left = [name for name in schema.columns if name not in plan]
@@ -42,8 +43,7 @@ def match(source: Source, schema: Schema) -> Plan:
 
 def _by_name(name: str, column: Column, source: Source) -> list[str]:
     if name in source.shapes:
-        in_turn = column.type == "set" and source.shapes[name] == () and sets.RUNS in source.shapes
-        return [name, sets.RUNS] if in_turn else [name]
+        return [name]
     if column.type == "series" and f"{name}_0" in source.shapes:
         keys = [f"{name}_{step}" for step in range(column.shape[0])]
         for key in keys:
@@ -56,6 +56,18 @@ def _by_name(name: str, column: Column, source: Source) -> list[str]:
             if all(key in source.shapes for key in keys):
                 return keys
     return []
+
+
+def _in_turn(name: str, source: Source, schema: Schema) -> bool:
+    """Whether the items of all records stand there one after another: arrays that are not those of a table."""
+    is_set = schema.columns[name].type == "set" and source.shapes.get(name) == ()
+    if not is_set or sets.RUNS not in source.shapes or sets.RUNS in {*schema.columns, schema.unit}:
+        return False
+    loaded = source.load([name, sets.RUNS])
+    items, starts = loaded[name], loaded[sets.RUNS]
+    if not (isinstance(items, np.ndarray) and isinstance(starts, np.ndarray)):
+        return False
+    return items.shape[:1] != starts.shape[:1] or items.dtype.kind in "iu"
 
 
 def _by_shape(column: Column, free: dict[str, Shape]) -> str | None:

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from sundog.data.records import Records
 from sundog.errors import ReleaseError, SundogError
 from sundog.mixture.features import FourierFeatures, Kernel, balance, median_distance, noisy_median_distance
-from sundog.mixture.kmeans import Centres, Points, in_chunks, nearest, on_grain, private_lloyd
+from sundog.mixture.kmeans import Centres, Points, in_chunks, into_ball, nearest, on_grain, private_lloyd
 from sundog.mixture.space import Space
 from sundog.models.base import Workshop
 from sundog.models.features import Features
@@ -44,10 +44,17 @@ CLUSTERING: Mapping[str, Any] = {"kernel": "gaussian", "dimension": None, "itera
 _WIDTH, _MOMENTS, _CENTRES, _COUNTS = (f"clustering: {what}" for what in ("kernel width", "space", "centres", "counts"))
 _WIDTH_SHARE = 0.05  # of ε
 _MOMENTS_SHARE, _COUNTS_SHARE = 0.5, 0.03  # of the inverse variance of the noise; centres have what is left
-_LARGEST_DIMENSION = 512
+_LARGEST_DIMENSION = 512  # that is chosen
+# That can be asked for. Cosines are whole numbers up to 2¹⁵, coordinates of directions and centres multiples of 2⁻¹⁶ up
+# to 2 (the mean is in the unit ball, centres are no farther than 1 from it): sums of 2¹¹ products are whole numbers
+# below 2¹⁵ · 2¹⁷ · 2¹¹ = 2⁴³. Coordinates of points, up to 2 as well, meet those of centres in sums below
+# 2¹⁷ · 2¹⁷ · 2¹¹ = 2⁴⁵. Up to 2⁵³ no order of adding rounds.
+_MOST_DIMENSIONS = 2**11
 _FINER = 3  # centres for each one asked for, at first
 _COARSE = 2  # iterations with them
 _DRAWN = 100  # points for each centre, where a start is drawn
+_POINTS = 20_000  # from which a start is found, at most
+_FARTHEST = 2.0  # that two features can be from each other
 _RESTARTS = 10  # of the clustering of noisy centres
 
 
@@ -164,10 +171,12 @@ def check_clustering(settings: Mapping[str, Any]) -> None:
     """Refuses settings that are none."""
     if settings["kernel"] not in ("gaussian", "exponential"):
         raise SundogError(f"setting 'kernel' must be gaussian or exponential, not {settings['kernel']!r}")
-    for name, least, most in (("dimension", 2, 2**14), ("iterations", 1, 1000)):
+    for name, least, most, kind in (("dimension", 2, _MOST_DIMENSIONS, "even"), ("iterations", 1, 1000, "whole")):
         value = settings[name]
-        if value is not None and not (type(value) is int and least <= value <= most):
-            raise SundogError(f"setting {name!r} must be a whole number from {least} to {most}, not {value!r}")
+        if value is None:
+            continue
+        if not (type(value) is int and least <= value <= most and not (kind == "even" and value % 2)):
+            raise SundogError(f"setting {name!r} must be a {kind} number from {least} to {most}, not {value!r}")
 
 
 def unpaid_clustering(charges: Sequence[Charge], *, public: bool) -> list[str]:
@@ -176,9 +185,11 @@ def unpaid_clustering(charges: Sequence[Charge], *, public: bool) -> list[str]:
     >>> unpaid_clustering(plan_clustering(Budget(1.0, 1e-5), records=1000, clusters=2).charges(), public=False)
     []
     """
-    paid = {charge.purpose for charge in charges}
-    due = (_CENTRES, _COUNTS) if public else (_WIDTH, _MOMENTS, _CENTRES, _COUNTS)
-    return [purpose for purpose in due if purpose not in paid]
+    paid = {(charge.purpose, charge.event.kind) for charge in charges}
+    due = {_CENTRES: "gaussian", _COUNTS: "gaussian"}
+    if not public:
+        due |= {_WIDTH: "pure", _MOMENTS: "gaussian"}
+    return [purpose for purpose, kind in due.items() if (purpose, kind) not in paid]
 
 
 class Clusters:
@@ -299,7 +310,10 @@ def _coarse_start(
     """More centres than are wanted, which can do less wrong where they start, made into as many as are wanted."""
     finer = _FINER * plan.clusters
     if known is None:
-        known = rng.standard_normal((_DRAWN * finer, len(space.variances))) * np.sqrt(space.variances)
+        drawn = rng.standard_normal((min(_DRAWN * finer, _POINTS), len(space.variances)))
+        known = into_ball(drawn * np.sqrt(space.variances), _FARTHEST)
+    elif len(known) > _POINTS:
+        known = known[rng.choice(len(known), _POINTS, replace=False)]
     start = _k_means(known, None, min(finer, len(known)), rng, restarts=1)
     found = _lloyd(points, start, space, plan, ledger, rng, iterations=plan.coarse)
     return _k_means(found.centres, np.maximum(found.counts, 0.0) + 1e-6, plan.clusters, rng)

@@ -37,7 +37,8 @@ from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.views import Disjoint
 
 CLUSTER = "cluster"  # what a condition calls the number of a component
-_MOST_CLUSTERS = 10_000
+PUBLIC_RECORDS = "the records that were given as public, with which the clustering began"
+_MOST_CLUSTERS = 500
 _SHARE = 0.1  # of the budget, for finding the clusters
 _ASKED: Mapping[str, Any] = {"clusters": 2, "public": False}  # by options of their own
 
@@ -59,6 +60,11 @@ class Mixture:
         self.weights = weights
         self.records = records
         self.public = public  # whether public records began the clustering
+
+    @property
+    def assumptions(self) -> Sequence[str]:
+        """Where clusters began with records that were given as public."""
+        return [PUBLIC_RECORDS] if self.public else []
 
     @property
     def choices(self) -> Mapping[str, int]:
@@ -122,6 +128,7 @@ class Mixture:
     @classmethod
     def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
         """Finds the clusters, and learns a component from each."""
+        kind = cls._kind()
         refuse_early(plan.charges, ledger)
         clustering, component = ClusteringPlan(**plan.settings["clustering"]), plan.settings["component"]
         features = Features(records.schema)
@@ -136,13 +143,15 @@ class Mixture:
         count = plan.settings["records"]
         parts = Parts(clusters.owner(features, records), tuple(float(weight) * count for weight in weights))
         private = Records(_all_private(records.schema), records.codes, len(records))
-        components = _fitted(cls._kind(), private, parts, component, ledger, workshop)
+        components = _fitted(kind, private, parts, component, ledger, workshop)
         return cls(components, weights, count, public=clustering.public)
 
     @classmethod
     def _kind(cls) -> type[Model]:
-        if cls.component is None:
+        if cls.component is None or issubclass(cls.component, Mixture):
             raise SundogError("model 'mixture': say of what, such as --model vae --clusters 10")
+        if cls.component.resumes and not hasattr(cls.component, "fit_parts"):  # all would go on from what one has kept
+            raise SundogError(f"model {cls.component.name!r} cannot be the component of a mixture; leave clusters out")
         return cls.component
 
     # --- sampling ---
@@ -167,7 +176,7 @@ class Mixture:
 
     def _chances(self, where: Where, rng: np.random.Generator) -> Floats:
         if CLUSTER in where:
-            return np.asarray(np.eye(len(self.weights))[where[CLUSTER]])
+            return np.asarray(np.arange(len(self.weights)) == where[CLUSTER], np.float64)
         joint = self._log_joint(where, rng) if where else _log(self.weights)
         found = np.exp(joint - joint.max())
         return np.asarray(found / found.sum())

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sundog.data.records import Records
 from sundog.mixture.features import FourierFeatures
-from sundog.mixture.kmeans import on_grain
+from sundog.mixture.kmeans import into_ball, on_grain
 from sundog.models.features import Features
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.mechanisms import gaussian_moments
@@ -43,6 +43,7 @@ class Space:
         >>> Space.of_moments(np.zeros(3), np.diag([0.0, 0.5, 0.1]), rank=1).basis.round(2).ravel().tolist()
         [0.0, 1.0, 0.0]
         """
+        mean = into_ball(mean[None], 1.0)[0]  # features are in the unit ball, and so is their mean, but for the noise
         values, vectors = np.linalg.eigh(products - np.outer(mean, mean))
         variances = np.maximum(values[::-1][:rank], 0.0)
         radius = min(1.0, max(0.05, _SPREAD * math.sqrt(variances.sum())))

@@ -119,6 +119,10 @@ class Model(Protocol):
         """What `where` may name besides columns, and how many values it has."""
 
     @property
+    def assumptions(self) -> Sequence[str]:
+        """What it took to be public besides the schema; the certificate says so."""
+
+    @property
     def records(self) -> int | None:
         """About how many records it was fitted on, as far as the budget told."""
 

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 _LEAST = 2.0**-25  # torch's uniform numbers may be 0
 _LEAST_MEAN = 1e-6
+_LEAST_SHARE = 1e-3  # of records in which a value is not missing, to divide by
 
 Compact = dict[str, Tensor]  # `places` of the ones, and `levels` of arrays; what there is none of is not there
 
@@ -77,6 +78,11 @@ class Features:
     def gaps(self) -> slice:
         """Where it says that an intensity is missing."""
         return slice(self._gaps, self.width)
+
+    @property
+    def gapped(self) -> tuple[slice, slice]:
+        """Where the intensities are that may be missing, and where it says whether they are."""
+        return slice(self._levels, self._levels + self.width - self._gaps), self.gaps
 
     # --- records to vectors ---
 
@@ -187,9 +193,23 @@ class Features:
         return torch.cat([kept[..., : self._cells].log(), kept[..., self._cells :].logit()], dim=-1)
 
     def means(self, logits: Tensor) -> Tensor:
-        """The mean of each feature, given its logit: a probability, or the chance that an intensity is one."""
+        """The mean of each feature, given its logit; an intensity that is missing is 0, as it is in vectors."""
         groups = torch.split(logits[..., : self._cells], [bins.count for bins in self._bins.values()], dim=-1)
-        return torch.cat([*(cells.softmax(dim=-1) for cells in groups), logits[..., self._cells :].sigmoid()], dim=-1)
+        found = torch.cat([*(cells.softmax(dim=-1) for cells in groups), logits[..., self._cells :].sigmoid()], dim=-1)
+        levels, gaps = self.gapped
+        found[..., levels] *= 1 - found[..., gaps]
+        return found
+
+    def present(self, means: Tensor) -> Tensor:
+        """The share of records in which each feature is there: all, but for intensities that may be missing."""
+        levels, gaps = self.gapped
+        share = torch.ones_like(means)
+        share[..., levels] = (1 - means[..., gaps]).clamp_min(_LEAST_SHARE)
+        return share
+
+    def given_present(self, means: Tensor) -> Tensor:
+        """The means of what is there, whose logits a network has: those of all records are lower where values miss."""
+        return (means / self.present(means)).clamp(0.0, 1.0)
 
     # --- logits to records ---
 

@@ -45,6 +45,7 @@ class Independent:
     counts_records: ClassVar[bool] = False  # the histograms themselves tell
     resumes: ClassVar[bool] = False
     choices: Mapping[str, int] = {}
+    assumptions: Sequence[str] = ()
 
     def __init__(self, schema: Schema, marginals: dict[str, Floats], records: int) -> None:
         """Takes probabilities: (cells,) of a scalar column, (positions, cells) of an array, (items,) of sets."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy.typing as npt
 
+from sundog.checkpoint import Checkpoint
+from sundog.errors import BudgetExceededError
 from sundog.models.base import Workshop
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
@@ -31,12 +32,26 @@ def kept(
     checkpoint = workshop.checkpoint
     if checkpoint is None:
         return measure(ledger)
-    if checkpoint.load(name) is None:
-        due = Counter(charge.model_dump_json() for charge in charges)
-        made = [charge for entry in ledger.own_entries for charge in entry.charges if charge.model_dump_json() in due]
-        checkpoint.save_tensors(name, measure(_paying(ledger, name, made)))
-        checkpoint.save(name, {})
+    if checkpoint.load_bytes(f"{name}.safetensors") is None:
+        made = _lost(charges, ledger, checkpoint)
+        checkpoint.save_tensors(name, measure(_paying(ledger, name, made)))  # whole or not at all
     return dict(checkpoint.load_tensors(name))
+
+
+def _lost(charges: Sequence[Charge], ledger: Ledger, checkpoint: Checkpoint) -> list[Charge]:
+    """What was charged for this measurement by a process that died in the middle of it.
+
+    Had it been finished, something else would have been charged next: then there is a result somewhere, and the same
+    charge cannot pay for another.
+    """
+    entries = [[charge for charge in entry.charges if charge in charges] for entry in ledger.own_entries]
+    paying = [place for place, found in enumerate(entries) if found]
+    if paying and paying[-1] != len(entries) - 1:
+        raise BudgetExceededError(
+            f"{checkpoint.folder}: what this fit had measured was lost when it was interrupted, and is spent all the "
+            "same; delete the folder and fit again, from another budget"
+        )
+    return [charge for found in entries for charge in found]
 
 
 def _paying(ledger: Ledger, name: str, made: Sequence[Charge]) -> Ledger:

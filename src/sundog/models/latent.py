@@ -3,11 +3,13 @@
 A variational autoencoder asks of z that it be N(0, I), and no training makes it quite so. 1. For each record z is drawn
 from the encoder, whose weights are public by now, and its first and second moments are summed with noise; one Gaussian
 covers all parts, as a record is in one. 2. Where z ~ N(m, L Lᵀ), it is m + L e for a standard normal e, and the first
-layer of the decoder takes that in: W z + b = (W L) e + (W m + b). Sampling goes on drawing from N(0, I).
+layer of the decoder takes that in: W z + b = (W L) e + (W m + b). Sampling goes on drawing from N(0, I). 3. What is no
+larger than its noise is not taken in: m is shrunk towards 0 and the covariance towards I (James and Stein 1961).
 """
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -26,8 +28,10 @@ from sundog.privacy.mechanisms import gaussian_group_sums
 from sundog.privacy.mechanisms.sums import clip_rows
 
 LATENT = "latent variables"
+MOST_MEASURED = 64  # of them: the second moments of more are too many to measure well
 _LEAST, _MOST = 0.1, 3.0  # a variance that is not between them is not believed
-_ROWS = 8192
+_ROWS, _NUMBERS = 8192, 2**22  # at a time
+_GRAIN = 2.0**-10
 
 Floats = npt.NDArray[np.float64]
 
@@ -54,35 +58,47 @@ def put_into_decoders(
     latent = int(last.out_features) // 2
     upper = np.triu_indices(latent)
     radius = _radius(latent)
+    norm = radius * math.sqrt(1 + radius**2)  # of (z, z zᵀ), of which a half is enough
 
     def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
         _, sums = gaussian_group_sums(
             _rows(encoders, features, examples, parts, upper, radius, ledger),
             groups=len(parts.sizes),
             width=latent + len(upper[0]),
-            clip_norm=radius * math.sqrt(1 + radius**2),  # of (z, z zᵀ), of which a half is enough
+            clip_norm=norm,
             noise_multiplier=noise_multiplier,
             ledger=ledger,
             purpose=LATENT,
+            counted=False,
         )
         return {"sums": sums}
 
     sums = kept("latent", [latent_charge(noise_multiplier)], measure, ledger, workshop)["sums"]
-    for layer, row, size in zip(first, sums, parts.sizes, strict=True):
-        mean, factor = _believed(row / max(1.0, size), latent, upper)
+    for layer, row, size in zip(first, sums, np.maximum(1.0, parts.sizes), strict=True):
+        mean, factor = _believed(row / size, latent, upper, scale=norm * noise_multiplier / size)
         with torch.no_grad():
             weight = layer.weight[:, :latent].double()
             layer.bias += (weight @ torch.from_numpy(mean)).float()
             layer.weight[:, :latent] = (weight @ torch.from_numpy(factor)).float()
 
 
-def _believed(moments: Floats, latent: int, upper: tuple[Any, Any]) -> tuple[Floats, Floats]:
+def _believed(moments: Floats, latent: int, upper: tuple[Any, Any], *, scale: float) -> tuple[Floats, Floats]:
     """The mean and a factor of the covariance, made possible where noise has made them impossible."""
-    mean, products = moments[:latent], np.zeros((latent, latent))
+    mean, products = _shrunk(moments[:latent], scale), np.zeros((latent, latent))
     products[upper] = moments[latent:]
     covariance = np.triu(products) + np.triu(products, 1).T - np.outer(mean, mean)
-    values, vectors = np.linalg.eigh(covariance)
+    values, vectors = np.linalg.eigh(np.eye(latent) + _shrunk(covariance - np.eye(latent), scale))
     return np.clip(mean, -_MOST, _MOST), vectors * np.sqrt(np.clip(values, _LEAST, _MOST))
+
+
+def _shrunk(found: Floats, scale: float) -> Floats:
+    """What is left of numbers with noise of this scale if its share of their squares is taken away.
+
+    >>> _shrunk(np.array([3.0, 4.0]), 2.5).tolist(), _shrunk(np.array([3.0, 4.0]), 5.0).tolist()
+    ([1.5, 2.0], [0.0, 0.0])
+    """
+    noise = found.size * scale**2
+    return found * (1 - noise / max(noise, float(np.square(found).sum()))) if noise else found
 
 
 @torch.no_grad()
@@ -97,16 +113,20 @@ def _rows(
 ) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
     """The moments of one z for each record, part after part; who draws what is as secret as the noise."""
     draw = np.random.default_rng(ledger.noise.seed())
+    rows = max(1, min(_ROWS, _NUMBERS // len(upper[0])))
     owner = np.zeros(len(examples), np.int64) if parts.owner is None else parts.owner
-    for part, encoder in enumerate(encoders):
+    for part, trained in enumerate(encoders):
         places = np.flatnonzero(owner == part)
-        for start in range(0, len(places), _ROWS):
-            index = places[start : start + _ROWS]
-            x: Tensor = features.dense(examples.take(index)).cpu()
-            mean, log_variance = encoder(x).double().chunk(2, dim=-1)
+        encoder = copy.deepcopy(trained).double()
+        for start in range(0, len(places), rows):
+            index = places[start : start + rows]
+            x: Tensor = features.dense(examples.take(index)).cpu().double()
+            mean, log_variance = encoder(x).chunk(2, dim=-1)
             spread = (log_variance / 2).exp().numpy()
             z = mean.numpy() + spread * draw.standard_normal(mean.shape)
-            z = clip_rows(z, radius)
+            # How a matrix product rounds a row depends on how many rows there are beside it. No record may change the z
+            # of another, so z is rounded to a grain that is far coarser than such differences.
+            z = clip_rows(np.rint(z / _GRAIN) * _GRAIN, radius)
             yield np.full(len(index), part), np.concatenate([z, (z[:, :, None] * z[:, None])[:, *upper]], axis=1)
 
 

@@ -91,6 +91,7 @@ def noisy_means(
             noise_multiplier=multiplier,
             ledger=ledger,
             purpose=_MEANS,
+            counted=False,
         )
         return {"sums": sums, "scale": np.array([norm * multiplier])}
 
@@ -101,8 +102,8 @@ def noisy_means(
 
 def unpaid_means(charges: Sequence[Charge]) -> list[str]:
     """What of it no charge paid for."""
-    paid = {charge.purpose for charge in charges}
-    return [purpose for purpose in (_NORM, _MEANS) if purpose not in paid]
+    paid = {(charge.purpose, charge.event.kind) for charge in charges}
+    return [what for what, kind in ((_NORM, "pure"), (_MEANS, "gaussian")) if (what, kind) not in paid]
 
 
 def _norm(features: Features, examples: FeatureRows, parts: Parts, plan: MeansPlan, ledger: Ledger) -> float:

@@ -1,4 +1,4 @@
-"""What neural models have in common: how one of them is trained, or k of them at once on disjoint parts of the records.
+"""What neural models have in common: how one is planned and trained, or k at once on disjoint parts of the records.
 
 A record is in one part only, and which one follows from the record and from what is public. So under adding or removing
 a record one model changes, whichever it is, and k trainings cost what one does: they share one plan and one charge.
@@ -6,27 +6,36 @@ a record one model changes, whichever it is, and k trainings cost what one does:
 
 from __future__ import annotations
 
+import math
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sundog.models.base import Parts, Workshop
-from sundog.privacy.ledger import Ledger
+from sundog.data.schema import Schema
+from sundog.errors import SundogError
+from sundog.models.base import Parts, Plan, Workshop
+from sundog.models.means import plan_means
+from sundog.privacy.events import Charge, SampledGaussian
+from sundog.privacy.ledger import Budget, Ledger
 from sundog.training.clipping import Fixed
 from sundog.training.data import Examples
 from sundog.training.graphs import GraphedStep, capacity_for
 from sundog.training.groups import flat
-from sundog.training.plan import TrainingPlan
+from sundog.training.plan import TrainingPlan, plan_training
 from sundog.training.schedules import cosine
-from sundog.training.shared import StackedExamples
+from sundog.training.shared import StackedExamples, piece_for
 from sundog.training.stacked import stack, unstack
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
 
+LARGEST_SIZE = 2**16  # of a layer
+LARGEST_LOGIT = 1e4  # from whatever weights a file brings
+_PURPOSE = "training"
+_ROWS, _NUMBERS = 10_000, 2**23  # at a time: records, and numbers where records or layers are wide
 _MANY = 20_000  # steps on a GPU: fewer are taken in the time that a compiler would need
 _FEWEST = 1.0  # records that a model is thought to have in a step, if there are hardly any
 
@@ -56,6 +65,103 @@ class Trainee(nn.Module):
 
 
 N = TypeVar("N", bound=Trainee)
+
+
+# --- settings and plans ---
+
+
+def is_whole(value: object, most: int) -> bool:
+    """Whether it is a whole number from 1 to `most`."""
+    return type(value) is int and 0 < value <= most
+
+
+def is_size(value: object) -> bool:
+    """Whether a layer can have this size."""
+    return is_whole(value, LARGEST_SIZE)
+
+
+def is_number(value: object) -> bool:
+    """Whether it is a finite number, 0 or more."""
+    return type(value) in (int, float) and 0 <= value < math.inf  # type: ignore[operator]
+
+
+def is_positive(value: object) -> bool:
+    """Whether it is a finite number above 0."""
+    return is_number(value) and value != 0
+
+
+Setting = tuple[Callable[[Any], bool], str]  # whether a value is right, and what a right one is
+
+SIZE: Setting = (is_size, f"a whole number from 1 to {LARGEST_SIZE}")
+SHARE: Setting = (lambda value: is_positive(value) and value < 1, "a share of the budget, between 0 and 1")
+SETTINGS: Mapping[str, Setting] = {
+    "hidden": SIZE,
+    "batch": (lambda value: value is None or (type(value) is int and value > 0), "a whole number above 0"),
+    "epochs": (is_positive, "a number above 0"),
+    "clip": (is_positive, "a number above 0"),
+    "learning_rate": (is_positive, "a number above 0"),
+    "means": SHARE,
+}
+
+
+def check_settings(model: str, schema: Schema, settings: Mapping[str, Any], own: Mapping[str, Setting]) -> None:
+    """Refuses settings that are none, the model's own among them, and people with several records."""
+    if schema.unit is not None and schema.cap > 1:
+        raise SundogError(
+            f"model {model!r} protects single records, and people have up to {schema.cap} here; set `cap: 1` in the "
+            "schema, or use the model independent"
+        )
+    for name, (is_right, what) in {**SETTINGS, **own}.items():
+        if not is_right(settings[name]):
+            raise SundogError(f"model {model!r}: setting {name!r} must be {what}, not {settings[name]!r}")
+
+
+def plan_network(
+    budget: Budget,
+    *,
+    already: Sequence[Charge],
+    records: int | None,
+    settings: Mapping[str, Any],
+    after: Sequence[Charge] = (),
+) -> Plan:
+    """Means, steps, batches and noise, from the number of records that is public.
+
+    Args:
+        budget: for all of it.
+        already: what others have of the budget.
+        records: about how many there are; a noisy count may be anything.
+        settings: of the model.
+        after: what the model is going to measure after the training.
+    """
+    count = max(1, records or 0)
+    means = plan_means(budget, share=settings["means"])
+    training = plan_training(
+        budget,
+        already=[*already, *means.charges(), *after],
+        records=count,
+        batch=settings["batch"] or default_batch(count),
+        epochs=settings["epochs"],
+    )
+    charges = (*means.charges(), training.charge(training.steps), *after)
+    return Plan(charges, {**settings, "records": count, "means": means.to_dict(), "training": training.to_dict()})
+
+
+def unpaid_training(charges: Sequence[Charge]) -> list[str]:
+    """The weights, if no charge paid for them."""
+    paid = any(isinstance(charge.event, SampledGaussian) and charge.purpose == _PURPOSE for charge in charges)
+    return [] if paid else ["training of the weights"]
+
+
+def rows_at_a_time(*widths: int) -> int:
+    """How many records to work on at a time, where a record needs so many numbers in this and that layer.
+
+    >>> rows_at_a_time(10, 200), rows_at_a_time(10, 2**16)
+    (10000, 128)
+    """
+    return max(1, min(_ROWS, _NUMBERS // max(widths)))
+
+
+# --- training ---
 
 
 def default_batch(records: int) -> int:
@@ -114,6 +220,7 @@ def train(
         schedule=cosine(training.steps, last=0.1),
         average=_decay(training.steps),
         after=lambda number: whole.proceed((number + 1) / training.steps),
+        largest_piece=piece_for(parts.sizes),
         show_loss=workshop.show_loss,
     )
     trainer.run()

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -20,24 +21,31 @@ from torch import Tensor
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.errors import ReleaseError, SundogError
+from sundog.errors import ReleaseError
 from sundog.models.base import Codes, Parts, Plan, State, Where, Workshop
 from sundog.models.features import Features, joined
 from sundog.models.kept import refuse_early
-from sundog.models.means import MeansPlan, noisy_means, plan_means, unpaid_means
-from sundog.models.neural import default_batch, initialised, train
+from sundog.models.means import MeansPlan, noisy_means, unpaid_means
+from sundog.models.neural import (
+    SIZE,
+    Setting,
+    check_settings,
+    initialised,
+    is_size,
+    is_whole,
+    plan_network,
+    rows_at_a_time,
+    train,
+    unpaid_training,
+)
 from sundog.models.rbm_network import Network
-from sundog.privacy.events import Charge, SampledGaussian
+from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
-from sundog.training.plan import TrainingPlan, plan_training
+from sundog.training.plan import TrainingPlan
 
-_PURPOSE = "training"
 _BERNOULLI, _GAUSSIAN = "bernoulli", "gaussian"
-_LARGEST_SIZE = 2**16  # of a layer
 _LEAST_DEVIATION = 1e-3
-_ROWS = 10_000  # chains at a time
-_NUMBERS = 2**23  # units at a time, where records are wide
-_EVIDENCE = 4096  # chains that say how likely conditions are
+_EVIDENCE = 1024  # chains that say how likely conditions are
 _FEWEST_CHAINS, _MOST_CHAINS = 500, 2**15
 _KEPT = 4096  # particles, from which chains begin
 _MOVES = 50  # of a chain, from a particle to a record
@@ -63,6 +71,7 @@ class Rbm:
     counts_records: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
     choices: Mapping[str, int] = {}
+    assumptions: Sequence[str] = ()
 
     def __init__(self, schema: Schema, network: Network, records: int) -> None:
         self.schema, self.network, self.records = schema, network, records
@@ -75,14 +84,7 @@ class Rbm:
     @classmethod
     def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
         """Refuses settings that are none, and people with several records."""
-        if schema.unit is not None and schema.cap > 1:
-            raise SundogError(
-                f"model 'rbm' protects single records, and people have up to {schema.cap} here; set `cap: 1` in the "
-                "schema, or use the model independent"
-            )
-        for name, (is_right, what) in _SETTINGS.items():
-            if not is_right(settings[name]):
-                raise SundogError(f"model 'rbm': setting {name!r} must be {what}, not {settings[name]!r}")
+        check_settings(cls.name, schema, settings, _SETTINGS)
 
     @classmethod
     def plan(
@@ -96,17 +98,7 @@ class Rbm:
     ) -> Plan:
         """Means, steps, batches and noise, from the number of records that is public."""
         cls.check(schema, settings)
-        count = max(1, records or 0)  # a noisy count may be anything
-        means = plan_means(budget, share=settings["means"])
-        training = plan_training(
-            budget,
-            already=[*already, *means.charges()],
-            records=count,
-            batch=settings["batch"] or default_batch(count),
-            epochs=settings["epochs"],
-        )
-        charges = (*means.charges(), training.charge(training.steps))
-        return Plan(charges, {**settings, "records": count, "means": means.to_dict(), "training": training.to_dict()})
+        return plan_network(budget, already=already, records=records, settings=settings)
 
     @classmethod
     def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
@@ -155,15 +147,27 @@ class Rbm:
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Runs a chain for each record; the units of conditions stay what they must be."""
-        rows = max(1, min(_ROWS, _NUMBERS // self.features.width))
+        rows = self._rows
         return joined([self._draw(min(rows, n - start), rng, where) for start in range(0, max(1, n), rows)])
 
     @torch.no_grad()
-    def log_evidence(self, where: Where, rng: np.random.Generator) -> float:
+    def log_evidence(self, where: Where, rng: np.random.Generator) -> float:  # noqa: ARG002  chains are the same always
         """The logarithm of the probability of the conditions: their mean likelihood over free chains."""
-        logits = self.network.logits(self._hidden(_EVIDENCE, rng, {}))
-        fit = self.features.log_likelihood(logits, where).double()
+        logits = (self.network.logits(hidden.float()) for hidden in torch.split(self._free, self._rows))
+        fit = torch.cat([self.features.log_likelihood(part, where) for part in logits]).double()
         return float(fit.logsumexp(dim=0)) - math.log(_EVIDENCE)
+
+    @cached_property
+    def _free(self) -> Tensor:
+        """The hidden units of chains without conditions: the same whatever is asked, for all who have the release."""
+        rng, rows = np.random.default_rng(0), self._rows
+        counts = [min(rows, _EVIDENCE - start) for start in range(0, _EVIDENCE, rows)]
+        with torch.no_grad():
+            return torch.cat([self._hidden(count, rng, {}).bool() for count in counts])
+
+    @property
+    def _rows(self) -> int:
+        return rows_at_a_time(self.features.width, self.network.hidden.out_features)
 
     @torch.no_grad()
     def _draw(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
@@ -186,8 +190,7 @@ class Rbm:
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
         """The means and the weights, unless they were paid for."""
-        paid = any(isinstance(charge.event, SampledGaussian) and charge.purpose == _PURPOSE for charge in charges)
-        return unpaid_means(charges) + ([] if paid else ["training of the weights"])
+        return unpaid_means(charges) + unpaid_training(charges)
 
     def state(self) -> State:
         """The weights, the centre, and where chains begin."""
@@ -224,42 +227,26 @@ class Rbm:
         centre = weights["centre"]
         if not bool(((centre >= 0) & (centre <= 1)).all()):
             raise ReleaseError("the centre of the `rbm` model is not one of features between 0 and 1")
-        network = Network(features, centre[0], hidden=hidden, chains=chains, deviation=state.config["deviation"])
-        network.load_state_dict({**weights, "particles": particles / 255})
+        with torch.device("meta"):  # so that nothing is drawn, and nothing takes memory
+            empty = torch.empty(features.width)
+            network = Network(features, empty, hidden=hidden, chains=chains, deviation=state.config["deviation"])
+        network.load_state_dict({**weights, "particles": particles / 255}, assign=True)
         return cls(schema, network, state.config["records"])
-
-
-def _is_whole(value: object, most: int) -> bool:
-    return type(value) is int and 0 < value <= most
-
-
-def _is_size(value: object) -> bool:
-    return _is_whole(value, _LARGEST_SIZE)
-
-
-def _is_positive(value: object) -> bool:
-    return type(value) in (int, float) and 0 < value < math.inf  # type: ignore[operator]
 
 
 def _is_deviation(value: object) -> bool:
     return type(value) in (int, float) and _LEAST_DEVIATION <= value <= 1  # type: ignore[operator]
 
 
-_SETTINGS: dict[str, tuple[Any, str]] = {
-    "hidden": (_is_size, f"a whole number from 1 to {_LARGEST_SIZE}"),
+_SETTINGS: Mapping[str, Setting] = {
     "visible": (lambda value: value in (_BERNOULLI, _GAUSSIAN), f"{_BERNOULLI} or {_GAUSSIAN}"),
     "deviation": (_is_deviation, f"a number from {_LEAST_DEVIATION} to 1"),
-    "chains": (lambda value: value is None or _is_size(value), f"a whole number from 1 to {_LARGEST_SIZE}"),
-    "moves": (lambda value: _is_whole(value, 1000), "a whole number from 1 to 1000"),
-    "batch": (lambda value: value is None or (type(value) is int and value > 0), "a whole number above 0"),
-    "epochs": (_is_positive, "a number above 0"),
-    "clip": (_is_positive, "a number above 0"),
-    "learning_rate": (_is_positive, "a number above 0"),
-    "means": (lambda value: _is_positive(value) and value < 1, "a share of the budget, between 0 and 1"),
+    "chains": (lambda value: value is None or is_size(value), SIZE[1]),
+    "moves": (lambda value: is_whole(value, 1000), "a whole number from 1 to 1000"),
 }
-_CONFIG: dict[str, Callable[[Any], bool]] = {
-    "hidden": _is_size,
-    "chains": _is_size,
+_CONFIG: Mapping[str, Callable[[Any], bool]] = {
+    "hidden": is_size,
+    "chains": lambda value: is_whole(value, _KEPT),
     "deviation": lambda value: value is None or _is_deviation(value),
-    "records": lambda value: _is_whole(value, 10**12),
+    "records": lambda value: is_whole(value, 10**12),
 }

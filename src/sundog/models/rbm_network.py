@@ -13,11 +13,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sundog.models.features import Compact, Features
-from sundog.models.neural import Trainee
+from sundog.models.neural import LARGEST_LOGIT, Trainee
 
-_LARGEST_LOGIT = 1e4  # from whatever weights a file brings
 _WEIGHT = 0.1  # the standard deviation of the weights in the beginning
-_LEAST_SHARE = 1e-3  # of records in which a value is not missing, to divide by
 _LEAST_INTENSITY = 1e-6  # whose logit is small enough for any lattice
 
 
@@ -55,9 +53,8 @@ class Network(Trainee):
         self.features, self.moves, self.deviation, self.clip = features, moves, deviation, clip
         self.hidden = nn.Linear(features.width, hidden)  # W and c
         self.visible = nn.Linear(features.width, 1, bias=False)  # b
-        levels, gaps = self._gapped
-        means = means.clone()
-        means[levels] = (means[levels] / (1 - means[gaps]).clamp_min(_LEAST_SHARE)).clamp(0.0, 1.0)  # of what is there
+        levels, gaps = features.gapped
+        means = features.given_present(means)
         self.register_buffer("centre", means[None])
         bias = features.logits(means, least=least)[None]
         if deviation is not None:
@@ -67,7 +64,8 @@ class Network(Trainee):
             self.hidden.weight.normal_(std=_WEIGHT)
             self.hidden.bias.zero_()
             self.visible.weight.copy_(bias)
-            self.register_buffer("particles", self.draw(self.logits(torch.full((chains, hidden), 0.5))))
+            logits = self.logits(torch.full((1, hidden), 0.5)).expand(chains, -1)
+            self.register_buffer("particles", self.draw(logits))
 
     # --- learning ---
 
@@ -119,14 +117,14 @@ class Network(Trainee):
     def logits(self, h: Tensor) -> Tensor:
         """The natural parameters of the visible units, given the hidden ones."""
         logits: Tensor = (h - 0.5) @ self.hidden.weight + self.visible.weight
-        logits = logits.nan_to_num(0.0).clamp(-_LARGEST_LOGIT, _LARGEST_LOGIT)
-        levels, gaps = self._gapped
+        logits = logits.nan_to_num(0.0).clamp(-LARGEST_LOGIT, LARGEST_LOGIT)
+        levels, gaps = self.features.gapped
         return torch.cat([logits[..., : gaps.start], logits[..., gaps] - self._mass(logits[..., levels])], dim=-1)
 
     def _mass(self, natural: Tensor) -> Tensor:
         """The weight, log Σ exp(−E), of all values of an intensity together; against it stands that it is missing."""
         if self.deviation is None:
-            return functional.softplus(natural) - self.centre[..., self._gapped[0]] * natural
+            return functional.softplus(natural) - self.centre[..., self.features.gapped[0]] * natural
         return natural.square() / 2 + math.log(self.deviation * math.sqrt(2 * math.pi))
 
     def draw(self, logits: Tensor, generator: torch.Generator | None = None) -> Tensor:
@@ -136,7 +134,7 @@ class Network(Trainee):
             natural = logits[..., self.features.levels]
             noise = torch.randn(natural.shape, generator=generator, device=natural.device)
             x[..., self.features.levels] = self._intensities(natural + noise)
-        levels, gaps = self._gapped
+        levels, gaps = self.features.gapped
         x[..., levels] *= 1 - x[..., gaps]
         return x
 
@@ -151,18 +149,12 @@ class Network(Trainee):
     def _intensities(self, standardised: Tensor) -> Tensor:
         return self.centre[..., self.features.levels] + (self.deviation or 1.0) * standardised
 
-    @property
-    def _gapped(self) -> tuple[slice, slice]:
-        """Where the intensities are that may be missing, and where it says whether they are."""
-        levels, gaps = self.features.levels, self.features.gaps
-        return slice(levels.start, levels.start + gaps.stop - gaps.start), gaps
-
     def _centred(self, x: Tensor) -> Tensor:
         """Standardised, where units are Gaussian; what is missing is in the centre."""
         z = x - self.centre
         if self.deviation is not None:
             z[..., self.features.levels] /= self.deviation
-        levels, gaps = self._gapped
+        levels, gaps = self.features.gapped
         if gaps.start < gaps.stop:
             z[..., levels] *= 1 - x[..., gaps]
         return z

@@ -14,7 +14,7 @@ is among the means.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -30,21 +30,31 @@ from sundog.errors import ReleaseError, SundogError
 from sundog.models.base import Codes, Parts, Plan, State, Where, Workshop
 from sundog.models.features import Compact, Features, joined
 from sundog.models.kept import refuse_early
-from sundog.models.latent import LATENT, latent_charge, put_into_decoders
-from sundog.models.means import MeansPlan, gaussian_share, noisy_means, plan_means, unpaid_means
-from sundog.models.neural import Trainee, default_batch, initialised, train
-from sundog.privacy.events import Charge, SampledGaussian
+from sundog.models.latent import LATENT, MOST_MEASURED, latent_charge, put_into_decoders
+from sundog.models.means import MeansPlan, gaussian_share, noisy_means, unpaid_means
+from sundog.models.neural import (
+    LARGEST_LOGIT,
+    SHARE,
+    SIZE,
+    Setting,
+    Trainee,
+    check_settings,
+    initialised,
+    is_number,
+    is_size,
+    is_whole,
+    plan_network,
+    rows_at_a_time,
+    train,
+    unpaid_training,
+)
+from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
-from sundog.training.plan import TrainingPlan, plan_training
+from sundog.training.plan import TrainingPlan
 
-_PURPOSE = "training"
-_LARGEST_SIZE = 2**16  # of a layer
-_LARGEST_LOGIT = 1e4  # from whatever weights a file brings
-_ROWS = 10_000  # drawn at a time
-_NUMBERS = 2**23  # logits at a time, where records are wide
 _MOST_LAYERS = 4
 _SMALL = 0.1  # what an untrained decoder may add to the means
-_CALIBRATION, _ROUNDS = 4096, 15  # records with which means are compared, and how often
+_CALIBRATION, _FEWEST, _ROUNDS = 4096, 256, 15  # records with which means are compared, and how often
 _CERTAIN = 2.0  # a mean that is so many times its noise
 _CANDIDATES, _FEWEST_CANDIDATES = 16, 4096  # for each conditioned record, and for all of them
 
@@ -113,6 +123,7 @@ class Vae:
     counts_records: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
     choices: Mapping[str, int] = {}
+    assumptions: Sequence[str] = ()
 
     def __init__(
         self,
@@ -131,20 +142,14 @@ class Vae:
         self.sizes = [int(layer.out_features) for layer in decoder if isinstance(layer, nn.Linear)]
         first: Any = decoder[0]
         self.latent = int(first.in_features) - _length(self.told)
+        self._evidence: dict[frozenset[tuple[str, int]], float] = {}  # of conditions that were asked for
 
     # --- learning ---
 
     @classmethod
     def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
         """Refuses settings that are none, and people with several records."""
-        if schema.unit is not None and schema.cap > 1:
-            raise SundogError(
-                f"model 'vae' protects single records, and people have up to {schema.cap} here; set `cap: 1` in the "
-                "schema, or use the model independent"
-            )
-        for name, (is_right, what) in _SETTINGS.items():
-            if not is_right(settings[name]):
-                raise SundogError(f"model 'vae': setting {name!r} must be {what}, not {settings[name]!r}")
+        check_settings(cls.name, schema, settings, _SETTINGS)
         told = settings["condition"]
         if told is not None and not isinstance(schema.columns.get(told), ScalarColumn):
             raise SundogError(
@@ -163,17 +168,10 @@ class Vae:
     ) -> Plan:
         """Steps, batches and noise, from the number of records that is public."""
         cls.check(schema, settings)
-        count = max(1, records or 0)  # a noisy count may be anything
-        means = plan_means(budget, share=settings["means"])
-        moments = gaussian_share(budget, settings["moments"])
-        measured = [*means.charges(), latent_charge(moments)]
-        batch = settings["batch"] or default_batch(count)
-        training = plan_training(
-            budget, already=[*already, *measured], records=count, batch=batch, epochs=settings["epochs"]
-        )
-        numbers = {"records": count, "means": means.to_dict(), "moments": moments, "training": training.to_dict()}
-        charges = (*means.charges(), training.charge(training.steps), latent_charge(moments))
-        return Plan(charges, {**settings, **numbers})
+        moments = gaussian_share(budget, settings["moments"]) if settings["latent"] <= MOST_MEASURED else None
+        after = [] if moments is None else [latent_charge(moments)]
+        plan = plan_network(budget, already=already, records=records, settings=settings, after=after)
+        return Plan(plan.charges, {**plan.settings, "moments": moments})
 
     @classmethod
     def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
@@ -190,7 +188,8 @@ class Vae:
         means, scales = noisy_means(features, examples, parts, MeansPlan(**settings["means"]), ledger, workshop)
         networks = initialised(lambda: Network(features, settings), len(parts.sizes), workshop.seed)
         for network, mean, scale in zip(networks, means, scales, strict=True):
-            network.start_from(features.logits(torch.from_numpy(mean), least=float(scale)))
+            present = features.given_present(torch.from_numpy(mean))
+            network.start_from(features.logits(present, least=float(scale)))
         trained = train(
             networks,
             examples,
@@ -201,16 +200,17 @@ class Vae:
             clip=float(settings["clip"]),
             learning_rate=settings["learning_rate"],
         )
-        put_into_decoders(
-            [network.encoder for network in trained],
-            [network.decoder for network in trained],
-            features,
-            examples,
-            parts,
-            noise_multiplier=settings["moments"],
-            ledger=ledger,
-            workshop=workshop,
-        )
+        if settings["moments"] is not None:
+            put_into_decoders(
+                [network.encoder for network in trained],
+                [network.decoder for network in trained],
+                features,
+                examples,
+                parts,
+                noise_multiplier=settings["moments"],
+                ledger=ledger,
+                workshop=workshop,
+            )
         models = [
             cls(records.schema, network.decoder, max(1, round(size)), settings["condition"], network.prior[0])
             for network, size in zip(trained, parts.sizes, strict=True)
@@ -226,14 +226,15 @@ class Vae:
         Clipped gradients of records that are unlike most count less than they should, and so their features become
         too rare. Means were measured without that bias; what is known of the rest is only that it is rare.
         """
-        inputs = self._inputs(_CALIBRATION, np.random.default_rng(seed), {})
-        logits = self._logits(inputs)
-        known = (means > least) & (means < 1 - least)
+        features = self.features
+        count = min(_CALIBRATION, max(_FEWEST, self._rows))
+        logits = self._logits(self._inputs(count, np.random.default_rng(seed), {}))
+        known = (means > least) & (means < features.present(means) - least)
         shift = torch.zeros_like(means)
-        target = self.features.logits(means, least=0.0)
+        target = features.logits(features.given_present(means), least=0.0)
         for _ in range(_ROUNDS):
-            found = self.features.logits(self.features.means(logits + shift).mean(dim=0), least=0.0)
-            shift += torch.where(known, target - found, 0.0)
+            found = features.means(logits + shift).mean(dim=0)
+            shift += torch.where(known, target - features.logits(features.given_present(found), least=0.0), 0.0)
         last: Any = self.decoder[-1]
         last.bias += shift
 
@@ -241,13 +242,20 @@ class Vae:
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draws z from the prior, or from those that explain the conditions, and a record from each."""
-        rows = max(1, min(_ROWS, _NUMBERS // self.features.width))
+        rows = self._rows
         return joined([self._draw(min(rows, n - start), rng, where) for start in range(0, max(1, n), rows)])
 
-    def log_evidence(self, where: Where, rng: np.random.Generator) -> float:
+    def log_evidence(self, where: Where, rng: np.random.Generator) -> float:  # noqa: ARG002  z are the same always
         """The logarithm of the probability of the conditions."""
-        _, fit = self._candidates(_FEWEST_CANDIDATES, rng, where)
-        return float(fit.logsumexp(dim=0)) - math.log(_FEWEST_CANDIDATES)
+        key = frozenset(where.items())
+        if key not in self._evidence:
+            fit = self._fit(_FEWEST_CANDIDATES, 0, where)
+            self._evidence[key] = float(fit.logsumexp(dim=0)) - math.log(_FEWEST_CANDIDATES)
+        return self._evidence[key]
+
+    @property
+    def _rows(self) -> int:
+        return rows_at_a_time(self.latent + len(self.prior), *self.sizes)
 
     def _draw(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         inputs = self._explaining(n, rng, where) if where and n else self._inputs(n, rng, {})
@@ -258,48 +266,61 @@ class Vae:
 
     def _explaining(self, n: int, rng: np.random.Generator, where: Where) -> npt.NDArray[np.float32]:
         """Importance resampling: z in proportion to the likelihood of the conditions, out of many drawn freely."""
-        count = max(_FEWEST_CANDIDATES, _CANDIDATES * n)
-        inputs, fit = self._candidates(count, rng, where)
-        weights = fit.softmax(dim=0).numpy()
-        return inputs[rng.choice(count, n, p=weights / weights.sum())]
+        count, seed = max(_FEWEST_CANDIDATES, _CANDIDATES * n), int(rng.integers(2**62))
+        weights = self._fit(count, seed, where).softmax(dim=0).numpy()
+        chosen = rng.choice(count, n, p=weights / weights.sum())
+        found = np.empty((n, self.latent + len(self.prior)), np.float32)
+        for start, inputs in self._candidates(count, seed, where):
+            here = (start <= chosen) & (chosen < start + len(inputs))
+            found[here] = inputs[chosen[here] - start]
+        return found
 
-    def _candidates(self, count: int, rng: np.random.Generator, where: Where) -> tuple[npt.NDArray[np.float32], Tensor]:
-        """What could be decoded, and how well each explains the conditions."""
-        told = {name: code for name, code in where.items() if name == self.condition}
-        rest = {name: code for name, code in where.items() if name not in told}
-        inputs = self._inputs(count, rng, told)
-        rows = max(1, min(_ROWS, _NUMBERS // self.features.width))
-        parts = [self._logits(inputs[start : start + rows]) for start in range(0, count, rows)]
-        fit = torch.cat([self.features.log_likelihood(part, rest) for part in parts]).double()
-        for name, code in told.items():
-            fit += float(self.prior.double().log_softmax(dim=0)[self.features.cell(name, code)])
-        return inputs, fit
+    def _fit(self, count: int, seed: int, where: Where) -> Tensor:
+        """How well each candidate explains the conditions."""
+        rest = {name: code for name, code in where.items() if name != self.condition}
+        fit = torch.cat(
+            [
+                self.features.log_likelihood(self._logits(inputs), rest)
+                for _, inputs in self._candidates(count, seed, where)
+            ]
+        ).double()
+        for name in where.keys() - rest.keys():
+            fit += float(self.prior.double().log_softmax(dim=0)[self.features.cell(name, where[name])])
+        return fit
 
-    def _inputs(self, n: int, rng: np.random.Generator, told: Where) -> npt.NDArray[np.float32]:
+    def _candidates(self, count: int, seed: int, where: Where) -> Iterator[tuple[int, npt.NDArray[np.float32]]]:
+        """What could be decoded, some at a time and the same for the same seed, with the number of the first."""
+        rng, rows = np.random.default_rng(seed), self._rows
+        for start in range(0, count, rows):
+            yield start, self._inputs(min(rows, count - start), rng, where)
+
+    def _inputs(self, n: int, rng: np.random.Generator, where: Where) -> npt.NDArray[np.float32]:
         """A draw from the prior, and what the decoder is told."""
         z = rng.standard_normal((n, self.latent), np.float32)
         if self.condition is None:
             return z
-        if told:
-            cells = np.full(n, self.features.cell(self.condition, told[self.condition]))
+        if self.condition in where:
+            cells = np.full(n, self.features.cell(self.condition, where[self.condition]))
         else:
             cells = rng.choice(len(self.prior), n, p=self.prior.double().softmax(dim=0).numpy())
-        return np.concatenate([z, np.eye(len(self.prior), dtype=np.float32)[cells]], axis=1)
+        told = np.zeros((n, len(self.prior)), np.float32)
+        told[np.arange(n), cells] = 1.0
+        return np.concatenate([z, told], axis=1)
 
     @torch.no_grad()
     def _logits(self, inputs: npt.NDArray[np.float32]) -> Tensor:
         """Of every feature; what the decoder was told is certain."""
         given = torch.from_numpy(inputs)
-        logits = self.decoder(given).nan_to_num(0.0).clamp(-_LARGEST_LOGIT, _LARGEST_LOGIT)
-        return replaced(logits, (given[:, self.latent :] - 1) * _LARGEST_LOGIT, self.told)
+        logits = self.decoder(given).nan_to_num(0.0).clamp(-LARGEST_LOGIT, LARGEST_LOGIT)
+        return replaced(logits, (given[:, self.latent :] - 1) * LARGEST_LOGIT, self.told)
 
     # --- the release ---
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
         """The means, the moments and the weights, unless they were paid for."""
-        paid = any(isinstance(charge.event, SampledGaussian) and charge.purpose == _PURPOSE for charge in charges)
-        moments = [] if any(charge.purpose == LATENT for charge in charges) else [f"moments of {LATENT}"]
-        return unpaid_means(charges) + moments + ([] if paid else ["training of the weights"])
+        paid = any((charge.purpose, charge.event.kind) == (LATENT, "gaussian") for charge in charges)
+        moments = [] if paid or self.latent > MOST_MEASURED else [f"moments of {LATENT}"]
+        return unpaid_means(charges) + moments + unpaid_training(charges)
 
     def state(self) -> State:
         """The decoder: the encoder has done its work."""
@@ -329,8 +350,9 @@ class Vae:
             raise ReleaseError("the weights of the `vae` model are not all finite numbers")
         weights = {name: torch.from_numpy(tensor.copy()) for name, tensor in state.tensors.items()}
         prior = weights.pop("prior", None)
-        decoder = perceptron(sizes)
-        decoder.load_state_dict(weights)
+        with torch.device("meta"):  # so that nothing is drawn, and nothing takes memory
+            decoder = perceptron(sizes)
+        decoder.load_state_dict(weights, assign=True)
         return cls(schema, decoder, config["records"], config["condition"], prior)
 
 
@@ -358,35 +380,16 @@ def _is_config(config: Mapping[str, Any], schema: Schema) -> bool:
     return (
         isinstance(hidden, list)
         and 1 <= len(hidden) <= _MOST_LAYERS
-        and all(_is_size(size) for size in [*hidden, config["latent"]])
-        and type(config["records"]) is int
-        and 0 < config["records"] <= 10**12
+        and all(is_size(size) for size in [*hidden, config["latent"]])
+        and is_whole(config["records"], 10**12)
         and (condition is None or (type(condition) is str and isinstance(schema.columns.get(condition), ScalarColumn)))
     )
 
 
-def _is_size(value: object) -> bool:
-    return type(value) is int and 0 < value <= _LARGEST_SIZE
-
-
-def _is_number(value: object) -> bool:
-    return type(value) in (int, float) and 0 <= value < math.inf  # type: ignore[operator]
-
-
-def _is_positive(value: object) -> bool:
-    return _is_number(value) and value != 0
-
-
-_SETTINGS: dict[str, tuple[Any, str]] = {
-    "hidden": (_is_size, f"a whole number from 1 to {_LARGEST_SIZE}"),
-    "layers": (lambda value: type(value) is int and 0 < value <= _MOST_LAYERS, f"a number from 1 to {_MOST_LAYERS}"),
-    "latent": (_is_size, f"a whole number from 1 to {_LARGEST_SIZE}"),
-    "batch": (lambda value: value is None or (type(value) is int and value > 0), "a whole number above 0"),
-    "epochs": (_is_positive, "a number above 0"),
-    "clip": (_is_positive, "a number above 0"),
-    "learning_rate": (_is_positive, "a number above 0"),
-    "beta": (_is_number, "a number, 0 or more"),
-    "warmup": (lambda value: _is_number(value) and value <= 1, "a number from 0 to 1"),
-    "means": (lambda value: _is_positive(value) and value < 1, "a number between 0 and 1"),
-    "moments": (lambda value: _is_positive(value) and value < 1, "a number between 0 and 1"),
+_SETTINGS: Mapping[str, Setting] = {
+    "layers": (lambda value: is_whole(value, _MOST_LAYERS), f"a number from 1 to {_MOST_LAYERS}"),
+    "latent": SIZE,
+    "beta": (is_number, "a number, 0 or more"),
+    "warmup": (lambda value: is_number(value) and value <= 1, "a number from 0 to 1"),
+    "moments": SHARE,
 }

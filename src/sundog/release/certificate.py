@@ -6,6 +6,7 @@ It can be recomputed by anybody: the events are in it, and `recheck` adds them u
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, cast
 
@@ -92,13 +93,13 @@ class Certificate(BaseModel):
                 f"the certificate is malformed ({place}: {problem['msg']}); ask for a new copy"
             ) from None
 
-    def recheck(self, schema: Schema) -> list[str]:
-        """What does not add up, by itself or with the schema it came with; empty when the certificate is sound."""
+    def recheck(self, schema: Schema, assumptions: Sequence[str] = ()) -> list[str]:
+        """What does not add up, by itself or with the schema and the model it came with; empty when it is sound."""
         problems = [] if self.private and self.noise in (SECURE, FAST) else [NOT_PRIVATE]
         if (self.unit, self.cap, self.neighbours) != (_unit(schema), schema.cap, neighbours_of(schema)):
             problems.append("who is protected according to the certificate is not who is according to the schema")
-        if self.assumed_public != assumed_public(schema):
-            problems.append("what the certificate takes for public is not what the schema declares")
+        if self.assumed_public != [*assumed_public(schema), *assumptions]:
+            problems.append("what the certificate takes for public is not what the schema declares and the model used")
         spent = epsilon_spent(self.charges, delta=self.delta)
         if spent > self.epsilon * (1 + 1e-9):
             problems.append(f"the events add up to ε = {spent:.4g}, above the claimed {self.epsilon:.4g}")
@@ -168,8 +169,17 @@ class Share:
         )
 
 
-def certify(ledger: Ledger, schema: Schema, *, shared: Ledger | None = None) -> Certificate:
-    """The certificate of everything charged to a run; `shared` is the ledger of all releases, if there is one."""
+def certify(
+    ledger: Ledger, schema: Schema, *, shared: Ledger | None = None, assumptions: Sequence[str] = ()
+) -> Certificate:
+    """The certificate of everything charged to a run.
+
+    Args:
+        ledger: the run.
+        schema: what was publicly known.
+        shared: the ledger of all releases, if there is one.
+        assumptions: what else was taken to be public.
+    """
     charges = summed(ledger.charges)
     budget = ledger.budget
     private = ledger.private and (shared is None or shared.private)
@@ -183,7 +193,7 @@ def certify(ledger: Ledger, schema: Schema, *, shared: Ledger | None = None) -> 
         neighbours=neighbours_of(schema),
         noise=cast(Any, ledger.noise.description if private else SEEDED),
         charges=charges,
-        assumed_public=assumed_public(schema),
+        assumed_public=[*assumed_public(schema), *assumptions],
         ledger=None if shared is None else _as_shared(shared),
     )
 

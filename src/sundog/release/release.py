@@ -123,7 +123,7 @@ class Release:
         An empty list means that the release keeps what its certificate says (and was signed by the owner of
         `public_key`, when one is given).
         """
-        problems = self.certificate.recheck(self.schema)
+        problems = self.certificate.recheck(self.schema, self.model.assumptions)
         problems += [f"no charge pays for the {what}" for what in self.model.unexplained(self.certificate.charges)]
         if public_key is not None and self.signature is None:
             problems.append("it is not signed")

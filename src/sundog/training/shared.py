@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -9,6 +11,22 @@ from torch import Tensor
 from sundog.training.data import Examples, mapped
 from sundog.training.gradients import Padded
 from sundog.training.sampler import Index
+
+_USUAL, _WORST = 2**13, 2**16  # places of all models in a piece: as it is on average, and if one model has all of it
+_LEAST, _MOST = 64, 4096  # examples in a piece
+
+
+def piece_for(sizes: Sequence[float]) -> int:
+    """How many examples of a stack may be in memory at once: all models have as many places as the fullest one needs.
+
+    >>> piece_for([100.0] * 10), piece_for([900.0] + [10.0] * 9), piece_for([100.0] * 500)
+    (4096, 901, 131)
+
+    Args:
+        sizes: about how many examples each model has, as far as it is public.
+    """
+    fullest = max(sizes) / max(1e-9, sum(sizes))
+    return max(_LEAST, min(_MOST, _WORST // len(sizes), round(_USUAL / max(1.0, len(sizes) * fullest))))
 
 
 class StackedExamples:

@@ -67,5 +67,7 @@ class ImageColumn(Column):
         """The pixels, in the smallest type that holds them."""
         pixels = self._checked(codes)
         if self.tones is not None:
-            pixels = pixels.astype(np.int64) * (self.levels - 1) // (self.tones - 1)
+            # Rounded up: with n tones c(levels − 1)/(n − 1) is between c·levels/n and (c + 1)·levels/n − 1, and so is
+            # what it is rounded up to between those. All of that is encoded as c again.
+            pixels = -(pixels.astype(np.int64) * (1 - self.levels) // (self.tones - 1))
         return pixels.astype(np.min_scalar_type(self.levels - 1))

@@ -60,12 +60,14 @@ def gaussian_group_sums(
     noise_multiplier: float,
     ledger: Ledger,
     purpose: str,
+    counted: bool = True,
 ) -> tuple[Floats, Floats]:
     """How many rows each group has, and the sum of its rows, each clipped to `clip_norm`: one Gaussian for both.
 
     A row x (in units of the clip) adds (a, x) to its group, which is no longer than √(1 + a²), so all coordinates get
     noise of that times `noise_multiplier`. A centre c = sum ÷ count then errs by (1 + a²)(d + |c|²/a²) times the same
-    for every a. Where |c| ≤ 1, that is least at a = d^(−1/4). A row of a group that is none of `groups` adds nothing.
+    for every a. Where |c| ≤ 1, that is least at a = d^(−1/4). With no x, or no a, the other is alone in its Gaussian. A
+    row of a group that is none of `groups` adds nothing.
 
     >>> ledger = Ledger(epsilon=1, delta=1e-6)
     >>> chunks = [(np.array([0, 1, 1]), np.eye(3))]
@@ -83,9 +85,10 @@ def gaussian_group_sums(
         noise_multiplier: what is charged.
         ledger: pays, and draws the noise.
         purpose: what the charge says.
+        counted: whether counts are wanted; without them sums have less noise, and counts are zeros.
     """
-    weight = _count_weight(width)
-    longest = clip_norm * math.sqrt(1 + weight**2)
+    weight = _count_weight(width) if counted else 0.0
+    longest = clip_norm * _longest(width, weight)
     step = _step(noise_multiplier * longest, clip_norm, width + 1)
     ledger.spend(Charge(event=Gaussian(noise_multiplier=noise_multiplier), purpose=purpose))
     one = math.floor(weight * clip_norm / step)
@@ -97,7 +100,8 @@ def gaussian_group_sums(
         total[:, 1:] += (member.T @ whole).astype(np.int64)
     noise = ledger.noise.discrete_gaussian(sigma=noise_multiplier * longest / step, size=(groups, width + 1))
     noisy = total + noise
-    return np.asarray(noisy[:, 0] / one), np.asarray(noisy[:, 1:] * step)
+    counts = noisy[:, 0] / one if counted else np.zeros(groups)
+    return np.asarray(counts), np.asarray(noisy[:, 1:] * step)
 
 
 def count_deviation(*, width: int, noise_multiplier: float) -> float:
@@ -107,7 +111,7 @@ def count_deviation(*, width: int, noise_multiplier: float) -> float:
     2.24
     """
     weight = _count_weight(width)
-    return noise_multiplier * math.sqrt(1 + weight**2) / weight
+    return noise_multiplier * _longest(width, weight) / weight
 
 
 def gaussian_moments(
@@ -181,6 +185,11 @@ def clip_rows(rows: Floats, norm: float) -> Floats:
 
 def _count_weight(width: int) -> float:
     return float(max(1, width) ** -0.25)
+
+
+def _longest(width: int, weight: float) -> float:
+    """The length of (a, x) at most, in units of the clip."""
+    return math.hypot(float(width > 0), weight) if weight else 1.0
 
 
 def _step(scale: float, clip_norm: float, width: int) -> float:
