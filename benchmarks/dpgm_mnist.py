@@ -114,7 +114,8 @@ def main() -> None:
     seeds = range(1 if options.quick else options.seeds)
     view = view_of(Comparison(train_, test, train_, test, target="label"), "image")
     best = known(view, train_, test, 0)
-    rows, drawn = [], {}
+    rows: list[Row] = []
+    drawn: dict[str, sundog.Release] = {}
     for model in options.models:
         alone = best
         for clusters in options.clusters:

@@ -60,7 +60,7 @@ def compiled(function: Program, batch: Any, speed: Speed, *, fixed_size: bool) -
 
     mode: Literal["fake", "symbolic"] = "fake" if fixed_size else "symbolic"
     # Two sizes of the first batch that happen to be equal must not be taken for one.
-    with speed.products(), fx_config.patch(use_duck_shape=False):
+    with speed.products(), fx_config.patch(use_duck_shape=False):  # type: ignore[attr-defined]
         graph = make_fx(on_leaves, tracing_mode=mode, _allow_non_fake_inputs=True)(*leaves)
         program = torch.compile(graph, dynamic=not fixed_size)
 
