@@ -153,7 +153,7 @@ def test_counts_or_sums_alone_have_a_gaussian_to_themselves(clip_norm: float, no
 
 @pytest.mark.parametrize(("clip_norm", "noise_multiplier"), [(1.0, 1.0), (0.1, 9.0)])
 def test_moments_have_less_noise_off_the_diagonal(clip_norm: float, noise_multiplier: float) -> None:
-    drawn = [moments(width=60, clip_norm=clip_norm, noise_multiplier=noise_multiplier, ledger=FREE) for _ in range(20)]
+    drawn = [moments(width=60, clip_norm=clip_norm, noise_multiplier=noise_multiplier, ledger=FREE) for _ in range(40)]
     scale = 1.25 * noise_multiplier * clip_norm**2
     products = np.stack([products for _, products in drawn])
     rows, columns = np.triu_indices(60, 1)

@@ -44,6 +44,8 @@ class Coins:
     defaults: ClassVar[Mapping[str, Any]] = {"epochs": 4, "stop": None}
     counts_records: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
+    choices: Mapping[str, int] = {}
+    assumptions: Sequence[str] = ()
 
     def __init__(self, schema: Schema, means: Any) -> None:
         self.schema, self.means, self.records = schema, means, None
