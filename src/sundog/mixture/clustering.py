@@ -171,12 +171,12 @@ def check_clustering(settings: Mapping[str, Any]) -> None:
     """Refuses settings that are none."""
     if settings["kernel"] not in ("gaussian", "exponential"):
         raise SundogError(f"setting 'kernel' must be gaussian or exponential, not {settings['kernel']!r}")
-    for name, least, most, kind in (("dimension", 2, _MOST_DIMENSIONS, "even"), ("iterations", 1, 1000, "whole")):
+    for name, least, most, kind in (("dimension", 2, _MOST_DIMENSIONS, "an even"), ("iterations", 1, 1000, "a whole")):
         value = settings[name]
         if value is None:
             continue
-        if not (type(value) is int and least <= value <= most and not (kind == "even" and value % 2)):
-            raise SundogError(f"setting {name!r} must be a {kind} number from {least} to {most}, not {value!r}")
+        if not (type(value) is int and least <= value <= most and not (kind == "an even" and value % 2)):
+            raise SundogError(f"setting {name!r} must be {kind} number from {least} to {most}, not {value!r}")
 
 
 def unpaid_clustering(charges: Sequence[Charge], *, public: bool) -> list[str]:
