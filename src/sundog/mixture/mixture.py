@@ -158,7 +158,7 @@ class Mixture:
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draws a component for each record, and the record from it."""
-        chances = self._chances(where, rng)
+        chances = self._chances(where)
         rest = {name: code for name, code in where.items() if name != CLUSTER}
         counts = rng.multinomial(n, chances)
         drawn = [
@@ -170,18 +170,18 @@ class Mixture:
         order = rng.permutation(n)
         return {name: values[order] for name, values in codes.items()}
 
-    def log_evidence(self, where: Where, rng: np.random.Generator) -> float:
+    def log_evidence(self, where: Where) -> float:
         """The logarithm of the probability of the conditions."""
-        return float(_log_sum(self._log_joint(where, rng)))
+        return float(_log_sum(self._log_joint(where)))
 
-    def _chances(self, where: Where, rng: np.random.Generator) -> Floats:
+    def _chances(self, where: Where) -> Floats:
         if CLUSTER in where:
             return np.asarray(np.arange(len(self.weights)) == where[CLUSTER], np.float64)
-        joint = self._log_joint(where, rng) if where else _log(self.weights)
+        joint = self._log_joint(where) if where else _log(self.weights)
         found = np.exp(joint - joint.max())
         return np.asarray(found / found.sum())
 
-    def _log_joint(self, where: Where, rng: np.random.Generator) -> Floats:
+    def _log_joint(self, where: Where) -> Floats:
         """Of each component, how likely it is together with the conditions."""
         rest = {name: code for name, code in where.items() if name != CLUSTER}
         logs = _log(self.weights)
@@ -189,7 +189,7 @@ class Mixture:
             logs = np.where(np.arange(len(logs)) == where[CLUSTER], logs, -np.inf)
         return np.array(
             [
-                log + component.log_evidence(rest, rng) if np.isfinite(log) else -np.inf
+                log + component.log_evidence(rest) if np.isfinite(log) else -np.inf
                 for log, component in zip(logs, self.components, strict=True)
             ]
         )

@@ -111,7 +111,7 @@ class Model(Protocol):
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draws n records that satisfy `where`."""
 
-    def log_evidence(self, where: Where, rng: np.random.Generator) -> float:
+    def log_evidence(self, where: Where) -> float:
         """The logarithm of the probability that a record satisfies `where`, as well as it can be estimated."""
 
     @property

@@ -111,7 +111,7 @@ class Independent:
             codes[name] = np.full(n, where[name], column.dtype) if name in where else drawn
         return codes
 
-    def log_evidence(self, where: Where, rng: np.random.Generator) -> float:  # noqa: ARG002  nothing is estimated
+    def log_evidence(self, where: Where) -> float:
         """The sum over the columns, each of which is by itself."""
         total = 0.0
         for name, code in where.items():

@@ -151,7 +151,7 @@ class Rbm:
         return joined([self._draw(min(rows, n - start), rng, where) for start in range(0, max(1, n), rows)])
 
     @torch.no_grad()
-    def log_evidence(self, where: Where, rng: np.random.Generator) -> float:  # noqa: ARG002  chains are the same always
+    def log_evidence(self, where: Where) -> float:
         """The logarithm of the probability of the conditions: their mean likelihood over free chains."""
         logits = (self.network.logits(hidden.float()) for hidden in torch.split(self._free, self._rows))
         fit = torch.cat([self.features.log_likelihood(part, where) for part in logits]).double()

@@ -245,7 +245,7 @@ class Vae:
         rows = self._rows
         return joined([self._draw(min(rows, n - start), rng, where) for start in range(0, max(1, n), rows)])
 
-    def log_evidence(self, where: Where, rng: np.random.Generator) -> float:  # noqa: ARG002  z are the same always
+    def log_evidence(self, where: Where) -> float:
         """The logarithm of the probability of the conditions."""
         key = frozenset(where.items())
         if key not in self._evidence:
