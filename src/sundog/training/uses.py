@@ -15,7 +15,8 @@ from typing import Any, Protocol, Self
 
 import torch
 from torch import Tensor
-from torch.nn import functional
+
+from sundog.training.patches import patches
 
 
 class Use(Protocol):
@@ -335,14 +336,15 @@ class Convolution:
 
     def _add_term(self, written: Tensor, small: Tensor, large: Tensor) -> None:
         """Output channels × patches, summed over positions, for each example and group."""
-        unfold = {key: self.geometry[key] for key in ("kernel_size", "stride", "padding", "dilation")}
+        geometry = {key: self.geometry[key] for key in ("kernel_size", "stride", "padding", "dilation")}
         if small.dim() == 3:  # one dimension is two with a height of one
             small, large = small[:, :, None], large[:, :, None]
-            unfold = {key: [int(key != "padding"), *value] for key, value in unfold.items()}
-        patches = functional.unfold(large, **unfold)  # (B, channels·kernel, L)
+            geometry = {key: [int(key != "padding"), *value] for key, value in geometry.items()}
+        right = patches(large, **geometry)
         rows, channels, size = written.shape
-        left = small.reshape(rows, channels, patches.shape[2])
-        written.baddbmm_(left, patches.reshape(rows, size, patches.shape[2]).mT)
+        batch, positions, _ = right.shape
+        right = right.view(batch, positions, self.geometry["groups"], size).transpose(1, 2)
+        written.baddbmm_(small.reshape(rows, channels, positions), right.reshape(rows, positions, size))
 
 
 def add_up(uses: Sequence[Any]) -> bool:
