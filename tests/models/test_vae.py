@@ -140,7 +140,7 @@ def test_conditions_have_the_same_probability_whoever_asks() -> None:
     assert np.exp(found) == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=0.03)
     again = Vae.from_state(TABLE, learned().state())
     assert [again.log_evidence({"kind": kind}) for kind in range(4)] == found
-    again._fit = None  # type: ignore[assignment, method-assign]
+    object.__setattr__(again.decoded, "decoder", None)
     assert again.log_evidence({"kind": 2}) == found[2]  # is remembered
 
 
@@ -148,9 +148,10 @@ def test_few_candidates_at_a_time_are_as_good_as_many(monkeypatch: pytest.Monkey
     shares = []
     for numbers in (2**23, 40 * 500):  # 500 at a time
         monkeypatch.setattr(neural, "_NUMBERS", numbers)
-        drawn = learned().sample(4000, np.random.default_rng(3), {"kind": 0})
+        model = Vae.from_state(TABLE, learned().state())
+        drawn = model.sample(4000, np.random.default_rng(3), {"kind": 0})
         shares.append(np.bincount(drawn["twin"], minlength=4) / 4000)
-    assert learned()._rows == 500
+    assert model.decoded.rows == 500
     assert np.abs(shares[0] - shares[1]).sum() / 2 < 0.06
 
 

@@ -109,6 +109,17 @@ def odd_conv() -> nn.Module:  # strides that do not divide the input, dilation
     )
 
 
+def deep_conv() -> nn.Module:  # few positions and large filters, whose norms come from their factors
+    return nn.Sequential(
+        nn.Conv2d(2, 4, 3, stride=2, padding=1),
+        nn.Tanh(),
+        nn.Conv2d(4, 16, 3, stride=2),
+        nn.Tanh(),
+        nn.Flatten(),
+        nn.Linear(16, 1),
+    )
+
+
 def transposed() -> nn.Module:
     return nn.Sequential(
         nn.Linear(3, 32),
@@ -134,6 +145,7 @@ SHAPES: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...]]] = {
     "mlp": (mlp, (5,)),
     "conv": (conv, (2, 8, 8)),
     "odd conv": (odd_conv, (2, 12, 12)),
+    "deep conv": (deep_conv, (2, 8, 8)),
     "transposed conv": (transposed, (3,)),
     "one dimension": (one_dimension, (2, 10)),
     "lstm": (lambda: Recurrent(nn.LSTM), (6, 3)),
@@ -164,7 +176,7 @@ def test_every_layer_under_a_gradient_penalty(name: str, size: int) -> None:
 
 
 @pytest.mark.parametrize("grouping", [flat, weights_and_biases, by_layer])
-@pytest.mark.parametrize("name", ["mlp", "conv", "lstm"])
+@pytest.mark.parametrize("name", ["mlp", "conv", "deep conv", "lstm"])
 def test_groups_are_clipped_by_themselves(name: str, grouping: Callable[[nn.Module], Groups]) -> None:
     make, shape = SHAPES[name]
     module = make()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -44,6 +45,14 @@ class MovingAverage:
         """Goes on from values that were kept."""
         for mine, kept in zip(self.values, values, strict=True):
             mine.copy_(kept)
+
+    def state_dict(self) -> dict[str, Any]:
+        """What to keep."""
+        return {"values": self.values}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on from what was kept."""
+        self.load(state["values"])
 
     @contextlib.contextmanager
     def applied(self) -> Iterator[None]:

@@ -17,6 +17,7 @@ from torch.utils import _pytree as pytree
 
 from sundog.errors import SundogError
 from sundog.training.data import leaves, mapped
+from sundog.training.filters import Convolution
 from sundog.training.layers import refuse_batch_statistics, tapped, untapped
 from sundog.training.speed import EXACT, Speed
 from sundog.training.taps import recording
@@ -184,10 +185,15 @@ def _by_taps(module: nn.Module, loss: Loss, batch: Any, parameters: Sequence[nn.
             return None  # autograd reached a parameter by another way than its layer: its factors are not all there
         if any(not add_up(uses.get(id(p), [])) for p in parameters):
             return None
-        return [_checked(joined(uses[id(p)]), losses.numel()) if id(p) in uses else None for p in parameters]
+        return [_checked(_whole(uses[id(p)]), losses.numel()) if id(p) in uses else None for p in parameters]
     finally:
         for p, grad in zip(parameters, saved, strict=True):
             p.grad = grad
+
+
+def _whole(uses: Sequence[Use]) -> Use:
+    use = joined(uses)
+    return use.lightest() if isinstance(use, Convolution) else use
 
 
 def _one_each(losses: Tensor, batch: Any) -> Tensor:

@@ -18,7 +18,8 @@ from torch import Tensor
 from torch.autograd import Function
 from torch.nn import functional
 
-from sundog.training.uses import Convolution, Dense, Lookup, Outer, OuterSum, StackedDense, StackedOuter
+from sundog.training.filters import Convolution
+from sundog.training.uses import Dense, Lookup, Outer, OuterSum, StackedDense, StackedOuter
 
 _recordings: list[dict[int, list[Any]]] = []
 

@@ -16,8 +16,6 @@ from typing import Any, Protocol, Self
 import torch
 from torch import Tensor
 
-from sundog.training.patches import patches
-
 
 class Use(Protocol):
     """The per-example gradients of one parameter over a batch of B."""
@@ -62,7 +60,7 @@ class Dense:
 
     def squared_norms(self) -> Tensor:
         """(B,)."""
-        return _squares(self.gradients)
+        return squares(self.gradients)
 
     def squared_mass(self) -> None:
         """The squared norm."""
@@ -75,7 +73,7 @@ class Dense:
 
     def leave_out(self, bad: Tensor) -> None:
         """Zeroes these examples."""
-        self.gradients = _without(self.gradients, bad)
+        self.gradients = without(self.gradients, bad)
 
 
 class Outer:
@@ -130,7 +128,7 @@ class Outer:
 
     def leave_out(self, bad: Tensor) -> None:
         """Zeroes these examples."""
-        self.terms = [(_without(left, bad), _without(right, bad)) for left, right in self.terms]
+        self.terms = [(without(left, bad), without(right, bad)) for left, right in self.terms]
 
 
 class StackedOuter:
@@ -173,7 +171,7 @@ class StackedOuter:
     def leave_out(self, bad: Tensor) -> None:
         """Zeroes these examples."""
         bad = bad.view(self.terms[0][0].shape[:2])
-        self.terms = [(_without(left, bad), _without(right, bad)) for left, right in self.terms]
+        self.terms = [(without(left, bad), without(right, bad)) for left, right in self.terms]
 
 
 class StackedDense:
@@ -194,7 +192,7 @@ class StackedDense:
 
     def squared_norms(self) -> Tensor:
         """(k·B,)."""
-        return _squares(self.gradients.flatten(0, 1))
+        return squares(self.gradients.flatten(0, 1))
 
     def squared_mass(self) -> None:
         """The squared norm."""
@@ -205,7 +203,7 @@ class StackedDense:
 
     def leave_out(self, bad: Tensor) -> None:
         """Zeroes these examples."""
-        self.gradients = _without(self.gradients, bad.view(self.gradients.shape[:2]))
+        self.gradients = without(self.gradients, bad.view(self.gradients.shape[:2]))
 
 
 class OuterSum:
@@ -234,7 +232,7 @@ class OuterSum:
         if positions * (rows + columns) < rows * columns:  # Gram matrices are smaller than the gradient
             gram = (self.left @ self.left.mT) * (self.right @ self.right.mT)
             return gram.sum(dim=(1, 2)).clamp_min_(0.0)
-        return _squares((self.left.mT @ self.right).flatten(1))
+        return squares((self.left.mT @ self.right).flatten(1))
 
     def squared_mass(self) -> Tensor | None:
         """(Σₜ ‖left[t]‖ ‖right[t]‖)²."""
@@ -248,7 +246,7 @@ class OuterSum:
 
     def leave_out(self, bad: Tensor) -> None:
         """Zeroes these examples."""
-        self.left, self.right = _without(self.left, bad), _without(self.right, bad)
+        self.left, self.right = without(self.left, bad), without(self.right, bad)
 
 
 class Lookup:
@@ -285,66 +283,7 @@ class Lookup:
 
     def leave_out(self, bad: Tensor) -> None:
         """Zeroes these examples."""
-        self.gradient = _without(self.gradient, bad)
-
-
-class Convolution:
-    """Filters: `small` has the filter's output channels, `large` its input channels, whichever way the layer runs."""
-
-    def __init__(self, small: Tensor, large: Tensor, shape: torch.Size, geometry: dict[str, Any]) -> None:
-        self.terms = [(small, large)]
-        self.shape, self.geometry = shape, geometry
-        self._written: Tensor | None = None
-
-    @classmethod
-    def join(cls, uses: Sequence[Convolution]) -> Convolution:
-        """Adds up several uses of the same parameter."""
-        joined = cls(*uses[0].terms[0], uses[0].shape, uses[0].geometry)
-        joined.terms = [term for use in uses for term in use.terms]
-        return joined
-
-    @property
-    def examples(self) -> int:
-        """How many there are."""
-        return self.terms[0][0].shape[0]
-
-    def squared_norms(self) -> Tensor:
-        """(B,)."""
-        return _squares(self._gradients())
-
-    def squared_mass(self) -> None:
-        """The squared norm: what is measured is what is summed."""
-
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        """In the shape of the parameter."""
-        return (weights @ self._gradients()).reshape(self.shape)
-
-    def leave_out(self, bad: Tensor) -> None:
-        """Zeroes these examples."""
-        self._written = _without(self._gradients(), bad)
-
-    def _gradients(self) -> Tensor:
-        """(B, numel): filters are small, and everything else about them is not."""
-        if self._written is None:
-            groups = self.geometry["groups"]
-            batch = self.terms[0][0].shape[0]
-            written = self.terms[0][0].new_zeros(batch * groups, self.shape[0] // groups, self.shape[1:].numel())
-            for small, large in self.terms:
-                self._add_term(written, small, large)
-            self._written = written.view(batch, self.shape.numel())
-        return self._written
-
-    def _add_term(self, written: Tensor, small: Tensor, large: Tensor) -> None:
-        """Output channels × patches, summed over positions, for each example and group."""
-        geometry = {key: self.geometry[key] for key in ("kernel_size", "stride", "padding", "dilation")}
-        if small.dim() == 3:  # one dimension is two with a height of one
-            small, large = small[:, :, None], large[:, :, None]
-            geometry = {key: [int(key != "padding"), *value] for key, value in geometry.items()}
-        right = patches(large, **geometry)
-        rows, channels, size = written.shape
-        batch, positions, _ = right.shape
-        right = right.view(batch, positions, self.geometry["groups"], size).transpose(1, 2)
-        written.baddbmm_(small.reshape(rows, channels, positions), right.reshape(rows, positions, size))
+        self.gradient = without(self.gradient, bad)
 
 
 def add_up(uses: Sequence[Any]) -> bool:
@@ -373,12 +312,12 @@ def _lengths(a: Tensor) -> Tensor:
     return lengths.add_(math.sqrt(a.shape[-1]) * torch.finfo(a.dtype).tiny ** 0.5)
 
 
-def _squares(a: Tensor) -> Tensor:
+def squares(a: Tensor) -> Tensor:
     """The squared length of every row: (B, n) → (B,)."""
     return _lengths(a).square_()
 
 
-def _without(a: Tensor, bad: Tensor) -> Tensor:
+def without(a: Tensor, bad: Tensor) -> Tensor:
     """Rows of zeros where `bad` is true; a product with zero would leave NaN as it is."""
     return a.masked_fill(bad.view(*bad.shape, *[1] * (a.dim() - bad.dim())), 0.0)
 
