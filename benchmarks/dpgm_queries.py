@@ -5,18 +5,23 @@ which have the answer zero in any data; those of them whose true answer is 0.1% 
 and a thousand of items that are held together, all of which reach that bound (`together`). The value is the mean
 relative error, over the seeds. The datasets are cut to their most frequent items, which are taken to be public. Peers
 are independent items (`independent`) and MWEM+PGM (`mwem-pgm`, through mbi), within the same ε and δ. The default is
-hours long; choose parts.
+hours long on two cores: choose parts, or a machine with a GPU and many cores, where `--processes` work side by side.
 
     SUNDOG_DATA=../shared/data python benchmarks/dpgm_queries.py [--quick] [--json FILE] [--plot FILE]
         [--datasets NAME ...] [--models NAME ...] [--clusters K ...] [--epsilon E ...] [--seeds N]
+        [--device cpu|cuda] [--processes N]
 """
 
 from __future__ import annotations
 
 import argparse
+import functools
+import itertools
+import multiprocessing
 import time
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from dpgm.contest import FILES, Asked, Sets, generated, load, synthetic_sets
@@ -39,22 +44,59 @@ def contestants(models: list[str], clusters: list[int]) -> dict[str, tuple[str, 
     return found
 
 
-def measure(sets: Sets, asked: Asked, field: dict[str, tuple[str, int]], options: argparse.Namespace) -> Errors:
-    """The mean errors of every contestant at every ε; each is printed as it comes."""
-    found: Errors = {}
-    for epsilon in options.epsilon:
-        for name, (model, k) in field.items():
-            start, runs = time.perf_counter(), []
-            for seed in range(options.seeds):
-                settings = {"epochs": 1} if options.quick and model not in PEERS else None
-                synthetic = synthetic_sets(sets, model, clusters=k, epsilon=epsilon, seed=seed, settings=settings)
-                runs.append(asked.errors(sets, synthetic))
-            errors = {what: float(np.mean([run[what] for run in runs])) for what in runs[0]}
-            found[sets.name, epsilon, name] = errors
-            figures = " ".join(f"{what} {error:.4f}" for what, error in errors.items())
-            seconds = (time.perf_counter() - start) / options.seeds
-            print(f"{sets.name} ε={epsilon:g} {name}: {figures} ({seconds:.0f} s)", flush=True)
-    return found
+class Task(NamedTuple):
+    """One contestant on one dataset, at one ε and with one seed."""
+
+    dataset: str
+    epsilon: float
+    name: str
+    model: str
+    clusters: int
+    seed: int
+    device: str
+    quick: bool
+
+
+@functools.cache
+def asked_of(dataset: str, quick: bool) -> tuple[Sets, Asked]:
+    """A dataset and its queries, once in each process."""
+    sets = generated() if dataset == "generated" else load(dataset)
+    return sets, Asked.of(sets, 100 if quick else 1000)
+
+
+def errors_of(task: Task) -> tuple[Task, dict[str, float], float]:
+    """The errors of a task, and the seconds that it took."""
+    sets, asked = asked_of(task.dataset, task.quick)
+    start = time.perf_counter()
+    settings = {"epochs": 1} if task.quick and task.model not in PEERS else None
+    synthetic = synthetic_sets(
+        sets,
+        task.model,
+        clusters=task.clusters,
+        epsilon=task.epsilon,
+        seed=task.seed,
+        device="cpu" if task.model in PEERS else task.device,
+        settings=settings,
+    )
+    return task, asked.errors(sets, synthetic), time.perf_counter() - start
+
+
+def measure(tasks: list[Task], processes: int) -> Errors:
+    """The mean errors of every contestant on every dataset at every ε; each run is printed as it comes."""
+    if processes == 1:
+        return _means(tasks, map(errors_of, tasks))
+    with multiprocessing.get_context("spawn").Pool(processes) as pool:
+        return _means(tasks, pool.imap_unordered(errors_of, tasks))
+
+
+def _means(tasks: list[Task], found: Iterable[tuple[Task, dict[str, float], float]]) -> Errors:
+    runs: dict[tuple[str, float, str], list[dict[str, float]]] = {task[:3]: [] for task in tasks}
+    for task, errors, seconds in found:
+        runs[task[:3]].append(errors)
+        figures = " ".join(f"{what} {error:.4f}" for what, error in errors.items())
+        run = f"{task.dataset} ε={task.epsilon:g} {task.name} seed {task.seed}"
+        print(f"{run}: {figures} ({seconds:.0f} s)", flush=True)
+    return {key: {what: float(np.mean([run[what] for run in each])) for what in each[0]} for key, each in runs.items()}
 
 
 def rows_of(found: Errors) -> list[Row]:
@@ -101,6 +143,8 @@ def more_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clusters", nargs="+", type=int, default=[1, 5, 10], metavar="K")
     parser.add_argument("--epsilon", nargs="+", type=float, default=[0.5, 1.0, 2.0], metavar="E")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs of each, whose mean is told")
+    parser.add_argument("--device", default="cpu", help="where models are trained: cpu or cuda")
+    parser.add_argument("--processes", type=int, default=1, metavar="N", help="how many runs at a time")
     parser.add_argument("--plot", type=Path, help="draw the errors to this PNG file")
 
 
@@ -114,13 +158,20 @@ def main() -> None:
     here = not options.quick and all((DATA / FILES[name]).exists() for name in options.datasets)
     if not here:
         print("on generated sets; set SUNDOG_DATA for real ones")
-    found: Errors = {}
-    for sets in map(load, options.datasets) if here else [generated()]:
-        asked = Asked.of(sets, 100 if options.quick else 1000)
+    datasets = options.datasets if here else ["generated"]
+    for sets, asked in (asked_of(dataset, options.quick) for dataset in datasets):
         print("{}: {} sets of {} items, δ = {:.2g}".format(sets.name, *sets.real.shape, sets.delta))
         print(f"of {asked.random} random queries {asked.answerable.sum()} are answerable, ", end="")
         print(f"and all of {len(asked.queries) - asked.random} of items held together", flush=True)
-        found |= measure(sets, asked, contestants(options.models, options.clusters), options)
+    field = contestants(options.models, options.clusters)
+    every = itertools.product(range(options.seeds), datasets, options.epsilon, field.items())
+    found = measure(
+        [
+            Task(dataset, epsilon, name, *of, seed, options.device, options.quick)
+            for seed, dataset, epsilon, (name, of) in every
+        ],
+        options.processes,
+    )
     publish(rows_of(found), options)
     if options.plot:
         draw(found, options.plot)

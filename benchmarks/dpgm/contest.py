@@ -116,7 +116,14 @@ class Asked:
 
 
 def synthetic_sets(
-    sets: Sets, model: str, *, clusters: int, epsilon: float, seed: int, settings: dict[str, Any] | None = None
+    sets: Sets,
+    model: str,
+    *,
+    clusters: int,
+    epsilon: float,
+    seed: int,
+    device: str = "cpu",
+    settings: dict[str, Any] | None = None,
 ) -> Any:
     """As many records as there are, of a model that was fitted within (ε, δ)."""
     count = sets.real.shape[0]
@@ -126,5 +133,5 @@ def synthetic_sets(
         largest: int = sets.schema.columns[column].max_size  # type: ignore[union-attr]
         rng = np.random.default_rng(seed)
         return MWEM(capped, largest, epsilon, sets.delta, PLANS[sets.name], rng).run(count)
-    synth = sundog.Synthesizer(model, epsilon, sets.delta, clusters, seed=seed, settings=settings)
+    synth = sundog.Synthesizer(model, epsilon, sets.delta, clusters, device=device, seed=seed, settings=settings)
     return synth.fit(sets.real, sets.schema).release_.sample(count, seed=seed)[column]

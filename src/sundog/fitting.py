@@ -29,6 +29,7 @@ from sundog.privacy.mechanisms import noisy_count
 from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress
 from sundog.release.certificate import certify
+from sundog.release.private import private_path, save_private
 from sundog.release.release import Release
 
 _SHARES = {"records": 0.02, "schema": 0.10}  # of ε, for the stages before the model, when they are needed
@@ -81,6 +82,7 @@ class Fit:
         self.shared: Ledger | None = None
         self.checkpoint: Checkpoint | None = None
         self.public: Records | None = None
+        self.private: State | None = None
         self.kept_charges = 0  # how many charges the results of finished stages stand for
 
     def run(self, data: Any, *, labels: Any, out: Path | None, resume: bool) -> Release:
@@ -112,6 +114,8 @@ class Fit:
             if out is not None:
                 self.progress("saving", 0.0)
                 release.save(out)
+                if self.private is not None:
+                    save_private(private_path(out), self.request.model.name, schema, self.private)
         return release
 
     # --- before anything is spent ---
@@ -258,16 +262,22 @@ class Fit:
         def measure() -> dict[str, Any]:
             self.progress("planning", 0.0)
             plan = self._plan(records.schema, *self._rest(ledger), count)
-            fitted = self.request.model.fit(records, plan, ledger, self._workshop).state()
+            model = self.request.model.fit(records, plan, ledger, self._workshop)
+            fitted, self.private = model.state(), model.private
             tensors.update(fitted.tensors)
             if self.checkpoint:
                 self.checkpoint.save_tensors("model", tensors)
+                if self.private is not None:
+                    self.checkpoint.save_tensors("private", self.private.tensors)
+                    self.checkpoint.save("private", self.private.config)
             return fitted.config
 
         tensors: dict[str, Any] = {}
         config = self._stage("model", ledger, measure)
         if not tensors and self.checkpoint:
             tensors = self.checkpoint.load_tensors("model")
+            kept = self.checkpoint.load("private")
+            self.private = None if kept is None else State(self.checkpoint.load_tensors("private"), kept)
         return self.request.model.from_state(records.schema, State(tensors, config))
 
     def _plan(self, schema: Schema, budget: Budget, already: Sequence[Charge], count: int | None) -> Plan:

@@ -13,13 +13,13 @@ from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
 from sundog.fitting import Fit, Request
 from sundog.models import get_model
-from sundog.models.base import Model
+from sundog.models.base import Model, State
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress, silent
 from sundog.release.release import Release
 
-_OPTIONS = ("clusters", "public")  # which a mixture is told beside its settings
+_OPTIONS = ("clusters", "public")  # which a model is told beside its settings
 
 
 class Synthesizer:
@@ -52,6 +52,7 @@ class Synthesizer:
     """
 
     release_: Release
+    private_: State | None  # what stays with the curator, such as a critic
 
     def __init__(
         self,
@@ -104,14 +105,14 @@ class Synthesizer:
         self._warn(schema)
         if self.public is not None and labels is not None:
             _refuse_lacking(self.public, schema)
-        settings = dict(self.settings or {})
-        if self.clusters != 1:
-            settings |= {"clusters": self.clusters, "public": self.public is not None}
+        told = {"clusters": self.clusters, "public": self.public is not None}
+        settings = {**(self.settings or {}), **{name: value for name, value in told.items() if name in model.defaults}}
         request = Request(
             model, self.epsilon, self.delta, self.seed, settings, self.device, self.show_loss, self.public
         )
         fit = Fit(request, schema, self.ledger, self.noise, progress)
         self.release_ = fit.run(data, labels=labels, out=None if out is None else Path(out), resume=resume)
+        self.private_ = fit.private
         return self
 
     def _warn(self, schema: Schema) -> None:

@@ -46,6 +46,7 @@ class Coins:
     resumes: ClassVar[bool] = True
     choices: Mapping[str, int] = {}
     assumptions: Sequence[str] = ()
+    private: State | None = None
 
     def __init__(self, schema: Schema, means: Any) -> None:
         self.schema, self.means, self.records = schema, means, None

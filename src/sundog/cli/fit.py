@@ -22,12 +22,12 @@ def run(
     epsilon: Annotated[float, typer.Option(help="The ε this release may spend.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The release to write.")],
     delta: Annotated[float | None, typer.Option(help="The δ; by default 1/(10·n^1.1), at most 1e-5.")] = None,
-    model: Annotated[str, typer.Option(help="The model: auto, independent, rbm or vae.")] = "auto",
+    model: Annotated[str, typer.Option(help="The model: auto, independent, rbm, vae or gan.")] = "auto",
     clusters: Annotated[
         int, typer.Option(min=1, help="More than one: a mixture, with a model for each cluster of records.")
     ] = 1,
     public: Annotated[
-        Path | None, typer.Option(help="Public data of the same schema, from which clustering can start.")
+        Path | None, typer.Option(help="Public data of the same schema, from which a clustering or a GAN can start.")
     ] = None,
     ledger: Annotated[Path | None, typer.Option(help="A ledger file shared with other fits on this data.")] = None,
     labels: Annotated[Path | None, typer.Option(help="Class labels, when they are a file of their own.")] = None,
@@ -50,6 +50,7 @@ def run(
     """Fits and saves."""
     from sundog.data.schema import Schema
     from sundog.privacy.noise import NoiseSource
+    from sundog.release.private import private_path
     from sundog.synthesizer import Synthesizer
 
     synthesizer = Synthesizer(
@@ -75,6 +76,8 @@ def run(
     say(f"{out}: ε = {spent:.4g} of {epsilon:g} spent (δ = {certificate.delta:.3g})")
     if not certificate.private:
         say(str(certificate).splitlines()[0])
+    if synthesizer.private_ is not None:
+        note(f"{private_path(out)}: for `audit`, not part of the release; keep it to yourself")
     note(f"next: sundog certificate {out}   or   sundog sample {out} -n 1000 -o synthetic.csv")
 
 

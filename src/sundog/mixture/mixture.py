@@ -31,6 +31,7 @@ from sundog.models.base import Codes, Model, Parts, Plan, State, Where, Workshop
 from sundog.models.features import Features, joined
 from sundog.models.kept import kept, refuse_early
 from sundog.models.means import gaussian_share
+from sundog.models.neural import warm_up
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Budget, Ledger
@@ -54,6 +55,7 @@ class Mixture:
     defaults: ClassVar[Mapping[str, Any]] = {}
     counts_records: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
+    private: State | None = None
 
     def __init__(self, components: Sequence[Model], weights: Floats, records: int, *, public: bool) -> None:
         self.components = list(components)
@@ -130,6 +132,7 @@ class Mixture:
         """Finds the clusters, and learns a component from each."""
         kind = cls._kind()
         refuse_early(plan.charges, ledger)
+        warm_up(workshop.device)
         clustering, component = ClusteringPlan(**plan.settings["clustering"]), plan.settings["component"]
         features = Features(records.schema)
 

@@ -14,6 +14,7 @@ MODELS = {
     "independent": "sundog.models.independent:Independent",
     "rbm": "sundog.models.rbm:Rbm",
     "vae": "sundog.models.vae:Vae",
+    "gan": "sundog.models.gan.gan:Gan",
     "mixture": "sundog.mixture.mixture:Mixture",  # of any other, by asking for clusters
 }
 

@@ -123,6 +123,10 @@ class Model(Protocol):
         """What it took to be public besides the schema; the certificate says so."""
 
     @property
+    def private(self) -> State | None:
+        """What a fit leaves for the curator besides the release, such as a critic; None for nothing."""
+
+    @property
     def records(self) -> int | None:
         """About how many records it was fitted on, as far as the budget told."""
 

@@ -21,6 +21,7 @@ from sundog.models.neural import LARGEST_LOGIT
 
 Inputs = npt.NDArray[np.float32]
 _CANDIDATES, _FEWEST_CANDIDATES = 16, 4096  # for each conditioned record, and for all of them
+_FEW, _MANY = 256, 4096  # for an average
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,10 @@ class Decoded:
         given = torch.from_numpy(inputs)
         logits = self.decoder(given).nan_to_num(0.0).clamp(-LARGEST_LOGIT, LARGEST_LOGIT)
         return replaced(logits, (given[:, self.latent :] - 1) * LARGEST_LOGIT, self.told)
+
+    def some_logits(self, rng: np.random.Generator, where: Where) -> Tensor:
+        """Those of a few thousand draws, to see what is decoded on average."""
+        return self.logits(self.inputs(min(_MANY, max(_FEW, self.rows)), rng, where))
 
     def _draw(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         inputs = self._explaining(n, rng, where) if where and n else self.inputs(n, rng, {})

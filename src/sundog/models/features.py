@@ -152,7 +152,10 @@ class Features:
             logits: of any number of leading dimensions.
             generator: torch's own, on the device of the logits, if there is none.
         """
-        points = torch.rand(logits.shape, generator=generator, device=logits.device)
+        if generator is None:
+            points = torch.rand_like(logits)
+        else:
+            points = torch.rand(logits.shape, generator=generator, device=logits.device)
         x = (points < logits.sigmoid()).to(logits.dtype)
         if self._cells:
             # The least of exponential waiting times, with rates in proportion to the probabilities.
@@ -184,7 +187,11 @@ class Features:
 
     def cell(self, name: str, code: int) -> int:
         """Which of its cells a scalar column with this code is in."""
-        return int(self._bins[name].to_bins(np.array([code], self.schema.columns[name].dtype))[0])
+        return int(self.cells(name, np.array([code], self.schema.columns[name].dtype))[0])
+
+    def cells(self, name: str, codes: Array) -> Array:
+        """The cell of a scalar column that each of these codes is in."""
+        return self._bins[name].to_bins(codes).astype(np.int64)
 
     def logits(self, means: Tensor, *, least: float) -> Tensor:
         """The logits of independent features with these means; a mean below `least`, or so close to one, is that."""

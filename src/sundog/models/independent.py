@@ -46,6 +46,7 @@ class Independent:
     resumes: ClassVar[bool] = False
     choices: Mapping[str, int] = {}
     assumptions: Sequence[str] = ()
+    private: State | None = None
 
     def __init__(self, schema: Schema, marginals: dict[str, Floats], records: int) -> None:
         """Takes probabilities: (cells,) of a scalar column, (positions, cells) of an array, (items,) of sets."""

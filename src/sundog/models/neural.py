@@ -6,9 +6,12 @@ a record one model changes, whichever it is, and k trainings cost what one does:
 
 from __future__ import annotations
 
+import functools
+import inspect
 import math
 import secrets
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,6 +22,7 @@ from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.models.base import Parts, Plan, Workshop
 from sundog.models.means import plan_means
+from sundog.privacy.chacha import DeviceNormals
 from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.training.clipping import Fixed
@@ -64,7 +68,18 @@ class Trainee(nn.Module):
         """
 
 
+class Adam(torch.optim.Adam):
+    """Adam without what torch wraps around it for its compiler, which takes seconds to load and is not used."""
+
+    add_param_group = inspect.unwrap(torch.optim.Adam.add_param_group)
+    zero_grad = inspect.unwrap(torch.optim.Adam.zero_grad)
+    state_dict = inspect.unwrap(torch.optim.Adam.state_dict)
+    load_state_dict = inspect.unwrap(torch.optim.Adam.load_state_dict)
+    step = torch.no_grad()(inspect.unwrap(torch.optim.Adam.step))
+
+
 N = TypeVar("N", bound=Trainee)
+M = TypeVar("M", bound=nn.Module)
 
 
 # --- settings and plans ---
@@ -176,7 +191,27 @@ def default_batch(records: int) -> int:
     return min(8192, max(64, records // 32))
 
 
-def initialised(new: Callable[[], N], count: int, seed: int | None) -> list[N]:
+@functools.cache
+def warm_up(device: str) -> Future[None]:
+    """Loads what a training needs in the background, while records are still looked at: on a GPU that takes seconds.
+
+    >>> warm_up("cpu").result()
+    """
+    background = ThreadPoolExecutor(1)
+    ready = background.submit(_load, device)
+    background.shutdown(wait=False)
+    return ready
+
+
+def _load(device: str) -> None:
+    if torch.device(device).type == "cpu":
+        return
+    some = DeviceNormals(device, bytes(32)).fill(torch.empty(1010, device=device))  # a key of zeros: this is no noise
+    cube = some[:1000].view(10, 10, 10)
+    torch.bmm(cube, cube)
+
+
+def initialised(new: Callable[[], M], count: int, seed: int | None) -> list[M]:
     """New networks, with the weights that the seed gives them."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(secrets.randbits(62) if seed is None else seed)
@@ -206,6 +241,7 @@ def train(
         clip: the largest norm of a record's gradient.
         learning_rate: of Adam, at its highest.
     """
+    wait([warm_up(workshop.device)])  # what went wrong there goes wrong here again, where it is told
     whole: Any = (networks[0] if parts.owner is None else stack(networks)).to(workshop.device)
     step = _step(whole, parts, training, ledger, clip=clip, learning_rate=learning_rate)
     whole.proceed(0.0)
@@ -235,13 +271,14 @@ def _step(
 ) -> PrivateStep:
     device = next(whole.parameters()).device
     kind: dict[str, Any] = {"capturable": True, "foreach": True} if device.type == "cuda" else {"fused": True}
+    adam = torch.optim.Adam if training.steps >= _MANY else Adam  # the first where a compiler reads it
     batches = [max(_FEWEST, training.sample_rate * size) for size in parts.sizes]
     return PrivateStep(
         module=whole,
         private_loss=whole.loss,
         groups=flat(whole),
         policy=Fixed(torch.full((1,), clip, device=device)),
-        optimizer=torch.optim.Adam(whole.parameters(), lr=learning_rate, **kind),
+        optimizer=adam(whole.parameters(), lr=learning_rate, **kind),
         noise=ledger.noise,
         noise_multiplier=training.noise_multiplier,
         expected_batch=training.expected_batch if parts.owner is None else torch.tensor(batches, device=device),

@@ -37,6 +37,7 @@ from sundog.models.neural import (
     rows_at_a_time,
     train,
     unpaid_training,
+    warm_up,
 )
 from sundog.models.rbm_network import Network
 from sundog.privacy.events import Charge
@@ -72,6 +73,7 @@ class Rbm:
     resumes: ClassVar[bool] = True
     choices: Mapping[str, int] = {}
     assumptions: Sequence[str] = ()
+    private: State | None = None
 
     def __init__(self, schema: Schema, network: Network, records: int) -> None:
         self.schema, self.network, self.records = schema, network, records
@@ -109,6 +111,7 @@ class Rbm:
     def fit_parts(cls, records: Records, parts: Parts, plan: Plan, ledger: Ledger, workshop: Workshop) -> list[Self]:
         """Trains one on each part, all of them for the price of one."""
         refuse_early(plan.charges, ledger)
+        warm_up(workshop.device)
         settings = plan.settings
         features = Features(records.schema)
         examples = features.examples(records, workshop.device)

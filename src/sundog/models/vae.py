@@ -13,13 +13,11 @@ is among the means.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -28,12 +26,13 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError, SundogError
 from sundog.models.base import Codes, Parts, Plan, State, Where, Workshop
-from sundog.models.features import Compact, Features, joined
+from sundog.models.calibration import calibrating
+from sundog.models.decoded import Decoded, replaced
+from sundog.models.features import Compact, Features
 from sundog.models.kept import refuse_early
 from sundog.models.latent import LATENT, MOST_MEASURED, latent_charge, put_into_decoders
 from sundog.models.means import MeansPlan, gaussian_share, noisy_means, unpaid_means
 from sundog.models.neural import (
-    LARGEST_LOGIT,
     SHARE,
     SIZE,
     Setting,
@@ -47,6 +46,7 @@ from sundog.models.neural import (
     rows_at_a_time,
     train,
     unpaid_training,
+    warm_up,
 )
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
@@ -54,9 +54,7 @@ from sundog.training.plan import TrainingPlan
 
 _MOST_LAYERS = 4
 _SMALL = 0.1  # what an untrained decoder may add to the means
-_CALIBRATION, _FEWEST, _ROUNDS = 4096, 256, 15  # records with which means are compared, and how often
 _CERTAIN = 2.0  # a mean that is so many times its noise
-_CANDIDATES, _FEWEST_CANDIDATES = 16, 4096  # for each conditioned record, and for all of them
 
 
 class Network(Trainee):
@@ -124,6 +122,7 @@ class Vae:
     resumes: ClassVar[bool] = True
     choices: Mapping[str, int] = {}
     assumptions: Sequence[str] = ()
+    private: State | None = None
 
     def __init__(
         self,
@@ -142,7 +141,8 @@ class Vae:
         self.sizes = [int(layer.out_features) for layer in decoder if isinstance(layer, nn.Linear)]
         first: Any = decoder[0]
         self.latent = int(first.in_features) - _length(self.told)
-        self._evidence: dict[frozenset[tuple[str, int]], float] = {}  # of conditions that were asked for
+        rows = rows_at_a_time(int(first.in_features), *self.sizes)
+        self.decoded = Decoded(self.features, decoder, self.latent, rows, condition, self.prior)
 
     # --- learning ---
 
@@ -182,6 +182,7 @@ class Vae:
     def fit_parts(cls, records: Records, parts: Parts, plan: Plan, ledger: Ledger, workshop: Workshop) -> list[Self]:
         """Trains one on each part, all of them for the price of one."""
         refuse_early(plan.charges, ledger)
+        warm_up(workshop.device)
         settings = plan.settings
         features = Features(records.schema)
         examples = features.examples(records, workshop.device)
@@ -221,98 +222,20 @@ class Vae:
 
     @torch.no_grad()
     def _calibrate(self, means: Tensor, *, least: float, seed: int | None) -> None:
-        """Moves the bias of the decoder until features have on average the means that were measured.
-
-        Clipped gradients of records that are unlike most count less than they should, and so their features become
-        too rare. Means were measured without that bias; what is known of the rest is only that it is rare.
-        """
-        features = self.features
-        count = min(_CALIBRATION, max(_FEWEST, self._rows))
-        logits = self._logits(self._inputs(count, np.random.default_rng(seed), {}))
-        known = (means > least) & (means < features.present(means) - least)
-        shift = torch.zeros_like(means)
-        target = features.logits(features.given_present(means), least=0.0)
-        for _ in range(_ROUNDS):
-            found = features.means(logits + shift).mean(dim=0)
-            shift += torch.where(known, target - features.logits(features.given_present(found), least=0.0), 0.0)
+        """Moves the bias of the decoder until features have on average the means that were measured."""
+        logits = self.decoded.some_logits(np.random.default_rng(seed), {})
         last: Any = self.decoder[-1]
-        last.bias += shift
+        last.bias += calibrating(self.features, logits, means, least=least)
 
     # --- sampling ---
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draws z from the prior, or from those that explain the conditions, and a record from each."""
-        rows = self._rows
-        return joined([self._draw(min(rows, n - start), rng, where) for start in range(0, max(1, n), rows)])
+        return self.decoded.sample(n, rng, where)
 
     def log_evidence(self, where: Where) -> float:
         """The logarithm of the probability of the conditions."""
-        key = frozenset(where.items())
-        if key not in self._evidence:
-            fit = self._fit(_FEWEST_CANDIDATES, 0, where)
-            self._evidence[key] = float(fit.logsumexp(dim=0)) - math.log(_FEWEST_CANDIDATES)
-        return self._evidence[key]
-
-    @property
-    def _rows(self) -> int:
-        return rows_at_a_time(self.latent + len(self.prior), *self.sizes)
-
-    def _draw(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        inputs = self._explaining(n, rng, where) if where and n else self._inputs(n, rng, {})
-        codes = self.features.sample(self._logits(inputs), rng)
-        for name, code in where.items():
-            codes[name] = np.full(n, code, self.features.schema.columns[name].dtype)
-        return codes
-
-    def _explaining(self, n: int, rng: np.random.Generator, where: Where) -> npt.NDArray[np.float32]:
-        """Importance resampling: z in proportion to the likelihood of the conditions, out of many drawn freely."""
-        count, seed = max(_FEWEST_CANDIDATES, _CANDIDATES * n), int(rng.integers(2**62))
-        weights = self._fit(count, seed, where).softmax(dim=0).numpy()
-        chosen = rng.choice(count, n, p=weights / weights.sum())
-        found = np.empty((n, self.latent + len(self.prior)), np.float32)
-        for start, inputs in self._candidates(count, seed, where):
-            here = (start <= chosen) & (chosen < start + len(inputs))
-            found[here] = inputs[chosen[here] - start]
-        return found
-
-    def _fit(self, count: int, seed: int, where: Where) -> Tensor:
-        """How well each candidate explains the conditions."""
-        rest = {name: code for name, code in where.items() if name != self.condition}
-        fit = torch.cat(
-            [
-                self.features.log_likelihood(self._logits(inputs), rest)
-                for _, inputs in self._candidates(count, seed, where)
-            ]
-        ).double()
-        for name in where.keys() - rest.keys():
-            fit += float(self.prior.double().log_softmax(dim=0)[self.features.cell(name, where[name])])
-        return fit
-
-    def _candidates(self, count: int, seed: int, where: Where) -> Iterator[tuple[int, npt.NDArray[np.float32]]]:
-        """What could be decoded, some at a time and the same for the same seed, with the number of the first."""
-        rng, rows = np.random.default_rng(seed), self._rows
-        for start in range(0, count, rows):
-            yield start, self._inputs(min(rows, count - start), rng, where)
-
-    def _inputs(self, n: int, rng: np.random.Generator, where: Where) -> npt.NDArray[np.float32]:
-        """A draw from the prior, and what the decoder is told."""
-        z = rng.standard_normal((n, self.latent), np.float32)
-        if self.condition is None:
-            return z
-        if self.condition in where:
-            cells = np.full(n, self.features.cell(self.condition, where[self.condition]))
-        else:
-            cells = rng.choice(len(self.prior), n, p=self.prior.double().softmax(dim=0).numpy())
-        told = np.zeros((n, len(self.prior)), np.float32)
-        told[np.arange(n), cells] = 1.0
-        return np.concatenate([z, told], axis=1)
-
-    @torch.no_grad()
-    def _logits(self, inputs: npt.NDArray[np.float32]) -> Tensor:
-        """Of every feature; what the decoder was told is certain."""
-        given = torch.from_numpy(inputs)
-        logits = self.decoder(given).nan_to_num(0.0).clamp(-LARGEST_LOGIT, LARGEST_LOGIT)
-        return replaced(logits, (given[:, self.latent :] - 1) * LARGEST_LOGIT, self.told)
+        return self.decoded.log_evidence(where)
 
     # --- the release ---
 
@@ -362,11 +285,6 @@ def perceptron(sizes: Sequence[int]) -> nn.Sequential:
     for size, after in pairwise(sizes):
         layers += [nn.Linear(size, after), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
-
-
-def replaced(logits: Tensor, values: Tensor, at: slice) -> Tensor:
-    """The logits with other values at some features."""
-    return torch.cat([logits[..., : at.start], values, logits[..., at.stop :]], dim=-1)
 
 
 def _length(at: slice) -> int:

@@ -1,0 +1,53 @@
+"""The critic by itself, as the curator keeps it: how much like the records of its training each record looks to it."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import torch
+
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.errors import DataError, SundogError
+from sundog.models.base import State
+from sundog.models.features import Features
+from sundog.models.gan.networks import SHAPES, new_critic, refuse_shape
+from sundog.models.neural import is_size, rows_at_a_time
+
+
+class Critic:
+    """A critic that can be asked.
+
+    Args:
+        schema: of the records.
+        state: what `Gan.private` has.
+    """
+
+    def __init__(self, schema: Schema, state: State) -> None:
+        self.features = Features(schema)
+        self.network = self._network(schema, state)
+
+    @torch.no_grad()
+    def scores(self, records: Records) -> npt.NDArray[np.float64]:
+        """One number for each record: the higher, the more it looks like one of the training's."""
+        examples = self.features.examples(records)
+        rows = rows_at_a_time(self.features.width)
+        parts = [
+            self.network(self.features.dense(examples.take(np.arange(start, min(start + rows, len(records))))))[:, 0]
+            for start in range(0, len(records), rows)
+        ]
+        return np.concatenate([np.zeros(0), *(part.double().numpy() for part in parts)])
+
+    def _network(self, schema: Schema, state: State) -> torch.nn.Module:
+        config = state.config
+        try:
+            if config["shape"] not in SHAPES or not is_size(config["hidden"]):
+                raise ValueError("no such critic")
+            refuse_shape(schema, config["shape"])
+            with torch.device("meta"):
+                network = new_critic(self.features, config["shape"], hidden=config["hidden"])
+            weights = {name: torch.from_numpy(np.array(tensor)) for name, tensor in state.tensors.items()}
+            network.load_state_dict(weights, assign=True)
+        except (SundogError, KeyError, ValueError, TypeError, RuntimeError):
+            raise DataError("the weights are not those of a critic of this schema") from None
+        return network

@@ -1,0 +1,216 @@
+"""Generators and critics by shape: perceptrons for anything, convolutions for images and series, an LSTM for series.
+
+A generator turns latent variables, and the cells of a column that it is told, into the logits of all features; a critic
+turns the features of a record, that column among them, into one number. A critic has no statistics across records:
+what it says of one depends on that one alone.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from sundog.data.columns import ImageColumn, ScalarColumn, SetColumn
+from sundog.data.schema import Schema
+from sundog.errors import SundogError
+from sundog.models.features import Features
+
+SHAPES = ("mlp", "conv", "lstm")
+_SLOPE = 0.2  # of critics' rectifiers, below zero
+_GROUPS = 8  # of channels that are normalised together
+_KERNEL = 5
+_SMALLEST = 8  # a grid of this size is not made smaller by a generator
+_FRESH = 4  # new latent variables at each moment of a series
+
+
+class Body(nn.Module):
+    """A generator's network; `latent` is how many normal numbers it wants."""
+
+    latent: int
+
+
+def best_shape(schema: Schema) -> str:
+    """Convolutions where there is one image or series, a perceptron otherwise."""
+    return "conv" if len(_arrays(schema)) == 1 else "mlp"
+
+
+def refuse_shape(schema: Schema, shape: str) -> None:
+    """Raises if records are not of this shape."""
+    arrays = _arrays(schema)
+    if shape != "mlp" and len(arrays) != 1:
+        raise SundogError(
+            f"model 'gan': shape {shape!r} needs one image or series, and there are {len(arrays)}; use mlp"
+        )
+    if shape == "lstm" and isinstance(schema.columns[arrays[0]], ImageColumn):
+        raise SundogError(f"model 'gan': shape 'lstm' is for series, and {arrays[0]!r} is an image; use conv")
+
+
+def new_generator(features: Features, shape: str, told: int, *, hidden: int, latent: int) -> Body:
+    """The network from latent variables and what it is told, side by side, to logits."""
+    if shape == "mlp":
+        return Perceptron([latent + told, 2 * hidden, 2 * hidden, features.width], latent)
+    grid = Grid.of(features)
+    if shape == "conv":
+        return Deconvolution(grid, latent, told, channels=hidden // 2, others=features.width - grid.numel)
+    return Recurrent(grid, latent, told, hidden=hidden, others=features.width - grid.numel)
+
+
+def new_critic(features: Features, shape: str, *, hidden: int) -> nn.Module:
+    """The network from features to one number."""
+    if shape == "conv":
+        grid = Grid.of(features)
+        return ConvolvedCritic(grid, channels=hidden // 4, others=features.width - grid.numel)
+    layers = [nn.Linear(features.width, hidden), nn.LeakyReLU(_SLOPE), nn.Linear(hidden, hidden), nn.LeakyReLU(_SLOPE)]
+    return nn.Sequential(*layers, nn.Linear(hidden, 1))
+
+
+def _arrays(schema: Schema) -> list[str]:
+    return [name for name, column in schema.columns.items() if not isinstance(column, ScalarColumn | SetColumn)]
+
+
+# --- perceptrons ---
+
+
+class Perceptron(Body):
+    """Linear layers, each normalised by itself."""
+
+    def __init__(self, sizes: list[int], latent: int) -> None:
+        super().__init__()
+        self.latent = latent
+        layers: list[nn.Module] = []
+        for size, after in pairwise(sizes[:-1]):
+            layers += [nn.Linear(size, after), nn.LayerNorm(after), nn.ReLU()]
+        self.layers = nn.Sequential(*layers, nn.Linear(sizes[-2], sizes[-1]))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(…, latent + told) to (…, features)."""
+        logits: Tensor = self.layers(inputs)
+        return logits
+
+
+# --- convolutions ---
+
+
+@dataclass(frozen=True)
+class Grid:
+    """The one image or series of a record: where its features are, its size in each direction, its channels."""
+
+    at: slice
+    size: tuple[int, ...]
+    channels: int
+
+    @classmethod
+    def of(cls, features: Features) -> Grid:
+        """That of a schema that has one."""
+        (name,) = _arrays(features.schema)
+        shape = features.schema.columns[name].shape
+        size, channels = (shape[:2], shape[2]) if len(shape) == 3 else (shape, 1)
+        return cls(features.at(name), size, channels)
+
+    @property
+    def numel(self) -> int:
+        """How many features it has."""
+        return math.prod(self.size) * self.channels
+
+    @property
+    def halvings(self) -> int:
+        """So often it is made half as large, until it is small.
+
+        >>> [Grid(slice(0), (size, size), 1).halvings for size in (8, 28, 32, 64)]
+        [1, 2, 2, 3]
+        """
+        return max(1, math.ceil(math.log2(max(self.size) / _SMALLEST)))
+
+    def halved(self, times: int) -> tuple[int, ...]:
+        """The size after so many halvings, rounded up each time."""
+        return tuple(math.ceil(size / 2**times) for size in self.size)
+
+    def cut_out(self, x: Tensor) -> Tensor:
+        """(B, features) to (B, channels, *size), from −1 to 1."""
+        return 2 * x[:, self.at].view(-1, *self.size, self.channels).movedim(-1, 1) - 1
+
+    def others(self, x: Tensor) -> Tensor:
+        """All other features."""
+        return torch.cat([x[:, : self.at.start], x[:, self.at.stop :]], dim=1)
+
+    def put_in(self, values: Tensor, others: Tensor) -> Tensor:
+        """The other way round: (B, channels, *at least size), and the other features."""
+        for axis, size in enumerate(self.size):
+            values = values.narrow(2 + axis, 0, size)
+        flat = values.movedim(1, -1).flatten(1)
+        return torch.cat([others[:, : self.at.start], flat, others[:, self.at.start :]], dim=1)
+
+
+class Deconvolution(Body):
+    """From a small grid to the whole, twice as large in each step; other features by a linear layer."""
+
+    def __init__(self, grid: Grid, latent: int, told: int, *, channels: int, others: int) -> None:
+        super().__init__()
+        self.latent, self.grid = latent, grid
+        self.smallest = grid.halved(grid.halvings)
+        widths = [channels * 2**step for step in reversed(range(grid.halvings))]
+        self.first = nn.Linear(latent + told, widths[0] * math.prod(self.smallest))
+        self.others = nn.Linear(latent + told, others)
+        larger: Any = nn.ConvTranspose2d if len(grid.size) == 2 else nn.ConvTranspose1d
+        layers: list[nn.Module] = []
+        for width, after in pairwise([*widths, grid.channels]):
+            layers += [nn.GroupNorm(math.gcd(_GROUPS, width), width), nn.ReLU(), larger(width, after, 4, 2, 1)]
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(B, latent + told) to (B, features)."""
+        values = self.layers(self.first(inputs).view(len(inputs), -1, *self.smallest))
+        return self.grid.put_in(values, self.others(inputs))
+
+
+class ConvolvedCritic(nn.Module):
+    """Strided convolutions; the other features say what counts of what they find (Miyato and Koyama 2018)."""
+
+    def __init__(self, grid: Grid, *, channels: int, others: int) -> None:
+        super().__init__()
+        self.grid = grid
+        smaller: Any = nn.Conv2d if len(grid.size) == 2 else nn.Conv1d
+        widths = [grid.channels, *(channels * 2**step for step in range(grid.halvings + 1))]
+        layers: list[nn.Module] = []
+        for width, after in pairwise(widths):
+            layers += [smaller(width, after, _KERNEL, 2, _KERNEL // 2), nn.LeakyReLU(_SLOPE)]
+        self.layers = nn.Sequential(*layers, nn.Flatten())
+        found = widths[-1] * math.prod(grid.halved(grid.halvings + 1))
+        self.out = nn.Linear(found, 1)
+        self.others = nn.Linear(others, found, bias=False) if others else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, features) to (B, 1)."""
+        found = self.layers(self.grid.cut_out(x))
+        score: Tensor = self.out(found)
+        if self.others is not None:
+            score = score + (found * self.others(self.grid.others(x))).sum(dim=1, keepdim=True)
+        return score
+
+
+# --- an LSTM ---
+
+
+class Recurrent(Body):
+    """A series, one moment after the other, as in Frigerio et al. (2019); other features by a linear layer."""
+
+    def __init__(self, grid: Grid, latent: int, told: int, *, hidden: int, others: int) -> None:
+        super().__init__()
+        self.grid, self.lasting = grid, latent + told
+        (self.length,) = grid.size
+        self.latent = latent + _FRESH * self.length
+        self.cell = nn.LSTM(_FRESH + latent + told, hidden, batch_first=True)
+        self.out = nn.Linear(hidden, 1)
+        self.others = nn.Linear(latent + told, others)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(B, latent + told) to (B, features): what is new at each moment comes first."""
+        fresh, lasting = inputs[:, : -self.lasting], inputs[:, -self.lasting :]
+        steps = torch.cat([fresh.reshape(-1, self.length, _FRESH), lasting[:, None].expand(-1, self.length, -1)], dim=2)
+        states, _ = self.cell(steps)
+        return self.grid.put_in(self.out(states).mT, self.others(lasting))

@@ -1,0 +1,81 @@
+"""What a critic and a generator play for.
+
+Wasserstein with a gradient penalty (Gulrajani et al. 2017), as in both dp-GAN texts; and the non-saturating game
+(Goodfellow et al. 2014), which with noise and many critic steps does better (Bie et al. 2023).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+Critic = Callable[[Tensor], Tensor]  # (…, features) to (…)
+_TINY = 1e-12  # the square root has no slope at zero
+
+
+class Objective(Protocol):
+    """Losses, each of one example by itself."""
+
+    def real(self, scores: Tensor) -> Tensor:
+        """What the critic loses on real records."""
+
+    def fake(self, scores: Tensor) -> Tensor:
+        """What the critic loses on generated ones."""
+
+    def generated(self, scores: Tensor) -> Tensor:
+        """What the generator loses."""
+
+    def penalty(self, critic: Critic, real: Tensor, fake: Tensor) -> Tensor | None:
+        """What the critic loses for being too steep between a real and a generated record; None for nothing."""
+
+
+class NonSaturating:
+    """Scores are log-odds of being real."""
+
+    def real(self, scores: Tensor) -> Tensor:
+        """−log σ(s)."""
+        return functional.softplus(-scores)
+
+    def fake(self, scores: Tensor) -> Tensor:
+        """−log σ(−s)."""
+        return functional.softplus(scores)
+
+    def generated(self, scores: Tensor) -> Tensor:
+        """−log σ(s)."""
+        return functional.softplus(-scores)
+
+    def penalty(self, critic: Critic, real: Tensor, fake: Tensor) -> None:  # noqa: ARG002
+        """None."""
+        return
+
+
+@dataclass(frozen=True)
+class Wasserstein:
+    """Differences of scores are distances, as long as the critic's slope is one."""
+
+    weight: float = 10.0
+
+    def real(self, scores: Tensor) -> Tensor:
+        """−s."""
+        return -scores
+
+    def fake(self, scores: Tensor) -> Tensor:
+        """S."""
+        return scores
+
+    def generated(self, scores: Tensor) -> Tensor:
+        """−s."""
+        return -scores
+
+    def penalty(self, critic: Critic, real: Tensor, fake: Tensor) -> Tensor:
+        """λ (‖∇ critic‖ − 1)² at a point between the two, for each pair by itself."""
+        place = torch.rand(*real.shape[:-1], 1, device=real.device)
+        between = torch.lerp(fake, real, place).requires_grad_()
+        (slope,) = torch.autograd.grad(critic(between).sum(), between, create_graph=True)
+        steepness = (slope.square().sum(dim=-1) + _TINY).sqrt()
+        return self.weight * (steepness - 1).square()

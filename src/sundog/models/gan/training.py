@@ -1,0 +1,126 @@
+"""A whole training of the two networks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from torch import Tensor
+
+from sundog.models.base import Workshop
+from sundog.models.features import FeatureRows, Features
+from sundog.models.gan.balance import Balance
+from sundog.models.gan.bounds import groups_for, policy_for
+from sundog.models.gan.duel import MOMENTS, Duel, Generator, Networks
+from sundog.models.gan.networks import new_critic, new_generator
+from sundog.models.gan.objectives import NonSaturating, Wasserstein
+from sundog.models.gan.warming import play
+from sundog.models.neural import Adam, initialised, warm_up
+from sundog.privacy.ledger import Ledger
+from sundog.training.graphs import GraphedStep, capacity_for
+from sundog.training.plan import TrainingPlan
+from sundog.training.schedules import cosine
+from sundog.training.step import PrivateStep
+from sundog.training.trainer import Trainer
+
+_SMALL = 0.1  # what an untrained generator may add to the means
+_LAST_RATE = 0.1  # of the first
+_DECAY = 0.99  # of the average of the generator's weights
+_PUBLIC = 256  # records, whose norms are bounds
+_BATCH = 1024  # records that the generator makes in a step
+
+
+def train(
+    features: Features,
+    examples: FeatureRows,
+    settings: Mapping[str, Any],
+    training: TrainingPlan,
+    start: Tensor,
+    prior: Tensor,
+    ledger: Ledger,
+    workshop: Workshop,
+) -> Networks:
+    """Trains a generator and its critic.
+
+    Args:
+        features: of the records.
+        examples: the records.
+        settings: of the model.
+        training: the critic's steps, sampling and noise.
+        start: the logits that the generator starts from, for each value that it is told.
+        prior: the probabilities of those values.
+        ledger: is charged for the critic's steps.
+        workshop: where, and who watches.
+    """
+    (both,) = initialised(lambda: _networks(features, settings, start), 1, workshop.seed)
+    both.to(workshop.device)
+    schedule = cosine(training.steps, last=_LAST_RATE)
+    duel = Duel(
+        features,
+        both.generator,
+        both.critic,
+        NonSaturating() if settings["objective"] == "non-saturating" else Wasserstein(settings["penalty"]),
+        prior.to(workshop.device),
+        Balance(settings["critic_steps"], settings["recognised"]),
+        batch=_BATCH,
+        learning_rate=settings["generator_rate"],
+        decay=_DECAY,
+        schedule=schedule,
+    )
+    warm_up(workshop.device).result()
+    public = None if workshop.public is None else features.examples(workshop.public, workshop.device)
+    if public is not None and settings["warm"]:
+        rate = settings["learning_rate"]
+        play(duel, public, steps=settings["warm"], learning_rate=rate, seed=workshop.seed, progress=workshop.progress)
+    trainer = Trainer(
+        _graphed(_step(duel, training, ledger, settings, public), examples),
+        examples,
+        training,
+        ledger,
+        seed=workshop.seed,
+        progress=workshop.progress,
+        checkpoint=workshop.checkpoint,
+        schedule=schedule,
+        after=duel.after,
+        keep=duel.kept,
+        show_loss=workshop.show_loss,
+    )
+    trainer.run()
+    duel.average.apply()
+    return both.cpu()
+
+
+def _networks(features: Features, settings: Mapping[str, Any], start: Tensor) -> Networks:
+    told, hidden = features.at(settings["condition"]), settings["hidden"]
+    values = told.stop - told.start
+    body = new_generator(features, settings["shape"], values, hidden=hidden, latent=settings["latent"])
+    return Networks(Generator(body, start, told), new_critic(features, settings["shape"], hidden=hidden))
+
+
+def _step(
+    duel: Duel, training: TrainingPlan, ledger: Ledger, settings: Mapping[str, Any], public: FeatureRows | None
+) -> PrivateStep:
+    device = duel.prior.device
+    some = None if public is None else public.take(np.arange(min(_PUBLIC, len(public))))
+    groups = groups_for(duel, settings, some)
+    kind: dict[str, Any] = {"capturable": True, "foreach": True} if device.type == "cuda" else {"fused": True}
+    return PrivateStep(
+        module=duel.critic,
+        private_loss=duel.loss,
+        groups=groups,
+        policy=policy_for(duel, settings, some, groups, steps=training.steps),
+        optimizer=Adam(duel.critic.parameters(), lr=settings["learning_rate"], betas=MOMENTS, **kind),
+        noise=ledger.noise,
+        noise_multiplier=training.noise_multiplier,
+        expected_batch=training.expected_batch,
+    )
+
+
+def _graphed(step: PrivateStep, examples: FeatureRows) -> PrivateStep | GraphedStep:
+    """On a GPU a step is one graph over data that lies there."""
+    if examples.device.type != "cuda" or not len(examples):
+        return step
+    data = examples.take(np.arange(len(examples)))
+    assert isinstance(step.expected_batch, float)  # noqa: S101
+    return GraphedStep(step, data, capacity=capacity_for(step.expected_batch), fused=False)

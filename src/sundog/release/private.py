@@ -1,0 +1,53 @@
+"""What stays with the curator: parts of a fit that no release has, such as a GAN's critic, in a file of their own.
+
+It was paid for as the rest was, and tells no more than the budget allows. But it answers one question better than
+anything in the release, whether a record looks like those it was trained on: `audit` asks it, and nobody else should.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import safetensors
+import safetensors.numpy
+
+from sundog.data.schema import Schema
+from sundog.errors import DataError
+from sundog.files import replacing
+from sundog.models.base import State
+
+SUFFIX = ".private"
+_NOTE = "not part of the release: keep it to yourself"
+
+
+def private_path(release: Path) -> Path:
+    """Where the curator's part of a release is.
+
+    >>> private_path(Path("out/digits.sundog")).as_posix()
+    'out/digits.sundog.private'
+    """
+    return release.with_name(release.name + SUFFIX)
+
+
+def save_private(path: Path, model: str, schema: Schema, state: State) -> None:
+    """Writes it, all or nothing, for the owner's eyes only."""
+    about = json.dumps({"model": model, "config": state.config, "schema": schema.to_dict()})
+    with replacing(path) as file:
+        os.fchmod(file.fileno(), 0o600)
+        file.write(safetensors.numpy.save(state.tensors, metadata={"note": _NOTE, "about": about}))
+
+
+def load_private(path: str | Path) -> tuple[str, Schema, State]:
+    """The model it belongs to, the schema, and the parts."""
+    try:
+        raw = Path(path).read_bytes()
+        tensors = safetensors.numpy.load(raw)
+        header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
+        about = json.loads(header["__metadata__"]["about"])
+        return str(about["model"]), Schema.from_dict(about["schema"]), State(dict(tensors), dict(about["config"]))
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+    except (safetensors.SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise DataError(f"{path}: is not the curator's part of a release; give the file that `fit` wrote") from None
