@@ -114,7 +114,16 @@ def encode(raw: Raw, schema: Schema) -> Records:
         column: schema.columns[column].encode(values, where=f"{name}: column {column!r}")
         for column, values in kept.columns.items()
     }
-    return Records(schema=schema, codes=codes, count=kept.count)
+    return Records(schema=schema, codes=codes, count=kept.count, unit=_people(kept.unit))
+
+
+def _people(unit: pa.ChunkedArray | None) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+    """Numbers for ids: which person has which number says nothing, and nothing of it is released."""
+    if unit is None:
+        return None
+    numbers = unit.combine_chunks().dictionary_encode()
+    joined = numbers.combine_chunks() if isinstance(numbers, pa.ChunkedArray) else numbers
+    return np.asarray(joined.indices, np.int64)
 
 
 def open_source(source: Any, schema: Schema | None = None) -> Source:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from sundog.data.schema import Schema
 
@@ -23,6 +24,7 @@ class Records:
     schema: Schema
     codes: dict[str, Any]  # NDArray of the column's dtype, or scipy.sparse.csr_array for sets
     count: int
+    unit: npt.NDArray[np.int64] | None = None  # whose each is, where the schema has a unit: people by number, from 0
 
     def __post_init__(self) -> None:
         for name, column in self.schema.columns.items():
@@ -36,4 +38,5 @@ class Records:
     def take(self, index: Any) -> Records:
         """The records that an index (positions, a slice or a boolean mask) selects."""
         rows = np.arange(self.count)[index]
-        return Records(self.schema, {name: codes[rows] for name, codes in self.codes.items()}, len(rows))
+        unit = None if self.unit is None else self.unit[rows]
+        return Records(self.schema, {name: codes[rows] for name, codes in self.codes.items()}, len(rows), unit)

@@ -259,6 +259,10 @@ class FeatureRows:
         rows = {name: codes[index] for name, codes in self._records.codes.items()}
         return {key: torch.from_numpy(array).to(self.device) for key, array in self._features.compact(rows).items()}
 
+    def vectors(self, index: Index) -> Tensor:
+        """The vectors at these places."""
+        return self._features.dense(self.take(index))
+
 
 def joined(parts: Sequence[Codes]) -> Codes:
     """The records of all parts, of which there is at least one."""

@@ -10,15 +10,16 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from torch import Tensor
 
 from sundog.data.columns import ScalarColumn, SetColumn
 from sundog.data.schema import Schema
 from sundog.models.base import Parts, Workshop
-from sundog.models.features import FeatureRows, Features
+from sundog.models.features import Features
 from sundog.models.kept import kept
 from sundog.privacy.calibration import noise_multiplier_for
 from sundog.privacy.events import Charge, Gaussian, Pure
@@ -31,6 +32,15 @@ _SPREAD = 2**10  # parts of one
 _NUMBERS = 2**22  # looked at together
 
 Floats = npt.NDArray[np.float64]
+
+
+class Rows(Protocol):
+    """Records, or people whose records were averaged."""
+
+    def __len__(self) -> int: ...
+
+    def vectors(self, index: npt.NDArray[np.int64]) -> Tensor:
+        """The vectors at these places."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +87,7 @@ def gaussian_share(budget: Budget, share: float) -> float:
 
 
 def noisy_means(
-    features: Features, examples: FeatureRows, parts: Parts, plan: MeansPlan, ledger: Ledger, workshop: Workshop
+    features: Features, examples: Rows, parts: Parts, plan: MeansPlan, ledger: Ledger, workshop: Workshop
 ) -> tuple[Floats, Floats]:
     """The mean of each feature in each part, (parts, width), and the scale of the noise in each part's, (parts,)."""
 
@@ -106,7 +116,7 @@ def unpaid_means(charges: Sequence[Charge]) -> list[str]:
     return [what for what, kind in ((_NORM, "pure"), (_MEANS, "gaussian")) if (what, kind) not in paid]
 
 
-def _norm(features: Features, examples: FeatureRows, parts: Parts, plan: MeansPlan, ledger: Ledger) -> float:
+def _norm(features: Features, examples: Rows, parts: Parts, plan: MeansPlan, ledger: Ledger) -> float:
     """What most records do not exceed: squares of norms are rounded up to integers.
 
     A longer one loses what is beyond it; a larger norm means more noise. Both weigh the same where so many records are
@@ -119,7 +129,7 @@ def _norm(features: Features, examples: FeatureRows, parts: Parts, plan: MeansPl
     # A quantile is looked for between numbers, and where most are equal there is nothing between them: so they are
     # spread, each by a draw of its own that no other record changes.
     spread = np.concatenate([np.zeros(0), *squares]) - least - ledger.noise.uniform(len(examples))
-    codes, size = np.ceil(_SPREAD * spread).astype(np.int64), _SPREAD * (most - least) + 1
+    codes, size = np.ceil(_SPREAD * spread).astype(np.int64).clip(0), _SPREAD * (most - least) + 1
     (code,) = noisy_quantiles(
         codes, [1 - min(0.5, longer)], size=size, epsilon=plan.norm_epsilon, ledger=ledger, purpose=_NORM
     )
@@ -136,13 +146,13 @@ def _squares(schema: Schema) -> tuple[int, int]:
     )
 
 
-def _rows(features: Features, examples: FeatureRows, parts: Parts) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
+def _rows(features: Features, examples: Rows, parts: Parts) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
     for index, rows in _chunks(features, examples):
         yield np.zeros_like(index) if parts.owner is None else parts.owner[index], rows
 
 
-def _chunks(features: Features, examples: FeatureRows) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
+def _chunks(features: Features, examples: Rows) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
     size = max(1, _NUMBERS // features.width)
     for start in range(0, len(examples), size):
         index = np.arange(start, min(start + size, len(examples)))
-        yield index, features.dense(examples.take(index)).cpu().numpy().astype(np.float64)
+        yield index, examples.vectors(index).cpu().numpy().astype(np.float64)

@@ -119,13 +119,17 @@ SETTINGS: Mapping[str, Setting] = {
 }
 
 
-def check_settings(model: str, schema: Schema, settings: Mapping[str, Any], own: Mapping[str, Setting]) -> None:
-    """Refuses settings that are none, the model's own among them, and people with several records."""
+def refuse_people(model: str, schema: Schema) -> None:
+    """Refuses people with several records."""
     if schema.unit is not None and schema.cap > 1:
         raise SundogError(
             f"model {model!r} protects single records, and people have up to {schema.cap} here; set `cap: 1` in the "
-            "schema, or use the model independent"
+            "schema, or use the model gan or independent"
         )
+
+
+def check_settings(model: str, settings: Mapping[str, Any], own: Mapping[str, Setting]) -> None:
+    """Refuses settings that are none, the model's own among them."""
     for name, (is_right, what) in {**SETTINGS, **own}.items():
         if not is_right(settings[name]):
             raise SundogError(f"model {model!r}: setting {name!r} must be {what}, not {settings[name]!r}")

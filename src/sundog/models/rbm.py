@@ -34,6 +34,7 @@ from sundog.models.neural import (
     is_size,
     is_whole,
     plan_network,
+    refuse_people,
     rows_at_a_time,
     train,
     unpaid_training,
@@ -86,7 +87,8 @@ class Rbm:
     @classmethod
     def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
         """Refuses settings that are none, and people with several records."""
-        check_settings(cls.name, schema, settings, _SETTINGS)
+        refuse_people(cls.name, schema)
+        check_settings(cls.name, settings, _SETTINGS)
 
     @classmethod
     def plan(

@@ -11,7 +11,7 @@ from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
 from sundog.models.base import State
 from sundog.models.features import Features
-from sundog.models.gan.networks import SHAPES, new_critic, refuse_shape
+from sundog.models.gan.networks import SHAPES, Judge, new_critic, refuse_shape
 from sundog.models.neural import is_size, rows_at_a_time
 
 
@@ -33,19 +33,21 @@ class Critic:
         examples = self.features.examples(records)
         rows = rows_at_a_time(self.features.width)
         parts = [
-            self.network(self.features.dense(examples.take(np.arange(start, min(start + rows, len(records))))))[:, 0]
+            self.network(self.features.dense(examples.take(np.arange(start, min(start + rows, len(records))))))[0]
             for start in range(0, len(records), rows)
         ]
         return np.concatenate([np.zeros(0), *(part.double().numpy() for part in parts)])
 
-    def _network(self, schema: Schema, state: State) -> torch.nn.Module:
+    def _network(self, schema: Schema, state: State) -> Judge:
         config = state.config
         try:
             if config["shape"] not in SHAPES or not is_size(config["hidden"]):
                 raise ValueError("no such critic")
             refuse_shape(schema, config["shape"])
             with torch.device("meta"):
-                network = new_critic(self.features, config["shape"], hidden=config["hidden"])
+                network = new_critic(
+                    self.features, config["shape"], self.features.at(config["condition"]), hidden=config["hidden"]
+                )
             weights = {name: torch.from_numpy(np.array(tensor)) for name, tensor in state.tensors.items()}
             network.load_state_dict(weights, assign=True)
         except (SundogError, KeyError, ValueError, TypeError, RuntimeError):

@@ -17,9 +17,10 @@ from torch import Tensor, nn
 from sundog.models.decoded import replaced
 from sundog.models.features import Compact, Features
 from sundog.models.gan.balance import Balance
-from sundog.models.gan.networks import Body
+from sundog.models.gan.networks import Body, Judge
 from sundog.models.gan.objectives import Objective
 from sundog.models.neural import LARGEST_LOGIT, Adam
+from sundog.models.people import HELD, over_records
 from sundog.training.averages import MovingAverage
 from sundog.training.graphs import Replayed
 
@@ -46,7 +47,7 @@ class Generator(nn.Module):
 class Networks(nn.Module):
     """Both."""
 
-    def __init__(self, generator: Generator, critic: nn.Module) -> None:
+    def __init__(self, generator: Generator, critic: Judge) -> None:
         super().__init__()
         self.generator, self.critic = generator, critic
 
@@ -74,6 +75,7 @@ class Duel:
         generator: on the device that trains.
         critic: likewise.
         objective: what they play for.
+        naming: how much it counts to tell, and to show, the right label.
         prior: the probabilities of the values that the generator is told.
         balance: whose turn it is.
         batch: how many records the generator makes in a step of its own.
@@ -84,8 +86,9 @@ class Duel:
 
     features: Features
     generator: Generator
-    critic: nn.Module
+    critic: Judge
     objective: Objective
+    naming: float
     prior: Tensor
     balance: Balance
     batch: int
@@ -113,18 +116,22 @@ class Duel:
 
     # --- the critic's side ---
 
-    def judge(self, x: Tensor) -> Tensor:
-        """(…, features) to (…)."""
-        score: Tensor = self.critic(x)[..., 0]
-        return score
-
     def loss(self, batch: Compact) -> Tensor:
-        """What the critic loses on each record and one that is generated for it, with the same label."""
+        """What the critic loses on each record and one that is generated for it, with the same label.
+
+        Where an example is a person, it is the mean over that person's records.
+        """
         real = self.features.dense(batch)
         fake = self.generated(real[..., self.generator.told])
-        loss = self.objective.real(self.judge(real)) + self.objective.fake(self.judge(fake))
-        penalty = self.objective.penalty(self.judge, real, fake)
-        return loss if penalty is None else loss + penalty
+        score, labels = self.critic(real)
+        loss = self.objective.real(score) + self.objective.fake(self.critic(fake)[0]) + self._unnamed(labels, real)
+        penalty = self.objective.penalty(lambda x: self.critic(x)[0], real, fake)
+        loss = loss if penalty is None else loss + penalty
+        return over_records(loss, batch[HELD]) if HELD in batch else loss
+
+    def _unnamed(self, labels: Tensor, x: Tensor) -> Tensor:
+        """The surprise at the labels that records have."""
+        return -self.naming * (labels.log_softmax(dim=-1) * x[..., self.generator.told]).sum(dim=-1)
 
     @torch.no_grad()
     def generated(self, told: Tensor) -> Tensor:
@@ -148,8 +155,9 @@ class Duel:
             self.balance.saw(float(self._recognised))
 
     def _move(self) -> None:
-        scores = self.judge(straight_through(self.features, self.generator(self._inputs(self._labels()))))
-        loss = self.objective.generated(scores).mean()
+        x = straight_through(self.features, self.generator(self._inputs(self._labels())))
+        scores, labels = self.critic(x)
+        loss = (self.objective.generated(scores) + self._unnamed(labels, x)).mean()
         weights = list(self.generator.parameters())
         for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
             weight.grad = gradient

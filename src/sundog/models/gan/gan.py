@@ -9,6 +9,7 @@ the critic is not.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
@@ -20,16 +21,17 @@ from sundog.data.columns import ScalarColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError, SundogError
-from sundog.models.base import Codes, Parts, Plan, State, Where, Workshop
+from sundog.models.base import Codes, Plan, State, Where, Workshop
 from sundog.models.calibration import calibrating
 from sundog.models.decoded import Decoded
-from sundog.models.features import Features
+from sundog.models.features import FeatureRows, Features
 from sundog.models.gan.bounds import ALL, KINDS, PUBLIC, needs_public
 from sundog.models.gan.duel import Generator
-from sundog.models.gan.networks import SHAPES, best_shape, new_generator, refuse_shape
+from sundog.models.gan.networks import SHAPES, best_shape, has_people, new_generator, refuse_shape
+from sundog.models.gan.start import Start, measured_start, people_charge, unpaid_people
 from sundog.models.gan.training import train
 from sundog.models.kept import refuse_early
-from sundog.models.means import MeansPlan, noisy_means, unpaid_means
+from sundog.models.means import unpaid_means
 from sundog.models.neural import (
     SIZE,
     Setting,
@@ -43,6 +45,7 @@ from sundog.models.neural import (
     unpaid_training,
     warm_up,
 )
+from sundog.models.people import PeopleRows
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.training.plan import TrainingPlan
@@ -51,7 +54,7 @@ OBJECTIVES = ("non-saturating", "wasserstein")
 PUBLIC_RECORDS = "the records that were given as public, from which the training began or took its clipping bounds"
 _WARM = 300  # steps, as in the dp-GAN text
 _CERTAIN = 2.0  # a mean that is so many times its noise
-_FEWEST = 1e-3  # of all records, that a value of the told column is thought to have
+_CALIBRATION = 2048  # records with which means are compared
 
 
 class Gan:
@@ -75,6 +78,7 @@ class Gan:
         "generator_rate": 1e-3,
         "critic_steps": 5,  # for one of the generator, to begin with
         "recognised": 0.6,  # the share of generated records below which the critic gets more steps
+        "naming": 1.0,  # how much it counts that records show the value that the generator was told
         "penalty": 10.0,  # of a slope that is not one, in the Wasserstein game
         "means": 0.05,  # the share of the budget for the means
         "public": False,  # whether there are public records: an option of its own
@@ -111,7 +115,7 @@ class Gan:
     @classmethod
     def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
         """Refuses settings that are none, and people with several records."""
-        check_settings(cls.name, schema, settings, _SETTINGS)
+        check_settings(cls.name, settings, _SETTINGS)
         for name in needs_public(settings):
             if not settings["public"]:
                 raise SundogError(f"model 'gan': {name} = {settings[name]} needs public records; add --public FILE")
@@ -119,6 +123,11 @@ class Gan:
             raise SundogError("model 'gan': a bound that follows public records has no decay of its own; leave it out")
         refuse_shape(schema, _shape(schema, settings))
         told = _condition(schema, settings)
+        if told is not None and has_people(schema):
+            raise SundogError(
+                f"model 'gan': a person has up to {schema.cap} records here, which may differ in {told!r}; leave "
+                "'condition' out, or set `cap: 1` in the schema"
+            )
         if told is not None and not isinstance(schema.columns.get(told), ScalarColumn):
             raise SundogError(
                 f"model 'gan': setting 'condition' must be the name of a column with one value, not {told!r}"
@@ -138,7 +147,15 @@ class Gan:
         cls.check(schema, settings)
         warm = _WARM * settings["public"] if settings["warm"] is None else settings["warm"]
         chosen = {"shape": _shape(schema, settings), "condition": _condition(schema, settings), "warm": warm}
-        return plan_network(budget, already=already, records=records, settings={**settings, **chosen})
+        count = max(1, records or 0)
+        counting = [people_charge(budget)] if has_people(schema) else []
+        plan = plan_network(
+            budget,
+            already=[*already, *counting],
+            records=math.ceil(count / schema.cap) if counting else count,
+            settings={**settings, **chosen},
+        )
+        return Plan((*counting, *plan.charges), {**plan.settings, "records": count, "counting": counting})
 
     @classmethod
     def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
@@ -146,30 +163,23 @@ class Gan:
         refuse_early(plan.charges, ledger)
         warm_up(workshop.device)
         settings, features = plan.settings, Features(records.schema)
-        examples = features.examples(records, workshop.device)
-        shares, means, scales = _means_by_value(features, records, plan, ledger, workshop)
-        start = torch.stack(
-            [
-                features.logits(features.given_present(mean), least=scale)
-                for mean, scale in zip(means, scales, strict=True)
-            ]
-        )
-        both = train(
-            features, examples, settings, TrainingPlan(**settings["training"]), start, shares, ledger, workshop
-        )
+        begun = measured_start(features, records, settings, ledger, workshop)
+        rows = PeopleRows if has_people(records.schema) else FeatureRows
+        examples = rows(features, records, workshop.device)
+        training = TrainingPlan(**settings["training"])
+        both = train(features, examples, settings, training, begun.logits(features), begun.shares, ledger, workshop)
         config = {name: settings[name] for name in ("shape", "hidden", "latent", "condition", "records", "public")}
-        critic = State(_arrays(both.critic), {name: settings[name] for name in ("shape", "hidden")})
-        model = cls(records.schema, both.generator, config, shares.log(), critic)
-        model._calibrate(means, scales, workshop.seed)
+        critic = State(_arrays(both.critic), {name: settings[name] for name in ("shape", "hidden", "condition")})
+        model = cls(records.schema, both.generator, config, begun.shares.log(), critic)
+        model._calibrate(begun, workshop.seed)
         return model
 
     @torch.no_grad()
-    def _calibrate(self, means: Sequence[Tensor], scales: Sequence[float], seed: int | None) -> None:
+    def _calibrate(self, begun: Start, seed: int | None) -> None:
         """Moves what the generator starts from, for each value it is told, until it has the measured means."""
-        told = self.config["condition"]
-        for value, (mean, scale) in enumerate(zip(means, scales, strict=True)):
-            rng = np.random.default_rng(seed)
-            z = rng.standard_normal((self.decoded.rows, self.decoded.latent), np.float32)[:4096]
+        told = self.features.schema.columns.get(self.config["condition"] or "")
+        for value, (mean, scale) in enumerate(zip(begun.means, begun.scales, strict=True)):
+            z = np.random.default_rng(seed).standard_normal((_CALIBRATION, self.decoded.latent), np.float32)
             given = np.zeros((len(z), len(self.prior)), np.float32)
             if told is not None:
                 given[:, value] = 1.0
@@ -190,7 +200,8 @@ class Gan:
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
         """The means and the weights, unless they were paid for."""
-        return unpaid_means(charges) + unpaid_training(charges)
+        people = unpaid_people(charges) if has_people(self.features.schema) else []
+        return people + unpaid_means(charges) + unpaid_training(charges)
 
     def state(self) -> State:
         """The generator, and how often it is told what."""
@@ -225,27 +236,6 @@ def _arrays(module: nn.Module) -> dict[str, Any]:
     return {name: tensor.detach().numpy() for name, tensor in module.state_dict().items()}
 
 
-def _means_by_value(
-    features: Features, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop
-) -> tuple[Tensor, list[Tensor], list[float]]:
-    """The share of each value of the told column, the means of the records that have it, and the noise in those.
-
-    Every record has one value: the sums for all values cost what one does, and that of the value itself is its count.
-    """
-    told, count = plan.settings["condition"], float(plan.settings["records"])
-    examples, measured = features.examples(records), MeansPlan(**plan.settings["means"])
-    at = features.at(told)
-    if told is None:
-        means, scales = noisy_means(features, examples, Parts.whole(count), measured, ledger, workshop)
-        return torch.zeros(0), [torch.from_numpy(means[0]).float()], [float(scales[0])]
-    values = at.stop - at.start
-    parts = Parts(features.cells(told, records.codes[told]), (count,) * values)
-    joint, scales = noisy_means(features, examples, parts, measured, ledger, workshop)
-    shares = np.maximum(_FEWEST, joint[:, at].diagonal())
-    given = torch.from_numpy(np.clip(joint / shares[:, None], 0.0, 1.0)).float()
-    return torch.from_numpy(shares / shares.sum()).float(), list(given), [float(scale) for scale in scales / shares]
-
-
 def _shape(schema: Schema, settings: Mapping[str, Any]) -> str:
     return best_shape(schema) if settings["shape"] == "auto" else str(settings["shape"])
 
@@ -255,7 +245,8 @@ def _condition(schema: Schema, settings: Mapping[str, Any]) -> str | None:
     if settings["condition"] != "auto":
         return settings["condition"]  # type: ignore[no-any-return]
     scalars = [name for name, column in schema.columns.items() if isinstance(column, ScalarColumn)]
-    return scalars[0] if len(scalars) == 1 and len(schema.columns) > 1 else None
+    is_label = len(scalars) == 1 and len(schema.columns) > 1 and not has_people(schema)
+    return scalars[0] if is_label else None
 
 
 def _new_generator(features: Features, config: Mapping[str, Any]) -> Generator:
@@ -294,5 +285,6 @@ _SETTINGS: Mapping[str, Setting] = {
     "generator_rate": (is_positive, "a number above 0"),
     "critic_steps": (lambda value: is_whole(value, 10**6), "a whole number above 0"),
     "recognised": (lambda value: is_number(value) and value < 1, "a share, 0 or more and below 1"),
+    "naming": (is_number, "a number, 0 or more"),
     "penalty": (is_number, "a number, 0 or more"),
 }

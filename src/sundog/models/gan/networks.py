@@ -1,8 +1,8 @@
 """Generators and critics by shape: perceptrons for anything, convolutions for images and series, an LSTM for series.
 
 A generator turns latent variables, and the cells of a column that it is told, into the logits of all features; a critic
-turns the features of a record, that column among them, into one number. A critic has no statistics across records:
-what it says of one depends on that one alone.
+judges the features of a record. A critic has no statistics across records: what it says of one depends on that one
+alone.
 """
 
 from __future__ import annotations
@@ -35,8 +35,13 @@ class Body(nn.Module):
 
 
 def best_shape(schema: Schema) -> str:
-    """Convolutions where there is one image or series, a perceptron otherwise."""
-    return "conv" if len(_arrays(schema)) == 1 else "mlp"
+    """Convolutions where there is one image or series, a perceptron otherwise, and where an example is a person."""
+    return "conv" if len(_arrays(schema)) == 1 and not has_people(schema) else "mlp"
+
+
+def has_people(schema: Schema) -> bool:
+    """Whether an example is a person with several records."""
+    return schema.unit is not None and schema.cap > 1
 
 
 def refuse_shape(schema: Schema, shape: str) -> None:
@@ -45,6 +50,10 @@ def refuse_shape(schema: Schema, shape: str) -> None:
     if shape != "mlp" and len(arrays) != 1:
         raise SundogError(
             f"model 'gan': shape {shape!r} needs one image or series, and there are {len(arrays)}; use mlp"
+        )
+    if shape == "conv" and has_people(schema):
+        raise SundogError(
+            f"model 'gan': shape 'conv' judges single records, and people have up to {schema.cap} here; use mlp or lstm"
         )
     if shape == "lstm" and isinstance(schema.columns[arrays[0]], ImageColumn):
         raise SundogError(f"model 'gan': shape 'lstm' is for series, and {arrays[0]!r} is an image; use conv")
@@ -60,13 +69,36 @@ def new_generator(features: Features, shape: str, told: int, *, hidden: int, lat
     return Recurrent(grid, latent, told, hidden=hidden, others=features.width - grid.numel)
 
 
-def new_critic(features: Features, shape: str, *, hidden: int) -> nn.Module:
-    """The network from features to one number."""
+def new_critic(features: Features, shape: str, told: slice, *, hidden: int) -> Judge:
+    """The network from features to a score, and to what it takes the told column to be."""
+    values = told.stop - told.start
+    width = features.width - values
     if shape == "conv":
-        grid = Grid.of(features)
-        return ConvolvedCritic(grid, channels=hidden // 4, others=features.width - grid.numel)
-    layers = [nn.Linear(features.width, hidden), nn.LeakyReLU(_SLOPE), nn.Linear(hidden, hidden), nn.LeakyReLU(_SLOPE)]
-    return nn.Sequential(*layers, nn.Linear(hidden, 1))
+        grid = Grid.of(features, without=told)
+        body: nn.Module = ConvolvedCritic(grid, hidden // 4, others=width - grid.numel, outputs=1 + 2 * values)
+    else:
+        layers = [nn.Linear(width, hidden), nn.LeakyReLU(_SLOPE), nn.Linear(hidden, hidden), nn.LeakyReLU(_SLOPE)]
+        body = nn.Sequential(*layers, nn.Linear(hidden, 1 + 2 * values))
+    return Judge(body, told)
+
+
+class Judge(nn.Module):
+    """Looks at a record without its label: how real it is, how real with that label, and which label it should have.
+
+    The first two make the score (Miyato and Koyama 2018); the third is learned from real records alone (Odena et al.
+    2017), and is what a generator hears most clearly through the noise.
+    """
+
+    def __init__(self, body: nn.Module, told: slice) -> None:
+        super().__init__()
+        self.body, self.told = body, told
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """(…, features) to scores (…) and the logits of labels (…, values)."""
+        given, values = x[..., self.told], self.told.stop - self.told.start
+        found = self.body(torch.cat([x[..., : self.told.start], x[..., self.told.stop :]], dim=-1))
+        score = found[..., 0] + (given * found[..., 1 : 1 + values]).sum(dim=-1)
+        return score, found[..., 1 + values :]
 
 
 def _arrays(schema: Schema) -> list[str]:
@@ -105,12 +137,13 @@ class Grid:
     channels: int
 
     @classmethod
-    def of(cls, features: Features) -> Grid:
-        """That of a schema that has one."""
+    def of(cls, features: Features, without: slice = slice(0, 0)) -> Grid:
+        """That of a schema that has one; `without` says which features, all before it, were taken out."""
         (name,) = _arrays(features.schema)
         shape = features.schema.columns[name].shape
         size, channels = (shape[:2], shape[2]) if len(shape) == 3 else (shape, 1)
-        return cls(features.at(name), size, channels)
+        at, fewer = features.at(name), without.stop - without.start
+        return cls(slice(at.start - fewer, at.stop - fewer), size, channels)
 
     @property
     def numel(self) -> int:
@@ -169,9 +202,9 @@ class Deconvolution(Body):
 
 
 class ConvolvedCritic(nn.Module):
-    """Strided convolutions; the other features say what counts of what they find (Miyato and Koyama 2018)."""
+    """Strided convolutions; other features join what they find."""
 
-    def __init__(self, grid: Grid, *, channels: int, others: int) -> None:
+    def __init__(self, grid: Grid, channels: int, *, others: int, outputs: int) -> None:
         super().__init__()
         self.grid = grid
         smaller: Any = nn.Conv2d if len(grid.size) == 2 else nn.Conv1d
@@ -181,16 +214,16 @@ class ConvolvedCritic(nn.Module):
             layers += [smaller(width, after, _KERNEL, 2, _KERNEL // 2), nn.LeakyReLU(_SLOPE)]
         self.layers = nn.Sequential(*layers, nn.Flatten())
         found = widths[-1] * math.prod(grid.halved(grid.halvings + 1))
-        self.out = nn.Linear(found, 1)
+        self.out = nn.Linear(found, outputs)
         self.others = nn.Linear(others, found, bias=False) if others else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, features) to (B, 1)."""
+        """(B, features) to (B, outputs)."""
         found = self.layers(self.grid.cut_out(x))
-        score: Tensor = self.out(found)
         if self.others is not None:
-            score = score + (found * self.others(self.grid.others(x))).sum(dim=1, keepdim=True)
-        return score
+            found = found * (1 + self.others(self.grid.others(x)))
+        answers: Tensor = self.out(found)
+        return answers
 
 
 # --- an LSTM ---

@@ -17,6 +17,7 @@ from sundog.models.gan.networks import new_critic, new_generator
 from sundog.models.gan.objectives import NonSaturating, Wasserstein
 from sundog.models.gan.warming import play
 from sundog.models.neural import Adam, initialised, warm_up
+from sundog.models.people import PeopleRows
 from sundog.privacy.ledger import Ledger
 from sundog.training.graphs import GraphedStep, capacity_for
 from sundog.training.plan import TrainingPlan
@@ -27,13 +28,14 @@ from sundog.training.trainer import Trainer
 _SMALL = 0.1  # what an untrained generator may add to the means
 _LAST_RATE = 0.1  # of the first
 _DECAY = 0.99  # of the average of the generator's weights
+_PIECE = 4096  # records that are in memory at once
 _PUBLIC = 256  # records, whose norms are bounds
 _BATCH = 1024  # records that the generator makes in a step
 
 
 def train(
     features: Features,
-    examples: FeatureRows,
+    examples: FeatureRows | PeopleRows,
     settings: Mapping[str, Any],
     training: TrainingPlan,
     start: Tensor,
@@ -45,7 +47,7 @@ def train(
 
     Args:
         features: of the records.
-        examples: the records.
+        examples: the records, or people.
         settings: of the model.
         training: the critic's steps, sampling and noise.
         start: the logits that the generator starts from, for each value that it is told.
@@ -61,6 +63,7 @@ def train(
         both.generator,
         both.critic,
         NonSaturating() if settings["objective"] == "non-saturating" else Wasserstein(settings["penalty"]),
+        settings["naming"],
         prior.to(workshop.device),
         Balance(settings["critic_steps"], settings["recognised"]),
         batch=_BATCH,
@@ -84,6 +87,7 @@ def train(
         schedule=schedule,
         after=duel.after,
         keep=duel.kept,
+        largest_piece=max(1, _PIECE // features.schema.cap),
         show_loss=workshop.show_loss,
     )
     trainer.run()
@@ -95,7 +99,7 @@ def _networks(features: Features, settings: Mapping[str, Any], start: Tensor) ->
     told, hidden = features.at(settings["condition"]), settings["hidden"]
     values = told.stop - told.start
     body = new_generator(features, settings["shape"], values, hidden=hidden, latent=settings["latent"])
-    return Networks(Generator(body, start, told), new_critic(features, settings["shape"], hidden=hidden))
+    return Networks(Generator(body, start, told), new_critic(features, settings["shape"], told, hidden=hidden))
 
 
 def _step(
@@ -117,7 +121,7 @@ def _step(
     )
 
 
-def _graphed(step: PrivateStep, examples: FeatureRows) -> PrivateStep | GraphedStep:
+def _graphed(step: PrivateStep, examples: FeatureRows | PeopleRows) -> PrivateStep | GraphedStep:
     """On a GPU a step is one graph over data that lies there."""
     if examples.device.type != "cuda" or not len(examples):
         return step

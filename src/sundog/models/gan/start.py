@@ -1,0 +1,108 @@
+"""What a generator starts from: the means of records, for each value of the column that it is told.
+
+Every record has one value, so the sums for all values cost what one does; that of the value itself is its count. Where
+an example is a person, the means are of people's means, and how many people there are is asked privately.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sundog.data.records import Records
+from sundog.models.base import Parts, Workshop
+from sundog.models.features import FeatureRows, Features
+from sundog.models.gan.networks import has_people
+from sundog.models.kept import kept
+from sundog.models.means import MeansPlan, noisy_means
+from sundog.models.people import PeopleRows
+from sundog.privacy.events import Charge, DiscreteLaplace
+from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.mechanisms import noisy_count
+
+_PEOPLE = "number of people"
+_PEOPLE_SHARE = 0.02  # of ε
+_FEWEST = 1e-3  # of all records, that a value is thought to have
+
+
+@dataclass(frozen=True)
+class Start:
+    """What was measured.
+
+    Args:
+        shares: of the values of the told column; none where no column is told.
+        means: of the features of records that have the value; one row where no column is told.
+        scales: of the noise in those means.
+    """
+
+    shares: Tensor
+    means: Sequence[Tensor]
+    scales: Sequence[float]
+
+    def logits(self, features: Features) -> Tensor:
+        """As a generator has them: (values, features)."""
+        pairs = zip(self.means, self.scales, strict=True)
+        return torch.stack([features.logits(features.given_present(mean), least=scale) for mean, scale in pairs])
+
+
+def measured_start(
+    features: Features, records: Records, settings: Mapping[str, Any], ledger: Ledger, workshop: Workshop
+) -> Start:
+    """Measures, or finds what was measured before an interruption."""
+    told, plan = settings["condition"], MeansPlan(**settings["means"])
+    if has_people(records.schema):
+        people = PeopleRows(features, records)
+        count = _count(len(people), settings["counting"], ledger, workshop)
+        return _of_all(features, people, count, plan, ledger, workshop)
+    rows = FeatureRows(features, records)
+    count = float(settings["records"])
+    if told is None:
+        return _of_all(features, rows, count, plan, ledger, workshop)
+    at = features.at(told)
+    parts = Parts(features.cells(told, records.codes[told]), (count,) * (at.stop - at.start))
+    joint, scales = noisy_means(features, rows, parts, plan, ledger, workshop)
+    shares = np.maximum(_FEWEST, joint[:, at].diagonal())
+    means = torch.from_numpy(np.clip(joint / shares[:, None], 0.0, 1.0)).float()
+    return Start(torch.from_numpy(shares / shares.sum()).float(), list(means), (scales / shares).tolist())
+
+
+def _of_all(
+    features: Features,
+    rows: FeatureRows | PeopleRows,
+    count: float,
+    plan: MeansPlan,
+    ledger: Ledger,
+    workshop: Workshop,
+) -> Start:
+    means, scales = noisy_means(features, rows, Parts.whole(count), plan, ledger, workshop)
+    return Start(torch.zeros(0), [torch.from_numpy(means[0]).float()], scales.tolist())
+
+
+# --- people ---
+
+
+def people_charge(budget: Budget) -> Charge:
+    """What it costs to ask how many people there are."""
+    return Charge(event=DiscreteLaplace(rate=_PEOPLE_SHARE * budget.epsilon, sensitivity=1), purpose=_PEOPLE)
+
+
+def unpaid_people(charges: Sequence[Charge]) -> list[str]:
+    """Their number, if no charge paid for it."""
+    return [] if any(charge.purpose == _PEOPLE for charge in charges) else [_PEOPLE]
+
+
+def _count(people: int, charges: Sequence[Charge], ledger: Ledger, workshop: Workshop) -> float:
+    (charge,) = charges
+    assert isinstance(charge.event, DiscreteLaplace)  # noqa: S101
+    epsilon = charge.event.rate
+
+    def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
+        return {"count": np.array([noisy_count(people, epsilon=epsilon, ledger=ledger, purpose=_PEOPLE)], np.float64)}
+
+    return max(1.0, float(kept("people", charges, measure, ledger, workshop)["count"][0]))
