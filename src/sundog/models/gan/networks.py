@@ -15,9 +15,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sundog.data.columns import ImageColumn, ScalarColumn, SetColumn
+from sundog.data.columns import ImageColumn, ScalarColumn, SeriesColumn, SetColumn
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
+from sundog.models.decoded import replaced
 from sundog.models.features import Features
 
 SHAPES = ("mlp", "conv", "lstm")
@@ -25,7 +26,9 @@ _SLOPE = 0.2  # of critics' rectifiers, below zero
 _GROUPS = 8  # of channels that are normalised together
 _KERNEL = 5
 _SMALLEST = 8  # a grid of this size is not made smaller by a generator
-_FRESH = 4  # new latent variables at each moment of a series
+_FRESH = 4  # new latent variables at each step through a series
+_TOGETHER = 4  # values of a series that are made in one step
+_NEARLY_NONE = 1e-4  # of a range: a root has no slope at zero
 
 
 class Body(nn.Module):
@@ -78,7 +81,7 @@ def new_critic(features: Features, shape: str, told: slice, *, hidden: int) -> J
         body: nn.Module = ConvolvedCritic(grid, hidden // 4, others=width - grid.numel, outputs=1 + 2 * values)
     else:
         layers = [nn.Linear(width, hidden), nn.LeakyReLU(_SLOPE), nn.Linear(hidden, hidden), nn.LeakyReLU(_SLOPE)]
-        body = nn.Sequential(*layers, nn.Linear(hidden, 1 + 2 * values))
+        body = nn.Sequential(*_roots(features, told), *layers, nn.Linear(hidden, 1 + 2 * values))
     return Judge(body, told)
 
 
@@ -125,6 +128,35 @@ class Perceptron(Body):
         return logits
 
 
+# --- series ---
+
+
+class Roots(nn.Module):
+    """Series by the roots of their levels: most of what is measured is small, and differences there are to be seen."""
+
+    def __init__(self, series: list[slice]) -> None:
+        super().__init__()
+        self.series = series
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, features) to the same."""
+        for at in self.series:
+            x = replaced(x, rooted(x[..., at]), at)
+        return x
+
+
+def rooted(levels: Tensor) -> Tensor:
+    """From −1, for the least, to 1."""
+    return 2 * (levels + _NEARLY_NONE).sqrt() - 1
+
+
+def _roots(features: Features, told: slice) -> list[Roots]:
+    """That for all series of a schema, where the told column was taken out; none if there are none."""
+    columns, fewer = features.schema.columns.items(), told.stop - told.start
+    places = [features.at(name) for name, column in columns if isinstance(column, SeriesColumn)]
+    return [Roots([slice(at.start - fewer, at.stop - fewer) for at in places])] if places else []
+
+
 # --- convolutions ---
 
 
@@ -163,9 +195,18 @@ class Grid:
         """The size after so many halvings, rounded up each time."""
         return tuple(math.ceil(size / 2**times) for size in self.size)
 
+    def widths(self, channels: int, layers: int) -> list[int]:
+        """Of so many layers: in an image each has half the width and height of the last, and twice the channels.
+
+        >>> Grid(slice(0), (28, 28), 1).widths(32, 3), Grid(slice(0), (96,), 1).widths(32, 3)
+        ([32, 64, 128], [32, 32, 32])
+        """
+        return [channels * 2 ** (layer * (len(self.size) - 1)) for layer in range(layers)]
+
     def cut_out(self, x: Tensor) -> Tensor:
         """(B, features) to (B, channels, *size), from −1 to 1."""
-        return 2 * x[:, self.at].view(-1, *self.size, self.channels).movedim(-1, 1) - 1
+        levels = x[:, self.at].view(-1, *self.size, self.channels).movedim(-1, 1)
+        return rooted(levels) if len(self.size) == 1 else 2 * levels - 1
 
     def others(self, x: Tensor) -> Tensor:
         """All other features."""
@@ -186,7 +227,7 @@ class Deconvolution(Body):
         super().__init__()
         self.latent, self.grid = latent, grid
         self.smallest = grid.halved(grid.halvings)
-        widths = [channels * 2**step for step in reversed(range(grid.halvings))]
+        widths = grid.widths(channels, grid.halvings)[::-1]
         self.first = nn.Linear(latent + told, widths[0] * math.prod(self.smallest))
         self.others = nn.Linear(latent + told, others)
         larger: Any = nn.ConvTranspose2d if len(grid.size) == 2 else nn.ConvTranspose1d
@@ -208,7 +249,7 @@ class ConvolvedCritic(nn.Module):
         super().__init__()
         self.grid = grid
         smaller: Any = nn.Conv2d if len(grid.size) == 2 else nn.Conv1d
-        widths = [grid.channels, *(channels * 2**step for step in range(grid.halvings + 1))]
+        widths = [grid.channels, *grid.widths(channels, grid.halvings + 1)]
         layers: list[nn.Module] = []
         for width, after in pairwise(widths):
             layers += [smaller(width, after, _KERNEL, 2, _KERNEL // 2), nn.LeakyReLU(_SLOPE)]
@@ -230,20 +271,21 @@ class ConvolvedCritic(nn.Module):
 
 
 class Recurrent(Body):
-    """A series, one moment after the other, as in Frigerio et al. (2019); other features by a linear layer."""
+    """A series, a few moments after the other, as in Frigerio et al. (2019); other features by a linear layer."""
 
     def __init__(self, grid: Grid, latent: int, told: int, *, hidden: int, others: int) -> None:
         super().__init__()
         self.grid, self.lasting = grid, latent + told
-        (self.length,) = grid.size
-        self.latent = latent + _FRESH * self.length
+        (length,) = grid.size
+        self.steps = math.ceil(length / _TOGETHER)
+        self.latent = latent + _FRESH * self.steps
         self.cell = nn.LSTM(_FRESH + latent + told, hidden, batch_first=True)
-        self.out = nn.Linear(hidden, 1)
+        self.out = nn.Linear(hidden, _TOGETHER)
         self.others = nn.Linear(latent + told, others)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(B, latent + told) to (B, features): what is new at each moment comes first."""
+        """(B, latent + told) to (B, features): what is new at each step comes first."""
         fresh, lasting = inputs[:, : -self.lasting], inputs[:, -self.lasting :]
-        steps = torch.cat([fresh.reshape(-1, self.length, _FRESH), lasting[:, None].expand(-1, self.length, -1)], dim=2)
+        steps = torch.cat([fresh.reshape(-1, self.steps, _FRESH), lasting[:, None].expand(-1, self.steps, -1)], dim=2)
         states, _ = self.cell(steps)
-        return self.grid.put_in(self.out(states).mT, self.others(lasting))
+        return self.grid.put_in(self.out(states).flatten(1)[:, None], self.others(lasting))

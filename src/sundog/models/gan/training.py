@@ -22,6 +22,7 @@ from sundog.privacy.ledger import Ledger
 from sundog.training.graphs import GraphedStep, capacity_for
 from sundog.training.plan import TrainingPlan
 from sundog.training.schedules import cosine
+from sundog.training.speed import EXACT, Speed
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
 
@@ -118,6 +119,7 @@ def _step(
         noise=ledger.noise,
         noise_multiplier=training.noise_multiplier,
         expected_batch=training.expected_batch,
+        speed=Speed(precision="tf32") if device.type == "cuda" else EXACT,  # norms allow for what it rounds
     )
 
 
