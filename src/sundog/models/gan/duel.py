@@ -39,7 +39,7 @@ class Generator(nn.Module):
         """(…, latent + told) to the logits of all features."""
         given = inputs[..., self.body.latent :]
         flat = inputs.flatten(0, -2)
-        logits = self.body(flat).view(*inputs.shape[:-1], -1)
+        logits = self.body(flat).view(*inputs.shape[:-1], self.start.shape[1])
         start = given @ self.start if given.shape[-1] else self.start[0]
         return replaced(logits + start, (given - 1) * LARGEST_LOGIT, self.told)
 

@@ -78,7 +78,7 @@ class Gan:
         "generator_rate": 1e-3,
         "critic_steps": 5,  # for one of the generator, to begin with
         "recognised": 0.6,  # the share of generated records below which the critic gets more steps
-        "naming": 1.0,  # how much it counts that records show the value that the generator was told
+        "naming": 0.0,  # how much it counts that records show the value that the generator was told
         "penalty": 10.0,  # of a slope that is not one, in the Wasserstein game
         "means": 0.05,  # the share of the budget for the means
         "public": False,  # whether there are public records: an option of its own
@@ -123,14 +123,14 @@ class Gan:
             raise SundogError("model 'gan': a bound that follows public records has no decay of its own; leave it out")
         refuse_shape(schema, _shape(schema, settings))
         told = _condition(schema, settings)
+        if told is not None and not (type(told) is str and isinstance(schema.columns.get(told), ScalarColumn)):
+            raise SundogError(
+                f"model 'gan': setting 'condition' must be the name of a column with one value, not {told!r}"
+            )
         if told is not None and has_people(schema):
             raise SundogError(
                 f"model 'gan': a person has up to {schema.cap} records here, which may differ in {told!r}; leave "
                 "'condition' out, or set `cap: 1` in the schema"
-            )
-        if told is not None and not isinstance(schema.columns.get(told), ScalarColumn):
-            raise SundogError(
-                f"model 'gan': setting 'condition' must be the name of a column with one value, not {told!r}"
             )
 
     @classmethod
@@ -205,7 +205,8 @@ class Gan:
 
     def state(self) -> State:
         """The generator, and how often it is told what."""
-        return State({**_arrays(self.generator), "prior": self.prior.numpy()}, self.config)
+        prior = {"prior": self.prior.numpy()} if len(self.prior) else {}
+        return State({**_arrays(self.generator), **prior}, self.config)
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
@@ -215,8 +216,8 @@ class Gan:
         tensors = dict(state.tensors)
         with torch.device("meta"):  # so that nothing is drawn, and nothing takes memory
             generator = _new_generator(Features(schema), state.config)
-        prior = tensors.pop("prior", None)
         told = generator.told.stop - generator.told.start
+        prior = tensors.pop("prior", None) if told else np.zeros(0, np.float32)
         shapes = {name: tuple(tensor.shape) for name, tensor in generator.state_dict().items()}
         if (
             {name: tensor.shape for name, tensor in tensors.items()} != shapes

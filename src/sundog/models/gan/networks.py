@@ -68,7 +68,7 @@ def new_generator(features: Features, shape: str, told: int, *, hidden: int, lat
         return Perceptron([latent + told, 2 * hidden, 2 * hidden, features.width], latent)
     grid = Grid.of(features)
     if shape == "conv":
-        return Deconvolution(grid, latent, told, channels=hidden // 2, others=features.width - grid.numel)
+        return Deconvolution(grid, latent, told, channels=max(1, hidden // 2), others=features.width - grid.numel)
     return Recurrent(grid, latent, told, hidden=hidden, others=features.width - grid.numel)
 
 
@@ -78,7 +78,7 @@ def new_critic(features: Features, shape: str, told: slice, *, hidden: int) -> J
     width = features.width - values
     if shape == "conv":
         grid = Grid.of(features, without=told)
-        body: nn.Module = ConvolvedCritic(grid, hidden // 4, others=width - grid.numel, outputs=1 + 2 * values)
+        body: nn.Module = ConvolvedCritic(grid, max(1, hidden // 4), others=width - grid.numel, outputs=1 + 2 * values)
     else:
         layers = [nn.Linear(width, hidden), nn.LeakyReLU(_SLOPE), nn.Linear(hidden, hidden), nn.LeakyReLU(_SLOPE)]
         body = nn.Sequential(*_roots(features, told), *layers, nn.Linear(hidden, 1 + 2 * values))
@@ -228,18 +228,20 @@ class Deconvolution(Body):
         self.latent, self.grid = latent, grid
         self.smallest = grid.halved(grid.halvings)
         widths = grid.widths(channels, grid.halvings)[::-1]
-        self.first = nn.Linear(latent + told, widths[0] * math.prod(self.smallest))
-        self.others = nn.Linear(latent + told, others)
+        self.widest = widths[0]
+        self.first = nn.Linear(latent + told, self.widest * math.prod(self.smallest))
+        self.others = nn.Linear(latent + told, others) if others else None
         larger: Any = nn.ConvTranspose2d if len(grid.size) == 2 else nn.ConvTranspose1d
         layers: list[nn.Module] = []
         for width, after in pairwise([*widths, grid.channels]):
-            layers += [nn.GroupNorm(math.gcd(_GROUPS, width), width), nn.ReLU(), larger(width, after, 4, 2, 1)]
+            groups = math.gcd(_GROUPS, max(1, width // 4))  # one channel by itself would lose its level
+            layers += [nn.GroupNorm(groups, width), nn.ReLU(), larger(width, after, 4, 2, 1)]
         self.layers = nn.Sequential(*layers)
 
     def forward(self, inputs: Tensor) -> Tensor:
         """(B, latent + told) to (B, features)."""
-        values = self.layers(self.first(inputs).view(len(inputs), -1, *self.smallest))
-        return self.grid.put_in(values, self.others(inputs))
+        values = self.layers(self.first(inputs).view(len(inputs), self.widest, *self.smallest))
+        return self.grid.put_in(values, _others(self.others, inputs))
 
 
 class ConvolvedCritic(nn.Module):
@@ -281,11 +283,16 @@ class Recurrent(Body):
         self.latent = latent + _FRESH * self.steps
         self.cell = nn.LSTM(_FRESH + latent + told, hidden, batch_first=True)
         self.out = nn.Linear(hidden, _TOGETHER)
-        self.others = nn.Linear(latent + told, others)
+        self.others = nn.Linear(latent + told, others) if others else None
 
     def forward(self, inputs: Tensor) -> Tensor:
         """(B, latent + told) to (B, features): what is new at each step comes first."""
         fresh, lasting = inputs[:, : -self.lasting], inputs[:, -self.lasting :]
         steps = torch.cat([fresh.reshape(-1, self.steps, _FRESH), lasting[:, None].expand(-1, self.steps, -1)], dim=2)
         states, _ = self.cell(steps)
-        return self.grid.put_in(self.out(states).flatten(1)[:, None], self.others(lasting))
+        return self.grid.put_in(self.out(states).flatten(1)[:, None], _others(self.others, lasting))
+
+
+def _others(layer: nn.Linear | None, inputs: Tensor) -> Tensor:
+    """The other features, if there are any."""
+    return inputs[:, :0] if layer is None else layer(inputs)

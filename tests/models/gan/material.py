@@ -1,0 +1,74 @@
+"""Small records of several kinds, and the two networks by themselves: what the tests of this folder share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from tests.contracts.material import random_records, schema_of
+
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.models.base import Workshop
+from sundog.models.features import Compact, Features
+from sundog.models.gan.balance import Balance
+from sundog.models.gan.duel import Duel, Generator
+from sundog.models.gan.gan import Gan
+from sundog.models.gan.networks import new_critic, new_generator
+from sundog.models.gan.objectives import NonSaturating, Objective
+from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.noise import NoiseSource
+
+QUICK: dict[str, Any] = {"hidden": 8, "latent": 3, "batch": 50, "epochs": 1, "critic_steps": 1}
+DELTA = 1e-5
+
+LABEL: dict[str, Any] = {"type": "categorical", "values": ["a", "b", "c"]}
+SERIES: dict[str, Any] = {"type": "series", "length": 7, "min": 0, "max": 100, "resolution": 1}
+TABLE = schema_of(
+    {
+        "label": LABEL,
+        "size": {"type": "integer", "min": 0, "max": 99, "bins": 4},
+        "basket": {"type": "set", "universe": 6, "max_size": 3},
+    }
+)
+IMAGES = schema_of({"image": {"type": "image", "shape": [6, 5]}, "label": LABEL})
+GAPS = schema_of({"meter": {**SERIES, "nullable": True}, "label": LABEL})
+
+
+def some(schema: Schema, n: int = 9, seed: int = 0) -> Compact:
+    """Random records, as a training takes them."""
+    return Features(schema).examples(random_records(schema, n, seed)).take(np.arange(n))
+
+
+def new_duel(
+    schema: Schema, shape: str, objective: Objective | None = None, *, condition: str | None = "label", **more: Any
+) -> Duel:
+    """Two networks with random weights, the same each time."""
+    features = Features(schema)
+    told = features.at(condition)
+    values = told.stop - told.start
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        body = new_generator(features, shape, values, hidden=8, latent=3)
+        generator = Generator(body, torch.randn(max(1, values), features.width), told)
+        critic = new_critic(features, shape, told, hidden=8)
+    options: dict[str, Any] = {
+        "objective": objective or NonSaturating(),
+        "naming": 0.5,
+        "prior": torch.full((values,), 1 / max(1, values)),
+        "balance": Balance(steps=1, least=0.0),
+        "batch": 16,
+        "learning_rate": 0.01,
+        "decay": 0.9,
+        "schedule": lambda number: 1.0,
+    }
+    return Duel(features, generator, critic, **{**options, **more})
+
+
+def fitted(records: Records, *, epsilon: float = 5.0, seed: int = 0, **settings: Any) -> Gan:
+    """A model of these records."""
+    options = {**Gan.defaults, **QUICK, **settings}
+    plan = Gan.plan(records.schema, Budget(epsilon, DELTA), already=(), records=len(records), settings=options)
+    ledger = Ledger(epsilon=epsilon, delta=DELTA, noise=NoiseSource.seeded(seed))
+    return Gan.fit(records, plan, ledger, Workshop(seed=seed))

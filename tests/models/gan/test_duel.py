@@ -1,0 +1,270 @@
+"""The two networks against each other: what each of them sees, and what it learns from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from tests.contracts.material import KINDS, schema_of
+from tests.models.gan.material import GAPS, IMAGES, TABLE, new_duel, some
+from torch import Tensor
+
+from sundog.data.schema import Schema
+from sundog.models.features import Compact, Features
+from sundog.models.gan.balance import Balance
+from sundog.models.gan.duel import Duel, straight_through
+from sundog.models.gan.objectives import NonSaturating, Objective, Wasserstein
+from sundog.training.clipping import Fixed
+from sundog.training.gradients import Padded, clipped_sum
+from sundog.training.groups import flat
+
+CASES = pytest.mark.parametrize(
+    ("schema", "shape"),
+    [(TABLE, "mlp"), (IMAGES, "conv"), (GAPS, "conv"), (GAPS, "lstm")],
+    ids=["table", "images", "series", "lstm"],
+)
+OBJECTIVES = pytest.mark.parametrize("objective", [Wasserstein(10.0), NonSaturating()], ids=["gp", "ns"])
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def seeded(duel: Duel, batch: Compact, seed: int = 3) -> Tensor:
+    """The losses, with the same draws each time."""
+    torch.manual_seed(seed)
+    return duel.loss(batch).detach()
+
+
+def fixed(duel: Duel, batch: Compact, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Tensor, Tensor]:
+    """Records, one that is generated for each, and a point between the two: from now on these, in every loss."""
+    torch.manual_seed(5)
+    real = duel.features.dense(batch)
+    fake, places = duel.generated(real[:, duel.generator.told]), torch.rand(len(real), 1)
+    monkeypatch.setattr(duel, "generated", lambda told: fake)
+    monkeypatch.setattr(torch, "rand", lambda *shape, device: places)
+    return real, fake, places
+
+
+def written_out(duel: Duel, real: Tensor, fake: Tensor, place: Tensor) -> Tensor:
+    """The critic's loss on one record, from the formulas."""
+    (mine,), (labels,) = duel.critic(real)
+    (other,), _ = duel.critic(fake)
+    loss: Tensor = -duel.naming * labels.softmax(dim=0)[real[0, duel.generator.told].argmax()].log()
+    if isinstance(duel.objective, NonSaturating):
+        loss = loss - mine.sigmoid().log() - (1 - other.sigmoid()).log()
+    else:
+        between = (place * real + (1 - place) * fake).requires_grad_()
+        (slope,) = torch.autograd.grad(duel.critic(between)[0][0], between, create_graph=True)
+        loss = loss + other - mine + 10.0 * (slope.norm() - 1) ** 2
+    return loss
+
+
+def loop(duel: Duel, real: Tensor, fake: Tensor, places: Tensor) -> tuple[list[Tensor], Tensor, Tensor]:
+    """One record after another: the sum of gradients, clipped to the median of their norms; those norms; the median."""
+    weights, gradients = list(duel.critic.parameters()), []
+    for number in range(len(real)):
+        loss = written_out(duel, *(rows[number : number + 1] for rows in (real, fake, places)))
+        gradients.append(torch.autograd.grad(loss, weights))
+    norms = torch.stack([torch.cat([part.flatten() for part in gradient]).norm() for gradient in gradients])
+    clip = norms.median()
+    factors = (clip / norms).clamp_max(1.0)
+    sums = [sum(w * part for w, part in zip(factors, parts, strict=True)) for parts in zip(*gradients, strict=True)]
+    return sums, norms, clip
+
+
+# --- the critic's side ---
+
+
+@CASES
+@OBJECTIVES
+@pytest.mark.parametrize("masks", ["when needed", "always"])
+def test_the_clipped_sum_is_that_of_a_loop_over_records(
+    schema: Schema, shape: str, objective: Objective, masks: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    duel, batch = new_duel(schema, shape, objective), some(schema)
+    for weight in duel.critic.parameters():
+        weight.data *= 2.0  # so that slopes, and norms, are far from one another
+    drawn = fixed(duel, batch, monkeypatch)
+    sums, norms, clip = loop(duel, *drawn)
+    assert norms.min() < 0.9 * clip < 1.1 * clip < norms.max()
+    whole: Any = batch if masks == "when needed" else Padded(batch, torch.ones(9, dtype=torch.bool))
+    weigh = Fixed(clip[None]).weigh
+    found = clipped_sum(duel.critic, duel.loss, whole, flat(duel.critic), weigh, masks=masks)
+    torch.testing.assert_close(found.norms[0], norms, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found.sums, sums, rtol=1e-3, atol=1e-4 * float(clip))
+
+
+@CASES
+@OBJECTIVES
+def test_the_loss_on_a_record_is_about_that_record_alone(schema: Schema, shape: str, objective: Objective) -> None:
+    duel, batch, others = new_duel(schema, shape, objective), some(schema), some(schema, seed=1)
+    before = seeded(duel, batch)
+    changed = {name: torch.cat([others[name][:4], rows[4:5], others[name][5:]]) for name, rows in batch.items()}
+    after = seeded(duel, changed)
+    torch.testing.assert_close(before[4], after[4])
+    assert (before - after).abs()[[0, 1, 2, 3, 5, 6, 7, 8]].min() > 1e-4
+
+
+@CASES
+def test_a_batch_may_be_empty(schema: Schema, shape: str) -> None:
+    for objective in (Wasserstein(10.0), NonSaturating()):
+        duel = new_duel(schema, shape, objective)
+        nobody = {name: rows[:0] for name, rows in some(schema).items()}
+        found = clipped_sum(duel.critic, duel.loss, nobody, flat(duel.critic), Fixed(torch.tensor([1.0])).weigh)
+        assert all(not total.any() for total in found.sums)
+
+
+def test_a_record_is_judged_beside_one_of_its_own_label() -> None:
+    duel, batch = new_duel(TABLE, "mlp"), some(TABLE, 40)
+    seen: list[Tensor] = []
+    duel.critic.register_forward_pre_hook(lambda critic, inputs: seen.extend(inputs))
+    duel.loss(batch)
+    real, fake = (rows[:, duel.generator.told] for rows in seen)
+    assert torch.equal(real, fake)
+    assert (real.sum(dim=0) > 0).all()
+    assert not torch.equal(*seen)
+
+
+def test_the_critics_step_leaves_nothing_in_the_generator() -> None:
+    duel = new_duel(TABLE, "mlp", Wasserstein())
+    before = [weight.clone() for weight in duel.generator.parameters()]
+    clipped_sum(duel.critic, duel.loss, some(TABLE), flat(duel.critic), Fixed(torch.tensor([1.0])).weigh)
+    for weight, old in zip(duel.generator.parameters(), before, strict=True):
+        assert weight.grad is None
+        assert torch.equal(weight, old)
+
+
+# --- the generator's side ---
+
+
+def turns(duel: Duel, count: int = 3) -> list[Tensor]:
+    for number in range(count):
+        torch.manual_seed(number)
+        duel.after(number)
+    return [weight.detach().clone() for weight in duel.generator.parameters()]
+
+
+@CASES
+@OBJECTIVES
+def test_the_generator_learns_from_the_critic_and_from_no_record(
+    schema: Schema, shape: str, objective: Objective
+) -> None:
+    begun = [weight.clone() for weight in new_duel(schema, shape, objective).generator.parameters()]
+    ends = []
+    for seed in (None, 1, 2):  # no record at all; these; those
+        duel = new_duel(schema, shape, objective)
+        if seed is not None:
+            duel.loss(some(schema, 5 * seed, seed)).sum().backward()  # type: ignore[no-untyped-call]
+        ends.append(turns(duel))
+    for first, *rest in zip(*ends, strict=True):
+        assert all(torch.equal(first, other) for other in rest)
+    moved = [not torch.equal(old, new) for old, new in zip(begun, ends[0], strict=True)]
+    assert sum(moved) > len(moved) / 2  # not those of the cells that it is told
+    duel = new_duel(schema, shape, objective)
+    for weight in duel.critic.parameters():
+        weight.data *= -1.0
+    assert not torch.equal(ends[0][0], turns(duel)[0])
+
+
+def test_the_generators_turn_leaves_the_critic_as_it_was() -> None:
+    duel = new_duel(IMAGES, "conv")
+    before = [weight.clone() for weight in duel.critic.parameters()]
+    turns(duel)
+    for weight, old in zip(duel.critic.parameters(), before, strict=True):
+        assert weight.grad is None
+        assert torch.equal(weight, old)
+
+
+@OBJECTIVES
+def test_the_generator_gets_better_at_pleasing_a_critic_that_stays(objective: Objective) -> None:
+    def pleased() -> float:
+        torch.manual_seed(9)
+        return float(duel.critic(duel.generated(torch.eye(3).repeat(200, 1)))[0].detach().mean())
+
+    duel = new_duel(TABLE, "mlp", objective, batch=128)
+    before = pleased()
+    turns(duel, 40)
+    assert pleased() > before + 0.05
+
+
+def test_the_rate_follows_the_schedule_and_the_average_the_weights() -> None:
+    duel = new_duel(TABLE, "mlp", schedule=lambda number: 0.5 if number else 0.0)
+    begun = [weight.clone() for weight in duel.generator.parameters()]
+    assert all(torch.equal(old, new) for old, new in zip(begun, turns(duel, 1), strict=True))
+    first = turns(duel, 2)
+    assert duel.optimizer.param_groups[0]["lr"] == pytest.approx(0.005)
+    weighted = [(0.9**2 * a + 0.9 * a + b) / (0.9**2 + 0.9 + 1) for a, b in zip(begun, first, strict=True)]
+    torch.testing.assert_close(duel.average.values, weighted)
+
+
+def test_a_critic_that_recognises_few_gets_more_steps() -> None:
+    for sign, steps in ((1.0, 2), (-1.0, 1)):  # takes all for real; takes none
+        duel = new_duel(TABLE, "mlp", balance=Balance(steps=1, least=0.6))
+        for weight in duel.critic.parameters():
+            weight.data.zero_()
+        list(duel.critic.parameters())[-1].data.fill_(sign)
+        turns(duel, 1)
+        assert duel.balance.steps == steps
+
+
+# --- records from logits ---
+
+KINDS_OF_LOGITS = pytest.mark.parametrize("kind", ["all_scalars", "mix", "labelled_images", "series", "named_set"])
+
+
+def logits_of(features: Features, n: int = 6) -> Tensor:
+    return torch.randn(n, features.width, generator=torch.Generator().manual_seed(1)) * 2
+
+
+@KINDS_OF_LOGITS
+def test_drawn_records_look_like_real_ones(kind: str) -> None:
+    schema = schema_of(KINDS[kind])
+    features = Features(schema)
+    torch.manual_seed(0)
+    x = straight_through(features, logits_of(features, 500))
+    levels, gaps = features.gapped
+    is_level = torch.zeros(features.width, dtype=torch.bool)
+    is_level[features.levels] = True
+    assert torch.isin(x[:, ~is_level].round(decimals=5), torch.tensor([0.0, 1.0])).all()
+    assert ((x >= -1e-6) & (x <= 1 + 1e-6)).all()
+    assert (x[:, levels].abs() * (x[:, gaps] > 0.5) < 1e-6).all()
+    for name, column in schema.columns.items():
+        if not column.shape:
+            torch.testing.assert_close(x[:, features.at(name)].sum(dim=1), torch.ones(500))
+
+
+@KINDS_OF_LOGITS
+def test_gradients_are_those_of_the_means(kind: str) -> None:
+    features = Features(schema_of(KINDS[kind]))
+    weights = torch.randn(features.width, generator=torch.Generator().manual_seed(2))
+
+    def gradient(records: Callable[[Features, Tensor], Tensor]) -> Tensor:
+        logits = logits_of(features).requires_grad_()
+        (found,) = torch.autograd.grad((records(features, logits) @ weights).sum(), logits)
+        return found
+
+    found = gradient(straight_through)
+    torch.testing.assert_close(found, gradient(Features.means))
+    assert found.abs().max() > 0.01
+
+
+def test_what_is_drawn_has_the_means_on_average() -> None:
+    features = Features(GAPS)
+    logits = logits_of(features, 1).expand(20_000, -1)
+    torch.manual_seed(0)
+    found = straight_through(features, logits).mean(dim=0)
+    assert (found - features.means(logits[0])).abs().max() < 5 * 0.5 / 20_000**0.5
+
+
+def test_what_is_said_to_be_missing_counts_for_nothing() -> None:
+    features = Features(GAPS)
+    levels, gaps = features.gapped
+    logits = logits_of(features)
+    logits[:, gaps] = 40.0
+    assert straight_through(features, logits)[:, levels].abs().max() < 1e-6
+    logits[:, gaps] = -40.0
+    torch.testing.assert_close(straight_through(features, logits)[:, levels], logits[:, levels].sigmoid())

@@ -1,0 +1,173 @@
+"""What the adversarial network learns, at a budget that is large enough for a training of seconds."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+import torch
+from scipy.spatial.distance import cdist
+from sklearn.datasets import load_digits
+from sklearn.neighbors import KNeighborsClassifier
+from tests.contracts.material import schema_of
+from tests.models.gan.material import fitted
+
+from sundog.data.records import Records
+from sundog.models.gan import training
+from sundog.models.gan.gan import Gan
+
+EPSILON = 50.0
+Codes = npt.NDArray[Any]
+
+
+@pytest.fixture(autouse=True)
+def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.set_num_threads(1)
+    monkeypatch.setattr(training, "_BATCH", 256)
+
+
+# --- tables ---
+
+TABLE = schema_of(
+    {
+        "kind": {"type": "categorical", "values": ["a", "b", "c", "d"]},
+        "twin": {"type": "categorical", "values": ["w", "x", "y", "z"]},
+        "size": {"type": "integer", "min": 0, "max": 999, "bins": 8},
+    }
+)
+
+
+@cache
+def table(n: int = 4000) -> Records:
+    """The twin says what the kind is nine times in ten, and the size is near 250 times the kind."""
+    rng = np.random.default_rng(0)
+    kind = rng.choice(4, n, p=[0.1, 0.2, 0.3, 0.4])
+    twin = np.where(rng.random(n) < 0.9, kind, rng.integers(0, 4, n))
+    size = (250 * kind + rng.integers(0, 250, n)).clip(0, 999)
+    codes = {"kind": kind, "twin": twin, "size": size}
+    return Records(TABLE, {name: codes[name].astype(TABLE.columns[name].dtype) for name in codes}, n)
+
+
+@cache
+def learned(condition: str | None) -> Gan:
+    sizes: dict[str, Any] = {"hidden": 32, "latent": 8, "batch": 200, "epochs": 25, "critic_steps": 2}
+    rates: dict[str, Any] = {"learning_rate": 0.005, "generator_rate": 0.005}
+    return fitted(table(), epsilon=EPSILON, condition=condition, **sizes, **rates)
+
+
+def distance(codes: dict[str, Any], other: dict[str, Any]) -> float:
+    """The mean total variation over all pairs of columns."""
+    found = []
+    for a, b in (("kind", "twin"), ("kind", "size"), ("twin", "size")):
+        tables = []
+        for one in (codes, other):
+            cells = {"kind": one["kind"], "twin": one["twin"], "size": one["size"].astype(int) // 125}
+            counts = np.zeros((8, 8))
+            np.add.at(counts, (cells[a], cells[b]), 1.0)
+            tables.append(counts / counts.sum())
+        found.append(0.5 * np.abs(tables[0] - tables[1]).sum())
+    return float(np.mean(found))
+
+
+def shuffled(codes: dict[str, Any]) -> dict[str, Any]:
+    """The same marginals, and nothing between the columns."""
+    rng = np.random.default_rng(1)
+    return {name: rng.permutation(column) for name, column in codes.items()}
+
+
+@pytest.mark.parametrize("condition", [None, "kind"])
+def test_it_learns_what_belongs_together(condition: str | None) -> None:
+    drawn = learned(condition).sample(20_000, np.random.default_rng(0), {})
+    far = distance(shuffled(table().codes), table().codes)
+    assert far > 0.4
+    assert distance(drawn, table().codes) < 0.5 * far
+
+
+@pytest.mark.parametrize("condition", [None, "kind"])
+def test_means_are_as_they_were_measured(condition: str | None) -> None:
+    drawn = learned(condition).sample(20_000, np.random.default_rng(0), {})
+    for name, count in (("kind", 4), ("twin", 4)):
+        mine, real = (np.bincount(codes[name], minlength=count) / len(codes[name]) for codes in (drawn, table().codes))
+        assert mine == pytest.approx(real, abs=0.03)
+
+
+@pytest.mark.parametrize("condition", [None, "kind"])
+def test_conditions_change_the_other_columns(condition: str | None) -> None:
+    """Whether it was told the column in training or has to look for what explains it."""
+    drawn = learned(condition).sample(3000, np.random.default_rng(3), {"kind": 0})
+    assert set(drawn["kind"].tolist()) == {0}
+    assert float(np.mean(drawn["twin"] == 0)) > 0.35  # 0.925 in the data, 0.17 without the condition
+    assert float(np.mean(drawn["size"] < 250)) > 0.35  # 1 in the data, 0.1 without
+    both = learned(condition).sample(2000, np.random.default_rng(3), {"twin": 3, "size": 800})
+    assert set(both["size"].tolist()) == {800}
+    assert float(np.mean(both["kind"] == 3)) > 0.8
+
+
+def test_conditions_are_as_likely_as_they_were() -> None:
+    for condition in (None, "kind"):
+        found = np.exp([learned(condition).log_evidence({"kind": kind}) for kind in range(4)])
+        assert found == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=0.03)
+
+
+# --- images ---
+
+DIGITS = schema_of(
+    {
+        "image": {"type": "image", "shape": [8, 8], "levels": 17},
+        "label": {"type": "categorical", "values": ["0 or 1", "2 or 4"]},
+    }
+)
+
+
+@cache
+def digits() -> tuple[Codes, Codes]:
+    """Of two digits each, so that the mean of a class is like neither of them, and like the other class."""
+    images, digit = load_digits(return_X_y=True)
+    chosen = np.isin(digit, (0, 1, 2, 4))
+    return images[chosen].reshape(-1, 8, 8).astype(np.uint8), np.isin(digit[chosen], (2, 4)).astype(np.uint8)
+
+
+def accuracy(images: Codes, labels: Codes, neighbours: int) -> float:
+    """On the real ones that no training saw, of a classifier that learns from these."""
+    real, truth = (part[500:] for part in digits())
+    classifier = KNeighborsClassifier(neighbours).fit(images.reshape(len(images), 64), labels)
+    return float(classifier.score(real.reshape(len(real), 64), truth))
+
+
+def gap(images: Codes, labels: Codes) -> float:
+    """How far those real ones are from the nearest of these with the same label, on average."""
+    real, truth = (part[500:] for part in digits())
+    far = [
+        cdist(real[truth == label].reshape(-1, 64), images[labels == label].reshape(-1, 64)).min(axis=1)
+        for label in range(2)
+    ]
+    return float(np.concatenate(far).mean())
+
+
+@pytest.mark.parametrize(
+    ("shape", "settings"),
+    [
+        ("mlp", {"hidden": 64, "batch": 200, "epochs": 20, "learning_rate": 0.003, "generator_rate": 0.003}),
+        ("conv", {"hidden": 32, "batch": 100, "epochs": 15, "learning_rate": 0.005, "generator_rate": 0.005}),
+    ],
+    ids=["mlp", "conv"],
+)
+def test_samples_say_more_about_images_than_their_means_do(shape: str, settings: dict[str, Any]) -> None:
+    images, labels = (part[:500] for part in digits())
+    means = np.stack([images[labels == label].mean(axis=0) for label in range(2)])
+    rows = np.random.default_rng(0).integers(0, 500, 4000)  # each several times, so that the noise is small
+    records = Records(DIGITS, {"image": images[rows], "label": labels[rows]}, 4000)
+    game: dict[str, Any] = {"latent": 8, "critic_steps": 1, "naming": 0.0}
+    model = fitted(records, epsilon=EPSILON, shape=shape, **game, **settings)
+    assert model.config["condition"] == "label"
+    drawn = model.sample(1000, np.random.default_rng(0), {})
+    alone = accuracy(means, np.arange(2), 1)
+    assert alone < 0.8
+    assert accuracy(drawn["image"], drawn["label"], 5) > alone + 0.06
+    spread = np.stack([drawn["image"][drawn["label"] == label].std(axis=0) for label in range(2)])
+    random = np.random.default_rng(0).standard_normal(drawn["image"].shape)
+    scattered = means[drawn["label"]] + spread[drawn["label"]] * random  # as different from one another, by chance
+    assert gap(drawn["image"], drawn["label"]) < 0.9 * gap(scattered, drawn["label"])

@@ -1,0 +1,145 @@
+"""Generators and critics of every shape, on records of any size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.contracts.material import plain, random_records, schema_of
+from tests.models.gan.material import GAPS, IMAGES, LABEL, SERIES, TABLE, fitted, new_duel, some
+
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.errors import SundogError
+from sundog.models.features import Features
+from sundog.models.gan.networks import Grid, best_shape, new_critic, new_generator, refuse_shape
+
+
+def image(*shape: int, **rest: Any) -> Schema:
+    return schema_of({"image": {"type": "image", "shape": list(shape)}, **rest})
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+@pytest.mark.parametrize(
+    ("schema", "shape"),
+    [
+        (image(9, 11, 3, label=LABEL), "conv"),
+        (image(9, 11, 3), "mlp"),
+        (image(1, 5, label=LABEL), "conv"),
+        (image(5, 1), "conv"),
+        (image(1, 1), "conv"),
+        (image(17, 3), "conv"),
+        (GAPS, "conv"),
+        (GAPS, "lstm"),
+        (GAPS, "mlp"),
+        (schema_of({"meter": {**SERIES, "length": 1}}), "conv"),
+        (schema_of({"meter": {**SERIES, "length": 1}}), "lstm"),
+        (schema_of({"meter": {**SERIES, "length": 96}, "label": LABEL}), "conv"),
+        (TABLE, "mlp"),
+        (schema_of({**TABLE.to_dict()["columns"], "image": {"type": "image", "shape": [3, 4]}}), "conv"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "+".join(value.columns),
+)
+@pytest.mark.parametrize("objective", ["non-saturating", "wasserstein"])
+def test_records_of_any_size(schema: Schema, shape: str, objective: str) -> None:
+    model = fitted(random_records(schema, 60), shape=shape, objective=objective, epochs=1)
+    codes = model.sample(30, np.random.default_rng(0), {})
+    for name, column in schema.columns.items():
+        assert codes[name].shape == (30, *column.shape)
+        column.decode(codes[name])
+    again = type(model).from_state(schema, model.state()).sample(30, np.random.default_rng(0), {})
+    assert {name: plain(codes[name]) for name in codes} == {name: plain(again[name]) for name in again}
+
+
+def test_smallest_networks() -> None:
+    for schema, shape in ((IMAGES, "conv"), (GAPS, "conv"), (GAPS, "lstm"), (TABLE, "mlp")):
+        fitted(random_records(schema, 60), shape=shape, hidden=1, latent=1, epochs=1)
+
+
+@pytest.mark.parametrize(("schema", "shape"), [(TABLE, "mlp"), (IMAGES, "conv"), (GAPS, "conv"), (GAPS, "lstm")])
+def test_what_is_generated_for_one_does_not_depend_on_the_others(schema: Schema, shape: str) -> None:
+    duel = new_duel(schema, shape)
+    inputs = torch.randn(6, duel.generator.body.latent + 3)
+    whole = duel.generator(inputs)
+    torch.testing.assert_close(whole[2:3], duel.generator(inputs[2:3]), rtol=1e-4, atol=1e-5)
+    x = duel.features.dense(some(schema, 6))
+    for all_of_them, alone in zip(duel.critic(x), duel.critic(x[2:3]), strict=True):
+        torch.testing.assert_close(all_of_them[2:3], alone, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("schema", "shape"), [(TABLE, "mlp"), (IMAGES, "conv"), (GAPS, "conv"), (GAPS, "lstm")])
+def test_both_networks_use_all_that_they_are_given(schema: Schema, shape: str) -> None:
+    """Every feature counts for the critic, and every input for the generator, the label among them."""
+    duel = new_duel(schema, shape)
+    x = duel.features.dense(some(schema, 40)).requires_grad_()
+    (gradient,) = torch.autograd.grad(duel.critic(x)[0].sum(), x)
+    assert (gradient.abs().sum(dim=0) > 0).all()
+    inputs = torch.randn(40, duel.generator.body.latent + 3, requires_grad=True)
+    body = duel.generator.body(inputs)
+    (gradient,) = torch.autograd.grad((body * torch.randn(body.shape)).sum(), inputs)
+    assert (gradient.abs().sum(dim=0) > 0).all()
+
+
+def test_a_grid_is_cut_out_of_a_record_and_put_in_again() -> None:
+    columns = {**TABLE.to_dict()["columns"], "image": {"type": "image", "shape": [3, 4, 2]}, "last": LABEL}
+    features = Features(schema_of(columns))
+    grid = Grid.of(features)
+    x = torch.rand(5, features.width)
+    values = (grid.cut_out(x) + 1) / 2
+    assert values.shape == (5, 2, 3, 4)
+    torch.testing.assert_close(grid.put_in(values, grid.others(x)), x)
+    larger = torch.nn.functional.pad(values, (0, 1, 0, 1), value=7.0)  # what a generator made too much
+    torch.testing.assert_close(grid.put_in(larger, grid.others(x)), x)
+
+
+def test_a_pixel_of_the_grid_is_that_pixel_of_the_image() -> None:
+    schema = image(4, 5, 3)
+    codes = random_records(schema, 2)
+    dense = Features(schema).dense(Features(schema).examples(codes).take(np.arange(2)))
+    cut = (Grid.of(Features(schema)).cut_out(dense) + 1) / 2
+    torch.testing.assert_close(cut, torch.from_numpy(codes.codes["image"] / 255).float().permute(0, 3, 1, 2))
+
+
+def test_the_best_shape() -> None:
+    assert [best_shape(schema) for schema in (TABLE, IMAGES, GAPS)] == ["mlp", "conv", "conv"]
+    both = schema_of({"image": {"type": "image", "shape": [3, 4]}, "meter": SERIES})
+    assert best_shape(both) == "mlp"
+    for shape in ("conv", "lstm"):
+        with pytest.raises(SundogError, match="needs one image or series, and there are 2; use mlp"):
+            refuse_shape(both, shape)
+    with pytest.raises(SundogError, match="needs one image or series, and there are 0; use mlp"):
+        refuse_shape(TABLE, "conv")
+    with pytest.raises(SundogError, match="'image' is an image; use conv"):
+        refuse_shape(IMAGES, "lstm")
+
+
+@pytest.mark.parametrize("size", [28, 32, 64])
+def test_usual_images_have_networks_of_a_usual_size(size: int) -> None:
+    features = Features(image(size, size, 3, label=LABEL))
+    with torch.device("meta"):
+        generator = new_generator(features, "conv", 3, hidden=128, latent=32)
+        critic = new_critic(features, "conv", features.at("label"), hidden=128)
+        assert generator(torch.empty(2, 35)).shape == (2, features.width)
+        assert [found.shape for found in critic(torch.empty(2, features.width))] == [(2,), (2, 3)]
+    counts = [sum(weight.numel() for weight in network.parameters()) for network in (generator, critic)]
+    assert 10**5 < counts[0] < 5 * 10**6
+    assert 10**4 < counts[1] < 5 * 10**6
+
+
+def test_a_series_with_gaps_keeps_them_and_what_is_there() -> None:
+    column = GAPS.columns["meter"]
+    codes = random_records(GAPS, 1500).codes
+    meter = np.full((1500, 7), 80, column.dtype)
+    meter[np.random.default_rng(0).random(meter.shape) < 0.5] = column.null_code
+    for shape in ("conv", "lstm"):
+        model = fitted(Records(GAPS, {**codes, "meter": meter}, 1500), epsilon=20.0, shape=shape, batch=200, epochs=2)
+        drawn = model.sample(3000, np.random.default_rng(0), {})["meter"]
+        there = drawn != column.null_code
+        assert there.mean(axis=0) == pytest.approx(0.5, abs=0.07)
+        assert drawn[there].mean() == pytest.approx(80, abs=4)
