@@ -1,0 +1,216 @@
+"""Images with classes, releases of them by `sundog fit` in processes of their own, and what these are worth."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import math
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from dpgm_mnist import STEPS, known
+from image_scores import SCHEMA, digits, mnist
+from report import DATA, Row, publish
+
+import sundog
+from sundog.data.records import Records
+from sundog.evaluate.comparison import Comparison, split
+from sundog.evaluate.images.classifiers import one_thread
+from sundog.evaluate.images.judge import judge_for
+from sundog.evaluate.images.sample import view_of
+from sundog.evaluate.images.scores import frechet_distance, inception_score
+
+DELTA = 1e-5
+PANELS = 4  # side by side
+FILES = ("images-idx3", "labels-idx1")
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What `sundog fit` is asked for.
+
+    Args:
+        name: of the way to train.
+        epsilon: the budget.
+        seed: of everything but noise.
+        device: cpu or cuda.
+        settings: of the model, as name=value.
+        public: whether it is given the public records.
+    """
+
+    name: str
+    epsilon: float
+    seed: int
+    device: str
+    settings: tuple[str, ...] = ()
+    public: bool = False
+
+    @property
+    def stem(self) -> str:
+        """Of the names of its files."""
+        return re.sub("[^a-z0-9.]+", "-", f"{self.name} {self.epsilon:g} {self.seed}")
+
+
+# No fits at all, but what to hold them against: the real images, and ten images over and over, the mean of each class.
+REAL, MEANS = Fit("real images", math.inf, 0, ""), Fit("class means", math.inf, 0, "")
+CONTROLS = (REAL, MEANS)
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What became of it.
+
+    Args:
+        accuracy: the part of real test images whose class a network names that has learned from generated ones.
+        inception: the Inception score of generated images.
+        frechet: the Fréchet distance of generated images from real test images.
+        seconds: from the start of Python to the file.
+        spent: the ε on the certificate.
+    """
+
+    accuracy: float
+    inception: float
+    frechet: float
+    seconds: float = 0.0
+    spent: float = 0.0
+
+
+@dataclass(frozen=True)
+class Trials:
+    """Records, the files that `sundog fit` reads them from, and what judges them.
+
+    Args:
+        private: where the records are, as words of a command.
+        public: the same of public records; None where there are none.
+        train: the private records.
+        test: others.
+        steps: of a classifier.
+        folder: of releases.
+    """
+
+    private: Sequence[str]
+    public: str | None
+    train: Records
+    test: Records
+    steps: int
+    folder: Path
+
+    @property
+    def is_mnist(self) -> bool:
+        """Whether what was published is about these images."""
+        return self.train.schema.columns["image"].shape == (28, 28)
+
+    @property
+    def comparison(self) -> Comparison:
+        """Real records beside real ones."""
+        return Comparison(self.train, self.test, self.train, self.test, target="label")
+
+    def run(self, fit: Fit) -> Worth:
+        """Fits, samples as many records as there are real ones, and judges them."""
+        if fit in CONTROLS:
+            return self._worth(self.train if fit == REAL else averaged(self.train), fit.seed)
+        out = self.folder / f"{fit.stem}.sundog"
+        public = ["--public", self.public] if fit.public and self.public else []
+        seconds = fitted([*self.private, *public], fit, out)
+        release = sundog.Release.load(out)
+        worth = self._worth(records_of(release, len(self.train), fit.seed), fit.seed)
+        return replace(worth, seconds=seconds, spent=release.certificate.spent["pld"] or 0.0)
+
+    def _worth(self, records: Records, seed: int) -> Worth:
+        view, rng = view_of(self.comparison, "image"), np.random.default_rng(seed)
+        judge = judge_for(self.comparison, view)
+        assert judge is not None and judge.probabilities is not None  # noqa: PT018
+        images, real = (view.sample(each, len(self.test), rng).pixels for each in (records, self.test))
+        with one_thread():
+            score = inception_score(judge.probabilities(images))
+            distance = frechet_distance(judge.features(images), judge.features(real))
+        return Worth(known(view, records, self.test, seed, self.steps), score, distance)
+
+
+def load(folder: Path, *, quick: bool, public: float = 0.0) -> Trials:
+    """MNIST, or the small digits of scikit-learn.
+
+    Args:
+        folder: for the files.
+        quick: whether small digits and few steps will do.
+        public: the share of training records that are public, and not among the private ones.
+    """
+    small = quick or not (DATA / f"mnist-train-{FILES[0]}-ubyte.gz").exists()
+    if small:
+        print("on the digits of scikit-learn; set SUNDOG_DATA for MNIST")
+    train, test = digits() if small else (mnist("train"), mnist("t10k"))
+    steps = STEPS // 50 if quick else STEPS
+    if public:
+        train, given = split(train, public, np.random.default_rng(0))
+        place, *_ = _saved(given, folder, "public")
+        return Trials(_saved(train, folder, "private"), place, train, test, steps, folder)
+    if small:
+        return Trials(_saved(train, folder, "digits"), None, train, test, steps, folder)
+    images, labels = (str(DATA / f"mnist-train-{kind}-ubyte.gz") for kind in FILES)
+    return Trials([images, "--labels", labels, "--schema", str(SCHEMA)], None, train, test, steps, folder)
+
+
+def fitted(words: Sequence[str], fit: Fit, out: Path) -> float:
+    """Runs `sundog fit` in a process of its own; the seconds that it took."""
+    asked = {"model": "gan", "epsilon": fit.epsilon, "delta": DELTA, "seed": fit.seed, "device": fit.device, "out": out}
+    words = [*words, *(word for name, value in asked.items() for word in (f"--{name}", str(value)))]
+    words = [*words, *(word for setting in fit.settings for word in ("--set", setting))]
+    python = [sys.executable, "-c", "from sundog.cli.main import main; main()"]
+    start = time.perf_counter()
+    subprocess.run([*python, "fit", *words], check=True, stdout=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def averaged(records: Records) -> Records:
+    """The records with the mean image of their class in place of their own."""
+    images, labels = records.codes["image"], records.codes["label"]
+    means = np.zeros((int(labels.max()) + 1, *images.shape[1:]))
+    for label in np.unique(labels):
+        means[label] = images[labels == label].mean(axis=0)
+    return Records(records.schema, {"image": np.rint(means).astype(images.dtype)[labels], "label": labels}, len(labels))
+
+
+def records_of(release: sundog.Release, count: int, seed: int) -> Records:
+    """So many generated records."""
+    batches = list(release.batches(count, seed=seed))
+    codes = {name: np.concatenate([batch.codes[name] for batch in batches]) for name in release.schema.columns}
+    return Records(release.schema, codes, count)
+
+
+def keep(rows: Sequence[Row], options: argparse.Namespace) -> None:
+    """Writes the rows that there are so far, and says nothing."""
+    with contextlib.redirect_stdout(None):
+        publish(rows, options)
+
+
+def picture(releases: dict[str, sundog.Release], path: Path, *, across: int = 10) -> None:
+    """Samples of each release side by side, a row for each class."""
+    from matplotlib.figure import Figure
+
+    columns = min(PANELS, len(releases))
+    rows = math.ceil(len(releases) / columns)
+    figure = Figure(figsize=(3.2 * columns, 3.6 * rows), layout="constrained")
+    for place, (name, release) in enumerate(releases.items(), start=1):
+        axis = figure.add_subplot(rows, columns, place)
+        label: Any = release.schema.columns["label"]
+        classes = label.decode(np.arange(label.lattice_size)).to_pylist()
+        drawn: list[Any] = [release.sample(across, seed=0, where={"label": each})["image"] for each in classes]
+        axis.imshow(np.concatenate([np.concatenate(list(images), axis=1) for images in drawn]), cmap="gray")
+        axis.set_title(name, fontsize=10)
+        axis.set_axis_off()
+    figure.savefig(path, dpi=150)
+
+
+def _saved(records: Records, folder: Path, name: str) -> list[str]:
+    data, schema = folder / f"{name}.npz", folder / f"{name}.schema.yaml"
+    values: Any = {column: each.decode(records.codes[column]) for column, each in records.schema.columns.items()}
+    np.savez(data, **values)
+    records.schema.save(schema)
+    return [str(data), "--schema", str(schema)]

@@ -1,0 +1,194 @@
+"""MNIST by a private GAN at ε = 10, 4 and 1, δ = 1e-5; and the ablation of Zhang, Ji and Wang (2018), Tables 8 and 9.
+
+Each release is fitted by `sundog fit` in a process of its own: its time is that of everything, from the start of Python
+to the file. A network learns from as many generated records, labels included, for a number of steps that is fixed
+beforehand, and is asked about real test images: nothing is chosen by them. The Inception score and the Fréchet distance
+are by a network that knows real training images. Peers are, in the same run, real training images and ten images over
+and over, the mean of each class; and what was published. Class means have the best Inception score of all: it does not
+ask whether images of a class differ, and says nothing of a generator that starts from them. The other two do.
+
+With `--ablation` each strategy of the text is fitted at one ε, on the same 98% of the records, and the others are
+public: `kinds` clips weights and biases apart, `clusters` five groups of parameters, `bounds` takes bounds from public
+records, `warm` starts on them, `decay` lets a fixed bound fall. Groups are accounted as what they are (dpgan_steps.py):
+all spend the same. Peers are `none`, in the same run, and the text's Inception scores.
+
+`--keep` names a folder for releases and outcomes. What is found there is not done again: a stopped run goes on.
+
+    SUNDOG_DATA=../shared/data python benchmarks/dpgan_images.py [--quick] [--json FILE] [--plot FILE] [--ablation]
+        [--epsilons E ...] [--seeds N] [--device cpu|cuda] [--processes N] [--keep FOLDER] [--set NAME=VALUE ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import statistics
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from dpgan.images import CONTROLS, Fit, Trials, Worth, keep, load, picture
+from report import Row, arguments, publish
+
+import sundog
+
+PUBLIC = 0.02  # of the training records, as in the text
+ABLATION = 4.0  # the ε of the text's tables
+TEN_MINUTES = 600.0
+TEXT = 8.64  # Inception score of dp-GAN in Table 2, at ε = 4
+PUBLISHED = {10.0: {"Bie et al. 2023": 0.950, "Dockhorn et al. 2023": 0.981}}  # accuracy
+NONE, DP_GAN = "none", "dp-GAN text, ε=4"
+MEASURES = {"accuracy": "accuracy", "inception": "Inception", "frechet": "Fréchet"}
+
+
+@dataclass(frozen=True)
+class Strategy:
+    """Settings of a model, whether it is given public records, and the text's Inception score if it has one."""
+
+    settings: tuple[str, ...] = ()
+    public: bool = False
+    score: float | None = None
+
+
+_KINDS, _BOUNDS, _COLD = "groups=weights and biases", "clip=public", "warm=0"
+STRATEGIES = {
+    NONE: Strategy(score=6.59),
+    "kinds": Strategy((_KINDS,), score=6.46),
+    "bounds": Strategy((_BOUNDS, _COLD), public=True, score=7.76),
+    "kinds+bounds": Strategy((_KINDS, _BOUNDS, _COLD), public=True, score=8.20),
+    "clusters+bounds": Strategy(("groups=5", _BOUNDS, _COLD), public=True, score=8.03),
+    "kinds+bounds+warm": Strategy((_KINDS, _BOUNDS, "warm=300"), public=True, score=TEXT),
+    "warm": Strategy(("warm=300",), public=True),
+    "decay": Strategy(("decay=0.3",)),
+}
+
+Outcomes = dict[Fit, Worth]
+_trials: Trials  # of a process in a pool, which has them once, and with them one judge
+
+
+def extend(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--plot", type=Path, help="draw samples of the first seed into this file")
+    parser.add_argument("--ablation", action="store_true", help="the strategies of the text, at ε = 4")
+    parser.add_argument("--epsilons", nargs="+", type=float)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+    parser.add_argument("--processes", type=int, default=1, help="fits at a time; more than one are not timed")
+    parser.add_argument("--keep", type=Path, help="a folder for releases and outcomes")
+    parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE")
+
+
+def main() -> None:
+    options = arguments(__doc__ or "", extend)
+    options.epsilons = options.epsilons or ([ABLATION] if options.ablation else [10.0, 4.0, 1.0])
+    with tempfile.TemporaryDirectory() as folder:
+        kept = options.keep or Path(folder)
+        kept.mkdir(parents=True, exist_ok=True)
+        trials = load(kept, quick=options.quick, public=PUBLIC if options.ablation else 0.0)
+        contest(trials, options)
+
+
+def planned(options: argparse.Namespace) -> list[Fit]:
+    """All fits of the first seed come first, so that a run that is stopped has some of each."""
+    ways = STRATEGIES if options.ablation else {"gan": Strategy(score=TEXT)}
+    epsilons, seeds, settings = options.epsilons, options.seeds, options.set
+    if options.quick:
+        epsilons, seeds, settings = epsilons[:1], 1, ["epochs=1", *settings]
+    return [
+        Fit(name, epsilon, seed, options.device, (*settings, *way.settings), public=way.public)
+        for seed in range(seeds)
+        for epsilon in epsilons
+        for name, way in ways.items()
+    ]
+
+
+def contest(trials: Trials, options: argparse.Namespace) -> None:
+    """Fits and judges; the rows are written anew after each."""
+    fits = planned(options)
+    found: Outcomes = {}
+    for fit, worth in outcomes(trials, [*CONTROLS, *fits], options.processes):
+        found[fit] = worth
+        print(
+            f"{fit.name} ε={fit.epsilon:g}, seed {fit.seed}: accuracy {worth.accuracy:.4f}, Inception "
+            f"{worth.inception:.3f}, Fréchet {worth.frechet:.4f}, {worth.seconds:.1f} s, ε = {worth.spent:.4g} spent",
+            flush=True,
+        )
+        keep(rows_of(found, trials, options), options)
+    publish(rows_of(found, trials, options), options)
+    if options.plot:
+        first = {f"{fit.name} ε={fit.epsilon:g}": fit for fit in fits if fit.seed == 0}
+        releases = {name: sundog.Release.load(trials.folder / f"{fit.stem}.sundog") for name, fit in first.items()}
+        picture(releases, options.plot)
+
+
+# --- fits, some at a time ------------------------------------------------------------------------------------------
+
+
+def outcomes(trials: Trials, fits: Sequence[Fit], processes: int) -> Iterator[tuple[Fit, Worth]]:
+    """As they come."""
+    if processes == 1:
+        for fit in fits:
+            yield fit, once(trials, fit)
+        return
+    with multiprocessing.get_context("spawn").Pool(processes, _begin, (trials,)) as pool:
+        yield from pool.imap_unordered(_one, fits)
+
+
+def _begin(trials: Trials) -> None:
+    global _trials  # noqa: PLW0603
+    _trials = trials
+
+
+def _one(fit: Fit) -> tuple[Fit, Worth]:
+    return fit, once(_trials, fit)
+
+
+def once(trials: Trials, fit: Fit) -> Worth:
+    """The outcome of this very fit, if it was kept; or of one that is done now."""
+    path = trials.folder / f"{fit.stem}.json"
+    asked = {**asdict(fit), "settings": list(fit.settings), "records": len(trials.train)}
+    if path.exists():
+        kept = json.loads(path.read_text())
+        if kept["fit"] == asked:
+            return Worth(**kept["worth"])
+    worth = trials.run(fit)
+    path.write_text(json.dumps({"fit": asked, "worth": asdict(worth)}, indent=1) + "\n")
+    return worth
+
+
+# --- rows ----------------------------------------------------------------------------------------------------------
+
+
+def rows_of(found: Outcomes, trials: Trials, options: argparse.Namespace) -> list[Row]:
+    """Means over seeds, of what has been found so far."""
+    rows: list[Row] = []
+    controls = {fit.name: found[fit] for fit in CONTROLS if fit in found}
+    means = {(fit.name, fit.epsilon): _mean(found, fit) for fit in found if fit not in CONTROLS}
+    for (name, epsilon), worth in means.items():
+        plain = means.get((NONE, epsilon))
+        peers = controls if plain is None or name == NONE else {NONE: plain}
+        published = _published(name, epsilon, options) if trials.is_mnist else {}
+        for measure, label in MEASURES.items():
+            values = {peer: getattr(each, measure) for peer, each in peers.items()} | published.get(measure, {})
+            what, value = f"{label}, {name} ε={epsilon:g}", getattr(worth, measure)
+            rows += [Row(what, value, "", peer, peer_value) for peer, peer_value in values.items()]
+        if options.processes == 1:
+            rows.append(Row(f"time, {name} ε={epsilon:g}", worth.seconds, "s", "ten minutes", TEN_MINUTES))
+    return rows
+
+
+def _published(name: str, epsilon: float, options: argparse.Namespace) -> dict[str, dict[str, float]]:
+    if not options.ablation:
+        return {"accuracy": PUBLISHED.get(epsilon, {}), "inception": {DP_GAN: TEXT}}
+    score = STRATEGIES[name].score
+    return {} if score is None else {"inception": {DP_GAN: score}}
+
+
+def _mean(found: Outcomes, like: Fit) -> Worth:
+    seeds = [asdict(found[fit]) for fit in found if (fit.name, fit.epsilon) == (like.name, like.epsilon)]
+    return Worth(**{name: statistics.mean(each[name] for each in seeds) for name in seeds[0]})
+
+
+if __name__ == "__main__":
+    main()

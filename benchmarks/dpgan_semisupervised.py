@@ -1,0 +1,179 @@
+"""What generated images add to few labelled ones: Table 6 of Zhang, Ji and Wang (2018), on MNIST.
+
+Some images of the test file have labels that are public, and the rest of that file is the test: neither was in a
+release of the training file. `two classifiers` is Algorithm 4 of the text, where C₂ sees all that the generator was
+given as the code of an image; `consistent` is FixMatch on generated images. Both leave the labels of the release aside.
+`labelled by the release` does not: a network learns from generated images with the labels they were generated for, and
+from as many public ones, repeated; all are distorted. Peers are `supervised` (the public images alone) and `distorted`
+(the same with distortions, which owe nothing to generated images), in the same run, and what the text states for its
+own semi-supervised network.
+
+Without `--release` a GAN is fitted at ε = 10.
+
+    SUNDOG_DATA=../shared/data python benchmarks/dpgan_semisupervised.py [--quick] [--json FILE] [--release FILE]
+        [--labels N ...] [--seeds N] [--processes N] [--device cpu|cuda]
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import statistics
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from dpgan.images import Fit, Trials, fitted, keep, load
+from report import Row, arguments, publish
+
+import sundog
+from sundog.evaluate.images.classifiers import Images, Labels, accuracy, one_thread
+from sundog.evaluate.images.sample import view_of
+from sundog.evaluate.images.semisupervised import STEPS, Codes, compared, supervised
+from sundog.models.gan.gan import Gan
+
+EPSILON = 10.0
+POOL = 20_000  # generated images
+TEXT = {  # labels: supervised, and semi-supervised with differential privacy
+    100: (0.720, 0.569),
+    200: (0.824, 0.747),
+    300: (0.874, 0.835),
+    500: (0.909, 0.884),
+    1000: (0.934, 0.903),
+}
+SUPERVISED, DISTORTED, RELEASED = "supervised", "distorted", "labelled by the release"
+WAYS = {"two_classifiers": "two classifiers", "consistent": "consistent", RELEASED: RELEASED}
+
+Key = tuple[int, int]  # labels, and the seed
+Found = dict[Key, dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Generated images with their codes and labels; a call draws from them."""
+
+    codes: Codes
+    images: Images
+    labels: Labels
+
+    def __call__(self, count: int, rng: np.random.Generator) -> tuple[Codes, Images]:
+        """Codes and images."""
+        rows = rng.integers(0, len(self.images), count)
+        return self.codes[rows], self.images[rows]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Images with public labels, others to be tested on, and generated ones."""
+
+    images: Images
+    labels: Labels
+    test: tuple[Images, Labels]
+    pool: Pool
+    classes: int
+    seed: int
+    steps: int
+
+    def accuracies(self) -> dict[str, float]:
+        """Of every way to learn."""
+        rng, known = np.random.default_rng(self.seed), (self.images, self.labels)
+        with one_thread():
+            found = compared(*known, self.pool, test=self.test, classes=self.classes, rng=rng, steps=self.steps)
+            told = supervised(*self._mixed(), classes=self.classes, rng=rng, steps=self.steps, distortion=1.0)
+            last = accuracy(told, *self.test).value
+        return {**{name.removeprefix("semi_supervised."): each.value for name, each in found.items()}, RELEASED: last}
+
+    def _mixed(self) -> tuple[Images, Labels]:
+        """Generated images and their labels, and public ones in turn until there are as many."""
+        rows = np.arange(len(self.pool.images)) % len(self.images)
+        images = np.concatenate([self.images[rows], self.pool.images])
+        return images, np.concatenate([self.labels[rows], self.pool.labels])
+
+
+def pool_of(release: sundog.Release, count: int, seed: int) -> Pool:
+    """So many images of a GAN, each with all that the generator was given for it."""
+    model, rng = release.model, np.random.default_rng(seed)
+    assert isinstance(model, Gan), "a release of a GAN is needed: others do not tell the codes of images"
+    codes, parts = model.decoded.inputs(count, rng, {}), []
+    for start in range(0, count, model.decoded.rows):
+        logits = model.decoded.logits(codes[start : start + model.decoded.rows])
+        parts.append(model.features.sample(logits, rng))
+    images, labels = (np.concatenate([part[name] for part in parts]) for name in ("image", "label"))
+    column = release.schema.columns["image"]
+    height, width, channels = (*column.shape, 1)[:3]
+    pixels = images.reshape(-1, height, width, channels).transpose(0, 3, 1, 2) / np.float32(column.lattice_size - 1)
+    return Pool(codes, np.ascontiguousarray(pixels, np.float32), labels.astype(np.int64))
+
+
+def tasks(trials: Trials, release: sundog.Release, options: argparse.Namespace) -> dict[Key, Task]:
+    """One for each number of labels and seed."""
+    view, quick = view_of(trials.comparison, "image"), options.quick
+    pool = pool_of(release, POOL // 20 if quick else POOL, seed=0)
+    found = {}
+    for seed in range(1 if quick else options.seeds):
+        real = view.sample(trials.test, len(trials.test), np.random.default_rng(seed))
+        counts = [count for count in options.labels if count <= len(real) // 2]
+        test = real.pixels[max(counts) :], real.labels[max(counts) :]
+        for count in counts:
+            known = real.pixels[:count], real.labels[:count]
+            steps = STEPS // 20 if quick else STEPS
+            found[count, seed] = Task(*known, test, pool, len(view.classes), seed, steps)
+    return found
+
+
+def extend(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--release", type=Path, help="of a GAN, and of the training images; without it one is fitted")
+    parser.add_argument("--labels", nargs="+", type=int, default=list(TEXT))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--processes", type=int, default=1, help="tasks at a time")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
+
+
+def main() -> None:
+    options = arguments(__doc__ or "", extend)
+    if options.quick:
+        options.labels = options.labels[:1]
+    with tempfile.TemporaryDirectory() as folder:
+        trials = load(Path(folder), quick=options.quick)
+        path = options.release or Path(folder) / "gan.sundog"
+        if options.release is None:
+            fitted(trials.private, Fit("gan", EPSILON, 0, options.device, ("epochs=1",) * options.quick), path)
+        asked = tasks(trials, sundog.Release.load(path), options)
+        found: Found = {}
+        for key, accuracies in answered(asked, options.processes):
+            found[key] = accuracies
+            told = ", ".join(f"{name} {value:.4f}" for name, value in accuracies.items())
+            print("{} labels, seed {}:".format(*key), told, flush=True)
+            keep(rows_of(found, trials), options)
+    publish(rows_of(found, trials), options)
+
+
+def answered(asked: dict[Key, Task], processes: int) -> Iterator[tuple[Key, dict[str, float]]]:
+    """The accuracies of all tasks, as they come."""
+    if processes == 1:
+        yield from zip(asked, map(Task.accuracies, asked.values()), strict=True)
+        return
+    with multiprocessing.get_context("spawn").Pool(processes) as workers:
+        yield from zip(asked, workers.imap(Task.accuracies, asked.values()), strict=True)
+
+
+def rows_of(found: Found, trials: Trials) -> list[Row]:
+    """Means over seeds."""
+    rows = []
+    for count in dict.fromkeys(count for count, _ in found):
+        runs = [accuracies for (labels, _), accuracies in found.items() if labels == count]
+        mean = {name: statistics.mean(run[name] for run in runs) for name in runs[0]}
+        peers = {SUPERVISED: mean[SUPERVISED], DISTORTED: mean[DISTORTED]}
+        stated = TEXT.get(count) if trials.is_mnist else None
+        if stated is not None:
+            rows.append(Row(f"{count} labels, {SUPERVISED}", mean[SUPERVISED], "", "text, supervised", stated[0]))
+            peers["text, semi-supervised"] = stated[1]
+        for way, name in WAYS.items():
+            rows += [Row(f"{count} labels, {name}", mean[way], "", peer, value) for peer, value in peers.items()]
+    return rows
+
+
+if __name__ == "__main__":
+    main()

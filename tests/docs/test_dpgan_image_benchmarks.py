@@ -1,0 +1,96 @@
+"""What the benchmarks of image GANs rest on: the cost of groups, fits that are kept, codes of images."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import sundog
+from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.events import Charge, Gaussian
+
+FOLDER = Path(__file__).parents[2] / "benchmarks"
+
+
+@pytest.fixture(autouse=True)
+def _among_the_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+
+
+def test_groups_cost_what_as_many_gaussians_do() -> None:
+    from dpgan_steps import DELTA, SETTINGS
+
+    for setting in SETTINGS:
+        apart = [Charge(event=Gaussian(noise_multiplier=setting.sigma), count=setting.groups, purpose="groups")]
+        joint = [Charge(event=Gaussian(noise_multiplier=setting.joint(setting.groups)), purpose="one")]
+        assert epsilon_spent(joint, delta=DELTA) == pytest.approx(epsilon_spent(apart, delta=DELTA))
+
+
+@pytest.mark.parametrize("method", ["pld", "rdp", "moments"])
+@pytest.mark.parametrize("groups", [1, 5])
+def test_the_allowed_steps_fit_and_more_do_not(groups: int, method: Any) -> None:
+    from dpgan_steps import SETTINGS, allowed, spent
+
+    mnist = SETTINGS[0]
+    steps = allowed(mnist, groups, method)
+    assert spent(mnist, groups, steps, method) <= mnist.epsilon
+    assert spent(mnist, groups, math.ceil(1.002 * steps) + 1, method) > mnist.epsilon
+
+
+def test_a_fit_that_was_kept_is_not_done_again(tmp_path: Path) -> None:
+    from dpgan.images import REAL, Fit, Worth
+    from dpgan_images import once
+
+    class Counted:
+        folder, train, done = tmp_path, range(10), 0
+
+        def run(self, _: Fit) -> Worth:
+            self.done += 1
+            return Worth(0.5, 2.0 + self.done, 0.1)
+
+    trials: Any = Counted()
+    asked = Fit("kinds+bounds", 4.0, 1, "cpu", ("groups=5",), public=True)
+    for fit in (asked, REAL):
+        assert once(trials, fit) == once(trials, fit)
+    assert trials.done == 2
+    assert once(trials, Fit("kinds+bounds", 4.0, 1, "cpu", ("groups=6",), public=True)).inception == 5.0
+
+
+def test_a_control_shows_the_mean_of_each_class() -> None:
+    from dpgan.images import averaged
+    from image_scores import digits
+
+    train, _ = digits()
+    made = averaged(train)
+    images, labels = train.codes["image"].astype(float), train.codes["label"]
+    for row in (0, 7, 50):
+        expected = np.mean([image for image, label in zip(images, labels, strict=True) if label == labels[row]], axis=0)
+        assert np.abs(made.codes["image"][row] - expected).max() <= 0.5
+    assert made.codes["label"].tolist() == labels.tolist()
+
+
+def test_codes_belong_to_their_images() -> None:
+    from dpgan_semisupervised import pool_of
+
+    rng = np.random.default_rng(0)
+    image, label = {"type": "image", "shape": [4, 4], "levels": 256}, {"type": "categorical", "values": ["a", "b"]}
+    schema = sundog.Schema.from_dict({"columns": {"image": image, "label": label}, "reviewed": True})
+    labels = rng.integers(0, 2, 200)
+    images = np.broadcast_to(255 * labels[:, None, None], (200, 4, 4)).astype(np.uint8)
+    synth = sundog.Synthesizer("gan", 50.0, 1e-5, seed=0, settings={"epochs": 1, "hidden": 16, "latent": 3})
+    release = synth.fit({"image": images, "label": np.array(["a", "b"])[labels]}, schema).release_
+    whole = pool_of(release, 50, seed=0)
+    model: Any = release.model
+    object.__setattr__(model.decoded, "rows", 7)  # some at a time
+    pool = pool_of(release, 50, seed=0)
+    assert np.array_equal(pool.codes, whole.codes)
+    codes, drawn = pool(20, rng)
+    assert codes.shape == (20, 5)
+    assert pool.labels.tolist() == pool.codes[:, 3:].argmax(axis=1).tolist()
+    light = pool.images.mean(axis=(1, 2, 3))
+    assert light[pool.labels == 1].mean() > light[pool.labels == 0].mean() + 0.3
+    assert all(any(np.array_equal(one, other) for other in pool.images) for one in drawn)
