@@ -24,6 +24,7 @@ from sundog.models.people import HELD, over_records
 from sundog.training.averages import MovingAverage
 from sundog.training.graphs import Replayed
 
+_RARE = 1e-4  # a mean below it says nothing more
 MOMENTS = (0.0, 0.99)  # of Adam: the opponent moves, and old gradients are about another game
 
 
@@ -82,6 +83,8 @@ class Duel:
         learning_rate: of the generator.
         decay: of the average of its weights.
         schedule: of the learning rate, by the number of the critic's step.
+        means: as measured, of records with each value that the generator is told: (values, features).
+        anchor: how much it counts that generated records have these means.
     """
 
     features: Features
@@ -95,6 +98,8 @@ class Duel:
     learning_rate: float
     decay: float
     schedule: Callable[[int], float]
+    means: Tensor | None = None
+    anchor: float = 0.0
     _recognised: Tensor = field(init=False)
 
     def __post_init__(self) -> None:
@@ -155,14 +160,25 @@ class Duel:
             self.balance.saw(float(self._recognised))
 
     def _move(self) -> None:
-        x = straight_through(self.features, self.generator(self._inputs(self._labels())))
+        given = self._labels()
+        logits = self.generator(self._inputs(given))
+        x = straight_through(self.features, logits)
         scores, labels = self.critic(x)
         loss = (self.objective.generated(scores) + self._unnamed(labels, x)).mean()
+        if self.means is not None:
+            loss = loss + self.anchor * self._adrift(logits, given, self.means)
         weights = list(self.generator.parameters())
         for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
             weight.grad = gradient
         self.optimizer.step()
         self._recognised.copy_((scores.detach() < 0).float().mean())
+
+    def _adrift(self, logits: Tensor, given: Tensor, means: Tensor) -> Tensor:
+        """How surprising the measured means are, for each value that was told, given those of generated records."""
+        given = given if given.shape[-1] else given.new_ones(len(given), 1)
+        counts = given.sum(dim=0)
+        found = given.T @ self.features.means(logits) / counts.clamp_min(1.0)[:, None]
+        return counts @ self.features.loss(self.features.logits(found, least=_RARE), means) / len(given)
 
     def _labels(self) -> Tensor:
         if not len(self.prior):

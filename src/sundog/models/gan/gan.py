@@ -57,30 +57,35 @@ _CERTAIN = 2.0  # a mean that is so many times its noise
 _CALIBRATION = 2048  # records with which means are compared
 
 
+_TABLES = {"epochs": 30, "learning_rate": 0.04, "critic_steps": 1, "recognised": 0.0, "anchor": 1.0, "means": 0.25}
+_ARRAYS = {"epochs": 100, "learning_rate": 1e-3, "critic_steps": 5, "recognised": 0.6, "anchor": 0.0, "means": 0.05}
+
+
 class Gan:
     """A generator of whole records."""
 
     name: ClassVar[str] = "gan"
     options: ClassVar[frozenset[str]] = frozenset({"device", "show_loss", "public"})
     defaults: ClassVar[Mapping[str, Any]] = {
-        "shape": "auto",  # or mlp, conv, lstm
+        "shape": "auto",  # or mlp, pairs, conv, lstm
         "objective": "non-saturating",  # or wasserstein
         "hidden": 128,
         "latent": 32,
         "condition": "auto",  # a column that the generator is told; or null
         "batch": None,  # by the number of records
-        "epochs": 100,
+        "epochs": None,  # this and what else is null: by shape
         "clip": 1.0,  # or public: the mean norm of public records
         "decay": 1.0,  # to what part of itself the clipping bound falls
         "groups": ALL,  # what is clipped together; or weights and biases; or a number of clusters, by public records
         "warm": None,  # steps on public records before the first on private ones; 300, if there are any
-        "learning_rate": 1e-3,
+        "learning_rate": None,
         "generator_rate": 1e-3,
-        "critic_steps": 5,  # for one of the generator, to begin with
-        "recognised": 0.6,  # the share of generated records below which the critic gets more steps
+        "critic_steps": None,  # for one of the generator, to begin with
+        "recognised": None,  # the share of generated records below which the critic gets more steps
         "naming": 0.0,  # how much it counts that records show the value that the generator was told
+        "anchor": None,  # how much it counts that generated records have the measured means
         "penalty": 10.0,  # of a slope that is not one, in the Wasserstein game
-        "means": 0.05,  # the share of the budget for the means
+        "means": None,  # the share of the budget for the means
         "public": False,  # whether there are public records: an option of its own
     }
     counts_records: ClassVar[bool] = True
@@ -115,6 +120,7 @@ class Gan:
     @classmethod
     def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
         """Refuses settings that are none, and people with several records."""
+        settings = _settled(schema, settings)
         check_settings(cls.name, settings, _SETTINGS)
         for name in needs_public(settings):
             if not settings["public"]:
@@ -145,6 +151,7 @@ class Gan:
     ) -> Plan:
         """Means, steps, batches and noise, from the number of records that is public."""
         cls.check(schema, settings)
+        settings = _settled(schema, settings)
         warm = _WARM * settings["public"] if settings["warm"] is None else settings["warm"]
         chosen = {"shape": _shape(schema, settings), "condition": _condition(schema, settings), "warm": warm}
         count = max(1, records or 0)
@@ -237,6 +244,12 @@ def _arrays(module: nn.Module) -> dict[str, Any]:
     return {name: tensor.detach().numpy() for name, tensor in module.state_dict().items()}
 
 
+def _settled(schema: Schema, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """With what is right for the shape, where nothing is asked for."""
+    own = _TABLES if _shape(schema, settings) == "pairs" else _ARRAYS
+    return {**settings, **{name: value for name, value in own.items() if settings[name] is None}}
+
+
 def _shape(schema: Schema, settings: Mapping[str, Any]) -> str:
     return best_shape(schema) if settings["shape"] == "auto" else str(settings["shape"])
 
@@ -287,5 +300,6 @@ _SETTINGS: Mapping[str, Setting] = {
     "critic_steps": (lambda value: is_whole(value, 10**6), "a whole number above 0"),
     "recognised": (lambda value: is_number(value) and value < 1, "a share, 0 or more and below 1"),
     "naming": (is_number, "a number, 0 or more"),
+    "anchor": (is_number, "a number, 0 or more"),
     "penalty": (is_number, "a number, 0 or more"),
 }

@@ -21,14 +21,16 @@ from sundog.errors import SundogError
 from sundog.models.decoded import replaced
 from sundog.models.features import Features
 
-SHAPES = ("mlp", "conv", "lstm")
+SHAPES = ("mlp", "pairs", "conv", "lstm")
 _SLOPE = 0.2  # of critics' rectifiers, below zero
 _GROUPS = 8  # of channels that are normalised together
 _KERNEL = 5
 _SMALLEST = 8  # a grid of this size is not made smaller by a generator
+_WIDEST = 2048  # features: a critic of pairs has a weight for each two of them
+_LEAST_VARIANCE = 1e-3  # of all features together
 _FRESH = 4  # new latent variables at each step through a series
 _TOGETHER = 4  # values of a series that are made in one step
-_NEARLY_NONE = 1e-4  # of a range: a root has no slope at zero
+_NEARLY_NONE = 1e-4  # of a range: a root is too steep at zero
 
 
 class Body(nn.Module):
@@ -38,7 +40,10 @@ class Body(nn.Module):
 
 
 def best_shape(schema: Schema) -> str:
-    """Convolutions where there is one image or series, a perceptron otherwise, and where an example is a person."""
+    """Pairs for tables, convolutions where there is one image or series; where an example is a person, a perceptron."""
+    scalar = all(isinstance(column, ScalarColumn) for column in schema.columns.values())
+    if scalar and Features(schema).width <= _WIDEST:
+        return "pairs"
     return "conv" if len(_arrays(schema)) == 1 and not has_people(schema) else "mlp"
 
 
@@ -50,7 +55,7 @@ def has_people(schema: Schema) -> bool:
 def refuse_shape(schema: Schema, shape: str) -> None:
     """Raises if records are not of this shape."""
     arrays = _arrays(schema)
-    if shape != "mlp" and len(arrays) != 1:
+    if shape not in ("mlp", "pairs") and len(arrays) != 1:
         raise SundogError(
             f"model 'gan': shape {shape!r} needs one image or series, and there are {len(arrays)}; use mlp"
         )
@@ -64,7 +69,7 @@ def refuse_shape(schema: Schema, shape: str) -> None:
 
 def new_generator(features: Features, shape: str, told: int, *, hidden: int, latent: int) -> Body:
     """The network from latent variables and what it is told, side by side, to logits."""
-    if shape == "mlp":
+    if shape in ("mlp", "pairs"):
         return Perceptron([latent + told, 2 * hidden, 2 * hidden, features.width], latent)
     grid = Grid.of(features)
     if shape == "conv":
@@ -72,16 +77,22 @@ def new_generator(features: Features, shape: str, told: int, *, hidden: int, lat
     return Recurrent(grid, latent, told, hidden=hidden, others=features.width - grid.numel)
 
 
-def new_critic(features: Features, shape: str, told: slice, *, hidden: int) -> Judge:
-    """The network from features to a score, and to what it takes the told column to be."""
+def new_critic(features: Features, shape: str, told: slice, *, hidden: int, means: Tensor | None = None) -> Judge:
+    """The network from features to a score, and to what it takes the told column to be; `means` are of all records."""
+    if shape == "pairs":
+        return Pairs(told, torch.zeros(features.width) if means is None else means)
     values = told.stop - told.start
     width = features.width - values
     if shape == "conv":
         grid = Grid.of(features, without=told)
         body: nn.Module = ConvolvedCritic(grid, max(1, hidden // 4), others=width - grid.numel, outputs=1 + 2 * values)
     else:
-        layers = [nn.Linear(width, hidden), nn.LeakyReLU(_SLOPE), nn.Linear(hidden, hidden), nn.LeakyReLU(_SLOPE)]
-        body = nn.Sequential(*_roots(features, told), *layers, nn.Linear(hidden, 1 + 2 * values))
+        seen = Rhythms.of(features, without=told)
+        sizes = [width + seen.count, hidden, hidden]
+        layers: list[nn.Module] = [seen] if seen.series else []
+        for size, after in pairwise(sizes):
+            layers += [nn.Linear(size, after), nn.LeakyReLU(_SLOPE)]
+        body = nn.Sequential(*layers, nn.Linear(hidden, 1 + 2 * values))
     return Judge(body, told)
 
 
@@ -102,6 +113,29 @@ class Judge(nn.Module):
         found = self.body(torch.cat([x[..., : self.told.start], x[..., self.told.stop :]], dim=-1))
         score = found[..., 0] + (given * found[..., 1 : 1 + values]).sum(dim=-1)
         return score, found[..., 1 + values :]
+
+
+class Pairs(Judge):
+    """Knows for each pair of features how much more often real records have both: the score is a quadratic form.
+
+    It is linear in what it learns, so gradients are as long at the end as in the beginning, noise does not multiply
+    from layer to layer, and what one column says of another is all that there is to learn: features are centred by
+    their measured means.
+    """
+
+    def __init__(self, told: slice, means: Tensor) -> None:
+        layer = nn.Linear(len(means), len(means), bias=False)
+        nn.init.zeros_(layer.weight)
+        super().__init__(layer, told)
+        self.means: Tensor
+        self.scale: Tensor
+        self.register_buffer("means", means.clone())
+        self.register_buffer("scale", 1 / (means * (1 - means)).sum().clamp_min(_LEAST_VARIANCE))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """(…, features) to scores (…), and nothing about labels: they are in pairs too."""
+        centred = x - self.means
+        return self.scale * (self.body(centred) * centred).sum(dim=-1), torch.zeros_like(x[..., self.told])
 
 
 def _arrays(schema: Schema) -> list[str]:
@@ -131,18 +165,37 @@ class Perceptron(Body):
 # --- series ---
 
 
-class Roots(nn.Module):
-    """Series by the roots of their levels: most of what is measured is small, and differences there are to be seen."""
+class Rhythms(nn.Module):
+    """Series as a critic sees them: the roots of levels in their place, and how strong each rhythm is at the end.
+
+    Most of what is measured is small, and differences there are to be seen. A rhythm is as strong at any hour, which a
+    critic would have to learn through the noise, for each hour by itself.
+    """
 
     def __init__(self, series: list[slice]) -> None:
         super().__init__()
         self.series = series
 
+    @classmethod
+    def of(cls, features: Features, without: slice) -> Rhythms:
+        """That for all series of a schema; `without` says which features, all before them, were taken out."""
+        columns, fewer = features.schema.columns.items(), without.stop - without.start
+        places = [features.at(name) for name, column in columns if isinstance(column, SeriesColumn)]
+        return cls([slice(at.start - fewer, at.stop - fewer) for at in places])
+
+    @property
+    def count(self) -> int:
+        """How many rhythms there are."""
+        return sum((at.stop - at.start) // 2 for at in self.series)
+
     def forward(self, x: Tensor) -> Tensor:
-        """(…, features) to the same."""
+        """(…, features) to (…, features + rhythms)."""
+        seen, strengths = x, []
         for at in self.series:
-            x = replaced(x, rooted(x[..., at]), at)
-        return x
+            roots = rooted(x[..., at])
+            seen = replaced(seen, roots, at)
+            strengths.append(_strengths(roots))
+        return torch.cat([seen, *strengths], dim=-1)
 
 
 def rooted(levels: Tensor) -> Tensor:
@@ -150,11 +203,12 @@ def rooted(levels: Tensor) -> Tensor:
     return 2 * (levels + _NEARLY_NONE).sqrt() - 1
 
 
-def _roots(features: Features, told: slice) -> list[Roots]:
-    """That for all series of a schema, where the told column was taken out; none if there are none."""
-    columns, fewer = features.schema.columns.items(), told.stop - told.start
-    places = [features.at(name) for name, column in columns if isinstance(column, SeriesColumn)]
-    return [Roots([slice(at.start - fewer, at.stop - fewer) for at in places])] if places else []
+def _strengths(values: Tensor) -> Tensor:
+    """(…, length) to the amplitudes of 1, 2, … cycles in that length: (…, length // 2)."""
+    if not values.numel():  # of no records, which the transform refuses
+        return values[..., : values.shape[-1] // 2]
+    waves = torch.view_as_real(torch.fft.rfft(values, norm="ortho")[..., 1:])
+    return (waves.square().sum(dim=-1) + _NEARLY_NONE).sqrt()
 
 
 # --- convolutions ---

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import torch
 from torch import Tensor
 
 from sundog.models.base import Workshop
@@ -13,7 +14,8 @@ from sundog.models.features import FeatureRows, Features
 from sundog.models.gan.balance import Balance
 from sundog.models.gan.bounds import groups_for, policy_for
 from sundog.models.gan.duel import MOMENTS, Duel, Generator, Networks
-from sundog.models.gan.networks import new_critic, new_generator
+from sundog.models.gan.fading import Fading
+from sundog.models.gan.networks import Judge, Pairs, new_critic, new_generator
 from sundog.models.gan.objectives import NonSaturating, Wasserstein
 from sundog.models.gan.warming import play
 from sundog.models.neural import Adam, initialised, warm_up
@@ -26,7 +28,7 @@ from sundog.training.speed import EXACT, Speed
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
 
-_SMALL = 0.1  # what an untrained generator may add to the means
+_GAIN = 5000.0  # of a critic of pairs
 _LAST_RATE = 0.1  # of the first
 _DECAY = 0.99  # of the average of the generator's weights
 _PIECE = 4096  # records that are in memory at once
@@ -56,7 +58,7 @@ def train(
         ledger: is charged for the critic's steps.
         workshop: where, and who watches.
     """
-    (both,) = initialised(lambda: _networks(features, settings, start), 1, workshop.seed)
+    (both,) = initialised(lambda: _networks(features, settings, start, prior), 1, workshop.seed)
     both.to(workshop.device)
     schedule = cosine(training.steps, last=_LAST_RATE)
     duel = Duel(
@@ -71,6 +73,8 @@ def train(
         learning_rate=settings["generator_rate"],
         decay=_DECAY,
         schedule=schedule,
+        means=features.means(start).to(workshop.device) if settings["anchor"] else None,
+        anchor=settings["anchor"],
     )
     warm_up(workshop.device).result()
     public = None if workshop.public is None else features.examples(workshop.public, workshop.device)
@@ -96,11 +100,15 @@ def train(
     return both.cpu()
 
 
-def _networks(features: Features, settings: Mapping[str, Any], start: Tensor) -> Networks:
+def _networks(features: Features, settings: Mapping[str, Any], start: Tensor, prior: Tensor) -> Networks:
     told, hidden = features.at(settings["condition"]), settings["hidden"]
     values = told.stop - told.start
     body = new_generator(features, settings["shape"], values, hidden=hidden, latent=settings["latent"])
-    return Networks(Generator(body, start, told), new_critic(features, settings["shape"], told, hidden=hidden))
+    means = features.means(start)
+    means = prior @ means if len(prior) else means[0]
+    return Networks(
+        Generator(body, start, told), new_critic(features, settings["shape"], told, hidden=hidden, means=means)
+    )
 
 
 def _step(
@@ -109,18 +117,26 @@ def _step(
     device = duel.prior.device
     some = None if public is None else public.take(np.arange(min(_PUBLIC, len(public))))
     groups = groups_for(duel, settings, some)
-    kind: dict[str, Any] = {"capturable": True, "foreach": True} if device.type == "cuda" else {"fused": True}
     return PrivateStep(
         module=duel.critic,
         private_loss=duel.loss,
         groups=groups,
         policy=policy_for(duel, settings, some, groups, steps=training.steps),
-        optimizer=Adam(duel.critic.parameters(), lr=settings["learning_rate"], betas=MOMENTS, **kind),
+        optimizer=_optimizer(duel.critic, settings, device),
         noise=ledger.noise,
         noise_multiplier=training.noise_multiplier,
         expected_batch=training.expected_batch,
         speed=Speed(precision="tf32") if device.type == "cuda" else EXACT,  # norms allow for what it rounds
     )
+
+
+def _optimizer(critic: Judge, settings: Mapping[str, Any], device: torch.device) -> torch.optim.Optimizer:
+    """Adam; for pairs, an average of recent gradients."""
+    rate = settings["learning_rate"]
+    if isinstance(critic, Pairs):
+        return Fading(critic.parameters(), rate, gain=_GAIN)
+    kind: dict[str, Any] = {"capturable": True, "foreach": True} if device.type == "cuda" else {"fused": True}
+    return Adam(critic.parameters(), lr=rate, betas=MOMENTS, **kind)
 
 
 def _graphed(step: PrivateStep, examples: FeatureRows | PeopleRows) -> PrivateStep | GraphedStep:

@@ -1,0 +1,40 @@
+"""An optimiser without a long memory: weights are an average of recent gradients, and nothing else.
+
+A critic that is linear in its weights and remembers all that ever told a generator from the data drives it round in
+circles. One that fades knows what tells them apart now.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import nn
+
+
+class Fading(torch.optim.Optimizer):
+    """w ← (1 − lr) · w − lr · gain · gradient.
+
+    >>> weight = nn.Parameter(torch.tensor([1.0]))
+    >>> weight.grad = torch.tensor([-1.0])
+    >>> Fading([weight], 0.25, gain=10.0).step()
+    >>> weight.data
+    tensor([3.2500])
+
+    Args:
+        weights: what to learn.
+        lr: the share of the newest gradient, of which a schedule takes a part.
+        gain: how large weights become.
+    """
+
+    def __init__(self, weights: Iterable[nn.Parameter], lr: float, *, gain: float) -> None:
+        super().__init__(weights, {"lr": lr, "gain": gain, "capturable": True})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]  # noqa: ARG002
+        """Takes the gradients in."""
+        for group in self.param_groups:
+            for weight in group["params"]:
+                if weight.grad is not None:
+                    weight.lerp_(-group["gain"] * weight.grad, group["lr"])
