@@ -15,6 +15,7 @@ from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.models.features import Features
 from sundog.models.gan.networks import Grid, best_shape, new_critic, new_generator, refuse_shape
+from sundog.models.gan.networks.series import Rhythms
 
 
 def image(*shape: int, **rest: Any) -> Schema:
@@ -105,9 +106,9 @@ def test_a_pixel_of_the_grid_is_that_pixel_of_the_image() -> None:
     cut = (Grid.of(Features(schema)).cut_out(dense) + 1) / 2
     torch.testing.assert_close(cut, torch.from_numpy(codes.codes["image"] / 255).float().permute(0, 3, 1, 2))
 
-
-def test_the_best_shape() -> None:
-    assert [best_shape(schema) for schema in (TABLE, IMAGES, GAPS)] == ["mlp", "conv", "conv"]
+    assert [best_shape(schema) for schema in (TABLE, IMAGES, GAPS)] == ["mlp", "conv", "mlp"]
+    assert best_shape(schema_of({"label": LABEL, "other": LABEL})) == "pairs"
+    assert [best_shape(schema) for schema in (TABLE, IMAGES, GAPS)] == ["pairs", "conv", "mlp"]
     both = schema_of({"image": {"type": "image", "shape": [3, 4]}, "meter": SERIES})
     assert best_shape(both) == "mlp"
     for shape in ("conv", "lstm"):
@@ -143,3 +144,23 @@ def test_a_series_with_gaps_keeps_them_and_what_is_there() -> None:
         there = drawn != column.null_code
         assert there.mean(axis=0) == pytest.approx(0.5, abs=0.07)
         assert drawn[there].mean() == pytest.approx(80, abs=4)
+
+
+def test_a_very_wide_table_has_no_weight_for_each_pair() -> None:
+    wide = schema_of({"code": {"type": "categorical", "values": [f"{number}" for number in range(3000)]}})
+    assert best_shape(wide) == "mlp"
+
+
+def test_a_critic_of_series_sees_roots_and_the_strength_of_rhythms() -> None:
+    schema = schema_of({"meter": {"type": "series", "length": 8, "min": 0, "max": 1, "resolution": 0.01}})
+    rhythms = Rhythms.of(Features(schema), without=slice(0, 0))
+    time = torch.arange(8) / 8
+    waves = [(2 * torch.pi * (cycles * time + shift)).cos() for cycles, shift in ((1, 0.0), (1, 0.3), (3, 0.0))]
+    levels = torch.stack([(0.25 * wave + 0.5).square() for wave in waves])  # whose roots are waves
+    seen = rhythms(levels)
+    assert seen.shape == (3, 8 + rhythms.count)
+    assert torch.allclose(seen[:, :8], 2 * (levels + 1e-4).sqrt() - 1)
+    strengths = seen[:, 8:]
+    assert strengths.argmax(dim=1).tolist() == [0, 0, 2]
+    assert torch.allclose(strengths[0], strengths[1], atol=0.02)  # at whatever hour
+    assert rhythms(levels[:0]).shape == (0, 12)

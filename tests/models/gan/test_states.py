@@ -258,7 +258,7 @@ def test_any_column_with_one_value_can_be_told(condition: str | None) -> None:
         ("epochs", float("inf")),
         ("clip", -1),
         ("clip", "private"),
-        ("learning_rate", None),
+        ("learning_rate", -1.0),
         ("generator_rate", 0),
         ("generator_rate", float("nan")),
         ("critic_steps", 0),

@@ -57,8 +57,9 @@ _CERTAIN = 2.0  # a mean that is so many times its noise
 _CALIBRATION = 2048  # records with which means are compared
 
 
-_TABLES = {"epochs": 30, "learning_rate": 0.04, "critic_steps": 1, "recognised": 0.0, "anchor": 1.0, "means": 0.25}
-_ARRAYS = {"epochs": 100, "learning_rate": 1e-3, "critic_steps": 5, "recognised": 0.6, "anchor": 0.0, "means": 0.05}
+_PAIRS = {"epochs": 30, "learning_rate": 0.04, "critic_steps": 1, "recognised": 0.0, "anchor": 1.0, "means": 0.25}
+_IMAGES = {"epochs": 100, "learning_rate": 5e-4, "critic_steps": 1, "recognised": 0.6, "anchor": 0.0, "means": 0.05}
+_OTHERS = {"epochs": 100, "learning_rate": 1e-3, "critic_steps": 4, "recognised": 0.0, "anchor": 0.0, "means": 0.05}
 
 
 class Gan:
@@ -246,7 +247,7 @@ def _arrays(module: nn.Module) -> dict[str, Any]:
 
 def _settled(schema: Schema, settings: Mapping[str, Any]) -> dict[str, Any]:
     """With what is right for the shape, where nothing is asked for."""
-    own = _TABLES if _shape(schema, settings) == "pairs" else _ARRAYS
+    own = {"pairs": _PAIRS, "conv": _IMAGES}.get(_shape(schema, settings), _OTHERS)
     return {**settings, **{name: value for name, value in own.items() if settings[name] is None}}
 
 

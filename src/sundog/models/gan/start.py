@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from sundog.data.columns import SeriesColumn
 from sundog.data.records import Records
 from sundog.models.base import Parts, Workshop
 from sundog.models.features import FeatureRows, Features
@@ -28,6 +29,7 @@ from sundog.privacy.mechanisms import noisy_count
 
 _PEOPLE = "number of people"
 _PEOPLE_SHARE = 0.02  # of ε
+_CLEAR = 2.5  # a rhythm that is so many times its noise
 _FEWEST = 1e-3  # of all records, that a value is thought to have
 
 
@@ -69,7 +71,7 @@ def measured_start(
     joint, scales = noisy_means(features, rows, parts, plan, ledger, workshop)
     shares = np.maximum(_FEWEST, joint[:, at].diagonal())
     means = torch.from_numpy(np.clip(joint / shares[:, None], 0.0, 1.0)).float()
-    return Start(torch.from_numpy(shares / shares.sum()).float(), list(means), (scales / shares).tolist())
+    return _smooth(features, torch.from_numpy(shares / shares.sum()).float(), means, scales / shares)
 
 
 def _of_all(
@@ -81,7 +83,22 @@ def _of_all(
     workshop: Workshop,
 ) -> Start:
     means, scales = noisy_means(features, rows, Parts.whole(count), plan, ledger, workshop)
-    return Start(torch.zeros(0), [torch.from_numpy(means[0]).float()], scales.tolist())
+    return _smooth(features, torch.zeros(0), torch.from_numpy(means).float(), scales)
+
+
+def _smooth(features: Features, shares: Tensor, means: Tensor, scales: npt.NDArray[np.float64]) -> Start:
+    """Keeps of the mean of a series the rhythms that stand out of its noise, which is the same for all of them.
+
+    At each moment by itself the noise would look like a rhythm of its own, and every day would have it.
+    """
+    noise = torch.from_numpy(scales).float()[:, None]
+    for at in (
+        features.at(name) for name, column in features.schema.columns.items() if isinstance(column, SeriesColumn)
+    ):
+        waves = torch.fft.rfft(means[:, at], norm="ortho")
+        kept = torch.where(waves.abs() > _CLEAR * noise, waves, 0)
+        means[:, at] = torch.fft.irfft(kept, n=at.stop - at.start, norm="ortho").clamp(0.0, 1.0)
+    return Start(shares, list(means), scales.tolist())
 
 
 # --- people ---

@@ -1,0 +1,131 @@
+"""Days of 96 values, and how close generated ones come to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from torch import Tensor
+
+import sundog
+from sundog.data.columns import SeriesColumn
+from sundog.data.read import encode, read
+from sundog.data.records import Records
+from sundog.evaluate.comparison import Comparison
+from sundog.evaluate.measure import Measure
+from sundog.evaluate.section import Section
+from sundog.evaluate.series.series import series
+from sundog.privacy.noise import NoiseSource
+
+EXAMPLES = Path(__file__).parent.parent.parent / "examples"
+HELD_OUT = 0.1  # of the days, or households
+MEASURES = {
+    "spectra": "series.spectral_distance",
+    "autocorrelation": "series.autocorrelation_distance",
+    "totals": "series.total_distance",
+    "values": "series.marginal_distance",
+    "told apart": "series.discriminative_score",
+    "nearest day": "series.nearest_dtw",
+}
+
+
+@dataclass(frozen=True)
+class Days:
+    """Series to learn from, and others of the same kind."""
+
+    name: str
+    schema: sundog.Schema
+    learned: Mapping[str, NDArray[Any]]
+    held_out: Mapping[str, NDArray[Any]]
+
+    @property
+    def column(self) -> str:
+        """The series."""
+        (name,) = (name for name, column in self.schema.columns.items() if isinstance(column, SeriesColumn))
+        return name
+
+    def section(self, synthetic: Records | None = None) -> Section:
+        """Compares generated days with those learned from; the held-out ones, if there are none."""
+        learned, held_out = (self._records(part) for part in (self.learned, self.held_out))
+        return series(Comparison(learned, held_out if synthetic is None else synthetic, learned, held_out), self.column)
+
+    def _records(self, part: Mapping[str, NDArray[Any]]) -> Records:
+        """All of them: nobody has too many where nothing is released."""
+        whole = sundog.Schema.from_dict({"columns": self.schema.to_dict()["columns"]})
+        return encode(read({name: part[name] for name in whole.columns}, whole), whole)
+
+
+class Silence(NoiseSource):
+    """No noise on gradients and sums, so that this is a GAN like any other. Its certificate reads NOT PRIVATE."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.private, self.description = False, "gradients and sums have none: NOT PRIVATE"
+
+    def standard_normal_(self, out: Tensor) -> Tensor:
+        """Nothing."""
+        return out.zero_()
+
+    def discrete_gaussian(self, *, sigma: float, size: int | tuple[int, ...]) -> NDArray[np.int64]:  # noqa: ARG002
+        """Nothing."""
+        return np.zeros(size, np.int64)
+
+
+def meters(folder: Path, unit: str) -> Days:
+    """Households in Switzerland."""
+    schema = sundog.Schema.load(EXAMPLES / "smartmeter-days.schema.yaml")
+    found = np.load(folder / "swiss_smartmeter_daily96.npz")
+    values = {"load": found["x"], "weekday": found["weekday"], "house": found["house"]}
+    if unit == "day":
+        return parted("meters", schema, values)
+    schema = sundog.Schema.from_dict({**schema.to_dict(), "unit": "house", "cap": 49})
+    return parted("meters by house", schema, values, owners=found["house"])
+
+
+def transformers(folder: Path) -> Days:
+    """ETTm1."""
+    found = np.load(folder / "ettm1_daily96.npz")
+    schema = sundog.Schema.load(EXAMPLES / "ettm1.schema.yaml")
+    return parted("ETTm1", schema, {"value": found["x"], "series": found["series"]})
+
+
+def waves(count: int = 600) -> Days:
+    """Days with one hump, at any hour: for want of real ones."""
+    rng = np.random.default_rng(0)
+    hour, height = rng.integers(0, 24, (count, 1)), rng.random((count, 1))
+    shape = height * np.exp(-np.square((np.arange(24) - hour) / 2))
+    schema = sundog.Schema.from_dict(
+        {"columns": {"value": {"type": "series", "length": 24, "min": 0, "max": 1, "resolution": 0.001}}}
+    )
+    return parted("waves", schema, {"value": shape})
+
+
+def parted(
+    name: str, schema: sundog.Schema, values: Mapping[str, NDArray[Any]], owners: NDArray[Any] | None = None
+) -> Days:
+    """Holds out a tenth of the days; where they have owners, of those."""
+    rng = np.random.default_rng(0)
+    owners = np.arange(len(next(iter(values.values())))) if owners is None else owners
+    everybody = rng.permutation(np.unique(owners))
+    out = np.isin(owners, everybody[: round(HELD_OUT * len(everybody))])
+    wanted = [*schema.columns, *([schema.unit] if schema.unit else [])]
+    return Days(
+        name, schema, {each: values[each][~out] for each in wanted}, {each: values[each][out] for each in wanted}
+    )
+
+
+def records_of(release: sundog.Release, count: int, seed: int) -> Records:
+    """So many generated days."""
+    batches = list(release.batches(count, seed=seed))
+    codes = {name: np.concatenate([batch.codes[name] for batch in batches]) for name in release.schema.columns}
+    return Records(release.schema, codes, count)
+
+
+def spanned(measures: Sequence[Measure]) -> Measure:
+    """The mean over seeds, and an interval that holds those of all of them."""
+    low, high = min(each.low for each in measures), max(each.high for each in measures)
+    return Measure(float(np.mean([each.value for each in measures])), low, high)

@@ -1,0 +1,97 @@
+"""Generators and critics by shape: pairs for tables, convolutions for images, an LSTM for series, or perceptrons.
+
+A generator turns latent variables, and the cells of a column that it is told, into the logits of all features; a critic
+judges the features of a record. A critic has no statistics across records: what it says of one depends on that one
+alone.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from sundog.data.columns import ImageColumn, ScalarColumn
+from sundog.data.schema import Schema
+from sundog.errors import SundogError
+from sundog.models.features import Features
+from sundog.models.gan.networks.base import SLOPE, Body, Judge
+from sundog.models.gan.networks.convolutions import ConvolvedCritic, Deconvolution
+from sundog.models.gan.networks.grid import Grid, arrays
+from sundog.models.gan.networks.series import Recurrent, Rhythms
+from sundog.models.gan.networks.tables import Pairs, Perceptron
+
+__all__ = [
+    "SHAPES",
+    "Body",
+    "Grid",
+    "Judge",
+    "Pairs",
+    "best_shape",
+    "has_people",
+    "new_critic",
+    "new_generator",
+    "refuse_shape",
+]
+
+SHAPES = ("mlp", "pairs", "conv", "lstm")
+_WIDEST = 2048  # features: a critic of pairs has a weight for each two of them
+
+
+def best_shape(schema: Schema) -> str:
+    """Pairs for tables, convolutions where there is one image, and perceptrons for everything else."""
+    columns = schema.columns.values()
+    if all(isinstance(column, ScalarColumn) for column in columns) and Features(schema).width <= _WIDEST:
+        return "pairs"
+    images = [column for column in columns if isinstance(column, ImageColumn)]
+    return "conv" if len(images) == len(arrays(schema)) == 1 and not has_people(schema) else "mlp"
+
+
+def has_people(schema: Schema) -> bool:
+    """Whether an example is a person with several records."""
+    return schema.unit is not None and schema.cap > 1
+
+
+def refuse_shape(schema: Schema, shape: str) -> None:
+    """Raises if records are not of this shape."""
+    found = arrays(schema)
+    if shape not in ("mlp", "pairs") and len(found) != 1:
+        raise SundogError(
+            f"model 'gan': shape {shape!r} needs one image or series, and there are {len(found)}; use mlp"
+        )
+    if shape == "conv" and has_people(schema):
+        raise SundogError(
+            f"model 'gan': shape 'conv' judges single records, and people have up to {schema.cap} here; use mlp or lstm"
+        )
+    if shape == "lstm" and isinstance(schema.columns[found[0]], ImageColumn):
+        raise SundogError(f"model 'gan': shape 'lstm' is for series, and {found[0]!r} is an image; use conv")
+
+
+def new_generator(features: Features, shape: str, told: int, *, hidden: int, latent: int) -> Body:
+    """The network from latent variables and what it is told, side by side, to logits."""
+    if shape in ("mlp", "pairs"):
+        return Perceptron([latent + told, 2 * hidden, 2 * hidden, features.width], latent)
+    grid = Grid.of(features)
+    if shape == "conv":
+        return Deconvolution(grid, latent, told, channels=max(1, hidden // 2), others=features.width - grid.numel)
+    return Recurrent(grid, latent, told, hidden=hidden, others=features.width - grid.numel)
+
+
+def new_critic(features: Features, shape: str, told: slice, *, hidden: int, means: Tensor | None = None) -> Judge:
+    """The network from features to a score, and to what it takes the told column to be; `means` are of all records."""
+    if shape == "pairs":
+        return Pairs(told, torch.zeros(features.width) if means is None else means)
+    values = told.stop - told.start
+    width = features.width - values
+    if shape == "conv":
+        grid = Grid.of(features, without=told)
+        body: nn.Module = ConvolvedCritic(grid, max(1, hidden // 4), others=width - grid.numel, outputs=1 + 2 * values)
+    else:
+        seen = Rhythms.of(features, without=told)
+        sizes = [width + seen.count, hidden, hidden]
+        layers: list[nn.Module] = [seen] if seen.series else []
+        for size, after in pairwise(sizes):
+            layers += [nn.Linear(size, after), nn.LeakyReLU(SLOPE)]
+        body = nn.Sequential(*layers, nn.Linear(hidden, 1 + 2 * values))
+    return Judge(body, told)

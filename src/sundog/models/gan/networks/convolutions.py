@@ -1,0 +1,64 @@
+"""Convolutions, for images and series."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+from typing import Any
+
+from torch import Tensor, nn
+
+from sundog.models.gan.networks.base import SLOPE, Body, others_of
+from sundog.models.gan.networks.grid import Grid
+
+_GROUPS = 8  # of channels that are normalised together
+_KERNEL = 5
+
+
+class Deconvolution(Body):
+    """From a small grid to the whole, twice as large in each step; other features by a linear layer."""
+
+    def __init__(self, grid: Grid, latent: int, told: int, *, channels: int, others: int) -> None:
+        super().__init__()
+        self.latent, self.grid = latent, grid
+        self.smallest = grid.halved(grid.halvings)
+        widths = grid.widths(channels, grid.halvings)[::-1]
+        self.widest = widths[0]
+        self.first = nn.Linear(latent + told, self.widest * math.prod(self.smallest))
+        self.others = nn.Linear(latent + told, others) if others else None
+        larger: Any = nn.ConvTranspose2d if len(grid.size) == 2 else nn.ConvTranspose1d
+        layers: list[nn.Module] = []
+        for width, after in pairwise([*widths, grid.channels]):
+            groups = math.gcd(_GROUPS, max(1, width // 4))  # one channel by itself would lose its level
+            layers += [nn.GroupNorm(groups, width), nn.ReLU(), larger(width, after, 4, 2, 1)]
+        self.layers = nn.Sequential(*layers)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(B, latent + told) to (B, features)."""
+        values = self.layers(self.first(inputs).view(len(inputs), self.widest, *self.smallest))
+        return self.grid.put_in(values, others_of(self.others, inputs))
+
+
+class ConvolvedCritic(nn.Module):
+    """Strided convolutions; other features join what they find."""
+
+    def __init__(self, grid: Grid, channels: int, *, others: int, outputs: int) -> None:
+        super().__init__()
+        self.grid = grid
+        smaller: Any = nn.Conv2d if len(grid.size) == 2 else nn.Conv1d
+        widths = [grid.channels, *grid.widths(channels, grid.halvings + 1)]
+        layers: list[nn.Module] = []
+        for width, after in pairwise(widths):
+            layers += [smaller(width, after, _KERNEL, 2, _KERNEL // 2), nn.LeakyReLU(SLOPE)]
+        self.layers = nn.Sequential(*layers, nn.Flatten())
+        found = widths[-1] * math.prod(grid.halved(grid.halvings + 1))
+        self.out = nn.Linear(found, outputs)
+        self.others = nn.Linear(others, found, bias=False) if others else None
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, features) to (B, outputs)."""
+        found = self.layers(self.grid.cut_out(x))
+        if self.others is not None:
+            found = found * (1 + self.others(self.grid.others(x)))
+        answers: Tensor = self.out(found)
+        return answers

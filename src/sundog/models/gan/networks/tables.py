@@ -1,0 +1,52 @@
+"""Perceptrons, for anything; and a critic of pairs, for tables."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+
+from sundog.models.gan.networks.base import Body, Judge
+
+_LEAST_VARIANCE = 1e-3  # of all features together
+
+
+class Perceptron(Body):
+    """Linear layers, each normalised by itself."""
+
+    def __init__(self, sizes: list[int], latent: int) -> None:
+        super().__init__()
+        self.latent = latent
+        layers: list[nn.Module] = []
+        for size, after in pairwise(sizes[:-1]):
+            layers += [nn.Linear(size, after), nn.LayerNorm(after), nn.ReLU()]
+        self.layers = nn.Sequential(*layers, nn.Linear(sizes[-2], sizes[-1]))
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(…, latent + told) to (…, features)."""
+        logits: Tensor = self.layers(inputs)
+        return logits
+
+
+class Pairs(Judge):
+    """Knows for each pair of features how much more often real records have both: the score is a quadratic form.
+
+    It is linear in what it learns, so gradients are as long at the end as in the beginning, noise does not multiply
+    from layer to layer, and what one column says of another is all that there is to learn: features are centred by
+    their measured means.
+    """
+
+    def __init__(self, told: slice, means: Tensor) -> None:
+        layer = nn.Linear(len(means), len(means), bias=False)
+        nn.init.zeros_(layer.weight)
+        super().__init__(layer, told)
+        self.means: Tensor
+        self.scale: Tensor
+        self.register_buffer("means", means.clone())
+        self.register_buffer("scale", 1 / (means * (1 - means)).sum().clamp_min(_LEAST_VARIANCE))
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        """(…, features) to scores (…), and nothing about labels: they are in pairs too."""
+        centred = x - self.means
+        return self.scale * (self.body(centred) * centred).sum(dim=-1), torch.zeros_like(x[..., self.told])
