@@ -114,9 +114,15 @@ class Fit:
             if out is not None:
                 self.progress("saving", 0.0)
                 release.save(out)
-                if self.private is not None:
-                    save_private(private_path(out), self.request.model.name, schema, self.private)
+                self._save_private(private_path(out), schema)
         return release
+
+    def _save_private(self, path: Path, schema: Schema) -> None:
+        """Writes what stays with the curator; what an earlier fit left there belongs to a release that is gone."""
+        if self.private is None:
+            path.unlink(missing_ok=True)
+        else:
+            save_private(path, self.request.model.name, schema, self.private)
 
     # --- before anything is spent ---
 

@@ -14,7 +14,7 @@ import safetensors
 import safetensors.numpy
 
 from sundog.data.schema import Schema
-from sundog.errors import DataError
+from sundog.errors import DataError, SundogError
 from sundog.files import replacing
 from sundog.models.base import State
 
@@ -49,5 +49,5 @@ def load_private(path: str | Path) -> tuple[str, Schema, State]:
         return str(about["model"]), Schema.from_dict(about["schema"]), State(dict(tensors), dict(about["config"]))
     except OSError as error:
         raise DataError(f"{path}: cannot be read ({error.strerror})") from None
-    except (safetensors.SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (SundogError, safetensors.SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise DataError(f"{path}: is not the curator's part of a release; give the file that `fit` wrote") from None

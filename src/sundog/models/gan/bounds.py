@@ -34,6 +34,23 @@ def groups_for(duel: Duel, settings: Mapping[str, Any], public: Compact | None) 
     return by_bound(duel.critic, _norms(duel, public, each).mean(dim=1).tolist(), settings["groups"])
 
 
+class KeptGroups:
+    """Which parameters go together, for a checkpoint: a warm start that is made again may find others."""
+
+    def __init__(self, groups: Groups) -> None:
+        self.groups = groups
+
+    def state_dict(self) -> dict[str, Any]:
+        """What to keep."""
+        return {"of": list(self.groups.of)}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """Goes on from what was kept."""
+        if len(state["of"]) != len(self.groups.of):
+            raise ValueError("groups of other parameters")
+        object.__setattr__(self.groups, "of", list(state["of"]))
+
+
 def policy_for(
     duel: Duel, settings: Mapping[str, Any], public: Compact | None, groups: Groups, *, steps: int
 ) -> ClipPolicy:

@@ -24,8 +24,11 @@ class Critic:
     """
 
     def __init__(self, schema: Schema, state: State) -> None:
-        self.features = Features(schema)
-        self.network = self._network(schema, state)
+        try:
+            self.features = Features(schema)
+            self.network = self._network(schema, state)
+        except (SundogError, KeyError, ValueError, TypeError, RuntimeError):
+            raise DataError("the weights are not those of a critic of this schema") from None
 
     @torch.no_grad()
     def scores(self, records: Records) -> npt.NDArray[np.float64]:
@@ -40,16 +43,14 @@ class Critic:
 
     def _network(self, schema: Schema, state: State) -> Judge:
         config = state.config
-        try:
-            if config["shape"] not in SHAPES or not is_size(config["hidden"]):
-                raise ValueError("no such critic")
-            refuse_shape(schema, config["shape"])
-            with torch.device("meta"):
-                network = new_critic(
-                    self.features, config["shape"], self.features.at(config["condition"]), hidden=config["hidden"]
-                )
-            weights = {name: torch.from_numpy(np.array(tensor)) for name, tensor in state.tensors.items()}
-            network.load_state_dict(weights, assign=True)
-        except (SundogError, KeyError, ValueError, TypeError, RuntimeError):
-            raise DataError("the weights are not those of a critic of this schema") from None
+        if config["shape"] not in SHAPES or not is_size(config["hidden"]):
+            raise ValueError("no such critic")
+        if not all(tensor.dtype == np.float32 and np.isfinite(tensor).all() for tensor in state.tensors.values()):
+            raise ValueError("no such weights")
+        refuse_shape(schema, config["shape"])
+        with torch.device("meta"):
+            told = self.features.at(config["condition"])
+            network = new_critic(self.features, config["shape"], told, hidden=config["hidden"])
+        weights = {name: torch.from_numpy(np.array(tensor)) for name, tensor in state.tensors.items()}
+        network.load_state_dict(weights, assign=True)
         return network

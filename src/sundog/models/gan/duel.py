@@ -24,7 +24,7 @@ from sundog.models.people import HELD, over_records
 from sundog.training.averages import MovingAverage
 from sundog.training.graphs import Replayed
 
-_RARE = 1e-4  # a mean below it says nothing more
+_RARE = 1e-3  # how much of the measured means is among those of generated records
 MOMENTS = (0.0, 0.99)  # of Adam: the opponent moves, and old gradients are about another game
 
 
@@ -178,7 +178,9 @@ class Duel:
         given = given if given.shape[-1] else given.new_ones(len(given), 1)
         counts = given.sum(dim=0)
         found = given.T @ self.features.means(logits) / counts.clamp_min(1.0)[:, None]
-        return counts @ self.features.loss(self.features.logits(found, least=_RARE), means) / len(given)
+        found = torch.lerp(found, means, _RARE)  # so that what was never generated can be missed
+        there = self.features.given_present(found)
+        return counts @ self.features.loss(self.features.logits(there, least=0.0), means) / len(given)
 
     def _labels(self) -> Tensor:
         if not len(self.prior):

@@ -97,6 +97,7 @@ def _smooth(features: Features, shares: Tensor, means: Tensor, scales: npt.NDArr
     ):
         waves = torch.fft.rfft(means[:, at], norm="ortho")
         kept = torch.where(waves.abs() > _CLEAR * noise, waves, 0)
+        kept[:, 0] = waves[:, 0]  # the level is no rhythm
         means[:, at] = torch.fft.irfft(kept, n=at.stop - at.start, norm="ortho").clamp(0.0, 1.0)
     return Start(shares, list(means), scales.tolist())
 

@@ -12,12 +12,12 @@ from torch import Tensor
 from sundog.models.base import Workshop
 from sundog.models.features import FeatureRows, Features
 from sundog.models.gan.balance import Balance
-from sundog.models.gan.bounds import groups_for, policy_for
+from sundog.models.gan.bounds import KeptGroups, groups_for, policy_for
 from sundog.models.gan.duel import MOMENTS, Duel, Generator, Networks
 from sundog.models.gan.fading import Fading
 from sundog.models.gan.networks import Judge, Pairs, new_critic, new_generator
 from sundog.models.gan.objectives import NonSaturating, Wasserstein
-from sundog.models.gan.warming import play
+from sundog.models.gan.warming import play, seeded
 from sundog.models.neural import Adam, initialised, warm_up
 from sundog.models.people import PeopleRows
 from sundog.privacy.ledger import Ledger
@@ -28,7 +28,6 @@ from sundog.training.speed import EXACT, Speed
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
 
-_GAIN = 5000.0  # of a critic of pairs
 _LAST_RATE = 0.1  # of the first
 _DECAY = 0.99  # of the average of the generator's weights
 _PIECE = 4096  # records that are in memory at once
@@ -81,8 +80,10 @@ def train(
     if public is not None and settings["warm"]:
         rate = settings["learning_rate"]
         play(duel, public, steps=settings["warm"], learning_rate=rate, seed=workshop.seed, progress=workshop.progress)
+    with seeded(workshop.seed, duel.prior.device):
+        step = _step(duel, training, ledger, settings, public)
     trainer = Trainer(
-        _graphed(_step(duel, training, ledger, settings, public), examples),
+        _graphed(step, examples),
         examples,
         training,
         ledger,
@@ -91,7 +92,7 @@ def train(
         checkpoint=workshop.checkpoint,
         schedule=schedule,
         after=duel.after,
-        keep=duel.kept,
+        keep={**duel.kept, "groups": KeptGroups(step.groups)},
         largest_piece=max(1, _PIECE // features.schema.cap),
         show_loss=workshop.show_loss,
     )
@@ -134,7 +135,7 @@ def _optimizer(critic: Judge, settings: Mapping[str, Any], device: torch.device)
     """Adam; for pairs, an average of recent gradients."""
     rate = settings["learning_rate"]
     if isinstance(critic, Pairs):
-        return Fading(critic.parameters(), rate, gain=_GAIN)
+        return Fading(critic.parameters(), rate, gain=critic.gain)
     kind: dict[str, Any] = {"capturable": True, "foreach": True} if device.type == "cuda" else {"fused": True}
     return Adam(critic.parameters(), lr=rate, betas=MOMENTS, **kind)
 

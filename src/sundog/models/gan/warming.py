@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
+from collections.abc import Iterator
 
 import numpy as np
 import torch
@@ -12,6 +14,14 @@ from sundog.models.gan.duel import MOMENTS, Duel
 from sundog.progress import Progress
 
 _BATCH = 256
+
+
+@contextlib.contextmanager
+def seeded(seed: int | None, device: torch.device) -> Iterator[None]:
+    """What torch draws inside the block is the seed's; outside of it nothing has changed."""
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(secrets.randbits(62) if seed is None else seed)
+        yield
 
 
 def play(
@@ -30,9 +40,7 @@ def play(
     rng = np.random.default_rng(seed)
     weights = list(duel.critic.parameters())
     optimizer = torch.optim.Adam(weights, lr=learning_rate, betas=MOMENTS)
-    devices = [duel.prior.device] if duel.prior.device.type == "cuda" else []
-    with torch.random.fork_rng(devices):
-        torch.manual_seed(secrets.randbits(62) if seed is None else seed)
+    with seeded(seed, duel.prior.device):
         for number in range(steps):
             batch = public.take(rng.integers(len(public), size=min(_BATCH, len(public))))
             gradients = torch.autograd.grad(duel.loss(batch).mean(), weights)

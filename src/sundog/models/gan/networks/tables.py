@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from sundog.models.gan.networks.base import Body, Judge
 
+_GAIN = 30.0
 _LEAST_VARIANCE = 1e-3  # of all features together
 
 
@@ -45,6 +46,15 @@ class Pairs(Judge):
         self.scale: Tensor
         self.register_buffer("means", means.clone())
         self.register_buffer("scale", 1 / (means * (1 - means)).sum().clamp_min(_LEAST_VARIANCE))
+
+    @property
+    def gain(self) -> float:
+        """How large weights must become: scores shrink with the variance, squared, and rare cells have small gradients.
+
+        The factor is right for Adult, for six Gaussians and for a table of two columns with three values each.
+        """
+        rarity = self.means.sum() / self.means.square().sum().clamp_min(_LEAST_VARIANCE)
+        return float(_GAIN * rarity / self.scale.square())
 
     def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
         """(…, features) to scores (…), and nothing about labels: they are in pairs too."""

@@ -1,0 +1,227 @@
+"""A critic of pairs: what it scores, how it forgets, what holds its generator, and what the two learn together."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from tests.contracts.material import KINDS, schema_of
+from tests.models.gan.material import DELTA, GAPS, LABEL, QUICK, TABLE, fitted, new_duel
+from torch import Tensor, nn
+
+from sundog.data.records import Records
+from sundog.models.features import Features
+from sundog.models.gan import training
+from sundog.models.gan.fading import Fading
+from sundog.models.gan.networks import Pairs, best_shape
+from sundog.privacy.noise import NoiseSource
+from sundog.release.release import Release
+from sundog.synthesizer import Synthesizer
+from sundog.training import trainer
+from sundog.training.blocks import Pace
+
+TWINS = schema_of({"label": LABEL, "twin": LABEL})
+
+
+@pytest.fixture(autouse=True)
+def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.set_num_threads(1)
+    monkeypatch.setattr(training, "_BATCH", 128)
+
+
+def random(*shape: int, seed: int = 0) -> Tensor:
+    return torch.rand(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def layer(critic: Pairs) -> nn.Parameter:
+    """Its weights."""
+    (weight,) = critic.parameters()
+    return weight
+
+
+# --- scores ---
+
+
+def test_the_score_is_the_sum_over_all_pairs() -> None:
+    means, weights = random(5, seed=1), random(5, 5, seed=2) - 0.5
+    critic, x = Pairs(slice(1, 3), means), random(4, 5)
+    layer(critic).data.copy_(weights)
+    scale = 1 / sum(float(mean * (1 - mean)) for mean in means)
+    for row in range(4):
+        pairs = [weights[i, j] * (x[row, i] - means[i]) * (x[row, j] - means[j]) for i in range(5) for j in range(5)]
+        assert float(critic(x)[0][row].detach()) == pytest.approx(scale * float(sum(pairs)), rel=1e-4)
+    torch.testing.assert_close(critic(x[None])[0], critic(x)[0][None])
+
+
+def test_a_critic_of_pairs_begins_with_nothing_and_learns_as_fast_at_the_end() -> None:
+    """It is linear in its weights: their gradient does not depend on them. Of labels it says nothing."""
+    critic, x = Pairs(slice(0, 2), random(5, seed=1)), random(4, 5)
+    score, labels = critic(x)
+    assert not score.any()
+    assert labels.shape == (4, 2)
+    (first,) = torch.autograd.grad(score.sum(), layer(critic))
+    layer(critic).data.copy_(random(5, 5, seed=2))
+    (later,) = torch.autograd.grad(critic(x)[0].sum(), layer(critic))
+    assert first.any()
+    torch.testing.assert_close(first, later)
+    assert not critic(x)[1].any()
+
+
+def test_means_that_leave_no_variance_are_no_trouble() -> None:
+    critic = Pairs(slice(0, 0), torch.tensor([0.0, 1.0, 1.0]))
+    layer(critic).data.fill_(1.0)
+    assert critic(random(3, 3))[0].isfinite().all()
+
+
+def test_tables_are_judged_by_pairs_and_nothing_else_is() -> None:
+    for kind, columns in KINDS.items():
+        scalar = all(not column.shape for column in schema_of(columns).columns.values())
+        assert (best_shape(schema_of(columns)) == "pairs") is scalar, kind
+    wide = {f"c{number}": {"type": "integer", "min": 0, "max": 99, "bins": 100} for number in range(21)}
+    assert best_shape(schema_of(wide)) == "mlp"
+
+
+# --- fading ---
+
+
+def test_weights_are_an_average_of_gradients_that_fades() -> None:
+    rates, gain = [0.5, 0.25, 0.1, 0.1], 20.0
+    weight, gradients = nn.Parameter(random(3)), random(4, 3, seed=1) - 0.5
+    shares = [rates[step] * float(np.prod([1 - rate for rate in rates[step + 1 :]])) for step in range(4)]
+    begun = float(np.prod([1 - rate for rate in rates]))
+    assert begun + sum(shares) == pytest.approx(1.0)
+    expected = begun * weight.detach().clone() - gain * torch.tensor(shares) @ gradients
+    optimizer = Fading([weight], 0.5, gain=gain)
+    for rate, row in zip(rates, gradients, strict=True):
+        optimizer.param_groups[0]["lr"] = rate
+        weight.grad = row
+        optimizer.step()
+    torch.testing.assert_close(weight.detach(), expected)
+
+
+def test_fading_goes_on_from_what_was_kept() -> None:
+    gradients = random(6, 3, seed=1)
+    whole, half = nn.Parameter(torch.zeros(3)), nn.Parameter(torch.zeros(3))
+    first, second = Fading([whole], 0.3, gain=7.0), Fading([half], 0.3, gain=7.0)
+    for number, row in enumerate(gradients):
+        if number == 3:
+            half = nn.Parameter(half.detach().clone())
+            kept, second = second.state_dict(), Fading([half], 0.9, gain=1.0)
+            second.load_state_dict(kept)
+        for weight, optimizer in ((whole, first), (half, second)):
+            weight.grad = row
+            optimizer.step()
+    assert torch.equal(whole, half)
+    half.grad = None
+    second.step()  # nothing to take in, nothing to fade
+    assert torch.equal(whole, half)
+
+
+def fit(out: Path, *, resume: bool = False) -> Release:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: rng.choice(["a", "b", "c"], 60) for name in TWINS.columns})
+    options = {**QUICK, "epochs": 12}
+    synthesizer = Synthesizer("gan", epsilon=2.0, delta=DELTA, seed=4, noise=NoiseSource.seeded(1), settings=options)
+    return synthesizer.fit(frame, TWINS, out=out, resume=resume).release_
+
+
+def test_a_fit_by_pairs_that_was_interrupted_ends_as_one_that_was_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(trainer, "Pace", lambda block: Pace(5))
+    whole, take = fit(tmp_path / "whole.sundog"), trainer.Trainer._take_step
+    assert whole.model.state().config["shape"] == "pairs"
+
+    def stop(self: trainer.Trainer, *args: Any) -> None:
+        take(self, *args)
+        if self.done == 8:
+            raise RuntimeError("the power is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer.Trainer, "_take_step", stop)
+        with pytest.raises(RuntimeError, match="the power is gone"):
+            fit(tmp_path / "o.sundog")
+    again = fit(tmp_path / "o.sundog", resume=True)
+    assert again.certificate.charges == whole.certificate.charges
+    for name, tensor in whole.model.state().tensors.items():
+        assert np.array_equal(tensor, again.model.state().tensors[name]), name
+
+
+# --- the anchor ---
+
+
+@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("schema", [TABLE, GAPS], ids=["table", "gaps"])
+def test_the_anchor_rests_where_generated_means_are_the_measured_ones(schema: Any, told: bool) -> None:
+    duel = new_duel(schema, "mlp", condition="label" if told else None)
+    features, given = duel.features, torch.eye(3).repeat(4, 1) if told else torch.zeros(12, 0)
+    logits = (3 * random(12, features.width) - 1.5).requires_grad_()
+    rows = features.means(logits.detach())
+    means = torch.stack([rows[value::3].mean(dim=0) for value in range(3)]) if told else rows.mean(dim=0)[None]
+
+    def pull(measured: Tensor) -> float:
+        (gradient,) = torch.autograd.grad(duel._adrift(logits, given, measured), logits)
+        return float(gradient.norm())
+
+    other = features.means(logits.detach() + random(12, features.width, seed=3))[: len(means)]
+    assert pull(other) > 0.03
+    assert pull(means) < 1e-4 * pull(other)
+
+
+def test_the_anchor_pulls_means_to_the_measured_ones() -> None:
+    """And nothing does without it, where the critic has nothing to say."""
+    far = []
+    measured = Features(TABLE).means(torch.randn(3, 13, generator=torch.Generator().manual_seed(4)))
+    for anchor in (1.0, 0.0):
+        duel = new_duel(TABLE, "pairs", means=measured, anchor=anchor, batch=64, learning_rate=0.03)
+        torch.manual_seed(1)
+        for number in range(60):
+            duel.after(number)
+        found = torch.stack([duel.generated(torch.eye(3)[[value]].repeat(4000, 1)).mean(dim=0) for value in range(3)])
+        others = [column for column in range(13) if not 0 <= column < 3]  # not the cells that it is told
+        far.append(float((found - measured)[:, others].abs().mean()))
+    assert far[0] < 0.4 * far[1]
+    assert far[0] < 0.08
+
+
+# --- learning ---
+
+
+@cache
+def twins(n: int = 2000) -> Records:
+    """The twin is the same nine times in ten."""
+    rng = np.random.default_rng(0)
+    label = rng.choice(3, n, p=[0.2, 0.3, 0.5])
+    twin = np.where(rng.random(n) < 0.9, label, rng.integers(0, 3, n))
+    return Records(TWINS, {"label": label.astype(np.uint8), "twin": twin.astype(np.uint8)}, n)
+
+
+@cache
+def begun() -> Any:
+    """A start, and next to no training."""
+    return fitted(twins(), epsilon=20.0, shape="mlp", condition=None, hidden=16, latent=8, batch=200, epochs=0.1)
+
+
+def agreement(codes: dict[str, Any]) -> float:
+    return float(np.mean(codes["label"] == codes["twin"]))
+
+
+def test_pairs_are_learned_that_the_start_does_not_have() -> None:
+    sizes: dict[str, Any] = {"hidden": 16, "latent": 8, "batch": 200, "generator_rate": 0.01}
+    assert agreement(twins().codes) > 0.9  # 0.38, were they independent
+    assert agreement(begun().sample(5000, np.random.default_rng(0), {})) < 0.5
+    model = fitted(twins(), epsilon=20.0, **sizes, epochs=15)
+    assert model.config["shape"] == "pairs"
+    drawn = model.sample(5000, np.random.default_rng(0), {})
+    for name, codes in twins().codes.items():
+        shares, wanted = (np.bincount(one, minlength=3) / len(one) for one in (drawn[name], codes))
+        assert shares == pytest.approx(wanted, abs=0.05)
+    rows = model.features.examples(twins()).vectors(np.arange(len(twins())))
+    assert model.private is not None  # the critic was centred by what was measured
+    np.testing.assert_allclose(model.private.tensors["means"], rows.mean(dim=0).numpy(), atol=0.02)
+    assert agreement(drawn) > 0.7
