@@ -2,8 +2,10 @@
 
 Each release is fitted by `sundog fit` in a process of its own, at δ = 1e-5: its time is that of everything, from the
 start of Python to the file. It is judged by what a classifier that has learned from as many synthetic records knows of
-real test images. The peer is the same model without clusters, in the same run; where k is 1, a classifier that has
-learned from the real records. With `--plot` the samples of the first seed are drawn, each row from one cluster.
+real test images. Clusters see the labels, and then follow them; so the same model has two fits more: one without
+clusters whose decoder is told the label (`vae` alone), and one whose clusters see images only. The peers of each are
+those before it, and of the first a classifier that has learned from the real records. With `--plot` the samples of the
+first seed are drawn, each row from one cluster.
 
     SUNDOG_DATA=../shared/data python benchmarks/dpgm_mnist.py [--quick] [--json FILE] [--plot FILE] [--seeds N]
         [--models NAME ...] [--clusters K ...] [--device cpu|cuda] [--judges N] [--set NAME=VALUE ...]
@@ -21,7 +23,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from report import DATA, Row, arguments, publish
@@ -48,6 +50,29 @@ class Digits:
     files: Sequence[str]
     train: Records
     test: Records
+
+
+class Contestant(NamedTuple):
+    """What is fitted, by the name it has in the table."""
+
+    name: str
+    model: str
+    clusters: int
+    settings: tuple[str, ...] = ()
+
+
+def contestants(models: Sequence[str], clusters: Sequence[int]) -> list[Contestant]:
+    found = []
+    for model, k in itertools.product(models, clusters):
+        found.append(Contestant(f"{model} k={k}", model, k))
+        if k > 1:
+            found.append(Contestant(f"{model} k={k}, by images", model, k, ("by=image",)))
+        elif model == "vae":
+            found.append(Contestant(f"{model} k={k}, told labels", model, k, ("condition=label",)))
+    return found
+
+
+Run = tuple[Contestant, int]  # with its seed
 
 
 def mnist() -> Digits:
@@ -84,19 +109,21 @@ def known(view: View, learned: Records, test: Records, seed: int, steps: int) ->
 
 
 def fitted(
-    digits: Digits, model: str, clusters: int, seed: int, folder: Path, options: argparse.Namespace
+    digits: Digits, who: Contestant, seed: int, folder: Path, options: argparse.Namespace
 ) -> tuple[sundog.Release, float]:
     """A release, and the seconds it took."""
-    out = folder / f"{model}-{clusters}-{seed}.sundog"
-    asked = {"model": model, "clusters": clusters, "seed": seed, "epsilon": EPSILON, "delta": DELTA, "out": out}
+    out = folder / "fitted.sundog"
+    asked = {"model": who.model, "clusters": who.clusters, "seed": seed, "epsilon": EPSILON, "delta": DELTA, "out": out}
     arguments_ = [word for name, value in asked.items() for word in (f"--{name}", str(value))]
-    settings = [*(["epochs=2"] if options.quick else []), *options.set]
+    settings = [*who.settings, *(["epochs=2"] if options.quick else []), *options.set]
     arguments_ += ["--device", options.device, *(word for setting in settings for word in ("--set", setting))]
     start = time.perf_counter()
     python = [sys.executable, "-c", "from sundog.cli.main import main; main()"]
     subprocess.run([*python, "fit", *digits.files, *arguments_], check=True, stdout=subprocess.DEVNULL)
     seconds = time.perf_counter() - start
-    return sundog.Release.load(out), seconds
+    release = sundog.Release.load(out)
+    out.unlink()
+    return release, seconds
 
 
 def picture(releases: dict[str, sundog.Release], path: Path) -> None:
@@ -134,8 +161,6 @@ def extend(parser: argparse.ArgumentParser) -> None:
 
 def main() -> None:
     options = arguments(__doc__ or "", extend)
-    if options.quick:
-        options.models, options.clusters = options.models[:1], options.clusters[-1:]
     with tempfile.TemporaryDirectory() as folder:
         publish(contest(Path(folder), options), options)
 
@@ -147,18 +172,20 @@ def contest(folder: Path, options: argparse.Namespace) -> list[Row]:
         digits = small(folder)
     else:
         digits = mnist()
-    seeds = range(1 if options.quick else options.seeds)
-    releases: dict[tuple[str, int, int], sundog.Release] = {}
-    times: dict[tuple[str, int, int], float] = {}
-    for run in ((model, k, seed) for model in options.models for k in options.clusters for seed in seeds):
-        releases[run], times[run] = fitted(digits, *run, folder, options)
-        print("{} k={}, seed {}".format(*run), f"{times[run]:.1f} s", flush=True)
+    field, seeds = contestants(options.models, options.clusters), range(options.seeds)
+    if options.quick:
+        field, seeds = contestants(options.models[:1], options.clusters)[-1:], range(1)
+    releases: dict[Run, sundog.Release] = {}
+    times: dict[Run, float] = {}
+    for who, seed in itertools.product(field, seeds):
+        releases[who, seed], times[who, seed] = fitted(digits, who, seed, folder, options)
+        print(f"{who.name}, seed {seed}: {times[who, seed]:.1f} s", flush=True)
     if options.plot:
-        picture({f"{model} k={k}": each for (model, k, seed), each in releases.items() if seed == 0}, options.plot)
+        picture({who.name: each for (who, seed), each in releases.items() if seed == 0}, options.plot)
     view = view_of(Comparison(digits.train, digits.test, digits.train, digits.test, target="label"), "image")
     steps, count = STEPS // 50 if options.quick else STEPS, len(digits.train)
-    learned = [digits.train, *(_records(release, count, seed) for (_, _, seed), release in releases.items())]
-    judged = [0, *(seed for _, _, seed in releases)]
+    learned = [digits.train, *(_records(release, count, seed) for (_, seed), release in releases.items())]
+    judged = [0, *(seed for _, seed in releases)]
     tasks = [(view, each, digits.test, seed, steps) for each, seed in zip(learned, judged, strict=True)]
     if options.judges == 1:
         best, *found = itertools.starmap(known, tasks)
@@ -169,24 +196,18 @@ def contest(folder: Path, options: argparse.Namespace) -> list[Row]:
 
 
 def rows_of(
-    best: float,
-    accuracies: dict[tuple[str, int, int], float],
-    times: dict[tuple[str, int, int], float],
-    options: argparse.Namespace,
+    best: float, accuracies: dict[Run, float], times: dict[Run, float], options: argparse.Namespace
 ) -> list[Row]:
     rows: list[Row] = []
-    for run, value in accuracies.items():
-        print("{} k={}, seed {}".format(*run), f"accuracy {value:.4f}, {times[run]:.1f} s")
-    for model in options.models:
-        peer, alone = "real records", best
-        for k in options.clusters:
-            name = f"{model} k={k}"
-            mean = float(np.mean([value for run, value in accuracies.items() if run[:2] == (model, k)]))
-            seconds = float(np.median([value for run, value in times.items() if run[:2] == (model, k)]))
-            rows.append(Row(f"accuracy, {name}", mean, "", peer, alone))
-            rows.append(Row(f"time, {name}", seconds, "s", *SECONDS[options.device]))
-            if k == 1:
-                peer, alone = name, mean
+    for (who, seed), value in accuracies.items():
+        print(f"{who.name}, seed {seed}: accuracy {value:.4f}, {times[who, seed]:.1f} s")
+    means: dict[Contestant, float] = {}
+    for who in dict.fromkeys(who for who, _ in accuracies):
+        peers = {peer.name: mean for peer, mean in means.items() if peer.model == who.model} or {"real records": best}
+        means[who] = float(np.mean([value for (each, _), value in accuracies.items() if each == who]))
+        rows += [Row(f"accuracy, {who.name}", means[who], "", name, mean) for name, mean in peers.items()]
+        seconds = float(np.median([value for (each, _), value in times.items() if each == who]))
+        rows.append(Row(f"time, {who.name}", seconds, "s", *SECONDS[options.device]))
     return rows
 
 

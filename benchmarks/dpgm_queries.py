@@ -4,12 +4,14 @@ Everyone is asked the same queries: the papers' protocol, a thousand random ones
 which have the answer zero in any data; those of them whose true answer is 0.1% of the records or more (`answerable`);
 and a thousand of items that are held together, all of which reach that bound (`together`). The value is the mean
 relative error, over the seeds. The datasets are cut to their most frequent items, which are taken to be public. Peers
-are independent items (`independent`) and MWEM+PGM (`mwem-pgm`, through mbi), within the same ε and δ. The default is
-hours long on two cores: choose parts, or a machine with a GPU and many cores, where `--processes` work side by side.
+are independent items (`independent`) and MWEM+PGM (`mwem-pgm`, through mbi), within the same ε and δ; and, not private
+at all, as many of the real records drawn at random (`resampled`): the error that is owed to drawing alone. With
+`--times` more records are drawn. The default is hours long on two cores: choose parts, or a machine with a GPU and many
+cores, where `--processes` work side by side.
 
     SUNDOG_DATA=../shared/data python benchmarks/dpgm_queries.py [--quick] [--json FILE] [--plot FILE]
         [--datasets NAME ...] [--models NAME ...] [--clusters K ...] [--epsilon E ...] [--seeds N]
-        [--device cpu|cuda] [--processes N]
+        [--times N] [--device cpu|cuda] [--processes N]
 """
 
 from __future__ import annotations
@@ -28,9 +30,8 @@ from dpgm.contest import FILES, Asked, Sets, generated, load, synthetic_sets
 from dpgm.mwem import has_mbi
 from report import DATA, Row, arguments, publish
 
-PEERS = ("independent", "mwem-pgm")  # neither has clusters
+PEERS = ("independent", "mwem-pgm", "resampled")  # none has clusters
 MODELS = (*PEERS, "rbm", "vae")
-ASKED = ("protocol", "answerable", "together")
 
 Errors = dict[tuple[str, float, str], dict[str, float]]  # by dataset, ε and contestant
 
@@ -53,6 +54,7 @@ class Task(NamedTuple):
     model: str
     clusters: int
     seed: int
+    times: int
     device: str
     quick: bool
 
@@ -75,6 +77,7 @@ def errors_of(task: Task) -> tuple[Task, dict[str, float], float]:
         clusters=task.clusters,
         epsilon=task.epsilon,
         seed=task.seed,
+        times=task.times,
         device="cpu" if task.model in PEERS else task.device,
         settings=settings,
     )
@@ -105,9 +108,8 @@ def rows_of(found: Errors) -> list[Row]:
         for peer in (peer for peer in PEERS if peer != name and (dataset, epsilon, peer) in found):
             theirs = found[dataset, epsilon, peer]
             rows += [
-                Row(f"{dataset} ε={epsilon:g} {name} {what}", errors[what], "", peer, theirs[what])
-                for what in ASKED
-                if what in errors
+                Row(f"{dataset} ε={epsilon:g} {name} {what}", error, "", peer, theirs[what])
+                for what, error in errors.items()
             ]
     return rows
 
@@ -133,7 +135,7 @@ def draw(found: Errors, path: Path) -> None:
         for axes in panels[:, column]:
             axes.set_ylim(bottom=0)
             axes.grid(axis="y")
-    panels[0, 0].legend(fontsize=8)
+    figure.legend(*panels[0, 0].get_legend_handles_labels(), loc="outside right upper", fontsize=8)
     figure.savefig(path, dpi=130)
 
 
@@ -143,6 +145,7 @@ def more_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--clusters", nargs="+", type=int, default=[1, 5, 10], metavar="K")
     parser.add_argument("--epsilon", nargs="+", type=float, default=[0.5, 1.0, 2.0], metavar="E")
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs of each, whose mean is told")
+    parser.add_argument("--times", type=int, default=1, metavar="N", help="so many times the real records are drawn")
     parser.add_argument("--device", default="cpu", help="where models are trained: cpu or cuda")
     parser.add_argument("--processes", type=int, default=1, metavar="N", help="how many runs at a time")
     parser.add_argument("--plot", type=Path, help="draw the errors to this PNG file")
@@ -167,7 +170,7 @@ def main() -> None:
     every = itertools.product(range(options.seeds), datasets, options.epsilon, field.items())
     found = measure(
         [
-            Task(dataset, epsilon, name, *of, seed, options.device, options.quick)
+            Task(dataset, epsilon, name, *of, seed, options.times, options.device, options.quick)
             for seed, dataset, epsilon, (name, of) in every
         ],
         options.processes,

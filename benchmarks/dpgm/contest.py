@@ -122,12 +122,15 @@ def synthetic_sets(
     clusters: int,
     epsilon: float,
     seed: int,
+    times: int = 1,
     device: str = "cpu",
     settings: dict[str, Any] | None = None,
 ) -> Any:
-    """As many records as there are, of a model that was fitted within (ε, δ)."""
-    count = sets.real.shape[0]
+    """So many times as many records as there are, of a model that was fitted within (ε, δ), or of the real ones."""
+    count = times * sets.real.shape[0]
     (column,) = sets.schema.columns
+    if model == "resampled":
+        return sets.real[np.random.default_rng(seed).integers(sets.real.shape[0], size=count)]
     if model == "mwem-pgm":
         capped = encode(read(sets.real, sets.schema), sets.schema).codes[column]
         largest: int = sets.schema.columns[column].max_size  # type: ignore[union-attr]

@@ -27,7 +27,6 @@ from sundog.mixture.space import Space
 from sundog.models.base import Workshop
 from sundog.models.features import Features
 from sundog.privacy.accountant import epsilon_spent
-from sundog.privacy.events import Charge, Pure
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.privacy.views import Prepaid
@@ -70,13 +69,6 @@ def test_a_plan_spends_its_budget_and_no_more(epsilon: float, public: bool) -> N
     plan = planned(epsilon=epsilon, public=public)
     assert 0.99 * epsilon < epsilon_spent(plan.charges(), delta=1e-5) <= epsilon
     assert ClusteringPlan(**plan.to_dict()) == plan
-
-
-def test_what_was_charged_before_leaves_less() -> None:
-    before = [Charge(event=Pure(epsilon=0.5), purpose="before")]
-    plan = planned(already=before)
-    assert 0.99 < epsilon_spent([*before, *plan.charges()], delta=1e-5) <= 1.0
-    assert plan.centres_noise > planned().centres_noise
 
 
 def test_less_budget_or_fewer_records_mean_fewer_dimensions_and_iterations() -> None:

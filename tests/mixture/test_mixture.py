@@ -31,7 +31,8 @@ from sundog.models.independent import Independent
 from sundog.models.rbm import Rbm
 from sundog.models.vae import Vae
 from sundog.privacy.accountant import epsilon_spent
-from sundog.privacy.ledger import Ledger
+from sundog.privacy.events import Charge, Pure
+from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.release.certificate import certify
 from sundog.release.release import Release
@@ -80,6 +81,24 @@ def test_components_are_drawn_in_proportion() -> None:
     dark = drawn["shade"] < 5
     assert np.mean(dark == (drawn["side"] == 0)) > 0.9  # which no single component of this kind could know
     assert np.corrcoef(drawn["side"][1:], drawn["side"][:-1])[0, 1] < 0.05  # and they are shuffled
+
+
+@pytest.mark.parametrize("public", [False, True])
+@pytest.mark.parametrize(("by", "other"), [(["a0", "a1", "a2"], "b"), ("b", "a0")], ids=["three columns", "one"])
+def test_clusters_go_by_the_columns_that_are_asked_for(by: Any, other: str, public: bool) -> None:
+    """Three columns agree with each other, and a fourth is by itself: clusters know one or the other."""
+    rng = np.random.default_rng(0)
+    first, second = rng.random((2, 2000)) < 0.5
+    data = {"a0": first, "a1": first, "a2": first, "b": second}
+    schema = schema_of({name: {"type": "boolean"} for name in data}, records=2000)
+    options: dict[str, Any] = {"epsilon": 20.0, "delta": 1e-6, "clusters": 2, "seed": 1}
+    options["public"] = {name: values[:100] for name, values in data.items()} if public else None
+    release = Synthesizer("independent", settings={**CLUSTERED, "by": by}, **options).fit(data, schema).release_
+    drawn = [release.sample(500, seed=1, where={"cluster": cluster}) for cluster in (0, 1)]
+    told = by if isinstance(by, str) else by[0]
+    assert abs(np.mean(drawn[0][told]) - np.mean(drawn[1][told])) > 0.95
+    assert abs(np.mean(drawn[0][other]) - np.mean(drawn[1][other])) < 0.15
+    assert release.verify() == []
 
 
 def test_a_mixture_of_more_clusters_than_there_are_records() -> None:
@@ -269,6 +288,11 @@ def test_a_number_of_clusters_that_is_none_is_refused(clusters: Any) -> None:
         ("dimension", 33),
         ("dimension", 2050),
         ("iterations", 0),
+        ("by", "nothing"),
+        ("by", []),
+        ("by", ["side", 1]),
+        ("by", ["side", ["side"]]),
+        ("by", 3),
         ("hidden", 0),
         ("nonsense", 1),
     ],
@@ -280,6 +304,29 @@ def test_settings_that_are_none_are_refused(name: str, value: Any) -> None:
             values(two_kinds(9)), TABLE
         )
     assert ledger.charges == ()
+
+
+@pytest.mark.parametrize("clusters", [1, 2])
+def test_shares_that_leave_nothing_are_refused_before_anything_is_spent(clusters: int) -> None:
+    """Records are not declared here, so that they would be counted, and paid for, before the plan."""
+    ledger = Ledger(epsilon=1.0, delta=1e-6)
+    asked = {"means": 0.5, "moments": 0.4} if clusters == 1 else {"clustering": 0.7}
+    names = r"clustering=0.7, means=0.05, moments=0.02: 0.77" if clusters > 1 else r"means=0.5, moments=0.4: 0.9"
+    with pytest.raises(SundogError, match=f"settings {names} of the budget; at most 0.75 can be shared out"):
+        Synthesizer("vae", epsilon=1.0, clusters=clusters, ledger=ledger, settings=asked).fit(
+            values(two_kinds(9)), schema_of(COLUMNS)
+        )
+    assert ledger.charges == ()
+
+
+@pytest.mark.parametrize("epsilon", [0.05, 1.0, 50.0])
+def test_the_largest_shares_leave_enough_for_what_else_there_is_to_pay(epsilon: float) -> None:
+    """A count and a schema that were learned have an eighth of ε, at most."""
+    kind, budget = mixture_of(Vae), Budget(epsilon, 1e-6)
+    settings = {**kind.defaults, **QUICK, **CLUSTERED, "clustering": 0.25, "means": 0.25, "moments": 0.25}
+    before = [Charge(event=Pure(epsilon=epsilon / 8), purpose="before")]
+    plan = kind.plan(TABLE, budget, already=before, records=3000, settings=settings)
+    assert epsilon_spent([*before, *plan.charges], delta=1e-6) <= epsilon
 
 
 def test_a_component_that_resumes_must_know_of_parts() -> None:

@@ -193,18 +193,6 @@ def test_clipping_does_not_pull_it_away() -> None:
     assert np.abs(sizes[0] - sizes[1]).max() < 0.03
 
 
-def test_gaussian_units_learn_how_intensities_go_together() -> None:
-    schema = schema_of({"picture": {"type": "image", "shape": [2, 2], "levels": 256}})
-    rng = np.random.default_rng(0)
-    base = rng.uniform(0.2, 0.8, (4000, 1, 1))
-    pixels = (255 * np.clip(base + 0.1 * rng.standard_normal((4000, 2, 2)), 0, 1)).astype(np.uint8)
-    model = fitted(Records(schema, {"picture": pixels}, 4000), visible="gaussian", deviation=0.1, hidden=4)
-    drawn = model.sample(4000, np.random.default_rng(0), {})["picture"].reshape(4000, 4).astype(float)
-    assert np.abs(drawn.mean(axis=0) - pixels.reshape(4000, 4).mean(axis=0)).max() < 15
-    assert np.corrcoef(pixels.reshape(4000, 4).T).max() - 1 < 1e-9
-    assert np.corrcoef(drawn.T).min() > 0.7
-
-
 def test_parts_have_networks_of_their_own() -> None:
     records = table()
     kind = records.codes["kind"].astype(np.int64)

@@ -112,7 +112,6 @@ def plan_clustering(
     clusters: int,
     settings: Mapping[str, Any] = CLUSTERING,
     public: bool = False,
-    already: Sequence[Charge] = (),
 ) -> ClusteringPlan:
     """What a budget and a number of records allow: dimensions and iterations, and the least noise for them.
 
@@ -127,17 +126,14 @@ def plan_clustering(
     (146, 1)
 
     Args:
-        budget: what the clustering and `already` may cost together.
+        budget: what the clustering may cost.
         records: about how many there are, declared or paid for; never the exact private count.
         clusters: how many are wanted.
         settings: those of CLUSTERING; others are ignored.
         public: whether there will be public records.
-        already: what was charged before.
     """
     check_clustering(settings)
-    once = smallest_noise(
-        lambda noise: [*already, _gaussian(noise, _CENTRES)], epsilon=budget.epsilon, delta=budget.delta
-    )
+    once = smallest_noise(lambda noise: [_gaussian(noise, _CENTRES)], epsilon=budget.epsilon, delta=budget.delta)
     signal = max(1, records) / once
     dimension = settings["dimension"] or (
         _LARGEST_DIMENSION if public else 2 * round(min(_LARGEST_DIMENSION, max(16.0, 3.3 * math.sqrt(signal))) / 2)
@@ -162,9 +158,7 @@ def plan_clustering(
             counts_noise=noise / math.sqrt(_COUNTS_SHARE),
         )
 
-    return at(
-        smallest_noise(lambda noise: [*already, *at(noise).charges()], epsilon=budget.epsilon, delta=budget.delta)
-    )
+    return at(smallest_noise(lambda noise: at(noise).charges(), epsilon=budget.epsilon, delta=budget.delta))
 
 
 def check_clustering(settings: Mapping[str, Any]) -> None:

@@ -9,6 +9,7 @@ which components are drawn from. Under conditions a component is drawn in propor
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -31,7 +32,7 @@ from sundog.models.base import Codes, Model, Parts, Plan, State, Where, Workshop
 from sundog.models.features import Features, joined
 from sundog.models.kept import kept, refuse_early
 from sundog.models.means import gaussian_share
-from sundog.models.neural import warm_up
+from sundog.models.neural import refuse_shares, warm_up
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Budget, Ledger
@@ -42,6 +43,8 @@ PUBLIC_RECORDS = "the records that were given as public, with which the clusteri
 _MOST_CLUSTERS = 500
 _SHARE = 0.1  # of the budget, for finding the clusters
 _ASKED: Mapping[str, Any] = {"clusters": 2, "public": False}  # by options of their own
+# What a user may set beside the component's settings; clusters go by all columns, a column, or a list of them.
+_OWN: Mapping[str, Any] = {**CLUSTERING, "clustering": _SHARE, "by": None}
 
 Floats = npt.NDArray[np.float64]
 
@@ -79,7 +82,7 @@ class Mixture:
     def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
         """Refuses what the component refuses, and clusters that are none."""
         component = cls._kind()
-        component.check(schema, _without(settings, CLUSTERING))
+        component.check(schema, _components(settings))
         if schema.unit is not None and schema.cap > 1:
             raise SundogError(
                 f"clusters: a person has up to {schema.cap} records here, which may be in different clusters; set "
@@ -90,11 +93,13 @@ class Mixture:
                 f"clusters: the schema has a column {CLUSTER!r}, which is what components go by; rename it"
             )
         check_clustering(settings)
+        _check_by(schema, settings["by"])
         clusters = settings["clusters"]
         if not (type(clusters) is int and 1 < clusters <= _MOST_CLUSTERS):
             raise SundogError(f"clusters must be a whole number from 2 to {_MOST_CLUSTERS}, not {clusters!r}")
         if not (type(settings["clustering"]) in (int, float) and 0 < settings["clustering"] < 1):
             raise SundogError(f"setting 'clustering' must be a number between 0 and 1, not {settings['clustering']!r}")
+        refuse_shares(settings)
 
     @classmethod
     def plan(
@@ -120,11 +125,12 @@ class Mixture:
             budget,
             already=[*already, *clustering.charges()],
             records=records,
-            settings=_without(settings, CLUSTERING),
+            settings=_components(settings),
         )
+        public = {"records": max(1, records or 0), "by": settings["by"]}
         return Plan(
             (*clustering.charges(), *component.charges),
-            {"records": max(1, records or 0), "clustering": clustering.to_dict(), "component": component},
+            {**public, "clustering": clustering.to_dict(), "component": component},
         )
 
     @classmethod
@@ -134,17 +140,19 @@ class Mixture:
         refuse_early(plan.charges, ledger)
         warm_up(workshop.device)
         clustering, component = ClusteringPlan(**plan.settings["clustering"]), plan.settings["component"]
-        features = Features(records.schema)
+        seen = _columns_of(records, plan.settings["by"])
+        known = None if workshop.public is None else _columns_of(workshop.public, plan.settings["by"])
+        features = Features(seen.schema)
 
         def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
-            return find_clusters(features, records, clustering, ledger, workshop).to_tensors()
+            return find_clusters(features, seen, clustering, ledger, replace(workshop, public=known)).to_tensors()
 
         found = kept("clusters", clustering.charges(), measure, ledger, workshop)
         clusters = Clusters.from_tensors(found, workshop.device)
         weights = np.maximum(clusters.counts, 0.0) + 1e-9
         weights /= weights.sum()
         count = plan.settings["records"]
-        parts = Parts(clusters.owner(features, records), tuple(float(weight) * count for weight in weights))
+        parts = Parts(clusters.owner(features, seen), tuple(float(weight) * count for weight in weights))
         private = Records(_all_private(records.schema), records.codes, len(records))
         components = _fitted(kind, private, parts, component, ledger, workshop)
         return cls(components, weights, count, public=clustering.public)
@@ -254,7 +262,7 @@ def mixture_of(component: type[Model]) -> type[Mixture]:
     members = {
         "component": component,
         "options": component.options | {"clusters", "public"},
-        "defaults": {**component.defaults, **CLUSTERING, **_ASKED, "clustering": _SHARE},
+        "defaults": {**component.defaults, **_OWN, **_ASKED},
         "resumes": component.resumes,
     }
     return type(f"MixtureOf{component.__name__}", (Mixture,), members)
@@ -283,8 +291,26 @@ def _all_private(schema: Schema) -> Schema:
     return schema.model_copy(update={"columns": columns})
 
 
-def _without(settings: Mapping[str, Any], others: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if name not in {*others, *_ASKED, "clustering"}}
+def _components(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of the components."""
+    return {name: value for name, value in settings.items() if name not in {*_OWN, *_ASKED}}
+
+
+def _check_by(schema: Schema, by: object) -> None:
+    names = [by] if isinstance(by, str) else by
+    right = isinstance(names, list) and names and all(type(name) is str and name in schema.columns for name in names)
+    if not (names is None or right):
+        raise SundogError(f"setting 'by' must be a column of the schema or a list of them, not {by!r}")
+
+
+def _columns_of(records: Records, by: str | Sequence[str] | None) -> Records:
+    """The records with those of their columns that clusters go by."""
+    if by is None:
+        return records
+    names = {by} if isinstance(by, str) else set(by)
+    columns = {name: column for name, column in records.schema.columns.items() if name in names}
+    schema = records.schema.model_copy(update={"columns": columns})
+    return Records(schema, {name: records.codes[name] for name in columns}, len(records))
 
 
 def _are_chances(weights: Floats) -> bool:

@@ -38,6 +38,8 @@ from sundog.training.trainer import Trainer
 
 LARGEST_SIZE = 2**16  # of a layer
 LARGEST_LOGIT = 1e4  # from whatever weights a file brings
+MOST_SHARED = 0.75  # of the budget, by all shares together: the rest trains, and pays for a count or a schema
+_SHARES = ("clustering", "means", "moments")  # settings
 _PURPOSE = "training"
 _ROWS, _NUMBERS = 10_000, 2**23  # at a time: records, and numbers where records or layers are wide
 _MANY = 20_000  # steps on a GPU: fewer are taken in the time that a compiler would need
@@ -133,6 +135,18 @@ def check_settings(model: str, settings: Mapping[str, Any], own: Mapping[str, Se
     for name, (is_right, what) in {**SETTINGS, **own}.items():
         if not is_right(settings[name]):
             raise SundogError(f"model {model!r}: setting {name!r} must be {what}, not {settings[name]!r}")
+    refuse_shares(settings)
+
+
+def refuse_shares(settings: Mapping[str, Any]) -> None:
+    """Refuses shares of the budget that leave too little of it, before anything is spent.
+
+    >>> refuse_shares({"means": 0.05, "moments": 0.02, "hidden": 200})
+    """
+    shares = {name: settings[name] for name in _SHARES if name in settings}
+    if (total := math.fsum(shares.values())) > MOST_SHARED:
+        asked = ", ".join(f"{name}={share:g}" for name, share in shares.items())
+        raise SundogError(f"settings {asked}: {total:.3g} of the budget; at most {MOST_SHARED} can be shared out so")
 
 
 def plan_network(

@@ -165,10 +165,10 @@ class Rbm:
     @cached_property
     def _free(self) -> Tensor:
         """The hidden units of chains without conditions: the same whatever is asked, for all who have the release."""
-        rng, rows = np.random.default_rng(0), self._rows
+        rng, generator, rows = np.random.default_rng(0), torch.Generator().manual_seed(0), self._rows
         counts = [min(rows, _EVIDENCE - start) for start in range(0, _EVIDENCE, rows)]
         with torch.no_grad():
-            return torch.cat([self._hidden(count, rng, {}).bool() for count in counts])
+            return torch.cat([self._hidden(count, rng, {}, generator).bool() for count in counts])
 
     @property
     def _rows(self) -> int:
@@ -176,14 +176,15 @@ class Rbm:
 
     @torch.no_grad()
     def _draw(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        codes = self.features.sample(self.network.answers(self._hidden(n, rng, where)), rng)
+        generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
+        hidden = self._hidden(n, rng, where, generator)
+        codes = self.features.sample(self.network.answers(hidden, generator), rng)
         for name, code in where.items():
             codes[name] = np.full(n, code, self.schema.columns[name].dtype)
         return codes
 
-    def _hidden(self, n: int, rng: np.random.Generator, where: Where) -> Tensor:
+    def _hidden(self, n: int, rng: np.random.Generator, where: Where, generator: torch.Generator) -> Tensor:
         """The hidden units at the end of n chains."""
-        generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         x = self.starts[torch.from_numpy(rng.integers(len(self.starts), size=n))] / 255
         for _ in range(_MOVES):
             self.features.hold(x, where)

@@ -131,23 +131,23 @@ class Network(Trainee):
         """Draws the visible units."""
         x: Tensor = self.features.draw(logits, generator)
         if self.deviation is not None:
-            natural = logits[..., self.features.levels]
-            noise = torch.randn(natural.shape, generator=generator, device=natural.device)
-            x[..., self.features.levels] = self._intensities(natural + noise)
+            x[..., self.features.levels] = self._intensities(logits, generator)
         levels, gaps = self.features.gapped
         x[..., levels] *= 1 - x[..., gaps]
         return x
 
-    def answers(self, h: Tensor) -> Tensor:
-        """The logits from which `Features` makes a record: the most likely intensities, and draws of all else."""
+    def answers(self, h: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """The logits from which `Features` makes a record; it draws what is Bernoulli, so what is Gaussian is drawn."""
         logits = self.logits(h)
         if self.deviation is not None:
-            levels = self.features.levels
-            logits[..., levels] = self._intensities(logits[..., levels]).logit(eps=_LEAST_INTENSITY)
+            logits[..., self.features.levels] = self._intensities(logits, generator).logit(eps=_LEAST_INTENSITY)
         return logits
 
-    def _intensities(self, standardised: Tensor) -> Tensor:
-        return self.centre[..., self.features.levels] + (self.deviation or 1.0) * standardised
+    def _intensities(self, logits: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Draws of those that are Gaussian."""
+        natural = logits[..., self.features.levels]
+        noise = torch.randn(natural.shape, generator=generator, device=natural.device)
+        return self.centre[..., self.features.levels] + (self.deviation or 1.0) * (natural + noise)
 
     def _centred(self, x: Tensor) -> Tensor:
         """Standardised, where units are Gaussian; what is missing is in the centre."""
