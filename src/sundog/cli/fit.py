@@ -24,7 +24,8 @@ def run(
     delta: Annotated[float | None, typer.Option(help="The δ; by default 1/(10·n^1.1), at most 1e-5.")] = None,
     model: Annotated[str, typer.Option(help="The model: auto, independent, rbm, vae or gan.")] = "auto",
     clusters: Annotated[
-        int, typer.Option(min=1, help="More than one: a mixture, with a model (any but gan) for each cluster of records.")
+        int,
+        typer.Option(min=1, help="More than one: a mixture, with a model (any but gan) for each cluster of records."),
     ] = 1,
     public: Annotated[
         Path | None, typer.Option(help="Public data of the same schema, from which a clustering or a GAN can start.")
