@@ -292,24 +292,24 @@ def test_what_needs_public_records_is_refused_without_them(way: dict[str, Any]) 
 
 
 @pytest.mark.parametrize(
-    ("public", "settings", "what"),
+    ("count", "settings", "what"),
     [
-        (values(TABLE, 1), {}, "has 1 records; at least 2 are needed"),
-        (values(TABLE, 5), {"clip": "public", "decay": 0.5}, "no decay of its own"),
-        (values(TABLE, 5), {"decay": 0.0}, "setting 'decay' must be"),
-        (values(TABLE, 5), {"decay": 1.5}, "setting 'decay' must be"),
-        (values(TABLE, 5), {"groups": 0}, "setting 'groups' must be"),
-        (values(TABLE, 5), {"groups": "layers"}, "setting 'groups' must be"),
-        (values(TABLE, 5), {"warm": -1}, "setting 'warm' must be"),
-        (values(TABLE, 5), {"warm": 2.5}, "setting 'warm' must be"),
-        (values(TABLE, 5), {"public": True}, "use --public"),
+        (1, {}, "has 1 records; at least 2 are needed"),
+        (5, {"clip": "public", "decay": 0.5}, "no decay of its own"),
+        (5, {"decay": 0.0}, "setting 'decay' must be"),
+        (5, {"decay": 1.5}, "setting 'decay' must be"),
+        (5, {"groups": 0}, "setting 'groups' must be"),
+        (5, {"groups": "layers"}, "setting 'groups' must be"),
+        (5, {"warm": -1}, "setting 'warm' must be"),
+        (5, {"warm": 2.5}, "setting 'warm' must be"),
+        (5, {"public": True}, "use --public"),
     ],
     ids=repr,
 )
 def test_what_makes_no_sense_is_refused_before_anything_is_spent(
-    public: Any, settings: dict[str, Any], what: str
+    count: int, settings: dict[str, Any], what: str
 ) -> None:
-    ledger = Ledger(epsilon=2.0, delta=DELTA)
+    ledger, public = Ledger(epsilon=2.0, delta=DELTA), values(TABLE, count)
     with pytest.raises(SundogError, match=what) as caught:
         Synthesizer("gan", epsilon=2.0, public=public, ledger=ledger, settings={**QUICK, **settings}).fit(
             values(TABLE, 20), TABLE
