@@ -1,7 +1,7 @@
 """Records for a training in which an example is a person, with all of that person's records.
 
 Then a person is drawn or not, has one gradient, and that is clipped: the guarantee is the person's, and says so
-whatever the cap is (docs/training.md).
+whatever the cap is (docs/gan.md).
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import wait
 from typing import Any
 
 import numpy as np
@@ -75,7 +76,7 @@ def train(
         means=features.means(start).to(workshop.device) if settings["anchor"] else None,
         anchor=settings["anchor"],
     )
-    warm_up(workshop.device).result()
+    wait([warm_up(workshop.device)])
     public = None if workshop.public is None else features.examples(workshop.public, workshop.device)
     if public is not None and settings["warm"]:
         rate = settings["learning_rate"]
