@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import json
 import math
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -116,12 +117,24 @@ class Trials:
         """Fits, samples as many records as there are real ones, and judges them."""
         if fit in CONTROLS:
             return self._worth(self.train if fit == REAL else averaged(self.train), fit.seed)
-        out = self.folder / f"{fit.stem}.sundog"
-        public = ["--public", self.public] if fit.public and self.public else []
-        seconds = fitted([*self.private, *public], fit, out)
-        release = sundog.Release.load(out)
+        seconds = self.fit(fit)
+        release = sundog.Release.load(self.folder / f"{fit.stem}.sundog")
         worth = self._worth(records_of(release, len(self.train), fit.seed), fit.seed)
         return replace(worth, seconds=seconds, spent=release.certificate.spent["pld"] or 0.0)
+
+    def fit(self, fit: Fit) -> float:
+        """The seconds that its release took, now or before."""
+        asked, note = self.asked(fit), self.folder / f"{fit.stem}.fit.json"
+        if note.exists() and (kept := json.loads(note.read_text()))["fit"] == asked:
+            return float(kept["seconds"])
+        public = ["--public", self.public] if fit.public and self.public else []
+        seconds = fitted([*self.private, *public], fit, self.folder / f"{fit.stem}.sundog")
+        note.write_text(json.dumps({"fit": asked, "seconds": seconds}, indent=1) + "\n")
+        return seconds
+
+    def asked(self, fit: Fit) -> dict[str, Any]:
+        """What was asked for, as JSON values."""
+        return {**asdict(fit), "settings": list(fit.settings), "records": len(self.train)}
 
     def _worth(self, records: Records, seed: int) -> Worth:
         view, rng = view_of(self.comparison, "image"), np.random.default_rng(seed)

@@ -39,7 +39,7 @@ from sundog.training.trainer import Trainer
 LARGEST_SIZE = 2**16  # of a layer
 LARGEST_LOGIT = 1e4  # from whatever weights a file brings
 MOST_SHARED = 0.75  # of the budget, by all shares together: the rest trains, and pays for a count or a schema
-_SHARES = ("clustering", "means", "moments")  # settings
+_SHARES = ("clustering", "means", "moments", "naming")  # settings
 _PURPOSE = "training"
 _ROWS, _NUMBERS = 10_000, 2**23  # at a time: records, and numbers where records or layers are wide
 _MANY = 20_000  # steps on a GPU: fewer are taken in the time that a compiler would need

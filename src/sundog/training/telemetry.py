@@ -55,7 +55,7 @@ class Telemetry:
         if self.quiet:
             return
         self._last = time.perf_counter()
-        text = f"training: step {done:,} of {self._plan.steps:,}{self._spent}{self._left(done)}{note}"
+        text = f"{self._plan.purpose}: step {done:,} of {self._plan.steps:,}{self._spent}{self._left(done)}{note}"
         self._progress(text, done / self._plan.steps)
 
     def _left(self, done: int) -> str:

@@ -24,6 +24,7 @@ from sundog.checkpoint import Checkpoint
 from sundog.errors import BudgetExceededError, LedgerError, SundogError
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
+from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress, silent
 from sundog.training.averages import MovingAverage
 from sundog.training.blocks import Pace, Patience
@@ -217,10 +218,10 @@ class Trainer:
     def _take_step(self, pieces: Iterator[Batch], telemetry: Telemetry, patience: Patience) -> None:
         number = self.done
         # Which draw an example gets depends on who else is in the batch: the draws must be as secret as the noise.
-        _seed_torch(self.ledger.noise.stream("loss", number).seed(), self._gpus())
+        _seed_torch(self._noise("loss", number).seed(), self._gpus())
         if self.schedule is not None:
             self._set_rates(self.schedule(number))
-        self.step.noise = self.ledger.noise.stream("gradient", number)
+        self.step.noise = self._noise("gradient", number)
         seen: list[Batch] = []
         self._call(_noting(pieces, seen) if self.show_loss else pieces)
         self._fix_public_randomness(number)  # how far the draws of a batch went tells how large it was
@@ -247,8 +248,11 @@ class Trainer:
         return Prefetch(places, self._draw, steps, largest=max(1, len(places)))
 
     def _draw(self, number: int) -> Index:
-        noise = self.ledger.noise.stream("batch", number)
-        return poisson_batch(len(self.examples), self.plan.sample_rate, noise)
+        return poisson_batch(len(self.examples), self.plan.sample_rate, self._noise("batch", number))
+
+    def _noise(self, name: str, number: int) -> NoiseSource:
+        """Test noise is another in each training of a run."""
+        return self.ledger.noise.stream(self.plan.purpose, name, number)
 
     def _fix_public_randomness(self, number: int) -> None:
         """Seeds torch for the public work of this step alone, so that no state of a generator has to be kept."""

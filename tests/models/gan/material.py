@@ -55,9 +55,9 @@ def new_duel(
         critic = new_critic(features, shape, told, hidden=8)
     options: dict[str, Any] = {
         "objective": objective or NonSaturating(),
-        "naming": 0.5,
+        "namer": None,
         "prior": torch.full((values,), 1 / max(1, values)),
-        "balance": Balance(steps=1, least=0.0),
+        "balance": Balance(steps=1, target=0.0),
         "batch": 16,
         "learning_rate": 0.01,
         "decay": 0.9,

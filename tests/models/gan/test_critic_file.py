@@ -224,7 +224,7 @@ def test_a_critic_from_a_file_scores_each_record_by_itself(
     assert np.unique(scores).size > 5
     assert np.isfinite(scores).all()
     with torch.no_grad():
-        whole = critic.network(critic.features.examples(records).vectors(np.arange(30)))[0]
+        whole = critic.network(critic.features.examples(records).vectors(np.arange(30)))
     np.testing.assert_allclose(scores, whole.numpy(), rtol=1e-4, atol=1e-6)
     monkeypatch.setattr(module, "rows_at_a_time", lambda *sizes: 7)
     np.testing.assert_allclose(critic.scores(records), scores, rtol=1e-4, atol=1e-6)

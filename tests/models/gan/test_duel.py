@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -51,15 +53,13 @@ def fixed(duel: Duel, batch: Compact, monkeypatch: pytest.MonkeyPatch) -> tuple[
 
 def written_out(duel: Duel, real: Tensor, fake: Tensor, place: Tensor) -> Tensor:
     """The critic's loss on one record, from the formulas."""
-    (mine,), (labels,) = duel.critic(real)
-    (other,), _ = duel.critic(fake)
-    loss: Tensor = -duel.naming * labels.softmax(dim=0)[real[0, duel.generator.told].argmax()].log()
+    (mine,), (other,) = duel.critic(real), duel.critic(fake)
     if isinstance(duel.objective, NonSaturating):
-        loss = loss - mine.sigmoid().log() - (1 - other.sigmoid()).log()
-    else:
-        between = (place * real + (1 - place) * fake).requires_grad_()
-        (slope,) = torch.autograd.grad(duel.critic(between)[0][0], between, create_graph=True)
-        loss = loss + other - mine + 10.0 * (slope.norm() - 1) ** 2
+        lost: Tensor = -mine.sigmoid().log() - (1 - other.sigmoid()).log()
+        return lost
+    between = (place * real + (1 - place) * fake).requires_grad_()
+    (slope,) = torch.autograd.grad(duel.critic(between)[0], between, create_graph=True)
+    loss: Tensor = other - mine + 10.0 * (slope.norm() - 1) ** 2
     return loss
 
 
@@ -183,7 +183,7 @@ def test_the_generators_turn_leaves_the_critic_as_it_was() -> None:
 def test_the_generator_gets_better_at_pleasing_a_critic_that_stays(objective: Objective) -> None:
     def pleased() -> float:
         torch.manual_seed(9)
-        return float(duel.critic(duel.generated(torch.eye(3).repeat(200, 1)))[0].detach().mean())
+        return float(duel.critic(duel.generated(torch.eye(3).repeat(200, 1))).detach().mean())
 
     duel = new_duel(TABLE, "mlp", objective, batch=128)
     before = pleased()
@@ -201,14 +201,39 @@ def test_the_rate_follows_the_schedule_and_the_average_the_weights() -> None:
     torch.testing.assert_close(duel.average.values, weighted)
 
 
-def test_a_critic_that_recognises_few_gets_more_steps() -> None:
-    for sign, steps in ((1.0, 2), (-1.0, 1)):  # takes all for real; takes none
-        duel = new_duel(TABLE, "mlp", balance=Balance(steps=1, least=0.6))
+def test_a_critic_that_recognises_few_gets_more_steps_and_else_fewer() -> None:
+    for sign, recognised in ((1.0, 0.0), (-1.0, 1.0)):  # takes all for real; takes none
+        duel = new_duel(TABLE, "mlp", balance=Balance(steps=1, target=0.6))
         for weight in duel.critic.parameters():
             weight.data.zero_()
         list(duel.critic.parameters())[-1].data.fill_(sign)
         turns(duel, 1)
-        assert duel.balance.steps == steps
+        assert duel.balance.steps == pytest.approx(math.exp(0.05 * (0.6 - recognised)))
+
+
+def test_a_generator_that_is_behind_has_several_turns() -> None:
+    """Each of them moves the weights, and all of them are in the average."""
+    duel, single = (new_duel(TABLE, "mlp", balance=Balance(steps=steps, target=0.0)) for steps in (0.5, 1))
+    moves: list[list[Tensor]] = []
+    turn = duel._turn
+
+    def noting() -> None:
+        turn()
+        moves.append(weights(duel))
+
+    duel._turn = noting  # type: ignore[assignment]
+    turns(duel, 3)
+    assert len(moves) == duel.balance.taken == 6
+    assert not any(torch.equal(a[0], b[0]) for a, b in pairwise(moves))
+    shares = torch.tensor([0.9**age for age in reversed(range(6))])
+    average = [sum(share * move[0] for share, move in zip(shares / shares.sum(), moves, strict=True))]
+    torch.testing.assert_close(duel.average.values[:1], average)
+    turns(single, 3)
+    assert single.balance.taken == 3
+
+
+def weights(duel: Duel) -> list[Tensor]:
+    return [weight.detach().clone() for weight in duel.generator.parameters()]
 
 
 # --- records from logits ---

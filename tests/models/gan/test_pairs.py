@@ -54,28 +54,27 @@ def test_the_score_is_the_sum_over_all_pairs() -> None:
     scale = 1 / sum(float(mean * (1 - mean)) for mean in means)
     for row in range(4):
         pairs = [weights[i, j] * (x[row, i] - means[i]) * (x[row, j] - means[j]) for i in range(5) for j in range(5)]
-        assert float(critic(x)[0][row].detach()) == pytest.approx(scale * float(sum(pairs)), rel=1e-4)
-    torch.testing.assert_close(critic(x[None])[0], critic(x)[0][None])
+        assert float(critic(x)[row].detach()) == pytest.approx(scale * float(sum(pairs)), rel=1e-4)
+    torch.testing.assert_close(critic(x[None]), critic(x)[None])
 
 
 def test_a_critic_of_pairs_begins_with_nothing_and_learns_as_fast_at_the_end() -> None:
-    """It is linear in its weights: their gradient does not depend on them. Of labels it says nothing."""
+    """It is linear in its weights: their gradient does not depend on them."""
     critic, x = Pairs(slice(0, 2), random(5, seed=1)), random(4, 5)
-    score, labels = critic(x)
+    score = critic(x)
+    assert score.shape == (4,)
     assert not score.any()
-    assert labels.shape == (4, 2)
     (first,) = torch.autograd.grad(score.sum(), layer(critic))
     layer(critic).data.copy_(random(5, 5, seed=2))
-    (later,) = torch.autograd.grad(critic(x)[0].sum(), layer(critic))
+    (later,) = torch.autograd.grad(critic(x).sum(), layer(critic))
     assert first.any()
     torch.testing.assert_close(first, later)
-    assert not critic(x)[1].any()
 
 
 def test_means_that_leave_no_variance_are_no_trouble() -> None:
     critic = Pairs(slice(0, 0), torch.tensor([0.0, 1.0, 1.0]))
     layer(critic).data.fill_(1.0)
-    assert critic(random(3, 3))[0].isfinite().all()
+    assert critic(random(3, 3)).isfinite().all()
 
 
 def test_tables_are_judged_by_pairs_and_nothing_else_is() -> None:

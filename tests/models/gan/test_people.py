@@ -97,12 +97,12 @@ def fixed(duel: Duel, batch: Compact, monkeypatch: pytest.MonkeyPatch) -> tuple[
 
 def written_out(duel: Duel, real: Tensor, fake: Tensor, place: Tensor) -> Tensor:
     """The critic's loss on one record, (features,), from the formulas."""
-    mine, other = duel.critic(real[None])[0][0], duel.critic(fake[None])[0][0]
+    mine, other = duel.critic(real[None])[0], duel.critic(fake[None])[0]
     if isinstance(duel.objective, NonSaturating):
         lost: Tensor = -mine.sigmoid().log() - (-other).sigmoid().log()
         return lost
     between = (place * real + (1 - place) * fake)[None].requires_grad_()
-    (slope,) = torch.autograd.grad(duel.critic(between)[0][0], between, create_graph=True)
+    (slope,) = torch.autograd.grad(duel.critic(between)[0], between, create_graph=True)
     loss: Tensor = other - mine + 10.0 * (slope.norm() - 1) ** 2
     return loss
 

@@ -51,8 +51,12 @@ def test_what_is_charged_is_the_plan_and_the_plan_is_the_budget(schema: Schema, 
     Gan.fit(random_records(schema, 60), plan, ledger, Workshop(seed=0))
     assert summed(ledger.charges) == list(plan.charges)
     assert 0.998 * 2.0 <= epsilon_spent(ledger.charges, delta=DELTA) <= 2.0
-    events = [charge.event for charge in ledger.charges if isinstance(charge.event, SampledGaussian)]
-    assert {event.noise_multiplier for event in events} == {plan.settings["training"]["noise_multiplier"]}
+    sampled = [charge for charge in ledger.charges if isinstance(charge.event, SampledGaussian)]
+    trainings = ["naming", "training"] if shape == "conv" else ["training"]
+    for charge, name in ((charge, charge.purpose) for charge in sampled):
+        assert isinstance(charge.event, SampledGaussian)
+        assert charge.event.noise_multiplier == plan.settings[name]["noise_multiplier"]
+    assert list(dict.fromkeys(charge.purpose for charge in sampled)) == trainings
 
 
 def test_the_charge_is_the_same_whatever_the_records_are() -> None:
@@ -80,6 +84,12 @@ def test_a_step_with_less_noise_than_was_planned_is_refused_before_it_is_taken(
 
 
 # --- noise ---
+
+GAMES: list[dict[str, Any]] = [
+    {"objective": "non-saturating"},
+    {"objective": "wasserstein"},
+    {"condition": "label", "naming": 0.3},
+]
 
 
 def without_records(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -115,18 +125,29 @@ def is_standard(noise: Tensor) -> bool:
     return bool(stats.chi2.ppf(5e-7, count) < total < stats.chi2.isf(5e-7, count))
 
 
-@pytest.mark.parametrize("objective", ["non-saturating", "wasserstein"])
+@pytest.mark.parametrize("settings", GAMES, ids=str)
 @pytest.mark.parametrize("fault", [2 / 3, 1.0, 3 / 2])
 def test_the_noise_has_the_scale_that_was_paid_for(
-    objective: str, fault: float, noises: list[Tensor], monkeypatch: pytest.MonkeyPatch
+    settings: dict[str, Any], fault: float, noises: list[Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(step, "noise_scales", lambda *args: [fault * scale for scale in noise_scales(*args)])
-    fitted(random_records(TABLE, 60), objective=objective, epsilon=2.0, epochs=4)
+    fitted(random_records(TABLE, 60), epsilon=2.0, epochs=4, **settings)
     assert sum(noise.numel() for noise in noises) > 500
     assert is_standard(torch.cat(noises)) is (fault == 1.0)
     assert all(noise.abs().min() > 0 for noise in noises)  # every weight has its own
     first, second = noises[0], noises[1]
     assert abs(float(torch.corrcoef(torch.stack([first, second]))[0, 1])) < 5 / len(first) ** 0.5
+
+
+def test_the_two_trainings_of_a_fit_have_noise_of_their_own(noises: list[Tensor]) -> None:
+    """From the same seed, too: the difference of two steps with the same noise would tell everything."""
+    fitted(random_records(TABLE, 60), epsilon=2.0, epochs=4, condition="label", naming=0.3)
+    steps = 10  # of the naming
+    named, trained = noises[:steps], noises[steps:]
+    assert {len(noise) for noise in named} != {len(noise) for noise in trained}
+    for first, second in zip(named, trained, strict=False):
+        size = min(len(first), len(second))
+        assert abs(float(torch.corrcoef(torch.stack([first[:size], second[:size]]))[0, 1])) < 5 / size**0.5
 
 
 # --- the generator's turns ---
@@ -154,12 +175,12 @@ def are_equal(first: dict[str, Any], second: dict[str, Any]) -> bool:
     return all(torch.equal(first[name], second[name]) for name in first)
 
 
-@pytest.mark.parametrize("objective", ["non-saturating", "wasserstein"])
+@pytest.mark.parametrize("game", GAMES, ids=str)
 def test_all_that_a_training_learns_of_records_goes_through_the_noisy_sum(
-    objective: str, monkeypatch: pytest.MonkeyPatch
+    game: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without that sum, other records and another number of them give the same networks, bit for bit."""
-    settings = {"objective": objective, "recognised": 0.9, "critic_steps": 1, "epochs": 6}
+    settings = {"recognised": 0.9, "critic_steps": 1, "epochs": 6, **game}
     few, many = generators((40, 80), **settings)
     assert not are_equal(few, many)
     without_records(monkeypatch)

@@ -1,56 +1,52 @@
-"""How many steps a critic takes before its generator takes one.
+"""How many steps a critic takes for each of its generator's.
 
-A critic that learns through noise falls behind, and a generator that runs ahead of it learns nothing true. How far it
-is behind can be seen without any record: by how many of the generated records it recognises as such (Bie et al. 2023).
+A critic that learns through noise falls behind, and a generator that runs ahead of it learns nothing true; a generator
+that waits for its critic learns nothing at all. Who is ahead can be seen without any record: by how many of the
+generated records the critic recognises as such (Bie et al. 2023, who let the critic have more steps, never fewer).
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-_MEMORY = 0.9  # of the share that is recognised
+_PACE = 0.05  # how fast it answers to what was recognised
+FEWEST, MOST = 0.25, 1000.0  # steps of the critic
 
 
 @dataclass
 class Balance:
-    """Says when it is the generator's turn.
+    """Says how many turns the generator has.
 
-    >>> balance = Balance(steps=2, least=0.6, most=8)
-    >>> [balance.due() for _ in range(4)]
-    [False, True, False, True]
+    >>> balance = Balance(steps=2, target=0.6)
+    >>> [balance.turns() for _ in range(4)]
+    [0, 1, 0, 1]
     >>> balance.saw(0.5)  # of the generated records are recognised: too few
-    >>> balance.steps
-    4
+    >>> balance.steps > 2
+    True
 
     Args:
         steps: of the critic for each of the generator, to begin with.
-        least: the share of generated records that a critic should recognise; 0 to leave the steps as they are.
-        most: steps of the critic.
+        target: the share of generated records that a critic should recognise; 0 to leave the steps as they are.
     """
 
-    steps: int
-    least: float
-    most: int = 1000
-    since: int = 0
+    steps: float
+    target: float
+    credit: float = 0.0
     taken: int = 0
-    recognised: float | None = None
 
-    def due(self) -> bool:
-        """Counts a step of the critic; is it the generator's turn now?"""
-        self.since += 1
-        if self.since < self.steps:
-            return False
-        self.since = 0
-        self.taken += 1
-        return True
+    def turns(self) -> int:
+        """Counts a step of the critic; so many turns of the generator follow."""
+        self.credit += 1.0
+        turns = int(self.credit / self.steps)
+        self.credit -= turns * self.steps
+        self.taken += turns
+        return turns
 
     def saw(self, recognised: float) -> None:
-        """Takes note of how many the critic recognised; if they are few for long, it gets twice the steps."""
-        before = recognised if self.recognised is None else self.recognised
-        self.recognised = _MEMORY * before + (1 - _MEMORY) * recognised
-        if self.recognised < self.least:
-            self.steps, self.recognised = min(self.most, 2 * self.steps), None
+        """Takes note of how many the critic recognised: if they are few it gets more steps, and else fewer."""
+        self.steps = min(MOST, max(FEWEST, self.steps * math.exp(_PACE * (self.target - recognised))))
 
     def state_dict(self) -> dict[str, Any]:
         """What to keep."""

@@ -36,7 +36,7 @@ class Critic:
         examples = self.features.examples(records)
         rows = rows_at_a_time(self.features.width)
         parts = [
-            self.network(self.features.dense(examples.take(np.arange(start, min(start + rows, len(records))))))[0]
+            self.network(self.features.dense(examples.take(np.arange(start, min(start + rows, len(records))))))
             for start in range(0, len(records), rows)
         ]
         return np.concatenate([np.zeros(0), *(part.double().numpy() for part in parts)])

@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from sundog.models.decoded import replaced
 from sundog.models.features import Compact, Features
 from sundog.models.gan.balance import Balance
+from sundog.models.gan.namer import Namer
 from sundog.models.gan.networks import Body, Judge
 from sundog.models.gan.objectives import Objective
 from sundog.models.neural import LARGEST_LOGIT, Adam
@@ -24,6 +25,7 @@ from sundog.models.people import HELD, over_records
 from sundog.training.averages import MovingAverage
 from sundog.training.graphs import Replayed
 
+_NAMING = 1.0  # how much it counts that the right value is named
 _RARE = 1e-3  # how much of the measured means is among those of generated records
 MOMENTS = (0.0, 0.99)  # of Adam: the opponent moves, and old gradients are about another game
 
@@ -76,7 +78,7 @@ class Duel:
         generator: on the device that trains.
         critic: likewise.
         objective: what they play for.
-        naming: how much it counts to tell, and to show, the right label.
+        namer: names the values that records show; None where nobody does.
         prior: the probabilities of the values that the generator is told.
         balance: whose turn it is.
         batch: how many records the generator makes in a step of its own.
@@ -91,7 +93,7 @@ class Duel:
     generator: Generator
     critic: Judge
     objective: Objective
-    naming: float
+    namer: Namer | None
     prior: Tensor
     balance: Balance
     batch: int
@@ -128,15 +130,10 @@ class Duel:
         """
         real = self.features.dense(batch)
         fake = self.generated(real[..., self.generator.told])
-        score, labels = self.critic(real)
-        loss = self.objective.real(score) + self.objective.fake(self.critic(fake)[0]) + self._unnamed(labels, real)
-        penalty = self.objective.penalty(lambda x: self.critic(x)[0], real, fake)
+        loss = self.objective.real(self.critic(real)) + self.objective.fake(self.critic(fake))
+        penalty = self.objective.penalty(self.critic, real, fake)
         loss = loss if penalty is None else loss + penalty
         return over_records(loss, batch[HELD]) if HELD in batch else loss
-
-    def _unnamed(self, labels: Tensor, x: Tensor) -> Tensor:
-        """The surprise at the labels that records have."""
-        return -self.naming * (labels.log_softmax(dim=-1) * x[..., self.generator.told]).sum(dim=-1)
 
     @torch.no_grad()
     def generated(self, told: Tensor) -> Tensor:
@@ -151,20 +148,24 @@ class Duel:
 
     def after(self, number: int) -> None:
         """After each step of the critic: perhaps it is the generator's turn."""
-        if not self.balance.due():
+        turns = self.balance.turns()
+        if not turns:
             return
         self._set_rate(self.learning_rate * self.schedule(number))
-        self._turn()
-        self.average.update(self.balance.taken)
-        if self.balance.least:
+        for turn in range(turns):
+            self._turn()
+            self.average.update(self.balance.taken - turns + turn + 1)
+        if self.balance.target:
             self.balance.saw(float(self._recognised))
 
     def _move(self) -> None:
         given = self._labels()
         logits = self.generator(self._inputs(given))
         x = straight_through(self.features, logits)
-        scores, labels = self.critic(x)
-        loss = (self.objective.generated(scores) + self._unnamed(labels, x)).mean()
+        scores = self.critic(x)
+        loss = self.objective.generated(scores).mean()
+        if self.namer is not None:
+            loss = loss + _NAMING * self.namer.surprise(x).mean()
         if self.means is not None:
             loss = loss + self.anchor * self._adrift(logits, given, self.means)
         weights = list(self.generator.parameters())

@@ -1,10 +1,11 @@
 """A generative adversarial network, trained by DP-SGD (Zhang et al. 2018, Frigerio et al. 2019, Bie et al. 2023).
 
-1. The means of all features are measured, for each value of the column that the generator is told, and the generator
-starts from them. 2. A critic learns to tell records from generated ones, the gradient of each record clipped and their
-sum noised; now and then the generator takes a step towards what the critic takes for real (duel.py). 3. The weights of
-the generator are averaged over its last steps, and made to agree with the means again. 4. The generator is released;
-the critic is not.
+1. For images, a classifier learns to name the column that the generator is told. 2. The means of all features are
+measured, for each value of that column, and the generator starts from them. 3. A critic learns to tell records from
+generated ones, the gradient of each record clipped and their sum noised; after each step the generator takes one
+towards what the critic takes for real and the classifier names rightly (duel.py). 4. The weights of the generator are
+averaged over its last steps, and made to agree with the means again. 5. The generator is released; the critic and the
+classifier are not.
 """
 
 from __future__ import annotations
@@ -25,19 +26,15 @@ from sundog.models.base import Codes, Plan, State, Where, Workshop
 from sundog.models.calibration import calibrating
 from sundog.models.decoded import Decoded
 from sundog.models.features import FeatureRows, Features
-from sundog.models.gan.bounds import ALL, KINDS, PUBLIC, needs_public
 from sundog.models.gan.duel import Generator
-from sundog.models.gan.networks import SHAPES, best_shape, has_people, new_generator, refuse_shape
+from sundog.models.gan.namer import plan_naming, trained_namer, unpaid_naming
+from sundog.models.gan.networks import SHAPES, has_people, new_generator, refuse_shape
+from sundog.models.gan.settings import DEFAULTS, settled
 from sundog.models.gan.start import Start, measured_start, people_charge, unpaid_people
 from sundog.models.gan.training import train
 from sundog.models.kept import refuse_early
 from sundog.models.means import unpaid_means
 from sundog.models.neural import (
-    SIZE,
-    Setting,
-    check_settings,
-    is_number,
-    is_positive,
     is_size,
     is_whole,
     plan_network,
@@ -48,18 +45,10 @@ from sundog.models.neural import (
 from sundog.models.people import PeopleRows
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
-from sundog.training.plan import TrainingPlan
 
-OBJECTIVES = ("non-saturating", "wasserstein")
 PUBLIC_RECORDS = "the records that were given as public, from which the training began or took its clipping bounds"
-_WARM = 300  # steps, as in the dp-GAN text
 _CERTAIN = 2.0  # a mean that is so many times its noise
 _CALIBRATION = 2048  # records with which means are compared
-
-
-_PAIRS = {"epochs": 30, "learning_rate": 0.04, "critic_steps": 1, "recognised": 0.0, "anchor": 1.0, "means": 0.25}
-_IMAGES = {"epochs": 100, "learning_rate": 5e-4, "critic_steps": 1, "recognised": 0.6, "anchor": 0.0, "means": 0.05}
-_OTHERS = {"epochs": 100, "learning_rate": 1e-3, "critic_steps": 4, "recognised": 0.0, "anchor": 0.0, "means": 0.05}
 
 
 class Gan:
@@ -67,28 +56,7 @@ class Gan:
 
     name: ClassVar[str] = "gan"
     options: ClassVar[frozenset[str]] = frozenset({"device", "show_loss", "public"})
-    defaults: ClassVar[Mapping[str, Any]] = {
-        "shape": "auto",  # or mlp, pairs, conv, lstm
-        "objective": "non-saturating",  # or wasserstein
-        "hidden": 128,
-        "latent": 32,
-        "condition": "auto",  # a column that the generator is told; or null
-        "batch": None,  # by the number of records
-        "epochs": None,  # this and what else is null: by shape
-        "clip": 1.0,  # or public: the mean norm of public records
-        "decay": 1.0,  # to what part of itself the clipping bound falls
-        "groups": ALL,  # what is clipped together; or weights and biases; or a number of clusters, by public records
-        "warm": None,  # steps on public records before the first on private ones; 300, if there are any
-        "learning_rate": None,
-        "generator_rate": 1e-3,
-        "critic_steps": None,  # for one of the generator, to begin with
-        "recognised": None,  # the share of generated records below which the critic gets more steps
-        "naming": 0.0,  # how much it counts that records show the value that the generator was told
-        "anchor": None,  # how much it counts that generated records have the measured means
-        "penalty": 10.0,  # of a slope that is not one, in the Wasserstein game
-        "means": None,  # the share of the budget for the means
-        "public": False,  # whether there are public records: an option of its own
-    }
+    defaults: ClassVar[Mapping[str, Any]] = DEFAULTS
     counts_records: ClassVar[bool] = True
     resumes: ClassVar[bool] = True
     choices: Mapping[str, int] = {}
@@ -121,24 +89,7 @@ class Gan:
     @classmethod
     def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
         """Refuses settings that are none, and people with several records."""
-        settings = _settled(schema, settings)
-        check_settings(cls.name, settings, _SETTINGS)
-        for name in needs_public(settings):
-            if not settings["public"]:
-                raise SundogError(f"model 'gan': {name} = {settings[name]} needs public records; add --public FILE")
-        if settings["clip"] == PUBLIC and settings["decay"] != 1.0:
-            raise SundogError("model 'gan': a bound that follows public records has no decay of its own; leave it out")
-        refuse_shape(schema, _shape(schema, settings))
-        told = _condition(schema, settings)
-        if told is not None and not (type(told) is str and isinstance(schema.columns.get(told), ScalarColumn)):
-            raise SundogError(
-                f"model 'gan': setting 'condition' must be the name of a column with one value, not {told!r}"
-            )
-        if told is not None and has_people(schema):
-            raise SundogError(
-                f"model 'gan': a person has up to {schema.cap} records here, which may differ in {told!r}; leave "
-                "'condition' out, or set `cap: 1` in the schema"
-            )
+        settled(schema, settings)
 
     @classmethod
     def plan(
@@ -151,19 +102,19 @@ class Gan:
         settings: Mapping[str, Any],
     ) -> Plan:
         """Means, steps, batches and noise, from the number of records that is public."""
-        cls.check(schema, settings)
-        settings = _settled(schema, settings)
-        warm = _WARM * settings["public"] if settings["warm"] is None else settings["warm"]
-        chosen = {"shape": _shape(schema, settings), "condition": _condition(schema, settings), "warm": warm}
+        settings = settled(schema, settings)
         count = max(1, records or 0)
         counting = [people_charge(budget)] if has_people(schema) else []
+        naming = plan_naming(budget, share=settings["naming"], records=count) if settings["naming"] else None
+        first = [*counting, *([] if naming is None else [naming.charge(naming.steps)])]
         plan = plan_network(
             budget,
-            already=[*already, *counting],
+            already=[*already, *first],
             records=math.ceil(count / schema.cap) if counting else count,
-            settings={**settings, **chosen},
+            settings=settings,
         )
-        return Plan((*counting, *plan.charges), {**plan.settings, "records": count, "counting": counting})
+        own = {"records": count, "counting": counting, "naming": None if naming is None else naming.to_dict()}
+        return Plan((*first, *plan.charges), {**plan.settings, **own})
 
     @classmethod
     def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
@@ -171,12 +122,13 @@ class Gan:
         refuse_early(plan.charges, ledger)
         warm_up(workshop.device)
         settings, features = plan.settings, Features(records.schema)
-        begun = measured_start(features, records, settings, ledger, workshop)
         rows = PeopleRows if has_people(records.schema) else FeatureRows
         examples = rows(features, records, workshop.device)
-        training = TrainingPlan(**settings["training"])
-        both = train(features, examples, settings, training, begun.logits(features), begun.shares, ledger, workshop)
+        namer = trained_namer(features, examples, settings, ledger, workshop) if settings["naming"] else None
+        begun = measured_start(features, records, settings, ledger, workshop)
+        both = train(features, examples, settings, begun, namer, ledger, workshop)
         config = {name: settings[name] for name in ("shape", "hidden", "latent", "condition", "records", "public")}
+        config["named"] = settings["naming"] is not None
         critic = State(_arrays(both.critic), {name: settings[name] for name in ("shape", "hidden", "condition")})
         model = cls(records.schema, both.generator, config, begun.shares.log(), critic)
         model._calibrate(begun, workshop.seed)
@@ -209,7 +161,8 @@ class Gan:
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
         """The means and the weights, unless they were paid for."""
         people = unpaid_people(charges) if has_people(self.features.schema) else []
-        return people + unpaid_means(charges) + unpaid_training(charges)
+        naming = unpaid_naming(charges) if self.config["named"] else []
+        return people + unpaid_means(charges) + naming + unpaid_training(charges)
 
     def state(self) -> State:
         """The generator, and how often it is told what."""
@@ -245,25 +198,6 @@ def _arrays(module: nn.Module) -> dict[str, Any]:
     return {name: tensor.detach().numpy() for name, tensor in module.state_dict().items()}
 
 
-def _settled(schema: Schema, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """With what is right for the shape, where nothing is asked for."""
-    own = {"pairs": _PAIRS, "conv": _IMAGES}.get(_shape(schema, settings), _OTHERS)
-    return {**settings, **{name: value for name, value in own.items() if settings[name] is None}}
-
-
-def _shape(schema: Schema, settings: Mapping[str, Any]) -> str:
-    return best_shape(schema) if settings["shape"] == "auto" else str(settings["shape"])
-
-
-def _condition(schema: Schema, settings: Mapping[str, Any]) -> str | None:
-    """The label of images and series, where there is one; None for tables."""
-    if settings["condition"] != "auto":
-        return settings["condition"]  # type: ignore[no-any-return]
-    scalars = [name for name, column in schema.columns.items() if isinstance(column, ScalarColumn)]
-    is_label = len(scalars) == 1 and len(schema.columns) > 1 and not has_people(schema)
-    return scalars[0] if is_label else None
-
-
 def _new_generator(features: Features, config: Mapping[str, Any]) -> Generator:
     told = features.at(config["condition"])
     values = told.stop - told.start
@@ -272,7 +206,7 @@ def _new_generator(features: Features, config: Mapping[str, Any]) -> Generator:
 
 
 def _is_config(config: Mapping[str, Any], schema: Schema) -> bool:
-    if set(config) != {"shape", "hidden", "latent", "condition", "records", "public"}:
+    if set(config) != {"shape", "hidden", "latent", "condition", "records", "public", "named"}:
         return False
     condition = config["condition"]
     try:
@@ -285,22 +219,6 @@ def _is_config(config: Mapping[str, Any], schema: Schema) -> bool:
         and is_size(config["latent"])
         and is_whole(config["records"], 10**12)
         and type(config["public"]) is bool
+        and type(config["named"]) is bool
         and (condition is None or (type(condition) is str and isinstance(schema.columns.get(condition), ScalarColumn)))
     )
-
-
-_SETTINGS: Mapping[str, Setting] = {
-    "shape": (lambda value: value in ("auto", *SHAPES), f"auto, {', '.join(SHAPES[:-1])} or {SHAPES[-1]}"),
-    "objective": (lambda value: value in OBJECTIVES, " or ".join(OBJECTIVES)),
-    "latent": SIZE,
-    "clip": (lambda value: value == PUBLIC or is_positive(value), "a number above 0, or public"),
-    "decay": (lambda value: is_positive(value) and value <= 1, "a number above 0 and at most 1"),
-    "groups": (lambda value: value in (ALL, KINDS) or is_whole(value, 1000), f"{ALL}, {KINDS}, or a number of groups"),
-    "warm": (lambda value: value in (None, 0) or is_whole(value, 10**6), "a whole number, 0 or more"),
-    "generator_rate": (is_positive, "a number above 0"),
-    "critic_steps": (lambda value: is_whole(value, 10**6), "a whole number above 0"),
-    "recognised": (lambda value: is_number(value) and value < 1, "a share, 0 or more and below 1"),
-    "naming": (is_number, "a number, 0 or more"),
-    "anchor": (is_number, "a number, 0 or more"),
-    "penalty": (is_number, "a number, 0 or more"),
-}

@@ -16,8 +16,10 @@ from sundog.models.gan.balance import Balance
 from sundog.models.gan.bounds import KeptGroups, groups_for, policy_for
 from sundog.models.gan.duel import MOMENTS, Duel, Generator, Networks
 from sundog.models.gan.fading import Fading
+from sundog.models.gan.namer import Namer
 from sundog.models.gan.networks import Judge, Pairs, new_critic, new_generator
 from sundog.models.gan.objectives import NonSaturating, Wasserstein
+from sundog.models.gan.start import Start
 from sundog.models.gan.warming import play, seeded
 from sundog.models.neural import Adam, initialised, warm_up
 from sundog.models.people import PeopleRows
@@ -40,9 +42,8 @@ def train(
     features: Features,
     examples: FeatureRows | PeopleRows,
     settings: Mapping[str, Any],
-    training: TrainingPlan,
-    start: Tensor,
-    prior: Tensor,
+    begun: Start,
+    namer: Namer | None,
     ledger: Ledger,
     workshop: Workshop,
 ) -> Networks:
@@ -52,12 +53,13 @@ def train(
         features: of the records.
         examples: the records, or people.
         settings: of the model.
-        training: the critic's steps, sampling and noise.
-        start: the logits that the generator starts from, for each value that it is told.
-        prior: the probabilities of those values.
+        begun: what the generator starts from.
+        namer: names what the generator is told; None where nobody does.
         ledger: is charged for the critic's steps.
         workshop: where, and who watches.
     """
+    training = TrainingPlan(**settings["training"])
+    start, prior = begun.logits(features), begun.shares
     (both,) = initialised(lambda: _networks(features, settings, start, prior), 1, workshop.seed)
     both.to(workshop.device)
     schedule = cosine(training.steps, last=_LAST_RATE)
@@ -66,7 +68,7 @@ def train(
         both.generator,
         both.critic,
         NonSaturating() if settings["objective"] == "non-saturating" else Wasserstein(settings["penalty"]),
-        settings["naming"],
+        None if namer is None else namer.to(workshop.device),
         prior.to(workshop.device),
         Balance(settings["critic_steps"], settings["recognised"]),
         batch=_BATCH,

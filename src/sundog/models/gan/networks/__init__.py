@@ -16,8 +16,8 @@ from sundog.data.columns import ImageColumn, ScalarColumn
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.models.features import Features
-from sundog.models.gan.networks.base import SLOPE, Body, Judge
-from sundog.models.gan.networks.convolutions import ConvolvedCritic, Deconvolution
+from sundog.models.gan.networks.base import SLOPE, Body, Judge, without
+from sundog.models.gan.networks.convolutions import ConvolvedCritic, ConvolvedNamer, Deconvolution
 from sundog.models.gan.networks.grid import Grid, arrays
 from sundog.models.gan.networks.series import Recurrent, Rhythms
 from sundog.models.gan.networks.tables import Pairs, Perceptron
@@ -32,7 +32,9 @@ __all__ = [
     "has_people",
     "new_critic",
     "new_generator",
+    "new_namer",
     "refuse_shape",
+    "without",
 ]
 
 SHAPES = ("mlp", "pairs", "conv", "lstm")
@@ -79,19 +81,30 @@ def new_generator(features: Features, shape: str, told: int, *, hidden: int, lat
 
 
 def new_critic(features: Features, shape: str, told: slice, *, hidden: int, means: Tensor | None = None) -> Judge:
-    """The network from features to a score, and to what it takes the told column to be; `means` are of all records."""
+    """The network from features to a score; `means` are of all records."""
     if shape == "pairs":
         return Pairs(told, torch.zeros(features.width) if means is None else means)
-    values = told.stop - told.start
-    width = features.width - values
-    if shape == "conv":
-        grid = Grid.of(features, without=told)
-        body: nn.Module = ConvolvedCritic(grid, max(1, hidden // 4), others=width - grid.numel, outputs=1 + 2 * values)
-    else:
-        seen = Rhythms.of(features, without=told)
-        sizes = [width + seen.count, hidden, hidden]
-        layers: list[nn.Module] = [seen] if seen.series else []
-        for size, after in pairwise(sizes):
-            layers += [nn.Linear(size, after), nn.LeakyReLU(SLOPE)]
-        body = nn.Sequential(*layers, nn.Linear(hidden, 1 + 2 * values))
-    return Judge(body, told)
+    outputs = 1 + told.stop - told.start
+    if shape != "conv":
+        return Judge(_layers(features, told, hidden=hidden, outputs=outputs), told)
+    grid = Grid.of(features, without=told)
+    others = features.width - (told.stop - told.start) - grid.numel
+    return Judge(ConvolvedCritic(grid, max(1, hidden // 4), others=others, outputs=outputs), told)
+
+
+def new_namer(features: Features, shape: str, told: slice, *, hidden: int) -> nn.Module:
+    """The network from all other features to the logits of the told column."""
+    outputs = told.stop - told.start
+    if shape != "conv":
+        return _layers(features, told, hidden=hidden, outputs=outputs)
+    grid = Grid.of(features, without=told)
+    return ConvolvedNamer(grid, others=features.width - outputs - grid.numel, outputs=outputs)
+
+
+def _layers(features: Features, told: slice, *, hidden: int, outputs: int) -> nn.Sequential:
+    seen = Rhythms.of(features, without=told)
+    sizes = [features.width - (told.stop - told.start) + seen.count, hidden, hidden]
+    layers: list[nn.Module] = [seen] if seen.series else []
+    for size, after in pairwise(sizes):
+        layers += [nn.Linear(size, after), nn.LeakyReLU(SLOPE)]
+    return nn.Sequential(*layers, nn.Linear(hidden, outputs))

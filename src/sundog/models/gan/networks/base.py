@@ -15,22 +15,22 @@ class Body(nn.Module):
 
 
 class Judge(nn.Module):
-    """Looks at a record without its label: how real it is, how real with that label, and which label it should have.
-
-    The first two make the score (Miyato and Koyama 2018); the third is learned from real records alone (Odena et al.
-    2017), and is what a generator hears most clearly through the noise.
-    """
+    """Looks at a record without its label: how real it is, and how real with that label (Miyato and Koyama 2018)."""
 
     def __init__(self, body: nn.Module, told: slice) -> None:
         super().__init__()
         self.body, self.told = body, told
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """(…, features) to scores (…) and the logits of labels (…, values)."""
-        given, values = x[..., self.told], self.told.stop - self.told.start
-        found = self.body(torch.cat([x[..., : self.told.start], x[..., self.told.stop :]], dim=-1))
-        score = found[..., 0] + (given * found[..., 1 : 1 + values]).sum(dim=-1)
-        return score, found[..., 1 + values :]
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, features) to scores (…)."""
+        found = self.body(without(x, self.told))
+        score: Tensor = found[..., 0] + (x[..., self.told] * found[..., 1:]).sum(dim=-1)
+        return score
+
+
+def without(x: Tensor, told: slice) -> Tensor:
+    """The features but for these."""
+    return torch.cat([x[..., : told.start], x[..., told.stop :]], dim=-1)
 
 
 def others_of(layer: nn.Linear | None, inputs: Tensor) -> Tensor:

@@ -6,6 +6,7 @@ import math
 from itertools import pairwise
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from sundog.models.gan.networks.base import SLOPE, Body, others_of
@@ -13,6 +14,7 @@ from sundog.models.gan.networks.grid import Grid
 
 _GROUPS = 8  # of channels that are normalised together
 _KERNEL = 5
+_NAMED = 16  # channels of the first layer that names
 
 
 class Deconvolution(Body):
@@ -37,6 +39,30 @@ class Deconvolution(Body):
         """(B, latent + told) to (B, features)."""
         values = self.layers(self.first(inputs).view(len(inputs), self.widest, *self.smallest))
         return self.grid.put_in(values, others_of(self.others, inputs))
+
+
+class ConvolvedNamer(nn.Module):
+    """A small network that private training does well with: bounded units, and few of them (Papernot et al. 2021)."""
+
+    def __init__(self, grid: Grid, *, others: int, outputs: int) -> None:
+        super().__init__()
+        self.grid = grid
+        flat = len(grid.size) == 2
+        smaller: Any = nn.Conv2d if flat else nn.Conv1d
+        pooled: Any = nn.MaxPool2d if flat else nn.MaxPool1d
+        widths = [grid.channels, *(_NAMED * 2**layer for layer in range(grid.halvings))]
+        layers: list[nn.Module] = []
+        for width, after in pairwise(widths):
+            layers += [smaller(width, after, _KERNEL, 2, _KERNEL // 2), nn.Tanh(), pooled(3, 1, 1)]
+        self.layers = nn.Sequential(*layers, nn.Flatten())
+        found = widths[-1] * math.prod(grid.halved(grid.halvings))
+        self.out = nn.Linear(found + others, outputs)
+
+    def forward(self, x: Tensor) -> Tensor:
+        """(B, features) to (B, outputs)."""
+        found = torch.cat([self.layers(self.grid.cut_out(x)), self.grid.others(x)], dim=1)
+        answers: Tensor = self.out(found)
+        return answers
 
 
 class ConvolvedCritic(nn.Module):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-import torch
 from torch import Tensor, nn
 
 from sundog.models.gan.networks.base import Body, Judge
@@ -56,7 +55,8 @@ class Pairs(Judge):
         rarity = self.means.sum() / self.means.square().sum().clamp_min(_LEAST_VARIANCE)
         return float(_GAIN * rarity / self.scale.square())
 
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        """(…, features) to scores (…), and nothing about labels: they are in pairs too."""
+    def forward(self, x: Tensor) -> Tensor:
+        """(…, features) to scores (…); labels are in pairs too."""
         centred = x - self.means
-        return self.scale * (self.body(centred) * centred).sum(dim=-1), torch.zeros_like(x[..., self.told])
+        score: Tensor = self.scale * (self.body(centred) * centred).sum(dim=-1)
+        return score

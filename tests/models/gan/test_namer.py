@@ -1,0 +1,361 @@
+"""A classifier of what a generator is told: its loss, its share of the budget, and what a generator learns from it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.contracts.material import KINDS, random_records, schema_of
+from tests.models.gan.material import DELTA, GAPS, IMAGES, LABEL, QUICK, SERIES, TABLE, new_duel, some
+from torch import Tensor
+
+from sundog.data.schema import Schema
+from sundog.errors import SundogError
+from sundog.models.base import Workshop
+from sundog.models.features import FeatureRows, Features
+from sundog.models.gan.duel import Duel
+from sundog.models.gan.gan import Gan
+from sundog.models.gan.namer import Namer, plan_naming, trained_namer, unpaid_naming
+from sundog.models.gan.networks import new_namer
+from sundog.models.gan.objectives import NonSaturating, Wasserstein
+from sundog.models.means import gaussian_share
+from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.events import Charge, Gaussian
+from sundog.privacy.ledger import Budget, Ledger, summed
+from sundog.privacy.noise import NoiseSource
+from sundog.training.clipping import Fixed
+from sundog.training.gradients import Padded, clipped_sum
+from sundog.training.groups import flat
+from sundog.training.plan import TrainingPlan
+
+MIXED = schema_of({**TABLE.to_dict()["columns"], "image": {"type": "image", "shape": [3, 4]}})
+CASES = pytest.mark.parametrize(
+    ("schema", "shape"),
+    [(IMAGES, "conv"), (GAPS, "conv"), (GAPS, "lstm"), (TABLE, "mlp"), (IMAGES, "mlp"), (MIXED, "conv")],
+    ids=["images", "series", "lstm", "table", "mlp of images", "mixed"],
+)
+
+
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
+
+
+def namer_of(schema: Schema, shape: str, *, size: float = 1.0, seed: int = 0) -> Namer:
+    """One with random weights, the same each time."""
+    features = Features(schema)
+    told = features.at("label")
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        namer = Namer(features, new_namer(features, shape, told, hidden=8), told)
+    for weight in namer.parameters():
+        weight.data *= size
+    return namer
+
+
+def written_out(namer: Namer, record: Tensor) -> Tensor:
+    """How surprising the label of one record is, (features,), from the formula."""
+    at = namer.told
+    others = torch.cat([record[: at.start], record[at.stop :]])
+    (logits,) = namer.body(others[None])
+    surprise: Tensor = -logits.softmax(dim=0)[record[at].argmax()].log()
+    return surprise
+
+
+# --- the loss ---
+
+
+@CASES
+@pytest.mark.parametrize("masks", ["when needed", "always"])
+def test_the_clipped_sum_is_that_of_a_loop_over_records(schema: Schema, shape: str, masks: Any) -> None:
+    namer, batch = namer_of(schema, shape, size=2.0), some(schema)
+    weights, records = list(namer.parameters()), namer.features.dense(batch)
+    gradients = [torch.autograd.grad(written_out(namer, record), weights) for record in records]
+    norms = torch.stack([torch.cat([part.flatten() for part in gradient]).norm() for gradient in gradients])
+    clip = norms.median()
+    assert norms.min() < 0.9 * clip < 1.1 * clip < norms.max()
+    factors = (clip / norms).clamp_max(1.0)
+    sums = [sum(w * part for w, part in zip(factors, parts, strict=True)) for parts in zip(*gradients, strict=True)]
+    whole: Any = batch if masks == "when needed" else Padded(batch, torch.ones(9, dtype=torch.bool))
+    found = clipped_sum(namer, namer.loss, whole, flat(namer), Fixed(clip[None]).weigh, masks=masks)
+    torch.testing.assert_close(found.norms[0], norms, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found.sums, sums, rtol=1e-3, atol=1e-4 * float(clip))
+
+
+@CASES
+def test_the_surprise_at_a_record_is_about_that_record_alone(schema: Schema, shape: str) -> None:
+    namer, batch, others = namer_of(schema, shape, size=2.0), some(schema), some(schema, seed=1)
+    changed = {name: torch.cat([others[name][:4], rows[4:5], others[name][5:]]) for name, rows in batch.items()}
+    before, after = namer.loss(batch).detach(), namer.loss(changed).detach()
+    torch.testing.assert_close(before[4], after[4])
+    assert (before - after).abs()[[0, 1, 2, 3, 5, 6, 7, 8]].min() > 1e-4
+    alone = namer.loss({name: rows[4:5] for name, rows in batch.items()}).detach()
+    torch.testing.assert_close(before[4:5], alone)
+
+
+@CASES
+def test_a_batch_may_be_empty(schema: Schema, shape: str) -> None:
+    namer, nobody = namer_of(schema, shape), {name: rows[:0] for name, rows in some(schema).items()}
+    found = clipped_sum(namer, namer.loss, nobody, flat(namer), Fixed(torch.tensor([1.0])).weigh)
+    assert all(not total.any() for total in found.sums)
+
+
+@CASES
+def test_it_looks_at_everything_but_the_label(schema: Schema, shape: str) -> None:
+    """And takes the label for what is right: its gradient there is the surprise at each value."""
+    namer = namer_of(schema, shape)
+    x = namer.features.dense(some(schema, 60)).requires_grad_()
+    (gradient,) = torch.autograd.grad(namer.surprise(x).sum(), x)
+    assert (gradient.abs().sum(dim=0) > 0).all()
+    named = torch.exp(-gradient[:, namer.told])
+    torch.testing.assert_close(named.sum(dim=1), torch.ones(60))
+    moved = x.detach().clone()
+    moved[:, namer.told] = moved[:, namer.told].roll(1, dims=1)
+    (again,) = torch.autograd.grad(namer.surprise(moved.requires_grad_()).sum(), moved)
+    torch.testing.assert_close(named, torch.exp(-again[:, namer.told]))  # whatever the label is
+
+
+# --- records of every size ---
+
+
+def striped(schema: Schema, n: int, seed: int = 0) -> FeatureRows:
+    """Images or series of noise, of which one part is bright: which one, the label says."""
+    records = random_records(schema, n, seed)
+    (name,) = (name for name, column in schema.columns.items() if column.shape)
+    records.codes["label"][:] = np.arange(n) % 3
+    codes = records.codes[name]
+    codes[...] //= 4
+    bright = (schema.columns[name].size - 1) // 2
+    third = max(1, codes.shape[1] // 3)
+    for row in range(n):
+        start = third * (row % 3)
+        codes[row, start : start + third] += bright
+    return Features(schema).examples(records)
+
+
+@pytest.mark.parametrize(
+    ("columns", "most"),
+    [
+        ({"type": "image", "shape": [6, 5]}, 10**4),
+        ({"type": "image", "shape": [28, 28]}, 3 * 10**4),
+        ({"type": "image", "shape": [32, 32, 3]}, 3 * 10**4),
+        ({"type": "image", "shape": [64, 64]}, 10**5),
+        ({**SERIES, "length": 96}, 10**5),
+        ({**SERIES, "length": 4}, 10**4),
+    ],
+    ids=["6x5", "28x28", "32x32x3", "64x64", "96", "4"],
+)
+def test_a_namer_of_convolutions_learns_to_name(columns: dict[str, Any], most: int) -> None:
+    schema = schema_of({"what": columns, "label": LABEL})
+    namer = namer_of(schema, "conv")
+    assert 100 < sum(weight.numel() for weight in namer.parameters()) < most  # private training does well with few
+    batch = striped(schema, 48).take(np.arange(48))
+    optimizer = torch.optim.Adam(namer.parameters(), lr=0.01)
+    first = float(namer.loss(batch).mean().detach())
+    for _ in range(25):
+        optimizer.zero_grad()
+        namer.loss(batch).mean().backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    assert float(namer.loss(batch).mean().detach()) < 0.5 * first
+
+
+# --- its share of the budget ---
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0, 10.0])
+@pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
+def test_it_costs_its_share(epsilon: float, share: float) -> None:
+    budget = Budget(epsilon, DELTA)
+    plan = plan_naming(budget, share=share, records=5000)
+    one = Charge(event=Gaussian(noise_multiplier=gaussian_share(budget, share)), purpose="naming")
+    wanted = epsilon_spent([one], delta=DELTA)
+    assert 0.998 * wanted <= epsilon_spent([plan.charge(plan.steps)], delta=DELTA) <= wanted
+    assert plan.purpose == "naming"
+    assert plan.steps * plan.sample_rate == pytest.approx(10, rel=0.01)  # epochs
+
+
+@pytest.mark.parametrize(
+    ("schema", "shape"), [(IMAGES, "conv"), (TABLE, "mlp"), (GAPS, "lstm")], ids=["images", "table", "series"]
+)
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.5])
+def test_all_charges_together_are_the_budget(schema: Schema, shape: str, share: float) -> None:
+    epsilon = 8.0 if share == 0.3 else 1.0
+    settings = {**Gan.defaults, "shape": shape, "condition": "label", "naming": share}
+    plan = Gan.plan(schema, Budget(epsilon, DELTA), already=(), records=2000, settings=settings)
+    assert 0.98 * epsilon < epsilon_spent(plan.charges, delta=DELTA) <= epsilon
+    named = [charge for charge in plan.charges if charge.purpose == "naming"]
+    assert len(named) == (share > 0)
+    for charge in named:
+        naming = TrainingPlan(**plan.settings["naming"])
+        assert charge == naming.charge(naming.steps)
+    assert (plan.settings["naming"] is None) == (share == 0)
+
+
+def test_the_more_it_gets_the_less_noise_it_has_and_the_more_has_the_critic() -> None:
+    settings = {**Gan.defaults, "condition": "label"}
+    naming, training = [], []
+    for share in (0.1, 0.3, 0.5):
+        plan = Gan.plan(
+            IMAGES, Budget(2.0, DELTA), already=(), records=5000, settings={**settings, "naming": share}
+        ).settings
+        naming.append(plan["naming"]["noise_multiplier"])
+        training.append(plan["training"]["noise_multiplier"])
+    assert naming == sorted(naming, reverse=True)
+    assert training == sorted(training)
+    assert len({*naming, *training}) == 6
+
+
+def test_what_others_have_of_the_budget_is_not_spent_again() -> None:
+    already = [Charge(event=Gaussian(noise_multiplier=5.0), purpose="others")]
+    plan = Gan.plan(IMAGES, Budget(2.0, DELTA), already=already, records=5000, settings={**Gan.defaults, "naming": 0.3})
+    assert 0.98 * 2.0 < epsilon_spent([*already, *plan.charges], delta=DELTA) <= 2.0
+
+
+def test_only_a_charge_for_naming_pays_for_it() -> None:
+    plan = plan_naming(Budget(2.0, DELTA), share=0.3, records=500)
+    paid = plan.charge(plan.steps)
+    other = Charge(event=paid.event, count=plan.steps, purpose="training")
+    assert unpaid_naming([other, paid]) == []
+    assert unpaid_naming([other]) == unpaid_naming([]) == ["naming"]
+
+
+@pytest.mark.parametrize("records", [0, 1, 300])
+def test_a_training_of_it_spends_its_plan_however_many_records_there_are(records: int) -> None:
+    features, plan = Features(IMAGES), plan_naming(Budget(2.0, DELTA), share=0.3, records=60)
+    ledger = Ledger(epsilon=2.0, delta=DELTA, noise=NoiseSource.seeded(0))
+    settings = {"condition": "label", "shape": "conv", "hidden": 8, "records": 60, "naming": plan.to_dict()}
+    rows = features.examples(random_records(IMAGES, records))
+    namer = trained_namer(features, rows, settings, ledger, Workshop(seed=0))
+    assert summed(ledger.charges) == [plan.charge(plan.steps)]
+    assert not any(weight.requires_grad for weight in namer.parameters())
+    assert all(weight.isfinite().all() for weight in namer.parameters())
+    begun = namer_of(IMAGES, "conv").parameters()
+    assert not any(torch.equal(old, new) for old, new in zip(begun, namer.parameters(), strict=True))
+
+
+def test_a_private_namer_names_records_that_it_never_saw() -> None:
+    schema = schema_of({"what": {"type": "image", "shape": [8, 8]}, "label": LABEL})
+    features, plan = Features(schema), plan_naming(Budget(10.0, DELTA), share=0.3, records=2000)
+    ledger = Ledger(epsilon=10.0, delta=DELTA, noise=NoiseSource.seeded(0))
+    settings = {"condition": "label", "shape": "conv", "hidden": 8, "records": 2000, "naming": plan.to_dict()}
+    namer = trained_namer(features, striped(schema, 2000), settings, ledger, Workshop(seed=0))
+    batch = striped(schema, 300, seed=1).take(np.arange(300))
+    begun = namer_of(schema, "conv").loss(batch).detach()
+    assert float(namer.loss(batch).mean()) < 0.2 * float(begun.mean())
+
+
+# --- where there is nothing to name ---
+
+
+@pytest.mark.parametrize(("schema", "settings"), [(TABLE, {}), (IMAGES, {"condition": None})], ids=["table", "images"])
+def test_where_no_column_is_told_nothing_is_named(schema: Schema, settings: dict[str, Any]) -> None:
+    options = {**Gan.defaults, **QUICK, **settings}
+    plan = Gan.plan(schema, Budget(2.0, DELTA), already=(), records=60, settings=options)
+    assert plan.settings["condition"] is None
+    assert plan.settings["naming"] is None
+    assert "naming" not in [charge.purpose for charge in plan.charges]
+    ledger = Ledger(epsilon=2.0, delta=DELTA)
+    model = Gan.fit(random_records(schema, 60), plan, ledger, Workshop(seed=0))
+    assert model.config["named"] is False
+    assert summed(ledger.charges) == list(plan.charges)
+    assert model.unexplained(ledger.charges) == []
+    with pytest.raises(SundogError, match="naming needs a column that the generator is told; set condition=") as caught:
+        Gan.check(schema, {**options, "naming": 0.3})
+    assert "\n" not in str(caught.value)
+
+
+def test_nobody_names_what_people_have_several_of() -> None:
+    for schema in (IMAGES, TABLE, schema_of(KINDS["labelled_images"])):
+        shared = Schema.from_dict({**schema.to_dict(), "unit": "who", "cap": 3})
+        plan = Gan.plan(shared, Budget(2.0, DELTA), already=(), records=60, settings=Gan.defaults)
+        assert plan.settings["naming"] is None
+        assert "naming" not in [charge.purpose for charge in plan.charges]
+        with pytest.raises(SundogError, match="naming needs a column that the generator is told"):
+            Gan.check(shared, {**Gan.defaults, "naming": 0.3})
+        with pytest.raises(SundogError, match="a person has up to 3 records here, which may differ in 'label'"):
+            Gan.check(shared, {**Gan.defaults, "naming": 0.3, "condition": "label", "shape": "mlp"})
+
+
+# --- the duel ---
+
+
+def knowing(schema: Schema, shape: str, steps: int = 60) -> Namer:
+    """One that learned from records, without any noise."""
+    namer, batch = namer_of(schema, shape), striped(schema, 96).take(np.arange(96))
+    optimizer = torch.optim.Adam(namer.parameters(), lr=0.01)
+    for _ in range(steps):
+        optimizer.zero_grad()
+        namer.loss(batch).mean().backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+    assert float(namer.loss(batch).mean().detach()) < 0.1
+    optimizer.zero_grad()
+    return namer
+
+
+def mute(duel: Duel) -> Duel:
+    """Its critic has nothing to say."""
+    for weight in duel.critic.parameters():
+        weight.data.zero_()
+    return duel
+
+
+def surprise(duel: Duel, namer: Namer) -> float:
+    """At records of the generator, by what it was told."""
+    torch.manual_seed(9)
+    return float(namer.surprise(duel.generated(torch.eye(3).repeat(60, 1))).mean().detach())
+
+
+@pytest.mark.parametrize(("schema", "shape"), [(IMAGES, "conv"), (GAPS, "mlp")], ids=["images", "series"])
+def test_a_generator_learns_to_make_what_is_named_rightly(schema: Schema, shape: str) -> None:
+    namer, ends = knowing(schema, shape), []
+    for heard in (namer, None):
+        duel = mute(new_duel(schema, shape, namer=heard, batch=64))
+        begun = surprise(duel, namer)
+        torch.manual_seed(0)
+        for number in range(60):
+            duel.after(number)
+        ends.append(surprise(duel, namer))
+        assert begun > 0.5
+    assert ends[0] < 0.3 * begun
+    assert ends[1] == begun  # without it nothing moves, as the critic is mute
+
+
+def test_the_generators_turn_leaves_the_namer_as_it_was() -> None:
+    for frozen in (True, False):
+        namer = namer_of(IMAGES, "conv").requires_grad_(not frozen)
+        before = [weight.clone() for weight in namer.parameters()]
+        duel = new_duel(IMAGES, "conv", namer=namer)
+        begun = [weight.clone() for weight in duel.generator.parameters()]
+        for number in range(3):
+            duel.after(number)
+        assert any(not torch.equal(old, new) for old, new in zip(begun, duel.generator.parameters(), strict=True))
+        for weight, old in zip(namer.parameters(), before, strict=True):
+            assert weight.grad is None
+            assert torch.equal(weight, old)
+
+
+@pytest.mark.parametrize("objective", [Wasserstein(10.0), NonSaturating()], ids=["gp", "ns"])
+def test_the_critics_loss_has_no_namer_in_it(objective: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    namer, losses = namer_of(IMAGES, "conv"), []
+    for heard in (namer, None):
+        duel = new_duel(IMAGES, "conv", objective, namer=heard)
+        torch.manual_seed(3)
+        losses.append(duel.loss(some(IMAGES)).detach())
+    assert torch.equal(*losses)
+
+    def asked(x: Tensor) -> Tensor:
+        raise AssertionError(f"it was asked about {len(x)} records")
+
+    monkeypatch.setattr(namer, "surprise", asked)
+    duel = new_duel(IMAGES, "conv", objective, namer=namer)
+    clipped_sum(duel.critic, duel.loss, some(IMAGES), flat(duel.critic), Fixed(torch.tensor([1.0])).weigh)
+    with pytest.raises(AssertionError, match="it was asked about 16 records"):
+        duel.after(0)
+
+
+def test_a_namer_is_not_a_part_of_what_the_game_keeps() -> None:
+    """It has a state of its own, which is whole before the game begins."""
+    duel = new_duel(IMAGES, "conv", namer=namer_of(IMAGES, "conv"))
+    assert set(duel.kept) == {"generator", "average", "balance", "optimizer"}

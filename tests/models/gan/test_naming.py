@@ -1,0 +1,256 @@
+"""A fit that names: what it pays, what its release says of it, and that an interruption changes nothing."""
+
+from __future__ import annotations
+
+import signal
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tests.contracts.material import random_records
+from tests.models.gan.material import DELTA, GAPS, IMAGES, QUICK, TABLE, fitted
+from torch import Tensor
+
+from sundog.data.schema import Schema
+from sundog.errors import BudgetExceededError, ReleaseError, SundogError
+from sundog.models import calibration
+from sundog.models.base import State, Workshop
+from sundog.models.gan import training
+from sundog.models.gan.gan import Gan
+from sundog.models.gan.namer import Namer, trained_namer
+from sundog.privacy.events import Charge, SampledGaussian
+from sundog.privacy.ledger import Budget, Ledger, summed
+from sundog.privacy.noise import NoiseSource
+from sundog.release.release import Release
+from sundog.synthesizer import Synthesizer
+from sundog.training import trainer
+from sundog.training.blocks import Pace
+from sundog.training.trainer import Trainer
+
+SHARED = 0.3
+STEPS = 16  # of the naming: 10 epochs of 100 records, 64 in each
+
+
+@pytest.fixture(autouse=True)
+def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    """How good records are is nothing to do with it."""
+    torch.set_num_threads(1)
+    monkeypatch.setattr(training, "_BATCH", 32)
+    monkeypatch.setattr(calibration, "_ROUNDS", 2)
+    monkeypatch.setattr(trainer, "Pace", lambda block: Pace(5))
+
+
+def fit(out: Path | None = None, *, resume: bool = False, noise: NoiseSource | None = None, **settings: Any) -> Release:
+    options = {**QUICK, "epochs": 6, "recognised": 0.9, "naming": SHARED, **settings}
+    records = random_records(IMAGES, 100)
+    data = {name: column.decode(records.codes[name]) for name, column in IMAGES.columns.items()}
+    synthesizer = Synthesizer("gan", epsilon=2.0, delta=DELTA, seed=4, noise=noise, settings=options)
+    declared = Schema.from_dict({**IMAGES.to_dict(), "records": 100})
+    return synthesizer.fit(data, declared, out=out, resume=resume).release_
+
+
+# --- paying ---
+
+
+@pytest.mark.parametrize(
+    ("schema", "shape"),
+    [(IMAGES, "conv"), (GAPS, "conv"), (GAPS, "lstm"), (TABLE, "mlp"), (TABLE, "pairs")],
+    ids=["images", "series", "lstm", "mlp", "pairs"],
+)
+def test_the_ledger_has_exactly_the_planned_steps_of_naming(schema: Schema, shape: str) -> None:
+    settings = {**Gan.defaults, **QUICK, "shape": shape, "condition": "label", "naming": SHARED}
+    plan = Gan.plan(schema, Budget(2.0, DELTA), already=(), records=100, settings=settings)
+    ledger = Ledger(epsilon=2.0, delta=DELTA)
+    model = Gan.fit(random_records(schema, 100), plan, ledger, Workshop(seed=0))
+    named = [charge for charge in ledger.charges if charge.purpose == "naming"]
+    assert [charge.count for charge in named] == [5, 5, 5, 1]
+    event = SampledGaussian(noise_multiplier=plan.settings["naming"]["noise_multiplier"], sample_rate=0.64)
+    assert {charge.event for charge in named} == {event}
+    assert summed(ledger.charges) == list(plan.charges)
+    purposes = list(dict.fromkeys(charge.purpose for charge in ledger.charges))
+    assert purposes[-2:] == ["naming", "training"]  # the one is whole before the other begins
+    assert model.config["named"] is True
+
+
+def test_a_ledger_that_cannot_pay_for_the_naming_too_is_refused_before_anything_is_spent() -> None:
+    settings = {**Gan.defaults, **QUICK, "naming": SHARED}
+    plan = Gan.plan(IMAGES, Budget(2.0, DELTA), already=(), records=100, settings=settings)
+    without = [charge for charge in plan.charges if charge.purpose != "naming"]
+    ledger = Ledger(epsilon=1.9, delta=DELTA)
+    ledger.check(*without)
+    with pytest.raises(BudgetExceededError):
+        Gan.fit(random_records(IMAGES, 100), plan, ledger, Workshop(seed=0))
+    assert ledger.charges == ()
+
+
+# --- the release ---
+
+
+def test_a_release_without_the_charge_for_naming_does_not_verify(tmp_path: Path) -> None:
+    release = fit(tmp_path / "o.sundog")
+    again = Release.load(tmp_path / "o.sundog")
+    assert again.verify() == []
+    charges = again.certificate.charges
+    (named,) = (charge for charge in charges if charge.purpose == "naming")
+    assert named.count == STEPS
+    for charge in charges:
+        rest = [other for other in charges if other is not charge]
+        assert ("naming" in again.model.unexplained(rest)) == (charge is named)
+    without = replace(
+        release,
+        certificate=release.certificate.model_copy(update={"charges": [c for c in charges if c is not named]}),
+    )
+    assert "no charge pays for the naming" in without.verify()
+
+
+def test_a_release_that_names_nothing_wants_no_such_charge() -> None:
+    release = fit(naming=0.0)
+    assert release.model.state().config["named"] is False
+    assert "naming" not in [charge.purpose for charge in release.certificate.charges]
+    assert release.verify() == []
+    assert fit(naming=0.0, condition=None).verify() == []
+
+
+@pytest.mark.parametrize("named", [None, 0, 1, 1.0, "yes", "", [], {"steps": 3}, "gone"], ids=repr)
+def test_a_file_must_say_whether_it_named(named: Any) -> None:
+    state = fitted(random_records(IMAGES, 60)).state()
+    config = {name: value for name, value in state.config.items() if name != "named"}
+    if named != "gone":
+        config["named"] = named
+    with pytest.raises(ReleaseError, match="the configuration is not that of a `gan` model") as caught:
+        Gan.from_state(IMAGES, State(state.tensors, config))
+    assert "\n" not in str(caught.value)
+
+
+def test_the_namer_is_neither_released_nor_kept_beside_it() -> None:
+    model, plain = (fitted(random_records(IMAGES, 60), naming=share) for share in (SHARED, 0.0))
+    assert model.private is not None
+    assert plain.private is not None
+    assert set(model.state().tensors) == set(plain.state().tensors)
+    assert set(model.private.tensors) == set(plain.private.tensors)
+
+
+# --- going on ---
+
+
+def fixed(out: Path | None = None, *, resume: bool = False) -> tuple[Release, list[Tensor]]:
+    """A fit with the same noise each time, and the weights of its namer."""
+    found: list[Namer] = []
+
+    def noting(*args: Any) -> Namer:
+        found.append(trained_namer(*args))
+        return found[-1]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "trained_namer", noting)
+        release = fit(out, resume=resume, noise=NoiseSource.seeded(1))
+    return release, [weight.clone() for weight in found[0].parameters()]
+
+
+@cache
+def whole() -> tuple[Release, list[Tensor]]:
+    """One that nothing interrupts; it too has a place on disk, where what was measured is kept."""
+    with TemporaryDirectory() as folder:
+        return fixed(Path(folder) / "whole.sundog")
+
+
+def ends_as_the_whole(release: Release, namer: list[Tensor]) -> None:
+    other, weights = whole()
+    assert release.certificate.charges == other.certificate.charges
+    assert release.verify() == other.verify()
+    assert all(torch.equal(mine, its) for mine, its in zip(namer, weights, strict=True))
+    for name, tensor in other.model.state().tensors.items():
+        assert np.array_equal(tensor, release.model.state().tensors[name]), name
+
+
+@pytest.mark.parametrize("killed", [True, False], ids=["killed", "asked"])
+@pytest.mark.parametrize(
+    ("purpose", "done"), [("naming", 1), ("naming", 7), ("naming", STEPS), ("training", 1), ("training", 8)]
+)
+def test_a_fit_that_was_interrupted_in_a_step_ends_as_one_that_was_not(
+    purpose: str, done: int, killed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that is killed loses a block that was paid for; one that is asked to stop ends it first."""
+    whole()
+    out, take = tmp_path / "o.sundog", Trainer._take_step
+
+    def stop(self: Trainer, *args: Any) -> None:
+        take(self, *args)
+        if (self.plan.purpose, self.done) == (purpose, done):
+            if killed:
+                raise RuntimeError("the power is gone")
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_take_step", stop)
+        with pytest.raises(RuntimeError if killed else KeyboardInterrupt):
+            fixed(out)
+    ends_as_the_whole(*fixed(out, resume=True))
+
+
+@pytest.mark.parametrize("purpose", ["naming", "training"])
+def test_a_fit_that_was_interrupted_before_it_paid_ends_as_one_that_was_not(
+    purpose: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Twice: before the first block of a training, and before the second."""
+    whole()
+    out, spend, seen = tmp_path / "o.sundog", Ledger.spend, 0
+
+    def stop(ledger: Ledger, *charges: Charge) -> None:
+        nonlocal seen
+        if charges[0].purpose == purpose:
+            seen += 1
+            if seen in (1, 3):
+                raise KeyboardInterrupt
+        spend(ledger, *charges)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "spend", stop)
+        for resume in (False, True):
+            with pytest.raises(KeyboardInterrupt):
+                fixed(out, resume=resume)
+    ends_as_the_whole(*fixed(out, resume=True))
+
+
+def test_a_fit_goes_on_with_the_share_that_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, take = tmp_path / "o.sundog", Trainer._take_step
+
+    def stop(self: Trainer, *args: Any) -> None:
+        take(self, *args)
+        if self.done == 7:
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_take_step", stop)
+        with pytest.raises(KeyboardInterrupt):
+            fit(out)
+    for share in (0.2, 0.0):
+        with pytest.raises(SundogError) as caught:
+            fit(out, resume=True, naming=share)
+        assert "\n" not in str(caught.value)
+    assert fit(out, resume=True).verify() == []
+
+
+def test_what_the_namer_learned_is_heard() -> None:
+    """Another namer makes another generator."""
+    first, same_again, other = (fitted(random_records(IMAGES, 100), naming=share) for share in (0.3, 0.3, 0.0))
+    tensors = [model.state().tensors["start"] for model in (first, same_again, other)]
+    assert np.array_equal(tensors[0], tensors[1])
+    assert not np.array_equal(tensors[0], tensors[2])
+
+
+def test_progress_says_which_training_it_is() -> None:
+    said: list[str] = []
+    settings = {**Gan.defaults, **QUICK, "naming": SHARED}
+    plan = Gan.plan(IMAGES, Budget(2.0, DELTA), already=(), records=100, settings=settings)
+    workshop = Workshop(seed=0, progress=lambda text, _: said.append(text))
+    Gan.fit(random_records(IMAGES, 100), plan, Ledger(epsilon=2.0, delta=DELTA), workshop)
+    kinds = [text.partition(":")[0] for text in said if ": step" in text]
+    assert list(dict.fromkeys(kinds)) == ["naming", "training"]
+    assert any(text.startswith(f"naming: step {STEPS} of {STEPS}") for text in said)
+    assert not any("loss" in text for text in said)

@@ -1,0 +1,108 @@
+"""What is right where nothing was set, and what is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.contracts.material import KINDS, schema_of
+from tests.models.gan.material import GAPS, IMAGES, LABEL, SERIES, TABLE
+
+from sundog.data.schema import Schema
+from sundog.errors import SundogError
+from sundog.models.gan.gan import Gan
+from sundog.models.gan.settings import _BY_SHAPE, DEFAULTS, settled
+
+PLAIN = schema_of({"label": LABEL, "twin": LABEL})
+METERS = schema_of({"meter": SERIES})
+
+
+def of(schema: Schema, **settings: Any) -> dict[str, Any]:
+    return settled(schema, {**DEFAULTS, **settings})
+
+
+@pytest.mark.parametrize(
+    ("schema", "settings", "shape", "told", "naming"),
+    [
+        (IMAGES, {}, "conv", "label", 0.3),
+        (IMAGES, {"condition": None}, "conv", None, 0.0),
+        (IMAGES, {"naming": 0.0}, "conv", "label", 0.0),
+        (IMAGES, {"naming": 0.5}, "conv", "label", 0.5),
+        (IMAGES, {"shape": "mlp"}, "mlp", "label", 0.0),
+        (IMAGES, {"shape": "mlp", "naming": 0.2}, "mlp", "label", 0.2),
+        (schema_of({"image": {"type": "image", "shape": [6, 5]}}), {}, "conv", None, 0.0),
+        (GAPS, {}, "mlp", "label", 0.0),
+        (GAPS, {"shape": "conv"}, "conv", "label", 0.3),
+        (METERS, {}, "mlp", None, 0.0),
+        (TABLE, {"condition": "label"}, "mlp", "label", 0.0),
+        (PLAIN, {}, "pairs", None, 0.0),
+        (PLAIN, {"condition": "twin", "naming": 0.1}, "pairs", "twin", 0.1),
+    ],
+)
+def test_what_is_named_follows_from_what_is_told(
+    schema: Schema, settings: dict[str, Any], shape: str, told: str | None, naming: float
+) -> None:
+    found = of(schema, **settings)
+    assert (found["shape"], found["condition"], found["naming"]) == (shape, told, naming)
+
+
+def test_what_is_not_set_is_set_by_shape_and_what_is_set_stays() -> None:
+    names = ("hidden", "epochs", "learning_rate", "critic_steps", "anchor", "means", "naming")
+    for place, (shape, schema) in enumerate((("pairs", PLAIN), ("conv", IMAGES), ("mlp", GAPS), ("lstm", GAPS))):
+        settings = of(schema, shape=shape)
+        assert {name: settings[name] for name in names} == {name: _BY_SHAPE[name][min(place, 2)] for name in names}
+    asked = {"hidden": 7, "epochs": 3, "learning_rate": 0.1, "critic_steps": 2.5, "anchor": 0.5, "means": 0.1}
+    for schema in (PLAIN, IMAGES, GAPS):
+        settings = of(schema, **asked)
+        assert {name: settings[name] for name in asked} == asked
+        assert None not in [settings[name] for name in (*names, "warm")]
+        assert set(settings) == set(DEFAULTS)
+
+
+def test_settling_twice_changes_nothing() -> None:
+    for schema in (PLAIN, IMAGES, GAPS, TABLE, METERS):
+        once = of(schema)
+        assert settled(schema, once) == once
+
+
+def test_the_defaults_are_never_refused() -> None:
+    for columns in KINDS.values():
+        for rest in ({}, {"unit": "who", "cap": 3}, {"unit": "who", "cap": 1}):
+            found = of(schema_of(columns, **rest))
+            assert not (found["naming"] and found["condition"] is None)
+            if rest.get("cap") == 3:
+                assert found["condition"] is None
+
+
+@pytest.mark.parametrize("steps", [0.25, 0.5, 1, 2.5, 1000, 1000.0])
+def test_a_critic_may_have_fewer_steps_than_its_generator(steps: float) -> None:
+    assert of(TABLE, critic_steps=steps)["critic_steps"] == steps
+
+
+@pytest.mark.parametrize(
+    ("schema", "settings", "what"),
+    [
+        (TABLE, {"naming": 0.3}, "naming needs a column that the generator is told; set condition=COLUMN"),
+        (IMAGES, {"naming": 0.3, "condition": None}, "naming needs a column that the generator is told"),
+        (IMAGES, {"naming": 0.75}, "0.8 of the budget; at most 0.75 can be shared out so"),
+        (IMAGES, {"naming": 0.5, "means": 0.3}, "means=0.3, naming=0.5: 0.8 of the budget"),
+        (IMAGES, {"naming": 1.0}, "setting 'naming' must be a share of the budget, 0 or more and below 1, not 1.0"),
+        (IMAGES, {"naming": -0.1}, "setting 'naming' must be a share"),
+        (IMAGES, {"naming": float("nan")}, "setting 'naming' must be a share"),
+        (IMAGES, {"naming": "0.3"}, "setting 'naming' must be a share"),
+        (IMAGES, {"naming": True}, "setting 'naming' must be a share"),
+        (IMAGES, {"critic_steps": 0.2}, "setting 'critic_steps' must be a number from 0.25 to 1000, not 0.2"),
+        (IMAGES, {"critic_steps": 1001}, "setting 'critic_steps' must be a number from 0.25 to 1000"),
+        (IMAGES, {"recognised": 1.0}, "setting 'recognised' must be a share"),
+        (IMAGES, {"condition": "image"}, "setting 'condition' must be the name of a column with one value"),
+        (IMAGES, {"warm": 5}, "warm = 5 needs public records; add --public FILE"),
+        (IMAGES, {"clip": "public", "public": True, "decay": 0.5}, "has no decay of its own"),
+    ],
+)
+def test_what_is_wrong_is_refused_in_one_line(schema: Schema, settings: dict[str, Any], what: str) -> None:
+    with pytest.raises(SundogError) as caught:
+        of(schema, **settings)
+    assert what in str(caught.value)
+    assert "\n" not in str(caught.value)
+    with pytest.raises(SundogError):
+        Gan.check(schema, {**DEFAULTS, **settings})
