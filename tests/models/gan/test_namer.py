@@ -15,6 +15,7 @@ from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.models.base import Workshop
 from sundog.models.features import FeatureRows, Features
+from sundog.models.gan import namer as module
 from sundog.models.gan.duel import Duel
 from sundog.models.gan.gan import Gan
 from sundog.models.gan.namer import Namer, plan_naming, trained_namer, unpaid_naming
@@ -173,7 +174,7 @@ def test_it_costs_its_share(epsilon: float, share: float) -> None:
     wanted = epsilon_spent([one], delta=DELTA)
     assert 0.998 * wanted <= epsilon_spent([plan.charge(plan.steps)], delta=DELTA) <= wanted
     assert plan.purpose == "naming"
-    assert plan.steps * plan.sample_rate == pytest.approx(10, rel=0.01)  # epochs
+    assert plan.steps * plan.sample_rate == pytest.approx(module._EPOCHS, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -217,8 +218,9 @@ def test_only_a_charge_for_naming_pays_for_it() -> None:
     plan = plan_naming(Budget(2.0, DELTA), share=0.3, records=500)
     paid = plan.charge(plan.steps)
     other = Charge(event=paid.event, count=plan.steps, purpose="training")
+    another = Charge(event=Gaussian(noise_multiplier=1.0), purpose="naming")
     assert unpaid_naming([other, paid]) == []
-    assert unpaid_naming([other]) == unpaid_naming([]) == ["naming"]
+    assert unpaid_naming([other, another]) == unpaid_naming([]) == ["training of the classifier"]
 
 
 @pytest.mark.parametrize("records", [0, 1, 300])

@@ -20,7 +20,7 @@ from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, ReleaseError, SundogError
 from sundog.models import calibration
 from sundog.models.base import State, Workshop
-from sundog.models.gan import training
+from sundog.models.gan import gan, namer, training
 from sundog.models.gan.gan import Gan
 from sundog.models.gan.namer import Namer, trained_namer
 from sundog.privacy.events import Charge, SampledGaussian
@@ -43,6 +43,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "_BATCH", 32)
     monkeypatch.setattr(calibration, "_ROUNDS", 2)
     monkeypatch.setattr(trainer, "Pace", lambda block: Pace(5))
+    monkeypatch.setattr(namer, "_EPOCHS", 10.0)
 
 
 def fit(out: Path | None = None, *, resume: bool = False, noise: NoiseSource | None = None, **settings: Any) -> Release:
@@ -73,7 +74,7 @@ def test_the_ledger_has_exactly_the_planned_steps_of_naming(schema: Schema, shap
     assert {charge.event for charge in named} == {event}
     assert summed(ledger.charges) == list(plan.charges)
     purposes = list(dict.fromkeys(charge.purpose for charge in ledger.charges))
-    assert purposes[-2:] == ["naming", "training"]  # the one is whole before the other begins
+    assert (purposes[0], purposes[-1]) == ("naming", "training")  # the one is whole before the other begins
     assert model.config["named"] is True
 
 
@@ -100,12 +101,12 @@ def test_a_release_without_the_charge_for_naming_does_not_verify(tmp_path: Path)
     assert named.count == STEPS
     for charge in charges:
         rest = [other for other in charges if other is not charge]
-        assert ("naming" in again.model.unexplained(rest)) == (charge is named)
+        assert ("training of the classifier" in again.model.unexplained(rest)) == (charge is named)
     without = replace(
         release,
         certificate=release.certificate.model_copy(update={"charges": [c for c in charges if c is not named]}),
     )
-    assert "no charge pays for the naming" in without.verify()
+    assert "no charge pays for the training of the classifier" in without.verify()
 
 
 def test_a_release_that_names_nothing_wants_no_such_charge() -> None:
@@ -147,7 +148,7 @@ def fixed(out: Path | None = None, *, resume: bool = False) -> tuple[Release, li
         return found[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(training, "trained_namer", noting)
+        patch.setattr(gan, "trained_namer", noting)
         release = fit(out, resume=resume, noise=NoiseSource.seeded(1))
     return release, [weight.clone() for weight in found[0].parameters()]
 
@@ -159,11 +160,11 @@ def whole() -> tuple[Release, list[Tensor]]:
         return fixed(Path(folder) / "whole.sundog")
 
 
-def ends_as_the_whole(release: Release, namer: list[Tensor]) -> None:
+def ends_as_the_whole(release: Release, named: list[Tensor]) -> None:
     other, weights = whole()
     assert release.certificate.charges == other.certificate.charges
     assert release.verify() == other.verify()
-    assert all(torch.equal(mine, its) for mine, its in zip(namer, weights, strict=True))
+    assert all(torch.equal(mine, its) for mine, its in zip(named, weights, strict=True))
     for name, tensor in other.model.state().tensors.items():
         assert np.array_equal(tensor, release.model.state().tensors[name]), name
 
@@ -193,11 +194,11 @@ def test_a_fit_that_was_interrupted_in_a_step_ends_as_one_that_was_not(
     ends_as_the_whole(*fixed(out, resume=True))
 
 
-@pytest.mark.parametrize("purpose", ["naming", "training"])
+@pytest.mark.parametrize(("purpose", "places"), [("naming", (2, 4)), ("training", (1, 3))], ids=["naming", "training"])
 def test_a_fit_that_was_interrupted_before_it_paid_ends_as_one_that_was_not(
-    purpose: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    purpose: str, places: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Twice: before the first block of a training, and before the second."""
+    """Twice: between blocks of the naming, or after it and later; before all of them there is nothing to resume."""
     whole()
     out, spend, seen = tmp_path / "o.sundog", Ledger.spend, 0
 
@@ -205,7 +206,7 @@ def test_a_fit_that_was_interrupted_before_it_paid_ends_as_one_that_was_not(
         nonlocal seen
         if charges[0].purpose == purpose:
             seen += 1
-            if seen in (1, 3):
+            if seen in places:
                 raise KeyboardInterrupt
         spend(ledger, *charges)
 

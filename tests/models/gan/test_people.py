@@ -26,6 +26,7 @@ from sundog.models.gan import training
 from sundog.models.gan.duel import Duel
 from sundog.models.gan.gan import Gan
 from sundog.models.gan.objectives import NonSaturating, Objective, Wasserstein
+from sundog.models.gan.start import Start
 from sundog.models.people import PeopleRows
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.ledger import Budget, Ledger, summed
@@ -36,7 +37,6 @@ from sundog.synthesizer import Synthesizer
 from sundog.training.clipping import Fixed
 from sundog.training.gradients import Clipped, Padded, clipped_sum
 from sundog.training.groups import flat
-from sundog.training.plan import TrainingPlan
 from sundog.training.trainer import Trainer
 
 CAP = 3
@@ -272,8 +272,8 @@ def test_all_that_a_training_learns_of_people_goes_through_the_noisy_sum(
     def networks(held: list[int]) -> list[Tensor]:
         examples = PeopleRows(features, people(VISITS, held, seed=len(held)))
         ledger = Ledger(epsilon=2.0, delta=DELTA, noise=NoiseSource.seeded(1))
-        start, steps = torch.zeros(1, features.width), TrainingPlan(**plan.settings["training"])
-        both = training.train(features, examples, plan.settings, steps, start, torch.zeros(0), ledger, Workshop(seed=0))
+        start = Start(torch.zeros(0), [torch.full((features.width,), 0.5)], [0.1])
+        both = training.train(features, examples, plan.settings, start, None, ledger, Workshop(seed=0))
         return [weight.detach().clone() for weight in both.parameters()]
 
     def nothing(*args: Any, **options: Any) -> Clipped:

@@ -19,6 +19,8 @@ from sundog.models.base import Workshop
 from sundog.models.features import Features
 from sundog.models.gan import training
 from sundog.models.gan.gan import Gan
+from sundog.models.gan.namer import trained_namer
+from sundog.models.gan.start import Start
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger, summed
@@ -29,7 +31,6 @@ from sundog.training import step, trainer
 from sundog.training.blocks import Pace
 from sundog.training.gradients import Clipped, clipped_sum
 from sundog.training.groups import noise_scales
-from sundog.training.plan import TrainingPlan
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
 
@@ -139,17 +140,6 @@ def test_the_noise_has_the_scale_that_was_paid_for(
     assert abs(float(torch.corrcoef(torch.stack([first, second]))[0, 1])) < 5 / len(first) ** 0.5
 
 
-def test_the_two_trainings_of_a_fit_have_noise_of_their_own(noises: list[Tensor]) -> None:
-    """From the same seed, too: the difference of two steps with the same noise would tell everything."""
-    fitted(random_records(TABLE, 60), epsilon=2.0, epochs=4, condition="label", naming=0.3)
-    steps = 10  # of the naming
-    named, trained = noises[:steps], noises[steps:]
-    assert {len(noise) for noise in named} != {len(noise) for noise in trained}
-    for first, second in zip(named, trained, strict=False):
-        size = min(len(first), len(second))
-        assert abs(float(torch.corrcoef(torch.stack([first[:size], second[:size]]))[0, 1])) < 5 / size**0.5
-
-
 # --- the generator's turns ---
 
 
@@ -162,11 +152,14 @@ def generators(sizes: tuple[int, ...], **settings: Any) -> list[dict[str, Any]]:
         options = {**Gan.defaults, **QUICK, "condition": "label", **settings}
         plan = Gan.plan(TABLE, Budget(2.0, DELTA), already=(), records=60, settings=options)
         ledger = Ledger(epsilon=2.0, delta=DELTA, noise=NoiseSource.seeded(1))
-        start, prior = torch.zeros(3, features.width), torch.ones(3) / 3
-        steps = TrainingPlan(**plan.settings["training"])
-        both = training.train(
-            features, features.examples(records), plan.settings, steps, start, prior, ledger, Workshop(seed=0)
+        start, rows = (
+            Start(torch.ones(3) / 3, [torch.full((features.width,), 0.5)] * 3, [0.1] * 3),
+            features.examples(records),
         )
+        named = None
+        if plan.settings["naming"]:
+            named = trained_namer(features, rows, plan.settings, ledger, Workshop(seed=0))
+        both = training.train(features, rows, plan.settings, start, named, ledger, Workshop(seed=0))
         found.append({name: weight.clone() for name, weight in both.state_dict().items()})
     return found
 

@@ -22,6 +22,7 @@ from sundog.models.base import Workshop
 from sundog.models.features import Features
 from sundog.models.gan import training
 from sundog.models.gan.gan import PUBLIC_RECORDS, Gan
+from sundog.models.gan.start import Start
 from sundog.models.gan.warming import play
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.ledger import Budget, Ledger, summed
@@ -31,7 +32,6 @@ from sundog.synthesizer import Synthesizer
 from sundog.training import step, trainer
 from sundog.training.blocks import Pace
 from sundog.training.gradients import Clipped, clipped_sum
-from sundog.training.plan import TrainingPlan
 from sundog.training.step import PrivateStep
 
 KINDS = "weights and biases"
@@ -213,9 +213,8 @@ def started(records: Records, public: Records, monkeypatch: pytest.MonkeyPatch, 
         features,
         features.examples(records),
         plan.settings,
-        TrainingPlan(**plan.settings["training"]),
-        torch.zeros(3, features.width),
-        torch.ones(3) / 3,
+        Start(torch.ones(3) / 3, [torch.full((features.width,), 0.5)] * 3, [0.1] * 3),
+        None,
         Ledger(epsilon=2.0, delta=DELTA),
         Workshop(seed=0, public=public),
     )

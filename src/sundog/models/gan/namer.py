@@ -18,7 +18,7 @@ from sundog.models.gan.networks import new_namer, without
 from sundog.models.means import gaussian_share
 from sundog.models.neural import Trainee, default_batch, initialised, train
 from sundog.privacy.accountant import epsilon_spent
-from sundog.privacy.events import Charge, Gaussian
+from sundog.privacy.events import Charge, Gaussian, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.training.data import Examples
 from sundog.training.plan import TrainingPlan, plan_training
@@ -66,7 +66,8 @@ def plan_naming(budget: Budget, *, share: float, records: int) -> TrainingPlan:
 
 def unpaid_naming(charges: Sequence[Charge]) -> list[str]:
     """The classifier, if no charge paid for it."""
-    return [] if any(charge.purpose == PURPOSE for charge in charges) else [PURPOSE]
+    paid = any(isinstance(charge.event, SampledGaussian) and charge.purpose == PURPOSE for charge in charges)
+    return [] if paid else ["training of the classifier"]
 
 
 def trained_namer(

@@ -15,6 +15,7 @@ from sundog.models.neural import SIZE, Setting, check_settings, is_number, is_po
 
 OBJECTIVES = ("non-saturating", "wasserstein")
 _WARM = 300  # steps, as in the dp-GAN text
+_LEAST = 0.001  # of the budget: with less nothing is learned
 
 DEFAULTS: Mapping[str, Any] = {
     "shape": "auto",  # or mlp, pairs, conv, lstm
@@ -65,7 +66,10 @@ _RIGHT: Mapping[str, Setting] = {
     "recognised": (lambda value: is_number(value) and value < 1, "a share, 0 or more and below 1"),
     "anchor": (is_number, "a number, 0 or more"),
     "penalty": (is_number, "a number, 0 or more"),
-    "naming": (lambda value: is_number(value) and value < 1, "a share of the budget, 0 or more and below 1"),
+    "naming": (
+        lambda value: is_number(value) and (value == 0 or _LEAST <= value < 1),
+        f"0, or a share of the budget from {_LEAST} to 1",
+    ),
 }
 
 
@@ -96,7 +100,8 @@ def _label(schema: Schema) -> str | None:
 def _refuse_told(schema: Schema, told: Any, settings: Mapping[str, Any]) -> None:
     if told is None:
         if settings["naming"]:
-            raise SundogError("model 'gan': naming needs a column that the generator is told; set condition=COLUMN")
+            fix = "leave it out" if has_people(schema) else "set condition=COLUMN"
+            raise SundogError(f"model 'gan': naming needs a column that the generator is told; {fix}")
         return
     if not (type(told) is str and isinstance(schema.columns.get(told), ScalarColumn)):
         raise SundogError(f"model 'gan': setting 'condition' must be the name of a column with one value, not {told!r}")

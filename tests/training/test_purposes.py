@@ -1,0 +1,54 @@
+"""Several trainings of one run: each has draws of its own, and says which it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from tests.training.toy import DELTA, EPSILON, PLAN, everything, toy
+
+from sundog.privacy.ledger import Ledger
+from sundog.privacy.noise import NoiseSource
+
+NAMING = replace(PLAN, purpose="naming")
+
+
+def seeded() -> Ledger:
+    return Ledger(epsilon=EPSILON, delta=DELTA, noise=NoiseSource.seeded(3))
+
+
+def test_each_training_of_a_run_has_noise_of_its_own() -> None:
+    """Seeded as it may be: the same batches and the same noise twice would be no two measurements."""
+    ends = []
+    for plan in (PLAN, PLAN, NAMING):
+        trained = toy(seeded(), plan=plan)
+        trained.trainer.run()
+        ends.append(everything(trained))
+    assert ends[0] == ends[1]
+    assert ends[0] != ends[2]
+
+
+def test_no_two_draws_of_a_run_are_the_same() -> None:
+    ledger = seeded()
+    drawn = [
+        toy(ledger, plan=plan).trainer._noise(name, step).seed()
+        for plan in (PLAN, NAMING)
+        for name in ("batch", "gradient", "loss")
+        for step in range(PLAN.steps)
+    ]
+    assert len(set(drawn)) == len(drawn) == 2 * 3 * PLAN.steps
+    assert toy(ledger).trainer._noise("batch", 0).seed() == drawn[0]  # and each is what it was, after an interruption
+
+
+def test_batches_of_two_trainings_are_not_the_same() -> None:
+    batches = [[toy(seeded(), plan=plan).trainer._draw(step).tolist() for step in range(5)] for plan in (PLAN, NAMING)]
+    assert all(first != second for first, second in zip(*batches, strict=True))
+
+
+def test_it_says_which_training_of_a_run_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sundog.training.telemetry._INTERVAL", 0.0)
+    said: list[str] = []
+    toy(seeded(), plan=NAMING, progress=lambda text, _: said.append(text)).trainer.run()
+    assert len(said) == PLAN.steps + 1
+    assert all(text.startswith("naming: step ") for text in said)
+    assert said[-1].startswith("naming: step 12 of 12, ε ≈ ")
