@@ -1,8 +1,8 @@
 """MNIST by a private GAN at ε = 10, 4 and 1, δ = 1e-5; and the ablation of Zhang, Ji and Wang (2018), Tables 8 and 9.
 
 Each release is fitted by `sundog fit` in a process of its own: its time is that of everything, from the start of Python
-to the file. A network learns from as many generated records, labels included, for a number of steps that is fixed
-beforehand, and is asked about real test images: nothing is chosen by them. The Inception score and the Fréchet distance
+to the file. The network of the literature learns from as many generated records, labels included, and is asked about
+real test images: nothing is chosen by them (dpgan/downstream.py). The Inception score and the Fréchet distance
 are by a network that knows real training images. Peers are, in the same run, real training images and ten images over
 and over, the mean of each class; and what was published. Class means have the best Inception score of all: it does not
 ask whether images of a class differ, and says nothing of a generator that starts from them. The other two do.
@@ -12,12 +12,10 @@ public: `kinds` clips weights and biases apart, `clusters` five groups of parame
 records, `warm` starts on them, `decay` lets a fixed bound fall. Groups are accounted as what they are (dpgan_steps.py):
 all spend the same. Peers are `none`, in the same run, and the text's Inception scores.
 
-`--keep` names a folder for releases and outcomes. What is found there is not done again: a stopped run goes on, and
-with `--fits-only` one machine can fit and another judge.
+`--keep` names a folder for releases and outcomes. What is found there is not done again: a stopped run goes on.
 
     SUNDOG_DATA=../shared/data python benchmarks/dpgan_images.py [--quick] [--json FILE] [--plot FILE] [--ablation]
-        [--epsilons E ...] [--seeds N] [--device cpu|cuda] [--processes N] [--keep FOLDER [--fits-only]]
-        [--set NAME=VALUE ...]
+        [--epsilons E ...] [--seeds N] [--device cpu|cuda] [--processes N] [--keep FOLDER] [--set NAME=VALUE ...]
 """
 
 from __future__ import annotations
@@ -78,7 +76,6 @@ def extend(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--processes", type=int, default=1, help="fits at a time; more than one are not timed")
     parser.add_argument("--keep", type=Path, help="a folder for releases and outcomes")
-    parser.add_argument("--fits-only", action="store_true", help="leave the judging to another run")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE")
 
 
@@ -88,12 +85,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         kept = options.keep or Path(folder)
         kept.mkdir(parents=True, exist_ok=True)
-        trials = load(kept, quick=options.quick, public=PUBLIC if options.ablation else 0.0)
-        if options.fits_only:
-            for fit in planned(options):
-                print(f"{fit.name} ε={fit.epsilon:g}, seed {fit.seed}: {trials.fit(fit):.1f} s", flush=True)
-        else:
-            contest(trials, options)
+        trials = load(kept, quick=options.quick, device=options.device, public=PUBLIC if options.ablation else 0.0)
+        contest(trials, options)
 
 
 def planned(options: argparse.Namespace) -> list[Fit]:
@@ -154,9 +147,11 @@ def _one(fit: Fit) -> tuple[Fit, Worth]:
 def once(trials: Trials, fit: Fit) -> Worth:
     """The outcome of this very fit, if it was kept; or of one that is done now."""
     path = trials.folder / f"{fit.stem}.json"
-    asked = trials.asked(fit)
-    if path.exists() and (kept := json.loads(path.read_text()))["fit"] == asked:
-        return Worth(**kept["worth"])
+    asked = {**asdict(fit), "settings": list(fit.settings), "records": len(trials.train)}
+    if path.exists():
+        kept = json.loads(path.read_text())
+        if kept["fit"] == asked:
+            return Worth(**kept["worth"])
     worth = trials.run(fit)
     path.write_text(json.dumps({"fit": asked, "worth": asdict(worth)}, indent=1) + "\n")
     return worth

@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
 import math
 import re
 import subprocess
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from dpgm_mnist import STEPS, known
 from image_scores import SCHEMA, digits, mnist
 from report import DATA, Row, publish
 
 import sundog
+from dpgan.downstream import learned
 from sundog.data.records import Records
 from sundog.evaluate.comparison import Comparison, split
 from sundog.evaluate.images.classifiers import one_thread
@@ -92,7 +91,7 @@ class Trials:
         public: the same of public records; None where there are none.
         train: the private records.
         test: others.
-        steps: of a classifier.
+        device: where networks learn from what was generated.
         folder: of releases.
     """
 
@@ -100,7 +99,7 @@ class Trials:
     public: str | None
     train: Records
     test: Records
-    steps: int
+    device: str
     folder: Path
 
     @property
@@ -117,24 +116,12 @@ class Trials:
         """Fits, samples as many records as there are real ones, and judges them."""
         if fit in CONTROLS:
             return self._worth(self.train if fit == REAL else averaged(self.train), fit.seed)
-        seconds = self.fit(fit)
-        release = sundog.Release.load(self.folder / f"{fit.stem}.sundog")
+        out = self.folder / f"{fit.stem}.sundog"
+        public = ["--public", self.public] if fit.public and self.public else []
+        seconds = fitted([*self.private, *public], fit, out)
+        release = sundog.Release.load(out)
         worth = self._worth(records_of(release, len(self.train), fit.seed), fit.seed)
         return replace(worth, seconds=seconds, spent=release.certificate.spent["pld"] or 0.0)
-
-    def fit(self, fit: Fit) -> float:
-        """The seconds that its release took, now or before."""
-        asked, note = self.asked(fit), self.folder / f"{fit.stem}.fit.json"
-        if note.exists() and (kept := json.loads(note.read_text()))["fit"] == asked:
-            return float(kept["seconds"])
-        public = ["--public", self.public] if fit.public and self.public else []
-        seconds = fitted([*self.private, *public], fit, self.folder / f"{fit.stem}.sundog")
-        note.write_text(json.dumps({"fit": asked, "seconds": seconds}, indent=1) + "\n")
-        return seconds
-
-    def asked(self, fit: Fit) -> dict[str, Any]:
-        """What was asked for, as JSON values."""
-        return {**asdict(fit), "settings": list(fit.settings), "records": len(self.train)}
 
     def _worth(self, records: Records, seed: int) -> Worth:
         view, rng = view_of(self.comparison, "image"), np.random.default_rng(seed)
@@ -144,30 +131,32 @@ class Trials:
         with one_thread():
             score = inception_score(judge.probabilities(images))
             distance = frechet_distance(judge.features(images), judge.features(real))
-        return Worth(known(view, records, self.test, seed, self.steps), score, distance)
+        generated, test = (view.sample(each, len(each), rng) for each in (records, self.test))
+        pairs = (generated.pixels, generated.labels), (test.pixels, test.labels)
+        return Worth(learned(*pairs, seed=seed, device=self.device), score, distance)
 
 
-def load(folder: Path, *, quick: bool, public: float = 0.0) -> Trials:
+def load(folder: Path, *, quick: bool, device: str = "cpu", public: float = 0.0) -> Trials:
     """MNIST, or the small digits of scikit-learn.
 
     Args:
         folder: for the files.
-        quick: whether small digits and few steps will do.
+        quick: whether small digits will do.
+        device: where networks learn.
         public: the share of training records that are public, and not among the private ones.
     """
     small = quick or not (DATA / f"mnist-train-{FILES[0]}-ubyte.gz").exists()
     if small:
         print("on the digits of scikit-learn; set SUNDOG_DATA for MNIST")
     train, test = digits() if small else (mnist("train"), mnist("t10k"))
-    steps = STEPS // 50 if quick else STEPS
     if public:
         train, given = split(train, public, np.random.default_rng(0))
         place, *_ = _saved(given, folder, "public")
-        return Trials(_saved(train, folder, "private"), place, train, test, steps, folder)
+        return Trials(_saved(train, folder, "private"), place, train, test, device, folder)
     if small:
-        return Trials(_saved(train, folder, "digits"), None, train, test, steps, folder)
+        return Trials(_saved(train, folder, "digits"), None, train, test, device, folder)
     images, labels = (str(DATA / f"mnist-train-{kind}-ubyte.gz") for kind in FILES)
-    return Trials([images, "--labels", labels, "--schema", str(SCHEMA)], None, train, test, steps, folder)
+    return Trials([images, "--labels", labels, "--schema", str(SCHEMA)], None, train, test, device, folder)
 
 
 def fitted(words: Sequence[str], fit: Fit, out: Path) -> float:
