@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import yaml
+from dpgan.common import records_of, settings_of
 from report import DATA, Row, arguments, publish
 
 import sundog
@@ -93,23 +93,17 @@ def fitted(
     return synth.release_, time.perf_counter() - start
 
 
-def sampled(release: sundog.Release, count: int, seed: int) -> Records:
-    batches = list(release.batches(count, seed=seed))
-    codes = {name: np.concatenate([batch.codes[name] for batch in batches]) for name in release.schema.columns}
-    return Records(release.schema, codes, count)
-
-
 def measured(
     frame: pd.DataFrame, train: Records, test: Records, options: argparse.Namespace
 ) -> Iterator[tuple[Contestant, list[Figures]]]:
     """The figures of each contestant, for each seed."""
     settings = {"epochs": 1} if options.quick else {}
-    settings |= {name: yaml.safe_load(value) for name, _, value in (word.partition("=") for word in options.set)}
+    settings |= settings_of(options.set)
     for contestant in CONTESTANTS[3:4] if options.quick else CONTESTANTS:
         found = []
         for seed in range(1 if options.quick else options.seeds):
             release, seconds = fitted(frame, train.schema, contestant, seed, settings)
-            found.append(figures(train, sampled(release, len(train), seed), test) | {"seconds": seconds})
+            found.append(figures(train, records_of(release, len(train), seed), test) | {"seconds": seconds})
             shown = {name: round(value, 4) for name, value in found[-1].items()}
             print(f"{contestant.name}, seed {seed}: {shown}", flush=True)
         yield contestant, found

@@ -12,7 +12,8 @@ public: `kinds` clips weights and biases apart, `clusters` five groups of parame
 records, `warm` starts on them, `decay` lets a fixed bound fall. Groups are accounted as what they are (dpgan_steps.py):
 all spend the same. Peers are `none`, in the same run, and the text's Inception scores.
 
-`--keep` names a folder for releases and outcomes. What is found there is not done again: a stopped run goes on.
+`--keep` names a folder for releases and outcomes. What is found there of the same code is not done again:
+a stopped run goes on.
 
     SUNDOG_DATA=../shared/data python benchmarks/dpgan_images.py [--quick] [--json FILE] [--plot FILE] [--ablation]
         [--epsilons E ...] [--seeds N] [--device cpu|cuda] [--processes N] [--keep FOLDER] [--set NAME=VALUE ...]
@@ -29,6 +30,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from dpgan.common import code
 from dpgan.images import CONTROLS, Fit, Trials, Worth, keep, load, picture
 from report import Row, arguments, publish
 
@@ -147,7 +149,7 @@ def _one(fit: Fit) -> tuple[Fit, Worth]:
 def once(trials: Trials, fit: Fit) -> Worth:
     """The outcome of this very fit, if it was kept; or of one that is done now."""
     path = trials.folder / f"{fit.stem}.json"
-    asked = {**asdict(fit), "settings": list(fit.settings), "records": len(trials.train)}
+    asked = {**asdict(fit), "settings": list(fit.settings), "records": len(trials.train), "code": code()}
     if path.exists():
         kept = json.loads(path.read_text())
         if kept["fit"] == asked:

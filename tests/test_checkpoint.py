@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import stat
 import subprocess
 import sys
 from collections import Counter
@@ -416,6 +418,23 @@ def test_a_checkpoint_without_a_request_is_no_dead_end(tmp_path: Path) -> None:
 
 
 # --- the folder itself ---
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o022])
+def test_the_folder_is_for_the_owners_eyes_only(umask: int, tmp_path: Path) -> None:
+    """That of an older fit too, which others could read."""
+    before = os.umask(umask)
+    try:
+        Checkpoint.folder_for(tmp_path / "o.sundog").mkdir(0o755)  # one with nothing in it is no fit
+        checkpoint = Checkpoint.begin(tmp_path / "o.sundog", {})
+        assert stat.S_IMODE(checkpoint.folder.stat().st_mode) == 0o700
+        checkpoint.release()
+        checkpoint.folder.chmod(0o755)
+        again = Checkpoint.resume(tmp_path / "o.sundog", {})
+        assert stat.S_IMODE(again.folder.stat().st_mode) == 0o700
+        again.done()
+    finally:
+        os.umask(before)
 
 
 def test_results_come_back_as_they_were(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ real images only at the end, once.
 
 from __future__ import annotations
 
-import math
+import copy
 
 import numpy as np
 import torch
@@ -29,7 +29,7 @@ def learned(generated: tuple[Pixels, Labels], test: tuple[Pixels, Labels], *, se
         torch.manual_seed(seed)
         network = _network(images.shape[1:], int(labels.max()) + 1).to(device)
         optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
-        best = answer = -math.inf
+        best, weights = -1.0, network.state_dict()
         for _ in range(EPOCHS):
             network.train()
             for rows in torch.split(torch.randperm(len(images) - fewer, device=device) + fewer, BATCH):
@@ -38,8 +38,9 @@ def learned(generated: tuple[Pixels, Labels], test: tuple[Pixels, Labels], *, se
                 optimizer.step()
             chosen = _named(network, images[:fewer], labels[:fewer])
             if chosen > best:
-                best, answer = chosen, _named(network, *(torch.from_numpy(each).to(device) for each in test))
-    return answer
+                best, weights = chosen, copy.deepcopy(network.state_dict())
+    network.load_state_dict(weights)
+    return _named(network, *(torch.from_numpy(each).to(device) for each in test))
 
 
 def _network(shape: torch.Size, classes: int) -> nn.Sequential:

@@ -19,6 +19,7 @@ from image_scores import SCHEMA, digits, mnist
 from report import DATA, Row, publish
 
 import sundog
+from dpgan.common import records_of
 from dpgan.downstream import learned
 from sundog.data.records import Records
 from sundog.evaluate.comparison import Comparison, split
@@ -177,13 +178,6 @@ def averaged(records: Records) -> Records:
     for label in np.unique(labels):
         means[label] = images[labels == label].mean(axis=0)
     return Records(records.schema, {"image": np.rint(means).astype(images.dtype)[labels], "label": labels}, len(labels))
-
-
-def records_of(release: sundog.Release, count: int, seed: int) -> Records:
-    """So many generated records."""
-    batches = list(release.batches(count, seed=seed))
-    codes = {name: np.concatenate([batch.codes[name] for batch in batches]) for name in release.schema.columns}
-    return Records(release.schema, codes, count)
 
 
 def keep(rows: Sequence[Row], options: argparse.Namespace) -> None:

@@ -118,13 +118,6 @@ def parted(
     )
 
 
-def records_of(release: sundog.Release, count: int, seed: int) -> Records:
-    """So many generated days."""
-    batches = list(release.batches(count, seed=seed))
-    codes = {name: np.concatenate([batch.codes[name] for batch in batches]) for name in release.schema.columns}
-    return Records(release.schema, codes, count)
-
-
 def spanned(measures: Sequence[Measure]) -> Measure:
     """The mean over seeds, and an interval that holds those of all of them."""
     low, high = min(each.low for each in measures), max(each.high for each in measures)

@@ -2,12 +2,13 @@
 
 A folder beside the release to be, `OUT.sundog.partial`: `fit.json` says what was asked for, `ledger.jsonl` what was
 spent (unless the fit was given a ledger of its own), and each finished stage its result. Results are measured with
-noise, so they are as public as the release would be; nothing else about the data is kept. A model that trains keeps
-its state there too, while it does.
+noise and paid for; nothing else about the data is kept. A model that trains keeps its state there too, while it does.
+Some of it, such as a GAN's critic, no release will have: the folder is for the owner's eyes only.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -24,6 +25,7 @@ from sundog.errors import SundogError
 from sundog.files import replacing
 
 Tensors = dict[str, npt.NDArray[Any]]
+_OWNER_ONLY = 0o700
 
 
 class Checkpoint:
@@ -73,7 +75,7 @@ class Checkpoint:
         folder = cls.folder_for(release)
         draft = cls(folder.with_name(f".{folder.name}.{secrets.token_hex(4)}"), secrets.token_hex(8))
         try:
-            draft.folder.mkdir()
+            draft.folder.mkdir(_OWNER_ONLY)
             draft.save("fit", {"run": draft.run, "request": request})
             draft.folder.rename(folder)  # whole or not at all; fails if there is one with anything in it
         except BaseException as error:
@@ -109,6 +111,8 @@ class Checkpoint:
                     "(what it spent stays spent)"
                 )
         checkpoint = cls(folder, saved["run"]).held()
+        with contextlib.suppress(OSError):  # it may be another's, who opened it to this user
+            folder.chmod(_OWNER_ONLY)
         # What a crash left half-written is the result of steps that will be run again: two results of one charge.
         for unfinished in folder.glob(".*.partial"):
             unfinished.unlink(missing_ok=True)

@@ -88,8 +88,9 @@ class Fit:
     def run(self, data: Any, *, labels: Any, out: Path | None, resume: bool) -> Release:
         """The whole fit."""
         Budget(self.request.epsilon, LARGEST_DELTA if self.request.delta is None else self.request.delta)
-        if out is not None and out.exists() and not out.is_file():
-            raise ReleaseError(f"{out}: is not a regular file; choose another name for the release")
+        for path in () if out is None else (out, private_path(out)):
+            if path.exists() and not path.is_file():
+                raise ReleaseError(f"{path}: is not a regular file; choose another name for the release")
         self.request.model.check(self.schema, self._settings)
         self.progress("reading", 0.0)
         raw = read(data, self.schema, labels=labels)
@@ -113,8 +114,8 @@ class Fit:
             release = Release(schema, model, certificate)
             if out is not None:
                 self.progress("saving", 0.0)
+                self._save_private(private_path(out), schema)  # first: no new release lies beside an old critic
                 release.save(out)
-                self._save_private(private_path(out), schema)
         return release
 
     def _save_private(self, path: Path, schema: Schema) -> None:

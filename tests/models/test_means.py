@@ -18,8 +18,8 @@ from sundog.data.records import Records
 from sundog.errors import BudgetExceededError
 from sundog.models import means as module
 from sundog.models.base import Parts, Workshop
-from sundog.models.features import Features
-from sundog.models.means import MeansPlan, noisy_means, plan_means, unpaid_means
+from sundog.models.features import FeatureRows, Features
+from sundog.models.means import MeansPlan, noisy_means, noisy_sums, plan_means, unpaid_means
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
@@ -241,3 +241,21 @@ def test_a_second_process_finds_what_the_first_one_measured(tmp_path: Path) -> N
     for one, other in zip(first, again, strict=True):
         assert np.array_equal(one, other)
     assert ledger.charges == PLAN.charges()
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 1.0, 10.0])
+@pytest.mark.parametrize("parts", [1, 10])
+def test_the_length_is_one_that_records_have(parts: int, epsilon: float) -> None:
+    """One above the longest would be nothing but noise, and where it falls is anybody's guess."""
+    schema = schema_of({"image": {"type": "image", "shape": [28, 28]}})
+    rng, count = np.random.default_rng(0), 20_000
+    bright = rng.integers(60, 140, count)  # pixels of each image
+    codes = (np.arange(784) < bright[:, None]).astype(np.uint8).reshape(-1, 28, 28) * 255
+    features, records = Features(schema), Records(schema, {"image": codes}, count)
+    rows, plan = FeatureRows(features, records), plan_means(Budget(epsilon, 1e-5), share=0.05)
+    each = Parts(np.arange(count) % parts, (count / parts,) * parts)
+    for _ in range(5):
+        ledger = Ledger(epsilon=100.0, delta=1e-5)
+        _, scale = noisy_sums(features, rows, each, plan, ledger, Workshop())
+        norm = scale / plan.noise_multiplier
+        assert np.sqrt(60) < norm <= np.sqrt(140)

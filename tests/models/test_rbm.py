@@ -283,6 +283,7 @@ def test_people_with_several_records_are_refused_before_anything_is_spent() -> N
         ("epochs", float("inf")),
         ("clip", -1),
         ("learning_rate", None),
+        ("learning_rate", 11),
         ("means", 1.0),
     ],
 )

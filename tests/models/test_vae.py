@@ -276,6 +276,7 @@ def test_people_with_one_record_each_are_not(tmp_path: Path) -> None:
         ("epochs", float("inf")),
         ("clip", -1),
         ("learning_rate", None),
+        ("learning_rate", 11),
         ("beta", float("nan")),
         ("warmup", 2),
     ],

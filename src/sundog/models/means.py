@@ -30,6 +30,7 @@ _NORM, _MEANS = "length of records", "means of features"
 _NORM_SHARE = 0.01  # of ε
 _SPREAD = 2**10  # parts of one
 _NUMBERS = 2**22  # looked at together
+_WRONG = 2.0  # times the logarithm of all answers, over ε: so many records a quantile is hardly ever wrong by
 
 Floats = npt.NDArray[np.float64]
 
@@ -90,6 +91,15 @@ def noisy_means(
     features: Features, examples: Rows, parts: Parts, plan: MeansPlan, ledger: Ledger, workshop: Workshop
 ) -> tuple[Floats, Floats]:
     """The mean of each feature in each part, (parts, width), and the scale of the noise in each part's, (parts,)."""
+    sums, scale = noisy_sums(features, examples, parts, plan, ledger, workshop)
+    sizes = np.maximum(1.0, np.array(parts.sizes))
+    return np.clip(sums / sizes[:, None], 0.0, 1.0), scale / sizes
+
+
+def noisy_sums(
+    features: Features, examples: Rows, parts: Parts, plan: MeansPlan, ledger: Ledger, workshop: Workshop
+) -> tuple[Floats, float]:
+    """The sum of each feature in each part, (parts, width), and the scale of its noise."""
 
     def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
         norm, multiplier = _norm(features, examples, parts, plan, ledger), plan.noise_multiplier
@@ -106,8 +116,7 @@ def noisy_means(
         return {"sums": sums, "scale": np.array([norm * multiplier])}
 
     found = kept("means", plan.charges(), measure, ledger, workshop)
-    sizes = np.maximum(1.0, np.array(parts.sizes))
-    return np.clip(found["sums"] / sizes[:, None], 0.0, 1.0), found["scale"] / sizes
+    return found["sums"], float(found["scale"][0])
 
 
 def unpaid_means(charges: Sequence[Charge]) -> list[str]:
@@ -122,14 +131,15 @@ def _norm(features: Features, examples: Rows, parts: Parts, plan: MeansPlan, led
     A longer one loses what is beyond it; a larger norm means more noise. Both weigh the same where so many records are
     longer as noise of norm one has in all parts together (Amin et al. 2019), or as the quantile may be wrong by.
     """
-    noise = len(parts.sizes) * plan.noise_multiplier * math.sqrt(features.width)
-    longer = max(noise, 2 * math.log(features.width + 1) / plan.norm_epsilon) / max(1.0, sum(parts.sizes))
     squares = [np.ceil(np.square(rows).sum(axis=1)).astype(np.int64) for _, rows in _chunks(features, examples)]
     least, most = _squares(features.schema)
+    size = _SPREAD * (most - least) + 1
+    noise = len(parts.sizes) * plan.noise_multiplier * math.sqrt(features.width)
+    longer = max(noise, _WRONG * math.log(size) / plan.norm_epsilon) / max(1.0, sum(parts.sizes))
     # A quantile is looked for between numbers, and where most are equal there is nothing between them: so they are
     # spread, each by a draw of its own that no other record changes.
     spread = np.concatenate([np.zeros(0), *squares]) - least - ledger.noise.uniform(len(examples))
-    codes, size = np.ceil(_SPREAD * spread).astype(np.int64).clip(0), _SPREAD * (most - least) + 1
+    codes = np.ceil(_SPREAD * spread).astype(np.int64).clip(0)
     (code,) = noisy_quantiles(
         codes, [1 - min(0.5, longer)], size=size, epsilon=plan.norm_epsilon, ledger=ledger, purpose=_NORM
     )

@@ -15,6 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
@@ -38,6 +39,7 @@ from sundog.training.trainer import Trainer
 
 LARGEST_SIZE = 2**16  # of a layer
 LARGEST_LOGIT = 1e4  # from whatever weights a file brings
+LARGEST_RATE = 10  # of learning
 MOST_SHARED = 0.75  # of the budget, by all shares together: the rest trains, and pays for a count or a schema
 _SHARES = ("clustering", "means", "moments", "naming")  # settings
 _PURPOSE = "training"
@@ -80,6 +82,11 @@ class Adam(torch.optim.Adam):
     step = torch.no_grad()(inspect.unwrap(torch.optim.Adam.step))
 
 
+def fastest(device: torch.device) -> dict[str, Any]:
+    """The kind of Adam that is fastest there."""
+    return {"capturable": True, "foreach": True} if device.type == "cuda" else {"fused": True}
+
+
 N = TypeVar("N", bound=Trainee)
 M = TypeVar("M", bound=nn.Module)
 
@@ -111,12 +118,16 @@ Setting = tuple[Callable[[Any], bool], str]  # whether a value is right, and wha
 
 SIZE: Setting = (is_size, f"a whole number from 1 to {LARGEST_SIZE}")
 SHARE: Setting = (lambda value: is_positive(value) and value < 1, "a share of the budget, between 0 and 1")
+RATE: Setting = (
+    lambda value: is_positive(value) and value <= LARGEST_RATE,
+    f"a number above 0 and at most {LARGEST_RATE}",
+)
 SETTINGS: Mapping[str, Setting] = {
     "hidden": SIZE,
     "batch": (lambda value: value is None or (type(value) is int and value > 0), "a whole number above 0"),
     "epochs": (is_positive, "a number above 0"),
     "clip": (is_positive, "a number above 0"),
-    "learning_rate": (is_positive, "a number above 0"),
+    "learning_rate": RATE,
     "means": SHARE,
 }
 
@@ -264,7 +275,7 @@ def train(
     step = _step(whole, parts, training, ledger, clip=clip, learning_rate=learning_rate)
     whole.proceed(0.0)
     trainer = Trainer(
-        _graphed(step, examples, parts, fused=training.steps >= _MANY),
+        graphed(step, examples, parts.owner, fused=training.steps >= _MANY),
         examples if parts.owner is None else StackedExamples(examples, parts.owner, len(parts.sizes)),
         training,
         ledger,
@@ -288,7 +299,6 @@ def _step(
     whole: Trainee, parts: Parts, training: TrainingPlan, ledger: Ledger, *, clip: float, learning_rate: float
 ) -> PrivateStep:
     device = next(whole.parameters()).device
-    kind: dict[str, Any] = {"capturable": True, "foreach": True} if device.type == "cuda" else {"fused": True}
     adam = torch.optim.Adam if training.steps >= _MANY else Adam  # the first where a compiler reads it
     batches = [max(_FEWEST, training.sample_rate * size) for size in parts.sizes]
     return PrivateStep(
@@ -296,7 +306,7 @@ def _step(
         private_loss=whole.loss,
         groups=flat(whole),
         policy=Fixed(torch.full((1,), clip, device=device)),
-        optimizer=adam(whole.parameters(), lr=learning_rate, **kind),
+        optimizer=adam(whole.parameters(), lr=learning_rate, **fastest(device)),
         noise=ledger.noise,
         noise_multiplier=training.noise_multiplier,
         expected_batch=training.expected_batch if parts.owner is None else torch.tensor(batches, device=device),
@@ -304,14 +314,16 @@ def _step(
     )
 
 
-def _graphed(step: PrivateStep, examples: Examples, parts: Parts, *, fused: bool) -> PrivateStep | GraphedStep:
+def graphed(
+    step: PrivateStep, examples: Examples, owner: npt.NDArray[np.int64] | None = None, *, fused: bool = False
+) -> PrivateStep | GraphedStep:
     """On a GPU a step is one graph over data that lies there."""
     if examples.device.type != "cuda" or not len(examples):
         return step
     largest = step.expected_batch
     capacity = capacity_for(float(largest.max()) if isinstance(largest, Tensor) else largest)
     data = examples.take(np.arange(len(examples)))
-    return GraphedStep(step, data, capacity=capacity, owner=parts.owner, fused=fused)
+    return GraphedStep(step, data, capacity=capacity, owner=owner, fused=fused)
 
 
 def _decay(steps: int) -> float:

@@ -49,7 +49,9 @@ class PeopleRows:
     def take(self, index: Index) -> Compact:
         """The people at these places: (people, cap, …)."""
         places = self._places[index]
-        rows = self._rows.take(places.clip(0).ravel())
+        # Empty ones hold a record of the same person: another's would be in this gradient, as 0 · ∞, if it overflowed.
+        filled = np.where(places >= 0, places, places[:, :1])
+        rows = self._rows.take(filled.ravel())
         shaped = {name: values.view(*places.shape, *values.shape[1:]) for name, values in rows.items()}
         return {**shaped, HELD: torch.from_numpy(places >= 0).to(self.device)}
 
@@ -66,10 +68,10 @@ def over_records(values: Tensor, held: Tensor) -> Tensor:
 
 
 def _places(records: Records) -> npt.NDArray[np.int64]:
-    """Which records each person has: (people, cap), −1 for none."""
+    """Which records each person has, one at least: (people, cap), the first ones first, then −1 for none."""
     if records.unit is None:
         raise ValueError("records of people need to say whose they are")
-    people = int(records.unit.max(initial=-1)) + 1
-    places = np.full((people, records.schema.cap), -1, np.int64)
-    places[records.unit, ranks(records.unit, people)] = np.arange(len(records))
+    people, unit = np.unique(records.unit, return_inverse=True)  # who has no record is no example
+    places = np.full((len(people), records.schema.cap), -1, np.int64)
+    places[unit, ranks(unit, len(people))] = np.arange(len(records))
     return places

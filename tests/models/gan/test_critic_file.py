@@ -17,13 +17,14 @@ import torch
 from tests.contracts.material import random_records, schema_of
 from tests.models.gan.material import DELTA, GAPS, IMAGES, LABEL, QUICK, TABLE, fitted
 
-from sundog.errors import DataError, SundogError
+from sundog.errors import DataError, ReleaseError, SundogError
 from sundog.models import calibration
 from sundog.models.base import State
 from sundog.models.gan import critic as module
 from sundog.models.gan import training
 from sundog.models.gan.critic import Critic
 from sundog.models.gan.gan import Gan
+from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.release.private import load_private, private_path, save_private
 from sundog.release.release import Release
@@ -123,13 +124,47 @@ def test_it_survives_an_interruption(when: str, tmp_path: Path, monkeypatch: pyt
             patch.setattr(Release, "save", stop)
         with pytest.raises(KeyboardInterrupt):
             fit(tmp_path / "o.sundog")
-    assert not private_path(tmp_path / "o.sundog").exists()
+    assert private_path(tmp_path / "o.sundog").exists() is (when == "saving")  # it is there before the release
+    assert not (tmp_path / "o.sundog").exists()
     again = fit(tmp_path / "o.sundog", resume=True).private_
     _, _, kept = load_private(private_path(tmp_path / "o.sundog"))
     assert again is not None
     for parts in (again, kept):
         assert parts.config == whole.config
         assert all(np.array_equal(parts.tensors[name], tensor) for name, tensor in whole.tensors.items())
+
+
+@pytest.mark.parametrize("model", ["gan", "independent"])
+@pytest.mark.parametrize("what", ["folder", "pipe"])
+def test_what_is_in_its_place_is_told_before_anything_is_spent(
+    what: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "o.sundog"
+    (os.mkdir if what == "folder" else os.mkfifo)(private_path(out))
+    monkeypatch.setattr(Ledger, "spend", lambda *_: pytest.fail("something was spent"))
+    with pytest.raises(ReleaseError) as caught:
+        fit(out, model)
+    assert str(caught.value) == f"{out}.private: is not a regular file; choose another name for the release"
+    assert [path.name for path in tmp_path.iterdir()] == ["o.sundog.private"]
+
+
+@pytest.mark.parametrize("model", ["gan", "independent"])
+def test_a_crash_leaves_no_new_release_beside_an_old_critic(
+    model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out, save = tmp_path / "o.sundog", Release.save
+    private_path(out).write_text("an older one")
+
+    def seen(release: Release, path: Path) -> None:
+        assert not path.exists()
+        assert private_path(out).exists() is (model == "gan")
+        if model == "gan":
+            load_private(private_path(out))
+        save(release, path)
+
+    monkeypatch.setattr(Release, "save", seen)
+    fit(out, model)
+    assert out.exists()
 
 
 # --- reading it ---

@@ -85,6 +85,14 @@ def test_tables_are_judged_by_pairs_and_nothing_else_is() -> None:
     assert best_shape(schema_of(wide)) == "mlp"
 
 
+@pytest.mark.parametrize("shape", ["auto", "pairs"])
+def test_how_wide_a_learned_column_is_need_not_be_known_before(shape: str) -> None:
+    schema = schema_of({"size": {"type": "integer", "learn": True}, "on": {"type": "boolean"}})
+    data = {"size": np.arange(300) % 40, "on": np.arange(300) % 2 == 0}
+    synthesizer = Synthesizer("gan", epsilon=20.0, delta=DELTA, seed=0, settings={**QUICK, "shape": shape})
+    assert synthesizer.fit(data, schema).release_.model.state().config["shape"] == "pairs"
+
+
 # --- fading ---
 
 

@@ -75,6 +75,12 @@ def visits(held: list[int], seed: int = 0) -> pd.DataFrame:
 SIMPLE = schema_of({"label": LABEL, "on": {"type": "boolean"}}, unit="who", cap=CAP)
 
 
+def alike(labels: list[int]) -> Records:
+    """People with one record each, who differ in their labels."""
+    codes = {"label": np.array(labels, np.uint8), "on": np.zeros(len(labels), np.uint8)}
+    return Records(SIMPLE, codes, len(labels), unit=np.arange(len(labels)))
+
+
 def steep_duel(schema: Schema, shape: str, objective: Objective) -> Duel:
     """A critic whose gradients are of very different lengths."""
     duel = new_duel(schema, shape, objective, condition=None)
@@ -168,6 +174,27 @@ def test_one_person_more_moves_the_sum_by_no_more_than_the_clip(
     assert float(length(free)) == pytest.approx(long, rel=1e-3)
 
 
+@pytest.mark.parametrize("place", [0, 7, 20])
+@pytest.mark.parametrize("masks", ["when needed", "always"])
+def test_somebody_whose_loss_is_not_finite_moves_nobody_elses_gradient(place: int, masks: Any) -> None:
+    """Wherever that record lies; all others have empty places."""
+    duel = new_duel(SIMPLE, "mlp", condition=None)
+    with torch.no_grad():
+        next(duel.critic.parameters())[:, 2] = 3e38  # of the label c, which nobody else has
+    generated = Features(SIMPLE).dense(PeopleRows(duel.features, alike([0])).take(np.arange(1)))[:, :1]
+    duel.generated = lambda told: generated.expand(*told.shape[:-1], -1)  # type: ignore[method-assign]
+    sums = []
+    for labels in ([0] * place + [2] + [1] * (20 - place), [0] * place + [1] * (20 - place)):
+        batch = PeopleRows(duel.features, alike(labels)).take(np.arange(len(labels)))
+        found = clipped_sum(
+            duel.critic, duel.loss, batch, flat(duel.critic), Fixed(torch.tensor([1e-3])).weigh, masks=masks
+        )
+        assert found.present.tolist() == [label < 2 for label in labels]
+        sums.append(found.sums)
+    assert float(length(sums[1])) > 5e-3
+    assert float(length([a - b for a, b in zip(*sums, strict=True)])) < 1.01e-3
+
+
 @CASES
 def test_a_record_several_times_counts_as_once(schema: Schema, shape: str) -> None:
     records = people(schema, [1, 1])
@@ -195,7 +222,7 @@ def test_nobody_is_an_example_too(schema: Schema, shape: str, objective: Objecti
 @CASES
 @OBJECTIVES
 def test_what_fills_empty_places_is_not_seen(schema: Schema, shape: str, objective: Objective) -> None:
-    """They hold copies of somebody's record."""
+    """They hold copies of a record of the same person."""
     duel = steep_duel(schema, shape, objective)
     batch = PeopleRows(duel.features, people(schema, HELD)).take(np.arange(len(HELD)))
     other = PeopleRows(duel.features, people(schema, [CAP] * len(HELD), seed=7)).take(np.arange(len(HELD)))
@@ -238,6 +265,27 @@ def test_people_are_numbered_after_the_cap_and_each_has_a_record(seed: int) -> N
         own = [label[row] for row in kept if names[row] == name]
         found = rows.vectors(np.array([person]))[0, Features(SIMPLE).at("label")]
         np.testing.assert_allclose(found.numpy(), np.bincount(own, minlength=3) / len(own), atol=1e-6)
+
+
+def test_whoever_has_no_record_is_no_example() -> None:
+    records = people(SIMPLE, HELD)
+    assert records.unit is not None
+    some = records.take(np.flatnonzero(np.isin(records.unit, (1, 4))))
+    rows, whole = PeopleRows(Features(SIMPLE), some), PeopleRows(Features(SIMPLE), records)
+    assert len(rows) == 2
+    for mine, theirs in zip(rows.take(np.arange(2)).values(), whole.take(np.array([1, 4])).values(), strict=True):
+        assert torch.equal(mine, theirs)
+
+
+def test_empty_places_hold_the_persons_own_first_record() -> None:
+    records = people(METERS, HELD)
+    assert records.unit is not None
+    rows = PeopleRows(Features(METERS), records)
+    dense = rows._features.dense(rows.take(np.arange(len(HELD))))
+    alone = rows._features.examples(records).vectors(np.arange(len(records)))
+    for person, held in enumerate(HELD):
+        own = np.flatnonzero(records.unit == person)
+        assert torch.equal(dense[person], alone[[*own, *[own[0]] * (CAP - held)]])
 
 
 def test_records_of_nobody_are_no_examples() -> None:

@@ -88,7 +88,7 @@ def test_a_step_with_less_noise_than_was_planned_is_refused_before_it_is_taken(
 
 GAMES: list[dict[str, Any]] = [
     {"objective": "non-saturating"},
-    {"objective": "wasserstein"},
+    {"objective": "wasserstein", "recognised": 0.0},
     {"condition": "label", "naming": 0.3},
 ]
 

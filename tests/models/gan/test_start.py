@@ -30,18 +30,18 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def measured(records: Records, told: str | None, *, count: int | None = None) -> Start:
+def measured(records: Records, told: str | None, *, count: int | None = None, plan: MeansPlan = EXACT) -> Start:
     """At an ε so large that nothing is hidden."""
     counting = [people_charge(Budget(1e4, 1e-5))] if records.unit is not None else []
     settings: dict[str, Any] = {
         "condition": told,
-        "means": EXACT.to_dict(),
+        "means": plan.to_dict(),
         "records": len(records) if count is None else count,
         "counting": counting,
     }
     ledger = Ledger(epsilon=EPSILON, delta=1e-5, noise=NoiseSource.seeded(0))
     found = measured_start(Features(records.schema), records, settings, ledger, Workshop())
-    assert summed(ledger.charges) == [*counting, *EXACT.charges()]
+    assert summed(ledger.charges) == [*counting, *plan.charges()]
     return found
 
 
@@ -89,13 +89,38 @@ def test_logits_are_those_of_what_is_there() -> None:
     np.testing.assert_allclose(logits[features.gaps].sigmoid().numpy(), 0.5, atol=5e-3)
 
 
+@pytest.mark.parametrize("multiplier", [1e-3, 0.1])
+def test_a_rare_value_has_its_own_mean_and_share(multiplier: float) -> None:
+    records = random_records(IMAGES, 20_000)
+    rare = np.arange(20_000) % 2000 == 0  # ten of them
+    records.codes["label"][:] = np.where(rare, 2, np.arange(20_000) % 2)
+    records.codes["image"][rare] = 255
+    records.codes["image"][~rare] = 0
+    found = measured(records, "label", plan=MeansPlan(norm_epsilon=1e4, noise_multiplier=multiplier))
+    at = Features(IMAGES).at("image")
+    assert float(found.means[2][at].mean()) == pytest.approx(1.0, abs=0.05)
+    assert float(found.means[0][at].mean()) == pytest.approx(0.0, abs=0.05)
+    assert float(found.shares[2]) == pytest.approx(10 / 20_000, rel=0.2)
+    assert found.scales[2] == pytest.approx(1000 * found.scales[0], rel=0.2)
+
+
+def test_a_value_lost_in_the_noise_is_thought_to_be_like_all_records() -> None:
+    records = random_records(IMAGES, 20_000)
+    records.codes["label"][:] = np.where(np.arange(20_000) < 2, 2, np.arange(20_000) % 2)
+    records.codes["image"][records.codes["label"] == 0] = 255
+    records.codes["image"][records.codes["label"] == 1] = 0
+    found = measured(records, "label", plan=MeansPlan(norm_epsilon=1e4, noise_multiplier=3.0))
+    assert float(found.means[2][Features(IMAGES).at("image")].mean()) == pytest.approx(0.5, abs=0.02)
+    assert 0 < float(found.shares[2]) < 0.005
+
+
 def test_a_value_that_nobody_has_gets_a_small_share_and_a_mean() -> None:
     records = random_records(TABLE, 300)
     records.codes["label"][:] = np.arange(300) % 2
     found = measured(records, "label")
-    assert found.shares.tolist() == pytest.approx([0.4995, 0.4995, 0.001], abs=2e-4)
+    assert found.shares.tolist() == pytest.approx([0.5, 0.5, 0.0], abs=2e-4)
+    assert found.shares[2] > 0
     assert float(found.shares.sum()) == pytest.approx(1.0)
-    assert found.scales[2] > 100 * found.scales[0]  # and it is known that nothing is known of it
     assert all(((mean >= 0) & (mean <= 1)).all() for mean in found.means)
     assert found.logits(Features(TABLE)).isfinite().all()
 

@@ -23,6 +23,8 @@ from sundog.privacy.ledger import Ledger
 from sundog.release.release import Release
 from sundog.synthesizer import Synthesizer
 
+HUNDRED: dict[str, Any] = {"type": "integer", "min": 0, "max": 99, "bins": 100}
+WIDE = schema_of({"label": {"type": "boolean"}, **{f"c{number}": HUNDRED for number in range(21)}})
 EVERY = pytest.mark.parametrize(
     ("schema", "shape"),
     [(TABLE, "mlp"), (IMAGES, "conv"), (GAPS, "conv"), (GAPS, "lstm")],
@@ -264,6 +266,8 @@ def test_any_column_with_one_value_can_be_told(condition: str | None) -> None:
         ("learning_rate", -1.0),
         ("generator_rate", 0),
         ("generator_rate", float("nan")),
+        ("generator_rate", 10.1),
+        ("learning_rate", 10.1),
         ("critic_steps", 0),
         ("critic_steps", 0.2),
         ("critic_steps", 1001),
@@ -297,7 +301,16 @@ def test_settings_that_are_none_are_refused_before_anything_is_spent(name: str, 
 
 @pytest.mark.parametrize(
     ("schema", "shape", "what"),
-    [(TABLE, "conv", "there are 0; use mlp"), (TABLE, "lstm", "there are 0; use mlp"), (IMAGES, "lstm", "use conv")],
+    [
+        (TABLE, "conv", "there are 0; use mlp"),
+        (TABLE, "lstm", "there are 0; use mlp"),
+        (IMAGES, "lstm", "use conv"),
+        (
+            WIDE,
+            "pairs",
+            "'pairs' has a weight for each two of at most 2048 features, and there are 2102; use mlp",
+        ),
+    ],
 )
 def test_shapes_that_do_not_fit_are_refused_before_anything_is_spent(schema: Schema, shape: str, what: str) -> None:
     ledger = Ledger(epsilon=2.0, delta=1e-5)

@@ -20,7 +20,7 @@ from sundog.models.gan.balance import Balance
 from sundog.models.gan.namer import Namer
 from sundog.models.gan.networks import Body, Judge
 from sundog.models.gan.objectives import Objective
-from sundog.models.neural import LARGEST_LOGIT, Adam
+from sundog.models.neural import LARGEST_LOGIT, Adam, fastest
 from sundog.models.people import HELD, over_records
 from sundog.training.averages import MovingAverage
 from sundog.training.graphs import Replayed
@@ -107,10 +107,8 @@ class Duel:
     def __post_init__(self) -> None:
         device = self.prior.device
         weights = list(self.generator.parameters())
-        on_gpu = device.type == "cuda"
-        rate: Any = torch.tensor(self.learning_rate, device=device) if on_gpu else self.learning_rate
-        kind: dict[str, Any] = {"capturable": True, "foreach": True} if on_gpu else {"fused": True}
-        self.optimizer = Adam(weights, lr=rate, betas=MOMENTS, **kind)
+        rate: Any = torch.tensor(self.learning_rate, device=device) if device.type == "cuda" else self.learning_rate
+        self.optimizer = Adam(weights, lr=rate, betas=MOMENTS, **fastest(device))
         self.average = MovingAverage(weights, self.decay)
         self._recognised = torch.zeros((), device=device)
         self._turn = Replayed(self._move, device)

@@ -47,8 +47,9 @@ from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 
 PUBLIC_RECORDS = "the records that were given as public, from which the training began or took its clipping bounds"
+_OF_PEOPLE = 4  # one is in a step: there are few of them
 _CERTAIN = 2.0  # a mean that is so many times its noise
-_CALIBRATION = 2048  # records with which means are compared
+_CALIBRATION, _FEWEST, _ALL = 2048, 128, 2**15  # records with which means are compared: of a value, and of all
 
 
 class Gan:
@@ -88,7 +89,7 @@ class Gan:
 
     @classmethod
     def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
-        """Refuses settings that are none, and people with several records."""
+        """Refuses settings that are none."""
         settled(schema, settings)
 
     @classmethod
@@ -106,11 +107,14 @@ class Gan:
         count = max(1, records or 0)
         counting = [people_charge(budget)] if has_people(schema) else []
         naming = plan_naming(budget, share=settings["naming"], records=count) if settings["naming"] else None
+        units = math.ceil(count / schema.cap) if counting else count
+        if counting and settings["batch"] is None:
+            settings["batch"] = max(1, units // _OF_PEOPLE)
         first = [*counting, *([] if naming is None else [naming.charge(naming.steps)])]
         plan = plan_network(
             budget,
             already=[*already, *first],
-            records=math.ceil(count / schema.cap) if counting else count,
+            records=units,
             settings=settings,
         )
         own = {"records": count, "counting": counting, "naming": None if naming is None else naming.to_dict()}
@@ -138,8 +142,9 @@ class Gan:
     def _calibrate(self, begun: Start, seed: int | None) -> None:
         """Moves what the generator starts from, for each value it is told, until it has the measured means."""
         told = self.features.schema.columns.get(self.config["condition"] or "")
+        each = max(_FEWEST, min(_CALIBRATION, _ALL // len(begun.means)))
         for value, (mean, scale) in enumerate(zip(begun.means, begun.scales, strict=True)):
-            z = np.random.default_rng(seed).standard_normal((_CALIBRATION, self.decoded.latent), np.float32)
+            z = np.random.default_rng(seed).standard_normal((each, self.decoded.latent), np.float32)
             given = np.zeros((len(z), len(self.prior)), np.float32)
             if told is not None:
                 given[:, value] = 1.0

@@ -65,7 +65,7 @@ class Wasserstein:
         return -scores
 
     def fake(self, scores: Tensor) -> Tensor:
-        """S."""
+        """Their score itself."""
         return scores
 
     def generated(self, scores: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from sundog.errors import SundogError
 from sundog.models.gan.balance import FEWEST, MOST
 from sundog.models.gan.bounds import ALL, KINDS, PUBLIC, needs_public
 from sundog.models.gan.networks import SHAPES, best_shape, has_people, refuse_shape
-from sundog.models.neural import SIZE, Setting, check_settings, is_number, is_positive, is_whole
+from sundog.models.neural import RATE, SIZE, Setting, check_settings, is_number, is_positive, is_whole
 
 OBJECTIVES = ("non-saturating", "wasserstein")
 _WARM = 300  # steps, as in the dp-GAN text
@@ -40,14 +40,14 @@ DEFAULTS: Mapping[str, Any] = {
     "public": False,  # whether there are public records: an option of its own
 }
 
-_BY_SHAPE: Mapping[str, tuple[Any, Any, Any]] = {  # pairs, convolutions, and others
-    "hidden": (128, 64, 128),
-    "epochs": (30, 100, 100),
-    "learning_rate": (0.04, 5e-4, 1e-3),
-    "critic_steps": (1, 1, 4),
-    "anchor": (1.0, 0.0, 0.0),
-    "means": (0.25, 0.05, 0.05),
-    "naming": (0.0, 0.3, 0.0),
+_BY_SHAPE: Mapping[str, tuple[Any, Any, Any, Any]] = {  # pairs, convolutions, others, and others of people
+    "hidden": (128, 64, 128, 16),
+    "epochs": (30, 100, 100, 100),
+    "learning_rate": (0.04, 5e-4, 1e-3, 6e-3),
+    "critic_steps": (1, 1, 4, 1),
+    "anchor": (1.0, 0.0, 0.0, 0.0),
+    "means": (0.25, 0.05, 0.05, 0.05),
+    "naming": (0.0, 0.3, 0.0, 0.0),
 }
 
 _RIGHT: Mapping[str, Setting] = {
@@ -58,7 +58,7 @@ _RIGHT: Mapping[str, Setting] = {
     "decay": (lambda value: is_positive(value) and value <= 1, "a number above 0 and at most 1"),
     "groups": (lambda value: value in (ALL, KINDS) or is_whole(value, 1000), f"{ALL}, {KINDS}, or a number of groups"),
     "warm": (lambda value: value in (None, 0) or is_whole(value, 10**6), "a whole number, 0 or more"),
-    "generator_rate": (is_positive, "a number above 0"),
+    "generator_rate": RATE,
     "critic_steps": (
         lambda value: is_number(value) and FEWEST <= value <= MOST,
         f"a number from {FEWEST:g} to {MOST:g}",
@@ -77,8 +77,7 @@ def settled(schema: Schema, settings: Mapping[str, Any]) -> dict[str, Any]:
     """All settings, with what is right for the records where nothing was asked for; raises if some are not."""
     shape = best_shape(schema) if settings["shape"] == "auto" else settings["shape"]
     told = _label(schema) if settings["condition"] == "auto" else settings["condition"]
-    place = {"pairs": 0, "conv": 1}.get(shape, 2) if type(shape) is str else 2
-    own = {name: values[place] for name, values in _BY_SHAPE.items()}
+    own = {name: values[_place(schema, shape)] for name, values in _BY_SHAPE.items()}
     own["warm"] = _WARM if settings["public"] else 0
     if told is None:
         own["naming"] = 0.0
@@ -87,7 +86,18 @@ def settled(schema: Schema, settings: Mapping[str, Any]) -> dict[str, Any]:
     refuse_shape(schema, shape)
     _refuse_told(schema, told, chosen)
     _refuse_bounds(chosen)
+    if chosen["recognised"] and chosen["objective"] == "wasserstein":
+        raise SundogError(
+            "model 'gan': recognised needs scores with a zero, which those of objective=wasserstein do not have; "
+            "leave it out"
+        )
     return {**chosen, "shape": shape, "condition": told}
+
+
+def _place(schema: Schema, shape: Any) -> int:
+    if shape == "pairs":
+        return 0
+    return 1 if shape == "conv" else 2 + has_people(schema)
 
 
 def _label(schema: Schema) -> str | None:

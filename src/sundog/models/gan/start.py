@@ -21,7 +21,7 @@ from sundog.models.base import Parts, Workshop
 from sundog.models.features import FeatureRows, Features
 from sundog.models.gan.networks import has_people
 from sundog.models.kept import kept
-from sundog.models.means import MeansPlan, noisy_means
+from sundog.models.means import MeansPlan, noisy_means, noisy_sums
 from sundog.models.people import PeopleRows
 from sundog.privacy.events import Charge, DiscreteLaplace
 from sundog.privacy.ledger import Budget, Ledger
@@ -29,8 +29,9 @@ from sundog.privacy.mechanisms import noisy_count
 
 _PEOPLE = "number of people"
 _PEOPLE_SHARE = 0.02  # of ε
-_CLEAR = 2.5  # a rhythm that is so many times its noise
-_FEWEST = 1e-3  # of all records, that a value is thought to have
+_CLEAR = 2.5  # a rhythm, or the count of a value, that is so many times its noise
+
+Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -67,11 +68,22 @@ def measured_start(
     if told is None:
         return _of_all(features, rows, count, plan, ledger, workshop)
     at = features.at(told)
-    parts = Parts(features.cells(told, records.codes[told]), (count,) * (at.stop - at.start))
-    joint, scales = noisy_means(features, rows, parts, plan, ledger, workshop)
-    shares = np.maximum(_FEWEST, joint[:, at].diagonal())
-    means = torch.from_numpy(np.clip(joint / shares[:, None], 0.0, 1.0)).float()
-    return _smooth(features, torch.from_numpy(shares / shares.sum()).float(), means, scales / shares)
+    values = at.stop - at.start
+    parts = Parts(features.cells(told, records.codes[told]), (count / values,) * values)
+    sums, scale = noisy_sums(features, rows, parts, plan, ledger, workshop)
+    return _of_values(features, at, count, sums, scale)
+
+
+def _of_values(features: Features, at: slice, count: float, sums: Floats, scale: float) -> Start:
+    """Of each value that is told; one that does not stand out of the noise is thought to be like all records."""
+    count = max(1.0, count)
+    counts, values = sums[:, at].diagonal(), len(sums)
+    clear = counts > _CLEAR * scale
+    means = np.where(clear[:, None], sums / np.where(clear, counts, 1.0)[:, None], sums.sum(axis=0) / count)
+    means[:, at] = np.eye(values)
+    scales = np.where(clear, scale / np.where(clear, counts, 1.0), scale * values**0.5 / count)
+    shares = torch.from_numpy(np.maximum(counts, scale)).float()
+    return _smooth(features, shares / shares.sum(), torch.from_numpy(means.clip(0.0, 1.0)).float(), scales)
 
 
 def _of_all(
@@ -86,7 +98,7 @@ def _of_all(
     return _smooth(features, torch.zeros(0), torch.from_numpy(means).float(), scales)
 
 
-def _smooth(features: Features, shares: Tensor, means: Tensor, scales: npt.NDArray[np.float64]) -> Start:
+def _smooth(features: Features, shares: Tensor, means: Tensor, scales: Floats) -> Start:
     """Keeps of the mean of a series the rhythms that stand out of its noise, which is the same for all of them.
 
     At each moment by itself the noise would look like a rhythm of its own, and every day would have it.

@@ -21,12 +21,11 @@ from sundog.models.gan.networks import Judge, Pairs, new_critic, new_generator
 from sundog.models.gan.objectives import NonSaturating, Wasserstein
 from sundog.models.gan.start import Start
 from sundog.models.gan.warming import play, seeded
-from sundog.models.neural import Adam, initialised, warm_up
+from sundog.models.neural import Adam, fastest, graphed, initialised, warm_up
 from sundog.models.people import PeopleRows
 from sundog.privacy.ledger import Ledger
-from sundog.training.graphs import GraphedStep, capacity_for
 from sundog.training.plan import TrainingPlan
-from sundog.training.schedules import cosine
+from sundog.training.schedules import Schedule, cosine
 from sundog.training.speed import EXACT, Speed
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
@@ -59,25 +58,8 @@ def train(
         workshop: where, and who watches.
     """
     training = TrainingPlan(**settings["training"])
-    start, prior = begun.logits(features), begun.shares
-    (both,) = initialised(lambda: _networks(features, settings, start, prior), 1, workshop.seed)
-    both.to(workshop.device)
     schedule = cosine(training.steps, last=_LAST_RATE)
-    duel = Duel(
-        features,
-        both.generator,
-        both.critic,
-        NonSaturating() if settings["objective"] == "non-saturating" else Wasserstein(settings["penalty"]),
-        None if namer is None else namer.to(workshop.device),
-        prior.to(workshop.device),
-        Balance(settings["critic_steps"], settings["recognised"]),
-        batch=_BATCH,
-        learning_rate=settings["generator_rate"],
-        decay=_DECAY,
-        schedule=schedule,
-        means=features.means(start).to(workshop.device) if settings["anchor"] else None,
-        anchor=settings["anchor"],
-    )
+    duel = _duel(features, settings, begun, namer, schedule, workshop)
     wait([warm_up(workshop.device)])
     public = None if workshop.public is None else features.examples(workshop.public, workshop.device)
     if public is not None and settings["warm"]:
@@ -86,7 +68,7 @@ def train(
     with seeded(workshop.seed, duel.prior.device):
         step = _step(duel, training, ledger, settings, public)
     trainer = Trainer(
-        _graphed(step, examples),
+        graphed(step, examples),
         examples,
         training,
         ledger,
@@ -101,7 +83,35 @@ def train(
     )
     trainer.run()
     duel.average.apply()
-    return both.cpu()
+    return Networks(duel.generator, duel.critic).cpu()
+
+
+def _duel(
+    features: Features,
+    settings: Mapping[str, Any],
+    begun: Start,
+    namer: Namer | None,
+    schedule: Schedule,
+    workshop: Workshop,
+) -> Duel:
+    start, prior = begun.logits(features), begun.shares
+    (both,) = initialised(lambda: _networks(features, settings, start, prior), 1, workshop.seed)
+    both.to(workshop.device)
+    return Duel(
+        features,
+        both.generator,
+        both.critic,
+        NonSaturating() if settings["objective"] == "non-saturating" else Wasserstein(settings["penalty"]),
+        None if namer is None else namer.to(workshop.device),
+        prior.to(workshop.device),
+        Balance(settings["critic_steps"], settings["recognised"]),
+        batch=_BATCH,
+        learning_rate=settings["generator_rate"],
+        decay=_DECAY,
+        schedule=schedule,
+        means=features.means(start).to(workshop.device) if settings["anchor"] else None,
+        anchor=settings["anchor"],
+    )
 
 
 def _networks(features: Features, settings: Mapping[str, Any], start: Tensor, prior: Tensor) -> Networks:
@@ -139,14 +149,4 @@ def _optimizer(critic: Judge, settings: Mapping[str, Any], device: torch.device)
     rate = settings["learning_rate"]
     if isinstance(critic, Pairs):
         return Fading(critic.parameters(), rate, gain=critic.gain)
-    kind: dict[str, Any] = {"capturable": True, "foreach": True} if device.type == "cuda" else {"fused": True}
-    return Adam(critic.parameters(), lr=rate, betas=MOMENTS, **kind)
-
-
-def _graphed(step: PrivateStep, examples: FeatureRows | PeopleRows) -> PrivateStep | GraphedStep:
-    """On a GPU a step is one graph over data that lies there."""
-    if examples.device.type != "cuda" or not len(examples):
-        return step
-    data = examples.take(np.arange(len(examples)))
-    assert isinstance(step.expected_batch, float)  # noqa: S101
-    return GraphedStep(step, data, capacity=capacity_for(step.expected_batch), fused=False)
+    return Adam(critic.parameters(), lr=rate, betas=MOMENTS, **fastest(device))
