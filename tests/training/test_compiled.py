@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from sundog.privacy.noise import NoiseSource
 from sundog.training.clipping import ClipPolicy, Fixed, NoisyMode, QuantileTracking
+from sundog.training.compiled import compiled
 from sundog.training.gradients import Groups, Padded
 from sundog.training.groups import flat, weights_and_biases
 from sundog.training.speed import Speed
@@ -118,3 +119,18 @@ def test_noise_serves_once() -> None:
         step.take_compiled(Padded(torch.randn(3, 6), torch.ones(3)))
     with pytest.raises(ValueError, match="needs a piece"):
         step([])
+
+
+@pytest.mark.filterwarnings("default")
+def test_a_loss_with_waves_is_compiled_without_a_word_about_complex_numbers(recwarn: pytest.WarningsRecorder) -> None:
+    module = nn.Linear(4, 1)
+
+    def loss(x: Tensor) -> Tensor:
+        waves = torch.view_as_real(torch.fft.rfft(module(x), dim=-1)).square().sum(dim=(-2, -1))
+        strong: Tensor = waves + torch.view_as_real(torch.fft.rfft(x)).square().sum(dim=(-2, -1))
+        return strong
+
+    program = compiled(lambda x: [loss(x)], torch.randn(5, 4), Speed(), fixed_size=False)
+    x = torch.randn(7, 4)
+    torch.testing.assert_close(program(x)[0], loss(x).detach())
+    assert not [each for each in recwarn if "complex" in str(each.message)]

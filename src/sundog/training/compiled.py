@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import warnings
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -68,5 +69,7 @@ def compiled(function: Program, batch: Any, speed: Speed, *, fixed_size: bool) -
         with torch.no_grad(), speed.products():
             return list(program(*pytree.tree_leaves(batch)))
 
-    run(batch)  # now, and not in the middle of something that cannot wait
+    with warnings.catch_warnings():  # what it does not fuse it leaves as it is, which is no news to a user
+        warnings.filterwarnings("ignore", message="Torchinductor does not support code generation for complex")
+        run(batch)  # now, and not in the middle of something that cannot wait
     return run

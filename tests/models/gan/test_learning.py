@@ -19,7 +19,7 @@ from sundog.data.records import Records
 from sundog.models.gan import training
 from sundog.models.gan.gan import Gan
 
-EPSILON = 50.0
+EPSILON = 20.0
 Codes = npt.NDArray[Any]
 
 
@@ -53,9 +53,8 @@ def table(n: int = 4000) -> Records:
 
 @cache
 def learned(condition: str | None) -> Gan:
-    sizes: dict[str, Any] = {"hidden": 32, "latent": 8, "batch": 200, "epochs": 25, "critic_steps": 2}
-    rates: dict[str, Any] = {"learning_rate": 0.005, "generator_rate": 0.005}
-    return fitted(table(), epsilon=EPSILON, condition=condition, **sizes, **rates)
+    sizes: dict[str, Any] = {"hidden": 32, "latent": 8, "batch": 200, "epochs": None, "generator_rate": 0.005}
+    return fitted(table(), epsilon=EPSILON, condition=condition, **sizes)
 
 
 def distance(codes: dict[str, Any], other: dict[str, Any]) -> float:
@@ -83,7 +82,7 @@ def test_it_learns_what_belongs_together(condition: str | None) -> None:
     drawn = learned(condition).sample(20_000, np.random.default_rng(0), {})
     far = distance(shuffled(table().codes), table().codes)
     assert far > 0.4
-    assert distance(drawn, table().codes) < 0.5 * far
+    assert distance(drawn, table().codes) < (0.25 if condition is None else 0.05) * far
 
 
 @pytest.mark.parametrize("condition", [None, "kind"])
@@ -99,11 +98,12 @@ def test_conditions_change_the_other_columns(condition: str | None) -> None:
     """Whether it was told the column in training or has to look for what explains it."""
     drawn = learned(condition).sample(3000, np.random.default_rng(3), {"kind": 0})
     assert set(drawn["kind"].tolist()) == {0}
-    assert float(np.mean(drawn["twin"] == 0)) > 0.35  # 0.925 in the data, 0.17 without the condition
-    assert float(np.mean(drawn["size"] < 250)) > 0.35  # 1 in the data, 0.1 without
+    least = 0.65 if condition is None else 0.9
+    assert float(np.mean(drawn["twin"] == 0)) > least  # 0.925 in the data, 0.17 without the condition
+    assert float(np.mean(drawn["size"] < 250)) > least + 0.05  # 1 in the data, 0.1 without
     both = learned(condition).sample(2000, np.random.default_rng(3), {"twin": 3, "size": 800})
     assert set(both["size"].tolist()) == {800}
-    assert float(np.mean(both["kind"] == 3)) > 0.8
+    assert float(np.mean(both["kind"] == 3)) > 0.9
 
 
 def test_conditions_are_as_likely_as_they_were() -> None:
@@ -151,26 +151,26 @@ def gap(images: Codes, labels: Codes) -> float:
     ("shape", "settings"),
     [
         ("mlp", {"hidden": 64, "batch": 200, "epochs": 20, "learning_rate": 0.003, "generator_rate": 0.003}),
-        ("conv", {"hidden": 32, "batch": 100, "epochs": 15, "learning_rate": 0.005, "generator_rate": 0.005}),
+        ("auto", {"hidden": 32, "batch": 120, "epochs": 15, "learning_rate": 0.005, "generator_rate": 0.005}),
     ],
-    ids=["mlp", "conv"],
+    ids=["mlp", "conv"],  # what is chosen for images is named by a classifier too
 )
 def test_samples_say_more_about_images_than_their_means_do(shape: str, settings: dict[str, Any]) -> None:
     images, labels = (part[:500] for part in digits())
     means = np.stack([images[labels == label].mean(axis=0) for label in range(2)])
     rows = np.random.default_rng(0).integers(0, 500, 4000)  # each several times, so that the noise is small
     records = Records(DIGITS, {"image": images[rows], "label": labels[rows]}, 4000)
-    game: dict[str, Any] = {"latent": 8, "critic_steps": 1, "naming": 0.0}
-    model = fitted(records, epsilon=EPSILON, shape=shape, **game, **settings)
+    model = fitted(records, epsilon=EPSILON, shape=shape, latent=8, **settings)
+    assert (model.config["shape"], model.config["named"]) == (("conv", True) if shape == "auto" else ("mlp", False))
     assert model.config["condition"] == "label"
     drawn = model.sample(1000, np.random.default_rng(0), {})
     alone = accuracy(means, np.arange(2), 1)
     assert alone < 0.8
-    assert accuracy(drawn["image"], drawn["label"], 5) > alone + 0.06
+    assert accuracy(drawn["image"], drawn["label"], 5) > 0.9
     spread = np.stack([drawn["image"][drawn["label"] == label].std(axis=0) for label in range(2)])
     random = np.random.default_rng(0).standard_normal(drawn["image"].shape)
     scattered = means[drawn["label"]] + spread[drawn["label"]] * random  # as different from one another, by chance
-    assert gap(drawn["image"], drawn["label"]) < 0.9 * gap(scattered, drawn["label"])
+    assert gap(drawn["image"], drawn["label"]) < 0.75 * gap(scattered, drawn["label"])
 
 
 # --- bars: all that tells the two kinds apart is between the pixels ---
@@ -199,7 +199,7 @@ def test_samples_of_a_fit_that_names_teach_what_their_labels_mean() -> None:
 
     def worth(**settings: Any) -> float:
         """Of a classifier that learns from samples, on real records."""
-        model = fitted(bars(3000, seed=0), epsilon=EPSILON, **sizes, **settings)
+        model = fitted(bars(3000, seed=0), epsilon=50.0, **sizes, **settings)
         drawn = model.sample(1000, np.random.default_rng(0), {})
         classifier = KNeighborsClassifier(5).fit(drawn["image"].reshape(-1, 64), drawn["label"])
         return float(classifier.score(real["image"].reshape(-1, 64), real["label"]))
