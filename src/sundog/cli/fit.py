@@ -78,7 +78,7 @@ def run(
     if not certificate.private:
         say(str(certificate).splitlines()[0])
     if synthesizer.private_ is not None:
-        note(f"{private_path(out)}: for `audit`, not part of the release; keep it to yourself")
+        note(f"{private_path(out)}: the critic, not part of the release; keep it to yourself")
     note(f"next: sundog certificate {out}   or   sundog sample {out} -n 1000 -o synthetic.csv")
 
 

@@ -1,7 +1,7 @@
 """What stays with the curator: parts of a fit that no release has, such as a GAN's critic, in a file of their own.
 
 It was paid for as the rest was, and tells no more than the budget allows. But it answers one question better than
-anything in the release, whether a record looks like those it was trained on: `audit` asks it, and nobody else should.
+anything in the release, whether a record looks like those it was trained on: an auditor may ask it, nobody else should.
 """
 
 from __future__ import annotations
