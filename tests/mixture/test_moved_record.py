@@ -11,12 +11,11 @@ The attacks must catch components without noise, and a record that decides where
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-import torch
 from tests.contracts.material import schema_of
 from tests.training.test_audit import SURE, smallest_rate
 
@@ -43,12 +42,7 @@ RUNS = 60
 EPSILON = 0.5
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def world(moved: bool) -> Records:

@@ -22,7 +22,7 @@ would be.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -101,12 +101,7 @@ GROUPS = replace(LAYERS, grouping=by_layer)
 IN_THE_LAST_LAYER = replace(LAYERS, record=(0.0, 2.0, 0.0, 0.0))
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def play(game: Game, runs: int, engine: Engine = PrivateStep, sampler: Sampler = poisson_batch) -> Outcome:

@@ -46,12 +46,7 @@ RIGHT, WRONG = 1e-7, 1e-10  # a false alarm once in ten million runs, and no dou
 NOISE, BATCH = 1.5, 20.0
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> Iterator[None]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 class Witness:

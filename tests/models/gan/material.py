@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from tests.contracts.material import random_records, schema_of
+from torch import Tensor
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
@@ -19,6 +23,11 @@ from sundog.models.gan.networks import new_critic, new_generator
 from sundog.models.gan.objectives import NonSaturating, Objective
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
+from sundog.release.release import Release
+from sundog.training import trainer
+from sundog.training.clipping import Fixed
+from sundog.training.gradients import Masks, Padded, clipped_sum
+from sundog.training.groups import flat
 
 QUICK: dict[str, Any] = {"hidden": 8, "latent": 3, "batch": 50, "epochs": 1, "critic_steps": 1}
 DELTA = 1e-5
@@ -64,6 +73,34 @@ def new_duel(
         "schedule": lambda number: 1.0,
     }
     return Duel(features, generator, critic, **{**options, **more})
+
+
+def assert_goes_on(fit: Callable[..., Release], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Release:
+    """A fit that dies in its eighth step and is resumed spends and learns what one does that never died: that one."""
+    whole, take = fit(folder / "whole.sundog"), trainer.Trainer._take_step
+
+    def stop(self: trainer.Trainer, *args: Any) -> None:
+        take(self, *args)
+        if self.done == 8:
+            raise RuntimeError("the power is gone")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(trainer.Trainer, "_take_step", stop)
+        with pytest.raises(RuntimeError, match="the power is gone"):
+            fit(folder / "o.sundog")
+    again = fit(folder / "o.sundog", resume=True)
+    assert again.certificate.charges == whole.certificate.charges
+    for name, tensor in whole.model.state().tensors.items():
+        assert np.array_equal(tensor, again.model.state().tensors[name]), name
+    return whole
+
+
+def assert_clipped(duel: Duel, batch: Compact, masks: Masks, sums: list[Any], norms: Tensor, clip: Tensor) -> None:
+    """The engine finds these norms, and these sums of gradients clipped to that."""
+    whole: Any = batch if masks == "when needed" else Padded(batch, torch.ones(len(norms), dtype=torch.bool))
+    found = clipped_sum(duel.critic, duel.loss, whole, flat(duel.critic), Fixed(clip[None]).weigh, masks=masks)
+    torch.testing.assert_close(found.norms[0], norms, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found.sums, sums, rtol=1e-3, atol=1e-4 * float(clip))
 
 
 def fitted(records: Records, *, epsilon: float = 5.0, seed: int = 0, **settings: Any) -> Gan:

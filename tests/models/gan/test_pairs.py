@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 from tests.contracts.material import KINDS, schema_of
-from tests.models.gan.material import DELTA, GAPS, LABEL, QUICK, TABLE, fitted, new_duel
+from tests.models.gan.material import DELTA, GAPS, LABEL, QUICK, TABLE, assert_goes_on, fitted, new_duel
 from torch import Tensor, nn
 
 from sundog.data.records import Records
@@ -141,22 +141,8 @@ def test_a_fit_by_pairs_that_was_interrupted_ends_as_one_that_was_not(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trainer, "Pace", lambda block: Pace(5))
-    whole, take = fit(tmp_path / "whole.sundog"), trainer.Trainer._take_step
+    whole = assert_goes_on(fit, tmp_path, monkeypatch)
     assert whole.model.state().config["shape"] == "pairs"
-
-    def stop(self: trainer.Trainer, *args: Any) -> None:
-        take(self, *args)
-        if self.done == 8:
-            raise RuntimeError("the power is gone")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(trainer.Trainer, "_take_step", stop)
-        with pytest.raises(RuntimeError, match="the power is gone"):
-            fit(tmp_path / "o.sundog")
-    again = fit(tmp_path / "o.sundog", resume=True)
-    assert again.certificate.charges == whole.certificate.charges
-    for name, tensor in whole.model.state().tensors.items():
-        assert np.array_equal(tensor, again.model.state().tensors[name]), name
 
 
 # --- the anchor ---

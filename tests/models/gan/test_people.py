@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from tests.contracts.material import random_records, schema_of
-from tests.models.gan.material import DELTA, IMAGES, LABEL, QUICK, SERIES, TABLE, new_duel
+from tests.models.gan.material import DELTA, IMAGES, LABEL, QUICK, SERIES, TABLE, assert_clipped, new_duel
 from torch import Tensor
 
 from sundog.data.read import encode, read
@@ -35,7 +35,7 @@ from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.synthesizer import Synthesizer
 from sundog.training.clipping import Fixed
-from sundog.training.gradients import Clipped, Padded, clipped_sum
+from sundog.training.gradients import Clipped, clipped_sum
 from sundog.training.groups import flat
 from sundog.training.trainer import Trainer
 
@@ -148,11 +148,7 @@ def test_the_clipped_sum_is_that_of_a_loop_over_people(
     assert norms.min() < 0.95 * clip < 1.05 * clip < norms.max()
     factors = (clip / norms).clamp_max(1.0)
     sums = [sum(w * part for w, part in zip(factors, parts, strict=True)) for parts in zip(*each, strict=True)]
-    whole: Any = batch if masks == "when needed" else Padded(batch, torch.ones(len(HELD), dtype=torch.bool))
-    weigh = Fixed(clip[None]).weigh
-    found = clipped_sum(duel.critic, duel.loss, whole, flat(duel.critic), weigh, masks=masks)
-    torch.testing.assert_close(found.norms[0], norms, rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(found.sums, sums, rtol=1e-3, atol=1e-4 * float(clip))
+    assert_clipped(duel, batch, masks, sums, norms, clip)
 
 
 @CASES

@@ -11,7 +11,7 @@ import pytest
 import torch
 from scipy import stats
 from tests.contracts.material import random_records, schema_of
-from tests.models.gan.material import DELTA, IMAGES, LABEL, QUICK, TABLE
+from tests.models.gan.material import DELTA, IMAGES, LABEL, QUICK, TABLE, assert_goes_on
 from torch import Tensor
 
 from sundog.data.records import Records
@@ -344,18 +344,4 @@ def test_an_interrupted_fit_with_public_records_ends_as_one_that_was_not(
         torch.manual_seed(resume)
         return released(values(TABLE, 20, 9), out, resume=resume, **WAYS[way])
 
-    whole, take = fit(tmp_path / "whole.sundog"), trainer.Trainer._take_step
-
-    def stop(self: trainer.Trainer, *args: Any) -> None:
-        take(self, *args)
-        if self.done == 8:
-            raise RuntimeError("the power is gone")
-
-    with monkeypatch.context() as patch:
-        patch.setattr(trainer.Trainer, "_take_step", stop)
-        with pytest.raises(RuntimeError, match="the power is gone"):
-            fit(tmp_path / "o.sundog")
-    again = fit(tmp_path / "o.sundog", resume=True)
-    assert again.certificate.charges == whole.certificate.charges
-    for name, tensor in whole.model.state().tensors.items():
-        assert np.array_equal(tensor, again.model.state().tensors[name]), name
+    assert_goes_on(fit, tmp_path, monkeypatch)

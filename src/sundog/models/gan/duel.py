@@ -25,7 +25,6 @@ from sundog.models.people import HELD, over_records
 from sundog.training.averages import MovingAverage
 from sundog.training.graphs import Replayed
 
-_NAMING = 1.0  # how much it counts that the right value is named
 _RARE = 1e-3  # how much of the measured means is among those of generated records
 MOMENTS = (0.0, 0.99)  # of Adam: the opponent moves, and old gradients are about another game
 
@@ -163,7 +162,7 @@ class Duel:
         scores = self.critic(x)
         loss = self.objective.generated(scores).mean()
         if self.namer is not None:
-            loss = loss + _NAMING * self.namer.surprise(x).mean()
+            loss = loss + self.namer.surprise(x).mean()
         if self.means is not None:
             loss = loss + self.anchor * self._adrift(logits, given, self.means)
         weights = list(self.generator.parameters())

@@ -2,10 +2,10 @@
 
 1. For images, a classifier learns to name the column that the generator is told. 2. The means of all features are
 measured, for each value of that column, and the generator starts from them. 3. A critic learns to tell records from
-generated ones, the gradient of each record clipped and their sum noised; after each step the generator takes one
-towards what the critic takes for real and the classifier names rightly (duel.py). 4. The weights of the generator are
-averaged over its last steps, and made to agree with the means again. 5. The generator is released; the critic and the
-classifier are not.
+generated ones, the gradient of each record clipped and their sum noised; after each step, or a few, the generator
+takes one towards what the critic takes for real and the classifier names rightly (duel.py). 4. The weights of the
+generator are averaged over its last steps, and made to agree with the means again. 5. The generator is released; the
+critic and the classifier are not.
 """
 
 from __future__ import annotations

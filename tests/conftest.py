@@ -1,0 +1,18 @@
+"""What tests of several rooms share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Small products are faster by one thread, and the other core has tests of its own."""
+    import torch  # here: most tests do without, and it takes a second
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
