@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 import numpy as np
 import pytest
 import torch
@@ -12,7 +14,7 @@ from sundog.privacy.chacha import DeviceNormals, reference_normals
 from sundog.privacy.noise import NoiseSource
 from sundog.training.clipping import ClipPolicy, Fixed, QuantileTracking
 from sundog.training.gradients import Padded
-from sundog.training.graphs import GraphedStep, capacity_for
+from sundog.training.graphs import GraphedStep, Replayed, capacity_for
 from sundog.training.groups import flat
 from sundog.training.stacked import stack
 from sundog.training.step import PrivateStep
@@ -118,3 +120,31 @@ def test_every_replay_has_noise_of_its_own(fast: bool) -> None:
     noise = torch.stack(drawn)
     torch.testing.assert_close(noise.std(dim=1), torch.full((8,), 2 / 8), rtol=0.15, atol=0.0)
     assert float((torch.corrcoef(noise) - torch.eye(8)).abs().max()) < 0.25
+
+
+def test_a_graph_is_recorded_while_that_of_another_training_is_garbage() -> None:
+    """Python would collect it in the midst, and the device then refuses to go on."""
+    total = torch.zeros(3, device="cuda")
+
+    def work() -> None:
+        litter = [[number] for number in range(1000)]
+        total.add_(len(litter))
+
+    def forgotten() -> None:
+        replayed = Replayed(work, total.device)
+        for _ in range(4):
+            replayed()
+        replayed._work = lambda: replayed()  # noqa: PLW0108 - a cycle, which only the collector can break
+
+    thresholds = gc.get_threshold()
+    again = Replayed(work, total.device)
+    again()
+    again()
+    forgotten()
+    gc.set_threshold(1)
+    try:
+        again()
+    finally:
+        gc.set_threshold(*thresholds)
+    assert gc.isenabled()
+    torch.testing.assert_close(total.cpu(), torch.full((3,), 7000.0))

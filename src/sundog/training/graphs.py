@@ -7,6 +7,7 @@ device and the graph gathers the examples itself: all that travels is their plac
 
 from __future__ import annotations
 
+import gc
 import math
 from collections.abc import Callable
 from typing import Any
@@ -31,6 +32,25 @@ def capacity_for(expected_batch: float) -> int:
     4288
     """
     return 32 * math.ceil((expected_batch + 3 * math.sqrt(expected_batch)) / 32)
+
+
+def recorded(work: Callable[[], None], stream: torch.cuda.Stream) -> torch.cuda.CUDAGraph:
+    """Work as a graph, written down and not done.
+
+    Nothing may be given back to the device meanwhile, and the graph of a training before this one is, whenever Python
+    happens to collect it: so it does that first, and not again until the end.
+    """
+    gc.collect()
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph, stream=stream):
+            work()
+    finally:
+        if collects:
+            gc.enable()
+    return graph
 
 
 class GraphedStep:
@@ -112,10 +132,7 @@ class GraphedStep:
 
     def _captured(self) -> torch.cuda.CUDAGraph:
         """The step, written down and not taken."""
-        graph = torch.cuda.CUDAGraph()
-        with torch.cuda.graph(graph, stream=self._stream):
-            self._take()
-        return graph
+        return recorded(self._take, self._stream)
 
     def _take(self) -> None:
         if self._draws_inside:
@@ -143,9 +160,7 @@ class Replayed:
             self._work()
             return
         if self._graph is None and self._done == _FIRST_STEPS:
-            self._graph = torch.cuda.CUDAGraph()
-            with torch.cuda.graph(self._graph, stream=self._stream):
-                self._work()
+            self._graph = recorded(self._work, self._stream)
         if self._graph is not None:
             self._graph.replay()
         else:
