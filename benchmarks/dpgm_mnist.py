@@ -31,7 +31,7 @@ from sklearn.datasets import load_digits
 
 import sundog
 from sundog.data.read import encode, read
-from sundog.data.records import Records
+from sundog.data.records import Records, joined
 from sundog.evaluate.comparison import Comparison, split
 from sundog.evaluate.images.classifiers import accuracy, train
 from sundog.evaluate.images.sample import View, view_of
@@ -212,9 +212,7 @@ def rows_of(
 
 
 def _records(release: sundog.Release, count: int, seed: int) -> Records:
-    batches = list(release.batches(count, seed=seed))
-    codes = {name: np.concatenate([batch.codes[name] for batch in batches]) for name in release.schema.columns}
-    return Records(release.schema, codes, count)
+    return joined(list(release.batches(count, seed=seed)))
 
 
 if __name__ == "__main__":

@@ -7,18 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import yaml
 
 import sundog
-from sundog.data.records import Records
+from sundog.data.records import Records, joined
 
 
 def records_of(release: sundog.Release, count: int, seed: int) -> Records:
     """So many generated records."""
-    batches = list(release.batches(count, seed=seed))
-    codes = {name: np.concatenate([batch.codes[name] for batch in batches]) for name in release.schema.columns}
-    return Records(release.schema, codes, count)
+    return joined(list(release.batches(count, seed=seed)))
 
 
 def settings_of(words: Sequence[str]) -> dict[str, Any]:

@@ -181,6 +181,26 @@ def test_sample_none_and_one(n: int, suffix: str, sundog: Sundog, here: Path) ->
         assert pd.read_csv(f"fake.{suffix}").shape == (n, 4)
 
 
+def test_images_are_drawn_as_a_picture(sundog: Sundog, here: Path) -> None:
+    Path("digits.yaml").write_text(
+        "columns:\n  image: {type: image, shape: [3, 3], levels: 4}\n  label: {type: categorical, values: [0, 1]}\n"
+    )
+    rng = np.random.default_rng(0)
+    np.savez("digits.npz", image=rng.integers(0, 4, (60, 3, 3)), label=rng.integers(0, 2, 60))
+    fitted = sundog("fit", "digits.npz", "--schema", "digits.yaml", "--epsilon", "5", "-o", "digits.sundog")
+    assert fitted.err.endswith("or   sundog sample digits.sundog -o synthetic.png\n")
+    assert sundog("sample", "digits.sundog", "-o", "digits.png").out == "digits.png: 100 synthetic records\n"
+    assert Path("digits.png").read_bytes().startswith(b"\x89PNG")
+    assert sundog("sample", "digits.sundog", "-n", "7", "--where", "label=1", "-o", "ones.png").code == 0
+
+
+def test_a_table_is_no_picture(sundog: Sundog, here: Path) -> None:
+    called = sundog("sample", "people.sundog", "-o", "fake.png")
+    assert called.code == 2
+    assert "fake.png: a picture shows images or series, and the schema has neither" in called.err
+    assert not Path("fake.png").exists()
+
+
 def test_sample_as_many_as_there_were(sundog: Sundog, here: Path) -> None:
     called = sundog("sample", "people.sundog", "-o", "fake.csv", "--json")
     assert called.json == {"file": "fake.csv", "records": Release.load("people.sundog").records}

@@ -49,6 +49,7 @@ def run(
     ] = False,
 ) -> None:
     """Fits and saves."""
+    from sundog.data.picture import shown
     from sundog.data.schema import Schema
     from sundog.privacy.noise import NoiseSource
     from sundog.release.private import private_path
@@ -79,7 +80,8 @@ def run(
         say(str(certificate).splitlines()[0])
     if synthesizer.private_ is not None:
         note(f"{private_path(out)}: the critic, not part of the release; keep it to yourself")
-    note(f"next: sundog certificate {out}   or   sundog sample {out} -n 1000 -o synthetic.csv")
+    some = "-o synthetic.png" if shown(synthesizer.release_.schema) else "-n 1000 -o synthetic.csv"
+    note(f"next: sundog certificate {out}   or   sundog sample {out} {some}")
 
 
 def _settings(pairs: list[str]) -> dict[str, Any]:

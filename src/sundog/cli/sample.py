@@ -1,6 +1,7 @@
 """Draw synthetic records from a release.
 
 Example: sundog sample adult.sundog -n 10000 --where "sex=Female" --seed 7 -o women.csv
+         sundog sample digits.sundog -o digits.png
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from sundog.cli.console import progress, say, say_json
 
 def run(
     release: Annotated[Path, typer.Argument(help="The .sundog file.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="A .csv, .csv.gz, .parquet or .npz file.")],
+    out: Annotated[Path, typer.Option("-o", "--out", help="A .csv, .csv.gz, .parquet or .npz file; or .png.")],
     n: Annotated[
-        int | None, typer.Option("-n", min=0, help="How many; about as many as there were, by default.")
+        int | None,
+        typer.Option("-n", min=0, help="How many; about as many as there were, by default, and 100 in a picture."),
     ] = None,
     where: Annotated[list[str] | None, typer.Option(help='A condition, as "column=value"; may be repeated.')] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="The same seed gives the same records.")] = None,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from sundog.data.schema import Schema
 
@@ -40,3 +42,19 @@ class Records:
         rows = np.arange(self.count)[index]
         unit = None if self.unit is None else self.unit[rows]
         return Records(self.schema, {name: codes[rows] for name, codes in self.codes.items()}, len(rows), unit)
+
+
+def joined(parts: Sequence[Records]) -> Records:
+    """Synthetic records that were drawn in parts, as one; there is one part at least."""
+    first = parts[0]
+    codes = {name: stacked([part.codes[name] for part in parts]) for name in first.schema.columns}
+    return Records(first.schema, codes, sum(map(len, parts)))
+
+
+def stacked(parts: Sequence[Any]) -> Any:
+    """The codes of one column.
+
+    >>> stacked([np.array([1, 2]), np.array([3])]).tolist()
+    [1, 2, 3]
+    """
+    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""Writing: records to csv, parquet or npz, piece by piece, all of it or nothing; and to tables in memory."""
+"""Writing: records to csv, parquet, npz or a picture, piece by piece, all of it or nothing; and to tables in memory."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 from scipy import sparse
 
 from sundog.data.columns import SetColumn
-from sundog.data.records import Records
+from sundog.data.picture import ENOUGH, MOST, draw, refuse_picture
+from sundog.data.records import Records, joined, stacked
 from sundog.data.schema import Schema
 from sundog.data.sets import SPARSE_PARTS
 from sundog.data.source import one_line
@@ -26,7 +27,7 @@ from sundog.data.typed import to_arrays, to_frame, to_table
 from sundog.errors import DataError
 from sundog.files import replacing
 
-__all__ = ["Writer", "open_writer", "to_frame", "to_table"]
+__all__ = ["Writer", "enough_for", "open_writer", "to_frame", "to_table"]
 
 GROUP = 1 << 17  # rows of a parquet row group
 
@@ -84,6 +85,15 @@ def open_writer(path: str | os.PathLike[str], schema: Schema) -> Iterator[Writer
             raise
         with _writing(target.name):
             stack.close()
+
+
+def enough_for(path: str | os.PathLike[str]) -> int | None:
+    """How many records a file of this kind is given where nobody says; None for as many as there were.
+
+    >>> enough_for("digits.png"), enough_for("digits.npz")
+    (100, None)
+    """
+    return ENOUGH if _writer_for(Path(path)) is PictureWriter else None
 
 
 def _writer_for(path: Path) -> type[Writer]:
@@ -197,11 +207,29 @@ class NpzWriter(Writer):
         with zipfile.ZipFile(self.file, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, column in self.schema.columns.items():
                 parts = self.parts.pop(name)
-                codes = sparse.vstack(parts, format="csr") if name in sets else np.concatenate(parts)
+                codes = stacked(parts)
                 for key, array in to_arrays(column, codes, self.nulls[name]).items():
                     member = name if not key else key if plain else f"{name}_{key}"
                     with archive.open(f"{member}.npy", "w", force_zip64=True) as stream:
                         np.lib.format.write_array(stream, array, allow_pickle=False)
+
+
+class PictureWriter(Writer):
+    """Images and series to look at: not too many."""
+
+    def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
+        super().__init__(file, schema, name)
+        refuse_picture(schema, name)
+        self.parts = [_none(schema)]
+
+    def _write(self, records: Records) -> None:
+        self.parts.append(records)
+        if sum(map(len, self.parts)) > MOST:
+            raise DataError(f"{self.name}: a picture has room for {MOST:,} records; ask for fewer, or end in .npz")
+
+    def finish(self) -> None:
+        """Draw them."""
+        draw(joined(self.parts), self.file)
 
 
 def _none(schema: Schema) -> Records:
@@ -222,4 +250,5 @@ WRITERS: dict[str, type[Writer]] = {
     ".tsv.gz": GzipCsvWriter,
     ".parquet": ParquetWriter,
     ".npz": NpzWriter,
+    ".png": PictureWriter,
 }

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import sparse
 
 from sundog.data.columns import Column, ImageColumn, ListedColumn, OrderedColumn, SeriesColumn, SetColumn
 from sundog.data.read import encode, read
-from sundog.data.records import Records
+from sundog.data.records import Records, joined
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SchemaError
 from sundog.evaluate.comparison import Comparison, at_most, split
@@ -128,18 +127,12 @@ def _synthetic(
         chosen = raw if raw.count <= rows else raw.take(_some(raw.count, rows, draws.rng("synthetic rows")))
         return encode(chosen, nobodys), raw.count
     count = min(n or release.records or rows, rows)
-    batches = list(release.batches(count, seed=draws.seed))
-    codes = {name: _stacked([batch.codes[name] for batch in batches]) for name in schema.columns}
-    return Records(schema, codes, count), count
+    return joined(list(release.batches(count, seed=draws.seed))), count
 
 
 def _some(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """All places, or so many of them at random, in order."""
     return np.arange(count) if count <= most else np.sort(rng.choice(count, most, replace=False))
-
-
-def _stacked(parts: list[Any]) -> Any:
-    return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)
 
 
 def name_of(synthetic: Any) -> str:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from sundog.data.columns import ScalarColumn
-from sundog.data.records import Records
+from sundog.data.records import Records, joined
 from sundog.data.schema import Schema
 from sundog.errors import DataError, ReleaseError, SundogError
 from sundog.models import get_model
@@ -144,14 +144,12 @@ class Release:
             where: values that columns must have, such as {"sex": "Female"}; of a mixture also {"cluster": 3}.
         """
         count = self._count(n)
-        batches = list(self.batches(count, seed=seed, where=where))
-        codes = {name: _stack([batch.codes[name] for batch in batches]) for name in self.schema.columns}
-        records = Records(self.schema, codes, count)
+        records = joined(list(self.batches(count, seed=seed, where=where)))
         if all(isinstance(column, ScalarColumn) for column in self.schema.columns.values()):
             from sundog.data.write import to_frame
 
             return to_frame(records)
-        return {name: column.decode(codes[name]) for name, column in self.schema.columns.items()}
+        return {name: column.decode(records.codes[name]) for name, column in self.schema.columns.items()}
 
     def write(
         self,
@@ -162,10 +160,10 @@ class Release:
         where: Mapping[str, Any] | None = None,
         progress: Progress = silent,
     ) -> int:
-        """Draws records into a csv, parquet or npz file, in constant memory; returns how many."""
-        from sundog.data.write import open_writer
+        """Draws records into a csv, parquet or npz file, in constant memory, or into a picture; returns how many."""
+        from sundog.data.write import enough_for, open_writer
 
-        count, written = self._count(n), 0
+        count, written = self._count(enough_for(path) if n is None else n), 0
         batches = self.batches(count, seed=seed, where=where)
         with open_writer(path, self.schema) as writer:
             for batch in batches:
@@ -251,11 +249,3 @@ def _text(value: Any) -> str:
     if not isinstance(value, str):
         raise ReleaseError("the manifest is malformed")
     return value
-
-
-def _stack(parts: list[Any]) -> Any:
-    if hasattr(parts[0], "tocsr"):
-        from scipy import sparse
-
-        return sparse.vstack(parts, format="csr")
-    return np.concatenate(parts)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sundog.data.picture import Places, show_images
 from sundog.evaluate.images.classifiers import Images
 from sundog.evaluate.images.sample import Sample
 from sundog.evaluate.section import Picture
@@ -31,11 +32,8 @@ def grids(synthetic: Sample, real: Sample, classes: Sequence[str]) -> Picture:
         count = len(rows) or ROWS
         figure = Figure(figsize=(9, 0.6 + 0.42 * count), layout="constrained")
         for axes, (title, cells) in zip(figure.subplots(1, 2), panels.items(), strict=True):
-            _show(axes, cells)
+            _show(axes, cells, rows)
             axes.set_title(title)
-            if rows:
-                height = synthetic.pixels.shape[2] + 1
-                axes.set_yticks(height * (np.arange(count) + 0.5), rows)
         return figure
 
     which = "Each row is a class, with images drawn at random." if classes else "Images drawn at random."
@@ -52,8 +50,7 @@ def pairs(synthetic: Images, nearest: Images, *, out_of: int, ratio: float) -> P
 
         figure = Figure(figsize=(9, 2.6), layout="constrained")
         axes = figure.subplots()
-        _show(axes, cells)
-        axes.set_yticks((synthetic.shape[2] + 1) * np.array([0.5, 1.5]), ["synthetic", "nearest real"])
+        _show(axes, cells, ["synthetic", "nearest real"])
         return figure
 
     caption = f"Of {out_of} synthetic images, those that come nearest to a training image, and that image below."
@@ -100,22 +97,9 @@ def _rows(sample: Sample, classes: int) -> list[list[Images]]:
     return [list(sample.pixels[sample.labels == label][:ACROSS]) for label in range(classes)]
 
 
-def _show(axes: Axes, cells: Sequence[Sequence[Images]]) -> None:
-    """All images as one, with a clear pixel between them."""
-    _, height, width = next(image.shape for row in cells for image in row)
-    canvas = np.zeros((len(cells) * (height + 1), max(map(len, cells)) * (width + 1), 4), np.float32)
-    for top, row in enumerate(cells):
-        for left, image in enumerate(row):
-            y, x = top * (height + 1), left * (width + 1)
-            canvas[y : y + height, x : x + width] = _coloured(image)
-    axes.imshow(canvas, extent=(0, canvas.shape[1], canvas.shape[0], 0), interpolation="nearest")
-    axes.set_xticks([])
-    axes.set_yticks([])
-    axes.tick_params(length=0)
-    axes.spines[:].set_visible(False)
-
-
-def _coloured(image: Images) -> NDArray[Any]:
-    """Red, green, blue and opacity; images of other than three channels are shown in grey."""
-    grey = image if len(image) == 3 else np.repeat(image.mean(axis=0, keepdims=True), 3, axis=0)
-    return np.concatenate([grey, np.ones_like(grey[:1])]).transpose(1, 2, 0)
+def _show(axes: Axes, cells: Sequence[Sequence[Images]], names: Sequence[str] = ()) -> None:
+    """Images in rows, with a name beside each."""
+    where = [(row, column) for row, images in enumerate(cells) for column in range(len(images))]
+    rows, columns = np.array(where).T
+    places = Places(rows, columns, dict(enumerate(names)))
+    show_images(axes, np.stack([image for images in cells for image in images]), places)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from sundog.data.columns import BooleanColumn, ImageColumn, ListedColumn
+from sundog.data.picture import pixels
 from sundog.data.records import Records
 from sundog.errors import DataError
 from sundog.evaluate.comparison import Comparison
@@ -49,15 +51,13 @@ class View:
     def sample(self, records: Records, most: int, rng: np.random.Generator) -> Sample:
         """So many images at most, or fewer if they are large, in random order; each with a class if there are any."""
         column = records.schema.columns[self.name]
-        height, width, channels = (*column.shape, 1)[:3]
+        assert isinstance(column, ImageColumn)  # noqa: S101
         rows = rng.permutation(len(records))
         if self.target is not None:
             rows = rows[records.codes[self.target][rows] < len(self.classes)]  # the code of null is the last
-        records = records.take(rows[: min(most, max(1, NUMBERS // (height * width * channels)))])
-        pixels = np.asarray(records.codes[self.name], np.float32) / np.float32(column.lattice_size - 1)
+        records = records.take(rows[: min(most, max(1, NUMBERS // math.prod(column.shape)))])
         labels = np.zeros(len(records)) if self.target is None else records.codes[self.target]
-        layered = pixels.reshape(-1, height, width, channels).transpose(0, 3, 1, 2)
-        return Sample(np.ascontiguousarray(layered), labels.astype(np.int64))
+        return Sample(pixels(column, records.codes[self.name]), labels.astype(np.int64))
 
 
 def view_of(comparison: Comparison, name: str) -> View:

@@ -1,0 +1,160 @@
+"""Records to look at: images and series side by side, by the value of a label where there is one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sundog.data.columns import BooleanColumn, ImageColumn, ListedColumn, ScalarColumn, SeriesColumn
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.errors import DataError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+ENOUGH, MOST = 100, 1000  # records in a picture
+_LABELS = 20  # with more of them, nobody finds a row
+_DPI = 150
+_CELL = 0.45  # inches
+_LARGEST = 30.0  # inches
+
+Floats = NDArray[np.float32]  # (count, channels, height, width), from 0 to 1
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Places:
+    """Where each record is in a grid.
+
+    Args:
+        rows: of each record.
+        columns: likewise.
+        names: what is written beside a row.
+    """
+
+    rows: Whole
+    columns: Whole
+    names: dict[int, str]
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and columns."""
+        rows = max(int(self.rows.max(initial=0)), *self.names, 0)
+        return rows + 1, int(self.columns.max(initial=0)) + 1
+
+
+def shown(schema: Schema) -> list[str]:
+    """The columns that can be looked at."""
+    return [name for name, column in schema.columns.items() if isinstance(column, ImageColumn | SeriesColumn)]
+
+
+def refuse_picture(schema: Schema, name: str) -> None:
+    """Raises if there is nothing to look at, with the name of the file."""
+    if not shown(schema):
+        raise DataError(f"{name}: a picture shows images or series, and the schema has neither; end the name in .csv")
+
+
+def draw(records: Records, file: BinaryIO) -> None:
+    """Writes a picture of all records, a panel for each column of images or series."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    names, places = shown(records.schema), arranged(records)
+    rows, across = places.size
+    cell = min(_CELL, _LARGEST / max(rows * len(names), across))
+    size = (max(2.0, cell * across + 0.8), max(1.0, (cell * rows + 0.4) * len(names)))
+    style: dict[Any, Any] = {"text.parse_math": False, "axes.titlesize": 9, "ytick.labelsize": 8}  # `$a_$` is a name
+    with rc_context(style):
+        figure = Figure(figsize=size, layout="constrained")
+        for axes, name in zip(figure.subplots(len(names), squeeze=False).flat, names, strict=True):
+            column: Any = records.schema.columns[name]
+            if isinstance(column, ImageColumn):
+                show_images(axes, pixels(column, records.codes[name]), places)
+                axes.set_title(name)
+            else:
+                _show_series(axes, column.decode(records.codes[name]), places, name)
+        figure.savefig(file, format="png", dpi=_DPI, metadata={"Software": None})
+
+
+def arranged(records: Records) -> Places:
+    """A square, or a row for each value of the label and one more where it does not end."""
+    label = _label(records.schema)
+    codes = np.zeros(len(records), np.int64) if label is None else np.asarray(records.codes[label], np.int64)
+    found, counts = np.unique(codes, return_counts=True)
+    side = math.ceil(math.sqrt(len(records)))
+    across = max(1, side, min(int(counts.max(initial=0)), 2 * side) if len(found) > 1 else 0)
+    rows, columns, names, top = np.zeros_like(codes), np.zeros_like(codes), {}, 0
+    for code, count in zip(found, counts, strict=True):
+        rows[codes == code], columns[codes == code] = top + np.arange(count) // across, np.arange(count) % across
+        if label is not None:
+            names[top] = _spelled(records.schema.columns[label], int(code))
+        top += math.ceil(count / across)
+    return Places(rows, columns, names)
+
+
+def _label(schema: Schema) -> str | None:
+    """The one column with one value, if it has few."""
+    scalars = [name for name, column in schema.columns.items() if isinstance(column, ScalarColumn)]
+    if len(scalars) != 1 or not isinstance(schema.columns[scalars[0]], ListedColumn | BooleanColumn):
+        return None
+    return scalars[0] if schema.columns[scalars[0]].lattice_size <= _LABELS else None
+
+
+def _spelled(column: Any, code: int) -> str:
+    return "missing" if code == column.lattice_size else str(column.decode(np.array([code])).to_pylist()[0])
+
+
+def pixels(column: ImageColumn, codes: Any) -> Floats:
+    """Images ready to be shown or learned from."""
+    height, width, channels = (*column.shape, 1)[:3]
+    levels = np.asarray(codes, np.float32) / np.float32(max(1, column.lattice_size - 1))
+    return np.ascontiguousarray(levels.reshape(-1, height, width, channels).transpose(0, 3, 1, 2))
+
+
+def show_images(axes: Axes, images: Floats, places: Places) -> None:
+    """All images as one, with a clear pixel between them."""
+    _, _, height, width = images.shape
+    (rows, across), (tall, wide) = places.size, (height + 1, width + 1)
+    canvas = np.zeros((rows * tall, across * wide, 4), np.uint8)
+    for image, row, column in zip(images, places.rows, places.columns, strict=True):
+        y, x = row * tall, column * wide
+        canvas[y : y + height, x : x + width] = _coloured(image)
+    axes.imshow(canvas, extent=(0, across, rows, 0), interpolation="nearest", aspect=tall / wide)
+    _bare(axes, places)
+
+
+def _coloured(image: Floats) -> NDArray[Any]:
+    """Red, green, blue and opacity; images of other than three channels are shown in grey."""
+    colours = image if len(image) == 3 else np.repeat(image.mean(axis=0, keepdims=True), 3, axis=0)
+    opaque = np.concatenate([colours, np.ones_like(colours[:1])])
+    bytes_: NDArray[Any] = np.rint(255 * opaque.transpose(1, 2, 0)).astype(np.uint8)
+    return bytes_
+
+
+def _show_series(axes: Axes, values: NDArray[Any], places: Places, name: str) -> None:
+    """All as one line with gaps, on one scale; above a line that is its lowest value."""
+    finite = values[np.isfinite(values)]
+    low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
+    heights = (values - low) / (high - low or 1.0)
+    rows, across = places.size
+    length = values.shape[1]
+    x = places.columns[:, None] + np.linspace(0.05, 0.95, length) if length > 1 else places.columns[:, None] + 0.5
+    y = places.rows[:, None] + 0.9 - 0.8 * heights
+    gap = np.full((len(values), 1), np.nan)
+    axes.hlines(places.rows + 0.9, places.columns + 0.05, places.columns + 0.95, colors="0.8", linewidth=0.4)
+    axes.plot(np.hstack([x, gap]).ravel(), np.hstack([y, gap]).ravel(), color="0.15", linewidth=0.7, marker=",")
+    axes.set(xlim=(0, across), ylim=(rows, 0), aspect="equal")
+    axes.set_title(f"{name}, from {low:g} to {high:g}")
+    _bare(axes, places)
+
+
+def _bare(axes: Axes, places: Places) -> None:
+    axes.set_xticks([])
+    axes.set_yticks([row + 0.5 for row in places.names], list(places.names.values()))
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)

@@ -1,0 +1,139 @@
+"""Pictures of records: every record has a place, and what cannot be shown is refused in one line."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from matplotlib.image import imread
+
+from sundog.data.picture import MOST, arranged, draw, pixels
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.data.write import enough_for, open_writer
+from sundog.errors import DataError
+
+IMAGE = {"type": "image", "shape": [4, 4], "levels": 16}
+SERIES = {"type": "series", "length": 5, "min": 0, "max": 10, "resolution": 0.5, "nullable": True}
+LABEL = {"type": "categorical", "values": ["cat", "dog", "$a_$"], "nullable": True}
+
+
+def records_of(count: int, **columns: dict[str, Any]) -> Records:
+    rng = np.random.default_rng(0)
+    schema = Schema.from_dict({"columns": columns})
+    codes = {
+        name: rng.integers(0, column.lattice_size + column.nullable, (count, *column.shape)).astype(column.dtype)
+        for name, column in schema.columns.items()
+    }
+    return Records(schema, codes, count)
+
+
+def drawn(records: Records) -> Any:
+    file = io.BytesIO()
+    draw(records, file)
+    file.seek(0)
+    return imread(file)
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 17, 100])
+def test_every_record_has_a_place_of_its_own(count: int) -> None:
+    places = arranged(records_of(count, image=IMAGE, label=LABEL))
+    assert len(set(zip(places.rows.tolist(), places.columns.tolist(), strict=True))) == count
+
+
+def test_a_row_has_one_label() -> None:
+    records = records_of(100, image=IMAGE, label=LABEL)
+    places = arranged(records)
+    for row in range(places.size[0]):
+        assert len(np.unique(records.codes["label"][places.rows == row])) == 1
+    assert list(places.names.values()) == ["cat", "dog", "$a_$", "missing"]
+
+
+def test_a_label_that_nearly_all_have_takes_several_rows() -> None:
+    records = records_of(100, image=IMAGE, label=LABEL)
+    records.codes["label"][:] = np.arange(100) < 1
+    places = arranged(records)
+    assert places.size == (1 + 5, 20)
+    assert places.names == {0: "cat", 5: "dog"}
+
+
+def test_without_a_label_it_is_a_square() -> None:
+    age = {"type": "integer", "min": 0, "max": 9}
+    for more in ({}, {"age": age}, {"label": LABEL, "other": LABEL}):
+        places = arranged(records_of(50, image=IMAGE, **more))
+        assert places.size == (7, 8)
+        assert not places.names
+
+
+@pytest.mark.parametrize("shape", [[1, 1], [28, 28], [3, 70], [8, 8, 3], [8, 8, 2], [200, 150, 1]])
+@pytest.mark.parametrize("count", [0, 1, 30])
+def test_images_of_any_shape(shape: list[int], count: int) -> None:
+    assert drawn(records_of(count, image={**IMAGE, "shape": shape})).ndim == 3
+
+
+def test_colours_are_shown_as_they_are() -> None:
+    records = records_of(1, image={"type": "image", "shape": [8, 8, 3], "levels": 256})
+    records.codes["image"][:] = (255, 0, 64)
+    seen = np.rint(255 * drawn(records)[..., :3]).astype(int).reshape(-1, 3)
+    assert (seen == (255, 0, 64)).all(axis=1).mean() > 0.2
+
+
+def test_black_images_are_black_and_white_ones_white() -> None:
+    records = records_of(2, image={**IMAGE, "levels": 2})
+    records.codes["image"][0], records.codes["image"][1] = 0, 1
+    assert pixels(records.schema.columns["image"], records.codes["image"]).mean(axis=(1, 2, 3)).tolist() == [0.0, 1.0]  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("column", [SERIES, {**SERIES, "length": 1}, {**SERIES, "nullable": False}])
+def test_series_with_gaps_or_without(column: dict[str, Any]) -> None:
+    ink = [(drawn(records_of(count, load=column))[..., :3] < 0.7).sum() for count in (0, 1, 30)]
+    assert ink[0] < ink[1] < ink[2]
+
+
+def test_series_that_never_change_or_are_never_there() -> None:
+    records = records_of(4, load=SERIES)
+    for code in (0, 20, 21):  # the last is a missing value
+        records.codes["load"][:] = code
+        drawn(records)
+
+
+def test_images_and_series_in_one_picture() -> None:
+    both = drawn(records_of(20, image=IMAGE, load=SERIES))
+    assert both.shape[0] > 1.5 * drawn(records_of(20, image=IMAGE)).shape[0]
+
+
+def test_the_same_records_give_the_same_bytes(tmp_path: Path) -> None:
+    records = records_of(20, image=IMAGE, load=SERIES, label=LABEL)
+    for name in ("a.png", "b.png"):
+        with open_writer(tmp_path / name, records.schema) as writer:
+            writer.write(records.take(slice(0, 7)))
+            writer.write(records.take(slice(7, 20)))
+    assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
+
+
+def test_what_cannot_be_seen_is_refused(tmp_path: Path) -> None:
+    records = records_of(3, label=LABEL)
+    with pytest.raises(DataError, match=r"^rows\.png: .* neither; end the name in \.csv$"):
+        open_writer(tmp_path / "rows.png", records.schema).__enter__()
+    assert not list(tmp_path.iterdir())
+
+
+def test_too_many_to_be_seen_are_refused(tmp_path: Path) -> None:
+    records = records_of(MOST, image=IMAGE)
+    with open_writer(tmp_path / "all.png", records.schema) as writer:
+        writer.write(records)
+    with (
+        pytest.raises(DataError, match=r"^more\.png: a picture has room for 1,000 records"),
+        open_writer(tmp_path / "more.png", records.schema) as writer,
+    ):
+        writer.write(records)
+        writer.write(records.take([0]))
+    assert [path.name for path in tmp_path.iterdir()] == ["all.png"]
+
+
+def test_a_picture_has_a_hundred_records_unless_told() -> None:
+    assert enough_for("Digits.PNG") == 100
+    assert enough_for("digits.csv.gz") is None
