@@ -38,7 +38,7 @@ STAGES = {
 def fit(out: Path, ledger: Path | None, *, resume: bool = False, **options: Any) -> Release:
     options = {"epsilon": 2.0, "schema": SCHEMA, **options}
     schema = options.pop("schema")
-    synthesizer = Synthesizer(**{"ledger": ledger, **options})
+    synthesizer = Synthesizer(**{"model": "independent", "ledger": ledger, **options})
     return synthesizer.fit(DATA, schema, out=out, resume=resume).release_
 
 
@@ -188,6 +188,21 @@ def test_before_anything_was_spent_nothing_is_left(tmp_path: Path) -> None:
     for point in (stop(Ledger, "create", after=False), stop(Ledger, "spend", after=False)):
         interrupted(tmp_path / "o.sundog", None, point)
         assert list(tmp_path.iterdir()) == []
+
+
+@shared_or_not
+@pytest.mark.parametrize("point", HARMLESS)
+def test_auto_takes_the_same_model_again(point: str, shared: bool, tmp_path: Path) -> None:
+    """Before it had counted it would have taken another."""
+    (out, ledger), asked = prepared(tmp_path, shared=shared), {"model": "auto", "epsilon": 1.0}
+    interrupted(out, ledger, HARMLESS[point], **asked)
+    resume = Checkpoint.folder_for(out).exists()
+    if resume:
+        with pytest.raises(SundogError, match="another model"):
+            fit(out, ledger, resume=True, **{**asked, "model": "rbm"})
+    release = fit(out, ledger, resume=resume, **asked)
+    assert [charge.purpose for charge in release.certificate.charges] == list(STAGES)
+    assert release.verify() == []
 
 
 # --- resumed with something else ---
@@ -364,7 +379,7 @@ def test_a_second_fit_while_the_first_is_at_work_is_refused(shared: bool, tmp_pa
                     fit(out, ledger, resume=resume)
             assert spent_so_far(out, ledger) == before
 
-    synthesizer = Synthesizer(epsilon=2.0, ledger=ledger)
+    synthesizer = Synthesizer("independent", epsilon=2.0, ledger=ledger)
     release = synthesizer.fit(DATA, SCHEMA, out=out, progress=meanwhile).release_
     assert len(stages) >= 4
     assert [charge.purpose for charge in release.certificate.charges] == list(STAGES)

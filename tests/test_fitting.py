@@ -45,7 +45,7 @@ MARGINALS = ["marginal of n", "marginal of b"]
 
 
 def test_delta_comes_from_a_count_that_is_paid_for() -> None:
-    release = Synthesizer(epsilon=1.0).fit(data_of(20_000), schema_of()).release_
+    release = Synthesizer("independent", epsilon=1.0).fit(data_of(20_000), schema_of()).release_
     assert purposes(release) == ["number of records", *MARGINALS]
     count = release.certificate.charges[0].event
     assert count == DiscreteLaplace(rate=0.02)
@@ -55,25 +55,25 @@ def test_delta_comes_from_a_count_that_is_paid_for() -> None:
 
 
 def test_delta_is_never_above_its_largest() -> None:
-    assert Synthesizer(epsilon=1.0).fit(data_of(3), schema_of()).release_.certificate.delta == 1e-5
+    assert Synthesizer("independent", epsilon=1.0).fit(data_of(3), schema_of()).release_.certificate.delta == 1e-5
 
 
 def test_a_declared_number_of_records_costs_nothing() -> None:
-    release = Synthesizer(epsilon=1.0).fit(data_of(500), schema_of(records=100_000)).release_
+    release = Synthesizer("independent", epsilon=1.0).fit(data_of(500), schema_of(records=100_000)).release_
     assert purposes(release) == MARGINALS
     assert release.certificate.delta == default_delta(100_000)
     assert any("100,000" in line for line in release.certificate.assumed_public)
 
 
 def test_a_delta_that_was_asked_for_costs_nothing() -> None:
-    release = Synthesizer(epsilon=1.0, delta=1e-7).fit(data_of(500), schema_of()).release_
+    release = Synthesizer("independent", epsilon=1.0, delta=1e-7).fit(data_of(500), schema_of()).release_
     assert purposes(release) == MARGINALS
     assert release.certificate.delta == 1e-7
 
 
 def test_delta_with_a_shared_ledger_is_never_above_that_of_the_ledger() -> None:
     ledger = Ledger(epsilon=2.0, delta=3e-8)
-    release = Synthesizer(epsilon=1.0, ledger=ledger).fit(data_of(500), schema_of()).release_
+    release = Synthesizer("independent", epsilon=1.0, ledger=ledger).fit(data_of(500), schema_of()).release_
     assert release.certificate.delta == 3e-8
     assert purposes(release) == ["number of records", *MARGINALS]
 
@@ -81,7 +81,7 @@ def test_delta_with_a_shared_ledger_is_never_above_that_of_the_ledger() -> None:
 @pytest.mark.parametrize("ledger_delta", [1e-5, 1e-2])
 def test_delta_with_a_shared_ledger_is_that_of_the_records_where_it_is_lower(ledger_delta: float) -> None:
     ledger = Ledger(epsilon=2.0, delta=ledger_delta)
-    release = Synthesizer(epsilon=1.0, ledger=ledger).fit(data_of(20_000), schema_of()).release_
+    release = Synthesizer("independent", epsilon=1.0, ledger=ledger).fit(data_of(20_000), schema_of()).release_
     assert purposes(release) == ["number of records", *MARGINALS]
     assert release.certificate.charges[0].event == DiscreteLaplace(rate=0.02)
     assert release.certificate.delta == pytest.approx(default_delta(20_000), rel=0.1)
@@ -91,13 +91,15 @@ def test_delta_with_a_shared_ledger_is_that_of_the_records_where_it_is_lower(led
 @pytest.mark.parametrize(("ledger_delta", "delta"), [(1e-9, 1e-9), (1e-5, default_delta(100_000))])
 def test_a_declared_number_of_records_costs_nothing_with_a_shared_ledger(ledger_delta: float, delta: float) -> None:
     ledger = Ledger(epsilon=2.0, delta=ledger_delta)
-    release = Synthesizer(epsilon=1.0, ledger=ledger).fit(data_of(500), schema_of(records=100_000)).release_
+    release = (
+        Synthesizer("independent", epsilon=1.0, ledger=ledger).fit(data_of(500), schema_of(records=100_000)).release_
+    )
     assert purposes(release) == MARGINALS
     assert release.certificate.delta == delta
 
 
 def test_what_follows_the_count_is_private_at_the_delta_that_it_chose() -> None:
-    release = Synthesizer(epsilon=1.0).fit(data_of(20_000), schema_of(LEARNED)).release_
+    release = Synthesizer("independent", epsilon=1.0).fit(data_of(20_000), schema_of(LEARNED)).release_
     certificate = release.certificate
     assert purposes(release)[0] == "number of records"
     rest = epsilon_spent(certificate.charges[1:], delta=certificate.delta)
@@ -106,13 +108,13 @@ def test_what_follows_the_count_is_private_at_the_delta_that_it_chose() -> None:
 
 def test_the_count_of_a_capped_unit_is_taken_off_as_a_whole() -> None:
     data = {**data_of(6000), "who": np.arange(6000) // 10}
-    release = Synthesizer(epsilon=1.0).fit(data, schema_of(unit="who", cap=3)).release_
+    release = Synthesizer("independent", epsilon=1.0).fit(data, schema_of(unit="who", cap=3)).release_
     assert 0.998 * 0.98 <= epsilon_spent(release.certificate.charges[1:], delta=release.certificate.delta) <= 0.98
 
 
 def test_the_count_of_a_capped_unit_is_charged_for_the_cap() -> None:
     data = {**data_of(6000), "who": np.arange(6000) // 10}
-    release = Synthesizer(epsilon=1.0).fit(data, schema_of(unit="who", cap=3)).release_
+    release = Synthesizer("independent", epsilon=1.0).fit(data, schema_of(unit="who", cap=3)).release_
     assert release.certificate.charges[0].event == DiscreteLaplace(rate=0.02 / 3, sensitivity=3)
     assert [charge.count for charge in release.certificate.charges[1:]] == [3, 3]
     assert release.records == pytest.approx(1800, abs=400)  # 600 people with 3 records of their 10 each
@@ -128,7 +130,7 @@ def test_every_stage_together_spends_the_budget_and_no_more(
     epsilon: float, columns: dict[str, Any], delta: float | None
 ) -> None:
     data = data_of(50_000)
-    release = Synthesizer(epsilon=epsilon, delta=delta).fit(data, schema_of(columns)).release_
+    release = Synthesizer("independent", epsilon=epsilon, delta=delta).fit(data, schema_of(columns)).release_
     certificate = release.certificate
     spent = epsilon_spent(certificate.charges, delta=certificate.delta)
     assert (0.975 if delta is None else 0.998) * epsilon <= spent <= epsilon  # a count that chose δ does not compose
@@ -137,13 +139,17 @@ def test_every_stage_together_spends_the_budget_and_no_more(
 
 @pytest.mark.parametrize("columns", [COLUMNS, LEARNED], ids=["declared", "learned"])
 def test_a_declared_number_of_records_leaves_nothing_unspent(columns: dict[str, Any]) -> None:
-    certificate = Synthesizer(epsilon=1.0).fit(data_of(5000), schema_of(columns, records=5000)).release_.certificate
+    certificate = (
+        Synthesizer("independent", epsilon=1.0)
+        .fit(data_of(5000), schema_of(columns, records=5000))
+        .release_.certificate
+    )
     assert 0.998 <= epsilon_spent(certificate.charges, delta=certificate.delta) <= 1
 
 
 def test_stages_are_told_in_order_with_how_far_they_are(tmp_path: Path) -> None:
     told: list[tuple[str, float]] = []
-    synthesizer = Synthesizer(epsilon=4.0)
+    synthesizer = Synthesizer("independent", epsilon=4.0)
     synthesizer.fit(
         data_of(5000), schema_of(LEARNED), out=tmp_path / "o.sundog", progress=lambda *what: told.append(what)
     )
@@ -168,7 +174,9 @@ def test_two_fits_on_one_ledger_compose(tmp_path: Path) -> None:
     path = tmp_path / "all.ledger"
     Ledger.create(path, epsilon=3.0, delta=1e-5)
     releases = [
-        Synthesizer(epsilon=1.0, ledger=path).fit(data_of(100), schema_of(), out=tmp_path / f"{i}.sundog").release_
+        Synthesizer("independent", epsilon=1.0, ledger=path)
+        .fit(data_of(100), schema_of(), out=tmp_path / f"{i}.sundog")
+        .release_
         for i in range(2)
     ]
     ledger = Ledger.open(path)
@@ -184,22 +192,24 @@ def test_two_fits_on_one_ledger_compose(tmp_path: Path) -> None:
 
 
 def test_a_ledger_file_is_made_where_there_is_none(tmp_path: Path) -> None:
-    Synthesizer(epsilon=0.5, delta=1e-6, ledger=tmp_path / "new").fit(data_of(100), schema_of())
+    Synthesizer("independent", epsilon=0.5, delta=1e-6, ledger=tmp_path / "new").fit(data_of(100), schema_of())
     ledger = Ledger.open(tmp_path / "new")
     assert (ledger.budget.epsilon, ledger.budget.delta) == (0.5, 1e-6)
     assert 0.499 < ledger.spent() <= 0.5
     with pytest.raises(BudgetExceededError, match="refused"):
-        Synthesizer(epsilon=0.1, ledger=tmp_path / "new").fit(data_of(100), schema_of())
+        Synthesizer("independent", epsilon=0.1, ledger=tmp_path / "new").fit(data_of(100), schema_of())
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.5], ids=["what is left is too little", "more than there ever was"])
 def test_a_fit_that_the_ledger_refuses_leaves_no_trace(epsilon: float, tmp_path: Path) -> None:
     path = tmp_path / "all.ledger"
     Ledger.create(path, epsilon=1.0, delta=1e-5)
-    Synthesizer(epsilon=1.0, ledger=path).fit(data_of(100), schema_of())
+    Synthesizer("independent", epsilon=1.0, ledger=path).fit(data_of(100), schema_of())
     before = path.read_bytes()
     with pytest.raises(BudgetExceededError, match="refused"):
-        Synthesizer(epsilon=epsilon, ledger=path).fit(data_of(100), schema_of(), out=tmp_path / "o.sundog")
+        Synthesizer("independent", epsilon=epsilon, ledger=path).fit(
+            data_of(100), schema_of(), out=tmp_path / "o.sundog"
+        )
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["all.ledger"]
 
@@ -207,7 +217,7 @@ def test_a_fit_that_the_ledger_refuses_leaves_no_trace(epsilon: float, tmp_path:
 @pytest.mark.parametrize("delta", [1e-5, 1e-6])
 def test_a_ledger_in_memory_is_shared_too(delta: float) -> None:
     ledger = Ledger(epsilon=1.0, delta=1e-5)
-    synthesizer = Synthesizer(epsilon=0.8, delta=delta, ledger=ledger)
+    synthesizer = Synthesizer("independent", epsilon=0.8, delta=delta, ledger=ledger)
     synthesizer.fit(data_of(100), schema_of())
     with pytest.raises(BudgetExceededError):
         synthesizer.fit(data_of(100), schema_of())
@@ -217,7 +227,7 @@ def test_a_ledger_in_memory_is_shared_too(delta: float) -> None:
 def test_a_fit_whose_delta_is_not_yet_known_costs_its_count_at_most() -> None:
     """Whether it fits depends on the δ that the count chooses: the lowest would, the one it gets does not."""
     ledger = Ledger(epsilon=1.0, delta=1e-5)
-    synthesizer = Synthesizer(epsilon=0.8, ledger=ledger)
+    synthesizer = Synthesizer("independent", epsilon=0.8, ledger=ledger)
     synthesizer.fit(data_of(100), schema_of())
     with pytest.raises(BudgetExceededError):
         synthesizer.fit(data_of(100), schema_of())
@@ -229,10 +239,14 @@ def test_the_noise_is_that_of_the_ledger() -> None:
     ledger = Ledger(epsilon=1.0, delta=1e-5)
     for noise in (NoiseSource(), NoiseSource.seeded(1)):
         with pytest.raises(SundogError, match="the noise of a fit is that of its ledger"):
-            Synthesizer(epsilon=0.8, ledger=ledger, noise=noise).fit(data_of(100), schema_of())
+            Synthesizer("independent", epsilon=0.8, ledger=ledger, noise=noise).fit(data_of(100), schema_of())
     assert ledger.charges == ()
     seeded = Ledger(epsilon=1.0, delta=1e-5, noise=NoiseSource.seeded(1))
-    assert not Synthesizer(epsilon=0.8, ledger=seeded).fit(data_of(100), schema_of()).release_.certificate.private
+    assert (
+        not Synthesizer("independent", epsilon=0.8, ledger=seeded)
+        .fit(data_of(100), schema_of())
+        .release_.certificate.private
+    )
 
 
 @pytest.mark.parametrize("kept", ["memory", "file"])
@@ -244,7 +258,7 @@ def test_a_fit_that_cannot_fit_is_refused_before_the_count(delta: float | None, 
     before = ledger.to_dict()
     for out in (None, tmp_path / "o.sundog"):
         with pytest.raises(BudgetExceededError, match="refused: 'marginal of n', 'marginal of b' would bring") as error:
-            Synthesizer(epsilon=0.9, delta=delta, ledger=ledger if kept == "memory" else path).fit(
+            Synthesizer("independent", epsilon=0.9, delta=delta, ledger=ledger if kept == "memory" else path).fit(
                 data_of(100), schema_of(), out=out
             )
         assert "0.5 was spent before" in str(error.value)
@@ -255,7 +269,9 @@ def test_a_fit_that_cannot_fit_is_refused_before_the_count(delta: float | None, 
 def test_what_is_no_ledger_is_refused(tmp_path: Path) -> None:
     (tmp_path / "l").write_text("my shopping list\n")
     with pytest.raises(LedgerError, match="l: line 1"):
-        Synthesizer(epsilon=1.0, ledger=tmp_path / "l").fit(data_of(10), schema_of(), out=tmp_path / "o.sundog")
+        Synthesizer("independent", epsilon=1.0, ledger=tmp_path / "l").fit(
+            data_of(10), schema_of(), out=tmp_path / "o.sundog"
+        )
     assert (tmp_path / "l").read_text() == "my shopping list\n"
     assert [file.name for file in tmp_path.iterdir()] == ["l"]
 
@@ -264,8 +280,8 @@ def test_test_noise_marks_the_ledger_and_every_later_certificate(tmp_path: Path)
     path = tmp_path / "all.ledger"
     Ledger.create(path, epsilon=3.0, delta=1e-5)
     noise = NoiseSource.seeded(1)
-    first = Synthesizer(epsilon=1.0, ledger=path, noise=noise).fit(data_of(100), schema_of()).release_
-    second = Synthesizer(epsilon=1.0, ledger=path).fit(data_of(100), schema_of()).release_
+    first = Synthesizer("independent", epsilon=1.0, ledger=path, noise=noise).fit(data_of(100), schema_of()).release_
+    second = Synthesizer("independent", epsilon=1.0, ledger=path).fit(data_of(100), schema_of()).release_
     assert not Ledger.open(path).private
     for release in (first, second):  # whoever knows the seed knows what else the ledger paid for
         assert not release.certificate.private
@@ -299,33 +315,35 @@ def test_bad_data_leaves_no_trace(
     if ledger_is_there:
         Ledger.create(path, epsilon=1.0, delta=1e-5)
     with pytest.raises(DataError):
-        Synthesizer(epsilon=1.0, ledger=path).fit(frame, schema_of(columns), out=tmp_path / "o.sundog")
+        Synthesizer("independent", epsilon=1.0, ledger=path).fit(frame, schema_of(columns), out=tmp_path / "o.sundog")
     assert [file.name for file in tmp_path.iterdir()] == ["all.ledger"] * ledger_is_there
     if ledger_is_there:
         assert Ledger.open(path).charges == ()
 
 
 def test_a_finished_fit_leaves_the_release_and_nothing_else(tmp_path: Path) -> None:
-    Synthesizer(epsilon=1.0).fit(data_of(100), schema_of(), out=tmp_path / "o.sundog")
+    Synthesizer("independent", epsilon=1.0).fit(data_of(100), schema_of(), out=tmp_path / "o.sundog")
     assert [file.name for file in tmp_path.iterdir()] == ["o.sundog"]
-    Synthesizer(epsilon=1.0).fit(data_of(100), schema_of(), out=tmp_path / "o.sundog")  # and may replace it
+    Synthesizer("independent", epsilon=1.0).fit(
+        data_of(100), schema_of(), out=tmp_path / "o.sundog"
+    )  # and may replace it
     assert [file.name for file in tmp_path.iterdir()] == ["o.sundog"]
 
 
 def test_a_fit_without_a_place_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Synthesizer(epsilon=1.0).fit(data_of(100), schema_of())
+    Synthesizer("independent", epsilon=1.0).fit(data_of(100), schema_of())
     assert list(tmp_path.iterdir()) == []
 
 
 def test_too_few_records_to_learn_from_is_one_line_and_what_was_spent_stays(tmp_path: Path) -> None:
     schema, out = schema_of(LEARNED), tmp_path / "o.sundog"
     with pytest.raises(DataError, match="column 'n': too few records"):
-        Synthesizer(epsilon=0.5, ledger=tmp_path / "l").fit(data_of(5), schema, out=out)
+        Synthesizer("independent", epsilon=0.5, ledger=tmp_path / "l").fit(data_of(5), schema, out=out)
     assert [charge.purpose for charge in Ledger.open(tmp_path / "l").charges] == [
         "number of records",
         "range of n",
     ]
     assert not out.exists()
     with pytest.raises(SundogError, match="--resume"):
-        Synthesizer(epsilon=0.5, ledger=tmp_path / "l").fit(data_of(5), schema, out=out)
+        Synthesizer("independent", epsilon=0.5, ledger=tmp_path / "l").fit(data_of(5), schema, out=out)

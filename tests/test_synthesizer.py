@@ -27,7 +27,11 @@ FRAME = pd.DataFrame({"age": [31, 47, 25, 62] * 25, "sex": ["f", "m"] * 50})
 
 
 def fitted(data: Any = FRAME, schema: Schema = SCHEMA, *, labels: Any = None, **options: Any) -> Release:
-    return Synthesizer(**{"epsilon": 1.0, "delta": 1e-6, **options}).fit(data, schema, labels=labels).release_
+    return (
+        Synthesizer(**{"model": "independent", "epsilon": 1.0, "delta": 1e-6, **options})
+        .fit(data, schema, labels=labels)
+        .release_
+    )
 
 
 # --- what it takes ---
@@ -66,14 +70,32 @@ def test_series_and_sets() -> None:
         assert fitted(source, sets).sample(4)["basket"].shape == (4, 4)
 
 
-def test_auto_is_a_model_and_fit_gives_back_the_synthesizer() -> None:
-    synthesizer = Synthesizer(epsilon=1.0, delta=1e-6)
+def test_fit_gives_back_the_synthesizer() -> None:
+    synthesizer = Synthesizer("independent", epsilon=1.0, delta=1e-6)
     assert synthesizer.fit(FRAME, SCHEMA) is synthesizer
-    assert synthesizer.release_.model.name == "independent"
+
+
+def test_auto_goes_by_the_schema() -> None:
+    quick = {"epochs": 1, "hidden": 4}
+    assert fitted(model="auto", settings=quick).model.name == "rbm"
+    assert fitted(model="auto", settings=quick, clusters=2).model.name == "mixture"
+    series = Schema.from_dict({"columns": {"load": {"type": "series", "length": 3, "min": 0, "max": 1}}})
+    assert fitted(np.full((300, 3), 0.5), series, model="auto", settings=quick).model.name == "gan"
+
+
+def test_auto_goes_by_about_how_many_records_there_are() -> None:
+    assert fitted(model="auto").model.name == "independent"
+    declared = SCHEMA.model_copy(update={"records": len(FRAME)})
+    assert fitted(schema=declared, model="auto").model.name == "independent"
+
+
+def test_settings_of_auto_are_those_of_what_it_takes() -> None:
+    with pytest.raises(SundogError, match=r"^model 'rbm' has no setting 'anchor'; its settings: "):
+        fitted(model="auto", settings={"anchor": 1.0})
 
 
 def test_a_second_fit_measures_anew() -> None:
-    synthesizer = Synthesizer(epsilon=1.0, delta=1e-6, seed=3)
+    synthesizer = Synthesizer("independent", epsilon=1.0, delta=1e-6, seed=3)
     first = synthesizer.fit(FRAME, SCHEMA).release_
     second = synthesizer.fit(FRAME, SCHEMA).release_
     assert first.hash != second.hash  # the seed never fixes privacy noise
@@ -109,14 +131,16 @@ def test_what_the_model_does_not_know_is_refused(options: dict[str, Any], said: 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, float("nan"), float("inf")])
 def test_an_impossible_epsilon_is_refused(epsilon: float, tmp_path: Path) -> None:
     with pytest.raises(BudgetExceededError, match="epsilon"):
-        Synthesizer(epsilon=epsilon, ledger=tmp_path / "l").fit(FRAME, SCHEMA, out=tmp_path / "o.sundog")
+        Synthesizer("independent", epsilon=epsilon, ledger=tmp_path / "l").fit(FRAME, SCHEMA, out=tmp_path / "o.sundog")
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("delta", [0.0, -1e-6, float("nan")])
 def test_an_impossible_delta_is_refused(delta: float, tmp_path: Path) -> None:
     with pytest.raises(BudgetExceededError, match="delta"):
-        Synthesizer(epsilon=1.0, delta=delta, ledger=tmp_path / "l").fit(FRAME, SCHEMA, out=tmp_path / "o.sundog")
+        Synthesizer("independent", epsilon=1.0, delta=delta, ledger=tmp_path / "l").fit(
+            FRAME, SCHEMA, out=tmp_path / "o.sundog"
+        )
     assert list(tmp_path.iterdir()) == []
 
 
@@ -131,7 +155,7 @@ def test_a_place_where_no_release_can_be_is_refused_before_anything_is_spent(pla
     (tmp_path / "folder").mkdir()
     Ledger.create(tmp_path / "l", epsilon=1.0, delta=1e-5)
     with pytest.raises(SundogError, match=place):
-        Synthesizer(epsilon=1.0, ledger=tmp_path / "l").fit(FRAME, SCHEMA, out=tmp_path / place)
+        Synthesizer("independent", epsilon=1.0, ledger=tmp_path / "l").fit(FRAME, SCHEMA, out=tmp_path / place)
     assert Ledger.open(tmp_path / "l").charges == ()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["folder", "l"]
 
@@ -146,7 +170,7 @@ def test_a_column_may_have_any_name(tmp_path: Path) -> None:
     names = ["__metadata__", "a/b", "Straße 🚲", " ", "x" * 500, "..", "None"]
     schema = Schema.from_dict({"columns": dict.fromkeys(names, {"type": "boolean"})})  # noqa: RUF024
     data = {name: [True, False, True] for name in names}
-    Synthesizer(epsilon=1.0, delta=1e-6).fit(data, schema, out=tmp_path / "o.sundog")
+    Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(data, schema, out=tmp_path / "o.sundog")
     sample = Release.load(tmp_path / "o.sundog").sample(3)
     assert list(sample) == names
 
@@ -173,10 +197,10 @@ def test_a_large_delta_warns(delta: float) -> None:
 
 def test_it_warns_of_the_delta_that_is_used(tmp_path: Path) -> None:
     Ledger.create(tmp_path / "l", epsilon=3.0, delta=1e-3)
-    synthesizer = Synthesizer(epsilon=1.0, ledger=tmp_path / "l")
+    synthesizer = Synthesizer("independent", epsilon=1.0, ledger=tmp_path / "l")
     assert synthesizer.fit(FRAME, SCHEMA).release_.certificate.delta <= 1e-5  # and does not warn of the ledger's
     with pytest.warns(UserWarning, match=r"delta = 0\.001 is large"):
-        Synthesizer(epsilon=1.0, delta=1e-3, ledger=tmp_path / "l").fit(FRAME, SCHEMA)
+        Synthesizer("independent", epsilon=1.0, delta=1e-3, ledger=tmp_path / "l").fit(FRAME, SCHEMA)
 
 
 @pytest.mark.parametrize("delta", [1e-5, 1e-9])

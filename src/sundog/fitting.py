@@ -21,7 +21,9 @@ from sundog.data.read import Raw, encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, DataError, LedgerError, ReleaseError, SundogError
+from sundog.models import AUTO, get_model
 from sundog.models.base import Model, Plan, State, Workshop
+from sundog.models.choice import best_model
 from sundog.privacy.budget import LARGEST_DELTA, Split, default_delta
 from sundog.privacy.events import Charge, DiscreteLaplace
 from sundog.privacy.ledger import Budget, Ledger
@@ -50,11 +52,20 @@ class Request:
     device: str = "cpu"
     show_loss: bool = False
     public: Any = None
+    is_open: bool = False  # whether another model will do, if there are fewer records than was thought
+
+    def chosen(self, schema: Schema, count: int | None) -> Request:
+        """The same request, with the model that is best for about so many records if that is open."""
+        if not self.is_open or count is None:
+            return self
+        public = self.public is not None
+        name = best_model(schema, epsilon=self.epsilon, records=count, device=self.device, public=public)
+        return replace(self, model=get_model(name))
 
     def to_dict(self, schema: Schema, ledger: str | Path | None) -> dict[str, Any]:
         """The request as JSON, to recognise it by when it is resumed."""
         return {
-            "model": self.model.__name__,  # a mixture is of something
+            "model": AUTO if self.is_open else self.model.__name__,  # a mixture is of something
             "epsilon": self.epsilon,
             "delta": self.delta,
             "seed": self.seed,
@@ -101,6 +112,7 @@ class Fit:
             split = self._split(ledger)
             self._refuse_early(split, ledger)
             count = self._count_records(raw, split, ledger)
+            self.request = self.request.chosen(self.schema, count)
             split = replace(split, budget=ledger.budget)
             self._warn_of(ledger.budget.delta)
             self.progress(str(split), 0.0)

@@ -12,8 +12,9 @@ from sundog.data.read import open_source
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
 from sundog.fitting import Fit, Request
-from sundog.models import get_model
+from sundog.models import AUTO, get_model
 from sundog.models.base import Model, State
+from sundog.models.choice import best_model
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress, silent
@@ -101,14 +102,15 @@ class Synthesizer:
             resume: go on from that checkpoint.
             progress: is told what is being done, and how much of it is.
         """
-        model = self._checked_model()
+        model = self._checked_model(schema)
         self._warn(schema)
         if self.public is not None and labels is not None:
             _refuse_lacking(self.public, schema)
         told = {"clusters": self.clusters, "public": self.public is not None}
         settings = {**(self.settings or {}), **{name: value for name, value in told.items() if name in model.defaults}}
+        is_open = self.model == AUTO and self.clusters == 1 and not (self.settings or self.show_loss)
         request = Request(
-            model, self.epsilon, self.delta, self.seed, settings, self.device, self.show_loss, self.public
+            model, self.epsilon, self.delta, self.seed, settings, self.device, self.show_loss, self.public, is_open
         )
         fit = Fit(request, schema, self.ledger, self.noise, progress)
         self.release_ = fit.run(data, labels=labels, out=None if out is None else Path(out), resume=resume)
@@ -123,10 +125,22 @@ class Synthesizer:
                 stacklevel=3,
             )
 
-    def _checked_model(self) -> type[Model]:
+    def _named(self, schema: Schema) -> str:
+        if self.model != AUTO:
+            return self.model
+        return best_model(
+            schema,
+            epsilon=self.epsilon,
+            records=schema.records,
+            device=self.device,
+            public=self.public is not None,
+            clusters=self.clusters,
+        )
+
+    def _checked_model(self, schema: Schema) -> type[Model]:
         for name in (name for name in self.settings or {} if name in _OPTIONS):
             raise SundogError(f"{name!r} is no setting of a model; use --{name} (in Python, the argument {name})")
-        model = base = get_model(self.model)
+        model = base = get_model(self._named(schema))
         if self.clusters != 1:
             from sundog.mixture.mixture import mixture_of
 

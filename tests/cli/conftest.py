@@ -51,7 +51,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     frame.to_csv(folder / "people.csv", index=False)
     schema = Schema.from_dict({"columns": COLUMNS})
     schema.save(folder / "people.yaml")
-    Synthesizer(epsilon=1.0, delta=1e-6).fit(frame, schema, out=folder / "people.sundog")
+    Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(frame, schema, out=folder / "people.sundog")
     for name in ("adult.csv.gz", "adult.schema.yaml"):
         with resources.as_file(resources.files("sundog.demo") / name) as file:
             shutil.copy(file, folder / name)

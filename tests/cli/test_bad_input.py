@@ -148,7 +148,7 @@ def test_a_bad_schema_is_one_line(
 
 # --- options ---
 
-FIT = ("fit", "people.csv", "--schema", "people.yaml", "-o", "o.sundog")
+FIT = ("fit", "people.csv", "--schema", "people.yaml", "--model", "independent", "-o", "o.sundog")
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,8 @@ def test_the_version(sundog: Sundog) -> None:
 
 # --- fit ---
 
-FIT = ("fit", "people.csv", "--schema", "people.yaml", "--epsilon", "1", "--delta", "1e-6")
+PLAIN = ("--model", "independent")  # the quickest
+FIT = ("fit", "people.csv", "--schema", "people.yaml", "--epsilon", "1", "--delta", "1e-6", *PLAIN)
 
 
 def test_fit_writes_a_release_and_says_what_it_spent(sundog: Sundog, here: Path) -> None:
@@ -99,7 +100,7 @@ def test_fit_with_every_option_that_has_no_effect_on_it(sundog: Sundog, here: Pa
 
 def test_fit_shares_a_ledger(sundog: Sundog, here: Path) -> None:
     assert sundog("ledger", "all.ledger", "--epsilon", "1.2").code == 0
-    fit = FIT[:6]
+    fit = (*FIT[:6], *PLAIN)
     assert sundog(*fit, "--ledger", "all.ledger", "-o", "one.sundog").code == 0
     refused = sundog(*fit, "--ledger", "all.ledger", "-o", "two.sundog")
     assert "refused" in refused.err.splitlines()[-1]
@@ -120,7 +121,7 @@ def test_fit_with_labels_in_a_file_of_their_own(sundog: Sundog, here: Path) -> N
         "digit": {"type": "integer", "min": 0, "max": 2},
     }
     Schema.from_dict({"columns": columns}).save("images.yaml")
-    fit = ("fit", "images.npz", "--labels", "labels.npz", "--schema", "images.yaml", "--epsilon", "2")
+    fit = ("fit", "images.npz", "--labels", "labels.npz", "--schema", "images.yaml", "--epsilon", "2", *PLAIN)
     assert sundog(*fit, "-o", "images.sundog").code == 0
     assert sundog("sample", "images.sundog", "-n", "5", "--where", "digit=2", "-o", "fake.npz").code == 0
     with np.load("fake.npz") as fake:
@@ -132,7 +133,7 @@ def test_an_unreviewed_schema_and_a_large_delta_warn_in_one_line_each(sundog: Su
     schema = Path("people.yaml").read_text().replace("reviewed: true", "reviewed: false")
     Path("draft.yaml").write_text(schema)
     called = sundog(
-        "fit", "people.csv", "--schema", "draft.yaml", "--epsilon", "1", "--delta", "0.001", "-o", "new.sundog"
+        "fit", "people.csv", "--schema", "draft.yaml", "--epsilon", "1", "--delta", "0.001", "-o", "new.sundog", *PLAIN
     )
     assert called.code == 0
     warned = [line for line in called.err.splitlines() if line.startswith("warning: ")]
@@ -187,7 +188,7 @@ def test_images_are_drawn_as_a_picture(sundog: Sundog, here: Path) -> None:
     )
     rng = np.random.default_rng(0)
     np.savez("digits.npz", image=rng.integers(0, 4, (60, 3, 3)), label=rng.integers(0, 2, 60))
-    fitted = sundog("fit", "digits.npz", "--schema", "digits.yaml", "--epsilon", "5", "-o", "digits.sundog")
+    fitted = sundog("fit", "digits.npz", "--schema", "digits.yaml", "--epsilon", "5", "-o", "digits.sundog", *PLAIN)
     assert fitted.err.endswith("or   sundog sample digits.sundog -o synthetic.png\n")
     assert sundog("sample", "digits.sundog", "-o", "digits.png").out == "digits.png: 100 synthetic records\n"
     assert Path("digits.png").read_bytes().startswith(b"\x89PNG")
@@ -225,7 +226,7 @@ def test_sample_where(sundog: Sundog, here: Path) -> None:
 
 def test_sample_where_takes_values_to_the_letter(sundog: Sundog, here: Path) -> None:
     schema = Schema.from_dict({"columns": {"x": {"type": "categorical", "values": ["a", " a ", "NA"]}}})
-    Synthesizer(epsilon=1.0, delta=1e-6).fit({"x": ["a", " a ", "NA"] * 20}, schema, out="x.sundog")
+    Synthesizer("independent", epsilon=1.0, delta=1e-6).fit({"x": ["a", " a ", "NA"] * 20}, schema, out="x.sundog")
     for value in ("a", " a ", "NA"):
         assert sundog("sample", "x.sundog", "-n", "5", "--where", f"x={value}", "-o", "fake.csv").code == 0
         assert set(pd.read_csv("fake.csv", keep_default_na=False)["x"]) == {value}
@@ -306,7 +307,7 @@ def test_schema_drafts_to_stdout_and_to_a_file(sundog: Sundog, here: Path) -> No
     assert list(draft["columns"]) == ["age", "sex", "height", "seen"]
     assert sundog("schema", "people.csv", "-o", "draft.yaml").code == 0
     assert Schema.load("draft.yaml").to_dict() == Schema.from_dict(draft).to_dict()
-    fit = ("fit", "people.csv", "--schema", "draft.yaml", "--epsilon", "1", "-o", "drafted.sundog")
+    fit = ("fit", "people.csv", "--schema", "draft.yaml", "--epsilon", "1", "-o", "drafted.sundog", *PLAIN)
     assert sundog(*fit).code == 0
 
 
@@ -362,7 +363,7 @@ def test_ledger_is_made_and_shown(sundog: Sundog, here: Path) -> None:
     made = sundog("ledger", "a.ledger", "--epsilon", "3", "--delta", "1e-7")
     assert made.code == 0
     assert "ε = 0 of 3 spent (δ = 1e-07)" in made.out
-    assert sundog(*FIT[:6], "--ledger", "a.ledger", "-o", "new.sundog").code == 0
+    assert sundog(*FIT[:6], *PLAIN, "--ledger", "a.ledger", "-o", "new.sundog").code == 0
     shown = sundog("ledger", "a.ledger")
     assert "marginal of age" in shown.out
     plain = sundog("ledger", "a.ledger", "--json").json
@@ -405,7 +406,7 @@ def test_the_real_program_from_data_to_samples(made: Path, tmp_path: Path) -> No
         return subprocess.run([str(PROGRAM), *arguments], cwd=tmp_path, capture_output=True, text=True, check=True)
 
     data, schema = str(made / "adult.csv.gz"), str(made / "adult.schema.yaml")
-    fitted = run("fit", data, "--schema", schema, "--epsilon", "1", "-o", "adult.sundog", "--json")
+    fitted = run("fit", data, "--schema", schema, "--epsilon", "1", "-o", "adult.sundog", "--json", *PLAIN)
     assert json.loads(fitted.stdout)["certificate"]["private"] is True
     assert "budget: ε = 1" in fitted.stderr  # plain lines where there is no terminal
     assert "\x1b" not in fitted.stderr

@@ -46,7 +46,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     people(200, 1).to_csv(folder / "holdout.csv", index=False)
     people(300, 2).to_csv(folder / "other.csv", index=False)
     for epsilon in (1, 4):
-        synthesizer = Synthesizer(epsilon=epsilon, delta=1e-6, seed=0).fit(folder / "real.csv", SCHEMA)
+        synthesizer = Synthesizer("independent", epsilon=epsilon, delta=1e-6, seed=0).fit(folder / "real.csv", SCHEMA)
         synthesizer.release_.save(folder / f"e{epsilon}.sundog")
     SCHEMA.save(folder / "s.yaml")
     return folder

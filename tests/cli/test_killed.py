@@ -27,7 +27,8 @@ from sundog.release.release import Release
 
 PROGRAM = Path(sys.executable).with_name("sundog")
 LEARNED: dict[str, dict[str, Any]] = {"n": {"type": "integer", "learn": True}, "b": {"type": "boolean"}}
-FIT = ("fit", "data.csv", "--schema", "s.yaml", "--epsilon", "2", "-o", "o.sundog")
+PLAIN = ("--model", "independent")  # the quickest
+FIT = ("fit", "data.csv", "--schema", "s.yaml", "--epsilon", "2", "-o", "o.sundog", *PLAIN)
 ONE_THREAD = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
@@ -321,7 +322,7 @@ def test_an_error_while_writing_the_release_is_one_line(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    called = sundog("fit", "people.csv", "--schema", "people.yaml", "--epsilon", "1", "-o", "o.sundog")
+    called = sundog("fit", "people.csv", "--schema", "people.yaml", "--epsilon", "1", "-o", "o.sundog", *PLAIN)
     assert called.code == 2
     assert len([line for line in called.err.splitlines() if line.startswith("sundog: ")]) == 1
     assert "No space left on device" in called.err

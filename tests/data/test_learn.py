@@ -391,7 +391,7 @@ def test_a_column_with_a_very_long_name_is_learned(kind: str) -> None:
 
 def test_a_fit_that_learns_stays_within_its_budget(people: pd.DataFrame, tmp_path: Path) -> None:
     people.to_csv(tmp_path / "people.csv", index=False)
-    synthesizer = Synthesizer(epsilon=3.0, delta=1e-6).fit(tmp_path / "people.csv", schema_of())
+    synthesizer = Synthesizer("independent", epsilon=3.0, delta=1e-6).fit(tmp_path / "people.csv", schema_of())
     release = synthesizer.release_
     assert release.verify() == []
     assert 0.998 * 3.0 <= epsilon_spent(release.certificate.charges, delta=1e-6) <= 3.0

@@ -31,6 +31,12 @@ def records_of(count: int, **columns: dict[str, Any]) -> Records:
     return Records(schema, codes, count)
 
 
+def write(path: Path, *parts: Records) -> None:
+    with open_writer(path, parts[0].schema) as writer:
+        for part in parts:
+            writer.write(part)
+
+
 def drawn(records: Records) -> Any:
     file = io.BytesIO()
     draw(records, file)
@@ -108,9 +114,7 @@ def test_images_and_series_in_one_picture() -> None:
 def test_the_same_records_give_the_same_bytes(tmp_path: Path) -> None:
     records = records_of(20, image=IMAGE, load=SERIES, label=LABEL)
     for name in ("a.png", "b.png"):
-        with open_writer(tmp_path / name, records.schema) as writer:
-            writer.write(records.take(slice(0, 7)))
-            writer.write(records.take(slice(7, 20)))
+        write(tmp_path / name, records.take(slice(0, 7)), records.take(slice(7, 20)))
     assert (tmp_path / "a.png").read_bytes() == (tmp_path / "b.png").read_bytes()
 
 
@@ -123,14 +127,9 @@ def test_what_cannot_be_seen_is_refused(tmp_path: Path) -> None:
 
 def test_too_many_to_be_seen_are_refused(tmp_path: Path) -> None:
     records = records_of(MOST, image=IMAGE)
-    with open_writer(tmp_path / "all.png", records.schema) as writer:
-        writer.write(records)
-    with (
-        pytest.raises(DataError, match=r"^more\.png: a picture has room for 1,000 records"),
-        open_writer(tmp_path / "more.png", records.schema) as writer,
-    ):
-        writer.write(records)
-        writer.write(records.take([0]))
+    write(tmp_path / "all.png", records)
+    with pytest.raises(DataError, match=r"^more\.png: a picture has room for 1,000 records"):
+        write(tmp_path / "more.png", records, records.take([0]))
     assert [path.name for path in tmp_path.iterdir()] == ["all.png"]
 
 

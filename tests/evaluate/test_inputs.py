@@ -59,7 +59,7 @@ def test_of_many_rows_some_are_chosen_and_the_report_says_so() -> None:
 
 
 def test_a_release_brings_its_own_schema(tmp_path: Path) -> None:
-    Synthesizer(epsilon=1.0, delta=1e-6).fit(frame(100), SCHEMA).release_.save(tmp_path / "a.sundog")
+    Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(frame(100), SCHEMA).release_.save(tmp_path / "a.sundog")
     inputs = gather(tmp_path / "a.sundog", real=frame(100))
     assert inputs.release is not None
     assert inputs.name == "a.sundog"
@@ -131,7 +131,7 @@ def test_draws_for_one_purpose_depend_on_nothing_else() -> None:
 def test_all_records_of_one_person_stay_on_one_side() -> None:
     people = frame(400).assign(person=np.repeat(np.arange(100), 4))
     schema = Schema.from_dict({"unit": "person", "cap": 3, "columns": COLUMNS})
-    release = Synthesizer(epsilon=1.0, delta=1e-6).fit(people, schema).release_
+    release = Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(people, schema).release_
     people["age"] = people["person"]  # so that a record says whose it is
     inputs = gather(release, real=people)
     train, test = (set(part.codes["age"].tolist()) for part in (inputs.comparison.train, inputs.comparison.test))

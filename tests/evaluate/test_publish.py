@@ -41,7 +41,7 @@ def frame(count: int, seed: int) -> pd.DataFrame:
 
 @pytest.fixture(scope="module")
 def release() -> Release:
-    return Synthesizer(epsilon=1.0, delta=1e-6).fit(frame(300, 9), SCHEMA).release_
+    return Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(frame(300, 9), SCHEMA).release_
 
 
 def published(
@@ -74,7 +74,11 @@ def test_only_what_is_said_of_a_private_release_is_published(release: Release) -
     ledger = Ledger(epsilon=1.0, delta=1e-6)
     with pytest.raises(DataError, match="only what is said of a release"):
         evaluate(frame(300, 9), real=frame(300, 9), schema=SCHEMA, publish=0.5, ledger=ledger)
-    seeded = Synthesizer(epsilon=1.0, delta=1e-6, noise=NoiseSource.seeded(1)).fit(frame(300, 9), SCHEMA).release_
+    seeded = (
+        Synthesizer("independent", epsilon=1.0, delta=1e-6, noise=NoiseSource.seeded(1))
+        .fit(frame(300, 9), SCHEMA)
+        .release_
+    )
     with pytest.raises(SundogError, match="not private"):
         evaluate(seeded, real=frame(300, 9), publish=0.5, ledger=ledger)
     unsafe = Ledger(epsilon=1.0, delta=1e-6, noise=NoiseSource.seeded(1))
@@ -152,6 +156,8 @@ def test_figures_are_noisy_by_as_much_as_is_paid_for(release: Release, monkeypat
 
 def test_there_must_be_something_to_publish() -> None:
     schema = Schema.from_dict({"columns": {"load": {"type": "series", "length": 2, "min": 0, "max": 1}}})
-    series = Synthesizer(epsilon=1.0, delta=1e-6).fit({"load": np.random.default_rng(0).random((50, 2))}, schema)
+    series = Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(
+        {"load": np.random.default_rng(0).random((50, 2))}, schema
+    )
     with pytest.raises(DataError, match="publish"):
         Publication.plan(series.release_, [], epsilon=1.0, ledger=Ledger(epsilon=1.0, delta=1e-6))

@@ -43,7 +43,9 @@ def fitted(kind: dict[str, dict[str, Any]] = COLUMNS, n: int = 200, **options: A
     schema = schema_of(kind)
     records = random_records(schema, n)
     values = {name: column.decode(records.codes[name]) for name, column in schema.columns.items()}
-    return Synthesizer(**{"epsilon": 1.0, "delta": 1e-6, **options}).fit(values, schema).release_
+    return (
+        Synthesizer(**{"model": "independent", "epsilon": 1.0, "delta": 1e-6, **options}).fit(values, schema).release_
+    )
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +88,7 @@ def test_the_manifest_says_with_what_it_was_made(path: Path) -> None:
 
 def test_a_release_holds_no_record(tmp_path: Path) -> None:
     schema = schema_of({"n": {"type": "integer", "min": 0, "max": 10**12, "bins": 4}})
-    release = Synthesizer(epsilon=1.0, delta=1e-6).fit({"n": [123456789012] * 50}, schema).release_
+    release = Synthesizer("independent", epsilon=1.0, delta=1e-6).fit({"n": [123456789012] * 50}, schema).release_
     release.save(tmp_path / "a.sundog")
     with zipfile.ZipFile(tmp_path / "a.sundog") as zipped:
         content = b"".join(zipped.read(name) for name in zipped.namelist())
@@ -210,7 +212,7 @@ def test_a_missing_value_can_be_asked_for_in_its_own_words(spelling: str | None)
     schema = schema_of({**COLUMNS, "other": {"type": "categorical", "values": ["NA", "b"]}}, nulls=["", "NA"])
     records = random_records(schema, 100)
     values = {name: column.decode(records.codes[name]) for name, column in schema.columns.items()}
-    release = Synthesizer(epsilon=1.0, delta=1e-6).fit(values, schema).release_
+    release = Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(values, schema).release_
     assert pd.isna(release.sample(5, where={"name": spelling})["name"]).all()
     with pytest.raises(DataError, match="column 'age'"):  # which is not nullable
         release.sample(5, where={"age": spelling})
@@ -403,7 +405,6 @@ def _defaults_left_out(manifest: dict[str, Any], tensors: dict[str, Any]) -> Non
 
 # Other words for the same thing: they load as the same release, and are not what was signed.
 RESPELLINGS: dict[str, Tampering] = {
-    "a model by another name": _set("model", "name", to="auto"),
     "space in a purpose": _wider_purpose,
     "a default said aloud": _said_again,
     "a default left out": _defaults_left_out,
@@ -486,7 +487,7 @@ def test_columns_of_any_name_are_paid_for() -> None:
     names = ["a\x1b[2J", "x" * 500, " ", "two\nlines", "\u202e"]
     schema = schema_of({name: {"type": "boolean"} for name in names})
     data = {name: [True, False] * 20 for name in names}
-    assert Synthesizer(epsilon=1.0, delta=1e-6).fit(data, schema).release_.verify() == []
+    assert Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(data, schema).release_.verify() == []
 
 
 def test_each_of_two_columns_of_one_purpose_is_paid_for(tmp_path: Path) -> None:
@@ -494,7 +495,7 @@ def test_each_of_two_columns_of_one_purpose_is_paid_for(tmp_path: Path) -> None:
     names = ["x" * 300 + "a", "x" * 300 + "b"]
     schema = schema_of({name: {"type": "boolean"} for name in names})
     data = {name: [True, False] * 20 for name in names}
-    release = Synthesizer(epsilon=1.0, delta=1e-6).fit(data, schema).release_
+    release = Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(data, schema).release_
     assert release.verify() == []
     tampered(release, tmp_path / "a.sundog", _one_charge_less)
     assert any("no charge pays" in problem for problem in Release.load(tmp_path / "a.sundog").verify())

@@ -51,6 +51,7 @@ def run(
     """Fits and saves."""
     from sundog.data.picture import shown
     from sundog.data.schema import Schema
+    from sundog.models import AUTO
     from sundog.privacy.noise import NoiseSource
     from sundog.release.private import private_path
     from sundog.synthesizer import Synthesizer
@@ -80,6 +81,8 @@ def run(
         say(str(certificate).splitlines()[0])
     if synthesizer.private_ is not None:
         note(f"{private_path(out)}: the critic, not part of the release; keep it to yourself")
+    if model == AUTO:
+        note(f"auto took {synthesizer.release_.model.name}; --model names another")
     some = "-o synthetic.png" if shown(synthesizer.release_.schema) else "-n 1000 -o synthetic.csv"
     note(f"next: sundog certificate {out}   or   sundog sample {out} {some}")
 

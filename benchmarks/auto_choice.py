@@ -1,0 +1,116 @@
+"""What `auto` takes beside every other model: on parts of Adult of several sizes, and on days of 96 values.
+
+Tables: the mean total variation of two columns, between records drawn and the test file. Days, at ε = 6: how far
+spectra and autocorrelations are from the real ones.
+
+    SUNDOG_DATA=../shared/data python benchmarks/auto_choice.py [--quick] [--json FILE] [--models NAME ...]
+        [--records N ...] [--epsilons E ...] [--data tables|series ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+from collections.abc import Iterator
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from dpgan.common import records_of
+from dpgan.series import MEASURES, Days, meters, transformers, waves
+from report import DATA, Row, arguments, publish
+
+import sundog
+from sundog.data.read import encode, read
+from sundog.demo.picture import total_variation
+from sundog.models.choice import best_model
+
+SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
+DELTA = 1e-6
+PAIRS = 60  # of columns
+DRAWN = 10_000
+DAYS, SERIES_EPSILON = 3000, 6.0
+SHOWN = ("spectra", "autocorrelation")
+
+Found = dict[str, dict[str, float]]  # by model and measure
+
+
+def extend(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--models", nargs="+", default=["independent", "rbm", "vae", "gan"])
+    parser.add_argument("--records", nargs="+", type=int, default=[300, 1000, 3000, 30_000])
+    parser.add_argument("--epsilons", nargs="+", type=float, default=[0.3, 1.0, 3.0])
+    parser.add_argument("--data", nargs="+", choices=["tables", "series"], default=["tables", "series"])
+
+
+def main() -> None:
+    options = arguments(__doc__ or "", extend)
+    if options.quick:
+        options.models, options.records, options.epsilons = ["independent", "rbm"], [300], [1.0]
+    rows: list[Row] = []
+    for which in options.data:
+        for rows_of_one in (tables if which == "tables" else series)(options):
+            rows += rows_of_one
+    publish(rows, options)
+
+
+def fitted(model: str, data: Any, schema: sundog.Schema, epsilon: float, *, quick: bool) -> sundog.Release:
+    settings = {"epochs": 1} if quick and model != "independent" else {}
+    return sundog.Synthesizer(model, epsilon, DELTA, seed=0, settings=settings).fit(data, schema).release_
+
+
+def beside(name: str, taken: str, found: Found) -> list[Row]:
+    """What `auto` takes, beside each other model."""
+    print(name, f"(auto: {taken})", {model: {m: round(v, 4) for m, v in each.items()} for model, each in found.items()})
+    rows = []
+    for model, measures in found.items():
+        if model != taken:
+            rows += [
+                Row(f"{measure}, {name}", found[taken][measure], "", model, value)
+                for measure, value in measures.items()
+            ]
+    return rows
+
+
+# --- tables ---
+
+
+def tables(options: argparse.Namespace) -> Iterator[list[Row]]:
+    bundled = Path(str(resources.files("sundog.demo") / "adult.csv.gz"))
+    whole = not options.quick and (DATA / "adult_train.csv.gz").exists()
+    learned, test = (DATA / "adult_train.csv.gz", DATA / "adult_test.csv.gz") if whole else (bundled, bundled)
+    if not whole:
+        print("on the bundled slice; set SUNDOG_DATA for all of Adult")
+    schema = sundog.Schema.load(SCHEMA)
+    frame, real = pd.read_csv(learned, keep_default_na=False), encode(read(test, schema), schema)
+    pairs = list(itertools.combinations(schema.columns, 2))
+    some = [pairs[at] for at in np.random.default_rng(0).permutation(len(pairs))[:PAIRS]]
+    for count, epsilon in itertools.product(options.records, options.epsilons):
+        records = frame.sample(count, random_state=1)
+        found: Found = {}
+        for model in options.models:
+            drawn = records_of(fitted(model, records, schema, epsilon, quick=options.quick), DRAWN, 0)
+            found[model] = {"pairs": float(np.mean([total_variation(drawn, real, *pair) for pair in some]))}
+        yield beside(f"{count:,} records ε={epsilon:g}", best_model(schema, epsilon=epsilon, records=count), found)
+
+
+# --- series ---
+
+
+def series(options: argparse.Namespace) -> Iterator[list[Row]]:
+    real = not options.quick and (DATA / "ettm1_daily96.npz").exists()
+    models = options.models if "gan" in options.models else [*options.models, "gan"]
+    for days in (transformers(DATA), meters(DATA, "day")) if real else (waves(),):
+        found = {model: _measured(days, model, quick=options.quick) for model in models}
+        yield beside(days.name, best_model(days.schema, epsilon=SERIES_EPSILON), found)
+
+
+def _measured(days: Days, model: str, *, quick: bool) -> dict[str, float]:
+    release = fitted(model, days.learned, days.schema, SERIES_EPSILON, quick=quick)
+    measures = days.section(records_of(release, 300 if quick else DAYS, 0)).measures
+    return {name: measures[MEASURES[name]].value for name in SHOWN}
+
+
+if __name__ == "__main__":
+    main()

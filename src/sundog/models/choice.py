@@ -1,0 +1,41 @@
+"""What `auto` takes, by what is public: the schema, the budget, the device, and what else was asked for."""
+
+from __future__ import annotations
+
+from sundog.data.schema import Schema
+
+_FEW = 4000.0  # ε times records: with fewer, what links the columns drowns in noise
+
+
+def best_model(
+    schema: Schema,
+    *,
+    epsilon: float,
+    records: int | None = None,
+    device: str = "cpu",
+    public: bool = False,
+    clusters: int = 1,
+) -> str:
+    """The name of the model that did best on records like these (benchmarks/auto_choice.py).
+
+    >>> census = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 99}}})
+    >>> days = Schema.from_dict({"columns": {"load": {"type": "series", "length": 96, "min": 0, "max": 9}}})
+    >>> best_model(census, epsilon=1.0), best_model(census, epsilon=1.0, records=100), best_model(days, epsilon=1.0)
+    ('rbm', 'independent', 'gan')
+
+    Args:
+        schema: of the records.
+        epsilon: what may be spent.
+        records: about how many there are; None where nobody knows yet.
+        device: where networks train.
+        public: whether there are public records.
+        clusters: how many are asked for.
+    """
+    kinds = {column.type for column in schema.columns.values()}
+    if clusters != 1:
+        return "rbm"
+    if "series" in kinds or public or (device != "cpu" and "image" in kinds):
+        return "gan"
+    people = schema.unit is not None and schema.cap > 1
+    few = records is not None and epsilon * records < _FEW
+    return "independent" if device == "cpu" and (people or few) else "rbm"

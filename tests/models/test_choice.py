@@ -1,0 +1,49 @@
+"""What `auto` takes: each choice can be made by the model it names."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from sundog.data.schema import Schema
+from sundog.mixture.mixture import mixture_of
+from sundog.models import get_model
+from sundog.models.choice import best_model
+
+AGE = {"type": "integer", "min": 0, "max": 99}
+IMAGE = {"type": "image", "shape": [8, 8]}
+SERIES = {"type": "series", "length": 5, "min": 0, "max": 1}
+SET = {"type": "set", "universe": 9, "max_size": 3}
+GPU, PUBLIC, CLUSTERS = {"device": "cuda"}, {"public": True}, {"clusters": 5}
+PEOPLE, FEW, MANY = {"unit": "who", "cap": 3}, {"records": 3000}, {"records": 5000}
+
+CHOICES: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = [
+    ({"age": AGE}, {}, {}, "rbm"),
+    ({"age": AGE}, MANY, {}, "rbm"),
+    ({"age": AGE}, FEW, {}, "independent"),
+    ({"age": AGE}, PEOPLE, {}, "independent"),
+    ({"age": AGE}, {}, GPU, "rbm"),
+    ({"age": AGE}, FEW, GPU, "rbm"),
+    ({"age": AGE}, {}, PUBLIC, "gan"),
+    ({"age": AGE}, {}, CLUSTERS, "rbm"),
+    ({"age": AGE}, {}, {**CLUSTERS, **PUBLIC}, "rbm"),
+    ({"basket": SET}, {}, {}, "rbm"),
+    ({"image": IMAGE, "age": AGE}, {}, {}, "rbm"),
+    ({"image": IMAGE, "age": AGE}, {}, GPU, "gan"),
+    ({"image": IMAGE}, {}, {**GPU, **CLUSTERS}, "rbm"),
+    ({"load": SERIES, "age": AGE}, {}, {}, "gan"),
+    ({"load": SERIES}, PEOPLE, {}, "gan"),
+    ({"load": SERIES}, {}, GPU, "gan"),
+]
+
+
+@pytest.mark.parametrize(("columns", "declared", "asked", "expected"), CHOICES)
+def test_the_choice(columns: dict[str, Any], declared: dict[str, Any], asked: dict[str, Any], expected: str) -> None:
+    schema = Schema.from_dict({"columns": columns, **declared})
+    name = best_model(schema, epsilon=1.0, records=schema.records, **asked)
+    assert name == expected
+    model = get_model(name) if asked.get("clusters", 1) == 1 else mixture_of(get_model(name))
+    told = {option: value for option, value in asked.items() if option in model.defaults}
+    model.check(schema, {**model.defaults, **told})
+    assert {option for option in ("device", "public") if option in asked} <= model.options
