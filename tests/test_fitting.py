@@ -200,16 +200,15 @@ def test_a_ledger_file_is_made_where_there_is_none(tmp_path: Path) -> None:
         Synthesizer("independent", epsilon=0.1, ledger=tmp_path / "new").fit(data_of(100), schema_of())
 
 
+@pytest.mark.parametrize("model", ["independent", "rbm", "vae", "gan", "auto"])
 @pytest.mark.parametrize("epsilon", [0.5, 1.5], ids=["what is left is too little", "more than there ever was"])
-def test_a_fit_that_the_ledger_refuses_leaves_no_trace(epsilon: float, tmp_path: Path) -> None:
+def test_a_fit_that_the_ledger_refuses_leaves_no_trace(epsilon: float, model: str, tmp_path: Path) -> None:
     path = tmp_path / "all.ledger"
     Ledger.create(path, epsilon=1.0, delta=1e-5)
     Synthesizer("independent", epsilon=1.0, ledger=path).fit(data_of(100), schema_of())
     before = path.read_bytes()
     with pytest.raises(BudgetExceededError, match="refused"):
-        Synthesizer("independent", epsilon=epsilon, ledger=path).fit(
-            data_of(100), schema_of(), out=tmp_path / "o.sundog"
-        )
+        Synthesizer(model, epsilon=epsilon, ledger=path).fit(data_of(100), schema_of(), out=tmp_path / "o.sundog")
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["all.ledger"]
 

@@ -37,6 +37,7 @@ from sundog.release.release import Release
 _SHARES = {"records": 0.02, "schema": 0.10}  # of ε, for the stages before the model, when they are needed
 _COUNT = "number of records"
 _FRUGAL_DELTA = 1e-9  # below the default for any number of records that fits on a disk
+_MANY = 10**6  # records, where nobody has said how many
 _SCHEMA_DELTA = 0.1  # of δ, for discovering categories
 
 
@@ -239,13 +240,17 @@ class Fit:
 
         The plan for a tiny δ has more noise, and so spends less, than the one that will be made.
         """
-        unknown = split.shares.get("schema") or self.request.model.counts_records
         begun = self.request.model.resumes and ledger.charges  # some of the plan may be paid for already
-        if self.shared is None or unknown or begun or (self.checkpoint and self.checkpoint.load("model")):
+        known = not split.shares.get("schema")
+        if self.shared is None or not known or begun or (self.checkpoint and self.checkpoint.load("model")):
             return
         left = self.request.epsilon * (1 - split.shares.get("records", 0.0))
         frugal = Budget(left, min(ledger.budget.delta, _FRUGAL_DELTA))
-        ledger.check(*self._plan(self.schema, frugal, (), None).charges)
+        try:
+            plan = self._plan(self.schema, frugal, (), self.schema.records or _MANY)
+        except SundogError:  # what is too little for this plan may be enough for that of the real number of records
+            return
+        ledger.check(*plan.charges)
 
     # --- the stages that spend ---
 
