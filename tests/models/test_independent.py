@@ -23,7 +23,6 @@ from sundog.data.read import encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
-from sundog.models.alias import AliasTable
 from sundog.models.base import Plan, State, Workshop
 from sundog.models.independent import Independent, _to_simplex
 from sundog.privacy.events import DiscreteGaussian
@@ -283,52 +282,6 @@ def test_projection_goes_row_by_row_and_leaves_probabilities_alone() -> None:
     assert np.allclose(_to_simplex(p), p)
 
 
-# --- the alias table ---
-
-
-def _implied(table: AliasTable) -> Floats:
-    """The probabilities that an alias table stands for, by going through all of it."""
-    p = np.zeros(table.cells)
-    for slot in range(table.cells):
-        p[slot] += table._accept[slot] / table.cells
-        p[int(table._other[slot])] += (1 - table._accept[slot]) / table.cells
-    return p
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.lists(st.floats(0, 1e6, width=32), min_size=1, max_size=40).filter(lambda weights: sum(weights) > 1e-3))
-def test_an_alias_table_stands_for_its_distribution(weights: list[float]) -> None:
-    p = np.array(weights) / np.sum(weights)
-    assert np.allclose(_implied(AliasTable(p)), p, atol=1e-12)
-
-
-@pytest.mark.parametrize("cells", [1, 2, 3, 17, 1000])
-def test_alias_draws_have_the_right_frequencies(cells: int) -> None:
-    rng = np.random.default_rng(cells)
-    p = rng.dirichlet(np.full(cells, 0.5))
-    if cells == 1:
-        assert set(AliasTable(p).draw(100, rng)) == {0}
-        return
-    counts = np.bincount(AliasTable(p).draw(200_000, rng), minlength=cells)
-    common = p * 200_000 > 5
-    expected = np.append(p[common], p[~common].sum() + 1e-12) * 200_000
-    observed = np.append(counts[common], counts[~common].sum())
-    kept = expected > 5
-    assert stats.chisquare(observed[kept], expected[kept] * observed[kept].sum() / expected[kept].sum()).pvalue > 1e-6
-    wrong = np.roll(expected[kept], 1)
-    # The test has power: the frequencies of the neighbours do not pass.
-    assert stats.chisquare(observed[kept], wrong * observed[kept].sum() / wrong.sum()).pvalue < 1e-6
-
-
-def test_alias_draws_at_each_position_its_own_distribution() -> None:
-    p = np.array([[1.0, 0.0, 0.0], [0.0, 0.0, 1.0], [0.5, 0.5, 0.0]])
-    drawn = AliasTable(p).draw(1000, np.random.default_rng(0))
-    assert drawn.shape == (1000, 3)
-    assert set(drawn[:, 0]) == {0}
-    assert set(drawn[:, 1]) == {2}
-    assert 400 < (drawn[:, 2] == 0).sum() < 600
-
-
 # --- sets ---
 
 
@@ -342,7 +295,7 @@ def test_sets_hold_each_item_as_often_as_its_probability_says() -> None:
     p = [0.0, 0.1, 0.5, 0.9, 1.0]
     drawn = _sets(p, max_size=5)
     assert sparse.issparse(drawn)
-    assert np.abs(drawn.toarray().mean(axis=0) - p).max() < 0.04
+    assert np.abs(drawn.sum(axis=0) - drawn.shape[0] * np.array(p)).max() < 1  # that is no matter of chance
     together = drawn.toarray()[:, [1, 2]].all(axis=1).mean()
     assert together == pytest.approx(0.05, abs=0.02)  # items are independent
 

@@ -25,6 +25,7 @@ from sundog.data.columns import Column, ScalarColumn, SetColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.models.base import Codes, Where
+from sundog.models.evenly import even_points, evenly_held
 
 if TYPE_CHECKING:
     from sundog.training.data import Device
@@ -293,7 +294,7 @@ def _intensities(column: Column, codes: Array) -> Array:
 def _draw_cells(logits: Array, rng: np.random.Generator) -> Array:
     """One cell a row, by the inverse of the cumulative distribution."""
     total = np.exp(logits - logits.max(axis=1, keepdims=True)).cumsum(axis=1, dtype=np.float64)
-    point = rng.random(len(logits)) * total[:, -1]
+    point = even_points(len(logits), rng) * total[:, -1]
     return np.asarray((total[:, :-1] <= point[:, None]).sum(axis=1))
 
 
@@ -312,13 +313,10 @@ def _draw_sets(column: SetColumn, logits: Array, rng: np.random.Generator) -> An
     from scipy import sparse
     from scipy.special import expit
 
-    p = expit(logits)
-    points = rng.random(p.shape, np.float32)
-    held = points < p
+    held = evenly_held(expit(logits), rng)
     large = np.flatnonzero(held.sum(axis=1) > column.max_size)
     if len(large):
-        beyond = np.full((len(large), p.shape[1]), np.inf, np.float32)
-        order = np.divide(points[large], p[large], out=beyond, where=held[large])  # uniform, given that it is in
+        order = np.where(held[large], rng.random((len(large), held.shape[1]), np.float32), np.inf)
         kept = np.argpartition(order, column.max_size - 1, axis=1)[:, : column.max_size]
         held[large] = False
         held[large[:, None], kept] = True

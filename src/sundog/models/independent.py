@@ -2,8 +2,8 @@
 
 1. Noise: column i has kᵢ cells. Minimising the expected total variation Σ kᵢσᵢ for a given cost Σ 1/σᵢ² gives σᵢ ∝
 kᵢ^(−1/3). 2. Measure every histogram with discrete Gaussian noise. 3. All histograms count the same records: average
-their totals by precision, and project each onto the simplex of that total. 4. Sample every column by itself, in
-constant time a value (Walker's alias method).
+their totals by precision, and project each onto the simplex of that total. 4. Sample every column by itself, each
+value as often as the marginal says.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from sundog.data.columns import Column, SetColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
-from sundog.models.alias import AliasTable
 from sundog.models.base import Codes, Plan, State, Where, Workshop
+from sundog.models.evenly import even_cells
 from sundog.privacy.calibration import smallest_noise
 from sundog.privacy.events import Charge, DiscreteGaussian
 from sundog.privacy.ledger import Budget, Ledger
@@ -253,19 +253,18 @@ class _Sampler:
         self.column = column
         self.p = p
         self.bins: Bins | None = None if isinstance(column, SetColumn) else bins_for(column)
-        self.table = None if isinstance(column, SetColumn) else AliasTable(p)
 
     def draw(self, n: int, rng: np.random.Generator) -> Any:
-        if self.bins is None or self.table is None:
+        if self.bins is None:
             return self._draw_sets(n, rng)
-        codes = self.bins.to_codes(self.table.draw(n, rng), rng)
+        codes = self.bins.to_codes(even_cells(self.p, n, rng), rng)
         return codes.reshape(n, *self.column.shape).astype(self.column.dtype, copy=False)
 
     def _draw_sets(self, n: int, rng: np.random.Generator) -> Any:
-        """Each item in each set with its probability, by drawing how many sets hold it and then which."""
+        """Each item in as many sets as its probability says, whichever these are."""
         from scipy import sparse
 
-        holders = rng.binomial(n, self.p)
+        holders = np.floor(n * self.p + rng.random(len(self.p))).astype(np.int64)  # its mean is n · p
         items = np.repeat(np.arange(len(holders)), holders)
         rows = [rng.choice(n, k, replace=False, shuffle=False) for k in holders if k]
         row = np.concatenate(rows) if rows else np.empty(0, np.int64)
