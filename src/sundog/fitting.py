@@ -38,6 +38,7 @@ _SHARES = {"records": 0.02, "schema": 0.10}  # of ε, for the stages before the 
 _COUNT = "number of records"
 _FRUGAL_DELTA = 1e-9  # below the default for any number of records that fits on a disk
 _MANY = 10**6  # records, where nobody has said how many
+_GUESSED = 1e-3  # of that δ, for a plan for so many
 _SCHEMA_DELTA = 0.1  # of δ, for discovering categories
 
 
@@ -236,16 +237,18 @@ class Fit:
             )
 
     def _refuse_early(self, split: Split, ledger: Ledger) -> None:
-        """Asks a shared ledger before the first charge: what it refuses to the most frugal plan, it will refuse to all.
+        """Asks a shared ledger before the first charge: what it refuses to a very frugal plan, it will refuse to all.
 
-        The plan for a tiny δ has more noise, and so spends less, than the one that will be made.
+        The plan for a tiny δ has more noise, and so spends less, than the one that will be made. Where nobody knows yet
+        how many records there are, it is of another shape than that one, and so has to be more frugal still.
         """
         begun = self.request.model.resumes and ledger.charges  # some of the plan may be paid for already
         known = not split.shares.get("schema")
         if self.shared is None or not known or begun or (self.checkpoint and self.checkpoint.load("model")):
             return
         left = self.request.epsilon * (1 - split.shares.get("records", 0.0))
-        frugal = Budget(left, min(ledger.budget.delta, _FRUGAL_DELTA))
+        guessed = self.schema.records is None and self.request.model.counts_records
+        frugal = Budget(left, min(ledger.budget.delta, _FRUGAL_DELTA) * (_GUESSED if guessed else 1.0))
         try:
             plan = self._plan(self.schema, frugal, (), self.schema.records or _MANY)
         except SundogError:  # what is too little for this plan may be enough for that of the real number of records
@@ -319,12 +322,12 @@ class Fit:
     def _rest(self, ledger: Ledger) -> tuple[Budget, Sequence[Charge]]:
         """What is left for the model, and what was charged to it already.
 
-        A count that chose δ is taken off the budget beforehand, so that the rest is private at that δ whatever the
-        count said (docs/privacy.md); everything else is composed with the model's own charges. What a model has spent
+        A count is taken off the budget beforehand, so that the rest is private whatever δ, sampling rate or model the
+        count chose (docs/privacy.md); everything else is composed with the model's own charges. What a model has spent
         on itself before it was interrupted is left out, so that its plan is the same as before.
         """
         before = ledger.charges[: None if self.checkpoint is None else self.kept_charges]
-        paid = [charge for charge in before if charge.purpose == _COUNT] if self._chooses_delta else []
+        paid = [charge for charge in before if charge.purpose == _COUNT]
         cost = sum(charge.event.epsilon for charge in paid if isinstance(charge.event, DiscreteLaplace))
         return Budget(ledger.budget.epsilon - cost, ledger.budget.delta), [c for c in before if c not in paid]
 

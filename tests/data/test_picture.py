@@ -13,7 +13,7 @@ from matplotlib.image import imread
 from sundog.data.picture import MOST, arranged, draw, pixels
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.data.write import enough_for, open_writer
+from sundog.data.write import count_for, open_writer
 from sundog.errors import DataError
 
 IMAGE = {"type": "image", "shape": [4, 4], "levels": 16}
@@ -134,5 +134,46 @@ def test_too_many_to_be_seen_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_picture_has_a_hundred_records_unless_told() -> None:
-    assert enough_for("Digits.PNG") == 100
-    assert enough_for("digits.csv.gz") is None
+    assert count_for("Digits.PNG", None, 5000) == 100
+    assert count_for("digits.csv.gz", None, 5000) == 5000
+    with pytest.raises(DataError, match=r"^all\.png: a picture has room for 1,000 records"):
+        count_for("folder/all.png", 1001, 5000)
+
+
+def _below_title(picture: Any) -> Any:
+    return picture[int(0.2 * len(picture)) :]
+
+
+def test_images_are_the_right_way_up() -> None:
+    records = records_of(1, image=IMAGE)
+    records.codes["image"][:] = 0
+    records.codes["image"][0, 0, 0] = 15
+    seen = _below_title(drawn(records)[..., 0])
+    rows, columns = np.nonzero(seen < 0.1)  # the black part of it
+    white = seen[rows.min() : rows.max(), columns.min() : columns.max()] > 0.9
+    half = [part // 2 for part in white.shape]
+    assert white[: half[0], : half[1]].any()
+    assert not white[half[0] :].any()
+    assert not white[:, half[1] :].any()
+
+
+def test_series_rise_to_the_right() -> None:
+    records = records_of(1, load={**SERIES, "nullable": False})
+    records.codes["load"][:] = np.arange(5)
+    ink = _below_title(drawn(records)[..., 0]) < 0.5
+    rows, columns = np.nonzero(ink)
+    assert np.corrcoef(rows, columns)[0, 1] < -0.9  # rows count from the top
+
+
+def test_large_images_are_thinned() -> None:
+    column: Any = records_of(1, image={**IMAGE, "shape": [1000, 700, 3]}).schema.columns["image"]
+    codes = np.zeros((2, 1000, 700, 3), np.uint8)
+    assert pixels(column, codes, finest=128).shape == (2, 3, 143, 100)
+    assert pixels(column, codes).shape == (2, 3, 1000, 700)
+
+
+def test_labels_of_any_length_and_alphabet() -> None:
+    label = {"type": "categorical", "values": ["x" * 5000, "\x1b[2J", "猫", "two\nlines"]}
+    records = records_of(40, image=IMAGE, label=label)
+    assert all(name.isprintable() and len(name) <= 40 for name in arranged(records).names.values())
+    drawn(records)

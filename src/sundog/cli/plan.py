@@ -91,13 +91,14 @@ def _training_plan(
 def _model_plan(path: Path, model: str, budget: Any, records: int | None) -> tuple[dict[str, Any], str]:
     from sundog.data.schema import Schema
     from sundog.errors import SundogError
-    from sundog.models import get_model
+    from sundog.models import AUTO, get_model
+    from sundog.models.choice import best_model
     from sundog.release.certificate import describe
 
     schema = Schema.load(path)
     if not schema.complete:
         raise SundogError(f"{path}: columns to be learned cannot be planned before they are; declare them")
-    kind = get_model(model)
+    kind = get_model(best_model(schema, epsilon=budget.epsilon, records=records) if model == AUTO else model)
     plan = kind.plan(schema, budget, already=(), records=records, settings=dict(kind.defaults))
     lines = [f"budget: ε = {budget.epsilon:g}, δ = {budget.delta:.3g}; model {kind.name}"]
     lines += [f"  {charge.purpose:<40.40} {describe(charge)}" for charge in plan.charges]

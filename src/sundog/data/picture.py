@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -13,6 +14,7 @@ from sundog.data.columns import BooleanColumn, ImageColumn, ListedColumn, Scalar
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
+from sundog.privacy.events import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,6 +24,8 @@ _LABELS = 20  # with more of them, nobody finds a row
 _DPI = 150
 _CELL = 0.45  # inches
 _LARGEST = 30.0  # inches
+_FINEST = 128  # pixels of a cell, which is no larger than that
+_LONGEST = 40  # letters of a label
 
 Floats = NDArray[np.float32]  # (count, channels, height, width), from 0 to 1
 Whole = NDArray[np.int64]
@@ -53,6 +57,12 @@ def shown(schema: Schema) -> list[str]:
     return [name for name, column in schema.columns.items() if isinstance(column, ImageColumn | SeriesColumn)]
 
 
+def refuse_many(count: int, name: str) -> None:
+    """Raises if so many records have no room in one picture, with the name of the file."""
+    if count > MOST:
+        raise DataError(f"{name}: a picture has room for {MOST:,} records; ask for fewer, or end the name in .npz")
+
+
 def refuse_picture(schema: Schema, name: str) -> None:
     """Raises if there is nothing to look at, with the name of the file."""
     if not shown(schema):
@@ -69,13 +79,14 @@ def draw(records: Records, file: BinaryIO) -> None:
     cell = min(_CELL, _LARGEST / max(rows * len(names), across))
     size = (max(2.0, cell * across + 0.8), max(1.0, (cell * rows + 0.4) * len(names)))
     style: dict[Any, Any] = {"text.parse_math": False, "axes.titlesize": 9, "ytick.labelsize": 8}  # `$a_$` is a name
-    with rc_context(style):
+    with rc_context(style), warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a font that lacks a letter, a label that is too long
         figure = Figure(figsize=size, layout="constrained")
         for axes, name in zip(figure.subplots(len(names), squeeze=False).flat, names, strict=True):
             column: Any = records.schema.columns[name]
             if isinstance(column, ImageColumn):
-                show_images(axes, pixels(column, records.codes[name]), places)
-                axes.set_title(name)
+                show_images(axes, pixels(column, records.codes[name], finest=_FINEST), places)
+                axes.set_title(_shortened(name))
             else:
                 _show_series(axes, column.decode(records.codes[name]), places, name)
         figure.savefig(file, format="png", dpi=_DPI, metadata={"Software": None})
@@ -106,14 +117,21 @@ def _label(schema: Schema) -> str | None:
 
 
 def _spelled(column: Any, code: int) -> str:
-    return "missing" if code == column.lattice_size else str(column.decode(np.array([code])).to_pylist()[0])
+    return "missing" if code == column.lattice_size else _shortened(column.decode(np.array([code])).to_pylist()[0])
 
 
-def pixels(column: ImageColumn, codes: Any) -> Floats:
-    """Images ready to be shown or learned from."""
+def _shortened(value: Any) -> str:
+    text = printable(str(value))
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+
+
+def pixels(column: ImageColumn, codes: Any, *, finest: int | None = None) -> Floats:
+    """Images ready to be learned from; or to be shown, where so many pixels a side, or twice that, are enough."""
     height, width, channels = (*column.shape, 1)[:3]
-    levels = np.asarray(codes, np.float32) / np.float32(max(1, column.lattice_size - 1))
-    return np.ascontiguousarray(levels.reshape(-1, height, width, channels).transpose(0, 3, 1, 2))
+    every = 1 if finest is None else max(1, max(height, width) // finest)
+    some = np.asarray(codes).reshape(-1, height, width, channels)[:, ::every, ::every]
+    levels = some.astype(np.float32) / np.float32(max(1, column.lattice_size - 1))
+    return np.ascontiguousarray(levels.transpose(0, 3, 1, 2))
 
 
 def show_images(axes: Axes, images: Floats, places: Places) -> None:
@@ -149,7 +167,7 @@ def _show_series(axes: Axes, values: NDArray[Any], places: Places, name: str) ->
     axes.hlines(places.rows + 0.9, places.columns + 0.05, places.columns + 0.95, colors="0.8", linewidth=0.4)
     axes.plot(np.hstack([x, gap]).ravel(), np.hstack([y, gap]).ravel(), color="0.15", linewidth=0.7, marker=",")
     axes.set(xlim=(0, across), ylim=(rows, 0), aspect="equal")
-    axes.set_title(f"{name}, from {low:g} to {high:g}")
+    axes.set_title(f"{_shortened(name)}, from {low:g} to {high:g}")
     _bare(axes, places)
 
 

@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from scipy import sparse
 
 from sundog.data.columns import SetColumn
-from sundog.data.picture import ENOUGH, MOST, draw, refuse_picture
+from sundog.data.picture import ENOUGH, draw, refuse_many, refuse_picture
 from sundog.data.records import Records, joined, stacked
 from sundog.data.schema import Schema
 from sundog.data.sets import SPARSE_PARTS
@@ -27,7 +27,7 @@ from sundog.data.typed import to_arrays, to_frame, to_table
 from sundog.errors import DataError
 from sundog.files import replacing
 
-__all__ = ["Writer", "enough_for", "open_writer", "to_frame", "to_table"]
+__all__ = ["Writer", "count_for", "open_writer", "to_frame", "to_table"]
 
 GROUP = 1 << 17  # rows of a parquet row group
 
@@ -87,13 +87,16 @@ def open_writer(path: str | os.PathLike[str], schema: Schema) -> Iterator[Writer
             stack.close()
 
 
-def enough_for(path: str | os.PathLike[str]) -> int | None:
-    """How many records a file of this kind is given where nobody says; None for as many as there were.
+def count_for(path: str | os.PathLike[str], asked: int | None, usual: int | None) -> int | None:
+    """How many records to write: as many as were asked for, or as is usual; a picture has fewer.
 
-    >>> enough_for("digits.png"), enough_for("digits.npz")
-    (100, None)
+    >>> count_for("digits.npz", None, 60_000), count_for("digits.png", None, 60_000), count_for("digits.png", 7, 60_000)
+    (60000, 100, 7)
     """
-    return ENOUGH if _writer_for(Path(path)) is PictureWriter else None
+    if _writer_for(Path(path)) is not PictureWriter:
+        return usual if asked is None else asked
+    refuse_many(asked or 0, Path(path).name)
+    return ENOUGH if asked is None else asked
 
 
 def _writer_for(path: Path) -> type[Writer]:
@@ -224,8 +227,7 @@ class PictureWriter(Writer):
 
     def _write(self, records: Records) -> None:
         self.parts.append(records)
-        if sum(map(len, self.parts)) > MOST:
-            raise DataError(f"{self.name}: a picture has room for {MOST:,} records; ask for fewer, or end in .npz")
+        refuse_many(sum(map(len, self.parts)), self.name)
 
     def finish(self) -> None:
         """Draw them."""

@@ -81,13 +81,12 @@ class Mixture:
     @classmethod
     def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
         """Refuses what the component refuses, and clusters that are none."""
-        component = cls._kind()
-        component.check(schema, _components(settings))
         if schema.unit is not None and schema.cap > 1:
             raise SundogError(
                 f"clusters: a person has up to {schema.cap} records here, which may be in different clusters; set "
                 "`cap: 1` in the schema, or leave clusters out"
             )
+        cls._kind().check(schema, _components(settings))
         if CLUSTER in schema.columns:
             raise SundogError(
                 f"clusters: the schema has a column {CLUSTER!r}, which is what components go by; rename it"

@@ -34,8 +34,9 @@ def best_model(
     kinds = {column.type for column in schema.columns.values()}
     if clusters != 1:
         return "rbm"
-    if "series" in kinds or public or (device != "cpu" and "image" in kinds):
-        return "gan"
     people = schema.unit is not None and schema.cap > 1
+    on_gpu = device != "cpu"
+    if "series" in kinds or public or (on_gpu and (people or "image" in kinds)):
+        return "gan"
     few = records is not None and epsilon * records < _FEW
-    return "independent" if device == "cpu" and (people or few) else "rbm"
+    return "independent" if people or (few and not on_gpu) else "rbm"

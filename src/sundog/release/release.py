@@ -161,9 +161,9 @@ class Release:
         progress: Progress = silent,
     ) -> int:
         """Draws records into a csv, parquet or npz file, in constant memory, or into a picture; returns how many."""
-        from sundog.data.write import enough_for, open_writer
+        from sundog.data.write import count_for, open_writer
 
-        count, written = self._count(enough_for(path) if n is None else n), 0
+        count, written = self._count(count_for(path, n, self.records)), 0
         batches = self.batches(count, seed=seed, where=where)
         with open_writer(path, self.schema) as writer:
             for batch in batches:
