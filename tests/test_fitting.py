@@ -200,6 +200,16 @@ def test_a_ledger_file_is_made_where_there_is_none(tmp_path: Path) -> None:
         Synthesizer("independent", epsilon=0.1, ledger=tmp_path / "new").fit(data_of(100), schema_of())
 
 
+@pytest.mark.parametrize("delta", [None, 1e-6])
+def test_what_a_count_decides_is_paid_for_beside_it(delta: float | None) -> None:
+    """It chooses a sampling rate at least: so the rest must hold by itself, within what the count has left."""
+    quick = {"epochs": 1, "hidden": 4}
+    certificate = Synthesizer("rbm", 1.0, delta, settings=quick).fit(data_of(3000), schema_of()).release_.certificate
+    rest = [charge for charge in certificate.charges if charge.purpose != "number of records"]
+    assert len(rest) == len(certificate.charges) - 1
+    assert 0.97 < epsilon_spent(rest, delta=certificate.delta) <= 0.98
+
+
 @pytest.mark.parametrize("model", ["independent", "rbm", "vae", "gan", "auto"])
 @pytest.mark.parametrize("epsilon", [0.5, 1.5], ids=["what is left is too little", "more than there ever was"])
 def test_a_fit_that_the_ledger_refuses_leaves_no_trace(epsilon: float, model: str, tmp_path: Path) -> None:

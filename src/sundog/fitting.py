@@ -251,8 +251,10 @@ class Fit:
         frugal = Budget(left, min(ledger.budget.delta, _FRUGAL_DELTA) * (_GUESSED if guessed else 1.0))
         try:
             plan = self._plan(self.schema, frugal, (), self.schema.records or _MANY)
-        except SundogError:  # what is too little for this plan may be enough for that of the real number of records
-            return
+        except SundogError:
+            if guessed:  # what is too little for this plan may be enough for that of the real number of records
+                return
+            raise
         ledger.check(*plan.charges)
 
     # --- the stages that spend ---
