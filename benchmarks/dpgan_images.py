@@ -10,19 +10,22 @@ ask whether images of a class differ, and says nothing of a generator that start
 With `--ablation` each strategy of the text is fitted at one ε, on the same 98% of the records, and the others are
 public: `kinds` clips weights and biases apart, `clusters` five groups of parameters, `bounds` takes bounds from public
 records, `warm` starts on them, `decay` lets a fixed bound fall. Groups are accounted as what they are (dpgan_steps.py):
-all spend the same. Peers are `none`, in the same run, and the text's Inception scores.
+all spend the same. Peers are `none`, in the same run, the public records by themselves, and the text's Inception
+scores. `--records` takes fewer of the training records: on two cores all of MNIST takes a day.
 
 `--keep` names a folder for releases and outcomes. What is found there of the same code is not done again:
 a stopped run goes on.
 
     SUNDOG_DATA=../shared/data python benchmarks/dpgan_images.py [--quick] [--json FILE] [--plot FILE] [--ablation]
-        [--epsilons E ...] [--seeds N] [--device cpu|cuda] [--processes N] [--keep FOLDER] [--set NAME=VALUE ...]
+        [--epsilons E ...] [--seeds N] [--records N] [--device cpu|cuda] [--processes N] [--keep FOLDER]
+        [--set NAME=VALUE ...]
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import multiprocessing
 import statistics
 import tempfile
@@ -31,7 +34,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from dpgan.common import code
-from dpgan.images import CONTROLS, Fit, Trials, Worth, keep, load, picture
+from dpgan.images import Fit, Trials, Worth, keep, load, picture
 from report import Row, arguments, publish
 
 import sundog
@@ -75,6 +78,7 @@ def extend(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--ablation", action="store_true", help="the strategies of the text, at ε = 4")
     parser.add_argument("--epsilons", nargs="+", type=float)
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--records", type=int, help="of training, at most; the public ones among them")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--processes", type=int, default=1, help="fits at a time; more than one are not timed")
     parser.add_argument("--keep", type=Path, help="a folder for releases and outcomes")
@@ -87,7 +91,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         kept = options.keep or Path(folder)
         kept.mkdir(parents=True, exist_ok=True)
-        trials = load(kept, quick=options.quick, device=options.device, public=PUBLIC if options.ablation else 0.0)
+        public = PUBLIC if options.ablation else 0.0
+        trials = load(kept, quick=options.quick, device=options.device, public=public, records=options.records)
         contest(trials, options)
 
 
@@ -109,7 +114,7 @@ def contest(trials: Trials, options: argparse.Namespace) -> None:
     """Fits and judges; the rows are written anew after each."""
     fits = planned(options)
     found: Outcomes = {}
-    for fit, worth in outcomes(trials, [*CONTROLS, *fits], options.processes):
+    for fit, worth in outcomes(trials, [*trials.controls, *fits], options.processes):
         found[fit] = worth
         print(
             f"{fit.name} ε={fit.epsilon:g}, seed {fit.seed}: accuracy {worth.accuracy:.4f}, Inception "
@@ -165,8 +170,8 @@ def once(trials: Trials, fit: Fit) -> Worth:
 def rows_of(found: Outcomes, trials: Trials, options: argparse.Namespace) -> list[Row]:
     """Means over seeds, of what has been found so far."""
     rows: list[Row] = []
-    controls = {fit.name: found[fit] for fit in CONTROLS if fit in found}
-    means = {(fit.name, fit.epsilon): _mean(found, fit) for fit in found if fit not in CONTROLS}
+    controls = {fit.name: worth for fit, worth in found.items() if fit.epsilon == math.inf}
+    means = {(fit.name, fit.epsilon): _mean(found, fit) for fit in found if fit.epsilon < math.inf}
     for (name, epsilon), worth in means.items():
         plain = means.get((NONE, epsilon))
         peers = controls if plain is None or name == NONE else {NONE: plain}

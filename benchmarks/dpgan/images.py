@@ -22,7 +22,7 @@ import sundog
 from dpgan.common import records_of
 from dpgan.downstream import learned
 from sundog.data.records import Records
-from sundog.evaluate.comparison import Comparison, split
+from sundog.evaluate.comparison import Comparison, at_most, split
 from sundog.evaluate.images.classifiers import one_thread
 from sundog.evaluate.images.judge import judge_for
 from sundog.evaluate.images.sample import view_of
@@ -59,9 +59,9 @@ class Fit:
         return re.sub("[^a-z0-9.]+", "-", f"{self.name} {self.epsilon:g} {self.seed}")
 
 
-# No fits at all, but what to hold them against: the real images, and ten images over and over, the mean of each class.
-REAL, MEANS = Fit("real images", math.inf, 0, ""), Fit("class means", math.inf, 0, "")
-CONTROLS = (REAL, MEANS)
+# No fits at all, but what to hold them against: the real images; ten images over and over, the mean of each class; and
+# where some are public, these over and over.
+REAL, MEANS, GIVEN = (Fit(name, math.inf, 0, "") for name in ("real images", "class means", "public images"))
 
 
 @dataclass(frozen=True)
@@ -89,11 +89,12 @@ class Trials:
 
     Args:
         private: where the records are, as words of a command.
-        public: the same of public records; None where there are none.
+        public: the file of public records; None where there are none.
         train: the private records.
         test: others.
         device: where networks learn from what was generated.
         folder: of releases.
+        given: the public records; None where there are none.
     """
 
     private: Sequence[str]
@@ -102,6 +103,15 @@ class Trials:
     test: Records
     device: str
     folder: Path
+    given: Records | None = None
+
+    @property
+    def controls(self) -> dict[Fit, Records]:
+        """What takes no fit, and as many records of it as there are private ones."""
+        found = {REAL: self.train, MEANS: averaged(self.train)}
+        if self.given is not None:
+            found[GIVEN] = self.given.take(np.arange(len(self.train)) % len(self.given))
+        return found
 
     @property
     def is_mnist(self) -> bool:
@@ -115,8 +125,8 @@ class Trials:
 
     def run(self, fit: Fit) -> Worth:
         """Fits, samples as many records as there are real ones, and judges them."""
-        if fit in CONTROLS:
-            return self._worth(self.train if fit == REAL else averaged(self.train), fit.seed)
+        if fit in (controls := self.controls):
+            return self._worth(controls[fit], fit.seed)
         out = self.folder / f"{fit.stem}.sundog"
         public = ["--public", self.public] if fit.public and self.public else []
         seconds = fitted([*self.private, *public], fit, out)
@@ -137,7 +147,7 @@ class Trials:
         return Worth(learned(*pairs, seed=seed, device=self.device), score, distance)
 
 
-def load(folder: Path, *, quick: bool, device: str = "cpu", public: float = 0.0) -> Trials:
+def load(folder: Path, *, quick: bool, device: str = "cpu", public: float = 0.0, records: int | None = None) -> Trials:
     """MNIST, or the small digits of scikit-learn.
 
     Args:
@@ -145,16 +155,19 @@ def load(folder: Path, *, quick: bool, device: str = "cpu", public: float = 0.0)
         quick: whether small digits will do.
         device: where networks learn.
         public: the share of training records that are public, and not among the private ones.
+        records: how many training records there are; None for all.
     """
     small = quick or not (DATA / f"mnist-train-{FILES[0]}-ubyte.gz").exists()
     if small:
         print("on the digits of scikit-learn; set SUNDOG_DATA for MNIST")
     train, test = digits() if small else (mnist("train"), mnist("t10k"))
+    rng, fewer = np.random.default_rng(0), records is not None and records < len(train)
+    train = at_most(train, records or len(train), rng)
     if public:
-        train, given = split(train, public, np.random.default_rng(0))
+        train, given = split(train, public, rng)
         place, *_ = _saved(given, folder, "public")
-        return Trials(_saved(train, folder, "private"), place, train, test, device, folder)
-    if small:
+        return Trials(_saved(train, folder, "private"), place, train, test, device, folder, given)
+    if small or fewer:
         return Trials(_saved(train, folder, "digits"), None, train, test, device, folder)
     images, labels = (str(DATA / f"mnist-train-{kind}-ubyte.gz") for kind in FILES)
     return Trials([images, "--labels", labels, "--schema", str(SCHEMA)], None, train, test, device, folder)

@@ -30,7 +30,7 @@ _NORM, _MEANS = "length of records", "means of features"
 _NORM_SHARE = 0.01  # of ε
 _SPREAD = 2**10  # parts of one
 _NUMBERS = 2**22  # looked at together
-_WRONG = 2.0  # times the logarithm of all answers, over ε: so many records a quantile is hardly ever wrong by
+_WRONG = 1e-3  # how often a quantile may be wrong by more records than are allowed for
 
 Floats = npt.NDArray[np.float64]
 
@@ -135,7 +135,8 @@ def _norm(features: Features, examples: Rows, parts: Parts, plan: MeansPlan, led
     least, most = _squares(features.schema)
     size = _SPREAD * (most - least) + 1
     noise = len(parts.sizes) * plan.noise_multiplier * math.sqrt(features.width)
-    longer = max(noise, _WRONG * math.log(size) / plan.norm_epsilon) / max(1.0, sum(parts.sizes))
+    error = 2 * math.log(size / _WRONG) / plan.norm_epsilon  # of the exponential mechanism among so many answers
+    longer = max(noise, error) / max(1.0, sum(parts.sizes))
     # A quantile is looked for between numbers, and where most are equal there is nothing between them: so they are
     # spread, each by a draw of its own that no other record changes.
     spread = np.concatenate([np.zeros(0), *squares]) - least - ledger.noise.uniform(len(examples))
