@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
+from scipy import stats
 
 from sundog.privacy.events import Charge, Pure
 from sundog.privacy.ledger import Ledger
@@ -111,6 +113,25 @@ def test_a_seed_repeats(draw: Callable[[NoiseSource], Any]) -> None:
     first = np.asarray(draw(one))
     np.testing.assert_array_equal(first, draw(other))
     assert np.asarray(draw(third)).tobytes() != first.tobytes()
+
+
+def test_a_generator_of_the_host_gets_more_than_a_seed_that_can_be_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It takes 32 bits of a seed: with nothing but that, who tries them all knows what was drawn."""
+    monkeypatch.setattr(NoiseSource, "seed", lambda _: 5)
+    states = []
+    for source in (NoiseSource(), NoiseSource(), NoiseSource.seeded(1), NoiseSource.seeded(1)):
+        generator = torch.Generator()
+        source.seed_(generator)
+        states.append(torch.rand(1000, generator=generator).numpy())
+        assert stats.kstest(states[-1], "uniform").pvalue > 1e-7
+    assert len({state.tobytes() for state in states}) == 3
+    np.testing.assert_array_equal(states[2], states[3])
+
+
+def test_a_state_that_is_kept_elsewhere_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sundog.privacy.noise._TWISTER", slice(16, 16 + 624 * 8))
+    with pytest.raises(RuntimeError, match="keeps the state of its generator elsewhere"):
+        NoiseSource().seed_(torch.Generator())
 
 
 def test_a_source_says_what_it_is() -> None:

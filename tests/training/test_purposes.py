@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
+import torch
 from tests.training.toy import DELTA, EPSILON, PLAN, everything, toy
+from torch import Tensor
 
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
@@ -38,6 +41,21 @@ def test_no_two_draws_of_a_run_are_the_same() -> None:
     ]
     assert len(set(drawn)) == len(drawn) == 2 * 3 * PLAN.steps
     assert toy(ledger).trainer._noise("batch", 0).seed() == drawn[0]  # and each is what it was, after an interruption
+
+
+def test_what_losses_draw_hangs_on_more_than_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which draws an example gets depends on who else is in the batch: nobody may be able to draw them again."""
+    monkeypatch.setattr(NoiseSource, "seed", lambda _: 5)
+    trained = toy(Ledger(epsilon=EPSILON, delta=DELTA))
+    loss, drawn = trained.trainer.step.private_loss, []
+
+    def noted(batch: Any) -> Tensor:
+        drawn.append(float(torch.rand(())))
+        return loss(batch)
+
+    trained.trainer.step.private_loss = noted
+    trained.trainer.run()
+    assert len(set(drawn)) == len(drawn) >= PLAN.steps
 
 
 def test_batches_of_two_trainings_are_not_the_same() -> None:

@@ -86,6 +86,15 @@ def test_groups_cost_what_was_planned(grouping: Callable[[nn.Module], Groups]) -
     assert float((bounds / scales).square().sum()) == pytest.approx(1 / 1.3**2, rel=1e-5)
 
 
+@pytest.mark.parametrize("bound", [1e-30, 1e-20, 1e20, 1e30])
+def test_groups_with_small_and_large_bounds_have_their_noise(bound: float) -> None:
+    """Squares of such bounds are zero or infinite where numbers have 32 bits."""
+    groups = by_layer(network())
+    bounds = torch.tensor([1.0, 2.0])
+    scales = noise_scales(groups, bounds * bound, 1.3) / bound
+    assert torch.allclose(scales, noise_scales(groups, bounds, 1.3), rtol=1e-5)
+
+
 def test_the_spread_of_noise_over_groups_is_the_best() -> None:
     groups = by_layer(network())
     bounds = torch.tensor([0.3, 2.0])

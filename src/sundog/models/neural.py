@@ -40,6 +40,8 @@ from sundog.training.trainer import Trainer
 LARGEST_SIZE = 2**16  # of a layer
 LARGEST_LOGIT = 1e4  # from whatever weights a file brings
 LARGEST_RATE = 10  # of learning
+MOST_EPOCHS = 10**6
+SMALLEST_BOUND, LARGEST_BOUND = 1e-6, 1e6  # of norms, whose squares are still numbers
 MOST_SHARED = 0.75  # of the budget, by all shares together: the rest trains, and pays for a count or a schema
 _SHARES = ("clustering", "means", "moments", "naming")  # settings
 _PURPOSE = "training"
@@ -114,6 +116,11 @@ def is_positive(value: object) -> bool:
     return is_number(value) and value != 0
 
 
+def is_bound(value: object) -> bool:
+    """Whether gradients can be clipped to it."""
+    return is_number(value) and SMALLEST_BOUND <= value <= LARGEST_BOUND  # type: ignore[operator]
+
+
 Setting = tuple[Callable[[Any], bool], str]  # whether a value is right, and what a right one is
 
 SIZE: Setting = (is_size, f"a whole number from 1 to {LARGEST_SIZE}")
@@ -125,8 +132,11 @@ RATE: Setting = (
 SETTINGS: Mapping[str, Setting] = {
     "hidden": SIZE,
     "batch": (lambda value: value is None or (type(value) is int and value > 0), "a whole number above 0"),
-    "epochs": (is_positive, "a number above 0"),
-    "clip": (is_positive, "a number above 0"),
+    "epochs": (
+        lambda value: is_positive(value) and value <= MOST_EPOCHS,
+        f"a number above 0 and at most {MOST_EPOCHS}",
+    ),
+    "clip": (is_bound, f"a number from {SMALLEST_BOUND:g} to {LARGEST_BOUND:g}"),
     "learning_rate": RATE,
     "means": SHARE,
 }

@@ -33,6 +33,8 @@ SECURE: Final = "ChaCha20 and AES-256 keyed by the operating system"
 FAST: Final = "ChaCha20 keyed by the operating system; on gradients the device's own generator, not cryptographic"
 SEEDED: Final = "a fixed seed, for tests: NOT PRIVATE"
 
+_TWISTER = slice(24, 24 + 624 * 8)  # the 624 words of a Mersenne Twister, each in eight bytes of torch's state
+
 
 class NoiseSource:
     """A stream of noise: `NoiseSource()` is private, `NoiseSource.seeded` is for tests and marks all it touches.
@@ -146,9 +148,24 @@ class NoiseSource:
 
         self._in_this_process()
         if str(device) not in self._devices:
-            seed = secrets.randbits(63) if self._seed is None else self._seed % 2**63
-            self._devices[str(device)] = torch.Generator(device).manual_seed(seed)
+            self._devices[str(device)] = torch.Generator(device)
+            self.seed_(self._devices[str(device)])
         return self._devices[str(device)]
+
+    def seed_(self, generator: Generator) -> None:
+        """Puts a generator of torch, none of which are cryptographic, into a secret state.
+
+        A GPU's takes 64 bits of a seed. The host's takes 32, which anybody could try: all of its state is drawn.
+        """
+        seed = self.seed()
+        generator.manual_seed(seed)
+        if generator.device.type == "cpu":
+            state = generator.get_state()
+            words = state.numpy()[_TWISTER].view(np.uint64)
+            if words[0] != seed % 2**32:
+                raise RuntimeError("this version of torch keeps the state of its generator elsewhere")
+            words[:] = self._rng.integers(2**32, size=len(words), dtype=np.uint64)
+            generator.set_state(state)
 
     def seed(self) -> int:
         """A secret seed for a generator that need not be cryptographic."""

@@ -78,8 +78,9 @@ def noise_scales(groups: Groups, bounds: Tensor, noise_multiplier: float) -> Ten
     if groups.count == 1:
         return noise_multiplier * bounds
     roots = [math.sqrt(size) for size in groups.sizes]
-    total = sum(bounds[g] * root for g, root in enumerate(roots))
-    return noise_multiplier * torch.stack([bounds[g] / root * total for g, root in enumerate(roots)]).sqrt()
+    total = sum((bounds[g] * root for g, root in enumerate(roots)), bounds.new_zeros(())).sqrt()
+    # roots first: squares of small bounds would be no noise at all
+    return noise_multiplier * torch.stack([(bounds[g] / root).sqrt() * total for g, root in enumerate(roots)])
 
 
 def _numbered(parameters: list[nn.Parameter], keys: Sequence[object]) -> Groups:

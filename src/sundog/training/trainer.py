@@ -218,7 +218,9 @@ class Trainer:
     def _take_step(self, pieces: Iterator[Batch], telemetry: Telemetry, patience: Patience) -> None:
         number = self.done
         # Which draw an example gets depends on who else is in the batch: the draws must be as secret as the noise.
-        _seed_torch(self._noise("loss", number).seed(), self._gpus())
+        noise = self._noise("loss", number)
+        for generator in self._generators():
+            noise.seed_(generator)
         if self.schedule is not None:
             self._set_rates(self.schedule(number))
         self.step.noise = self._noise("gradient", number)
@@ -257,7 +259,8 @@ class Trainer:
     def _fix_public_randomness(self, number: int) -> None:
         """Seeds torch for the public work of this step alone, so that no state of a generator has to be kept."""
         digest = hashlib.sha256(f"{self.seed}/{number}".encode()).digest()
-        _seed_torch(int.from_bytes(digest[:7], "little"), self._gpus())
+        for generator in self._generators():  # a hundred times as fast as torch.manual_seed
+            generator.manual_seed(int.from_bytes(digest[:7], "little"))
 
     def _set_rates(self, factor: float) -> None:
         for group, rate in zip(self.step.optimizer.param_groups, self._rates, strict=True):
@@ -279,6 +282,10 @@ class Trainer:
         device = self.step.groups.parameters[0].device
         return [device.index or 0] if device.type == "cuda" else []
 
+    def _generators(self) -> list[torch.Generator]:
+        """What losses draw from."""
+        return [torch.default_generator, *(torch.cuda.default_generators[gpu] for gpu in self._gpus())]
+
     def _finish_work(self) -> None:
         for gpu in self._gpus():
             torch.cuda.synchronize(gpu)
@@ -287,12 +294,6 @@ class Trainer:
         before = [charge for charge in self.ledger.charges if not self._is_mine(charge)]
         delta = self.ledger.budget.delta
         return Telemetry(self.progress, self.plan, before=before, delta=delta, done=self.done)
-
-
-def _seed_torch(seed: int, gpus: list[int]) -> None:
-    torch.default_generator.manual_seed(seed)  # a hundred times as fast as torch.manual_seed
-    for gpu in gpus:
-        torch.cuda.default_generators[gpu].manual_seed(seed)
 
 
 def _refuse_another_step(step: PrivateStep, plan: TrainingPlan) -> None:

@@ -15,6 +15,7 @@ from sundog.models.gan.settings import _BY_SHAPE, DEFAULTS, settled
 
 PLAIN = schema_of({"label": LABEL, "twin": LABEL})
 METERS = schema_of({"meter": SERIES})
+PICTURE = {"image": {"type": "image", "shape": [8, 8]}}
 
 
 def of(schema: Schema, **settings: Any) -> dict[str, Any]:
@@ -33,6 +34,8 @@ def of(schema: Schema, **settings: Any) -> dict[str, Any]:
         (schema_of({"image": {"type": "image", "shape": [6, 5]}}), {}, "conv", None, 0.0),
         (GAPS, {}, "mlp", "label", 0.0),
         (GAPS, {"shape": "conv"}, "conv", "label", 0.3),
+        (schema_of({**PICTURE, "label": {"type": "categorical", "values": ["a"]}}), {}, "conv", "label", 0.0),
+        (schema_of({**PICTURE, "label": {"type": "categorical", "learn": True}}), {}, "conv", "label", 0.3),
         (METERS, {}, "mlp", None, 0.0),
         (TABLE, {"condition": "label"}, "mlp", "label", 0.0),
         (PLAIN, {}, "pairs", None, 0.0),
@@ -98,6 +101,10 @@ def test_a_critic_may_have_fewer_steps_than_its_generator(steps: float) -> None:
         (IMAGES, {"learning_rate": 10.1}, "setting 'learning_rate' must be a number above 0 and at most 10, not 10.1"),
         (IMAGES, {"generator_rate": 1e30}, "setting 'generator_rate' must be a number above 0 and at most 10"),
         (IMAGES, {"condition": "image"}, "setting 'condition' must be the name of a column with one value"),
+        (IMAGES, {"clip": 1e300}, "setting 'clip' must be a number from 1e-06 to 1e+06, or public, not 1e+300"),
+        (IMAGES, {"clip": 1e-7}, "setting 'clip' must be a number from 1e-06 to 1e+06"),
+        (IMAGES, {"decay": 1e-30}, "setting 'decay' must be a number from 0.001 to 1, not 1e-30"),
+        (IMAGES, {"epochs": 1e300}, "setting 'epochs' must be a number above 0 and at most 1000000, not 1e+300"),
         (IMAGES, {"warm": 5}, "warm = 5 needs public records; add --public FILE"),
         (IMAGES, {"clip": "public", "public": True, "decay": 0.5}, "has no decay of its own"),
     ],

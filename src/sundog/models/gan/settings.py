@@ -11,11 +11,22 @@ from sundog.errors import SundogError
 from sundog.models.gan.balance import FEWEST, MOST
 from sundog.models.gan.bounds import ALL, KINDS, PUBLIC, needs_public
 from sundog.models.gan.networks import SHAPES, best_shape, has_people, refuse_shape
-from sundog.models.neural import RATE, SIZE, Setting, check_settings, is_number, is_positive, is_whole
+from sundog.models.neural import (
+    LARGEST_BOUND,
+    RATE,
+    SIZE,
+    SMALLEST_BOUND,
+    Setting,
+    check_settings,
+    is_bound,
+    is_number,
+    is_whole,
+)
 
 OBJECTIVES = ("non-saturating", "wasserstein")
 _WARM = 300  # steps, as in the dp-GAN text
 _LEAST = 0.001  # of the budget: with less nothing is learned
+_LEAST_DECAY = 0.001
 
 DEFAULTS: Mapping[str, Any] = {
     "shape": "auto",  # or mlp, pairs, conv, lstm
@@ -54,8 +65,11 @@ _RIGHT: Mapping[str, Setting] = {
     "shape": (lambda value: value in ("auto", *SHAPES), f"auto, {', '.join(SHAPES[:-1])} or {SHAPES[-1]}"),
     "objective": (lambda value: value in OBJECTIVES, " or ".join(OBJECTIVES)),
     "latent": SIZE,
-    "clip": (lambda value: value == PUBLIC or is_positive(value), "a number above 0, or public"),
-    "decay": (lambda value: is_positive(value) and value <= 1, "a number above 0 and at most 1"),
+    "clip": (
+        lambda value: value == PUBLIC or is_bound(value),
+        f"a number from {SMALLEST_BOUND:g} to {LARGEST_BOUND:g}, or public",
+    ),
+    "decay": (lambda value: is_number(value) and _LEAST_DECAY <= value <= 1, f"a number from {_LEAST_DECAY} to 1"),
     "groups": (lambda value: value in (ALL, KINDS) or is_whole(value, 1000), f"{ALL}, {KINDS}, or a number of groups"),
     "warm": (lambda value: value in (None, 0) or is_whole(value, 10**6), "a whole number, 0 or more"),
     "generator_rate": RATE,
@@ -79,7 +93,7 @@ def settled(schema: Schema, settings: Mapping[str, Any]) -> dict[str, Any]:
     told = _label(schema) if settings["condition"] == "auto" else settings["condition"]
     own = {name: values[_place(schema, shape)] for name, values in _BY_SHAPE.items()}
     own["warm"] = _WARM if settings["public"] else 0
-    if told is None:
+    if not _has_names(schema, told):
         own["naming"] = 0.0
     chosen = {name: own[name] if value is None and name in own else value for name, value in settings.items()}
     check_settings("gan", chosen, _RIGHT)
@@ -105,6 +119,14 @@ def _label(schema: Schema) -> str | None:
     scalars = [name for name, column in schema.columns.items() if isinstance(column, ScalarColumn)]
     is_label = len(scalars) == 1 and len(schema.columns) > 1 and not has_people(schema)
     return scalars[0] if is_label else None
+
+
+def _has_names(schema: Schema, told: Any) -> bool:
+    """Whether there is anything to name: a column that may have more values than one."""
+    column = schema.columns.get(told) if type(told) is str else None
+    if not isinstance(column, ScalarColumn):
+        return False
+    return column.nullable or not column.complete or column.lattice_size > 1
 
 
 def _refuse_told(schema: Schema, told: Any, settings: Mapping[str, Any]) -> None:

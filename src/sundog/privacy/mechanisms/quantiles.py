@@ -63,8 +63,8 @@ def noisy_extent(
     Geometric noise is added to the count of each cell, and a cell counts if it stands out of the noise (which one
     would by chance in one measurement of a thousand).
 
-    >>> ledger = Ledger(epsilon=2, delta=1e-6)
-    >>> noisy_extent(np.repeat([3, 5], 1000), size=10, epsilon=1, ledger=ledger, purpose="years")
+    >>> ledger = Ledger(epsilon=9, delta=1e-6)
+    >>> noisy_extent(np.repeat([3, 5], 1000), size=10, epsilon=8, ledger=ledger, purpose="years")
     (3, 5)
     """
     rate = epsilon / contribution
@@ -82,8 +82,8 @@ def noisy_bounds(
 
     It spans the outermost magnitudes (by sign and power of two) that enough values have.
 
-    >>> ledger = Ledger(epsilon=2, delta=1e-6)
-    >>> noisy_bounds(np.linspace(17, 90, 10_000), epsilon=1, ledger=ledger, purpose="age")
+    >>> ledger = Ledger(epsilon=9, delta=1e-6)
+    >>> noisy_bounds(np.linspace(17, 90, 10_000), epsilon=8, ledger=ledger, purpose="age")
     (16.0, 128.0)
     """
     edges = _magnitudes()
