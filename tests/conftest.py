@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("patient", deadline=None)  # how long an example takes says more about the machine
+settings.load_profile("patient")
 
 
 @pytest.fixture

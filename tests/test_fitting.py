@@ -12,6 +12,8 @@ import pytest
 
 from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, DataError, LedgerError, SundogError
+from sundog.models.base import State
+from sundog.models.independent import Independent
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.budget import default_delta
 from sundog.privacy.events import Charge, DiscreteLaplace, Pure
@@ -336,6 +338,22 @@ def test_a_finished_fit_leaves_the_release_and_nothing_else(tmp_path: Path) -> N
         data_of(100), schema_of(), out=tmp_path / "o.sundog"
     )  # and may replace it
     assert [file.name for file in tmp_path.iterdir()] == ["o.sundog"]
+
+
+def test_a_training_that_goes_astray_is_told_and_no_release_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = Independent.state
+
+    def astray(self: Independent) -> State:
+        found = state(self)
+        return State({name: np.full(tensor.shape, np.nan) for name, tensor in found.tensors.items()}, found.config)
+
+    monkeypatch.setattr(Independent, "state", astray)
+    with pytest.raises(SundogError, match="model 'independent': its training went astray") as caught:
+        Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(data_of(50), schema_of(), out=tmp_path / "o.sundog")
+    assert "smaller learning_rate" in str(caught.value)
+    assert not (tmp_path / "o.sundog").exists()
 
 
 def test_a_fit_without_a_place_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

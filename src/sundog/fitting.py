@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from sundog.checkpoint import Checkpoint
 from sundog.data.learn import Lesson, prepare, unknown_columns
 from sundog.data.read import Raw, encode, read
@@ -293,6 +295,7 @@ class Fit:
             plan = self._plan(records.schema, *self._rest(ledger), count)
             model = self.request.model.fit(records, plan, ledger, self._workshop)
             fitted, self.private = model.state(), model.private
+            self._refuse_astray(fitted)
             tensors.update(fitted.tensors)
             if self.checkpoint:
                 self.checkpoint.save_tensors("model", tensors)
@@ -308,6 +311,14 @@ class Fit:
             kept = self.checkpoint.load("private")
             self.private = None if kept is None else State(self.checkpoint.load_tensors("private"), kept)
         return self.request.model.from_state(records.schema, State(tensors, config))
+
+    def _refuse_astray(self, fitted: State) -> None:
+        """Refuses weights that are no numbers: nothing could be drawn from them."""
+        if not all(np.isfinite(tensor).all() for tensor in fitted.tensors.values()):
+            raise SundogError(
+                f"model {self.request.model.name!r}: its training went astray, and its weights are no numbers now; fit "
+                "anew with a smaller learning_rate or other settings (what was spent stays spent)"
+            )
 
     def _plan(self, schema: Schema, budget: Budget, already: Sequence[Charge], count: int | None) -> Plan:
         return self.request.model.plan(schema, budget, already=already, records=count, settings=self._settings)

@@ -280,6 +280,7 @@ def test_whole_numbers_that_became_floats_are_still_their_category() -> None:
         (["Private", "Public"], "Privat", "did you mean 'Private'?"),
         (["a", "b"], "zzz", "add it to values, fix the row or declare `undeclared: other`"),
         ([1, 2], "01x", "'01x' is not a declared value"),
+        ([1, 2], 12, "12 is not a declared value; add it to values, fix the row or declare `undeclared: other`"),
         ([1, 2], 1.5, "1.5 is not a declared value"),
         ([True, False], "maybe", "'maybe' is not a declared value"),
         (["a"], "x" * 500 + "\n", "…"),

@@ -358,7 +358,7 @@ def test_the_cap_keeps_the_first_records_of_each_unit(tmp_path: Path) -> None:
 
 
 @given(st.lists(st.sampled_from("abc"), min_size=1, max_size=30), st.integers(1, 4))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_cap_agrees_with_a_slow_loop_and_units_do_not_touch_each_other(ids: list[str], cap: int) -> None:
     chunks = pa.chunked_array([ids[: len(ids) // 2], ids[len(ids) // 2 :]], pa.string())
     seen: dict[str, int] = {}

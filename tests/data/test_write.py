@@ -160,7 +160,7 @@ TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0")
 
 
 @given(values=st.lists(TEXT, min_size=1, max_size=6, unique=True), columns=st.integers(1, 2))
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_spelling_survives(tmp_path: Path, values: list[str], columns: int) -> None:
     column = {"type": "categorical", "values": values}
     schema = schema_of({f"c{i}": column for i in range(columns)})
@@ -319,7 +319,7 @@ def test_a_disk_that_is_full_at_the_very_end(tmp_path: Path, monkeypatch: pytest
 def test_bad_targets_are_one_line(tmp_path: Path) -> None:
     (tmp_path / "d.csv").mkdir()
     for name, schema, says in (
-        ("none/t.csv", SMALL, "t.csv: its folder does not exist"),
+        ("none/t.csv", SMALL, "none/t.csv: its folder does not exist"),
         ("d.csv", SMALL, "d.csv: is a directory"),
         ("t.xlsx", SMALL, "t.xlsx: is of no known format"),
         ("t.csv", schema_of(IMAGES), "t.csv: column 'image': images do not fit a csv"),

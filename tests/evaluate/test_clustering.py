@@ -36,14 +36,14 @@ def planted(count: int, right: float, classes: int = 4) -> tuple[Integers, Integ
     return labels, (clusters + 1) % classes
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(few)
 def test_accuracy_is_the_best_of_all_matches(pairs: list[tuple[int, int]]) -> None:
     labels, clusters = np.array(pairs).T
     assert clustering_accuracy(labels, clusters, rng()).value == pytest.approx(accuracy(labels, clusters))
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(few)
 def test_information_is_that_of_scikit_learn(pairs: list[tuple[int, int]]) -> None:
     labels, clusters = np.array(pairs).T

@@ -16,7 +16,7 @@ from sundog.evaluate.roc import POINTS, Ranking, measured_area
 scored = st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.integers(0, 3)), min_size=2, max_size=30)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(scored)
 def test_area_is_that_of_scikit_learn(rows: list[tuple[int, bool, int]]) -> None:
     """With ties and with weights, zero among them."""

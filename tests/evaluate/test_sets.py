@@ -62,7 +62,7 @@ def disturbed(baskets: Baskets, share: float, rng: np.random.Generator, universe
 # --- counting queries ----------------------------------------------------------------------------------------------
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 @given(
     baskets=st.lists(st.sets(st.integers(0, 6)), min_size=1, max_size=150),
     asked=st.lists(st.sets(st.integers(0, 6), min_size=1), min_size=1, max_size=10),

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from tests.contracts.material import KINDS, random_records, schema_of
@@ -74,7 +74,6 @@ def test_neighbours_change_nothing_not_even_the_last_bit(monkeypatch: pytest.Mon
 wild = arrays.arrays(np.float64, (5, 3), elements=st.floats(-1e6, 1e6))
 
 
-@settings(deadline=None)
 @given(wild, st.integers(1, 40), st.floats(1e-6, 1e6), st.sampled_from(["gaussian", "exponential"]))
 def test_no_vector_is_longer_than_one(x: npt.NDArray[Any], dimension: int, distance: float, kernel: Kernel) -> None:
     z = drawn(3, dimension, distance=distance, kernel=kernel)(x)

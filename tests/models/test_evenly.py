@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sundog.models.evenly import even_cells, even_points, evenly_held
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(st.floats(0, 1e6, width=32), min_size=1, max_size=40).filter(lambda weights: sum(weights) > 1e-3),
     st.integers(0, 300),

@@ -262,7 +262,7 @@ def test_the_number_of_records_is_averaged_by_precision() -> None:
 # --- projection ---
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(st.lists(st.floats(-2, 2, width=32), min_size=1, max_size=7))
 def test_projection_onto_the_simplex_is_the_nearest_point(values: list[float]) -> None:
     p = np.array(values)

@@ -58,7 +58,7 @@ def test_a_large_budget_on_few_records_is_spent() -> None:
     assert_met(epsilon_spent(training_plan(noise_multiplier=noise, sample_rate=1e-3, steps=30), delta=DELTA), 20.0)
 
 
-@settings(max_examples=60, deadline=None, database=None)
+@settings(max_examples=60, database=None)
 @given(st.floats(0.01, 20), st.integers(1, 100_000), st.floats(-12, -1), st.floats(1, 1000))
 def test_full_batches_spend_the_target(epsilon: float, steps: int, log_delta: float, other: float) -> None:
     delta = 10**log_delta

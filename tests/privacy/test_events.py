@@ -48,7 +48,7 @@ def test_the_examples_are_all_the_kinds() -> None:
     assert {kind.model_fields["kind"].default for kind in KINDS} == set(EXAMPLES)
 
 
-@settings(max_examples=200, deadline=None, database=None)
+@settings(max_examples=200, database=None)
 @given(any_event)
 def test_json_round_trip_is_exact(event: events.Event) -> None:
     again = event_from_dict(json.loads(json.dumps(event.to_dict(), allow_nan=False)))
@@ -143,7 +143,7 @@ def test_a_charge_has_a_purpose(purpose: Any) -> None:
         Charge(event=Pure(epsilon=1.0), purpose=purpose)
 
 
-@settings(max_examples=100, deadline=None, database=None)
+@settings(max_examples=100, database=None)
 @given(any_event, st.integers(1, 10**12), st.text(min_size=1, max_size=200).filter(str.strip))
 def test_charges_round_trip(event: events.Event, count: int, purpose: str) -> None:
     charge = Charge(event=event, count=count, purpose=purpose)

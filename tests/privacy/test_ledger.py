@@ -150,7 +150,7 @@ events = st.one_of(
 charged = st.builds(Charge, event=events, count=st.integers(1, 200), purpose=st.just("test"))
 
 
-@settings(max_examples=60, deadline=None, database=None)
+@settings(max_examples=60, database=None)
 @given(st.lists(charged, min_size=1, max_size=3), st.floats(0.5, 1.5))
 def test_the_quick_check_says_what_the_accountant_says(charges: list[Charge], part: float) -> None:
     spent = epsilon_spent(charges, delta=DELTA)

@@ -148,7 +148,7 @@ ENTRY = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(header=st.dictionaries(st.text(max_size=3), ENTRY | JSON, max_size=3), data=st.binary(max_size=24))
 def test_any_weights_header(folder: Path, valid: bytes, header: dict[str, object], data: bytes) -> None:
     raw = json.dumps(header).encode()
@@ -158,7 +158,7 @@ def test_any_weights_header(folder: Path, valid: bytes, header: dict[str, object
         content_hash(archive.manifest, archive.tensors)
 
 
-@settings(max_examples=100, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@settings(max_examples=100, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(extra=JSON)
 def test_any_manifest_is_written_and_read_or_refused(folder: Path, extra: object) -> None:
     path = folder / "mutant.sundog"

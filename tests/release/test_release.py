@@ -532,7 +532,7 @@ junk = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_one_changed_field_is_a_release_error_or_harmless(data: st.DataObject, tmp_path: Path) -> None:
     manifest, tensors = _mixed()

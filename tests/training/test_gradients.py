@@ -223,7 +223,7 @@ def test_a_parameter_that_nothing_touches_has_no_gradient() -> None:
     check(module, lambda x: module[0](x).square().sum(1), torch.randn(4, 3))
 
 
-@settings(max_examples=40, deadline=None, database=None)
+@settings(max_examples=40, database=None)
 @given(
     batch=st.integers(0, 6),
     channels=st.integers(1, 3),

@@ -22,7 +22,7 @@ def rows_of(padded: Any, model: int) -> list[float]:
     return values
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(1, 6), st.lists(st.integers(0, 5), max_size=30), st.data())
 def test_each_model_gets_its_own_examples_in_their_order(models: int, owners: list[int], data: st.DataObject) -> None:
     owner = np.array([number % models for number in owners], np.int64)

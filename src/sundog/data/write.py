@@ -71,6 +71,8 @@ def open_writer(path: str | os.PathLike[str], schema: Schema) -> Iterator[Writer
     kind = _writer_for(target)
     if target.is_dir():
         raise DataError(f"{target.name}: is a directory; name a file")
+    if not target.parent.is_dir():
+        raise DataError(f"{target}: its folder does not exist; create it first")
     writer = None
     with ExitStack() as stack:  # so that only our own errors are explained, not those of the block
         try:
@@ -112,8 +114,6 @@ def _writing(name: str) -> Iterator[None]:
     """Turn what a full disk or a forbidden folder makes the libraries raise into one line that names the file."""
     try:
         yield
-    except FileNotFoundError:
-        raise DataError(f"{name}: its folder does not exist; create it first") from None
     except PermissionError:
         raise DataError(f"{name}: may not be written here; check the folder's permissions") from None
     except OSError as error:

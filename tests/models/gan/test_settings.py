@@ -89,7 +89,11 @@ def test_a_critic_may_have_fewer_steps_than_its_generator(steps: float) -> None:
         (IMAGES, {"naming": 0.3, "condition": None}, "naming needs a column that the generator is told"),
         (IMAGES, {"naming": 0.75}, "0.8 of the budget; at most 0.75 can be shared out so"),
         (IMAGES, {"naming": 0.5, "means": 0.3}, "means=0.3, naming=0.5: 0.8 of the budget"),
-        (IMAGES, {"naming": 1.0}, "setting 'naming' must be 0, or a share of the budget from 0.001 to 1, not 1.0"),
+        (
+            IMAGES,
+            {"naming": 1.0},
+            "setting 'naming' must be 0, or a share of the budget, 0.001 or more and below 1, not 1.0",
+        ),
         (IMAGES, {"naming": -0.1}, "setting 'naming' must be 0, or a share"),
         (IMAGES, {"naming": float("nan")}, "setting 'naming' must be 0, or a share"),
         (IMAGES, {"naming": "0.3"}, "setting 'naming' must be 0, or a share"),

@@ -135,6 +135,6 @@ class ListedColumn(ScalarColumn):
         if near is not None:
             differs = "stray whitespace" if str(value).strip() == str(near).strip() else "upper and lower case"
             return f"{shown(value)} is not a declared value, but {shown(near)} is; mind {differs}"
-        near = did_you_mean(value, [str(known) for known in self._known[:10]])
+        near = did_you_mean(value, [known for known in self._known[:10] if isinstance(known, str)])
         fix = "add it to values, fix the row or declare `undeclared: other`"
         return f"{shown(value)} is not a declared value; {near if near.startswith('did') else fix}"

@@ -27,6 +27,7 @@ OBJECTIVES = ("non-saturating", "wasserstein")
 _WARM = 300  # steps, as in the dp-GAN text
 _LEAST = 0.001  # of the budget: with less nothing is learned
 _LEAST_DECAY = 0.001
+_HEAVIEST = 10**6  # of what counts in a loss
 
 DEFAULTS: Mapping[str, Any] = {
     "shape": "auto",  # or mlp, pairs, conv, lstm
@@ -61,6 +62,7 @@ _BY_SHAPE: Mapping[str, tuple[Any, Any, Any, Any]] = {  # pairs, convolutions, o
     "naming": (0.0, 0.3, 0.0, 0.0),
 }
 
+_WEIGHT: Setting = (lambda value: is_number(value) and value <= _HEAVIEST, f"a number from 0 to {_HEAVIEST}")
 _RIGHT: Mapping[str, Setting] = {
     "shape": (lambda value: value in ("auto", *SHAPES), f"auto, {', '.join(SHAPES[:-1])} or {SHAPES[-1]}"),
     "objective": (lambda value: value in OBJECTIVES, " or ".join(OBJECTIVES)),
@@ -78,11 +80,11 @@ _RIGHT: Mapping[str, Setting] = {
         f"a number from {FEWEST:g} to {MOST:g}",
     ),
     "recognised": (lambda value: is_number(value) and value < 1, "a share, 0 or more and below 1"),
-    "anchor": (is_number, "a number, 0 or more"),
-    "penalty": (is_number, "a number, 0 or more"),
+    "anchor": _WEIGHT,
+    "penalty": _WEIGHT,
     "naming": (
         lambda value: is_number(value) and (value == 0 or _LEAST <= value < 1),
-        f"0, or a share of the budget from {_LEAST} to 1",
+        f"0, or a share of the budget, {_LEAST} or more and below 1",
     ),
 }
 
