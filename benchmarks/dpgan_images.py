@@ -57,15 +57,17 @@ class Strategy:
     score: float | None = None
 
 
-_KINDS, _BOUNDS, _COLD = "groups=weights and biases", "clip=public", "warm=0"
+_WHOLE, _KINDS, _CLUSTERS = "groups=all", "groups=weights and biases", "groups=5"
+_FIXED, _BOUNDS, _COLD, _WARM = "clip=1", "clip=public", "warm=0", "warm=300"
 STRATEGIES = {
     NONE: Strategy(score=6.59),
     "kinds": Strategy((_KINDS,), score=6.46),
-    "bounds": Strategy((_BOUNDS, _COLD), public=True, score=7.76),
+    "bounds": Strategy((_WHOLE, _BOUNDS, _COLD), public=True, score=7.76),
     "kinds+bounds": Strategy((_KINDS, _BOUNDS, _COLD), public=True, score=8.20),
-    "clusters+bounds": Strategy(("groups=5", _BOUNDS, _COLD), public=True, score=8.03),
-    "kinds+bounds+warm": Strategy((_KINDS, _BOUNDS, "warm=300"), public=True, score=TEXT),
-    "warm": Strategy(("warm=300",), public=True),
+    "clusters+bounds": Strategy((_CLUSTERS, _BOUNDS, _COLD), public=True, score=8.03),
+    "kinds+bounds+warm": Strategy((_KINDS, _BOUNDS, _WARM), public=True, score=TEXT),
+    "clusters+bounds+warm": Strategy((_CLUSTERS, _BOUNDS, _WARM), public=True),
+    "warm": Strategy((_FIXED, _WHOLE, _WARM), public=True),
     "decay": Strategy(("decay=0.3",)),
 }
 
