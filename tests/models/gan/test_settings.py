@@ -58,28 +58,8 @@ def test_what_is_not_set_is_set_by_shape_and_what_is_set_stays() -> None:
     for schema in (PLAIN, IMAGES, GAPS):
         settings = of(schema, **asked)
         assert {name: settings[name] for name in asked} == asked
-        assert None not in [settings[name] for name in (*names, "clip", "groups", "warm")]
+        assert None not in [settings[name] for name in (*names, "warm")]
         assert set(settings) == set(DEFAULTS)
-
-
-@pytest.mark.parametrize(
-    ("schema", "settings", "clip", "groups", "warm"),
-    [
-        (IMAGES, {}, 1.0, "all", 0),
-        (IMAGES, {"public": True}, "public", 5, 300),
-        (IMAGES, {"public": True, "warm": 0}, "public", 5, 0),
-        (IMAGES, {"public": True, "groups": "all"}, "public", "all", 300),
-        (IMAGES, {"public": True, "clip": 0.5}, 0.5, "all", 300),
-        (IMAGES, {"public": True, "decay": 0.5}, 1.0, "all", 300),
-        (TABLE, {"public": True}, 1.0, "all", 300),
-        (TABLE, {"public": True, "clip": "public"}, "public", "all", 300),
-    ],
-)
-def test_what_public_records_are_used_for_where_nothing_is_set(
-    schema: Schema, settings: dict[str, Any], clip: Any, groups: Any, warm: int
-) -> None:
-    found = of(schema, **settings)
-    assert (found["clip"], found["groups"], found["warm"]) == (clip, groups, warm)
 
 
 def test_settling_twice_changes_nothing() -> None:

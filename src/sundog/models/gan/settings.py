@@ -25,8 +25,6 @@ from sundog.models.neural import (
 
 OBJECTIVES = ("non-saturating", "wasserstein")
 _WARM = 300  # steps, as in the dp-GAN text
-_CLIP = 1.0
-_CLUSTERS = 5  # of parameters, likewise
 _LEAST = 0.001  # of the budget: with less nothing is learned
 _LEAST_DECAY = 0.001
 _HEAVIEST = 10**6  # of what counts in a loss
@@ -39,9 +37,9 @@ DEFAULTS: Mapping[str, Any] = {
     "condition": "auto",  # a column that the generator is told; or null
     "batch": None,  # by the number of records
     "epochs": None,
-    "clip": None,  # a number, or public: the mean norm of public records
+    "clip": 1.0,  # or public: the mean norm of public records
     "decay": 1.0,  # to what part of itself the clipping bound falls
-    "groups": None,  # what is clipped together: all; weights and biases; or a number of clusters, by public records
+    "groups": ALL,  # what is clipped together; or weights and biases; or a number of clusters, by public records
     "warm": None,  # steps on public records before the first on private ones; 300, if there are any
     "learning_rate": None,
     "generator_rate": 1e-3,
@@ -96,7 +94,7 @@ def settled(schema: Schema, settings: Mapping[str, Any]) -> dict[str, Any]:
     shape = best_shape(schema) if settings["shape"] == "auto" else settings["shape"]
     told = _label(schema) if settings["condition"] == "auto" else settings["condition"]
     own = {name: values[_place(schema, shape)] for name, values in _BY_SHAPE.items()}
-    own |= _by_public(shape, settings)
+    own["warm"] = _WARM if settings["public"] else 0
     if not _has_names(schema, told):
         own["naming"] = 0.0
     chosen = {name: own[name] if value is None and name in own else value for name, value in settings.items()}
@@ -110,15 +108,6 @@ def settled(schema: Schema, settings: Mapping[str, Any]) -> dict[str, Any]:
             "leave it out"
         )
     return {**chosen, "shape": shape, "condition": told}
-
-
-def _by_public(shape: Any, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """What public records are used for: for images, what did best on digits (docs/gan.md)."""
-    public, clip = settings["public"], settings["clip"]
-    if clip is None:
-        clip = PUBLIC if public and shape == "conv" and settings["decay"] == 1.0 else _CLIP
-    clustered = public and shape == "conv" and clip == PUBLIC
-    return {"warm": _WARM if public else 0, "clip": clip, "groups": _CLUSTERS if clustered else ALL}
 
 
 def _place(schema: Schema, shape: Any) -> int:
