@@ -472,9 +472,11 @@ def test_results_come_back_as_they_were(tmp_path: Path) -> None:
 def test_a_stage_is_kept_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = Checkpoint.begin(tmp_path / "o.sundog", {})
     checkpoint.save("records", {"count": 1})
-    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError("no space")))
-    with pytest.raises(OSError, match="no space"):
+    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "no space")))
+    with pytest.raises(SundogError, match=r"o\.sundog\.partial: cannot be written \(no space\).*--resume"):
         checkpoint.save("records", {"count": 2})
+    with pytest.raises(SundogError, match="no space"):
+        checkpoint.save_tensors("records", {"x": np.zeros(3)})
     assert checkpoint.load("records") == {"count": 1}
     assert sorted(path.name for path in checkpoint.folder.iterdir()) == ["fit.json", "records.json"]
     checkpoint.release()

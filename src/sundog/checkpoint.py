@@ -125,8 +125,7 @@ class Checkpoint:
 
     def save(self, stage: str, result: dict[str, Any]) -> None:
         """Keeps the result of a stage."""
-        with replacing(self.folder / f"{stage}.json") as file:
-            file.write(json.dumps(result).encode())
+        self.save_bytes(f"{stage}.json", json.dumps(result).encode())
 
     def load(self, stage: str, *keys: str) -> dict[str, Any] | None:
         """The result of a stage, which has these keys, or None when it was not finished."""
@@ -148,8 +147,13 @@ class Checkpoint:
 
     def save_bytes(self, file: str, content: bytes) -> None:
         """Keeps a file of a stage that is still at work, in the place of an earlier one."""
-        with replacing(self.folder / file) as whole:
-            whole.write(content)
+        try:
+            with replacing(self.folder / file) as whole:
+                whole.write(content)
+        except OSError as error:
+            raise SundogError(
+                f"{self.folder}: cannot be written ({error.strerror}); free space there, then go on with --resume"
+            ) from None
 
     def load_bytes(self, file: str) -> bytes | None:
         """The content of such a file, or None where there is none yet."""
@@ -162,8 +166,7 @@ class Checkpoint:
 
     def save_tensors(self, stage: str, tensors: Tensors) -> None:
         """Keeps the arrays of a stage; call it before `save`, which says that the stage is finished."""
-        with replacing(self.folder / f"{stage}.safetensors") as file:
-            file.write(safetensors.numpy.save(tensors))
+        self.save_bytes(f"{stage}.safetensors", safetensors.numpy.save(tensors))
 
     def load_tensors(self, stage: str) -> Tensors:
         """The arrays of a finished stage."""
