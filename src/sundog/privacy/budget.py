@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from sundog.privacy.ledger import Budget
 
 LARGEST_DELTA = 1e-5
+LARGEST_MEANINGFUL_EPSILON = 20.0  # e^20: odds may change half a billionfold; warned of above it
 
 REST = "model"
 
