@@ -16,6 +16,7 @@ from sundog.models.base import State
 from sundog.models.independent import Independent
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.budget import default_delta
+from sundog.privacy.counted import epsilon_of_fit
 from sundog.privacy.events import Charge, DiscreteLaplace, Pure
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
@@ -51,7 +52,43 @@ def test_delta_comes_from_a_count_that_is_paid_for() -> None:
     assert purposes(release) == ["number of records", *MARGINALS]
     count = release.certificate.charges[0].event
     assert count == DiscreteLaplace(rate=0.02)
-    assert release.certificate.delta == pytest.approx(default_delta(20_000), rel=0.1)  # noise of 70 in 20,000
+    assert release.certificate.delta == 1e-5  # fixed beforehand: what is promised may not hang on what was drawn
+    given = release.certificate.conditional
+    assert given is not None
+    assert given.records == pytest.approx(20_000, rel=0.1)  # noise of 70 in 20,000
+    assert given.delta == default_delta(given.records)
+    assert given.epsilon == pytest.approx(0.98)
+    assert release.verify() == []
+
+
+def proven_delta(*, records: int, rate: float) -> float:
+    """E[δ(n̂)] of the theorem in docs/privacy.md, for geometric noise of this rate on so many records."""
+    reach = round(40 / rate)
+    noise = np.arange(-reach, reach + 1)
+    chances = np.exp(-rate * np.abs(noise))
+    deltas = np.minimum(1e-5, 0.1 / np.maximum(records + noise, 1) ** 1.1)
+    return float((chances / chances.sum() * deltas).sum())
+
+
+@pytest.mark.parametrize("noise", [-60_000, -45_000, 0, 30_000, 10**9])
+def test_the_promised_delta_is_never_below_the_proven_one(noise: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At ε = 0.1 and a cap of 50 the noise on 50,000 records is 25,000 wide, and δ(n̂) is anything."""
+    proven = proven_delta(records=50_000, rate=0.1 * 0.02 / 50)
+    assert 6e-7 < default_delta(50_000) < 1.1 * proven
+
+    def count(exact: int, *, epsilon: float, ledger: Ledger, purpose: str, contribution: int) -> int:
+        event = DiscreteLaplace(rate=epsilon / contribution, sensitivity=contribution)
+        ledger.spend(Charge(event=event, purpose=purpose))
+        return exact + noise
+
+    monkeypatch.setattr("sundog.fitting.noisy_count", count)
+    data = {**data_of(50_000), "who": np.arange(50_000) // 50}
+    release = Synthesizer("independent", epsilon=0.1).fit(data, schema_of(unit="who", cap=50)).release_
+    certificate = release.certificate
+    assert certificate.conditional is not None
+    assert certificate.delta == 1e-5 >= proven
+    assert (certificate.conditional.delta < proven) == (noise >= 0)  # which the certificate used to promise
+    assert f"noisy number of records is {50_000 + noise:,}" in str(certificate)
     assert release.verify() == []
 
 
@@ -85,7 +122,9 @@ def test_delta_with_a_shared_ledger_is_that_of_the_records_where_it_is_lower(led
     release = Synthesizer("independent", epsilon=1.0, ledger=ledger).fit(data_of(20_000), schema_of()).release_
     assert purposes(release) == ["number of records", *MARGINALS]
     assert release.certificate.charges[0].event == DiscreteLaplace(rate=0.02)
-    assert release.certificate.delta == pytest.approx(default_delta(20_000), rel=0.1)
+    assert release.certificate.delta == 1e-5
+    assert release.certificate.conditional is not None
+    assert release.certificate.conditional.delta == pytest.approx(default_delta(20_000), rel=0.1)
     assert release.verify() == []
 
 
@@ -103,14 +142,17 @@ def test_what_follows_the_count_is_private_at_the_delta_that_it_chose() -> None:
     release = Synthesizer("independent", epsilon=1.0).fit(data_of(20_000), schema_of(LEARNED)).release_
     certificate = release.certificate
     assert purposes(release)[0] == "number of records"
-    rest = epsilon_spent(certificate.charges[1:], delta=certificate.delta)
+    assert certificate.conditional is not None
+    rest = epsilon_spent(certificate.charges[1:], delta=certificate.conditional.delta)
     assert 0.998 * 0.98 <= rest <= 0.98  # by itself, whatever the count was
 
 
 def test_the_count_of_a_capped_unit_is_taken_off_as_a_whole() -> None:
     data = {**data_of(6000), "who": np.arange(6000) // 10}
     release = Synthesizer("independent", epsilon=1.0).fit(data, schema_of(unit="who", cap=3)).release_
-    assert 0.998 * 0.98 <= epsilon_spent(release.certificate.charges[1:], delta=release.certificate.delta) <= 0.98
+    given = release.certificate.conditional
+    assert given is not None
+    assert 0.998 * 0.98 <= epsilon_spent(release.certificate.charges[1:], delta=given.delta) <= 0.98
 
 
 def test_the_count_of_a_capped_unit_is_charged_for_the_cap() -> None:
@@ -133,8 +175,10 @@ def test_every_stage_together_spends_the_budget_and_no_more(
     data = data_of(50_000)
     release = Synthesizer("independent", epsilon=epsilon, delta=delta).fit(data, schema_of(columns)).release_
     certificate = release.certificate
-    spent = epsilon_spent(certificate.charges, delta=certificate.delta)
-    assert (0.975 if delta is None else 0.998) * epsilon <= spent <= epsilon  # a count that chose δ does not compose
+    given = certificate.conditional
+    spent = epsilon_of_fit(certificate.charges, delta=certificate.delta if given is None else given.delta)
+    assert 0.998 * epsilon <= spent <= epsilon
+    assert certificate.spent["pld"] == pytest.approx(spent)
     assert release.verify() == []
 
 
@@ -155,7 +199,9 @@ def test_stages_are_told_in_order_with_how_far_they_are(tmp_path: Path) -> None:
         data_of(5000), schema_of(LEARNED), out=tmp_path / "o.sundog", progress=lambda *what: told.append(what)
     )
     stages = [stage for stage, _ in itertools.groupby(stage.splitlines()[0] for stage, _ in told)]
-    delta = synthesizer.release_.certificate.delta
+    given = synthesizer.release_.certificate.conditional
+    assert given is not None
+    delta = given.delta
     assert delta < 1e-5
     assert stages == [
         "reading",

@@ -26,8 +26,9 @@ from sundog.errors import BudgetExceededError, DataError, LedgerError, ReleaseEr
 from sundog.models import AUTO, get_model
 from sundog.models.base import Model, Plan, State, Workshop
 from sundog.models.choice import best_model
-from sundog.privacy.budget import LARGEST_DELTA, Split, default_delta
-from sundog.privacy.events import Charge, DiscreteLaplace
+from sundog.privacy.budget import LARGEST_DELTA, Split, calibrated_delta, default_delta, promised
+from sundog.privacy.counted import COUNT, epsilon_of_counts, is_count
+from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.mechanisms import noisy_count
 from sundog.privacy.noise import NoiseSource
@@ -37,7 +38,6 @@ from sundog.release.private import private_path, save_private
 from sundog.release.release import Release
 
 _SHARES = {"records": 0.02, "schema": 0.10}  # of ε, for the stages before the model, when they are needed
-_COUNT = "number of records"
 _FRUGAL_DELTA = 1e-9  # below the default for any number of records that fits on a disk
 _MANY = 10**6  # records, where nobody has said how many
 _GUESSED = 1e-3  # of that δ, for a plan for so many
@@ -92,7 +92,7 @@ class Fit:
         noise: NoiseSource | None,
         progress: Progress,
     ) -> None:
-        self.request, self.schema, self.progress = request, schema, progress
+        self.request, self.schema, self.progress = request, schema.declared(), progress
         self.ledger, self.noise = ledger, noise
         self.shared: Ledger | None = None
         self.checkpoint: Checkpoint | None = None
@@ -102,7 +102,7 @@ class Fit:
 
     def run(self, data: Any, *, labels: Any, out: Path | None, resume: bool) -> Release:
         """The whole fit."""
-        Budget(self.request.epsilon, LARGEST_DELTA if self.request.delta is None else self.request.delta)
+        promised(self.request.epsilon, LARGEST_DELTA if self.request.delta is None else self.request.delta)
         for path in () if out is None else (out, private_path(out)):
             if path.exists() and not path.is_file():
                 raise ReleaseError(f"{path}: is not a regular file; choose another name for the release")
@@ -113,6 +113,7 @@ class Fit:
         records = self._checked(raw)
         public = self._public_data()
         with self._opened(out, resume) as ledger:
+            delta = self._promised_delta(ledger)
             split = self._split(ledger)
             self._refuse_early(split, ledger)
             count = self._count_records(raw, split, ledger)
@@ -126,7 +127,10 @@ class Fit:
             del raw, lesson
             self.public = None if public is None else encode(public, schema)
             model = self._fit_model(records, count, ledger)
-            certificate = certify(ledger, schema, shared=self.shared, assumptions=model.assumptions)
+            chosen = count if self._chooses_delta and "records" in split.shares else None
+            certificate = certify(
+                ledger, schema, shared=self.shared, assumptions=model.assumptions, delta=delta, records=chosen
+            )
             release = Release(schema, model, certificate)
             if out is not None:
                 self.progress("saving", 0.0)
@@ -230,6 +234,12 @@ class Fit:
     def _chooses_delta(self) -> bool:
         return self.request.delta is None
 
+    def _promised_delta(self, ledger: Ledger) -> float:
+        """The δ of the certificate, which no record has a say in: what was asked for, or by the declared records."""
+        if self._chooses_delta:
+            ledger.tighten(delta=min(ledger.budget.delta, default_delta(self.schema.records or 1)))
+        return ledger.budget.delta
+
     def _warn_of(self, delta: float) -> None:
         if delta > LARGEST_DELTA:
             warnings.warn(
@@ -265,14 +275,14 @@ class Fit:
         count = self.schema.records
         if "records" in split.shares:
             count = self._paid_count(raw, split.epsilon("records"), ledger)
-        if self._chooses_delta and count is not None:
-            ledger.tighten(delta=min(ledger.budget.delta, default_delta(count)))
+            if self._chooses_delta:
+                ledger.tighten(delta=calibrated_delta(ledger.budget.delta, count))
         return count
 
     def _paid_count(self, raw: Raw, epsilon: float, ledger: Ledger) -> int:
         def measure() -> dict[str, Any]:
             kept = raw.capped(self.schema.cap) if self.schema.unit else raw
-            purpose, cap = _COUNT, self.schema.cap
+            purpose, cap = COUNT, self.schema.cap
             noisy = noisy_count(kept.count, epsilon=epsilon, ledger=ledger, purpose=purpose, contribution=cap)
             return {"count": noisy}
 
@@ -340,9 +350,8 @@ class Fit:
         on itself before it was interrupted is left out, so that its plan is the same as before.
         """
         before = ledger.charges[: None if self.checkpoint is None else self.kept_charges]
-        paid = [charge for charge in before if charge.purpose == _COUNT]
-        cost = sum(charge.event.epsilon for charge in paid if isinstance(charge.event, DiscreteLaplace))
-        return Budget(ledger.budget.epsilon - cost, ledger.budget.delta), [c for c in before if c not in paid]
+        rest = ledger.budget.epsilon - epsilon_of_counts(before)
+        return Budget(rest, ledger.budget.delta), [charge for charge in before if not is_count(charge)]
 
     def _stage(self, name: str, ledger: Ledger, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
         """The result of a stage: from the checkpoint where it was finished before, measured and kept otherwise."""

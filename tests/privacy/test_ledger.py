@@ -105,7 +105,7 @@ def test_failures_that_use_up_delta_are_refused(ledger: Ledger) -> None:
 
 @pytest.mark.parametrize(
     "event",
-    [Pure(epsilon=800.0), Gaussian(noise_multiplier=1e-200), DiscreteGaussian(sigma=0.01)],
+    [Pure(epsilon=800.0), Gaussian(noise_multiplier=1e-6), DiscreteGaussian(sigma=0.01)],
     ids=str,
 )
 def test_an_absurd_charge_is_refused_like_any_other(ledger: Ledger, event: Event) -> None:

@@ -21,7 +21,7 @@ def run(
 ) -> None:
     """Creates or shows."""
     from sundog.privacy.ledger import Ledger
-    from sundog.release.certificate import describe
+    from sundog.release.shares import describe
 
     opened = Ledger.open(ledger) if epsilon is None else Ledger.create(ledger, epsilon=epsilon, delta=delta)
     if as_json:

@@ -27,13 +27,12 @@ def run(
 ) -> None:
     """Plans."""
     from sundog.errors import SundogError
-    from sundog.privacy.budget import LARGEST_DELTA, default_delta
-    from sundog.privacy.ledger import Budget
+    from sundog.privacy.budget import LARGEST_DELTA, default_delta, promised
 
     if schema is None and records is None:
         raise SundogError("plan needs --records (to plan training) or --schema (to plan a count-based model)")
     chosen = delta if delta is not None else default_delta(records) if records is not None else LARGEST_DELTA
-    budget = Budget(epsilon, chosen)
+    budget = promised(epsilon, chosen)
     if schema is not None:
         plan, text = _model_plan(schema, model, budget, records)
     else:
@@ -51,8 +50,8 @@ def _training_plan(
     from sundog.privacy.accountant import epsilon_spent
     from sundog.privacy.calibration import noise_multiplier_for, steps_for, training_plan
 
-    if noise is not None and not 0 < noise < math.inf:
-        raise SundogError(f"--noise must be a positive number, not {noise:g}")
+    if noise is not None and not 1e-6 <= noise <= 1e15:
+        raise SundogError(f"--noise must be between 1e-6 and 1e15, not {noise:g}")
     if batch > records:
         raise SundogError(f"--batch {batch} is larger than --records {records}; lower it")
     rate = batch / records
@@ -93,7 +92,7 @@ def _model_plan(path: Path, model: str, budget: Any, records: int | None) -> tup
     from sundog.errors import SundogError
     from sundog.models import AUTO, get_model
     from sundog.models.choice import best_model
-    from sundog.release.certificate import describe
+    from sundog.release.shares import describe
 
     schema = Schema.load(path)
     if not schema.complete:

@@ -26,7 +26,7 @@ class Schema(BaseModel):
 
     sundog: Literal[1] = 1
     reviewed: bool = True
-    records: Annotated[int, Field(ge=1)] | None = None
+    records: Annotated[int, Field(ge=1, le=10**11)] | None = None
     unit: StrictStr | None = None
     cap: Annotated[int, Field(ge=1, le=10_000)] = 1
     delimiter: Annotated[StrictStr, Field(min_length=1, max_length=1)] = ","
@@ -54,6 +54,13 @@ class Schema(BaseModel):
     def complete(self) -> bool:
         """Whether nothing is left to be learned."""
         return all(column.complete for column in self.columns.values())
+
+    def declared(self) -> Schema:
+        """The same schema as a declaration: what is complete is known, whoever learned it, and is not learned again."""
+        finished = {
+            name: column.declared() for name, column in self.columns.items() if column.learn and column.complete
+        }
+        return self.with_columns(finished) if finished else self
 
     def with_columns(self, columns: Mapping[str, Column]) -> Schema:
         """The same schema with some columns replaced or added."""

@@ -10,9 +10,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sundog.errors import BudgetExceededError
 from sundog.privacy.ledger import Budget
 
-LARGEST_DELTA = 1e-5
+# What a certificate can promise; outside of it nothing could be measured, or nothing would be protected.
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-4, 1e9
+SMALLEST_DELTA = 1e-50
+LARGEST_DELTA = 1e-5  # by default, and above it a δ is warned of
+LARGEST_MEANINGFUL_DELTA = 0.01  # above it, publishing some of the records as they are would keep the promise
 LARGEST_MEANINGFUL_EPSILON = 20.0  # e^20: odds may change half a billionfold; warned of above it
 
 REST = "model"
@@ -25,6 +30,33 @@ def default_delta(records: int) -> float:
     (1e-05, 2.51e-08)
     """
     return min(LARGEST_DELTA, 0.1 / math.pow(max(records, 1), 1.1))
+
+
+def calibrated_delta(promised: float, records: int) -> float:
+    """The δ to calibrate to once a noisy count is known: the default one, and never above what was promised.
+
+    >>> calibrated_delta(1e-5, 100), round(calibrated_delta(1e-5, 1_000_000), 10)
+    (1e-05, 2.51e-08)
+    """
+    return min(promised, default_delta(records))
+
+
+def promised(epsilon: float, delta: float) -> Budget:
+    """The budget that somebody asks for, refused where no certificate could promise it.
+
+    >>> promised(1.0, 1e-6)
+    Budget(epsilon=1.0, delta=1e-06)
+    >>> promised(1e-12, 1e-6)
+    Traceback (most recent call last):
+    sundog.errors.BudgetExceededError: epsilon must be between 0.0001 and 1e+09, not 1e-12
+    """
+    if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+        raise BudgetExceededError(
+            f"epsilon must be between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}, not {epsilon:g}"
+        )
+    if not SMALLEST_DELTA < delta < 1:
+        raise BudgetExceededError(f"delta must be above {SMALLEST_DELTA:g} and below 1, not {delta:g}")
+    return Budget(epsilon, delta)
 
 
 @dataclass(frozen=True)

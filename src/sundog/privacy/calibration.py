@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 
 from sundog.errors import BudgetExceededError
 from sundog.privacy.accountant import epsilon_spent
-from sundog.privacy.events import Charge, SampledGaussian
+from sundog.privacy.events import MOST_TIMES, Charge, SampledGaussian
 
 Planner = Callable[[float], Sequence[Charge]]
 
@@ -23,6 +23,8 @@ _MARGIN = 1e-7  # room for rounding when the same events are later composed in a
 
 def training_plan(*, noise_multiplier: float, sample_rate: float, steps: int) -> list[Charge]:
     """The charges of DP-SGD: `steps` Gaussian sums over Poisson samples."""
+    if steps > MOST_TIMES:
+        raise BudgetExceededError(f"{steps:,} steps are too many to account for; use larger batches or fewer epochs")
     event = SampledGaussian(noise_multiplier=noise_multiplier, sample_rate=sample_rate)
     return [Charge(event=event, count=steps, purpose="training")]
 

@@ -69,6 +69,10 @@ class Column(BaseModel, ABC):
         except ValidationError as error:
             raise SchemaError(f"{self.type} column: {explain(error)}") from None
 
+    def declared(self) -> Self:
+        """The column without `learn`, which encodes as it did: what was learned elsewhere is a declaration here."""
+        return self.completed(learn=False)
+
     @abstractmethod
     def encode(self, values: Any, *, where: str) -> Any:
         """The codes of the values; `where` ("adult.csv: column 'age'") begins every error message."""

@@ -59,6 +59,11 @@ class ListedColumn(ScalarColumn):
             values.append(other)
         return super().completed(values=values, other=other, **found)
 
+    def declared(self) -> Self:
+        """The column without `learn`; what was not learned goes on becoming `other`, where there is one."""
+        policy = {} if self.other is None else {"undeclared": "other"}
+        return type(self).model_validate({**self.model_dump(exclude_defaults=True), "learn": False, **policy})
+
     @field_validator("values")
     @classmethod
     def _is_a_list_of_one_kind(cls, values: tuple[Value, ...] | None) -> tuple[Value, ...] | None:

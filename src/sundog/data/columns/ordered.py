@@ -67,6 +67,10 @@ class OrderedColumn(ScalarColumn):
         """Whether values beyond the bounds become the bounds; learned bounds always clamp."""
         return self.out_of_bounds == "clamp" or self.learn
 
+    def declared(self) -> Self:
+        """The column without `learn`; learned bounds clamp, and go on doing so."""
+        return self.completed(learn=False, out_of_bounds="clamp")
+
     @abstractmethod
     def first_code(self, value: Any) -> int:
         """The first code whose value is not below the given one (`lattice_size` where all are)."""
