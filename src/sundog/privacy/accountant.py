@@ -44,6 +44,7 @@ _MEANINGLESS = 1e5
 _MEANINGLESS_LOSS = 300.0
 _MOST_EVENTS = 64
 _MOST_POINTS = 2**22  # of the distributions of all events together, each as wide as the composed one
+_MOST_WORK = 2**27  # points of distributions, each time that one is composed with another
 _TAIL = 1e-15  # what is beyond the ends of a composed distribution
 
 # What Fourier transforms may lose of a composed δ (measured: 3·10⁻¹³). Where that is not negligible, PLD is not used.
@@ -78,7 +79,7 @@ def epsilon_spent(charges: Iterable[Charge], *, delta: float, method: Method = "
         return quick
     grid, finest = coarseness * _grid(totals, quick), _finest(totals)
     while grid >= finest:
-        found = _epsilon_of(_composed(totals, grid), delta - _fft_error(totals))
+        found = _epsilon_on_grid(totals, grid, delta)
         if found < 1.01 * quick:
             return min(found, quick)
         grid /= 10  # losses so small that they are lost in the grid: PLD is above the bound it should be below
@@ -105,7 +106,7 @@ def fits(charges: Iterable[Charge], *, epsilon: float, delta: float) -> bool:
         if delta < 50 * _fft_error(totals) or _is_beyond_pld(totals, quick):
             return False
         grid, target = _grid(totals, quick), epsilon * (1 - 1e-6)  # by rounding they differ, either way
-        if any(_epsilon_of(_composed(totals, n * grid), delta - _fft_error(totals)) <= target for n in (16, 4)):
+        if any(_epsilon_on_grid(totals, n * grid, delta) <= target for n in (16, 4)):
             return True
     return epsilon_spent(charges, delta=delta) <= epsilon
 
@@ -123,13 +124,16 @@ def delta_spent(charges: Iterable[Charge], *, epsilon: float) -> float:
     if gaussian is not None:
         return gaussian_delta(noise_multiplier=gaussian, epsilon=epsilon)
     pure, rest = _without_delta(totals)
-    if not rest and pure <= epsilon:
+    if not rest and pure <= epsilon * (1 + 1e-12):
         return 0.0
     losses: dict[Event, int] = {event: count for event, count in totals.items() if not isinstance(event, Failure)}
     quick = _epsilon_by_orders(losses, 1e-9, "rdp")
     if _is_beyond_pld(totals, quick):
         return 1.0
-    found = float(_composed(totals, _grid(totals, quick)).get_delta_for_epsilon(epsilon))
+    whole = _composed(totals, _grid(totals, quick))
+    if whole is None:
+        return 1.0
+    found = float(whole.get_delta_for_epsilon(epsilon))
     return found if sum(totals.values()) == 1 else min(1.0, found + _fft_error(totals))
 
 
@@ -273,18 +277,28 @@ def _largest_loss(totals: dict[Event, int]) -> float:
     )
 
 
-def _epsilon_of(pld: Any, delta: float) -> float:
+def _epsilon_on_grid(totals: dict[Event, int], grid: float, delta: float) -> float:
     from sundog.privacy.pld import epsilon_of_pld
 
-    return epsilon_of_pld(pld, delta=delta)
+    whole = _composed(totals, grid)
+    return math.inf if whole is None else epsilon_of_pld(whole, delta=delta - _fft_error(totals))
 
 
 def _composed(totals: dict[Event, int], grid: float) -> Any:
+    """The distribution of all losses together, or None where it would be too large."""
+    from sundog.privacy.pld import TooManyPointsError
+
     parts = dict(totals)
     gaussians: dict[Event, int] = {event: parts.pop(event) for event in totals if isinstance(event, Gaussian)}
     if merged := _as_one_gaussian(gaussians):
         parts[Gaussian(noise_multiplier=merged)] = 1
-    return functools.reduce(lambda whole, part: whole.compose(part), (_pld(e, n, grid) for e, n in parts.items()))
+    try:
+        found = [_pld(event, count, grid) for event, count in parts.items()]
+    except TooManyPointsError:
+        return None
+    if len(found) * sum(part._pmf_remove.size for part in found) > _MOST_WORK:
+        return None
+    return functools.reduce(lambda whole, part: whole.compose(part), found)
 
 
 @functools.lru_cache(maxsize=32)
