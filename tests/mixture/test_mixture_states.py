@@ -14,9 +14,10 @@ from tests.mixture.two_kinds import TABLE, independent, two_kinds, vaes
 from sundog.data.schema import Schema
 from sundog.data.write import to_frame
 from sundog.errors import ReleaseError
-from sundog.mixture.mixture import PUBLIC_RECORDS, Mixture
+from sundog.mixture.mixture import Mixture
 from sundog.models import get_model
 from sundog.models.base import State
+from sundog.models.released.mixture import PUBLIC_RECORDS
 from sundog.privacy.ledger import Ledger
 from sundog.release.certificate import certify
 from sundog.release.release import Release

@@ -20,8 +20,9 @@ from sundog.models import neural
 from sundog.models.base import State, Workshop
 from sundog.models.features import Features
 from sundog.models.independent import Independent
-from sundog.models.latent import LATENT, latent_charge
+from sundog.models.latent import latent_charge
 from sundog.models.means import MeansPlan
+from sundog.models.released.unpaid import LATENT
 from sundog.models.vae import Vae
 from sundog.privacy.events import Charge, Gaussian, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger

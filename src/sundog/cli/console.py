@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import sys
 import time
 import warnings
@@ -18,13 +19,16 @@ from sundog.progress import Progress
 
 
 def say(text: str) -> None:
-    """A result, on stdout."""
-    typer.echo(text)
+    """A result, on stdout; whether anybody reads it to the end changes nothing, and no exit code."""
+    try:
+        typer.echo(text)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def say_json(value: Any) -> None:
     """A result for machines: the only thing on stdout."""
-    typer.echo(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+    say(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def note(text: str) -> None:

@@ -99,6 +99,29 @@ class Bins:
         return np.repeat(np.arange(self.count, dtype=smallest_dtype(self.count)), self._last - self._first + 1)
 
 
+def bin_count(column: Column) -> int:
+    """How many bins `bins_for` makes, that of null included, without making them.
+
+    >>> from sundog.data.columns import IntegerColumn
+    >>> bin_count(IntegerColumn(min=0, max=10**12, bins=2**20))
+    1048576
+    """
+    if isinstance(column, OrderedColumn) and column.edges is not None:  # as many as a file can list
+        return bins_for(column).count
+    return min(_asked(column), column.lattice_size) + int(column.nullable)
+
+
+def _asked(column: Column) -> int:
+    """How many bins a column without edges is cut into, if its lattice is fine enough."""
+    if isinstance(column, OrderedColumn):
+        if column.bins == "quantiles":
+            raise SchemaError("`bins: quantiles` must be measured with budget first; fit does so, or declare `edges`")
+        return column.bins or (column.lattice_size if column.lattice_size <= SMALL else DEFAULT)
+    if isinstance(column, ImageColumn | SeriesColumn):
+        return column.bins or (IMAGE if isinstance(column, ImageColumn) else SERIES)
+    return column.lattice_size
+
+
 def bins_for(column: Column) -> Bins:
     """The bins that a column declares, or else sensible ones; never a look at the data.
 
@@ -108,13 +131,6 @@ def bins_for(column: Column) -> Bins:
     >>> bins_for(IntegerColumn(min=0, max=9999)).count
     64
     """
-    if isinstance(column, OrderedColumn):
-        if column.bins == "quantiles":
-            raise SchemaError("`bins: quantiles` must be measured with budget first; fit does so, or declare `edges`")
-        if column.edges is not None:
-            return Bins.from_quantiles(column, column.edges)
-        default = column.lattice_size if column.lattice_size <= SMALL else DEFAULT
-        return Bins.equal_width(column, column.bins or default)
-    if isinstance(column, ImageColumn | SeriesColumn):
-        return Bins.equal_width(column, column.bins or (IMAGE if isinstance(column, ImageColumn) else SERIES))
-    return Bins.equal_width(column, column.lattice_size)
+    if isinstance(column, OrderedColumn) and column.edges is not None:
+        return Bins.from_quantiles(column, column.edges)
+    return Bins.equal_width(column, _asked(column))

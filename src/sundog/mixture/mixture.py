@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.errors import ReleaseError, SundogError
+from sundog.errors import SundogError
 from sundog.mixture.clustering import (
     CLUSTERING,
     ClusteringPlan,
@@ -25,22 +25,26 @@ from sundog.mixture.clustering import (
     check_clustering,
     find_clusters,
     plan_clustering,
-    unpaid_clustering,
 )
-from sundog.models import MODELS, get_model
+from sundog.models import get_model
 from sundog.models.base import Codes, Model, Parts, Plan, State, Where, Workshop
 from sundog.models.features import Features, joined
 from sundog.models.kept import kept, refuse_early
 from sundog.models.means import gaussian_share
 from sundog.models.neural import refuse_shares, warm_up
+from sundog.models.released.mixture import (
+    MOST_CLUSTERS,
+    all_private,
+    assumed_by_mixture,
+    component_states,
+)
+from sundog.models.released.unpaid import unpaid_clustering
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.views import Disjoint
 
 CLUSTER = "cluster"  # what a condition calls the number of a component
-PUBLIC_RECORDS = "the records that were given as public, with which the clustering began"
-_MOST_CLUSTERS = 500
 _SHARE = 0.1  # of the budget, for finding the clusters
 _ASKED: Mapping[str, Any] = {"clusters": 2, "public": False}  # by options of their own
 # What a user may set beside the component's settings; clusters go by all columns, a column, or a list of them.
@@ -69,7 +73,7 @@ class Mixture:
     @property
     def assumptions(self) -> Sequence[str]:
         """Where clusters began with records that were given as public."""
-        return [PUBLIC_RECORDS] if self.public else []
+        return assumed_by_mixture(public=self.public)
 
     @property
     def choices(self) -> Mapping[str, int]:
@@ -94,8 +98,8 @@ class Mixture:
         check_clustering(settings)
         _check_by(schema, settings["by"])
         clusters = settings["clusters"]
-        if not (type(clusters) is int and 1 < clusters <= _MOST_CLUSTERS):
-            raise SundogError(f"clusters must be a whole number from 2 to {_MOST_CLUSTERS}, not {clusters!r}")
+        if not (type(clusters) is int and 1 < clusters <= MOST_CLUSTERS):
+            raise SundogError(f"clusters must be a whole number from 2 to {MOST_CLUSTERS}, not {clusters!r}")
         if not (type(settings["clustering"]) in (int, float) and 0 < settings["clustering"] < 1):
             raise SundogError(f"setting 'clustering' must be a number between 0 and 1, not {settings['clustering']!r}")
         refuse_shares(settings)
@@ -120,7 +124,7 @@ class Mixture:
             public=settings["public"],
         )
         component = cls._kind().plan(
-            _all_private(schema),
+            all_private(schema),
             budget,
             already=[*already, *clustering.charges()],
             records=records,
@@ -152,7 +156,7 @@ class Mixture:
         weights /= weights.sum()
         count = plan.settings["records"]
         parts = Parts(clusters.owner(features, seen), tuple(float(weight) * count for weight in weights))
-        private = Records(_all_private(records.schema), records.codes, len(records))
+        private = Records(all_private(records.schema), records.codes, len(records))
         components = _fitted(kind, private, parts, component, ledger, workshop)
         return cls(components, weights, count, public=clustering.public)
 
@@ -225,30 +229,9 @@ class Mixture:
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
         """Takes the arrays apart again; each component checks its own."""
-        config, tensors = state.config, dict(state.tensors)
-        weights = tensors.pop("weights", np.zeros(0))
-        of, configs = config.get("of"), config.get("components")
-        if (
-            set(config) != {"of", "records", "public", "components"}
-            or type(of) is not str
-            or of not in MODELS
-            or of == cls.name
-            or type(config["public"]) is not bool
-            or not isinstance(configs, list)
-            or not 1 <= len(configs) <= _MOST_CLUSTERS
-            or not all(isinstance(each, dict) for each in configs)
-            or type(config["records"]) is not int
-            or not 0 < config["records"] < 10**12
-        ):
-            raise ReleaseError("the configuration is not that of a mixture")
-        if weights.dtype != np.float64 or weights.shape != (len(configs),) or not _are_chances(weights):
-            raise ReleaseError("the weights of the mixture are not ones")
-        if any(not len(tensor.shape) or len(tensor) != len(configs) for tensor in tensors.values()):
-            raise ReleaseError("the arrays of the mixture are not one for each component")
-        kind, private = get_model(of), _all_private(schema)
-        parts = [{name: tensor[place] for name, tensor in tensors.items()} for place in range(len(configs))]
-        components = [kind.from_state(private, State(part, each)) for part, each in zip(parts, configs, strict=True)]
-        return cls(components, weights, config["records"], public=config["public"])
+        config, private = state.config, all_private(schema)
+        components = [get_model(config["of"]).from_state(private, part) for part in component_states(state)]
+        return cls(components, state.tensors["weights"], config["records"], public=config["public"])
 
 
 def mixture_of(component: type[Model]) -> type[Mixture]:
@@ -284,12 +267,6 @@ def _share_of(budget: Budget, share: float) -> Budget:
     return Budget(epsilon_spent([part], delta=budget.delta), budget.delta)
 
 
-def _all_private(schema: Schema) -> Schema:
-    """The cluster of a record is private: what is public of all records is not public of those in one cluster."""
-    columns = {name: column.model_copy(update={"public": False}) for name, column in schema.columns.items()}
-    return schema.model_copy(update={"columns": columns})
-
-
 def _components(settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of the components."""
     return {name: value for name, value in settings.items() if name not in {*_OWN, *_ASKED}}
@@ -310,10 +287,6 @@ def _columns_of(records: Records, by: str | Sequence[str] | None) -> Records:
     columns = {name: column for name, column in records.schema.columns.items() if name in names}
     schema = records.schema.model_copy(update={"columns": columns})
     return Records(schema, {name: records.codes[name] for name in columns}, len(records))
-
-
-def _are_chances(weights: Floats) -> bool:
-    return bool(np.isfinite(weights).all() and (weights >= 0).all() and abs(weights.sum() - 1) < 1e-6)
 
 
 def _log(weights: Floats) -> Floats:

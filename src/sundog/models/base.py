@@ -16,9 +16,12 @@ import numpy.typing as npt
 from sundog.checkpoint import Checkpoint
 from sundog.data.records import Records
 from sundog.data.schema import Schema
+from sundog.models.state import State
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.progress import Progress, silent
+
+__all__ = ["Codes", "Model", "Parts", "Plan", "State", "Where", "Workshop"]
 
 Codes = dict[str, Any]  # an array of codes a column, as in Records.codes
 Where = Mapping[str, int]  # the code that a scalar column must have, or the number of a choice
@@ -69,14 +72,6 @@ class Workshop:
     device: str = "cpu"
     show_loss: bool = False
     public: Records | None = None
-
-
-@dataclass(frozen=True)
-class State:
-    """A fitted model as plain arrays and JSON values."""
-
-    tensors: dict[str, npt.NDArray[Any]]
-    config: dict[str, Any]
 
 
 class Model(Protocol):

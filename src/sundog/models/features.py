@@ -21,11 +21,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from sundog.data.bins import bins_for
-from sundog.data.columns import Column, ScalarColumn, SetColumn
+from sundog.data.columns import Column, SetColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.models.base import Codes, Where
 from sundog.models.evenly import even_points, evenly_held
+from sundog.models.layout import Layout
 
 if TYPE_CHECKING:
     from sundog.training.data import Device
@@ -50,25 +51,13 @@ class Features:
     """
 
     def __init__(self, schema: Schema) -> None:
-        columns = schema.columns
-        self.schema = schema
-        self._bins = {name: bins_for(column) for name, column in columns.items() if isinstance(column, ScalarColumn)}
-        self._sets = {name: column for name, column in columns.items() if isinstance(column, SetColumn)}
-        arrays = {name: column for name, column in columns.items() if name not in {**self._bins, **self._sets}}
-        # Those with gaps come first, so that intensity i may be missing if there is a gap i.
-        self._arrays = dict(sorted(arrays.items(), key=lambda item: not item[1].nullable))
-        sizes = {
-            **{name: bins.count for name, bins in self._bins.items()},
-            **{name: column.shape[0] for name, column in self._sets.items()},
-            **{name: math.prod(column.shape) for name, column in self._arrays.items()},
-        }
-        self._at = _slices(0, sizes)
-        self._cells = sum(bins.count for bins in self._bins.values())
-        self._levels = self._cells + sum(column.shape[0] for column in self._sets.values())
-        gaps = {name: sizes[name] for name, column in self._arrays.items() if column.nullable}
-        self._gaps = sum(sizes.values())
-        self._gaps_at = _slices(self._gaps, gaps)
-        self.width = self._gaps + sum(gaps.values())
+        self.schema, layout = schema, Layout(schema)
+        self._bins = {name: bins_for(schema.columns[name]) for name in layout.cells}
+        self._sets: dict[str, Any] = {name: schema.columns[name] for name in layout.items}
+        self._arrays = {name: schema.columns[name] for name in layout.levels}
+        self._at, self._gaps_at = layout.places, layout.gaps
+        self._cells, self._levels = sum(layout.cells.values()), layout.first_level
+        self._gaps, self.width = layout.first_gap, layout.width
 
     @property
     def levels(self) -> slice:

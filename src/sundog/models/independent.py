@@ -10,22 +10,27 @@ from __future__ import annotations
 
 import functools
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from sundog.data.bins import Bins, bins_for
+from sundog.data.bins import Bins, bin_count, bins_for
 from sundog.data.columns import Column, SetColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.errors import ReleaseError
 from sundog.models.base import Codes, Plan, State, Where, Workshop
 from sundog.models.evenly import even_cells
+from sundog.models.released.independent import (
+    ReleasedIndependent,
+    marginal_keys,
+    marginal_purpose,
+    touched_cells,
+    unpaid_marginals,
+)
 from sundog.privacy.calibration import smallest_noise
-from sundog.privacy.events import Charge, DiscreteGaussian
+from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.mechanisms import Histogram, histogram_charge, noisy_histograms
 
@@ -95,7 +100,9 @@ class Independent:
             counts[name] = _count(column, records.codes[name])
         sigma: Mapping[str, float] = plan.settings["sigma"]
         queries = [
-            Histogram(counts[name], sigma[name], _purpose(name), _touched(schema.columns[name]), schema.cap)
+            Histogram(
+                counts[name], sigma[name], marginal_purpose(name), touched_cells(schema.columns[name]), schema.cap
+            )
             for name in sigma
         ]
         noisy = {name: counts[name] for name in counts if name not in sigma}
@@ -123,72 +130,38 @@ class Independent:
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
         """Private marginals that no charge paid for."""
-        measured = [charge for charge in charges if isinstance(charge.event, DiscreteGaussian)]
-        paid = Counter((charge.purpose, charge.count) for charge in measured)
-        missing = []
-        for name, column in self.schema.columns.items():
-            due = _charge(name, column, 1.0, self.schema.cap)
-            paid[due.purpose, due.count] -= not column.public
-            if paid[due.purpose, due.count] < 0:
-                missing.append(f"marginal of {name!r}")
-        return missing
+        return unpaid_marginals(self.schema, charges)
 
     def state(self) -> State:
         """The marginals, by the place of their column: names may hold what no file should."""
         return State(
-            tensors=dict(zip(_keys(self.schema), self.marginals.values(), strict=True)),
+            tensors=dict(zip(marginal_keys(self.schema), self.marginals.values(), strict=True)),
             config={"records": self.records},
         )
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
         """Checks that the marginals are ones and fit the schema."""
-        records = state.config.get("records")
-        counted = isinstance(records, int) and not isinstance(records, bool) and 0 < records < 10**12
-        if set(state.config) != {"records"} or not counted or set(state.tensors) != set(_keys(schema)):
-            raise ReleaseError("the weights are not those of an `independent` model of this schema")
-        marginals = {}
-        for key, (name, column) in zip(_keys(schema), schema.columns.items(), strict=True):
-            marginals[name] = p = state.tensors[key]
-            if p.dtype != np.float64 or p.shape != _shape(column) or not ((p >= 0) & (p <= 1)).all():
-                raise ReleaseError(f"the marginal of column {name!r} is not one")
-            if not isinstance(column, SetColumn) and not np.allclose(p.sum(axis=-1), 1):
-                raise ReleaseError(f"the marginal of column {name!r} does not add up to one")
-        return cls(schema, marginals, int(records or 0))
+        released = ReleasedIndependent(schema, state)
+        marginals = {name: state.tensors[key] for name, key in zip(schema.columns, marginal_keys(schema), strict=True)}
+        return cls(schema, marginals, released.records)
 
 
 # --- what is measured of a column ----------------------------------------------------------------------------------
 
 
-def _keys(schema: Schema) -> list[str]:
-    return [f"marginal.{place}" for place in range(len(schema.columns))]
-
-
 def _cells(column: Column) -> int:
-    return 2 if isinstance(column, SetColumn) else bins_for(column).count
+    return 2 if isinstance(column, SetColumn) else bin_count(column)
 
 
 def _positions(column: Column) -> int:
     return math.prod(column.shape)
 
 
-def _touched(column: Column) -> int:
-    """How many cells one record changes: one at each position; for sets its items, and the count of records."""
-    return column.max_size + 1 if isinstance(column, SetColumn) else _positions(column)
-
-
-def _shape(column: Column) -> tuple[int, ...]:
-    if isinstance(column, SetColumn):
-        return column.shape
-    return (*((_positions(column),) if column.shape else ()), bins_for(column).count)
-
-
-def _purpose(name: str) -> str:
-    return f"marginal of {name}"
-
-
 def _charge(name: str, column: Column, sigma: float, contribution: int) -> Charge:
-    return histogram_charge(sigma=sigma, purpose=_purpose(name), touched=_touched(column), contribution=contribution)
+    return histogram_charge(
+        sigma=sigma, purpose=marginal_purpose(name), touched=touched_cells(column), contribution=contribution
+    )
 
 
 def _count(column: Column, codes: Any) -> Integers:

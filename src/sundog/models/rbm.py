@@ -11,7 +11,7 @@ been dreaming all the time; under conditions, the units of the conditions are he
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -21,35 +21,31 @@ from torch import Tensor
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.errors import ReleaseError
 from sundog.models.base import Codes, Parts, Plan, State, Where, Workshop
 from sundog.models.features import Features, joined
 from sundog.models.kept import refuse_early
-from sundog.models.means import MeansPlan, noisy_means, unpaid_means
+from sundog.models.means import MeansPlan, noisy_means
 from sundog.models.neural import (
     SIZE,
     Setting,
     check_settings,
     initialised,
-    is_size,
-    is_whole,
     plan_network,
     refuse_people,
     rows_at_a_time,
     train,
-    unpaid_training,
     warm_up,
 )
 from sundog.models.rbm_network import Network
+from sundog.models.released.base import is_size, is_whole
+from sundog.models.released.rbm import KEPT, LEAST_DEVIATION, ReleasedRbm, is_deviation, unpaid_rbm
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.training.plan import TrainingPlan
 
 _BERNOULLI, _GAUSSIAN = "bernoulli", "gaussian"
-_LEAST_DEVIATION = 1e-3
 _EVIDENCE = 1024  # chains that say how likely conditions are
 _FEWEST_CHAINS, _MOST_CHAINS = 500, 2**15
-_KEPT = 4096  # particles, from which chains begin
 _MOVES = 50  # of a chain, from a particle to a record
 
 
@@ -79,7 +75,7 @@ class Rbm:
     def __init__(self, schema: Schema, network: Network, records: int) -> None:
         self.schema, self.network, self.records = schema, network, records
         self.features = network.features
-        starts = network.particles[:_KEPT].clamp(0.0, 1.0)
+        starts = network.particles[:KEPT].clamp(0.0, 1.0)
         self.starts = (255 * starts).round().to(torch.uint8)  # exact, but for intensities
 
     # --- learning ---
@@ -196,7 +192,7 @@ class Rbm:
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
         """The means and the weights, unless they were paid for."""
-        return unpaid_means(charges) + unpaid_training(charges)
+        return unpaid_rbm(charges)
 
     def state(self) -> State:
         """The weights, the centre, and where chains begin."""
@@ -212,27 +208,10 @@ class Rbm:
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
         """Checks that the weights are those of a machine of this schema."""
-        if set(state.config) != set(_CONFIG) or not all(_CONFIG[name](state.config[name]) for name in _CONFIG):
-            raise ReleaseError("the configuration is not that of an `rbm` model")
+        ReleasedRbm(schema, state)
         features, hidden, chains = Features(schema), state.config["hidden"], state.config["chains"]
-        shapes = {
-            "hidden.weight": (hidden, features.width),
-            "hidden.bias": (hidden,),
-            "visible.weight": (1, features.width),
-            "centre": (1, features.width),
-            "particles": (chains, features.width),
-        }
-        if {name: tensor.shape for name, tensor in state.tensors.items()} != shapes:
-            raise ReleaseError("the weights are not those of an `rbm` model of this schema")
         weights = {name: torch.from_numpy(tensor.copy()) for name, tensor in state.tensors.items()}
         particles = weights.pop("particles")
-        if particles.dtype != torch.uint8 or not all(
-            tensor.dtype == torch.float32 and bool(tensor.isfinite().all()) for tensor in weights.values()
-        ):
-            raise ReleaseError("the weights of the `rbm` model are not all finite numbers")
-        centre = weights["centre"]
-        if not bool(((centre >= 0) & (centre <= 1)).all()):
-            raise ReleaseError("the centre of the `rbm` model is not one of features between 0 and 1")
         with torch.device("meta"):  # so that nothing is drawn, and nothing takes memory
             empty = torch.empty(features.width)
             network = Network(features, empty, hidden=hidden, chains=chains, deviation=state.config["deviation"])
@@ -240,19 +219,9 @@ class Rbm:
         return cls(schema, network, state.config["records"])
 
 
-def _is_deviation(value: object) -> bool:
-    return type(value) in (int, float) and _LEAST_DEVIATION <= value <= 1  # type: ignore[operator]
-
-
 _SETTINGS: Mapping[str, Setting] = {
     "visible": (lambda value: value in (_BERNOULLI, _GAUSSIAN), f"{_BERNOULLI} or {_GAUSSIAN}"),
-    "deviation": (_is_deviation, f"a number from {_LEAST_DEVIATION} to 1"),
+    "deviation": (is_deviation, f"a number from {LEAST_DEVIATION} to 1"),
     "chains": (lambda value: value is None or is_size(value), SIZE[1]),
     "moves": (lambda value: is_whole(value, 1000), "a whole number from 1 to 1000"),
-}
-_CONFIG: Mapping[str, Callable[[Any], bool]] = {
-    "hidden": is_size,
-    "chains": lambda value: is_whole(value, _KEPT),
-    "deviation": lambda value: value is None or _is_deviation(value),
-    "records": lambda value: is_whole(value, 10**12),
 }

@@ -230,9 +230,9 @@ class Certificate(BaseModel):
         ]
 
     def _given_the_count(self) -> list[str]:
-        if self.conditional is None:
-            return []
         given = self.conditional
+        if given is None or given.delta == self.delta:
+            return []
         return [
             "",
             f"The noise was calibrated to a smaller δ. Given that the noisy number of records is {given.records:,},",

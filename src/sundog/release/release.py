@@ -17,13 +17,14 @@ import numpy as np
 from sundog.data.columns import ScalarColumn
 from sundog.data.records import Records, joined
 from sundog.data.schema import Schema
-from sundog.errors import DataError, ReleaseError, SundogError
+from sundog.errors import DataError, SundogError
 from sundog.models import get_model
-from sundog.models.base import Model, State
+from sundog.models.base import Model
 from sundog.progress import Progress, silent
 from sundog.release import signing
-from sundog.release.archive import FORMAT, VERSION, Archive, content_hash, read_archive, write_archive
+from sundog.release.archive import FORMAT, VERSION
 from sundog.release.certificate import Certificate
+from sundog.release.document import Document, malformed, ordered
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
 
 _BATCH_VALUES = 2**20  # values drawn at a time: small enough for caches, large enough for vectors
 
-_FIELDS = {"format", "version", "created", "libraries", "schema", "model", "certificate"}
 _LIBRARIES = ("sundog", "dp-accounting", "numpy", "randomgen", "scipy")
 
 
@@ -60,76 +60,60 @@ class Release:
 
     def save(self, path: str | Path) -> None:
         """Writes the `.sundog` file, all of it or nothing."""
-        state = self.model.state()
-        write_archive(path, Archive(self._manifest, state.tensors, self.signature))
+        self.document.save(path)
 
     @classmethod
     def load(cls, path: str | Path) -> Release:
         """Reads a `.sundog` file; nothing in it can execute, and a bad one is a ReleaseError of one line."""
-        archive = read_archive(path)
+        document = Document.load(path)
         try:
-            return cls._from_archive(archive)
-        except (SundogError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            what = f"lacks {error}" if isinstance(error, KeyError) else f"{error}"
-            raise ReleaseError(f"{path}: {what.splitlines()[0]}; ask for a new copy") from None
-
-    @classmethod
-    def _from_archive(cls, archive: Archive) -> Release:
-        manifest = archive.manifest
-        schema = _schema(manifest["schema"])
-        if not schema.complete:
-            raise ReleaseError("the schema is not complete")
-        model, libraries = manifest["model"], manifest["libraries"]
-        # Nothing that is not understood: what is dropped here would not be under the signature.
-        if set(manifest) != _FIELDS or set(model) != {"name", "config"} or not isinstance(model["config"], dict):
-            raise ReleaseError("the manifest is malformed")
-        state = State(tensors=archive.tensors, config=model["config"])
+            document.refuse_unpaid()
+            model = get_model(document.manifest["model"]["name"]).from_state(document.schema, document.state)
+        except (SundogError, TypeError, ValueError, OverflowError) as error:
+            raise malformed(path, error) from None
         return cls(
-            schema=schema,
-            model=get_model(str(model["name"])).from_state(schema, state),
-            certificate=Certificate.from_dict(manifest["certificate"]),
-            created=_text(manifest["created"]),
-            libraries={name: _text(version) for name, version in libraries.items()},
-            signature=archive.signature,
-            manifest=manifest,
+            schema=document.schema,
+            model=model,
+            certificate=document.certificate,
+            created=document.manifest["created"],
+            libraries=document.manifest["libraries"],
+            signature=document.signature,
+            manifest=document.manifest,
         )
 
     @functools.cached_property
-    def _manifest(self) -> dict[str, Any]:
-        return self.manifest or {
+    def document(self) -> Document:
+        """The release as its file holds it."""
+        state = self.model.state()
+        manifest = self.manifest or {
             "format": FORMAT,
             "version": VERSION,
             "created": self.created,
             "libraries": dict(self.libraries),
-            "schema": _ordered(self.schema),
-            "model": {"name": self.model.name, "config": self.model.state().config},
+            "schema": ordered(self.schema),
+            "model": {"name": self.model.name, "config": state.config},
             "certificate": self.certificate.to_dict(),
         }
+        return Document(self.schema, self.model, self.certificate, manifest, state, self.signature)
 
     # --- trust ---
 
-    @functools.cached_property
+    @property
     def hash(self) -> str:
         """The canonical hash of the content, whatever the packing: what a signature covers."""
-        return content_hash(self._manifest, self.model.state().tensors)
+        return self.document.hash
 
     def signed(self, key: Ed25519PrivateKey) -> Release:
-        """The same release with a signature of the key's owner."""
-        return replace(self, signature=signing.sign(self.hash, key))
+        """The same release with a signature of the key's owner; raises ReleaseError if it does not add up."""
+        return replace(self, signature=self.document.signed(key).signature)
 
     def verify(self, public_key: Ed25519PublicKey | None = None) -> list[str]:
         """What is wrong with it: events that do not add up, noise that is not private, a signature that does not hold.
 
         An empty list means that the release keeps what its certificate says (and was signed by the owner of
-        `public_key`, when one is given).
+        `public_key`, when one is given). Without a key nobody vouches for it: `document.verify` says so, too.
         """
-        problems = self.certificate.recheck(self.schema, self.model.assumptions)
-        problems += [f"no charge pays for the {what}" for what in self.model.unexplained(self.certificate.charges)]
-        if public_key is not None and self.signature is None:
-            problems.append("it is not signed")
-        elif self.signature is not None and not signing.check(self.hash, self.signature, public_key=public_key):
-            problems.append("the signature is not by the given key" if public_key else "the signature does not hold")
-        return problems
+        return self.document.verify(public_key).problems
 
     # --- records ---
 
@@ -231,21 +215,3 @@ def _strict(column: ScalarColumn) -> ScalarColumn:
     """The same column without forgiveness: what would be clamped, or become `other`, is no value to ask for."""
     forgiving = {"learn": False, "out_of_bounds": "error", "undeclared": "error", "other": None}
     return column.model_copy(update={key: value for key, value in forgiving.items() if hasattr(column, key)})
-
-
-def _ordered(schema: Schema) -> dict[str, Any]:
-    """The schema with its columns as a list: canonical JSON sorts the keys of a mapping, and columns have an order."""
-    declared = schema.to_dict()
-    columns = [{"name": name, **column} for name, column in declared["columns"].items()]
-    return {**declared, "columns": columns}
-
-
-def _schema(declared: dict[str, Any]) -> Schema:
-    columns = [dict(column) for column in declared["columns"]]
-    return Schema.from_dict({**declared, "columns": {column.pop("name"): column for column in columns}})
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ReleaseError("the manifest is malformed")
-    return value
