@@ -193,7 +193,8 @@ class ModelContract:
 
         def stop(ledger: Ledger, *charges: Charge) -> None:
             spend(ledger, *charges)
-            raise KeyboardInterrupt
+            if not charges[0].purpose.startswith("bins of"):  # those of the model are meant
+                raise KeyboardInterrupt
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(Ledger, "spend", stop)

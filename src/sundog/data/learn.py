@@ -30,6 +30,20 @@ _EARLIEST, _LATEST, _YEARS = "1900-01-01", "2100-01-01", 200  # learned dates ar
 _FAR = 2**61  # learned integers lie between this and its negative
 
 
+def as_declared(schema: Schema) -> Schema:
+    """The schema with edges that an earlier fit measured as declared ones: they are not measured again."""
+    known = {name: c for name, c in schema.columns.items() if isinstance(c, OrderedColumn) and c.has_measured_edges}
+    if not known:
+        return schema
+    return schema.with_columns({name: column.completed(bins=None) for name, column in known.items()})
+
+
+def nothing_learned(schema: Schema) -> list[str]:
+    """The columns whose values were learned, and none was found: all records are in the catch-all category."""
+    learned = {name: c for name, c in schema.columns.items() if isinstance(c, ListedColumn) and c.learn}
+    return [name for name, column in learned.items() if column.values == (column.other,)]
+
+
 def unknown_columns(schema: Schema) -> list[str]:
     """The columns about which something is to be learned."""
     return [name for name, column in schema.columns.items() if not column.complete or _wants_quantiles(column)]
@@ -88,7 +102,7 @@ def _place(raw: Raw, name: str) -> str:
 
 
 def _wants_quantiles(column: Column) -> bool:
-    return isinstance(column, OrderedColumn) and column.bins == "quantiles"
+    return isinstance(column, OrderedColumn) and column.bins == "quantiles" and column.edges is None
 
 
 def _readable(column: Column, values: Any, place: str) -> Any:
@@ -202,6 +216,8 @@ def _bounded(column: Any, low: Any, high: Any) -> Column:
     low = low if column.min is None else column.min
     high = max(low, high) if column.max is None else column.max
     low = min(low, high)
+    if column.special is not None:  # which are declared, so the range may hold them whatever was measured
+        low, high = min(low, *column.special), max(high, *column.special)
     found: dict[str, Any] = {"min": low, "max": high}
     if column.edges is not None:
         found["edges"] = [edge for edge in column.edges if low <= edge <= high] or None
@@ -218,7 +234,7 @@ def _too_few(name: str, share: Spending) -> DataError:
 
 
 def _cut(column: OrderedColumn, codes: Any, name: str, share: Spending) -> Column:
-    """Bins with about as many records in each, by edges at noisy quantiles."""
+    """Bins with about as many records in each, by edges at noisy quantiles; what is several of them has its own."""
     cuts = noisy_quantiles(
         codes,
         [i / QUANTILE_BINS for i in range(1, QUANTILE_BINS)],
@@ -228,4 +244,6 @@ def _cut(column: OrderedColumn, codes: Any, name: str, share: Spending) -> Colum
         purpose=f"quantiles of {name}",
         contribution=share.contribution,
     )
-    return column.completed(bins=None, edges=list(dict.fromkeys(column.decode(np.array(cuts)).to_pylist())))
+    after = {cut + 1 for cut, times in Counter(cuts).items() if times > 1}
+    starts = sorted({*cuts, *after} - {0, column.lattice_size})
+    return column.completed(edges=column.edges_at(starts) or [column.min])

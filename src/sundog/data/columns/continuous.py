@@ -41,6 +41,7 @@ class ContinuousColumn(OrderedColumn):
     max: Number | None = None
     resolution: Resolution | None = Field(default=None, validate_default=True)
     edges: Annotated[tuple[Number, ...], Field(min_length=1, max_length=65_536)] | None = None
+    special: Annotated[tuple[Number, ...], Field(min_length=1, max_length=1024)] | None = None
 
     _fill = field_validator("resolution")(filled_resolution)
 
@@ -63,6 +64,9 @@ class ContinuousColumn(OrderedColumn):
     def position(self, value: Any) -> Any:
         """A bound or an edge as a number that compares with the others: itself."""
         return value
+
+    def _is_on_lattice(self, value: Any) -> bool:
+        return self.lattice.holds(value)
 
     def _problem(self) -> str | None:
         return self.lattice.problem()

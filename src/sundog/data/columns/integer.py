@@ -31,6 +31,7 @@ class IntegerColumn(OrderedColumn):
     max: Int64 | None = None
     step: Annotated[Whole, Field(ge=1, le=2**63 - 1)] = 1
     edges: Annotated[tuple[Int64, ...], Field(min_length=1, max_length=65_536)] | None = None
+    special: Annotated[tuple[Int64, ...], Field(min_length=1, max_length=1024)] | None = None
 
     @property
     def lattice_size(self) -> int:
@@ -52,6 +53,10 @@ class IntegerColumn(OrderedColumn):
     def position(self, value: Any) -> Any:
         """A bound or an edge as a number that compares with the others: itself."""
         return value
+
+    def _is_on_lattice(self, value: Any) -> bool:
+        low, high = self._bounds
+        return value == high or (value - low) % self.step == 0
 
     def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
         found = to_int64(values)
