@@ -125,7 +125,7 @@ class Fit:
             if records is None:
                 records = encode(raw, schema)
             del raw, lesson
-            schema = self._refine_bins(records, split, ledger)
+            schema = self._refine_bins(records, count, split, ledger)
             records = replace(records, schema=schema)
             self.public = None if public is None else encode(public, schema)
             model = self._fit_model(records, count, ledger)
@@ -302,20 +302,24 @@ class Fit:
             )
         return schema
 
-    def _refine_bins(self, records: Records, split: Split, ledger: Ledger) -> Schema:
+    def _refine_bins(self, records: Records, count: int | None, split: Split, ledger: Ledger) -> Schema:
         plan = Refinement.plan(records.schema, epsilon=split.rest, delta=split.budget.delta)
         if not plan.names:
             return records.schema
 
         def measure() -> dict[str, Any]:
             self.progress("refining bins", 0.0)
-            schema, coarse = plan.refine(records, ledger)
+            schema, coarse = plan.refine(records, ledger, count=count)
             return {"schema": schema.to_dict(), "coarse": coarse}
 
         found = self._stage("bins", ledger, measure)
         if found["coarse"]:
             names = ", ".join(repr(name) for name in found["coarse"])
-            self.progress(f"coarse bins: {names} (too few records for this budget); declare `special` or `edges`", 0.0)
+            self.progress(
+                f"coarse bins: {names}; a value that fewer than about {plan.hidden:,.0f} records share is lost in the "
+                "noise: declare it as `special`, or declare `edges`",
+                0.0,
+            )
         return Schema.from_dict(found["schema"])
 
     def _fit_model(self, records: Records, count: int | None, ledger: Ledger) -> Model:

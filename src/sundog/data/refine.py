@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from sundog.data.bins import DEFAULT, SMALL, Bins
+from sundog.data.bins import DEFAULT, SMALL
 from sundog.data.columns import Column, OrderedColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
@@ -78,8 +78,19 @@ class Refinement:
             for name in self.names
         )
 
-    def refine(self, records: Records, ledger: Ledger) -> tuple[Schema, list[str]]:
-        """The schema with edges filled in, and the names of columns that stay coarse."""
+    @property
+    def hidden(self) -> float:
+        """About how many records may share a value without a bin of its own being found for it."""
+        return _SPIKE * self.sigma * math.sqrt(self.schema.cap)
+
+    def refine(self, records: Records, ledger: Ledger, *, count: int | None = None) -> tuple[Schema, list[str]]:
+        """The schema with edges filled in, and the names of columns that stay coarse.
+
+        Args:
+            records: the private records, encoded.
+            ledger: pays, and draws the noise.
+            count: about how many records there are, if that is public; the noisy counts tell where it is not.
+        """
         found, coarse = {}, []
         deviation = self.sigma * math.sqrt(self.schema.cap)
         for name in self.names:
@@ -97,7 +108,7 @@ class Refinement:
             )
             starts = choose_starts(tree, size=column.lattice_size, deviation=deviation)
             found[name] = column.completed(bins="refined", edges=column.edges_at(starts[1:]))
-            if _SPIKE * deviation > _COARSE * max(1, int(tree.counts.sum())):
+            if self.hidden > _COARSE * (count or max(1, int(tree.counts.sum()))):
                 coarse.append(name)
         return self.schema.with_columns(found), coarse
 
