@@ -1,4 +1,4 @@
-"""Bins that are refined within the budget, and special values: what they find, what they cost, what they may depend on."""
+"""Refined bins and special values: what they find, what they cost, what they may depend on."""
 
 from __future__ import annotations
 
@@ -154,10 +154,10 @@ def test_values_that_many_share_keep_their_share(release: Release) -> None:
         assert (frame[name].to_numpy() == value).mean() == pytest.approx((real[name] == value).mean(), abs=0.02)
 
 
-def test_bins_are_narrow_where_records_are_and_no_more_than_before(release: Release) -> None:
+def test_bins_are_narrow_where_records_are_and_as_many_as_before(release: Release) -> None:
     for name in WIDE:
         column = release.schema.columns[name]
-        assert bins_for(column).count <= DEFAULT
+        assert bins_for(column).count == DEFAULT
         assert column.to_dict()["bins"] == "refined"
     seconds = fitted(people(), schema_of({"seconds": WIDE["seconds"]}), epsilon=8.0).schema
     narrow = [edge for edge in edges_of(seconds, "seconds") if edge <= 2500]
@@ -176,10 +176,12 @@ def test_where_nothing_stands_out_of_the_noise_bins_have_equal_width(epsilon: fl
         assert bins_for(refined.columns[name]).starts.tolist() == Bins.equal_width(column, DEFAULT).starts.tolist()
 
 
+@pytest.mark.parametrize("special", [(), (0, 7, 128), tuple(range(20)), tuple(range(64))])
 @pytest.mark.parametrize("size", [129, 300, 70_000, 2**40, 2**62])
-def test_any_noise_makes_bins(size: int) -> None:
-    """However wild the counts: no more bins than by default, ascending from the first code."""
-    column = IntegerColumn(min=0, max=size - 1)
+def test_any_noise_makes_as_many_bins(size: int, special: tuple[int, ...]) -> None:
+    """However wild the counts: as many bins as by default, so that neither plan nor release tells."""
+    column = IntegerColumn(min=0, max=size - 1, special=special or None)
+    own = {start for code in special for start in (code, code + 1)}
     rng = np.random.default_rng(0)
 
     def wild(bounds: list[int], depth: int) -> Partition:
@@ -189,8 +191,9 @@ def test_any_noise_makes_bins(size: int) -> None:
         return Partition(bounds, counts, parts)
 
     for deviation in (0.5, 50.0, 5000.0):
-        starts = choose_starts(wild(tree._cut(0, size, 40), 3), size=size, deviation=deviation)
-        assert len(starts) <= DEFAULT
+        starts = choose_starts(wild(tree._cut(0, size, 40), 3), bins_for(column), own, deviation=deviation)
+        assert len(starts) == bins_for(column).count
+        assert own - {size} <= set(starts)
         again = column.completed(bins="refined", edges=column.edges_at(starts[1:]))
         assert bins_for(again).starts.tolist() == starts
 

@@ -136,10 +136,10 @@ def _tally(column: Column, values: Any, place: str) -> Counter[Any]:
     return counts
 
 
-def _numbers(column: Column, values: Any, place: str) -> Any:
+def _numbers(column: ContinuousColumn, values: Any, place: str) -> Any:
     parts = [np.empty(0)]
     for chunk in _chunks_without_gaps(column, values, place):
-        numbers, bad = to_float64(chunk)
+        numbers, bad = to_float64(column.plain(chunk))
         absent = missing(chunk)
         if (bad & ~absent).any():
             value = chunk[int((bad & ~absent).argmax())].as_py()

@@ -4,7 +4,7 @@ Noisy counts on a tree over the codes of a column (`noisy_tree`) are all that is
 post-processing. 1. Spikes: single codes whose count stands out of the noise and of their neighbours. 2. The density of
 the rest: halves of halves, as long as their counts stand out of the noise. 3. As many bins as by default: each spike
 is one, and the others have about equal shares of that density, and of the range. Where nothing stands out of the noise,
-all have equal width.
+all have equal width. Their number is that of the default bins whatever was found, so the model's plan does not change.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
-from sundog.data.bins import DEFAULT, SMALL
+from sundog.data.bins import SMALL, Bins, bins_for
 from sundog.data.columns import Column, OrderedColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
@@ -106,7 +107,8 @@ class Refinement:
                 purpose=_purpose(name),
                 contribution=self.schema.cap,
             )
-            starts = choose_starts(tree, size=column.lattice_size, deviation=deviation)
+            own = {start for code in column.special_codes for start in (code, code + 1)}
+            starts = choose_starts(tree, bins_for(column), own, deviation=deviation)
             found[name] = column.completed(bins="refined", edges=column.edges_at(starts[1:]))
             if self.hidden > _COARSE * (count or max(1, int(tree.counts.sum()))):
                 coarse.append(name)
@@ -123,27 +125,44 @@ def _counted(column: OrderedColumn, codes: npt.NDArray[np.generic]) -> Integers:
     return codes[~np.isin(codes, left_out)].astype(np.int64)
 
 
-def choose_starts(tree: Partition, *, size: int, deviation: float) -> list[int]:
-    """Where bins begin, by noisy counts with noise of a standard deviation.
+def choose_starts(tree: Partition, default: Bins, own: set[int], *, deviation: float) -> list[int]:
+    """Where bins begin, by noisy counts with noise of a standard deviation: as many as by default.
+
+    Args:
+        tree: the noisy counts.
+        default: the bins if there were none.
+        own: where bins of special values begin and end, whatever the counts.
+        deviation: of the noise in each count.
 
     >>> tree = Partition(list(range(0, 1001, 4)), np.where(np.arange(250) < 50, 600, 0))
-    >>> starts = choose_starts(tree, size=1000, deviation=1.0)
+    >>> starts = choose_starts(tree, Bins(np.arange(64) * 1000 // 64, 1000, False), set(), deviation=1.0)
     >>> len(starts), len([start for start in starts if start < 200])
     (64, 52)
     """
-    spikes = dict(sorted(_spikes(tree, deviation), key=lambda spike: -spike[1])[:_SPIKES])
+    size, wanted = default.size, len(default.starts)
+    most = max(0, min(_SPIKES, (wanted - len(own) - _SPIKES) // 2))
+    spikes = dict(sorted(_spikes(tree, deviation), key=lambda spike: -spike[1])[:most])
     pieces = list(_density(tree, 0, len(tree.counts), None, spikes, deviation))
     mass = np.array([piece[2] for piece in pieces])
     if not spikes and not mass.any():
-        return [bin_ * size // DEFAULT for bin_ in range(DEFAULT)]
+        return default.starts.tolist()
     bounds = np.array([*(piece[0] for piece in pieces), size], np.float64)
-    width = np.diff(bounds) / size
     by_width = max(_BY_WIDTH, 1 - mass.sum() / _at_most(tree, spikes, deviation))
-    share = by_width * width + (1 - by_width) * mass / max(1.0, mass.sum())
-    count = DEFAULT - 2 * len(spikes)  # a spike has a bin, and what follows it begins another
+    share = by_width * np.diff(bounds) / size + (1 - by_width) * mass / max(1.0, mass.sum())
+    starts = {0, *own, *(start for code in spikes for start in (code, code + 1))} - {size}
+    count = wanted - len(starts) + 1
     cuts = np.interp(np.arange(1, count) / count, np.append(0.0, np.cumsum(share)), bounds)
-    own = {start for code in spikes for start in (code, code + 1)}
-    return sorted({0, *own, *(int(cut) for cut in cuts)} - {size})
+    return _filled({*starts, *(int(cut) for cut in cuts)} - {size}, size, wanted)
+
+
+def _filled(starts: set[int], size: int, wanted: int) -> list[int]:
+    """So many starts: the number of bins is public, and must not tell how many cuts fell on one code."""
+    found = sorted(starts)
+    while len(found) < wanted:
+        widths = [stop - start for start, stop in pairwise([*found, size])]
+        widest = widths.index(max(widths))
+        found.insert(widest + 1, found[widest] + widths[widest] // 2)
+    return found
 
 
 def _spikes(tree: Partition, deviation: float) -> Iterator[tuple[int, float]]:

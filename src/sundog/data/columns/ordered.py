@@ -102,6 +102,10 @@ class OrderedColumn(ScalarColumn):
         return [value if self.first_code(value) == code else (below + value) / 2 for code, below, value in pairs]
 
     @abstractmethod
+    def spell(self, values: Any) -> Any:
+        """Decoded values as text, such that `encode` gives the same codes."""
+
+    @abstractmethod
     def _is_on_lattice(self, value: Any) -> bool:
         """Whether a value within the bounds is one that the column can hold as it is."""
 
