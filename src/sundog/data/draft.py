@@ -74,9 +74,11 @@ def _guess(key: str, values: Values, blanks: bool) -> Guess:
 def _nullable(guess: Guess, values: Values, nulls: list[str]) -> Declaration:
     """The declaration, nullable if a text that is missing by another column's reckoning is here, too, and not listed."""
     declaration: Declaration = guess.declaration or {}
-    texts = isinstance(values, pa.ChunkedArray) and is_text(getattr(values.type, "value_type", values.type))
+    if not isinstance(values, pa.ChunkedArray) or pa.types.is_nested(values.type):
+        return declaration
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     missing = set(nulls) - {str(value) for value in declaration.get("values", ())}
-    if texts and missing & set(pc.unique(values).to_pylist()):
+    if is_text(kind) and missing & set(pc.unique(values).to_pylist()):
         return {**declaration, "nullable": True}
     return declaration
 
@@ -111,12 +113,14 @@ def _columns(source: Source, where: str) -> dict[str, Values]:
 
 
 def _nulls(columns: Any) -> list[str]:
-    """The usual spellings of a missing value that occur; an empty cell always is one."""
+    """The usual spellings of a missing value that occur, and cells of white space; an empty cell always is one."""
     found = {""}
     for values in columns:
         if isinstance(values, pa.ChunkedArray) and not pa.types.is_nested(values.type):
-            found |= set(pc.unique(values).cast(pa.string()).to_pylist()) & set(NULLS)
-    return sorted(found, key=NULLS.index)
+            texts = pc.unique(values).cast(pa.string())
+            white = texts.filter(pc.match_substring_regex(texts, r"^\s+$")).to_pylist()
+            found |= {*white, *(set(texts.to_pylist()) & set(NULLS))}
+    return [*(null for null in NULLS if null in found), *sorted(found - set(NULLS))]
 
 
 def _name_of(guess: Guess) -> str:

@@ -95,9 +95,7 @@ def is_named_id(name: str, values: Values) -> bool:
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if not (arrow.is_text(kind) or pa.types.is_integer(kind)):
         return False
-    return bool(
-        _ID_NAME.search(name) or (_OWNER_NAME.search(name) and len(pc.unique(values).drop_null()) > FEW)
-    )
+    return bool(_ID_NAME.search(name) or (_OWNER_NAME.search(name) and len(pc.unique(values).drop_null()) > FEW))
 
 
 def _counted(values: pa.ChunkedArray) -> tuple[pa.Array, Array]:
@@ -206,7 +204,9 @@ def _with_bins(declaration: Declaration, distinct: pa.Array, counts: Array, note
         declaration = {**declaration, "special": special}
     edges = propose_edges(values, counts, special)
     if edges:
-        said.append(f"edges: {edges} are rounded quantiles, if bins are to be declared and not refined within the budget")
+        said.append(
+            f"edges: {edges} are rounded quantiles, if bins are to be declared and not refined within the budget"
+        )
     return Guess(declaration, said)
 
 

@@ -25,7 +25,7 @@ _CODE = r"^0[0-9]"  # a leading zero means a code (postal, phone), not a number
 _ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}.*)?$"
 _COMPACT = r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$"
 _DOTTED, _UNDOTTED = r"^[-+]?[1-9][0-9]{0,2}(\.[0-9]{3})+$", r"^[-+]?[0-9]{1,3}$"
-_MARKS = ((",", "."), (".", ","), (" ", ","), (" ", "."), ("'", "."), ("’", "."), ("", ","), ("", "."))
+_MARKS = (("", "."), (",", "."), ("", ","), (".", ","), (" ", ","), (" ", "."), ("'", "."), ("’", "."))
 _DATES = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d")
 _CLOCKS = ("", " %H:%M", " %H:%M:%S")
 _DIGITS = {"%d": "[0-9]{1,2}", "%m": "[0-9]{1,2}", "%Y": "[0-9]{4}", "%H": "[0-9]{1,2}", "%M": "[0-9]{2}"}
@@ -134,8 +134,9 @@ def _numbers(texts: pa.Array) -> Iterator[Writing]:
     for prefix, suffix in _affixes(texts):
         for thousands, decimal in _MARKS:
             form = NumberFormat(thousands, decimal, prefix, suffix)
+            shows = thousands or (decimal if decimal == "," else prefix or suffix)
             fits = _matches(texts, form.pattern)
-            if fits.any() and form != NumberFormat():
+            if shows and _any(texts.filter(pa.array(fits)), form.separator if thousands else re.escape(shows)):
                 yield _number(texts, fits, form, _doubt(texts, fits, form))
 
 
@@ -166,24 +167,26 @@ def _dots_are_thousands(texts: pa.Array) -> bool:
 
 
 def _affixes(texts: pa.Array) -> list[tuple[str, str]]:
-    """What stands around numbers, if anything does: nothing, and the most usual currency or unit."""
+    """What stands around numbers, if anything does: nothing, and a currency or unit that most of them have."""
     found: Counter[tuple[str, str]] = Counter()
-    for text in texts.slice(0, _SAMPLE).to_pylist():
+    looked_at = texts.slice(0, _SAMPLE).to_pylist()
+    for text in looked_at:
         parts = re.fullmatch(r"[-+]?(\D*?)[-+]?(\d.*?)(\D*)", text, re.DOTALL)
         if parts and (_is_affix(parts[1], before=True) or _is_affix(parts[3], before=False)):
             found[parts[1].strip(), parts[3].strip()] += 1
-    return [("", ""), *(affix for affix, _ in found.most_common(1))]
+    return [("", ""), *(affix for affix, count in found.most_common(1) if 2 * count > len(looked_at))]
 
 
 def _is_affix(text: str, *, before: bool) -> bool:
-    """A currency sign, %, or a word with a space between it and the number: not the A of A123, which is a code."""
+    """A currency ($, USD 5), a sign such as %, or a unit behind a space: not the A of A123, which is a code."""
     word = text.strip()
     if not word or len(word) > 8:
         return False
     if all(unicodedata.category(sign) == "Sc" or sign in "%‰°" for sign in word):
         return True
-    apart = text[-1:].isspace() if before else text[:1].isspace()
-    return apart and word.isalpha()
+    if before:
+        return text[-1:].isspace() and bool(re.fullmatch("[A-Z]{3}", word))
+    return text[:1].isspace() and word.isalpha()
 
 
 def _matches(texts: pa.Array, pattern: str) -> Mask:

@@ -85,7 +85,9 @@ class ContinuousColumn(NumberColumn):
         value = value_of(one)
         (number,), (bad,) = to_float64(self.plain(one))
         if bad:
-            return f"{shown(value)} is not a number{self._expected}; fix it, or list it under `nulls` if it means missing"
+            return (
+                f"{shown(value)} is not a number{self._expected}; fix it, or list it under `nulls` if it means missing"
+            )
         if np.isinf(number):
             return f"{shown(value)} is infinite; fix the row or declare `out_of_bounds: clamp`"
         return beyond(value, below=bool(number < self.lattice.low), low=self.min, high=self.max)

@@ -66,7 +66,7 @@ class NumberFormat:
     @property
     def pattern(self) -> str:
         """What a text must look like, less white space around it."""
-        grouped = f"[0-9]{{1,3}}(?:{self._separator}[0-9]{{3}})+|" if self.thousands else ""
+        grouped = f"[0-9]{{1,3}}(?:{self.separator}[0-9]{{3}})+|" if self.thousands else ""
         before = f"(?:{re.escape(self.prefix)}[{SPACES}]*)?" if self.prefix else ""
         behind = f"(?:[{SPACES}]*{re.escape(self.suffix)})?" if self.suffix else ""
         return f"^([-+]?){before}([-+]?)({grouped}[0-9]+)({re.escape(self.decimal)}[0-9]*)?{behind}$"
@@ -79,7 +79,7 @@ class NumberFormat:
         fits = pc.match_substring_regex(texts, self.pattern)
         whole = pc.replace_substring_regex(texts, self.pattern, r"\1\2\3")
         if self.thousands:
-            whole = pc.replace_substring_regex(whole, self._separator, "")
+            whole = pc.replace_substring_regex(whole, self.separator, "")
         rest = pc.replace_substring(pc.replace_substring_regex(texts, self.pattern, r"\4"), self.decimal, ".")
         return pc.if_else(fits, pc.binary_join_element_wise(whole, rest, ""), _NO_NUMBER)
 
@@ -94,7 +94,8 @@ class NumberFormat:
         return pa.array(spelled, texts.type).take(distinct.indices)
 
     @property
-    def _separator(self) -> str:
+    def separator(self) -> str:
+        """A pattern for what separates thousands: one kind of space is as good as another."""
         return f"[{SPACES}]" if self.thousands in SPACES else re.escape(self.thousands)
 
     def _fits(self, text: str) -> bool:
