@@ -215,7 +215,7 @@ def test_edges_depend_on_the_data_through_noisy_counts_alone(monkeypatch: pytest
     told: list[npt.NDArray[np.int64]] = []
 
     def replay(histogram: Any, ledger: Ledger) -> npt.NDArray[np.int64]:
-        return np.resize(told[len(histogram.counts) % 7], histogram.counts.shape) - histogram.counts
+        return np.asarray(np.resize(told[len(histogram.counts) % 7], histogram.counts.shape) - histogram.counts)
 
     rng = np.random.default_rng(1)
     told[:] = [np.rint(rng.standard_cauchy(300) * 200).astype(np.int64) for _ in range(7)]

@@ -367,7 +367,8 @@ def test_noisy_bounds(contribution: int) -> None:
 @pytest.mark.parametrize("contribution", [1, 3])
 def test_noisy_tree(contribution: int) -> None:
     """At each level, cut or not: an empty range of 60,000 has 245 parts, and the heaviest of them as many again."""
-    sigma, seen = 2.5, [[], []]
+    sigma = 2.5
+    seen: list[list[int]] = [[], []]
     for _ in range(120):
         root = noisy_tree(
             np.empty(0, np.int64),

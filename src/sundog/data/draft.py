@@ -72,7 +72,7 @@ def _guess(key: str, values: Values, blanks: bool) -> Guess:
 
 
 def _nullable(guess: Guess, values: Values, nulls: list[str]) -> Declaration:
-    """The declaration, nullable if a text that is missing by another column's reckoning is here, too, and not listed."""
+    """The declaration, nullable where a text that means missing in another column is here, too, and is not listed."""
     declaration: Declaration = guess.declaration or {}
     if not isinstance(values, pa.ChunkedArray) or pa.types.is_nested(values.type):
         return declaration

@@ -204,9 +204,7 @@ def _with_bins(declaration: Declaration, distinct: pa.Array, counts: Array, note
         declaration = {**declaration, "special": special}
     edges = propose_edges(values, counts, special)
     if edges:
-        said.append(
-            f"edges: {edges} are rounded quantiles, if bins are to be declared and not refined within the budget"
-        )
+        said.append(f"edges: {edges}  (rounded quantiles; add them to declare bins, else fit refines bins for 5% of ρ)")
     return Guess(declaration, said)
 
 

@@ -160,7 +160,7 @@ def _doubt(texts: pa.Array, fits: Mask, form: NumberFormat) -> str | None:
 
 
 def _dots_are_thousands(texts: pa.Array) -> bool:
-    """Whether numbers with a dot have three digits behind it, all of them, and others are short, as decimals are not."""
+    """Whether all numbers with a dot have three digits behind it, and the others three at most."""
     dotted, undotted = _matches(texts, _DOTTED), _matches(texts, _UNDOTTED)
     others = _matches(texts, r"^[-+]?[0-9.]+$") & ~dotted & ~undotted
     return bool(dotted.sum() > 2 and undotted.sum() >= max(1, 0.05 * dotted.sum()) and not others.any())

@@ -145,7 +145,7 @@ def choose_starts(tree: Partition, default: Bins, own: set[int], *, deviation: f
     pieces = list(_density(tree, 0, len(tree.counts), None, spikes, deviation))
     mass = np.array([piece[2] for piece in pieces])
     if not spikes and not mass.any():
-        return default.starts.tolist()
+        return [int(start) for start in default.starts]
     bounds = np.array([*(piece[0] for piece in pieces), size], np.float64)
     by_width = max(_BY_WIDTH, 1 - mass.sum() / _at_most(tree, spikes, deviation))
     share = by_width * np.diff(bounds) / size + (1 - by_width) * mass / max(1.0, mass.sum())

@@ -14,7 +14,7 @@ from sundog.data.explain import brief, explain
 from sundog.errors import SchemaError
 
 
-class Schema(BaseModel):
+class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its hash
     """The declared columns, and how records belong to people.
 
     >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 17, "max": 90}}})

@@ -23,6 +23,7 @@ _DRAFT_HEADER = """\
 # Bounds and categories below were copied from the records, and may give away the people behind them. For each column:
 #   - min and max: replace them by what is publicly known, not by the smallest and largest value seen
 #   - values: keep those that anyone could name without the data; send the rest to an `other`, or say `learn: true`
+#   - special: keep those that the documentation names, such as -1 for "never"; see the comments for more
 #   - names, numbers and free text that identify someone: remove the column, or make it the `unit`
 # Then set `reviewed: true`.
 """

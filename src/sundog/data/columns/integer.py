@@ -57,7 +57,7 @@ class IntegerColumn(NumberColumn):
 
     def _is_on_lattice(self, value: Any) -> bool:
         low, high = self._bounds
-        return value == high or (value - low) % self.step == 0
+        return bool(value == high or (value - low) % self.step == 0)
 
     def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
         found = to_int64(self.plain(values))
@@ -87,6 +87,7 @@ class IntegerColumn(NumberColumn):
         value = value_of(one)
         number = int(value) if isinstance(value, bool) else parse_integer(str(value_of(self.plain(one))))
         if number is None:
-            return f"{shown(value)} is not a whole number{self._expected}; fix it, or list it under `nulls` if it means missing"
+            fix = "fix it, or list it under `nulls` if it means missing"
+            return f"{shown(value)} is not a whole number{self._expected}; {fix}"
         low, high = self._bounds
         return beyond(value, below=number < low, low=low, high=high)
