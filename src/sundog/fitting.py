@@ -1,6 +1,6 @@
 """One fit, stage by stage.
 
-    read → check → count records → learn the schema → encode → plan → fit the model → certify
+    read → check → count records → learn the schema → encode → refine bins → plan → fit the model → certify
 
 Whatever can be wrong with the data is said before the first charge. The result of each stage that spends goes into a
 checkpoint, if the release has a place on disk, so that an interrupted fit can go on.
@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from sundog.checkpoint import Checkpoint
-from sundog.data.learn import Lesson, prepare, unknown_columns
+from sundog.data.learn import Lesson, nothing_learned, prepare, unknown_columns
 from sundog.data.read import Raw, encode, read
 from sundog.data.records import Records
+from sundog.data.refine import SHARE, Refinement, wants_refinement
 from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, DataError, LedgerError, ReleaseError, SundogError
 from sundog.models import AUTO, get_model
@@ -125,6 +126,8 @@ class Fit:
             if records is None:
                 records = encode(raw, schema)
             del raw, lesson
+            schema = self._refine_bins(records, count, split, ledger)
+            records = replace(records, schema=schema)
             self.public = None if public is None else encode(public, schema)
             model = self._fit_model(records, count, ledger)
             chosen = count if self._chooses_delta and "records" in split.shares else None
@@ -228,7 +231,9 @@ class Fit:
             "records": self.schema.records is None and (self._chooses_delta or self.request.model.counts_records),
             "schema": bool(unknown_columns(self.schema)),
         }
-        return Split(ledger.budget, {stage: share for stage, share in _SHARES.items() if needs[stage]})
+        shares = {stage: share for stage, share in _SHARES.items() if needs[stage]}
+        refined = any(wants_refinement(column) for column in self.schema.columns.values())
+        return Split(ledger.budget, shares, bins=SHARE if refined else 0.0)
 
     @property
     def _chooses_delta(self) -> bool:
@@ -261,13 +266,14 @@ class Fit:
         left = self.request.epsilon * (1 - split.shares.get("records", 0.0))
         guessed = self.schema.records is None and self.request.model.counts_records
         frugal = Budget(left, min(ledger.budget.delta, _FRUGAL_DELTA) * (_GUESSED if guessed else 1.0))
+        bins = Refinement.plan(self.schema, epsilon=frugal.epsilon, delta=frugal.delta).charges
         try:
-            plan = self._plan(self.schema, frugal, (), self.schema.records or _MANY)
+            plan = self._plan(self.schema, frugal, bins, self.schema.records or _MANY)
         except SundogError:
             if guessed:  # what is too little for this plan may be enough for that of the real number of records
                 return
             raise
-        ledger.check(*plan.charges)
+        ledger.check(*bins, *plan.charges)
 
     # --- the stages that spend ---
 
@@ -297,7 +303,34 @@ class Fit:
             delta = _SCHEMA_DELTA * ledger.budget.delta
             return lesson.learn(epsilon=split.epsilon("schema"), delta=delta, ledger=ledger).to_dict()
 
-        return Schema.from_dict(self._stage("schema", ledger, measure))
+        schema = Schema.from_dict(self._stage("schema", ledger, measure))
+        for name in nothing_learned(schema):
+            warnings.warn(
+                f"column {name!r}: no value was frequent enough to be learned, so every record is "
+                f"{schema.columns[name].to_dict()['other']!r}; declare its values, or remove it",
+                stacklevel=4,
+            )
+        return schema
+
+    def _refine_bins(self, records: Records, count: int | None, split: Split, ledger: Ledger) -> Schema:
+        plan = Refinement.plan(records.schema, epsilon=split.rest, delta=split.budget.delta)
+        if not plan.names:
+            return records.schema
+
+        def measure() -> dict[str, Any]:
+            self.progress("refining bins", 0.0)
+            schema, coarse = plan.refine(records, ledger, count=count)
+            return {"schema": schema.to_dict(), "coarse": coarse}
+
+        found = self._stage("bins", ledger, measure)
+        if found["coarse"]:
+            names = ", ".join(repr(name) for name in found["coarse"])
+            self.progress(
+                f"coarse bins: {names}; a value that fewer than about {plan.hidden:,.0f} records share is lost in the "
+                "noise: declare it as `special`, or declare `edges`",
+                0.0,
+            )
+        return Schema.from_dict(found["schema"])
 
     def _fit_model(self, records: Records, count: int | None, ledger: Ledger) -> Model:
         def measure() -> dict[str, Any]:

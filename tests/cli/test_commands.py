@@ -109,7 +109,9 @@ def test_fit_shares_a_ledger(sundog: Sundog, here: Path) -> None:
     assert not Path("two.sundog").exists()
     assert not Path("two.sundog.partial").exists()
     purposes = [charge.purpose for charge in Ledger.open("all.ledger").charges]
-    assert purposes == ["number of records", *(f"marginal of {name}" for name in ("age", "sex", "height", "seen"))]
+    bins = [f"bins of {name}" for name in ("height", "seen")]
+    marginals = [f"marginal of {name}" for name in ("age", "sex", "height", "seen")]
+    assert purposes == ["number of records", *bins, *marginals]
     assert sundog("certificate", "one.sundog", "--json").json["ledger"]["epsilon"] == 1.2
 
 

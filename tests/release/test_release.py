@@ -34,7 +34,7 @@ from sundog.synthesizer import Synthesizer
 COLUMNS: dict[str, dict[str, Any]] = {
     "name": {"type": "categorical", "values": ["a", "b", "c"], "nullable": True},
     "age": {"type": "integer", "min": 0, "max": 120, "bins": 10},
-    "born": {"type": "datetime", "min": "1920-01-01", "max": "2020-12-31", "resolution": "day"},
+    "born": {"type": "datetime", "min": "1920-01-01", "max": "2020-12-31", "resolution": "day", "bins": 64},
 }
 KEY, OTHER_KEY = (Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32) for i in (1, 2))
 

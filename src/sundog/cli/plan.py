@@ -88,6 +88,7 @@ def _training_plan(
 
 
 def _model_plan(path: Path, model: str, budget: Any, records: int | None) -> tuple[dict[str, Any], str]:
+    from sundog.data.refine import Refinement
     from sundog.data.schema import Schema
     from sundog.errors import SundogError
     from sundog.models import AUTO, get_model
@@ -98,13 +99,15 @@ def _model_plan(path: Path, model: str, budget: Any, records: int | None) -> tup
     if not schema.complete:
         raise SundogError(f"{path}: columns to be learned cannot be planned before they are; declare them")
     kind = get_model(best_model(schema, epsilon=budget.epsilon, records=records) if model == AUTO else model)
-    plan = kind.plan(schema, budget, already=(), records=records, settings=dict(kind.defaults))
+    refinement = Refinement.plan(schema, epsilon=budget.epsilon, delta=budget.delta).charges
+    plan = kind.plan(schema, budget, already=refinement, records=records, settings=dict(kind.defaults))
     lines = [f"budget: ε = {budget.epsilon:g}, δ = {budget.delta:.3g}; model {kind.name}"]
-    lines += [f"  {charge.purpose:<40.40} {describe(charge)}" for charge in plan.charges]
+    charges = [*refinement, *plan.charges]
+    lines += [f"  {charge.purpose:<40.40} {describe(charge)}" for charge in charges]
     values = {
         "epsilon": budget.epsilon,
         "delta": budget.delta,
         "model": kind.name,
-        "charges": [charge.model_dump() for charge in plan.charges],
+        "charges": [charge.model_dump() for charge in charges],
     }
     return values, "\n".join(lines)

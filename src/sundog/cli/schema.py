@@ -19,7 +19,6 @@ def run(
 ) -> None:
     """Drafts a schema."""
     from sundog.data.schema import Schema
-    from sundog.data.schema_yaml import dump
     from sundog.errors import SchemaError
 
     if out is not None and out.exists():
@@ -30,7 +29,7 @@ def run(
         report("reading", 0.0)
         draft = Schema.draft(data)
     if out is None:
-        say(dump(draft.to_dict()).rstrip())
+        say(draft.to_yaml().rstrip())
         return
     draft.save(out)
     note(f"{out}: drafted from the data, and NOT PRIVATE: look through it, then set `reviewed: true`")

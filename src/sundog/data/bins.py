@@ -56,6 +56,18 @@ class Bins:
         starts = [bin_ * size // count for bin_ in range(count)]
         return cls(np.array(starts, np.int64), size, column.nullable)
 
+    def with_own(self, codes: Iterable[int]) -> Bins:
+        """The same bins, but for each of these codes in one of its own.
+
+        >>> Bins(np.array([0, 10]), size=100, nullable=False).with_own([0, 5]).starts.tolist()
+        [0, 1, 5, 6, 10]
+        """
+        own = {start for code in codes for start in (code, code + 1) if start < self.size}
+        if not own:
+            return self
+        starts = {*self.starts.tolist(), *own}
+        return Bins(np.array(sorted(starts), np.int64), self.size, self.nullable)
+
     @property
     def count(self) -> int:
         """The number of bins, that of null included."""
@@ -106,7 +118,7 @@ def bin_count(column: Column) -> int:
     >>> bin_count(IntegerColumn(min=0, max=10**12, bins=2**20))
     1048576
     """
-    if isinstance(column, OrderedColumn) and column.edges is not None:  # as many as a file can list
+    if isinstance(column, OrderedColumn) and (column.edges is not None or column.special):  # as many as a file can list
         return bins_for(column).count
     return min(_asked(column), column.lattice_size) + int(column.nullable)
 
@@ -116,7 +128,8 @@ def _asked(column: Column) -> int:
     if isinstance(column, OrderedColumn):
         if column.bins == "quantiles":
             raise SchemaError("`bins: quantiles` must be measured with budget first; fit does so, or declare `edges`")
-        return column.bins or (column.lattice_size if column.lattice_size <= SMALL else DEFAULT)
+        default = column.lattice_size if column.lattice_size <= SMALL else DEFAULT
+        return column.bins if isinstance(column.bins, int) else default
     if isinstance(column, ImageColumn | SeriesColumn):
         return column.bins or (IMAGE if isinstance(column, ImageColumn) else SERIES)
     return column.lattice_size
@@ -125,12 +138,18 @@ def _asked(column: Column) -> int:
 def bins_for(column: Column) -> Bins:
     """The bins that a column declares, or else sensible ones; never a look at the data.
 
+    Special values have bins of their own. Default bins are of equal width here; `fit` refines them within the budget.
+
     >>> from sundog.data.columns import IntegerColumn
     >>> bins_for(IntegerColumn(min=0, max=99, edges=[18, 65])).starts.tolist()
     [0, 18, 65]
     >>> bins_for(IntegerColumn(min=0, max=9999)).count
     64
+    >>> bins_for(IntegerColumn(min=-1, max=99, edges=[18, 65], special=[-1, 0])).starts.tolist()
+    [0, 1, 2, 19, 66]
     """
-    if isinstance(column, OrderedColumn) and column.edges is not None:
-        return Bins.from_quantiles(column, column.edges)
+    if isinstance(column, OrderedColumn):
+        edges = column.edges
+        plain = Bins.equal_width(column, _asked(column)) if edges is None else Bins.from_quantiles(column, edges)
+        return plain.with_own(column.special_codes)
     return Bins.equal_width(column, _asked(column))

@@ -30,6 +30,12 @@ _EARLIEST, _LATEST, _YEARS = "1900-01-01", "2100-01-01", 200  # learned dates ar
 _FAR = 2**61  # learned integers lie between this and its negative
 
 
+def nothing_learned(schema: Schema) -> list[str]:
+    """The columns whose values were learned, and none was found: all records are in the catch-all category."""
+    learned = {name: c for name, c in schema.columns.items() if isinstance(c, ListedColumn) and c.learn}
+    return [name for name, column in learned.items() if column.values == (column.other,)]
+
+
 def unknown_columns(schema: Schema) -> list[str]:
     """The columns about which something is to be learned."""
     return [name for name, column in schema.columns.items() if not column.complete or _wants_quantiles(column)]
@@ -88,7 +94,7 @@ def _place(raw: Raw, name: str) -> str:
 
 
 def _wants_quantiles(column: Column) -> bool:
-    return isinstance(column, OrderedColumn) and column.bins == "quantiles"
+    return isinstance(column, OrderedColumn) and column.bins == "quantiles" and column.edges is None
 
 
 def _readable(column: Column, values: Any, place: str) -> Any:
@@ -122,10 +128,10 @@ def _tally(column: Column, values: Any, place: str) -> Counter[Any]:
     return counts
 
 
-def _numbers(column: Column, values: Any, place: str) -> Any:
+def _numbers(column: ContinuousColumn, values: Any, place: str) -> Any:
     parts = [np.empty(0)]
     for chunk in _chunks_without_gaps(column, values, place):
-        numbers, bad = to_float64(chunk)
+        numbers, bad = to_float64(column.plain(chunk))
         absent = missing(chunk)
         if (bad & ~absent).any():
             value = chunk[int((bad & ~absent).argmax())].as_py()
@@ -202,6 +208,8 @@ def _bounded(column: Any, low: Any, high: Any) -> Column:
     low = low if column.min is None else column.min
     high = max(low, high) if column.max is None else column.max
     low = min(low, high)
+    if column.special is not None:  # which are declared, so the range may hold them whatever was measured
+        low, high = min(low, *column.special), max(high, *column.special)
     found: dict[str, Any] = {"min": low, "max": high}
     if column.edges is not None:
         found["edges"] = [edge for edge in column.edges if low <= edge <= high] or None
@@ -218,7 +226,7 @@ def _too_few(name: str, share: Spending) -> DataError:
 
 
 def _cut(column: OrderedColumn, codes: Any, name: str, share: Spending) -> Column:
-    """Bins with about as many records in each, by edges at noisy quantiles."""
+    """Bins with about as many records in each, by edges at noisy quantiles; what is several of them has its own."""
     cuts = noisy_quantiles(
         codes,
         [i / QUANTILE_BINS for i in range(1, QUANTILE_BINS)],
@@ -228,4 +236,6 @@ def _cut(column: OrderedColumn, codes: Any, name: str, share: Spending) -> Colum
         purpose=f"quantiles of {name}",
         contribution=share.contribution,
     )
-    return column.completed(bins=None, edges=list(dict.fromkeys(column.decode(np.array(cuts)).to_pylist())))
+    after = {cut + 1 for cut, times in Counter(cuts).items() if times > 1}
+    starts = sorted({*cuts, *after} - {0, column.lattice_size})
+    return column.completed(edges=column.edges_at(starts) or [column.min])

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, StrictStr, ValidationError, model_validator
 
 from sundog.data import schema_yaml
 from sundog.data.columns import COLUMN_TYPES, AnyColumn, Column
@@ -14,7 +14,7 @@ from sundog.data.explain import brief, explain
 from sundog.errors import SchemaError
 
 
-class Schema(BaseModel):
+class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its hash
     """The declared columns, and how records belong to people.
 
     >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 17, "max": 90}}})
@@ -32,6 +32,7 @@ class Schema(BaseModel):
     delimiter: Annotated[StrictStr, Field(min_length=1, max_length=1)] = ","
     nulls: Annotated[tuple[StrictStr, ...], Field(min_length=1)] = ("",)
     columns: dict[StrictStr, AnyColumn]
+    _comments: schema_yaml.Comments = PrivateAttr(default=schema_yaml.NO_COMMENTS)
 
     @model_validator(mode="after")
     def _is_possible(self) -> Self:
@@ -50,6 +51,10 @@ class Schema(BaseModel):
             raise ValueError("cap is given without unit; name the column of the privacy unit in `unit`")
         return self
 
+    def __eq__(self, other: object) -> bool:
+        """Whether both declare the same; comments do not count."""
+        return isinstance(other, Schema) and self.__dict__ == other.__dict__
+
     @property
     def complete(self) -> bool:
         """Whether nothing is left to be learned."""
@@ -57,9 +62,7 @@ class Schema(BaseModel):
 
     def declared(self) -> Schema:
         """The same schema as a declaration: what is complete is known, whoever learned it, and is not learned again."""
-        finished = {
-            name: column.declared() for name, column in self.columns.items() if column.learn and column.complete
-        }
+        finished = {name: column.declared() for name, column in self.columns.items() if column.is_learned}
         return self.with_columns(finished) if finished else self
 
     def with_columns(self, columns: Mapping[str, Column]) -> Schema:
@@ -84,7 +87,17 @@ class Schema(BaseModel):
 
     def save(self, path: str | Path) -> None:
         """Write a schema file that reads well, all of it or nothing."""
-        schema_yaml.save(self.to_dict(), Path(path))
+        schema_yaml.save(self.to_yaml(), Path(path))
+
+    def to_yaml(self) -> str:
+        """The text of a schema file, with the comments that a draft has."""
+        return schema_yaml.dump(self.to_dict(), self._comments)
+
+    def with_comments(self, columns: Mapping[str, Sequence[str]], end: Sequence[str]) -> Schema:
+        """The same schema with comments for its file: some for each column, some at the end."""
+        commented = self.model_copy()
+        commented._comments = schema_yaml.Comments(columns, end)
+        return commented
 
     @classmethod
     def draft(cls, data: Any, name: str | None = None) -> Schema:

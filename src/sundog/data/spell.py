@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sundog.data.columns import BooleanColumn, Column, DatetimeColumn, ImageColumn, SetColumn
+from sundog.data.columns import BooleanColumn, Column, ImageColumn, OrderedColumn, SetColumn
 from sundog.data.match import null_spellings
 from sundog.data.records import Records
 from sundog.data.schema import Schema
@@ -83,7 +83,7 @@ class Speller:
         """Spell typed values as the column's own reader takes them."""
         if isinstance(column, BooleanColumn):
             text = pc.if_else(values, column.true, column.false)
-        elif isinstance(column, DatetimeColumn):
+        elif isinstance(column, OrderedColumn):
             text = column.spell(values)
         else:
             text = pc.cast(values, pa.string())

@@ -1,7 +1,9 @@
 """Splitting one budget between the stages of a fit, in the open.
 
-Stages that come first (counting records, learning what the schema does not declare) get a fixed ε each; the model
-gets the rest, calibrated against everything before it, so that what composition saves goes to the model.
+Stages that come first (counting records, learning what the schema does not declare) get a fixed ε each. Bins are
+refined with Gaussian noise, like what most models measure, and get a fixed part of the ρ (zero-concentrated privacy)
+of the rest. The model gets what is left, calibrated against everything before it, so that what composition saves goes
+to the model.
 """
 
 from __future__ import annotations
@@ -63,6 +65,8 @@ def promised(epsilon: float, delta: float) -> Budget:
 class Split:
     """A budget and the share of ε that each stage gets; the stage named `model` takes what the others leave.
 
+    `bins` is the part of what is left, measured by ρ, that refines default bins: 0 where there are none to refine.
+
     >>> split = Split(Budget(1.0, 1e-6), {"records": 0.02, "schema": 0.1})
     >>> split.epsilon("schema")
     0.1
@@ -75,6 +79,12 @@ class Split:
 
     budget: Budget
     shares: Mapping[str, float]
+    bins: float = 0.0
+
+    @property
+    def rest(self) -> float:
+        """The ε that is left for the bins and the model."""
+        return self.budget.epsilon * (1 - sum(self.shares.values()))
 
     def epsilon(self, stage: str) -> float:
         """The ε of a stage, 0 if the split does not name it."""
@@ -84,5 +94,7 @@ class Split:
         lines = [f"budget: ε = {self.budget.epsilon:g}, δ = {self.budget.delta:.3g}"]
         for stage, share in self.shares.items():
             lines.append(f"  {stage:<8} {share:>4.0%}   ε = {self.epsilon(stage):.4g}")
+        if self.bins:
+            lines.append(f"  {'bins':<8} {self.bins:>4.0%}   of the ρ of what is left, to refine default bins")
         lines.append(f"  {REST:<8} {1 - sum(self.shares.values()):>4.0%}   and whatever composition saves")
         return "\n".join(lines)

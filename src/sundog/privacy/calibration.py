@@ -10,8 +10,10 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 
+from scipy import optimize
+
 from sundog.errors import BudgetExceededError
-from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.accountant import epsilon_spent, gaussian_delta
 from sundog.privacy.events import MOST_TIMES, Charge, SampledGaussian
 
 Planner = Callable[[float], Sequence[Charge]]
@@ -42,6 +44,20 @@ def noise_multiplier_for(
         return [*already, *training_plan(noise_multiplier=noise, sample_rate=sample_rate, steps=steps)]
 
     return smallest_noise(plan, epsilon=epsilon, delta=delta)
+
+
+def gaussian_noise_for(*, epsilon: float, delta: float) -> float:
+    """The noise multiplier of the one Gaussian mechanism that spends (ε, δ).
+
+    >>> round(gaussian_noise_for(epsilon=1.0, delta=1e-5), 2)
+    3.73
+    """
+
+    def excess(log_noise: float) -> float:
+        return gaussian_delta(noise_multiplier=math.exp(log_noise), epsilon=epsilon) / delta - 1
+
+    most = math.log(max(1.0, 0.5 / delta))  # enough for ε = 0
+    return math.exp(float(optimize.brentq(excess, min(-0.6 * math.log(1 + epsilon) - 5.0, most), most, xtol=1e-9)))
 
 
 def steps_for(*, noise_multiplier: float, sample_rate: float, epsilon: float, delta: float) -> int:

@@ -69,6 +69,11 @@ class Column(BaseModel, ABC):
         except ValidationError as error:
             raise SchemaError(f"{self.type} column: {explain(error)}") from None
 
+    @property
+    def is_learned(self) -> bool:
+        """Whether some of what it says was learned from private data, within a budget."""
+        return self.learn and self.complete
+
     def declared(self) -> Self:
         """The column without `learn`, which encodes as it did: what was learned elsewhere is a declaration here."""
         return self.completed(learn=False)

@@ -46,6 +46,7 @@ class DatetimeColumn(OrderedColumn):
     resolution: Literal["day", "hour", "minute", "second", "millisecond", "microsecond"] = "second"
     format: str | None = None
     edges: Annotated[tuple[str, ...], Field(min_length=1, max_length=1024)] | None = None
+    special: Annotated[tuple[str, ...], Field(min_length=1, max_length=1024)] | None = None
 
     @field_validator("timezone")
     @classmethod
@@ -57,7 +58,7 @@ class DatetimeColumn(OrderedColumn):
                 raise ValueError(f"timezone {shown(name)} is not known; use a name such as 'Europe/Berlin'") from None
         return name
 
-    @field_validator("min", "max", "edges", mode="before")
+    @field_validator("min", "max", "edges", "special", mode="before")
     @classmethod
     def _spelled_out(cls, value: Any) -> Any:
         """Dates and times are kept as ISO text, which is how the schema file shows them."""
@@ -100,18 +101,28 @@ class DatetimeColumn(OrderedColumn):
 
     def position(self, value: Any) -> int:
         """An ISO time in microseconds on the clock that codes count on, cut down to the resolution."""
+        wall, instant = self._times(value)
+        cut = wall % self._unit
+        if self.timezone is None or self._counts_local_days:
+            return wall - cut
+        if instant is None:
+            return int(clock.to_instants(np.array([wall - cut]), self.timezone)[0])
+        return instant - cut
+
+    def _is_on_lattice(self, value: Any) -> bool:
+        return self._times(value)[0] % self._unit == 0
+
+    def _times(self, value: Any) -> tuple[int, int | None]:
+        """An ISO time in microseconds: what the clock on the wall shows, and the instant where the text tells it."""
         text = value.isoformat() if isinstance(value, date) else str(value)
         micros, aware, bad = clock.parse_iso(pa.array([text]))
         if bad[0]:
             raise ValueError(f"{shown(value)} is not a time; write it as 2020-12-31 or 2020-12-31T23:59:59")
-        if aware[0] and self.timezone is None:
-            raise ValueError(f"{shown(value)} has an offset but no timezone is declared; declare `timezone`")
+        if not aware[0]:
+            return int(micros[0]), None
         if self.timezone is None:
-            return int(micros[0]) // self._unit * self._unit
-        if aware[0]:
-            micros = clock.to_wall(micros, self.timezone)
-        wall = micros // self._unit * self._unit
-        return int(wall[0] if self._counts_local_days else clock.to_instants(wall, self.timezone)[0])
+            raise ValueError(f"{shown(value)} has an offset but no timezone is declared; declare `timezone`")
+        return int(clock.to_wall(micros, self.timezone)[0]), int(micros[0])
 
     def spell(self, values: Any) -> Any:
         """Decoded times as text, in the declared `format` or ISO 8601, such that `encode` gives the same codes."""
