@@ -24,6 +24,7 @@ from sundog.release.certificate import Certificate
 
 if TYPE_CHECKING:
     from sundog.evaluate.publish import Publication
+    from sundog.evaluate.report.claims import Verdict
 
 Part = Callable[[Comparison], Section]
 
@@ -74,12 +75,21 @@ class Report:
 
         return headline(self.sections, self.ceiling, self.floor)
 
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """The claims that the headline makes: the answer to each, and the figures it rests on."""
+        from sundog.evaluate.report.headline import verdicts
+
+        return verdicts(self.sections, self.ceiling, self.floor)
+
     def to_dict(self) -> dict[str, Any]:
         """For machines: nested by the stable names, with ceiling and floor beside them."""
         details = {name: value for section in self.sections for name, value in section.details.items()}
         return {
             "private": "measured on private records without a budget; not for publication, but for `published`",
             "about": {"name": self.name, **self.about},
+            "headline": self.headline,
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
             "notes": [*self.notes, *(note for section in self.sections for note in section.notes)],
             **nested(self.measures),
             "ceiling": nested(self.ceiling),

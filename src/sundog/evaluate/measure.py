@@ -91,8 +91,8 @@ class Metric:
     meaning: str
 
 
-def binomial(successes: float, trials: float) -> Measure:
-    """A share of counted things, by Wilson's formula.
+def binomial(successes: float, trials: float, *, z: float = Z) -> Measure:
+    """A share of counted things, by Wilson's formula; with an interval of 95%, or of another normal quantile.
 
     >>> share = binomial(9, 10)
     >>> round(share.value, 2), round(share.low, 2), round(share.high, 2)
@@ -101,8 +101,8 @@ def binomial(successes: float, trials: float) -> Measure:
     if trials <= 0:
         return Measure(math.nan, 0.0, 1.0)
     share = successes / trials
-    middle = (share + Z**2 / (2 * trials)) / (1 + Z**2 / trials)
-    half = Z / (1 + Z**2 / trials) * math.sqrt(share * (1 - share) / trials + Z**2 / (4 * trials**2))
+    middle = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
+    half = z / (1 + z**2 / trials) * math.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
     return Measure(share, min(share, max(0.0, middle - half)), max(share, min(1.0, middle + half)))
 
 
