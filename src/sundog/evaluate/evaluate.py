@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.metadata
 import json
 import platform
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -165,6 +167,8 @@ def evaluate(
         whole_holdout=publication is not None,
         progress=progress,
     )
+    if inputs.warning is not None:
+        warnings.warn(inputs.warning, stacklevel=2)
     report = report_on(inputs)
     if publication is None:
         return report
@@ -238,7 +242,7 @@ def report_on(inputs: Inputs, bounds: Bounds | None = None) -> Report:
         sections=tuple(map(_with_shared_pictures, sections, bounds.ceiling, bounds.floor)),
         bounds=bounds,
         about=_about(inputs),
-        notes=inputs.notes,
+        notes=(*([f"{inputs.warning}."] if inputs.warning else []), *inputs.notes),
         certificate=None if inputs.release is None else inputs.release.certificate,
     )
 
@@ -316,8 +320,14 @@ def _about(inputs: Inputs) -> dict[str, str | int | float | None]:
 
 
 def written(text: str, path: str | Path | None) -> str:
-    """The text, which is also in a file then, if one is named; all of it or nothing."""
+    """The text, which is also in a file then, if one is named; all of it or nothing, and for the owner's eyes only."""
     if path is not None:
-        with replacing(Path(path)) as file:
-            file.write(text.encode())
+        try:
+            with replacing(Path(path), private=True) as file:
+                file.write(text.encode())
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            reason = "the disk is full" if full else error.strerror or str(error)
+            fix = "free space or choose another folder" if full else "choose another folder"
+            raise DataError(f"{path}: cannot be written ({reason}); nothing was kept, {fix}") from None
     return text

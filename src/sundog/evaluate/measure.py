@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, Literal
 
@@ -42,7 +42,7 @@ class Measure:
     value: float
     low: float
     high: float
-    resampled: tuple[float, ...] = field(default=(), repr=False, compare=False)
+    resampled: tuple[float, ...] = field(default=(), repr=False, compare=False, kw_only=True)
 
     @classmethod
     def exact(cls, value: float) -> Measure:
@@ -60,7 +60,7 @@ class Measure:
         """What the data itself says (the first) and, after it, what each resample says, which is kept."""
         value, *resampled = (float(each) for each in estimates)
         error = float(np.std(resampled, ddof=1))
-        return cls(value, value - z * error, value + z * error, tuple(resampled))
+        return cls(value, value - z * error, value + z * error, resampled=tuple(resampled))
 
     def overlaps(self, other: Measure) -> bool:
         """Whether the intervals have a point in common; that shows neither a difference nor equality."""
@@ -84,11 +84,14 @@ class Metric:
         label: a few words, for a table.
         better: whether low or high values are good.
         meaning: one sentence for somebody who never met it.
+        ideal: the value that nothing can better; a distance of samples is above its ideal 0 by what sampling adds. None
+            where only other real data says what can be reached.
     """
 
     label: str
     better: Better
     meaning: str
+    ideal: float | None = None
 
 
 def binomial(successes: float, trials: float, *, z: float = Z) -> Measure:
@@ -141,8 +144,7 @@ def bootstrap(
     found = [statistic(drawn()) for _ in range(rounds)]
     usable = [each for each in found if math.isfinite(each)]
     error = float(np.std(usable, ddof=1)) if len(usable) > 1 else 0.0
-    measure = Measure.around(value, error=error, lowest=lowest, highest=highest)
-    return replace(measure, resampled=tuple(found) if len(usable) == rounds else ())
+    return Measure.around(value, error=error, lowest=lowest, highest=highest)
 
 
 # --- measures beside each other ------------------------------------------------------------------------------------

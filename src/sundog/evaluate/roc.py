@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -99,17 +98,7 @@ def measured_area(rankings: Sequence[Ranking], kinds: NDArray[Any], rng: np.rand
 
     resampled = bootstrap(area, len(kinds), rng, groups=kinds, lowest=0.0, highest=1.0)
     formula = average([ranking.interval() for ranking in rankings])
-    found = Measure(resampled.value, min(resampled.low, formula.low), max(resampled.high, formula.high))
-    return replace(found, resampled=_stretched(resampled, found))
-
-
-def _stretched(resampled: Measure, found: Measure) -> tuple[float, ...]:
-    """The resamples, spread as widely as the interval is; none where they do not spread at all."""
-    spread = float(np.std(resampled.resampled, ddof=1)) if resampled.resampled else 0.0
-    if not spread:
-        return ()
-    wider = max(1.0, (found.high - found.low) / (2 * Z * spread))
-    return tuple(found.value + wider * (each - found.value) for each in resampled.resampled)
+    return Measure(resampled.value, min(resampled.low, formula.low), max(resampled.high, formula.high))
 
 
 def average(measures: Sequence[Measure]) -> Measure:

@@ -54,11 +54,13 @@ METRICS = {
         "low",
         "How far the features of synthetic images are from those of real test images: 0 for the same distribution, "
         "1 for one average image over and over.",
+        ideal=0.0,
     ),
     "images.jensen_shannon": Metric(
         "Jensen-Shannon divergence",
         "low",
         "How well a network can tell synthetic images from real ones, all new to it: 0 not at all, 0.69 (ln 2) always.",
+        ideal=0.0,
     ),
     **{
         f"images.downstream.{kind}": Metric(

@@ -19,6 +19,8 @@ from sundog.evaluate.section import Section
 MARGIN = 0.1  # of the way from independent columns to real data
 NARROW = 0.3  # an interval of shares that says something, though it is not clear of the margins
 
+GUESSES = {"auc": 0.5, "r2": 0.0}  # scores of a model that is shown nothing
+
 SAME = "as good as real data"
 BEYOND = "beyond real data"
 FLOOR = "no better than independent columns"
@@ -61,11 +63,25 @@ class Standing:
     ceiling: Measure | None
     floor: Measure | None
     better: Better
+    ideal: float | None = None
+    guess: float | None = None
 
     @cached_property
     def share(self) -> Measure | None:
-        """How far it has come from the floor (0) to the ceiling (1); None where these cannot be told apart."""
-        return None if self._reach is None else ratio(self.measure, self._reach[1], self._reach[0])
+        """How far it has come from the floor (0) to the ceiling (1); None where these cannot be told apart.
+
+        Sampling adds to distances, and to the ceiling's as much as the real records are fewer: a distance below the
+        ceiling is not beyond real data, and how much of one is sampling cannot be told. So of a distance the interval
+        begins where all of it would be a difference.
+        """
+        if self._reach is None:
+            return None
+        floor, ceiling = self._reach
+        share = ratio(self.measure, ceiling, floor)
+        whole = share if self.ideal is None else ratio(self.measure, Measure.exact(self.ideal), floor)
+        if share is None or whole is None or self.ideal is None:
+            return share
+        return Measure(*(min(end, 1.0) for end in (share.value, min(whole.low, share.low), share.high)))
 
     def place(self, value: float) -> float | None:
         """Where a value lies between the floor (0) and the ceiling (1)."""
@@ -79,8 +95,7 @@ class Standing:
         """By how much it falls short of the ceiling, whichever way is better."""
         if self.ceiling is None or not math.isfinite(self.measure.value + self.ceiling.value):
             return None
-        sign = 1.0 if self.better == "high" else -1.0
-        return combine((sign, self.ceiling), (-sign, self.measure))
+        return combine((self._sign, self.ceiling), (-self._sign, self.measure))
 
     @property
     def verdict(self) -> Answer:
@@ -100,27 +115,39 @@ class Standing:
         if self.verdict == "yes":
             return BEYOND if self.share.low > 1 else SAME
         if self.verdict == "no":
-            return BELOW if self.share.high < 0 else FLOOR
+            return BELOW if self._better_than(self.floor).high < 0 else FLOOR
         if self.verdict == "partly":
             return f"{percent(self.share.value)} ({span(self.share)}) of the way to real data"
         return f"{UNCLEAR}: {span(self.share)} of the way to real data"
 
     @cached_property
     def _reach(self) -> tuple[Measure, Measure] | None:
-        """The floor and the ceiling, where real data is measurably better."""
+        """The floor and the ceiling, where real data is measurably better.
+
+        Where a model that learned from independent columns does worse than a guess, the guess is the floor.
+        """
         if self.ceiling is None or self.floor is None:
             return None
-        sign = 1.0 if self.better == "high" else -1.0
-        return (self.floor, self.ceiling) if combine((sign, self.ceiling), (-sign, self.floor)).low > 0 else None
+        raised = self.guess is not None and self.floor.value < self.guess
+        floor = Measure.exact(self.guess) if raised and self.guess is not None else self.floor
+        return (floor, self.ceiling) if combine((self._sign, self.ceiling), (-self._sign, floor)).low > 0 else None
+
+    @property
+    def _sign(self) -> float:
+        return 1.0 if self.better == "high" else -1.0
+
+    def _better_than(self, other: Measure | None) -> Measure:
+        return combine((self._sign, self.measure), (-self._sign, other or self.measure))
 
 
 def standings(sections: Sequence[Section], ceiling: Measures, floor: Measures) -> dict[str, Standing]:
     """The standing of every measure, by its name."""
-    return {
-        name: Standing(measure, ceiling.get(name), floor.get(name), section.metrics[name].better)
-        for section in sections
-        for name, measure in section.measures.items()
-    }
+    found = {}
+    for section in sections:
+        for name, measure in section.measures.items():
+            metric, guess = section.metrics[name], GUESSES.get(name.rpartition(".")[2])
+            found[name] = Standing(measure, ceiling.get(name), floor.get(name), metric.better, metric.ideal, guess)
+    return found
 
 
 # --- numbers -------------------------------------------------------------------------------------------------------

@@ -30,29 +30,34 @@ METRICS = {
         "Error of item frequencies",
         "low",
         "By how much the share of records that hold an item is off, in the mean over all items.",
+        ideal=0.0,
     ),
     "sets.item_tvd": Metric(
         "Distance of item frequencies",
         "low",
         "The share of all held items that would have to be swapped for others to get the real frequencies: 0 is the "
         "same, 1 is nothing in common.",
+        ideal=0.0,
     ),
     "sets.furthest_item": Metric(
         "Error of the furthest item",
         "low",
         "By how much the share of records that hold an item is off, for the item that is off most; the interval allows "
         "for the number of items.",
+        ideal=0.0,
     ),
     "sets.pair_frequency_error": Metric(
         "Error of pair frequencies",
         "low",
         f"By how much the share of records that hold two items together is off, in the mean over the pairs of the "
         f"{PAIRED} most frequent items.",
+        ideal=0.0,
     ),
     "sets.size_tvd": Metric(
         "Distance of set sizes",
         "low",
         "The share of records that would have to change their number of items to get the real distribution of sizes.",
+        ideal=0.0,
     ),
     "sets.topk_overlap": Metric(
         "Top items found",
@@ -150,7 +155,9 @@ def _differences(items: Paired, real: int, synthetic: int) -> tuple[Floats, Floa
     return value, np.minimum(value, np.maximum(0, apart - reach)), np.maximum(value, apart + reach)
 
 
-def _furthest(names: Sequence[str], together: tuple[Floats, Floats, Floats]) -> dict[str, dict[str, float | None]]:
+def _furthest(
+    names: Sequence[str | int], together: tuple[Floats, Floats, Floats]
+) -> dict[str, dict[str, float | None]]:
     """The items that are surely off most, and the one that could be."""
     value, low, high = together
     places = [*np.lexsort((value, low))[::-1][:TOP].tolist(), int(high.argmax())]

@@ -31,18 +31,21 @@ METRICS = {
         "Distance of columns",
         "low",
         "The share of rows that would have to change for a column to have the real distribution (mean over columns).",
+        ideal=0.0,
     ),
     "fidelity.tvd_2way": Metric(
         "Distance of pairs",
         "low",
         "The share of rows that would have to change for two columns to have the real joint distribution "
         "(mean over pairs).",
+        ideal=0.0,
     ),
     "fidelity.tvd_3way": Metric(
         "Distance of triples",
         "low",
         "The share of rows that would have to change for three columns to have the real joint distribution "
         "(mean over triples).",
+        ideal=0.0,
     ),
 }
 FURTHEST = "fidelity.tvd_furthest_column"
@@ -51,6 +54,7 @@ FURTHEST_METRIC = Metric(
     "low",
     "The share of rows that would have to change for the worst column to have the real distribution; the interval "
     "allows for the number of columns that were looked at.",
+    ideal=0.0,
 )
 
 

@@ -17,7 +17,7 @@ halves of the synthetic ones), and no figure is biased, however few records ther
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ from sundog.evaluate.tables.table import Columns
 
 GROUPS = 6  # of a column; one more for what is missing
 RARE = 0.02  # a group with less than this share weighs as one that has it
+FEWEST = 4  # records of each kind: fewer have no halves that could be resampled
 WEAK = 0.9  # a pair of which less than this is kept is weakened
 
 METRICS = {
@@ -77,12 +78,12 @@ class Relations:
 
 def relations(comparison: Comparison, pairs: list[Columns]) -> Relations:
     """Compares the relations of these pairs of columns."""
+    if not pairs or min(len(each) for each in (comparison.train, comparison.test, comparison.synthetic)) < FEWEST:
+        return Relations({}, None)
     columns = {name: c for name, c in comparison.real.schema.columns.items() if isinstance(c, ScalarColumn)}
     grouping = {name: _Grouping.of(comparison, name, columns[name]) for pair in pairs for name in pair}
     samples = _Samples.of(comparison, grouping)
     found = {pair: _Products.of(samples, grouping, pair) for pair in pairs}
-    if not found:
-        return Relations({}, None)
     total = sum(found.values(), start=_Products.nothing())
     real = Measure.of_estimates(total.real)
     parts = dict(zip(METRICS, (total.kept, total.error, total.pairs), strict=True))
@@ -113,45 +114,46 @@ def _weakest(found: Mapping[Columns, _Products]) -> tuple[Columns, Measure] | No
 
 @dataclass(frozen=True)
 class _Grouping:
-    """The groups of a column, by the real records: of numbers by quantiles, of others the most frequent values."""
+    """The groups of a column, by the real records: of numbers by quantiles, of others the most frequent values.
 
-    edges: NDArray[Any] | None  # of an ordered column: the last code of each group but one
-    common: NDArray[Any] | None  # of any other: the codes that have a group of their own
+    Args:
+        ends: of numbers, the last code of each group but one; of others, the codes that have a group of their own.
+        ordered: whether they are numbers.
+        null_code: what is missing has the last group; -1 where nothing may be.
+        shares: of all groups, in the real records.
+    """
+
+    ends: NDArray[Any]
+    ordered: bool
     null_code: int
-    shares: Floats  # of all groups, in the real records
+    shares: Floats
 
     @classmethod
     def of(cls, comparison: Comparison, name: str, column: ScalarColumn) -> _Grouping:
         codes = np.concatenate([comparison.train.codes[name], comparison.test.codes[name]]).astype(np.int64)
-        null_code = column.null_code if column.nullable else -1
+        ordered = isinstance(column, OrderedColumn)
+        null_code = -1 if column.null_code is None else column.null_code
         known = codes[codes != null_code]
         values, counts = np.unique(known, return_counts=True)
-        edges = common = None
-        if isinstance(column, OrderedColumn):
-            steps = np.quantile(known, np.arange(1, GROUPS) / GROUPS, method="lower") if len(known) else known
+        if ordered and len(known):
+            steps = np.quantile(known, np.arange(1, GROUPS) / GROUPS, method="lower")
             spikes = values[counts > len(known) / GROUPS]
-            edges = np.unique(np.concatenate([steps, spikes - 1]))  # a frequent value does not hide in its group
+            ends = np.unique(np.concatenate([steps, spikes - 1]))  # a frequent value does not hide in its group
         else:
-            common = np.sort(values[np.argsort(-counts, kind="stable")[: GROUPS - 1]])
-        bare = cls(edges, common, null_code, np.empty(0))
-        labels = bare.labels(codes)
-        return cls(edges, common, null_code, np.bincount(labels, minlength=bare.size) / max(1, len(codes)))
+            ends = np.sort(values[np.argsort(-counts, kind="stable")[: GROUPS - 1]])
+        bare = cls(ends, ordered, null_code, np.empty(0))
+        return replace(bare, shares=np.bincount(bare.labels(codes), minlength=bare.size) / max(1, len(codes)))
 
     @property
     def size(self) -> int:
-        ends = self.edges if self.edges is not None else self.common
-        return (0 if ends is None else len(ends)) + 2  # the rest, and what is missing
+        return len(self.ends) + 2  # the rest, and what is missing
 
     def labels(self, codes: NDArray[Any]) -> Labels:
         """The group of each code."""
         codes = codes.astype(np.int64)
-        if self.edges is not None:
-            found = np.searchsorted(self.edges, codes, side="left")
-        else:
-            assert self.common is not None
-            place = np.searchsorted(self.common, codes).clip(max=max(0, len(self.common) - 1))
-            is_common = self.common[place] == codes if len(self.common) else np.zeros(len(codes), bool)
-            found = np.where(is_common, place, len(self.common))
+        found = np.searchsorted(self.ends, codes, side="left")
+        if not self.ordered:
+            found = np.where(np.isin(codes, self.ends), found, len(self.ends))
         return np.where(codes == self.null_code, self.size - 1, found).astype(np.int64)
 
 
