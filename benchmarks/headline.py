@@ -309,7 +309,7 @@ SENTENCES = [
     ),
     Sentence("Relations between columns are lost: … is kept.", "relations", "no", APART, HALF),
     Sentence(
-        "How much of the relations between columns is kept cannot be told at this size: …% to …%.",
+        "How much of the relations between columns is kept cannot be told at this size: at least …%.",
         "relations",
         "unknown",
         FEW,
@@ -378,7 +378,7 @@ SENTENCES = [
     ),
     Sentence(
         "A forest trained on it reaches an R² of … where real data gives …; what is missing cannot be told at "
-        "this size: …% to …% of the way to real data.",
+        "this size: at least …% of the way to real data.",
         "prediction",
         "unknown",
         FEW,

@@ -25,7 +25,7 @@ HIGH, LOW = Measure(0.9, 0.89, 0.91), Measure(0.5, 0.49, 0.51)
         (Measure(0.95, 0.94, 0.96), 1.125, words.BEYOND),
         (Measure(0.505, 0.5, 0.52), 0.0125, words.FLOOR),
         (Measure(0.4, 0.39, 0.41), -0.25, words.BELOW),
-        (Measure(0.8, 0.6, 1.0), 0.75, "cannot be told at this size: 25% to 125% of the way to real data"),
+        (Measure(0.8, 0.6, 1.0), 0.75, "cannot be told at this size: at least 25% of the way to real data"),
         (Measure(math.nan, 0.0, 1.0), None, words.UNKNOWN),
     ],
 )

@@ -181,8 +181,8 @@ def ratio(part: Measure, whole: Measure, base: Measure | None = None, *, z: floa
     The interval holds every share that the data does not contradict (Fieller 1954): those for which part − base −
     share · (whole − base) may be zero. None where whole and base cannot be told apart: then every share may be.
 
-    >>> ratio(Measure(0.7, 0.69, 0.71), Measure.exact(0.9), Measure.exact(0.5))
-    Measure(value=0.5, low=0.475, high=0.525)
+    >>> ratio(Measure(0.75, 0.7, 0.8), Measure.exact(1.0), Measure.exact(0.5))
+    Measure(value=0.5, low=0.4, high=0.6)
     >>> ratio(Measure.exact(0.7), Measure(0.9, 0.4, 1.4), Measure.exact(0.5)) is None
     True
     """

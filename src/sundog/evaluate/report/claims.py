@@ -16,6 +16,7 @@ from typing import Any
 from sundog.evaluate.measure import Measure, Metric
 from sundog.evaluate.report.words import (
     MARGIN,
+    UNCLEAR,
     UNKNOWN,
     Answer,
     Standing,
@@ -25,6 +26,7 @@ from sundog.evaluate.report.words import (
     percent,
     places,
     span,
+    still_possible,
 )
 
 OFF = 0.05  # a column or an item that is off by no more than this counts as kept
@@ -137,7 +139,9 @@ def relations_are_kept(
     if answer == "partly":
         said = f"Of the relations between columns {percent(kept.value)} ({span(kept)}) is kept.{least}"
         return Verdict("relations", "partly", said, evidence)
-    said = f"How much of the relations between columns is kept cannot be told at this size: {span(kept)}.{least}"
+    possible = still_possible(kept)
+    unclear = f"How much of the relations between columns is kept {UNCLEAR}{f': {possible}' if possible else ''}."
+    said = f"{unclear}{least}"
     return Verdict("relations", "unknown", said, evidence)
 
 

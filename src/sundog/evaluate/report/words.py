@@ -118,7 +118,8 @@ class Standing:
             return BELOW if self._better_than(self.floor).high < 0 else FLOOR
         if self.verdict == "partly":
             return f"{percent(self.share.value)} ({span(self.share)}) of the way to real data"
-        return f"{UNCLEAR}: {span(self.share)} of the way to real data"
+        possible = still_possible(self.share)
+        return f"{UNCLEAR}: {possible} of the way to real data" if possible else UNCLEAR
 
     @cached_property
     def _reach(self) -> tuple[Measure, Measure] | None:
@@ -198,6 +199,21 @@ def span(measure: Measure) -> str:
     '45% to 55%'
     """
     return f"{percent(measure.low)} to {percent(measure.high)}"
+
+
+def still_possible(share: Measure) -> str:
+    """What an interval of a share leaves open; nothing where it leaves open everything.
+
+    >>> still_possible(Measure(0.9, 0.6, 1.4)), still_possible(Measure(0.1, -2.0, 0.4))
+    ('at least 60%', 'at most 40%')
+    >>> still_possible(Measure(0.5, 0.05, 0.95)), still_possible(Measure(0.5, -1.0, 2.0))
+    ('5.0% to 95%', '')
+    """
+    if share.low <= 0 or share.high >= 1:
+        if share.low > 0:
+            return f"at least {percent(share.low)}"
+        return f"at most {percent(share.high)}" if share.high < 1 else ""
+    return span(share)
 
 
 def capital(words: str) -> str:
