@@ -11,8 +11,10 @@ from typing import BinaryIO
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` when the block ends, and leaves no trace if it ends in an error.
+
+    A private one is readable for its owner only, from the first byte on.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -22,7 +24,7 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     b'whole'
     """
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    file = temporary.open("xb")
+    file = open(temporary, "xb", opener=_open_private if private else None)  # noqa: SIM115
     try:
         yield file
         file.flush()
@@ -35,6 +37,10 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             file.close()
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def sync_folder(folder: Path) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from sundog.data.columns import Column, ImageColumn, ListedColumn, OrderedColumn, SeriesColumn, SetColumn
@@ -18,6 +17,7 @@ from sundog.data.records import Records, joined
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SchemaError
 from sundog.evaluate.comparison import Comparison, at_most, split
+from sundog.evaluate.overlap import MOST, copied_share
 from sundog.progress import Progress, silent
 from sundog.release.release import Release
 
@@ -39,6 +39,7 @@ class Inputs:
         held_out: all records that were held out, if there were any.
         notes: what a reader of the figures must know.
         counts: how many records there were of each kind.
+        warning: what makes the figures misleading, if anything does.
     """
 
     name: str
@@ -48,6 +49,7 @@ class Inputs:
     held_out: Records | None
     notes: tuple[str, ...]
     counts: dict[str, int]
+    warning: str | None = None
 
 
 def gather(
@@ -97,8 +99,9 @@ def gather(
         comparison=Comparison(chosen, drawn, train, test, _target(strict, target), seed, progress),
         real=everything,
         held_out=held_out,
-        notes=tuple(_notes(counts, {**looked_at, "real": len(chosen)}, strict, train, test)),
+        notes=tuple(_notes(counts, {**looked_at, "real": len(chosen)}, strict)),
         counts=counts,
+        warning=_not_held_out(everything, held_out),
     )
 
 
@@ -221,9 +224,18 @@ def _refuse_few(counts: dict[str, int], looked_at: dict[str, int]) -> None:
             raise DataError(f"{count} {kind} records are too few for figures that mean something; {fix}")
 
 
-def _notes(
-    counts: dict[str, int], looked_at: dict[str, int], schema: Schema, train: Records, test: Records
-) -> Iterator[str]:
+def _not_held_out(real: Records, held_out: Records | None) -> str | None:
+    """A warning where the held-out records are copies of the real ones."""
+    share = 0.0 if held_out is None else copied_share(real, held_out)
+    if share <= MOST:
+        return None
+    return (
+        f"{share:.0%} of the held-out records are among the real ones, too, and figures about them flatter; hold out "
+        "records that the release has not learned from"
+    )
+
+
+def _notes(counts: dict[str, int], looked_at: dict[str, int], schema: Schema) -> Iterator[str]:
     for kind, count in counts.items():
         if looked_at[kind] < count:
             yield f"{looked_at[kind]:,} of {count:,} {kind} records were looked at, chosen at random."
@@ -231,24 +243,7 @@ def _notes(
         yield "No records were held out: a random quarter of the real ones stood in, which the model may have learned."
     if schema.unit is not None:
         yield f"Intervals take records for independent; those of one {schema.unit} are not: they are a little narrow."
-    copies = _copies(train, test)
-    if copies > 0.5:
-        yield f"{copies:.0%} of the held-out records are among the real ones, too: figures about them flatter."
     for kind in ("image", "series", "set"):
         names = [name for name, column in schema.columns.items() if column.type == kind]
         if len(names) > 1:
             yield f"Of {len(names)} columns of type {kind} only {names[0]!r} was looked at."
-
-
-def _copies(train: Records, test: Records) -> float:
-    """The share of test records whose values, all of them, also occur in training."""
-    columns = train.schema.columns
-    if len(columns) < 3 or any(column.shape for column in columns.values()):
-        return 0.0
-    known, tested = (
-        pd.util.hash_pandas_object(
-            pd.DataFrame({name: np.asarray(records.codes[name]) for name in columns}), index=False
-        )
-        for records in (train, test)
-    )
-    return float(tested.isin(known).mean())
