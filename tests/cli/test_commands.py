@@ -355,6 +355,7 @@ def test_plan_for_a_schema_is_what_fit_then_spends(sundog: Sundog, here: Path) -
     planned = sundog("plan", "--schema", "people.yaml", "--epsilon", "1", "--delta", "1e-6", "--json").json
     assert planned["charges"] == Release.load("people.sundog").certificate.to_dict()["charges"]
     text = sundog("plan", "--schema", "people.yaml", "--epsilon", "1").out
+    assert "bins of height" in text
     assert "marginal of height" in text
 
 
