@@ -165,6 +165,15 @@ def test_held_out_records_that_are_not_are_noticed(change: str) -> None:
     assert gather(other, real=real, holdout=other, schema=wide).warning is None
 
 
+def test_people_who_are_alike_are_not_taken_for_copies() -> None:
+    """Of 200 kinds of people most that are held out have a twin among the real ones."""
+    for seed in range(20):
+        inputs = gather(frame(60, 0), real=frame(400, 2 * seed), holdout=frame(200, 2 * seed + 1), schema=SCHEMA)
+        assert inputs.warning is None
+    again = frame(400, 1).sample(frac=1, random_state=0)
+    assert gather(frame(60, 0), real=frame(400, 1), holdout=again, schema=SCHEMA).warning is not None
+
+
 @pytest.mark.parametrize("kind", ["series", "set"])
 def test_held_out_arrays_that_are_not_are_noticed(kind: str) -> None:
     columns = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy import sparse
 from sundog.data.records import Records
 
 MOST = 0.25  # a larger share of copies is worth a warning
+MANY = 20  # of so many different records two samples do not hold each as often by chance
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -18,8 +20,8 @@ def copied_share(real: Records, held_out: Records) -> float:
     """The share of the held-out records that are copies of real ones.
 
     People may be alike without being the same: a new record has a twin among the real ones about as often as a real one
-    has among the others. Only what goes beyond that counts; where every record has a twin, only the very same records
-    in the very same order do.
+    has among the others. Only what goes beyond that, and beyond chance, counts; where most have twins, only all of the
+    very same records do.
 
     >>> from sundog.data.schema import Schema
     >>> schema = Schema.from_dict({"columns": {"id": {"type": "integer", "min": 0, "max": 999}}})
@@ -28,13 +30,13 @@ def copied_share(real: Records, held_out: Records) -> float:
     (1.0, 0.5)
     """
     known, asked = fingerprints(real), fingerprints(held_out)
-    if np.array_equal(known, asked):
+    distinct, place, counts = np.unique(known, return_inverse=True, return_counts=True)
+    if np.array_equal(known, asked) or (len(distinct) >= MANY and np.array_equal(np.sort(known), np.sort(asked))):
         return 1.0
-    _, place, counts = np.unique(known, return_inverse=True, return_counts=True)
     twins = float((counts[place] > 1).mean())
-    if twins == 1.0:
-        return 0.0
-    return max(0.0, (float(np.isin(asked, known).mean()) - twins) / (1 - twins))
+    beyond = float(np.isin(asked, known).mean()) - twins
+    by_chance = 5 * math.sqrt(twins * (1 - twins) * (1 / len(asked) + 2 / len(known)))
+    return beyond / (1 - twins) if beyond > by_chance else 0.0
 
 
 def fingerprints(records: Records) -> NDArray[np.uint64]:
