@@ -22,7 +22,7 @@ import safetensors
 import safetensors.numpy
 
 from sundog.errors import SundogError
-from sundog.files import replacing
+from sundog.files import lock, replacing
 
 Tensors = dict[str, npt.NDArray[Any]]
 _OWNER_ONLY = 0o700
@@ -52,10 +52,16 @@ class Checkpoint:
         """Keeps every other process out until `release`; two fits into one release would spend twice."""
         try:
             self._lock = (self.folder / "fit.json").open("r+b")
-            portalocker.lock(self._lock, portalocker.LOCK_EX | portalocker.LOCK_NB)
-        except (OSError, portalocker.LockException):
+            lock(self._lock, portalocker.LOCK_EX | portalocker.LOCK_NB)
+        except BlockingIOError:
             self.release()
             raise SundogError(f"{self.folder}: another fit is at work here; wait for it to end") from None
+        except OSError as error:
+            self.release()
+            raise SundogError(
+                f"{self.folder}: cannot be locked ({error.strerror}); choose a folder that you may write to, on a file "
+                "system with file locks"
+            ) from None
         return self
 
     def release(self) -> None:

@@ -44,11 +44,18 @@ def refuse_folder_of(out: Path | None) -> None:
 
 
 @contextlib.contextmanager
-def progress() -> Iterator[Progress]:
-    """A progress bar on a terminal, one plain line a stage otherwise; warnings become one line each."""
+def one_line_warnings() -> Iterator[None]:
+    """Warnings are one line each, on stderr."""
     with warnings.catch_warnings():
         warnings.showwarning = _one_line
         warnings.simplefilter("always", UserWarning)
+        yield
+
+
+@contextlib.contextmanager
+def progress() -> Iterator[Progress]:
+    """A progress bar on a terminal, one plain line a stage otherwise; warnings become one line each."""
+    with one_line_warnings():
         if sys.stderr.isatty():
             with _bar() as report:
                 yield report
