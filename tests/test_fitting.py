@@ -280,15 +280,14 @@ def test_a_ledger_in_memory_is_shared_too(delta: float) -> None:
     assert [charge.purpose for charge in ledger.charges] == MARGINALS  # of the first one
 
 
-def test_a_fit_whose_delta_is_not_yet_known_costs_its_count_at_most() -> None:
-    """Whether it fits depends on the δ that the count chooses: the lowest would, the one it gets does not."""
+def test_a_fit_whose_delta_is_not_yet_known_is_refused_before_the_count() -> None:
+    """Whether it fits depends on the δ that the count chooses: the largest must."""
     ledger = Ledger(epsilon=1.0, delta=1e-5)
     synthesizer = Synthesizer("independent", epsilon=0.8, ledger=ledger)
     synthesizer.fit(data_of(100), schema_of())
     with pytest.raises(BudgetExceededError):
         synthesizer.fit(data_of(100), schema_of())
-    first = ["number of records", *MARGINALS]
-    assert [charge.purpose for charge in ledger.charges] in (first, [*first, "number of records"])
+    assert [charge.purpose for charge in ledger.charges] == ["number of records", *MARGINALS]
 
 
 def test_the_noise_is_that_of_the_ledger() -> None:
@@ -313,7 +312,9 @@ def test_a_fit_that_cannot_fit_is_refused_before_the_count(delta: float | None, 
     ledger.spend(Charge(event=Pure(epsilon=0.5), purpose="earlier"))  # the count alone would still fit
     before = ledger.to_dict()
     for out in (None, tmp_path / "o.sundog"):
-        with pytest.raises(BudgetExceededError, match="refused: 'marginal of n', 'marginal of b' would bring") as error:
+        with pytest.raises(
+            BudgetExceededError, match="refused: 'marginal of n', 'marginal of b'.* would bring"
+        ) as error:
             Synthesizer("independent", epsilon=0.9, delta=delta, ledger=ledger if kept == "memory" else path).fit(
                 data_of(100), schema_of(), out=out
             )
@@ -381,7 +382,7 @@ def test_a_finished_fit_leaves_the_release_and_nothing_else(tmp_path: Path) -> N
     Synthesizer("independent", epsilon=1.0).fit(data_of(100), schema_of(), out=tmp_path / "o.sundog")
     assert [file.name for file in tmp_path.iterdir()] == ["o.sundog"]
     Synthesizer("independent", epsilon=1.0).fit(
-        data_of(100), schema_of(), out=tmp_path / "o.sundog"
+        data_of(100), schema_of(), out=tmp_path / "o.sundog", overwrite=True
     )  # and may replace it
     assert [file.name for file in tmp_path.iterdir()] == ["o.sundog"]
 

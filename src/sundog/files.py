@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import secrets
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO, Any, BinaryIO
@@ -13,6 +14,9 @@ from typing import IO, Any, BinaryIO
 import portalocker
 
 from sundog.errors import DataError
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_TAKEN = 64 * 2**20  # bytes: not every file system takes space without writing it
 
 
 @contextlib.contextmanager
@@ -101,6 +105,39 @@ def refuse_output(
     refuse_unwritable(out)
 
 
+def refuse_full(folder: Path, size: int) -> None:
+    """Raises if a folder has no room for so many bytes: by what the system says, and by taking some for a moment.
+
+    >>> refuse_full(getfixture("tmp_path"), 2**60)
+    Traceback (most recent call last):
+    sundog.errors.DataError: ...: has no room for about 1,099,511,627,776 MB ...; nothing was spent, free space or ...
+    """
+    trial = _beside(folder / "room")
+    try:
+        if size > shutil.disk_usage(folder).free:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        with trial.open("xb") as file:
+            if hasattr(os, "posix_fallocate"):  # a quota says no here and nowhere else
+                os.posix_fallocate(file.fileno(), 0, min(size, _TAKEN))
+    except OSError as error:
+        if error.errno in FULL:
+            raise DataError(
+                f"{folder}: has no room for about {max(1, size >> 20):,} MB ({error.strerror}); nothing was spent, "
+                "free space or choose another place"
+            ) from None
+    finally:
+        with contextlib.suppress(OSError):
+            trial.unlink(missing_ok=True)
+
+
+def os_error_of(error: BaseException) -> OSError | None:
+    """The operating system's error that another one tells of; None where there is none."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, OSError):
+        found = found.__context__
+    return found
+
+
 def refuse_unwritable(path: Path) -> None:
     """Raises if no file can be made in the place of `path`."""
     try:
@@ -118,7 +155,7 @@ def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> 
     (True, False)
     """
     with contextlib.suppress(OSError, ValueError):
-        if os.path.samefile(one, other):
+        if Path(one).samefile(other):
             return True
     return os.path.realpath(one) == os.path.realpath(other)
 

@@ -9,12 +9,10 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import typer
 
-from sundog.errors import DataError
 from sundog.progress import Progress
 
 
@@ -34,13 +32,6 @@ def say_json(value: Any) -> None:
 def note(text: str) -> None:
     """Something worth knowing that is not a result, on stderr."""
     typer.echo(text, err=True)
-
-
-def refuse_folder_of(out: Path | None) -> None:
-    """Raises if a file cannot be written there: before the work, and not after it."""
-    if out is not None and (out.is_dir() or not out.parent.is_dir()):
-        what = "is a directory; name a file" if out.is_dir() else "its folder is not there; make it first"
-        raise DataError(f"{out}: {what}")
 
 
 @contextlib.contextmanager

@@ -1,11 +1,11 @@
 """An append-only file that several processes may write, and that a crash cannot spoil.
 
-One JSON object a line. Each line carries the hash of the line before it and a digest of itself, so that a lost or edited
-line is noticed, the last one too. `append` returns only after fsync, and whoever appends does so *before* the thing that
-the line records. A last line that is whole but for its newline counts. A torn one is a record of something that never
-happened, if it was a crash that tore it: readers pass over it (`torn` tells), and the next writer writes over it.
+One JSON object a line. Each line carries the hash of the line before it and a digest of itself, so that a lost or
+edited line is noticed, the last one too. `append` returns only after fsync, and whoever appends does so *before* the
+thing that the line records. A last line that is whole but for its newline counts. A torn one is a record of something
+that never happened, if it was a crash that tore it: readers skip it (`torn` tells), and the next writer replaces it.
 
-Hashes without a key do not stop an owner who rewrites the whole file; only `head`, kept elsewhere, shows that.
+Hashes without a key do not stop an owner who rewrites the whole file; only the last of `heads`, kept elsewhere, does.
 """
 
 from __future__ import annotations

@@ -133,8 +133,8 @@ class Ledger:
         ledger._journal, ledger.id = journal, header.id
         if journal.torn:
             warnings.warn(
-                f"{path}: the last line is incomplete, cut by a crash or an edit; it is not counted, and the next charge "
-                "replaces it: restore a backup if anything was released for it",
+                f"{path}: the last line is incomplete, cut by a crash or an edit; it is not counted, and the next "
+                "charge replaces it: restore a backup if anything was released for it",
                 stacklevel=2,
             )
         return ledger

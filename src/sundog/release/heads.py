@@ -1,7 +1,7 @@
 """Comparing a ledger with the releases that were made from it.
 
-Each release records the head of its ledger: a hash of every line that the file had then. A ledger that was restored from
-an old backup, cut or rewritten as a whole looks sound by itself, but no longer has that head.
+Each release records the head of its ledger: a hash of every line that the file had then. A ledger that was restored
+from an old backup, cut or rewritten as a whole looks sound by itself, but no longer has that head.
 """
 
 from __future__ import annotations
