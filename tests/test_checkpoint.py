@@ -146,10 +146,11 @@ def test_what_was_charged_and_lost_is_charged_once_however_often_it_is_lost(
 ) -> None:
     out, ledger = prepared(tmp_path, shared=True)
     interrupted(out, ledger, LOSSY[point])
-    for _ in range((times - 1) * Checkpoint.is_begun(out)):
+    for _ in range(times - 1):
         with contextlib.suppress(KeyboardInterrupt), pytest.MonkeyPatch.context() as context:
             LOSSY[point](context)
-            fit(out, ledger, resume=True)
+            if Checkpoint.is_begun(out):
+                fit(out, ledger, resume=True)
     if Checkpoint.folder_for(out).exists():
         fit(out, ledger, resume=True)
     assert spent_so_far(out, ledger) == list(STAGES)

@@ -312,9 +312,7 @@ def test_a_fit_that_cannot_fit_is_refused_before_the_count(delta: float | None, 
     ledger.spend(Charge(event=Pure(epsilon=0.5), purpose="earlier"))  # the count alone would still fit
     before = ledger.to_dict()
     for out in (None, tmp_path / "o.sundog"):
-        with pytest.raises(
-            BudgetExceededError, match="refused: 'marginal of n', 'marginal of b'.* would bring"
-        ) as error:
+        with pytest.raises(BudgetExceededError, match="refused: 'marginal of n', 'marginal of b'") as error:
             Synthesizer("independent", epsilon=0.9, delta=delta, ledger=ledger if kept == "memory" else path).fit(
                 data_of(100), schema_of(), out=out
             )
