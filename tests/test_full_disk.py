@@ -1,4 +1,4 @@
-"""A disk that fills up at every single write: the fit says so, goes on when there is space, and charges nothing twice."""
+"""A disk that fills up at every single write: a fit says so, goes on when there is space, charges nothing twice."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ import pytest
 
 from sundog.checkpoint import Checkpoint
 from sundog.data.schema import Schema
-from sundog.errors import SundogError
+from sundog.errors import DataError, SundogError
 from sundog.privacy import accountant, calibration, ledger
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
@@ -143,13 +144,13 @@ def _run_on(disk: Disk, folder: Path, undisturbed: list[Charge], *, shared: bool
         outcome = "went on" if resume else "nothing was spent"
         assert ("--resume" in message) == resume, message
         if not resume:
-            assert sorted(os.listdir(folder)) == ["all.ledger"] * shared, message
+            assert [path.name for path in folder.iterdir()] == ["all.ledger"] * shared, message
             assert not shared or Ledger.open(folder / "all.ledger").charges == ()
         fit(folder, shared=shared, resume=resume, **asked)
     release = Release.load(folder / "o.sundog")
     assert release.verify() == []
     assert [charge.purpose for charge in release.certificate.charges] == [charge.purpose for charge in undisturbed]
-    left = {name for name in os.listdir(folder) if name != "o.sundog.private"}  # the critic of a GAN
+    left = {path.name for path in folder.iterdir()} - {"o.sundog.private"}  # the critic of a GAN
     assert left == {"o.sundog", *["all.ledger"] * shared}
     if shared:
         assert _steps(Ledger.open(folder / "all.ledger").charges) == _steps(undisturbed)
@@ -184,3 +185,14 @@ def test_a_disk_that_is_full_at_any_write(stays_full: bool, shared: bool, tmp_pa
 )
 def test_a_disk_that_is_full_in_a_training(model: str, options: dict[str, Any], tmp_path: Path) -> None:
     check_every_write(tmp_path, every=7, model=model, schema=DECLARED, stays_full=True, shared=True, **options)
+
+
+def test_a_folder_without_room_is_refused_before_anything_is_spent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = prepared(tmp_path / "here", shared=True)
+    monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=2**19))
+    with pytest.raises(DataError, match=r"here: has no room for about 1 MB .* nothing was spent"):
+        fit(folder, "independent", DECLARED, shared=True)
+    assert Ledger.open(folder / "all.ledger").charges == ()
+    assert [path.name for path in folder.iterdir()] == ["all.ledger"]

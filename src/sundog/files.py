@@ -91,9 +91,7 @@ def refuse_output(
     """
     if out is None or str(out) == "-":
         return
-    if out.is_dir() or not out.parent.is_dir():
-        what = "is a directory; name a file" if out.is_dir() else "its folder does not exist; create it first"
-        raise DataError(f"{out}: {what}")
+    refuse_folder(out)
     for role, given in inputs.items():
         if isinstance(given, str | os.PathLike) and is_same_file(out, given):
             raise DataError(f"{out}: is the {role} itself, which would be lost; choose another name")
@@ -103,6 +101,13 @@ def refuse_output(
         if not replaces(out):
             raise DataError(f"{out}: exists already; {fix}")
     refuse_unwritable(out)
+
+
+def refuse_folder(out: Path) -> None:
+    """Raises if a path is that of a folder, or in none."""
+    if out.is_dir() or not out.parent.is_dir():
+        what = "is a directory; name a file" if out.is_dir() else "its folder does not exist; create it first"
+        raise DataError(f"{out}: {what}")
 
 
 def refuse_full(folder: Path, size: int) -> None:

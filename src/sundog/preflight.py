@@ -13,7 +13,7 @@ from sundog.data.bins import bins_for
 from sundog.data.columns import Column, ScalarColumn
 from sundog.data.schema import Schema
 from sundog.errors import DataError
-from sundog.files import refuse_output
+from sundog.files import refuse_folder, refuse_output
 from sundog.release.archive import Archive, content_hash, is_release, read_archive, write_archive
 from sundog.release.certificate import Certificate
 from sundog.release.private import is_private, private_path
@@ -34,6 +34,7 @@ def refuse_fit_output(out: Path, inputs: Mapping[str, Any], *, overwrite: bool) 
         inputs: what the fit reads, by what it is; whatever is not a path is passed over.
         overwrite: whether an earlier release may be replaced; an interrupted fit may replace what it wrote itself.
     """
+    refuse_folder(out)
     folder = Checkpoint.folder_for(out)
     for role, given in inputs.items():
         if isinstance(given, str | os.PathLike) and Path(os.path.realpath(given)).is_relative_to(folder.resolve()):

@@ -11,7 +11,7 @@ from sundog.data.match import match
 from sundog.data.read import open_source
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
-from sundog.fitting import Fit, Request
+from sundog.fitting import Fit
 from sundog.models import AUTO, get_model
 from sundog.models.base import Model, State
 from sundog.models.choice import best_model
@@ -20,6 +20,7 @@ from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress, silent
 from sundog.release.release import Release
+from sundog.request import Request
 
 _OPTIONS = ("clusters", "public")  # which a model is told beside its settings
 
