@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import errno
 import io
 import itertools
@@ -51,6 +52,7 @@ class Disk:
                 patch.setattr(os, name, self._before(getattr(os, name)))
             patch.setattr(os, "open", self._opening(os.open))
             patch.setattr(Path, "open", self._opened(Path.open))
+            patch.setattr(builtins, "open", self._opened(open))
             yield
 
     def _before(self, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -69,19 +71,19 @@ class Disk:
         return limited
 
     def _opened(self, call: Callable[..., Any]) -> Callable[..., Any]:
-        def limited(path: Path, mode: str = "r", *rest: Any, **options: Any) -> Any:
+        def limited(path: Any, mode: str = "r", *rest: Any, opener: Any = None, **options: Any) -> Any:
             if mode not in ("xb", "wb"):
                 return call(path, mode, *rest, **options)
             self.use()
-            return io.BufferedWriter(_Raw(self, path, mode))
+            return io.BufferedWriter(_Raw(self, path, mode, opener))
 
         return limited
 
 
 class _Raw(io.FileIO):
-    def __init__(self, disk: Disk, path: Path, mode: str) -> None:
+    def __init__(self, disk: Disk, path: Path, mode: str, opener: Any) -> None:
         self.disk = disk
-        super().__init__(path, mode)
+        super().__init__(path, mode, opener=opener)
 
     def write(self, data: Any) -> int:
         self.disk.use()

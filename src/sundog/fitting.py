@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -43,13 +43,13 @@ from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.mechanisms import noisy_count
 from sundog.privacy.noise import NoiseSource
-from sundog.privacy.views import Prepaid
 from sundog.progress import Progress
 from sundog.release.certificate import certify
 from sundog.release.heads import refuse_contradictions
 from sundog.release.private import private_path, save_private
 from sundog.release.release import Release
 from sundog.request import SCHEMA_DELTA, Request, dearest_charges
+from sundog.stages import Stages
 
 _SHARES = {"records": 0.02, "schema": 0.10}  # of ε, for the stages before the model, when they are needed
 _GUESSES = (100, 10_000, 1_000_000)  # numbers of records, where nobody has said how many
@@ -73,7 +73,6 @@ class Fit:
         self.public: Records | None = None
         self.private: State | None = None
         self.release: Release | None = None  # once there is one, even if it cannot be saved
-        self.kept_charges = 0  # how many charges the results of finished stages stand for
 
     def run(self, data: Any, *, labels: Any, out: Path | None, resume: bool) -> Release:
         """The whole fit."""
@@ -87,24 +86,25 @@ class Fit:
         if out is not None:
             refuse_full(out.parent, room_for(self.schema, self._settings))
         with self._opened(out, resume) as ledger:
+            stages = Stages(self.checkpoint, ledger)
             delta = self._promised_delta(ledger)
             split = self._split(ledger)
             if not ledger.charges:  # a fit that goes on has been checked before
                 self._rehearse(ledger, out)
                 self._refuse_early(split, ledger)
-            count = self._count_records(raw, split, ledger)
+            count = self._count_records(raw, split, stages)
             self.request = self.request.chosen(self.schema, count)
             split = replace(split, budget=ledger.budget)
             self._warn_of(ledger.budget)
             self.progress(str(split), 0.0)
-            schema = self._learn_schema(lesson, split, ledger)
+            schema = self._learn_schema(lesson, split, stages)
             if records is None:
                 records = encode(raw, schema)
             del raw, lesson
-            schema = self._refine_bins(records, count, split, ledger)
+            schema = self._refine_bins(records, count, split, stages)
             records = replace(records, schema=schema)
             self.public = None if public is None else encode(public, schema)
-            model = self._fit_model(records, count, ledger)
+            model = self._fit_model(records, count, stages)
             chosen = count if self.request.chooses_delta and "records" in split.shares else None
             certificate = certify(
                 ledger, schema, shared=self.shared, assumptions=model.assumptions, delta=delta, records=chosen
@@ -274,24 +274,24 @@ class Fit:
 
     # --- the stages that spend ---
 
-    def _count_records(self, raw: Raw, split: Split, ledger: Ledger) -> int | None:
+    def _count_records(self, raw: Raw, split: Split, stages: Stages) -> int | None:
         count = self.schema.records
         if "records" in split.shares:
-            count = self._paid_count(raw, split.epsilon("records"), ledger)
+            count = self._paid_count(raw, split.epsilon("records"), stages)
             if self.request.chooses_delta:
-                ledger.tighten(delta=calibrated_delta(ledger.budget.delta, count))
+                stages.ledger.tighten(delta=calibrated_delta(stages.ledger.budget.delta, count))
         return count
 
-    def _paid_count(self, raw: Raw, epsilon: float, ledger: Ledger) -> int:
+    def _paid_count(self, raw: Raw, epsilon: float, stages: Stages) -> int:
         def measure(paying: Ledger) -> dict[str, Any]:
             kept = raw.capped(self.schema.cap) if self.schema.unit else raw
             purpose, cap = COUNT, self.schema.cap
             noisy = noisy_count(kept.count, epsilon=epsilon, ledger=paying, purpose=purpose, contribution=cap)
             return {"count": noisy}
 
-        return int(self._measured("records", ledger, measure)["count"])
+        return int(stages.measured("records", measure)["count"])
 
-    def _learn_schema(self, lesson: Lesson, split: Split, ledger: Ledger) -> Schema:
+    def _learn_schema(self, lesson: Lesson, split: Split, stages: Stages) -> Schema:
         if "schema" not in split.shares:
             return self.schema
 
@@ -300,7 +300,7 @@ class Fit:
             delta = SCHEMA_DELTA * paying.budget.delta
             return lesson.learn(epsilon=split.epsilon("schema"), delta=delta, ledger=paying).to_dict()
 
-        schema = Schema.from_dict(self._measured("schema", ledger, measure))
+        schema = Schema.from_dict(stages.measured("schema", measure))
         for name in nothing_learned(schema):
             warnings.warn(
                 f"column {name!r}: no value was frequent enough to be learned, so every record is "
@@ -309,7 +309,7 @@ class Fit:
             )
         return schema
 
-    def _refine_bins(self, records: Records, count: int | None, split: Split, ledger: Ledger) -> Schema:
+    def _refine_bins(self, records: Records, count: int | None, split: Split, stages: Stages) -> Schema:
         plan = Refinement.plan(records.schema, epsilon=split.rest, delta=split.budget.delta)
         if not plan.names:
             return records.schema
@@ -319,7 +319,7 @@ class Fit:
             schema, coarse = plan.refine(records, paying, count=count)
             return {"schema": schema.to_dict(), "coarse": coarse}
 
-        found = self._measured("bins", ledger, measure)
+        found = stages.measured("bins", measure)
         if found["coarse"]:
             names = ", ".join(repr(name) for name in found["coarse"])
             self.progress(
@@ -329,15 +329,15 @@ class Fit:
             )
         return Schema.from_dict(found["schema"])
 
-    def _fit_model(self, records: Records, count: int | None, ledger: Ledger) -> Model:
-        found = self._finished("model", ledger)
+    def _fit_model(self, records: Records, count: int | None, stages: Stages) -> Model:
+        found = stages.finished("model")
         if found is None:
             self.progress("planning", 0.0)
-            plan = self._plan(records.schema, *self._rest(ledger), count)
-            model = self.request.model.fit(records, plan, ledger, self._workshop)
+            plan = self._plan(records.schema, *_rest(stages), count)
+            model = self.request.model.fit(records, plan, stages.ledger, self._workshop)
             fitted, self.private = model.state(), model.private
             self._refuse_astray(fitted)
-            self._keep_model(fitted, ledger)
+            self._keep_model(fitted, stages)
         else:
             checkpoint = cast(Checkpoint, self.checkpoint)
             fitted = State(checkpoint.load_tensors("model"), found["result"])
@@ -345,14 +345,14 @@ class Fit:
             self.private = None if kept is None else State(checkpoint.load_tensors("private"), kept)
         return self.request.model.from_state(records.schema, fitted)
 
-    def _keep_model(self, fitted: State, ledger: Ledger) -> None:
+    def _keep_model(self, fitted: State, stages: Stages) -> None:
         if self.checkpoint is None:
             return
         self.checkpoint.save_tensors("model", fitted.tensors)
         if self.private is not None:
             self.checkpoint.save_tensors("private", self.private.tensors)
             self.checkpoint.save("private", self.private.config)
-        self._finish("model", {"result": fitted.config}, ledger)
+        stages.finish("model", {"result": fitted.config})
 
     def _refuse_astray(self, fitted: State) -> None:
         """Refuses weights that are no numbers: nothing could be drawn from them."""
@@ -374,55 +374,14 @@ class Fit:
         asked = self.request
         return Workshop(asked.seed, self.progress, self.checkpoint, asked.device, asked.show_loss, self.public)
 
-    def _rest(self, ledger: Ledger) -> tuple[Budget, Sequence[Charge]]:
-        """What is left for the model, and what was charged to it already.
 
-        A count is taken off the budget beforehand, so that the rest is private whatever δ, sampling rate or model the
-        count chose (docs/privacy.md); everything else is composed with the model's own charges. What a model has spent
-        on itself before it was interrupted is left out, so that its plan is the same as before.
-        """
-        before = ledger.charges[: None if self.checkpoint is None else self.kept_charges]
-        rest = ledger.budget.epsilon - epsilon_of_counts(before)
-        return Budget(rest, ledger.budget.delta), [charge for charge in before if not is_count(charge)]
+def _rest(stages: Stages) -> tuple[Budget, Sequence[Charge]]:
+    """What is left for the model, and what was charged to it already.
 
-    # --- what is kept ---
-
-    def _measured(self, name: str, ledger: Ledger, measure: Callable[[Ledger], dict[str, Any]]) -> dict[str, Any]:
-        """The result of a stage: from the checkpoint where it was finished before, measured and kept otherwise.
-
-        Nothing is shown before it is kept. So if an interrupted fit was charged for this stage and did not keep the
-        result, nobody has seen it, and the same charges pay for another one.
-        """
-        if self.checkpoint is None:
-            return measure(ledger)
-        found = self._finished(name, ledger)
-        if found is None:
-            paying = Prepaid(ledger, ledger.charges[self.kept_charges :])
-            try:
-                found = {"result": measure(paying)}
-            except DataError as error:  # a result like any other: it was paid for, and must not be had twice
-                found = {"error": str(error)}
-            if paying.unused:  # something was charged after this stage, so there is a result of it somewhere
-                raise self.checkpoint.lost()
-            self._finish(name, found, ledger)
-        if "error" in found:
-            raise DataError(str(found["error"]))
-        return dict(found["result"])
-
-    def _finished(self, name: str, ledger: Ledger) -> dict[str, Any] | None:
-        """What was kept of a stage, if the ledger has what it was charged for."""
-        found = None if self.checkpoint is None else self.checkpoint.load(name, "charges")
-        if found is not None:
-            if len(ledger.charges) < found["charges"]:
-                raise LedgerError(
-                    f"{self.ledger}: lacks what the interrupted fit spent; resume with the ledger it began with"
-                )
-            self.kept_charges = found["charges"]
-        return found
-
-    def _finish(self, name: str, found: dict[str, Any], ledger: Ledger) -> None:
-        """Keeps the result of a stage."""
-        charges = len(ledger.charges)
-        if self.checkpoint is not None:
-            self.checkpoint.save(name, {**found, "charges": charges})
-        self.kept_charges = charges
+    A count is taken off the budget beforehand, so that the rest is private whatever δ, sampling rate or model the count
+    chose (docs/privacy.md); everything else is composed with the model's own charges. What a model has spent on itself
+    before it was interrupted is left out, so that its plan is the same as before.
+    """
+    budget = stages.ledger.budget
+    rest = budget.epsilon - epsilon_of_counts(stages.charges)
+    return Budget(rest, budget.delta), [charge for charge in stages.charges if not is_count(charge)]
