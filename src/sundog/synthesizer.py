@@ -11,14 +11,16 @@ from sundog.data.match import match
 from sundog.data.read import open_source
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
-from sundog.fitting import Fit, Request
+from sundog.fitting import Fit
 from sundog.models import AUTO, get_model
 from sundog.models.base import Model, State
 from sundog.models.choice import best_model
+from sundog.preflight import refuse_fit_output
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress, silent
 from sundog.release.release import Release
+from sundog.request import Request
 
 _OPTIONS = ("clusters", "public")  # which a model is told beside its settings
 
@@ -90,6 +92,7 @@ class Synthesizer:
         labels: Any = None,
         out: str | Path | None = None,
         resume: bool = False,
+        overwrite: bool = False,
         progress: Progress = silent,
     ) -> Self:
         """Learns the data; `release_` is the result, and a second fit spends again.
@@ -100,8 +103,14 @@ class Synthesizer:
             labels: class labels of images or series, when they are not part of the data.
             out: where to save the release; an interrupted fit then leaves a checkpoint beside it.
             resume: go on from that checkpoint.
+            overwrite: replace a release that is there already, once the new one is complete; what it spent is counted
+                only if both fits share a ledger.
             progress: is told what is being done, and how much of it is.
         """
+        place = None if out is None else Path(out)
+        if place is not None:
+            inputs = {"data": data, "labels": labels, "public data": self.public, "ledger": self.ledger}
+            refuse_fit_output(place, inputs, overwrite=overwrite)
         model = self._checked_model(schema)
         self._warn(schema)
         if self.public is not None and labels is not None:
@@ -113,8 +122,11 @@ class Synthesizer:
             model, self.epsilon, self.delta, self.seed, settings, self.device, self.show_loss, self.public, is_open
         )
         fit = Fit(request, schema, self.ledger, self.noise, progress)
-        self.release_ = fit.run(data, labels=labels, out=None if out is None else Path(out), resume=resume)
-        self.private_ = fit.private
+        try:
+            fit.run(data, labels=labels, out=place, resume=resume)
+        finally:
+            if fit.release is not None:  # what could not be saved here can be saved elsewhere
+                self.release_, self.private_ = fit.release, fit.private
         return self
 
     def _warn(self, schema: Schema) -> None:

@@ -230,7 +230,7 @@ def test_sample_where_takes_values_to_the_letter(sundog: Sundog, here: Path) -> 
     schema = Schema.from_dict({"columns": {"x": {"type": "categorical", "values": ["a", " a ", "NA"]}}})
     Synthesizer("independent", epsilon=1.0, delta=1e-6).fit({"x": ["a", " a ", "NA"] * 20}, schema, out="x.sundog")
     for value in ("a", " a ", "NA"):
-        assert sundog("sample", "x.sundog", "-n", "5", "--where", f"x={value}", "-o", "fake.csv").code == 0
+        assert sundog("sample", "x.sundog", "-n", "5", "--where", f"x={value}", "-o", "fake.csv", "--force").code == 0
         assert set(pd.read_csv("fake.csv", keep_default_na=False)["x"]) == {value}
     complaint = sundog("sample", "x.sundog", "-n", "5", "--where", "x=a ", "-o", "never.csv").complaint
     assert complaint.startswith("where: column 'x': 'a ' is not a declared value, but ' a ' is; ")
@@ -247,9 +247,9 @@ def test_sample_where_a_value_is_missing(sundog: Sundog, here: Path) -> None:
     assert complaint.endswith("; ask for a value that the schema declares")
 
 
-def test_sample_replaces_an_older_file(sundog: Sundog, here: Path) -> None:
+def test_sample_replaces_an_older_file_by_force(sundog: Sundog, here: Path) -> None:
     for n in (30, 5):
-        assert sundog("sample", "people.sundog", "-n", n, "-o", "fake.csv").code == 0
+        assert sundog("sample", "people.sundog", "-n", n, "-o", "fake.csv", "--force").code == 0
     assert len(pd.read_csv("fake.csv")) == 5
     assert not list(here.glob(".*"))
 

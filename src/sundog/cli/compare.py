@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from sundog.cli.console import note, progress, refuse_folder_of, say, say_json
+from sundog.cli.console import note, progress, say, say_json
 from sundog.cli.evaluate import PRIVATE, spelled
 
 
@@ -30,8 +30,18 @@ def run(
     """Compares, and writes the page."""
     from sundog.data.schema import Schema
     from sundog.evaluate.compare import compare
+    from sundog.evaluate.report.markup import is_page
+    from sundog.files import refuse_output
 
-    refuse_folder_of(out)
+    inputs = {
+        "real data": real,
+        "holdout": holdout,
+        "schema": schema,
+        "labels": labels,
+        "holdout labels": holdout_labels,
+        **{f"release {path}": path for path in synthetic},
+    }
+    refuse_output(out, inputs, replaces=is_page, fix="it is not a report of sundog; choose another name")
     with progress() as report_progress:
         found = compare(
             synthetic,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sundog.cli.console import note, progress, refuse_folder_of, say, say_json
+from sundog.cli.console import note, progress, say, say_json
 
 if TYPE_CHECKING:
     from sundog.evaluate.measure import Measure
@@ -40,8 +40,19 @@ def run(
     from sundog.data.schema import Schema
     from sundog.evaluate.evaluate import evaluate
     from sundog.evaluate.report.headline import main_names
+    from sundog.evaluate.report.markup import is_page
+    from sundog.files import refuse_output
 
-    refuse_folder_of(out)
+    inputs = {
+        "synthetic data": synthetic,
+        "real data": real,
+        "holdout": holdout,
+        "schema": schema,
+        "labels": labels,
+        "holdout labels": holdout_labels,
+        "ledger": ledger,
+    }
+    refuse_output(out, inputs, replaces=is_page, fix="it is not a report of sundog; choose another name")
     with progress() as report_progress:
         report = evaluate(
             synthetic,

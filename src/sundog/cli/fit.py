@@ -30,12 +30,13 @@ def run(
     public: Annotated[
         Path | None, typer.Option(help="Public data of the same schema, from which a clustering or a GAN can start.")
     ] = None,
-    ledger: Annotated[Path | None, typer.Option(help="A ledger file shared with other fits on this data.")] = None,
+    ledger: Annotated[Path | None, typer.Option(help="A ledger file that adds up all fits on this data.")] = None,
     labels: Annotated[Path | None, typer.Option(help="Class labels, when they are a file of their own.")] = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     seed: Annotated[int | None, typer.Option(help="Fixes initialisation; never privacy noise.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="A setting of the model, as name=value.")] = None,
     resume: Annotated[bool, typer.Option(help="Go on with an interrupted fit.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the release, if there is one.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")] = False,
     unsafe_noise_seed: Annotated[
         int | None, typer.Option(help="For tests: repeatable noise. The release is then NOT PRIVATE.")
@@ -52,10 +53,13 @@ def run(
     from sundog.data.picture import shown
     from sundog.data.schema import Schema
     from sundog.models import AUTO
+    from sundog.preflight import refuse_fit_output
     from sundog.privacy.noise import NoiseSource
     from sundog.release.private import private_path
     from sundog.synthesizer import Synthesizer
 
+    inputs = {"data": data, "schema": schema, "labels": labels, "public data": public, "ledger": ledger}
+    refuse_fit_output(out, inputs, overwrite=force)
     synthesizer = Synthesizer(
         model=model,
         epsilon=epsilon,
@@ -70,7 +74,9 @@ def run(
         show_loss=unsafe_show_loss,
     )
     with progress() as report:
-        synthesizer.fit(data, Schema.load(schema), labels=labels, out=out, resume=resume, progress=report)
+        synthesizer.fit(
+            data, Schema.load(schema), labels=labels, out=out, resume=resume, overwrite=force, progress=report
+        )
     certificate = synthesizer.release_.certificate
     if as_json:
         say_json({"release": str(out), "certificate": certificate.to_dict()})

@@ -23,11 +23,14 @@ def run(
     ] = None,
     where: Annotated[list[str] | None, typer.Option(help='A condition, as "column=value"; may be repeated.')] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="The same seed gives the same records.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file, if there is one.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Samples into a file."""
+    from sundog.files import refuse_output
     from sundog.release.release import Release
 
+    refuse_output(out, {"release": release}, replaces=lambda _: force, fix="choose another name, or add --force")
     conditions = _conditions(where or [])
     with progress() as report:
         report("sampling", 0.0)

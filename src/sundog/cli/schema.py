@@ -19,12 +19,9 @@ def run(
 ) -> None:
     """Drafts a schema."""
     from sundog.data.schema import Schema
-    from sundog.errors import SchemaError
+    from sundog.files import refuse_output
 
-    if out is not None and out.exists():
-        raise SchemaError(
-            f"{out}: exists already, and a draft must not replace what may have been reviewed; delete it first"
-        )
+    refuse_output(out, {"data": data}, fix="a draft does not replace what may have been reviewed; delete it first")
     with progress() as report:
         report("reading", 0.0)
         draft = Schema.draft(data)

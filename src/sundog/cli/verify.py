@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 def run(
     release: Annotated[Path, typer.Argument(help="The .sundog file.")],
     key: Annotated[Path | None, typer.Option(help="The public key of whoever should have signed it.")] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="The ledger it was paid from: does it still have the charges?")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> int:
     """Verifies; exit code 1 if the answer is no, 3 if nobody vouches for it."""
@@ -32,6 +35,11 @@ def run(
     public_key = None if key is None else load_public_key(key)
     document = Document.load(release)
     verdict = document.verify(public_key)
+    if ledger is not None:
+        from sundog.privacy.ledger import Ledger
+        from sundog.release.heads import compare_with_ledger
+
+        verdict.problems.extend(compare_with_ledger(document.certificate, Ledger.open(ledger)))
     if as_json:
         say_json(verdict.to_dict())
     else:

@@ -34,7 +34,7 @@ def show_digits(folder: Path, schema: Schema, *, say: Callable[[str], None]) -> 
     np.savez_compressed(folder / "digits.npz", image=images, digit=digits)
     started = time.perf_counter()
     synthesizer = Synthesizer(model="rbm", clusters=CLUSTERS, epsilon=EPSILON, seed=0, settings=SETTINGS)
-    synthesizer.fit(folder / "digits.npz", schema, out=folder / "digits.sundog")
+    synthesizer.fit(folder / "digits.npz", schema, out=folder / "digits.sundog", overwrite=True)
     release = synthesizer.release_
     say(f"   {folder / 'digits.sundog'} written in {time.perf_counter() - started:.1f} s")
 

@@ -42,7 +42,6 @@ from sundog.models.released.unpaid import unpaid_clustering
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Budget, Ledger
-from sundog.privacy.views import Disjoint
 
 CLUSTER = "cluster"  # what a condition calls the number of a component
 _SHARE = 0.1  # of the budget, for finding the clusters
@@ -61,7 +60,6 @@ class Mixture:
     options: ClassVar[frozenset[str]] = frozenset()
     defaults: ClassVar[Mapping[str, Any]] = {}
     counts_records: ClassVar[bool] = True
-    resumes: ClassVar[bool] = True
     private: State | None = None
 
     def __init__(self, components: Sequence[Model], weights: Floats, records: int, *, public: bool) -> None:
@@ -157,14 +155,14 @@ class Mixture:
         count = plan.settings["records"]
         parts = Parts(clusters.owner(features, seen), tuple(float(weight) * count for weight in weights))
         private = Records(all_private(records.schema), records.codes, len(records))
-        components = _fitted(kind, private, parts, component, ledger, workshop)
+        components = kind.fit_parts(private, parts, component, ledger, workshop)  # type: ignore[attr-defined]
         return cls(components, weights, count, public=clustering.public)
 
     @classmethod
     def _kind(cls) -> type[Model]:
         if cls.component is None or issubclass(cls.component, Mixture):
             raise SundogError("model 'mixture': say of what, such as --model vae --clusters 10")
-        if cls.component.resumes and not hasattr(cls.component, "fit_parts"):  # all would go on from what one has kept
+        if not hasattr(cls.component, "fit_parts"):
             raise SundogError(f"model {cls.component.name!r} cannot be the component of a mixture; leave clusters out")
         return cls.component
 
@@ -245,20 +243,8 @@ def mixture_of(component: type[Model]) -> type[Mixture]:
         "component": component,
         "options": component.options | {"clusters", "public"},
         "defaults": {**component.defaults, **_OWN, **_ASKED},
-        "resumes": component.resumes,
     }
     return type(f"MixtureOf{component.__name__}", (Mixture,), members)
-
-
-def _fitted(
-    kind: type[Model], records: Records, parts: Parts, plan: Plan, ledger: Ledger, workshop: Workshop
-) -> list[Model]:
-    """A component for each part: together where the model can, one after the other where it cannot."""
-    together = getattr(kind, "fit_parts", None)
-    if together is not None:
-        return list(together(records, parts, plan, ledger, workshop))
-    ledgers = Disjoint.parts(ledger, len(parts.sizes))
-    return [kind.fit(records.take(parts.owner == number), plan, own, workshop) for number, own in enumerate(ledgers)]
 
 
 def _share_of(budget: Budget, share: float) -> Budget:

@@ -81,7 +81,6 @@ class Model(Protocol):
     options: ClassVar[frozenset[str]]  # which of clusters, public, device and show_loss it understands
     defaults: ClassVar[Mapping[str, Any]]  # settings that `--set name=value` may change
     counts_records: ClassVar[bool]  # whether the plan needs to know (about) how many records there are
-    resumes: ClassVar[bool]  # whether `fit` goes on where it was interrupted, from what it kept in its checkpoint
 
     @classmethod
     def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
@@ -101,7 +100,10 @@ class Model(Protocol):
 
     @classmethod
     def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
-        """Learns the records, spending exactly `plan.charges` from the ledger."""
+        """Learns the records, spending exactly `plan.charges` from the ledger.
+
+        After an interruption it goes on from what it kept in the workshop's checkpoint, and charges nothing twice.
+        """
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draws n records that satisfy `where`."""

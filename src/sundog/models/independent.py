@@ -20,8 +20,9 @@ from sundog.data.bins import Bins, bin_count, bins_for
 from sundog.data.columns import Column, SetColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.models.base import Codes, Plan, State, Where, Workshop
+from sundog.models.base import Codes, Parts, Plan, State, Where, Workshop
 from sundog.models.evenly import even_cells
+from sundog.models.kept import kept
 from sundog.models.released.independent import (
     ReleasedIndependent,
     marginal_keys,
@@ -33,6 +34,7 @@ from sundog.privacy.calibration import smallest_noise
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.mechanisms import Histogram, histogram_charge, noisy_histograms
+from sundog.privacy.views import Disjoint
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -48,7 +50,6 @@ class Independent:
     options: ClassVar[frozenset[str]] = frozenset()
     defaults: ClassVar[Mapping[str, Any]] = {}
     counts_records: ClassVar[bool] = False  # the histograms themselves tell
-    resumes: ClassVar[bool] = False
     choices: Mapping[str, int] = {}
     assumptions: Sequence[str] = ()
     private: State | None = None
@@ -93,20 +94,29 @@ class Independent:
     @classmethod
     def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
         """Measures every marginal for one charge of the ledger, then makes them consistent."""
-        schema = records.schema
-        counts = {}
-        for done, (name, column) in enumerate(schema.columns.items()):
-            workshop.progress("counting", done / len(schema.columns))
-            counts[name] = _count(column, records.codes[name])
+        return cls.fit_parts(records, Parts.whole(len(records)), plan, ledger, workshop)[0]
+
+    @classmethod
+    def fit_parts(cls, records: Records, parts: Parts, plan: Plan, ledger: Ledger, workshop: Workshop) -> list[Self]:
+        """One for each part, all of them for the price of one: a record is in one part only."""
         sigma: Mapping[str, float] = plan.settings["sigma"]
-        queries = [
-            Histogram(
-                counts[name], sigma[name], marginal_purpose(name), touched_cells(schema.columns[name]), schema.cap
-            )
-            for name in sigma
+        counts = _count_all(records, parts, workshop)
+
+        def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
+            noisy = [
+                noisy_histograms(_histograms(records.schema, part, sigma), ledger=own)
+                for part, own in zip(counts, Disjoint.parts(ledger, len(counts)), strict=True)
+            ]
+            return {str(place): np.stack(measured) for place, measured in enumerate(zip(*noisy, strict=True))}
+
+        found = kept("marginals", plan.charges, measure, ledger, workshop) if sigma else {}
+        return [
+            cls._consistent(records.schema, {**part, **_part(found, sigma, number)}, sigma)
+            for number, part in enumerate(counts)
         ]
-        noisy = {name: counts[name] for name in counts if name not in sigma}
-        noisy |= dict(zip(sigma, noisy_histograms(queries, ledger=ledger), strict=True))
+
+    @classmethod
+    def _consistent(cls, schema: Schema, noisy: Mapping[str, Integers], sigma: Mapping[str, float]) -> Self:
         total = _total(schema, noisy, sigma)
         marginals = {name: _marginal(schema.columns[name], noisy[name], total) for name in schema.columns}
         return cls(schema, marginals, total)
@@ -162,6 +172,32 @@ def _charge(name: str, column: Column, sigma: float, contribution: int) -> Charg
     return histogram_charge(
         sigma=sigma, purpose=marginal_purpose(name), touched=touched_cells(column), contribution=contribution
     )
+
+
+def _count_all(records: Records, parts: Parts, workshop: Workshop) -> list[dict[str, Integers]]:
+    """The exact counts of every column in each part."""
+    columns, found = records.schema.columns, []
+    for number in range(len(parts.sizes)):
+        part = records if parts.owner is None else records.take(parts.owner == number)
+        counts = {}
+        for done, (name, column) in enumerate(columns.items()):
+            workshop.progress("counting", (number + done / len(columns)) / len(parts.sizes))
+            counts[name] = _count(column, part.codes[name])
+        found.append(counts)
+    return found
+
+
+def _histograms(schema: Schema, counts: Mapping[str, Integers], sigma: Mapping[str, float]) -> list[Histogram]:
+    """What is measured with noise: all but the public columns."""
+    return [
+        Histogram(counts[name], scale, marginal_purpose(name), touched_cells(schema.columns[name]), schema.cap)
+        for name, scale in sigma.items()
+    ]
+
+
+def _part(found: Mapping[str, npt.NDArray[Any]], sigma: Mapping[str, float], number: int) -> dict[str, Integers]:
+    """The noisy counts of one part; columns are kept by their place, because names may hold what no file should."""
+    return {name: found[str(place)][number] for place, name in enumerate(sigma)}
 
 
 def _count(column: Column, codes: Any) -> Integers:

@@ -67,7 +67,6 @@ class Rbm:
         "means": 0.05,  # the share of the budget for the means
     }
     counts_records: ClassVar[bool] = True
-    resumes: ClassVar[bool] = True
     choices: Mapping[str, int] = {}
     assumptions: Sequence[str] = ()
     private: State | None = None

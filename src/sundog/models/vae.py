@@ -118,7 +118,6 @@ class Vae:
         "moments": 0.02,  # and for those of the latent variables
     }
     counts_records: ClassVar[bool] = True
-    resumes: ClassVar[bool] = True
     choices: Mapping[str, int] = {}
     assumptions: Sequence[str] = ()
     private: State | None = None

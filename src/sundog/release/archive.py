@@ -134,6 +134,26 @@ def read_archive(path: str | Path) -> Archive:
         return _read(path)
 
 
+def read_manifest(path: str | Path) -> dict[str, Any]:
+    """What a release file says of itself, without its weights; a ReleaseError if it is none."""
+    path = Path(path)
+    with _errors_naming(path, "cannot be read", "check the file and its permissions"):
+        _refuse_no_file(path)
+        with path.open("rb") as file:
+            members = read_members(file, _LIMITS, only=[_MANIFEST])
+        if _MANIFEST not in members:
+            raise damaged(f"has no {_MANIFEST}")
+        return _parse_manifest(members[_MANIFEST])
+
+
+def is_release(path: Path) -> bool:
+    """Whether the file is a release, as far as its manifest tells."""
+    try:
+        return bool(read_manifest(path))
+    except ReleaseError:
+        return False
+
+
 @contextlib.contextmanager
 def _errors_naming(path: Path, what: str, fix: str) -> Iterator[None]:
     """Turn every failure inside into one line that begins with the file's name."""
@@ -205,8 +225,7 @@ def _plain(name: str, tensor: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any]]:
 
 
 def _read(path: Path) -> Archive:
-    if not path.is_file():  # before opening: opening a pipe would wait for ever
-        raise ReleaseError("not a file; give a .sundog file" if path.exists() else "no such file; check the name")
+    _refuse_no_file(path)
     with path.open("rb") as file:
         members = read_members(file, _LIMITS)
     for name in (_MANIFEST, _WEIGHTS):
@@ -218,6 +237,11 @@ def _read(path: Path) -> Archive:
         tensors=_parse_weights(members.pop(_WEIGHTS)),
         signature=None if signature is None else Signature.from_dict(_parse_object(signature, _SIGNATURE)),
     )
+
+
+def _refuse_no_file(path: Path) -> None:
+    if not path.is_file():  # before opening: opening a pipe would wait for ever
+        raise ReleaseError("not a file; give a .sundog file" if path.exists() else "no such file; check the name")
 
 
 def _parse_manifest(raw: bytes) -> dict[str, Any]:

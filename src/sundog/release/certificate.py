@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, ValidationError
@@ -56,6 +57,16 @@ def _few_trainings(charges: list[Charge]) -> list[Charge]:
     return charges
 
 
+class LedgerHead(BaseModel):
+    """What the ledger file said then, in short: see `sundog.privacy.ledger.Head`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    ledger: Text | None
+    lines: Annotated[int, Field(ge=1, le=10**12)]
+    hash: Text
+
+
 class SharedLedger(BaseModel):
     """What all releases from one ledger file had spent when this one was made."""
 
@@ -64,6 +75,7 @@ class SharedLedger(BaseModel):
     epsilon: Epsilon
     delta: Delta
     spent: Spent
+    head: LedgerHead | None = None  # of a file
 
 
 class Conditional(BaseModel):
@@ -299,7 +311,13 @@ def certify(
 
 
 def _as_shared(ledger: Ledger) -> SharedLedger:
-    return SharedLedger(epsilon=ledger.budget.epsilon, delta=ledger.budget.delta, spent=ledger.spent())
+    head = ledger.head
+    return SharedLedger(
+        epsilon=ledger.budget.epsilon,
+        delta=ledger.budget.delta,
+        spent=ledger.spent(),
+        head=None if head is None else LedgerHead(**asdict(head)),
+    )
 
 
 def neighbours_of(schema: Schema) -> Literal["add or remove one unit", "show or erase one unit's private values"]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import sundog
 from sundog.data.columns import ScalarColumn
 from sundog.data.records import Records, joined
 from sundog.data.schema import Schema
@@ -35,8 +36,17 @@ _BATCH_VALUES = 2**20  # values drawn at a time: small enough for caches, large 
 _LIBRARIES = ("sundog", "dp-accounting", "numpy", "randomgen", "scipy")
 
 
-def _versions() -> dict[str, str]:
-    return {name: importlib.metadata.version(name) for name in _LIBRARIES}
+def installed_versions() -> dict[str, str]:
+    """What a release says it was made with."""
+    return {name: _version(name) for name in _LIBRARIES}
+
+
+def _version(name: str) -> str:
+    """A release is not lost because a package was copied and not installed."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return sundog.__version__ if name == "sundog" else "unknown"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +57,7 @@ class Release:
     model: Model
     certificate: Certificate
     created: str = field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
-    libraries: Mapping[str, str] = field(default_factory=_versions)
+    libraries: Mapping[str, str] = field(default_factory=installed_versions)
     signature: signing.Signature | None = None
     manifest: dict[str, Any] = field(default_factory=dict, repr=False)  # as it was read: what was signed, to the letter
 
@@ -86,13 +96,9 @@ class Release:
         """The release as its file holds it."""
         state = self.model.state()
         manifest = self.manifest or {
-            "format": FORMAT,
-            "version": VERSION,
             "created": self.created,
             "libraries": dict(self.libraries),
-            "schema": ordered(self.schema),
-            "model": {"name": self.model.name, "config": state.config},
-            "certificate": self.certificate.to_dict(),
+            **new_manifest(self.schema, self.model.name, state.config, self.certificate),
         }
         return Document(self.schema, self.model, self.certificate, manifest, state, self.signature)
 
@@ -199,6 +205,17 @@ class Release:
         except DataError as error:
             reason = str(error).removeprefix(": row 1").lstrip(": ").partition(";")[0]
             raise DataError(f"where: column {name!r}: {reason}; ask for a value that the schema declares") from None
+
+
+def new_manifest(schema: Schema, model: str, config: dict[str, Any], certificate: Certificate) -> dict[str, Any]:
+    """What a release says of itself, but for when and with what it was made."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "schema": ordered(schema),
+        "model": {"name": model, "config": config},
+        "certificate": certificate.to_dict(),
+    }
 
 
 def _choice(name: str, value: Any, count: int) -> int:

@@ -54,7 +54,6 @@ class Gan:
     options: ClassVar[frozenset[str]] = frozenset({"device", "show_loss", "public"})
     defaults: ClassVar[Mapping[str, Any]] = DEFAULTS
     counts_records: ClassVar[bool] = True
-    resumes: ClassVar[bool] = True
     choices: Mapping[str, int] = {}
 
     def __init__(
