@@ -140,6 +140,9 @@ class ModelContract:
             drawn = next(release.batches(30, seed=5, where={name: value}))
             assert drawn.codes[name].tolist() == [code] * 30, value
             assert len(set(drawn.codes["other"].tolist())) > 1
+        values = column.decode(np.array([0, column.lattice_size // 2])).to_pylist()
+        drawn = next(release.batches(30, seed=5, where={name: values}))
+        assert set(drawn.codes[name].tolist()) <= {0, column.lattice_size // 2}
 
     def test_several_conditions_hold_together(self) -> None:
         release = self.release(random_records(schema_of(KINDS["mix"]), 100))

@@ -19,11 +19,12 @@ from sundog.data.records import Records, joined
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
 from sundog.models import get_model
-from sundog.models.base import Model
+from sundog.models.base import Model, Where
 from sundog.progress import Progress, silent
 from sundog.release import signing
 from sundog.release.archive import FORMAT, VERSION
 from sundog.release.certificate import Certificate
+from sundog.release.conditions import Conditions, encode_conditions
 from sundog.release.document import Document, malformed, ordered
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class Release:
     # --- records ---
 
     def sample(
-        self, n: int | None = None, *, seed: int | None = None, where: Mapping[str, Any] | None = None
+        self, n: int | None = None, *, seed: int | None = None, where: Conditions | None = None
     ) -> pd.DataFrame | dict[str, Any]:
         """Draws synthetic records: a DataFrame, or a dict of arrays where a column holds images, series or sets.
 
@@ -141,7 +142,7 @@ class Release:
         n: int | None = None,
         *,
         seed: int | None = None,
-        where: Mapping[str, Any] | None = None,
+        where: Conditions | None = None,
         progress: Progress = silent,
     ) -> int:
         """Draws records into a csv, parquet or npz file, in constant memory, or into a picture; returns how many."""
@@ -156,15 +157,15 @@ class Release:
                 progress("sampling", written / max(count, 1))
         return count
 
-    def batches(self, n: int, *, seed: int | None = None, where: Mapping[str, Any] | None = None) -> Iterator[Records]:
+    def batches(self, n: int, *, seed: int | None = None, where: Conditions | None = None) -> Iterator[Records]:
         """Draws n records a batch at a time, so that any number of them passes through constant memory."""
-        conditions = self._encoded(where or {})
+        conditions = encode_conditions(where or {}, self.schema, self.model.choices)
         if seed is not None and seed < 0:
             raise DataError(f"seed must be zero or more, not {seed}")
         root = secrets.randbits(128) if seed is None else seed
         return self._draw(n, root, conditions)
 
-    def _draw(self, n: int, root: int, conditions: Mapping[str, int]) -> Iterator[Records]:
+    def _draw(self, n: int, root: int, conditions: Where) -> Iterator[Records]:
         for index, start in enumerate(range(0, max(n, 1), self._batch_size)):
             rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence([root, index])))
             size = min(self._batch_size, n - start)
@@ -181,37 +182,3 @@ class Release:
             raise DataError("say how many records to draw (n must be zero or more)")
         return count
 
-    def _encoded(self, where: Mapping[str, Any]) -> dict[str, int]:
-        return {name: self._condition(name, value) for name, value in where.items()}
-
-    def _condition(self, name: str, value: Any) -> int:
-        column = self.schema.columns.get(name)
-        if column is None and name in self.model.choices:
-            return _choice(name, value, self.model.choices[name])
-        if column is None:
-            raise DataError(f"where: there is no column {name!r}; the columns are {', '.join(self.schema.columns)}")
-        if not isinstance(column, ScalarColumn):
-            raise DataError(f"where: column {name!r} holds {column.type}s; conditions are on single values")
-        if column.nullable and isinstance(value, str) and value in self.schema.nulls:
-            value = None
-        try:
-            return int(_strict(column).encode([value], where="")[0])
-        except DataError as error:
-            reason = str(error).removeprefix(": row 1").lstrip(": ").partition(";")[0]
-            raise DataError(f"where: column {name!r}: {reason}; ask for a value that the schema declares") from None
-
-
-def _choice(name: str, value: Any, count: int) -> int:
-    try:
-        number = int(value)
-    except (TypeError, ValueError, OverflowError):
-        number = -1
-    if not 0 <= number < count or str(number) != str(value).strip():
-        raise DataError(f"where: {name!r} is a number from 0 to {count - 1}, not {value!r}")
-    return number
-
-
-def _strict(column: ScalarColumn) -> ScalarColumn:
-    """The same column without forgiveness: what would be clamped, or become `other`, is no value to ask for."""
-    forgiving = {"learn": False, "out_of_bounds": "error", "undeclared": "error", "other": None}
-    return column.model_copy(update={key: value for key, value in forgiving.items() if hasattr(column, key)})
