@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -81,7 +82,23 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         return {**self._as_data(), "columns": {name: column.to_dict() for name, column in self.columns.items()}}
 
     @classmethod
-    def load(cls, path: str | Path) -> Schema:
+    def of(cls, declared: Schema | str | os.PathLike[str] | Mapping[str, Any]) -> Schema:
+        """A schema, whether it is given as one, as the path of its file or as plain data.
+
+        >>> Schema.of({"columns": {"age": {"type": "integer", "min": 17, "max": 90}}}).columns["age"].max
+        90
+        """
+        if isinstance(declared, Schema):
+            return declared
+        if isinstance(declared, str | os.PathLike):
+            return cls.load(declared)
+        if isinstance(declared, Mapping):
+            return cls.from_dict(dict(declared))
+        kind = type(declared).__name__
+        raise SchemaError(f"schema: {kind} is none; give a Schema, the path of a schema file, or a dict with `columns`")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Schema:
         """Read a schema file; every problem is a SchemaError of one line."""
         return cls.from_dict(schema_yaml.load(Path(path)), where=str(path))
 

@@ -10,7 +10,6 @@ hold together.
 from __future__ import annotations
 
 import csv
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
@@ -24,6 +23,7 @@ from sundog.data.code_set import CodeSet
 from sundog.data.columns import DatetimeColumn, IntegerColumn, OrderedColumn, OrdinalColumn, ScalarColumn
 from sundog.data.columns.arrow import shown
 from sundog.data.columns.numbers import parse_integer, parse_number
+from sundog.data.explain import did_you_mean
 from sundog.data.match import null_spellings
 from sundog.data.schema import Schema
 from sundog.errors import DataError
@@ -131,9 +131,7 @@ def _values(operator: str, rest: str, *, exact: bool) -> tuple[tuple[str, ...], 
 
 
 def _no_column(name: str, known: Sequence[str]) -> DataError:
-    lowered = {each.lower(): each for each in known}
-    close = difflib.get_close_matches(name[:100].lower(), lowered, n=1)
-    hint = f"did you mean {lowered[close[0]]!r}?" if close else f"the columns are {', '.join(known)}"
+    hint = did_you_mean(name, known, otherwise=f"the columns are {', '.join(known)}")
     return DataError(f"where: there is no column {name!r}; {hint}")
 
 
