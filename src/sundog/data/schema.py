@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, StrictStr, ValidationError, model_validator
 
-from sundog.data import schema_yaml
+from sundog.data import dtypes, schema_yaml
 from sundog.data.columns import COLUMN_TYPES, AnyColumn, Column
 from sundog.data.explain import brief, explain
 from sundog.errors import SchemaError
@@ -50,6 +50,9 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
             )
         if self.unit is None and "cap" in self.model_fields_set:
             raise ValueError("cap is given without unit; name the column of the privacy unit in `unit`")
+        for name, column in self.columns.items():
+            if problem := dtypes.problem(column):
+                raise ValueError(f"column {name!r}: {problem}")
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -155,4 +158,8 @@ def _with_text_keys(data: dict[Any, Any], where: str) -> dict[Any, Any]:
     }
 
 
-_KEYS = {"": tuple(Schema.model_fields), **{name: tuple(kind.model_fields) for name, kind in COLUMN_TYPES.items()}}
+def _keys(kind: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(field.alias or name for name, field in kind.model_fields.items())
+
+
+_KEYS = {"": _keys(Schema), **{name: _keys(kind) for name, kind in COLUMN_TYPES.items()}}

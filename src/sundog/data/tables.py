@@ -129,7 +129,25 @@ def open_table(table: pa.Table, name: str) -> Source:
         [1, 2]
     """
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(_unique(table.column_names, name), ())
-    return Source(name, shapes, lambda names: {column: table[column] for column in names})
+    return Source(name, shapes, lambda names: {column: _without_views(table[column]) for column in names})
+
+
+def _without_views(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Text as Arrow's functions take it: polars hands over string views, of which they know little."""
+    kind = values.type
+    if pa.types.is_string_view(kind):
+        return values.cast(pa.large_string())
+    if pa.types.is_dictionary(kind) and pa.types.is_string_view(kind.value_type):
+        return pa.chunked_array(
+            [
+                pa.DictionaryArray.from_arrays(
+                    chunk.indices, chunk.dictionary.cast(pa.large_string()), ordered=kind.ordered
+                )
+                for chunk in values.chunks
+            ],
+            pa.dictionary(kind.index_type, pa.large_string(), kind.ordered),
+        )
+    return values
 
 
 def open_frame(frame: pd.DataFrame, name: str) -> Source:

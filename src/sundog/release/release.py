@@ -10,14 +10,14 @@ import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from sundog.data.columns import ScalarColumn
 from sundog.data.records import Records, joined
 from sundog.data.schema import Schema
-from sundog.errors import DataError, SundogError
+from sundog.data.typed import FORMS, to_form
+from sundog.errors import ArgumentError, DataError, SundogError
 from sundog.models import get_model
 from sundog.models.base import Model, Where
 from sundog.progress import Progress, silent
@@ -29,6 +29,7 @@ from sundog.release.document import Document, malformed, ordered
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 _BATCH_VALUES = 2**20  # values drawn at a time: small enough for caches, large enough for vectors
@@ -118,23 +119,58 @@ class Release:
 
     # --- records ---
 
+    @overload
     def sample(
-        self, n: int | None = None, *, seed: int | None = None, where: Conditions | None = None
-    ) -> pd.DataFrame | dict[str, Any]:
-        """Draws synthetic records: a DataFrame, or a dict of arrays where a column holds images, series or sets.
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        where: Conditions | None = None,
+        as_: Literal["pandas"] = "pandas",
+    ) -> pd.DataFrame: ...
+
+    @overload
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        where: Conditions | None = None,
+        as_: Literal["polars"],
+    ) -> pl.DataFrame: ...
+
+    @overload
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        where: Conditions | None = None,
+        as_: Literal["arrow", "arrays"],
+    ) -> Any: ...
+
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        where: Conditions | None = None,
+        as_: Literal["pandas", "polars", "arrow", "arrays"] = "pandas",
+    ) -> Any:
+        """Draws synthetic records: a DataFrame, with the dtypes that the schema declares.
 
         Args:
             n: how many; about as many as there were, by default.
             seed: the same seed gives the same records.
-            where: values that columns must have, such as {"sex": "Female"}; of a mixture also {"cluster": 3}.
+            where: what must hold: columns and their values, such as {"sex": "Female", "age": [41, 42]}, or texts such
+                as ["age>=40", "job in cook, nurse"]; of a mixture also {"cluster": 3}.
+            as_: `pandas`, `polars` (an extra) or `arrow` for a table; `arrays` for a dict with the values of each
+                column, which is the one that images fit.
         """
-        count = self._count(n)
-        records = joined(list(self.batches(count, seed=seed, where=where)))
-        if all(isinstance(column, ScalarColumn) for column in self.schema.columns.values()):
-            from sundog.data.write import to_frame
-
-            return to_frame(records)
-        return {name: column.decode(records.codes[name]) for name, column in self.schema.columns.items()}
+        if as_ not in FORMS:
+            raise ArgumentError(f"as_ must be {', '.join(FORMS[:-1])} or {FORMS[-1]}, not {as_!r}")
+        records = joined(list(self.batches(self._count(n), seed=seed, where=where)))
+        return to_form(records, as_)
 
     def write(
         self,
