@@ -2,21 +2,27 @@
 
 Example: sundog sample adult.sundog -n 10000 --where "sex=Female" --seed 7 -o women.csv
          sundog sample digits.sundog -o digits.png
+         sundog sample adult.sundog -n 1000 --where "age>=40" --where "sex in Male,Female" -o - | head
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sundog.cli.console import progress, say, say_json
+from sundog.cli.console import note, progress, say, say_json
+from sundog.cli.streams import STDOUT, WRITTEN, Format, format_of
 
 
 def run(
     release: Annotated[Path, typer.Argument(help="The .sundog file.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="A .csv, .csv.gz, .parquet or .npz file; or .png.")],
+    out: Annotated[
+        Path,
+        typer.Option("-o", "--out", help="A .csv, .csv.gz, .jsonl, .parquet or .npz file; or .png; - for stdout."),
+    ],
     n: Annotated[
         int | None,
         typer.Option("-n", min=0, help="How many; about as many as there were, by default, and 100 in a picture."),
@@ -26,15 +32,26 @@ def run(
         typer.Option(help='A condition: "sex=Female", "age>=40", "job in cook,nurse"; may be repeated.'),
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="The same seed gives the same records.")] = None,
+    format_: Format = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Samples into a file."""
+    from sundog.data.write import Stream
+    from sundog.errors import ArgumentError
     from sundog.release.release import Release
 
+    piped = str(out) == STDOUT
+    if piped and as_json:
+        raise ArgumentError("--json prints to stdout, where the records go; leave it out, or write them to a file")
+    kind = format_of(format_, piped=piped, known=WRITTEN)
     with progress() as report:
         report("sampling", 0.0)
-        written = Release.load(release).write(out, n, seed=seed, where=where, progress=report)
+        loaded = Release.load(release)
+        target = Stream(sys.stdout.buffer, kind) if piped else out
+        written = loaded.write(target, n, seed=seed, where=where, progress=report)
     if as_json:
         say_json({"file": str(out), "records": written})
+    elif piped:
+        note(f"{written:,} synthetic records")
     else:
         say(f"{out}: {written:,} synthetic records")

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, StrictStr, ValidationError, model_validator
 
+from sundog import notebook
 from sundog.data import dtypes, schema_yaml
 from sundog.data.columns import COLUMN_TYPES, AnyColumn, Column
 from sundog.data.explain import brief, explain
@@ -126,6 +127,15 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
 
         return draft(data, name=name)
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a row for each column."""
+        rest = {key: value for key, value in self._as_data().items() if key not in ("sundog", "reviewed")}
+        columns = {name: column.to_dict() for name, column in self.columns.items()}
+        rows = [(name, column.pop("type"), _declared(column)) for name, column in columns.items()]
+        draft = [] if self.reviewed else [notebook.paragraph("drafted from the data: NOT PRIVATE until it is reviewed")]
+        head = [notebook.paragraph(_declared(rest))] if rest else []
+        return notebook.show("Schema", *draft, *head, notebook.table(rows, ("column", "type", "declared")))
+
     def _as_data(self) -> dict[str, Any]:
         rest = self.model_dump(mode="json", exclude_defaults=True, exclude={"columns", "sundog", "reviewed"})
         return {"sundog": 1, "reviewed": self.reviewed, **rest}
@@ -156,6 +166,21 @@ def _with_text_keys(data: dict[Any, Any], where: str) -> dict[Any, Any]:
             for name, column in columns.items()
         },
     }
+
+
+def _declared(keys: Mapping[str, Any]) -> str:
+    """What is declared, on one line; long lists are cut short."""
+    return ", ".join(f"{key}: {_shortened(value)}" for key, value in keys.items())
+
+
+def _shortened(value: Any) -> str:
+    if isinstance(value, list):
+        more = f", … ({len(value)} in all)" if len(value) > _SHOWN else ""
+        return f"[{', '.join(map(str, value[:_SHOWN]))}{more}]"
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+
+
+_SHOWN = 5  # items of a list
 
 
 def _keys(kind: type[BaseModel]) -> tuple[str, ...]:

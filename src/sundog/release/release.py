@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
+from sundog import notebook
 from sundog.data.records import Records, joined
 from sundog.data.schema import Schema
 from sundog.data.typed import FORMS, to_form
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+    from sundog.data.write import Stream
 
 _BATCH_VALUES = 2**20  # values drawn at a time: small enough for caches, large enough for vectors
 
@@ -57,6 +60,18 @@ class Release:
     def records(self) -> int | None:
         """About how many records the model was fitted on, as far as the budget told."""
         return self.model.records
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what it is, and its certificate."""
+        signer = "nobody" if self.signature is None else signing.fingerprint(self.signature.public_key)
+        about = [
+            ("model", self.model.name),
+            ("made from", "" if self.records is None else f"about {self.records:,} records"),
+            ("columns", ", ".join(self.schema.columns)),
+            ("created", self.created),
+            ("signed by", signer),
+        ]
+        return notebook.show("Release", notebook.table(about), self.certificate._repr_html_())
 
     # --- the file ---
 
@@ -174,14 +189,17 @@ class Release:
 
     def write(
         self,
-        path: str | Path,
+        path: str | Path | Stream,
         n: int | None = None,
         *,
         seed: int | None = None,
         where: Conditions | None = None,
         progress: Progress = silent,
     ) -> int:
-        """Draws records into a csv, parquet or npz file, in constant memory, or into a picture; returns how many."""
+        """Draws records into a csv, JSON lines, parquet or npz file, in constant memory, or into a picture.
+
+        Returns how many there are. See `sample` for the arguments.
+        """
         from sundog.data.write import count_for, open_writer
 
         count, written = self._count(count_for(path, n, self.records)), 0
@@ -190,7 +208,7 @@ class Release:
             for batch in batches:
                 writer.write(batch)
                 written += len(batch)
-                progress("sampling", written / max(count, 1))
+                progress(f"sampling: {written:,} of {count:,} records", written / max(count, 1))
         return count
 
     def batches(self, n: int, *, seed: int | None = None, where: Conditions | None = None) -> Iterator[Records]:
