@@ -35,9 +35,7 @@ def open_workbook(path: AnyPath, *, sheet: str | None = None, nulls: Sequence[st
     columns: dict[str, list[Any]] = {name: [] for name in header}
     for number, row in enumerate(rows, start=2):
         if any(value is not None for value in row[len(header) :]):
-            raise DataError(
-                f"{path.name}: row {number} has a value beside the columns that the first row names; name it"
-            )
+            raise DataError(f"{path.name}: row {number} has a value in a column without a name; name it")
         if any(value is not None for value in row):  # a row without any value is no record
             for place, values in enumerate(columns.values()):
                 values.append(plain(row[place]) if place < len(row) else None)
