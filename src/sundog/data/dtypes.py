@@ -6,6 +6,7 @@ One record can change the dtype of a frame (a blank makes int64 float64), so wha
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -263,14 +264,15 @@ def seen_dtypes(data: Any, columns: Mapping[str, Any]) -> dict[str, str]:
     """The dtypes of a DataFrame, or those that the Arrow types of a table correspond to."""
     seen = {name: _arrow_name(values) for name, values in columns.items() if isinstance(values, pa.ChunkedArray)}
     if isinstance(data, pd.DataFrame):
-        own = {str(label): plain_name(dtype) for label, dtype in zip(data.columns, data.dtypes, strict=True)}
+        own = {str(label): _frame_name(values) for label, values in data.items()}
         seen |= {name: dtype for name, dtype in own.items() if dtype in DTYPES}
-        seen |= {name: "date" for name, values in columns.items() if own.get(name) == "object" and _is_date(values)}
     return {name: dtype for name, dtype in seen.items() if dtype is not None}
 
 
-def _is_date(values: Any) -> bool:
-    return isinstance(values, pa.ChunkedArray) and pa.types.is_date(values.type)
+def _frame_name(values: pd.Series[Any]) -> str:
+    name = plain_name(values.dtype)
+    are_dates = name == "object" and all(type(value) is date for value in values.dropna())
+    return "date" if are_dates and not values.isna().all() else name
 
 
 def _arrow_name(values: pa.ChunkedArray) -> str | None:

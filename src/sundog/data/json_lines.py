@@ -30,8 +30,8 @@ def open_json_lines(path: AnyPath, *, nulls: Sequence[str] = ("",), wanted: Coll
     Example:
         >>> path = getfixture("tmp_path") / "t.jsonl"
         >>> _ = path.write_text('{"a": 1, "b": "x"}\n{"b": "y"}\n')
-        >>> open_json_lines(path).load(["a"])["a"].to_pylist()
-        [1, None]
+        >>> open_json_lines(path).shapes
+        {'a': (), 'b': ()}
     """
     records = list(_records(path, wanted))
     if not records:

@@ -27,8 +27,8 @@ def open_workbook(path: AnyPath, *, sheet: str | None = None, nulls: Sequence[st
         >>> for row in (["age", "sex"], [31, "f"], [47, None]):
         ...     book.active.append(row)
         >>> book.save(path)
-        >>> open_workbook(path).load(["age"])["age"].to_pylist()
-        [31, 47]
+        >>> open_workbook(path).shapes
+        {'age': (), 'sex': ()}
     """
     rows = _rows(path, sheet)
     header = _header(next(rows, ()), path.name)
