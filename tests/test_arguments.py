@@ -94,9 +94,10 @@ def test_a_schema_is_a_schema_a_path_or_a_dict(tmp_path: Path) -> None:
     for schema in schemas:
         release = Synthesizer("independent", delta=1e-6).fit(FRAME, schema).release_
         assert release.schema == Schema.from_dict(DECLARED)
+    wrong: Any
     for wrong in (7, None, FRAME, tmp_path / "missing.yaml", {"colums": {}}):
         with pytest.raises(SchemaError) as error:
-            Synthesizer("independent", delta=1e-6).fit(FRAME, wrong)  # type: ignore[arg-type]
+            Synthesizer("independent", delta=1e-6).fit(FRAME, wrong)
         assert len(str(error.value).splitlines()) == 1
 
 

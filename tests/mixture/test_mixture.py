@@ -218,7 +218,7 @@ def test_the_chances_of_components_are_those_of_the_joint_distribution() -> None
 
 def test_sets_of_values_and_of_clusters_are_weighed_as_bayes_would() -> None:
     mixture = independent()
-    where = {"left0": 1, "shade": CodeSet.between(2, 4)}
+    where: dict[str, CodeSet | int] = {"left0": 1, "shade": CodeSet.between(2, 4)}
     joint = []
     for cluster, weight in enumerate(mixture.weights):
         component: Any = mixture.components[cluster]

@@ -47,7 +47,7 @@ SCHEMA = Schema.from_dict({"columns": COLUMNS})
 def selected(where: Any, name: str) -> list[Any]:
     """The values that a condition allows, one by one."""
     (codes,) = encode_conditions(where, SCHEMA, {}).values()
-    column = SCHEMA.columns[name]
+    column: Any = SCHEMA.columns[name]
     everything = column.decode(np.arange(column.size)).to_pylist()
     return [value for code, value in enumerate(everything) if code in codes]
 
@@ -108,7 +108,7 @@ def test_conditions_select_the_values_they_say(where: Any, name: str, is_allowed
         with pytest.raises(DataError, match=f"no value of '{name}'"):
             selected(where, name)
         return
-    column = SCHEMA.columns[name]
+    column: Any = SCHEMA.columns[name]
     everything = column.decode(np.arange(column.size)).to_pylist()
     assert selected(where, name) == [value for value in everything if is_allowed(value)]
 
@@ -154,7 +154,8 @@ def test_ranges_of_any_lattice(operator: str, bound: int, step: int, high: int) 
     """Against comparing every value."""
     column = {"type": "integer", "min": -20, "max": high, "step": step}
     schema = Schema.from_dict({"columns": {"x": column}})
-    values = schema.columns["x"].decode(np.arange(schema.columns["x"].size)).to_pylist()
+    whole: Any = schema.columns["x"]
+    values = whole.decode(np.arange(whole.size)).to_pylist()
     compare = {"<": int.__lt__, "<=": int.__le__, ">": int.__gt__, ">=": int.__ge__}[operator]
     expected = CodeSet.of(code for code, value in enumerate(values) if compare(value, bound))
     try:
@@ -178,7 +179,7 @@ def release() -> Release:
 
 def test_bins_that_are_covered_in_part_weigh_what_is_covered() -> None:
     """The first bin of pay has 22 codes; 11 of them and the 22 of the second are left."""
-    pay = release().schema.columns["pay"]
+    pay: Any = release().schema.columns["pay"]
     assert release().model.log_evidence({"pay": CodeSet.between(11, 43)}) == pytest.approx(np.log(0.25 + 0.25))
     drawn = next(release().batches(20_000, seed=1, where=["pay>=77", "pay<308"])).codes["pay"]
     assert set(drawn.tolist()) == set(range(11, 44))

@@ -172,7 +172,7 @@ def to_series(column: ScalarColumn, codes: Any) -> pd.Series[Any]:
     name, values = column.frame_dtype, to_arrow(column, codes)
     if name == "object":
         return pd.Series(values.to_pylist(), dtype=object)
-    special = _NULLABLE if name is None and column.nullable else {}
+    special: dict[Any, Any] = _NULLABLE if name is None and column.nullable else {}
     if name in _EXTENDED:
         special = {_EXTENDED[name]: pd.api.types.pandas_dtype(name)}
     if values.type in special:

@@ -113,11 +113,11 @@ def _is_misspelled(problem: tuple[tuple[str, str, str], list[Any]], problems: Ma
     """Whether a missing key is there under a name that is nearly its own."""
     (column, kind, key), same = problem
     others = (place[2] for place, found in problems.items() if place[:2] == (column, kind) and _is_extra(found))
-    return same[0]["type"] == "missing" and any(_is_near(other, key) for other in others)
+    return bool(same[0]["type"] == "missing") and any(_is_near(other, key) for other in others)
 
 
 def _is_extra(found: Sequence[Any]) -> bool:
-    return found[0]["type"] == "extra_forbidden"
+    return bool(found[0]["type"] == "extra_forbidden")
 
 
 def _is_near(name: str, key: str) -> bool:
