@@ -55,7 +55,9 @@ def release() -> Release:
     schema = Schema.from_dict(
         {"unit": HOSTILE, "columns": {f"{HOSTILE} 2": column, "age": {"type": "integer", "min": 0, "max": 99}}}
     )
-    frame = pd.DataFrame({HOSTILE: range(400), f"{HOSTILE} 2": ["1", "2"] * 200, "age": range(400)})
+    frame = pd.DataFrame(
+        {HOSTILE: range(400), f"{HOSTILE} 2": ["1", "2"] * 200, "age": [age % 100 for age in range(400)]}
+    )
     return Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(frame, schema).release_
 
 
@@ -77,7 +79,9 @@ def test_releases_and_certificates(release: Release) -> None:
 
 
 def test_reports(release: Release) -> None:
-    frame = pd.DataFrame({HOSTILE: range(400), f"{HOSTILE} 2": ["1", "2"] * 200, "age": range(400)})
+    frame = pd.DataFrame(
+        {HOSTILE: range(400), f"{HOSTILE} 2": ["1", "2"] * 200, "age": [age % 100 for age in range(400)]}
+    )
     report = sundog.evaluate(release, real=frame)
     text = shown(report)
     assert report.headline.split(".")[0] in text
