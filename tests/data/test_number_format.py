@@ -40,7 +40,14 @@ def test_texts_are_read_as_the_example_shows(example: str, texts: list[str], val
 
 @pytest.mark.parametrize(
     ("example", "text"),
-    [("1,234", "1,23"), ("1,234", "12,34,567"), ("1.234,5", "1.5"), ("1,234.5", "1.234,5"), ("$1,234", "€5"), ("12%", "x")],
+    [
+        ("1,234", "1,23"),
+        ("1,234", "12,34,567"),
+        ("1.234,5", "1.5"),
+        ("1,234.5", "1.234,5"),
+        ("$1,234", "€5"),
+        ("12%", "x"),
+    ],
 )
 def test_what_is_written_otherwise_is_refused(example: str, text: str) -> None:
     for kind in (IntegerColumn, ContinuousColumn):

@@ -25,6 +25,7 @@ from sundog.release.release import Release
 COLUMNS: dict[str, dict[str, Any]] = {
     "age": {"type": "integer", "min": 18, "max": 90},
     "pay": {"type": "integer", "min": 0, "max": 10_000, "step": 7, "nullable": True},
+    "price": {"type": "continuous", "min": 0, "max": 9999, "resolution": 0.5, "format": "1.234,5"},
     "weight": {"type": "continuous", "min": 0, "max": 1, "resolution": 0.01},
     "born": {"type": "datetime", "min": "1990-01-01", "max": "1999-12-31", "resolution": "day", "nullable": True},
     "seen": {
@@ -76,6 +77,7 @@ def selected(where: Any, name: str) -> list[Any]:
         ("weight>0.07", "weight", lambda v: v > 0.07),
         ("weight<=0.07", "weight", lambda v: v <= 0.07),
         ("weight<inf", "weight", lambda v: True),
+        ("price>=1.234,5", "price", lambda v: v >= 1234.5),
         ("born>=1995-06-15", "born", lambda v: v is not None and v >= datetime(1995, 6, 15)),
         ("born>1995-06-15T12:00:00", "born", lambda v: v is not None and v > datetime(1995, 6, 15, 12)),
         ("born<1900-01-01", "born", None),
@@ -130,7 +132,7 @@ def test_conditions_select_the_values_they_say(where: Any, name: str, is_allowed
         ("agee>=40", "where: there is no column 'agee'; did you mean 'age'?"),
         ("Age>=40", "where: there is no column 'Age'; did you mean 'age'?"),
         ("height in 1,2", "where: there is no column 'height'; did you mean 'weight'?"),
-        ("qqq in 1,2", "where: there is no column 'qqq'; the columns are age, pay, weight"),
+        ("qqq in 1,2", "where: there is no column 'qqq'; the columns are age, pay, price, weight"),
         ({"agee": 40}, "where: there is no column 'agee'; did you mean 'age'?"),
         ("age", "where: 'age' is no condition; write it as column=value, column>=value or column in a,b"),
         ("age within 1,2", "is no condition"),

@@ -23,6 +23,7 @@ from sundog.data.columns import (
     DatetimeColumn,
     IntegerColumn,
     ListedColumn,
+    OrderedColumn,
     OrdinalColumn,
     ScalarColumn,
 )
@@ -191,7 +192,7 @@ def _is_spelled(column: ScalarColumn) -> bool:
 def _spell(column: ScalarColumn, values: pa.Array) -> pa.Array:
     if isinstance(column, BooleanColumn):
         return pc.if_else(values, column.true, column.false)
-    return column.spell(values) if isinstance(column, DatetimeColumn) else values.cast(pa.string())
+    return column.spell(values) if isinstance(column, OrderedColumn) else values.cast(pa.string())
 
 
 def _categories(column: ScalarColumn, codes: Any) -> pa.Array:

@@ -22,6 +22,7 @@ import pyarrow as pa
 from sundog.data.code_set import CodeSet
 from sundog.data.columns import DatetimeColumn, IntegerColumn, OrderedColumn, OrdinalColumn, ScalarColumn
 from sundog.data.columns.arrow import shown
+from sundog.data.columns.number import NumberColumn
 from sundog.data.columns.numbers import parse_integer, parse_number
 from sundog.data.explain import did_you_mean
 from sundog.data.match import null_spellings
@@ -231,6 +232,8 @@ def _bound(name: str, column: OrderedColumn, spellings: Sequence[Any]) -> Any:
         clock = DatetimeColumn.model_validate({**declared, **anytime})
         return _number(clock.decode([_code(name, clock, spellings[-1:], ())]))
     text = str(value)
+    if isinstance(column, NumberColumn):
+        text = column.plain(pa.array([text]))[0].as_py()
     number = parse_integer(text)
     number = parse_number(text) if number is None else number
     if number is None:

@@ -235,4 +235,3 @@ class Release:
         if count is None or count < 0:
             raise DataError("say how many records to draw (n must be zero or more)")
         return count
-
