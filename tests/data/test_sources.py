@@ -147,6 +147,25 @@ def test_a_key_that_one_record_has_and_no_other_changes_nothing(key: str, tmp_pa
     assert codes(json_lines([*ROWS, {key: [1, "x"]}], tmp_path))["age"][:4] == CODES["age"]
 
 
+@pytest.mark.parametrize("more", [{"load_0": 9, "load_1": 9}, {"load": [3, 4]}, {"indptr": [0], "basket": ["tea"]}])
+def test_no_record_says_how_others_are_put_together(more: Row, tmp_path: Path) -> None:
+    columns: dict[str, dict[str, Any]] = {
+        "load": {"type": "series", "length": 2, "min": 0, "max": 9, "resolution": 1, "nullable": True},
+        "basket": {"type": "set", "universe": ["tea", "milk"], "max_size": 2},
+    }
+    schema = Schema.from_dict({"columns": columns})
+    rows: list[Row] = [{"load": [1, 2], "basket": ["tea"]}, {"load": [3, None], "basket": ["milk", "tea"]}]
+    found = []
+    for records in (rows, [*rows, {"load": [0, 0], "basket": [], **more}]):
+        codes = encode(read(json_lines(records, tmp_path), schema), schema).codes
+        found.append((codes["load"][:2].tolist(), codes["basket"].toarray()[:2].tolist()))
+    assert found[0] == found[1] == ([[1, 2], [3, 10]], [[1, 0], [1, 1]])
+
+
+def test_what_is_not_declared_may_be_anything(tmp_path: Path) -> None:
+    assert codes(json_lines([{**ROWS[0], "address": {"city": "Ulm"}}, *ROWS[1:]], tmp_path))["age"] == CODES["age"]
+
+
 def test_sets_and_series_are_lists(tmp_path: Path) -> None:
     schema = Schema.from_dict(
         {

@@ -19,7 +19,9 @@ class _Nested(dict[str, Any]):
     """An object, told apart from the record that holds it."""
 
 
-def open_json_lines(path: AnyPath, *, nulls: Sequence[str] = ("",), wanted: Collection[str] | None = None) -> Source:
+def open_json_lines(
+    path: AnyPath, *, nulls: Sequence[str] = ("",), wanted: Collection[str | None] | None = None
+) -> Source:
     r"""Open a file of JSON lines, plain or gzip.
 
     Args:
@@ -40,16 +42,15 @@ def open_json_lines(path: AnyPath, *, nulls: Sequence[str] = ("",), wanted: Coll
     return open_objects({key: [record.get(key) for record in records] for key in names}, path.name, nulls)
 
 
-def _records(path: AnyPath, wanted: Collection[str] | None) -> Iterator[dict[str, Any]]:
+def _records(path: AnyPath, wanted: Collection[str | None] | None) -> Iterator[dict[str, Any]]:
     with reading(path.name), open_bytes(path) as file:
         for number, line in enumerate(file, start=1):
             text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
             if text.strip():
-                record = _record(text, f"{path.name}: line {number}")
-                yield record if wanted is None else {key: value for key, value in record.items() if key in wanted}
+                yield _record(text, f"{path.name}: line {number}", wanted)
 
 
-def _record(line: bytes, where: str) -> dict[str, Any]:
+def _record(line: bytes, where: str, wanted: Collection[str | None] | None) -> dict[str, Any]:
     """The object of one line; what is wrong with it is said without quoting it."""
     try:
         record = json.loads(line.decode("utf-8"), object_pairs_hook=_pairs)
@@ -61,11 +62,12 @@ def _record(line: bytes, where: str) -> dict[str, Any]:
         raise DataError(f"{where} is not a JSON object; write one object a line") from None
     if not isinstance(record, dict):
         raise DataError(f'{where} is not a JSON object; write one object a line, such as {{"age": 31}}')
-    for key, value in record.items():
+    kept = {key: value for key, value in record.items() if wanted is None or key in wanted}
+    for key, value in kept.items():
         items = value if isinstance(value, list) else [value]
         if any(isinstance(item, list | dict) for item in items):
             raise DataError(f"{where}: {key!r} holds {_kind(value)}; give each of its values a key of its own")
-    return record
+    return kept
 
 
 def _pairs(pairs: list[tuple[str, Any]]) -> _Nested:

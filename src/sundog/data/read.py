@@ -6,7 +6,6 @@ to the column's form. Only declared columns are loaded, in the order of the file
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -160,7 +159,8 @@ def _open_path(path: AnyPath, schema: Schema | None) -> Source:
     if name.endswith(".tsv"):
         return tables.open_csv(path, delimiter="\t", nulls=nulls)
     if name.endswith((".jsonl", ".ndjson")):
-        wanted = None if schema is None else _wanted(schema)
+        # By their own names alone: a key that one record has must not say how others are put together.
+        wanted = None if schema is None else {*schema.columns, schema.unit}
         return json_lines.open_json_lines(path, nulls=nulls, wanted=wanted)
     if name.endswith(".xlsx"):
         return workbook.open_workbook(path, sheet=sheet, nulls=nulls)
@@ -188,12 +188,6 @@ def _without_sheet(path: AnyPath) -> tuple[AnyPath, str | None]:
         return path, None
     file, _, sheet = text.rpartition(_SHEET)
     return Path(file), sheet
-
-
-def _wanted(schema: Schema) -> set[str]:
-    """The names under which columns may be found; a series may have one for each step."""
-    steps = {f"{name}_{step}" for name, column in schema.columns.items() for step in range(math.prod(column.shape))}
-    return {*schema.columns, *steps, *([schema.unit] if schema.unit else [])}
 
 
 def first_of_each(ids: pa.ChunkedArray, cap: int) -> Array:
