@@ -210,7 +210,9 @@ def picture(releases: dict[str, sundog.Release], path: Path, *, across: int = 10
         axis = figure.add_subplot(rows, columns, place)
         label: Any = release.schema.columns["label"]
         classes = label.decode(np.arange(label.lattice_size)).to_pylist()
-        drawn: list[Any] = [release.sample(across, seed=0, where={"label": each})["image"] for each in classes]
+        drawn: list[Any] = [
+            release.sample(across, seed=0, where={"label": each}, as_="arrays")["image"] for each in classes
+        ]
         axis.imshow(np.concatenate([np.concatenate(list(images), axis=1) for images in drawn]), cmap="gray")
         axis.set_title(name, fontsize=10)
         axis.set_axis_off()

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from sundog.data.columns import BooleanColumn
+from sundog.data.database import is_url, without_secrets
 from sundog.data.learn import unknown_columns
 from sundog.data.refine import Refinement
 from sundog.data.schema import Schema
@@ -43,6 +44,13 @@ class Request:
         name = best_model(schema, epsilon=self.epsilon, records=count, device=self.device, public=public)
         return replace(self, model=get_model(name))
 
+    @property
+    def _public_name(self) -> str | bool:
+        """What is kept of where the public data came from: never a password."""
+        if isinstance(self.public, str) and is_url(self.public):
+            return without_secrets(self.public)
+        return str(self.public) if isinstance(self.public, str | Path) else self.public is not None
+
     def to_dict(self, schema: Schema, ledger: str | Path | None) -> dict[str, Any]:
         """The request as JSON, to recognise it by when it is resumed."""
         return {
@@ -52,7 +60,7 @@ class Request:
             "seed": self.seed,
             "settings": self.settings,
             "device": self.device,
-            "public": str(self.public) if isinstance(self.public, str | Path) else self.public is not None,
+            "public": self._public_name,
             "schema": schema.to_dict(),
             "ledger": None if ledger is None else str(ledger),
         }

@@ -423,3 +423,15 @@ def test_a_reader_that_has_seen_enough_is_no_error(made: Path) -> None:
     assert done.returncode == 0
     assert done.stdout == "sundog certificate\n"
     assert done.stderr == ""
+
+
+def test_sample_where_ranges_and_lists(sundog: Sundog, here: Path) -> None:
+    conditions = ("age>=40", "age<65", "sex in f", "seen>=2020-03-01", "height!=")
+    asked = [word for condition in conditions for word in ("--where", condition)]
+    assert sundog("sample", "people.sundog", "-n", "200", *asked, "-o", "fake.csv").code == 0
+    frame = pd.read_csv("fake.csv")
+    assert frame["age"].between(40, 64).all()
+    assert frame["age"].nunique() > 5
+    assert set(frame["sex"]) == {"f"}
+    assert (frame["seen"] >= "2020-03-01").all()
+    assert not frame["height"].isna().any()

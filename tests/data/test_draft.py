@@ -84,10 +84,10 @@ def test_guesses_from_types() -> None:
     schema = quiet(frame)
     found = schema.to_dict()["columns"]
     assert found["n"] == {"type": "integer", "min": 1, "max": 5}
-    assert found["maybe"] == {"type": "integer", "min": 1, "max": 1, "nullable": True}
+    assert found["maybe"] == {"type": "integer", "min": 1, "max": 1, "nullable": True, "dtype": "float64"}
     assert found["x"] == {"type": "continuous", "min": 0.25, "max": 0.5, "resolution": 0.01}
     assert found["b"] == {"type": "boolean"}
-    assert found["level"] == {"type": "ordinal", "values": ["low", "mid", "high"]}
+    assert found["level"] == {"type": "ordinal", "values": ["low", "mid", "high"], "dtype": "category"}
     assert found["t"]["timezone"] == "Europe/Zurich"
     assert found["words"] == {"type": "set", "universe": ["a", "b", "c"], "max_size": 2}
     assert len(encode(read(frame, schema), schema)) == 2

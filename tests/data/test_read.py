@@ -466,13 +466,13 @@ def test_no_private_row_is_quoted_in_the_message(tmp_path: Path) -> None:
 
 def test_missing_files_directories_and_odd_names(tmp_path: Path) -> None:
     (tmp_path / "d.csv").mkdir()
-    (tmp_path / "t.xlsx").write_bytes(b"PK")
+    (tmp_path / "t.ods").write_bytes(b"PK")
     for suffix in (".csv", ".parquet", ".arrow", ".npz", ".idx", ".txt", ".xyz"):
         assert "there is no such file" in complaint(tmp_path / f"none{suffix}")
     for suffix in (".csv", ".parquet", ".arrow", ".npz", ".idx", ".txt", ".xyz", ""):
         (tmp_path / f"d{suffix}").mkdir(exist_ok=True)
         assert "is a directory" in complaint(tmp_path / f"d{suffix}")
-    assert "is of no known format" in complaint(tmp_path / "t.xlsx")
+    assert "is of no known format" in complaint(tmp_path / "t.ods")
     assert "nothing that can be read" in complaint(object())
 
 

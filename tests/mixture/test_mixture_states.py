@@ -130,7 +130,7 @@ def test_a_mixture_comes_back_from_its_file_as_what_it_is(tmp_path: Path) -> Non
         assert [type(each) for each in loaded.model.components] == [type(each) for each in mixture.components]
         for where in ({}, {"cluster": 1}, {"side": "right"}, {"cluster": 0, "side": "right"}):
             one, other = (r.sample(40, seed=1, where=where) for r in (release, loaded))
-            assert one.equals(other)  # type: ignore[union-attr, arg-type]
+            assert one.equals(other)
 
 
 def test_public_records_are_said_on_the_certificate() -> None:

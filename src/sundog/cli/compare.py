@@ -15,14 +15,14 @@ from sundog.cli.evaluate import PRIVATE, spelled
 
 
 def run(
-    synthetic: Annotated[list[Path], typer.Argument(help="Two or more .sundog files, or synthetic records.")],
-    real: Annotated[Path, typer.Option(help="The real data.")],
-    holdout: Annotated[Path | None, typer.Option(help="Real data that no release has learned from.")] = None,
+    synthetic: Annotated[list[str], typer.Argument(help="Two or more .sundog files, or synthetic records.")],
+    real: Annotated[str, typer.Option(help="The real data: a file or a database URL.")],
+    holdout: Annotated[str | None, typer.Option(help="Real data that no release has learned from.")] = None,
     target: Annotated[str | None, typer.Option(help="The column that people want to predict.")] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="The page to write: one .html file.")] = None,
     schema: Annotated[Path | None, typer.Option(help="What is declared, where none of them is a release.")] = None,
-    labels: Annotated[Path | None, typer.Option(help="Class labels of the real data, in a file of their own.")] = None,
-    holdout_labels: Annotated[Path | None, typer.Option(help="Those of the data that was held out.")] = None,
+    labels: Annotated[str | None, typer.Option(help="Class labels of the real data, in a file of their own.")] = None,
+    holdout_labels: Annotated[str | None, typer.Option(help="Those of the data that was held out.")] = None,
     rows: Annotated[int, typer.Option(min=1, help="Of more records than this, so many are chosen.")] = 100_000,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same figures.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,

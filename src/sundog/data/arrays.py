@@ -7,7 +7,6 @@ import struct
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from scipy import sparse
 from sundog.data.columns.arrow import missing as absent
 from sundog.data.columns.arrow import shown
 from sundog.data.columns.numbers import to_float64
-from sundog.data.source import BARE, Shape, Source, Values, check_memory, one_line, open_bytes, reading
+from sundog.data.source import BARE, AnyPath, Shape, Source, Values, check_memory, one_line, open_bytes, reading
 from sundog.data.tables import to_arrow
 from sundog.errors import DataError
 
@@ -26,7 +25,7 @@ Array = np.ndarray[Any, Any]
 IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
 
-def open_npz(path: Path, *, nulls: Sequence[str] = ("",)) -> Source:
+def open_npz(path: AnyPath, *, nulls: Sequence[str] = ("",)) -> Source:
     """Open an npz archive; only the headers of its arrays are read until one is asked for.
 
     Example:
@@ -43,7 +42,7 @@ def open_npz(path: Path, *, nulls: Sequence[str] = ("",)) -> Source:
     return Source(path.name, shapes, lambda names: _load_npz(path, names), tuple(nulls))
 
 
-def _load_npz(path: Path, names: list[str]) -> dict[str, Values]:
+def _load_npz(path: AnyPath, names: list[str]) -> dict[str, Values]:
     loaded: dict[str, Values] = {}
     with _archive(path) as archive:
         for name in names:
@@ -58,7 +57,7 @@ def _load_npz(path: Path, names: list[str]) -> dict[str, Values]:
 
 
 @contextmanager
-def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
+def _archive(path: AnyPath) -> Iterator[zipfile.ZipFile]:
     with reading(path.name):
         if path.is_dir():
             raise IsADirectoryError(path)
@@ -82,7 +81,7 @@ def _naming(where: str) -> Iterator[None]:
         raise DataError(f"{where} is damaged ({one_line(error)}); save it again") from None
 
 
-def open_idx(path: Path) -> Source:
+def open_idx(path: AnyPath) -> Source:
     """Open an idx file, plain or gzip: two zero bytes, the type, the number of dimensions, the dimensions, the values.
 
     Example:

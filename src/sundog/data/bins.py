@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sundog.data.code_set import CodeSet
 from sundog.data.columns import Column, ImageColumn, OrderedColumn, SeriesColumn
 from sundog.data.columns.arrow import smallest_dtype
 from sundog.errors import SchemaError
@@ -83,12 +84,21 @@ class Bins:
         bins = np.searchsorted(self._first, codes.astype(np.int64), side="right") - 1
         return bins.astype(smallest_dtype(self.count))
 
-    def to_codes(self, bins: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """A code drawn uniformly inside each bin."""
+    def to_codes(self, bins: NDArray[Any], rng: np.random.Generator, within: CodeSet | None = None) -> NDArray[Any]:
+        """A code drawn uniformly inside each bin, or from those of its codes that are in a set."""
         if self._is_identity:
             return np.asarray(bins, smallest_dtype(self.size + int(self.nullable)))
-        codes: NDArray[np.int64] = rng.integers(self._first[bins], self._last[bins], endpoint=True)
-        return codes.astype(smallest_dtype(self.size + int(self.nullable)))
+        first, last = self._first[bins], self._last[bins]
+        codes = rng.integers(first, last, endpoint=True) if within is None else within.draw(first, last, rng)
+        return np.asarray(codes.astype(smallest_dtype(self.size + int(self.nullable))))
+
+    def shares(self, allowed: CodeSet) -> NDArray[np.float64]:
+        """Which part of the codes of each bin is in the set.
+
+        >>> Bins(np.array([0, 10, 20]), size=100, nullable=True).shares(CodeSet.between(5, 19)).tolist()
+        [0.5, 1.0, 0.0, 0.0]
+        """
+        return allowed.count(self._first, self._last) / (self._last - self._first + 1.0)
 
     @property
     def _is_identity(self) -> bool:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from sundog.data import sets, tables
 from sundog.data.columns.arrow import is_text
+from sundog.data.dtypes import seen_dtypes, with_dtypes
 from sundog.data.guess import Declaration, Guess, guess_column, is_named_id
 from sundog.data.read import open_source
 from sundog.data.schema import Schema
@@ -59,7 +60,8 @@ def draft(data: Any, name: str | None = None) -> Schema:
     if nulls and nulls != [""]:
         head["nulls"] = nulls
     columns = {key or _name_of(guess): _nullable(guess, loaded[key], nulls) for key, guess in kept.items()}
-    schema = Schema.from_dict({**head, "columns": columns}, where=where)
+    seen = {} if source.nulls else seen_dtypes(data, loaded)  # text has no dtypes
+    schema = Schema.from_dict({**head, "columns": with_dtypes(columns, seen)}, where=where)
     notes = {key or _name_of(guess): guess.notes for key, guess in kept.items()}
     left_out = [f"{key}: {guess.notes[0]}" for key, guess in guesses.items() if guess.declaration is None]
     return schema.with_comments(notes, left_out)

@@ -18,18 +18,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from sundog.data import arrays, sets, tables
+from sundog.data import arrays, database, json_lines, sets, tables, workbook
 from sundog.data.columns.arrow import is_text
 from sundog.data.match import Plan, conform, match, scalars
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.data.source import BARE, Source, Values, reading
+from sundog.data.source import BARE, AnyPath, Piped, Source, Values, reading
 from sundog.data.tables import blank, missing
 from sundog.errors import DataError
 
 Array = np.ndarray[Any, Any]
 
-FORMATS = ".csv, .tsv, .csv.gz, .parquet, .arrow, .feather, .npz, .idx, -ubyte(.gz), .txt or .dat"
+FORMATS = ".csv, .tsv, .csv.gz, .jsonl, .parquet, .arrow, .feather, .xlsx, .npz, .idx, -ubyte(.gz), .txt or .dat"
+_SHEET = "?sheet="
 
 
 @dataclass(frozen=True)
@@ -66,8 +67,8 @@ def read(source: Any, schema: Schema, *, labels: Any = None) -> Raw:
     """Read the declared columns of a file or an object in memory.
 
     Args:
-        source: a path (csv, parquet, Arrow, npz, idx, transactions), a DataFrame, an Arrow table, an array, a sparse
-            matrix, a list of sets, or a dict of arrays.
+        source: a path (csv, JSON lines, parquet, Arrow, xlsx, npz, idx, transactions), a database URL, a DataFrame
+            (pandas or polars), an Arrow table, an array, a sparse matrix, a list of sets, or a dict of arrays.
         schema: what to look for.
         labels: a path or array for the one scalar column that the source does not have.
 
@@ -128,8 +129,12 @@ def _people(unit: pa.ChunkedArray | None) -> np.ndarray[Any, np.dtype[np.int64]]
 
 def open_source(source: Any, schema: Schema | None = None) -> Source:
     """Open whatever was given, by its type or, for a path, by its suffix."""
+    if isinstance(source, str) and database.is_url(source):
+        return database.open_database(source, nulls=schema.nulls if schema else ("",))
     if isinstance(source, str | os.PathLike):
         return _open_path(Path(source), schema)
+    if isinstance(source, Piped):
+        return _open_path(source, schema)
     if isinstance(source, pd.DataFrame):
         return tables.open_frame(source, "DataFrame")
     if isinstance(source, Mapping):
@@ -144,7 +149,8 @@ def open_source(source: Any, schema: Schema | None = None) -> Source:
     raise DataError(f"{kind}: is nothing that can be read; give a path, DataFrame, table, array, sparse matrix or list")
 
 
-def _open_path(path: Path, schema: Schema | None) -> Source:
+def _open_path(path: AnyPath, schema: Schema | None) -> Source:
+    path, sheet = _without_sheet(path)
     name = path.name.lower().removesuffix(".gz")
     delimiter = schema.delimiter if schema else ","
     nulls = schema.nulls if schema else ("",)
@@ -152,6 +158,12 @@ def _open_path(path: Path, schema: Schema | None) -> Source:
         return tables.open_csv(path, delimiter=delimiter, nulls=nulls)
     if name.endswith(".tsv"):
         return tables.open_csv(path, delimiter="\t", nulls=nulls)
+    if name.endswith((".jsonl", ".ndjson")):
+        # By their own names alone: a key that one record has must not say how others are put together.
+        wanted = None if schema is None else {*schema.columns, schema.unit}
+        return json_lines.open_json_lines(path, nulls=nulls, wanted=wanted)
+    if name.endswith(".xlsx"):
+        return workbook.open_workbook(path, sheet=sheet, nulls=nulls)
     if name.endswith((".parquet", ".pq")):
         return tables.open_parquet(path)
     if name.endswith((".arrow", ".feather")):
@@ -167,6 +179,15 @@ def _open_path(path: Path, schema: Schema | None) -> Source:
         if path.is_dir():
             raise IsADirectoryError(path)
     raise DataError(f"{path.name}: is of no known format; give {FORMATS}")
+
+
+def _without_sheet(path: AnyPath) -> tuple[AnyPath, str | None]:
+    """A workbook and the sheet that is named behind it: `people.xlsx?sheet=Adults`."""
+    text = str(path)
+    if isinstance(path, Piped) or _SHEET not in text or path.exists():
+        return path, None
+    file, _, sheet = text.rpartition(_SHEET)
+    return Path(file), sheet
 
 
 def first_of_each(ids: pa.ChunkedArray, cap: int) -> Array:

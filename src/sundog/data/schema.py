@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, StrictStr, ValidationError, model_validator
 
-from sundog.data import schema_yaml
+from sundog import notebook
+from sundog.data import dtypes, schema_yaml
 from sundog.data.columns import COLUMN_TYPES, AnyColumn, Column
 from sundog.data.explain import brief, explain
 from sundog.errors import SchemaError
@@ -49,6 +51,9 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
             )
         if self.unit is None and "cap" in self.model_fields_set:
             raise ValueError("cap is given without unit; name the column of the privacy unit in `unit`")
+        for name, column in self.columns.items():
+            if problem := dtypes.problem(column):
+                raise ValueError(f"column {name!r}: {problem}")
         return self
 
     def __eq__(self, other: object) -> bool:
@@ -81,7 +86,23 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         return {**self._as_data(), "columns": {name: column.to_dict() for name, column in self.columns.items()}}
 
     @classmethod
-    def load(cls, path: str | Path) -> Schema:
+    def of(cls, declared: Schema | str | os.PathLike[str] | Mapping[str, Any]) -> Schema:
+        """A schema, whether it is given as one, as the path of its file or as plain data.
+
+        >>> Schema.of({"columns": {"age": {"type": "integer", "min": 17, "max": 90}}}).columns["age"].max
+        90
+        """
+        if isinstance(declared, Schema):
+            return declared
+        if isinstance(declared, str | os.PathLike):
+            return cls.load(declared)
+        if isinstance(declared, Mapping):
+            return cls.from_dict(dict(declared))
+        kind = type(declared).__name__
+        raise SchemaError(f"schema: {kind} is none; give a Schema, the path of a schema file, or a dict with `columns`")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Schema:
         """Read a schema file; every problem is a SchemaError of one line."""
         return cls.from_dict(schema_yaml.load(Path(path)), where=str(path))
 
@@ -105,6 +126,15 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         from sundog.data.draft import draft
 
         return draft(data, name=name)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a row for each column."""
+        rest = {key: value for key, value in self._as_data().items() if key not in ("sundog", "reviewed")}
+        columns = {name: column.to_dict() for name, column in self.columns.items()}
+        rows = [(name, column.pop("type"), _declared(column)) for name, column in columns.items()]
+        draft = [] if self.reviewed else [notebook.paragraph("drafted from the data: NOT PRIVATE until it is reviewed")]
+        head = [notebook.paragraph(_declared(rest))] if rest else []
+        return notebook.show("Schema", *draft, *head, notebook.table(rows, ("column", "type", "declared")))
 
     def _as_data(self) -> dict[str, Any]:
         rest = self.model_dump(mode="json", exclude_defaults=True, exclude={"columns", "sundog", "reviewed"})
@@ -138,4 +168,23 @@ def _with_text_keys(data: dict[Any, Any], where: str) -> dict[Any, Any]:
     }
 
 
-_KEYS = {"": tuple(Schema.model_fields), **{name: tuple(kind.model_fields) for name, kind in COLUMN_TYPES.items()}}
+def _declared(keys: Mapping[str, Any]) -> str:
+    """What is declared, on one line; long lists are cut short."""
+    return ", ".join(f"{key}: {_shortened(value)}" for key, value in keys.items())
+
+
+def _shortened(value: Any) -> str:
+    if isinstance(value, list):
+        more = f", … ({len(value)} in all)" if len(value) > _SHOWN else ""
+        return f"[{', '.join(map(str, value[:_SHOWN]))}{more}]"
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+
+
+_SHOWN = 5  # items of a list
+
+
+def _keys(kind: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(field.alias or name for name, field in kind.model_fields.items())
+
+
+_KEYS = {"": _keys(Schema), **{name: _keys(kind) for name, kind in COLUMN_TYPES.items()}}

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from sundog.data.source import BARE, Source, open_bytes, reading
+from sundog.data.source import BARE, AnyPath, Source, open_bytes, reading
 from sundog.errors import DataError
 
 Array = np.ndarray[Any, Any]
@@ -22,7 +21,7 @@ RUNS = "indptr"
 """The array beside a set column that lists the items of all records one after another: where each record begins."""
 
 
-def open_transactions(path: Path) -> Source:
+def open_transactions(path: AnyPath) -> Source:
     r"""Open a transaction file: one record a line, its items apart by `separator`, an empty line an empty set.
 
     Example:

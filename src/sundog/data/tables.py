@@ -6,7 +6,6 @@ import csv
 import difflib
 import io
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,14 +16,14 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from sundog.data.columns import arrow
-from sundog.data.source import Source, Values, one_line, open_bytes, reading
+from sundog.data.source import AnyPath, Piped, Source, Values, one_line, open_bytes, reading
 from sundog.errors import DataError
 
 BLOCK = 1 << 23  # bytes parsed at a time; also the longest row that a csv may have
 TEXT = pa.dictionary(pa.int32(), pa.string())  # repeated spellings are stored once, and later parsed once
 
 
-def open_csv(path: Path, *, delimiter: str = ",", nulls: Sequence[str] = ("",)) -> Source:
+def open_csv(path: AnyPath, *, delimiter: str = ",", nulls: Sequence[str] = ("",)) -> Source:
     r"""Open a csv file (plain or gzip); every column is text, so that spellings survive.
 
     Example:
@@ -34,11 +33,11 @@ def open_csv(path: Path, *, delimiter: str = ",", nulls: Sequence[str] = ("",)) 
         ['01234']
     """
     header = csv_header(path, delimiter)
-    shapes = dict.fromkeys(_unique(header, f"{path.name}: the header"), ())
+    shapes = dict.fromkeys(unique(header, f"{path.name}: the header"), ())
     return Source(path.name, shapes, lambda names: _load_csv(path, delimiter, header, names), tuple(nulls))
 
 
-def csv_header(path: Path, delimiter: str) -> list[str]:
+def csv_header(path: AnyPath, delimiter: str) -> list[str]:
     """The names in the first line; only the beginning of the file is unpacked."""
     name = path.name
     with reading(name):
@@ -55,7 +54,7 @@ def csv_header(path: Path, delimiter: str) -> list[str]:
         raise DataError(f"{name}: its first line is not a csv header; put the column names there") from None
 
 
-def _load_csv(path: Path, delimiter: str, header: list[str], names: list[str]) -> dict[str, Values]:
+def _load_csv(path: AnyPath, delimiter: str, header: list[str], names: list[str]) -> dict[str, Values]:
     with reading(path.name), open_bytes(path) as file:
         try:
             table = pacsv.read_csv(
@@ -74,7 +73,7 @@ def _load_csv(path: Path, delimiter: str, header: list[str], names: list[str]) -
     return {name: table[name] for name in names}
 
 
-def _diagnose(path: Path, delimiter: str, header: list[str], message: str) -> str:
+def _diagnose(path: AnyPath, delimiter: str, header: list[str], message: str) -> str:
     """Say what is wrong with a csv that pyarrow refused, by reading it again, slowly; never quote a private row."""
     name = path.name
     if "UTF8" in message:
@@ -92,28 +91,31 @@ def _diagnose(path: Path, delimiter: str, header: list[str], message: str) -> st
     return f"{name}: is not a csv file that can be read; check delimiter and quotes"
 
 
-def open_parquet(path: Path) -> Source:
+def open_parquet(path: AnyPath) -> Source:
     """Open a parquet file; columns are read when asked for."""
+
+    def opened() -> Any:
+        return pa.BufferReader(path.content) if isinstance(path, Piped) else path
 
     def load(names: list[str]) -> dict[str, Values]:
         with reading(path.name):
-            table = pq.read_table(path, columns=names, partitioning=None)
+            table = pq.read_table(opened(), columns=names, partitioning=None)
             table.validate(full=True)  # a damaged file can hold offsets that point anywhere
         return {name: table[name] for name in names}
 
     with reading(path.name):
         if path.is_dir():
             raise IsADirectoryError(path)
-        names = pq.read_schema(path).names
-    return Source(path.name, dict.fromkeys(_unique(names, path.name), ()), load)
+        names = pq.read_schema(opened()).names
+    return Source(path.name, dict.fromkeys(unique(names, path.name), ()), load)
 
 
-def open_ipc(path: Path) -> Source:
+def open_ipc(path: AnyPath) -> Source:
     """Open an Arrow IPC file or stream (.arrow, .feather)."""
     with reading(path.name):
         if path.is_dir():
             raise IsADirectoryError(path)
-        with pa.OSFile(str(path)) as file:
+        with pa.BufferReader(path.content) if isinstance(path, Piped) else pa.OSFile(str(path)) as file:
             is_file = file.read(6) == b"ARROW1"
             file.seek(0)
             table = (pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)).read_all()
@@ -128,8 +130,26 @@ def open_table(table: pa.Table, name: str) -> Source:
         >>> open_table(pa.table({"a": [1, 2]}), "table").load(["a"])["a"].to_pylist()
         [1, 2]
     """
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(_unique(table.column_names, name), ())
-    return Source(name, shapes, lambda names: {column: table[column] for column in names})
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(unique(table.column_names, name), ())
+    return Source(name, shapes, lambda names: {column: _without_views(table[column]) for column in names})
+
+
+def _without_views(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Text as Arrow's functions take it: polars hands over string views, of which they know little."""
+    kind = values.type
+    if pa.types.is_string_view(kind):
+        return values.cast(pa.large_string())
+    if pa.types.is_dictionary(kind) and pa.types.is_string_view(kind.value_type):
+        return pa.chunked_array(
+            [
+                pa.DictionaryArray.from_arrays(
+                    chunk.indices, chunk.dictionary.cast(pa.large_string()), ordered=kind.ordered
+                )
+                for chunk in values.chunks
+            ],
+            pa.dictionary(kind.index_type, pa.large_string(), kind.ordered),
+        )
+    return values
 
 
 def open_frame(frame: pd.DataFrame, name: str) -> Source:
@@ -145,7 +165,7 @@ def open_frame(frame: pd.DataFrame, name: str) -> Source:
     def load(names: list[str]) -> dict[str, Values]:
         return {column: to_arrow(frame.iloc[:, labels.index(column)], f"{name}: column {column!r}") for column in names}
 
-    return Source(name, dict.fromkeys(_unique(labels, name), ()), load)
+    return Source(name, dict.fromkeys(unique(labels, name), ()), load)
 
 
 def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
@@ -211,7 +231,8 @@ def missing(column: str, source: Source) -> DataError:
     return DataError(f"{source.name}: column {column!r} is missing ({hint}); {fix}")
 
 
-def _unique(names: list[str], where: str) -> list[str]:
+def unique(names: list[str], where: str) -> list[str]:
+    """The names, which may not be there twice."""
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise DataError(f"{where}: column {twice!r} is there twice; rename one of them")

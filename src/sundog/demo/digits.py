@@ -81,7 +81,7 @@ def _rows(release: Release, images: Images, digits: Labels) -> list[tuple[Any, A
     """For each cluster what it draws, and real images of the digit that it draws most, in the order of digits."""
     rows = []
     for cluster in range(CLUSTERS):
-        drawn: Any = release.sample(_SHOWN, seed=7, where={"cluster": cluster})
+        drawn = release.sample(_SHOWN, seed=7, where={"cluster": cluster}, as_="arrays")
         digit, _ = Counter(np.asarray(drawn["digit"]).astype(int).tolist()).most_common(1)[0]
         real = images[digits == digit][:_SHOWN]
         rows.append((digit, drawn["image"], _black(real).reshape(real.shape)))

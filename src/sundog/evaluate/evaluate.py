@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sundog import notebook
 from sundog.data.columns import Column, ImageColumn, ScalarColumn, SeriesColumn, SetColumn
 from sundog.data.schema import Schema
 from sundog.errors import DataError
@@ -100,6 +101,21 @@ class Report:
             "details": details,
             "certificate": None if self.certificate is None else self.certificate.to_dict(),
         }
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the headline and its figures. They are as private as the records."""
+        from sundog.evaluate.report.headline import main_names
+
+        stands = (self.measures, self.ceiling, self.floor)
+        rows = [
+            (name, *(f"{each[name].value:.4f}" if name in each else "" for each in stands))
+            for name in main_names(self.sections)
+        ]
+        head = ("", "this", "other real records", "independent columns")
+        private = "measured on private records without a budget: not for publication"
+        return notebook.show(
+            self.name, notebook.paragraph(self.headline), notebook.table(rows, head), notebook.paragraph(private)
+        )
 
     def to_html(self, path: str | Path | None = None) -> str:
         """One page that stands by itself; also written to a file, if one is named."""

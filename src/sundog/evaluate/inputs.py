@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sundog.data.columns import Column, ImageColumn, ListedColumn, OrderedColumn, SeriesColumn, SetColumn
+from sundog.data.database import is_url, without_secrets
 from sundog.data.read import encode, read
 from sundog.data.records import Records, joined
 from sundog.data.schema import Schema
@@ -140,6 +141,8 @@ def _some(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
 
 def name_of(synthetic: Any) -> str:
     """What to call it."""
+    if isinstance(synthetic, str) and is_url(synthetic):
+        return without_secrets(synthetic)
     if isinstance(synthetic, str | os.PathLike):
         return Path(synthetic).name
     return "the release" if isinstance(synthetic, Release) else "the synthetic data"
@@ -171,6 +174,7 @@ def _forgiving(column: Column) -> Column:
     if isinstance(column, ImageColumn | SetColumn):
         return column
     declared: dict[str, Any] = {**column.model_dump(exclude_defaults=True), "nullable": True}
+    declared.pop("dtype", None)  # which may have no missing values
     if isinstance(column, OrderedColumn | SeriesColumn):
         declared["out_of_bounds"] = "clamp"
     if isinstance(column, ListedColumn) and column.values is not None and column.undeclared == "error":

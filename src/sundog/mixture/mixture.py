@@ -27,7 +27,7 @@ from sundog.mixture.clustering import (
     plan_clustering,
 )
 from sundog.models import get_model
-from sundog.models.base import Codes, Model, Parts, Plan, State, Where, Workshop
+from sundog.models.base import Codes, Model, Parts, Plan, State, Where, Workshop, allowed
 from sundog.models.features import Features, joined
 from sundog.models.kept import kept, refuse_early
 from sundog.models.means import gaussian_share
@@ -171,7 +171,7 @@ class Mixture:
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draws a component for each record, and the record from it."""
         chances = self._chances(where)
-        rest = {name: code for name, code in where.items() if name != CLUSTER}
+        rest = {name: codes for name, codes in where.items() if name != CLUSTER}
         counts = rng.multinomial(n, chances)
         drawn = [
             component.sample(int(count), rng, rest)
@@ -187,24 +187,32 @@ class Mixture:
         return float(_log_sum(self._log_joint(where)))
 
     def _chances(self, where: Where) -> Floats:
-        if CLUSTER in where:
-            return np.asarray(np.arange(len(self.weights)) == where[CLUSTER], np.float64)
-        joint = self._log_joint(where) if where else _log(self.weights)
+        chosen = self._chosen(where)
+        if chosen.sum() == 1 or not (chosen * self.weights).any():  # an empty cluster can be asked for
+            return np.asarray(chosen / chosen.sum())
+        joint = self._log_joint(where)
         found = np.exp(joint - joint.max())
         return np.asarray(found / found.sum())
 
     def _log_joint(self, where: Where) -> Floats:
         """Of each component, how likely it is together with the conditions."""
-        rest = {name: code for name, code in where.items() if name != CLUSTER}
-        logs = _log(self.weights)
-        if CLUSTER in where:
-            logs = np.where(np.arange(len(logs)) == where[CLUSTER], logs, -np.inf)
+        rest = {name: codes for name, codes in where.items() if name != CLUSTER}
+        logs = _log(self.weights * self._chosen(where))
+        if not rest:
+            return logs
         return np.array(
             [
                 log + component.log_evidence(rest) if np.isfinite(log) else -np.inf
                 for log, component in zip(logs, self.components, strict=True)
             ]
         )
+
+    def _chosen(self, where: Where) -> Floats:
+        """1 for each component that the conditions allow, 0 for the others."""
+        if CLUSTER not in where:
+            return np.ones(len(self.weights))
+        clusters = allowed(where[CLUSTER])
+        return np.array([float(number in clusters) for number in range(len(self.weights))])
 
     # --- the release ---
 

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sundog.checkpoint import Checkpoint
+from sundog.data.code_set import CodeSet
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.models.state import State
@@ -24,7 +25,16 @@ from sundog.progress import Progress, silent
 __all__ = ["Codes", "Model", "Parts", "Plan", "State", "Where", "Workshop"]
 
 Codes = dict[str, Any]  # an array of codes a column, as in Records.codes
-Where = Mapping[str, int]  # the code that a scalar column must have, or the number of a choice
+Where = Mapping[str, CodeSet | int]  # the codes, or the one, that a scalar column may have; or numbers of a choice
+
+
+def allowed(codes: CodeSet | int) -> CodeSet:
+    """A condition as a set of codes.
+
+    >>> allowed(3)
+    CodeSet(ranges=((3, 3),))
+    """
+    return codes if isinstance(codes, CodeSet) else CodeSet.of([codes])
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from sundog.data.bins import bins_for
 from sundog.data.columns import Column, SetColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.models.base import Codes, Where
+from sundog.models.base import Codes, Where, allowed
 from sundog.models.evenly import even_points, evenly_held
 from sundog.models.layout import Layout
 
@@ -127,11 +127,27 @@ class Features:
         return total
 
     def log_likelihood(self, logits: Tensor, where: Where) -> Tensor:
-        """How likely scalar columns are to be in the cells of these codes."""
+        """How likely scalar columns are to have the codes that are allowed."""
         total = torch.zeros(logits.shape[:-1], device=logits.device)
-        for name, code in where.items():
-            total = total + logits[..., self._at[name]].log_softmax(dim=-1)[..., self.cell(name, code)]
+        for name in where:
+            shares = self.log_shares(name, where).to(logits.device)
+            total = total + (logits[..., self._at[name]].log_softmax(dim=-1) + shares).logsumexp(dim=-1)
         return total
+
+    def log_shares(self, name: str, where: Where) -> Tensor:
+        """The logarithm of the share of each cell's codes that a condition allows: −∞ for a cell without any."""
+        with np.errstate(divide="ignore"):
+            shares = np.log(self._bins[name].shares(allowed(where[name])))
+        return torch.from_numpy(shares).float()
+
+    def restricted(self, logits: Tensor, where: Where) -> Tensor:
+        """The logits of vectors that satisfy the conditions: codes are uniform in a cell, so its share weighs it."""
+        if not where:
+            return logits
+        logits = logits.clone()
+        for name in where:
+            logits[..., self._at[name]] += self.log_shares(name, where).to(logits.device)
+        return logits
 
     # --- logits to vectors ---
 
@@ -158,12 +174,6 @@ class Features:
             x.scatter_(-1, places, 1.0)
         return x
 
-    def hold(self, x: Tensor, where: Where) -> None:
-        """Puts scalar columns into the cells of these codes, in place."""
-        for name, code in where.items():
-            x[..., self._at[name]] = 0.0
-            x[..., self._at[name].start + self.cell(name, code)] = 1.0
-
     def at(self, name: str | None) -> slice:
         """Where the cells of a scalar column are; an empty slice for none."""
         return slice(0, 0) if name is None else self._at[name]
@@ -174,10 +184,6 @@ class Features:
         for name, at in [*self._at.items(), *self._gaps_at.items()]:
             found[at] = values[name]
         return found
-
-    def cell(self, name: str, code: int) -> int:
-        """Which of its cells a scalar column with this code is in."""
-        return int(self.cells(name, np.array([code], self.schema.columns[name].dtype))[0])
 
     def cells(self, name: str, codes: Array) -> Array:
         """The cell of a scalar column that each of these codes is in."""
@@ -210,13 +216,19 @@ class Features:
 
     # --- logits to records ---
 
-    def sample(self, logits: Tensor, rng: np.random.Generator) -> Codes:
-        """Draws a record from each row of logits; intensities are the most likely ones."""
-        numbers = logits.detach().cpu().numpy()
+    def sample(self, logits: Tensor, rng: np.random.Generator, where: Where | None = None) -> Codes:
+        """Draws a record that satisfies `where` from each row of logits; intensities are the most likely ones."""
+        where = where or {}
+        numbers = self.restricted(logits.detach().cpu(), where).numpy()
         codes: Codes = {}
         for name, column in self.schema.columns.items():
             own = numbers[:, self._at[name]]
-            if name in self._bins:
+            if name in where:
+                within = allowed(where[name])
+                possible = np.flatnonzero(self._bins[name].shares(within))
+                cells = _draw_cells(own, rng).clip(possible[0], possible[-1])  # whatever rounding makes of the ends
+                drawn = self._bins[name].to_codes(cells, rng, within)
+            elif name in self._bins:
                 drawn = self._bins[name].to_codes(_draw_cells(own, rng), rng)
             elif name in self._sets:
                 codes[name] = _draw_sets(self._sets[name], own, rng)

@@ -17,10 +17,11 @@ import numpy as np
 import numpy.typing as npt
 
 from sundog.data.bins import Bins, bin_count, bins_for
+from sundog.data.code_set import CodeSet
 from sundog.data.columns import Column, SetColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.models.base import Codes, Parts, Plan, State, Where, Workshop
+from sundog.models.base import Codes, Parts, Plan, State, Where, Workshop, allowed
 from sundog.models.evenly import even_cells
 from sundog.models.kept import kept
 from sundog.models.released.independent import (
@@ -122,20 +123,18 @@ class Independent:
         return cls(schema, marginals, total)
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Draws every column by itself; a condition fixes its column and changes no other."""
-        codes: Codes = {}
-        for name, column in self.schema.columns.items():
-            drawn = self._samplers[name].draw(n, rng)  # drawn even where fixed: other columns keep their values
-            codes[name] = np.full(n, where[name], column.dtype) if name in where else drawn
+        """Draws every column by itself; a condition changes its column and no other."""
+        codes: Codes = {name: self._samplers[name].draw(n, rng) for name in self.schema.columns}
+        for name, codes_of in where.items():  # afterwards: the other columns keep the values that they have without
+            codes[name] = self._samplers[name].draw(n, rng, allowed(codes_of))
         return codes
 
     def log_evidence(self, where: Where) -> float:
         """The sum over the columns, each of which is by itself."""
         total = 0.0
-        for name, code in where.items():
-            column = self.schema.columns[name]
-            cell = int(bins_for(column).to_bins(np.array([code], column.dtype))[0])
-            total += math.log(max(float(self.marginals[name][cell]), _LEAST))
+        for name, codes in where.items():
+            shares = bins_for(self.schema.columns[name]).shares(allowed(codes))
+            total += math.log(max(float(self.marginals[name] @ shares), _LEAST))
         return total
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
@@ -255,6 +254,15 @@ def _to_simplex(p: Floats) -> Floats:
     return np.asarray(nearest / nearest.sum(axis=-1, keepdims=True))
 
 
+def _restricted(p: Floats, shares: Floats) -> Floats:
+    """The probabilities under a condition: codes are uniform in a cell, so it keeps the share that is allowed.
+
+    What was measured as impossible can be asked for all the same: then what is allowed is uniform.
+    """
+    kept = p * shares
+    return kept if kept.any() else shares
+
+
 class _Sampler:
     """Draws the codes of one column."""
 
@@ -263,10 +271,11 @@ class _Sampler:
         self.p = p
         self.bins: Bins | None = None if isinstance(column, SetColumn) else bins_for(column)
 
-    def draw(self, n: int, rng: np.random.Generator) -> Any:
+    def draw(self, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:
         if self.bins is None:
             return self._draw_sets(n, rng)
-        codes = self.bins.to_codes(even_cells(self.p, n, rng), rng)
+        p = self.p if within is None else _restricted(self.p, self.bins.shares(within))
+        codes = self.bins.to_codes(even_cells(p, n, rng), rng, within)
         return codes.reshape(n, *self.column.shape).astype(self.column.dtype, copy=False)
 
     def _draw_sets(self, n: int, rng: np.random.Generator) -> Any:

@@ -5,7 +5,7 @@ visible units x are those of `Features`. 2. The gradient of log p(x) has a posit
 negative one: the same of particles that the model dreams. Only the first is private: clipped and noised. The particles
 are weighed as records are clipped, or else clipping would pull the model away from the data. 3. After each step the
 particles move by a few Gibbs steps. 4. To sample, a chain for each record goes on from one of the particles, which have
-been dreaming all the time; under conditions, the units of the conditions are held. See docs/rbm.md.
+been dreaming all the time; under conditions, the chain moves among vectors that satisfy them. See docs/rbm.md.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Rbm:
     # --- sampling ---
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Runs a chain for each record; the units of conditions stay what they must be."""
+        """Runs a chain for each record, over vectors that satisfy the conditions."""
         rows = self._rows
         return joined([self._draw(min(rows, n - start), rng, where) for start in range(0, max(1, n), rows)])
 
@@ -173,18 +173,13 @@ class Rbm:
     def _draw(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         hidden = self._hidden(n, rng, where, generator)
-        codes = self.features.sample(self.network.answers(hidden, generator), rng)
-        for name, code in where.items():
-            codes[name] = np.full(n, code, self.schema.columns[name].dtype)
-        return codes
+        return self.features.sample(self.network.answers(hidden, generator), rng, where)
 
     def _hidden(self, n: int, rng: np.random.Generator, where: Where, generator: torch.Generator) -> Tensor:
         """The hidden units at the end of n chains."""
         x = self.starts[torch.from_numpy(rng.integers(len(self.starts), size=n))] / 255
         for _ in range(_MOVES):
-            self.features.hold(x, where)
-            x = self.network.move(x, generator)
-        self.features.hold(x, where)
+            x = self.network.move(x, generator, where)
         return self.network.excite(x, generator)
 
     # --- the release ---

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from sundog.models.base import Where
 from sundog.models.features import Compact, Features
 from sundog.models.neural import LARGEST_LOGIT, Trainee
 
@@ -105,9 +106,10 @@ class Network(Trainee):
 
     # --- the chain ---
 
-    def move(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """A Gibbs step: all hidden units given the visible ones, then all visible ones."""
-        return self.draw(self.logits(self.excite(x, generator)), generator)
+    def move(self, x: Tensor, generator: torch.Generator | None = None, where: Where | None = None) -> Tensor:
+        """A Gibbs step: all hidden units given the visible ones, then all visible ones, as `where` allows."""
+        logits = self.logits(self.excite(x, generator))
+        return self.draw(self.features.restricted(logits, where or {}), generator)
 
     def excite(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Draws the hidden units."""

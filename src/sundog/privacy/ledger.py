@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from sundog.errors import BudgetExceededError, LedgerError
+from sundog.errors import BudgetError, BudgetExceededError, LedgerError
 from sundog.privacy.accountant import METHODS, Method, epsilon_spent, fits
 from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.journal import Journal
@@ -42,9 +42,9 @@ class Budget:
 
     def __post_init__(self) -> None:
         if not 0 < self.epsilon < float("inf"):
-            raise BudgetExceededError(f"epsilon must be a positive number, not {self.epsilon}")
+            raise BudgetError(f"epsilon must be a positive number, not {self.epsilon}")
         if not 0 < self.delta < 1:
-            raise BudgetExceededError(f"delta must lie between 0 and 1, not {self.delta}")
+            raise BudgetError(f"delta must lie between 0 and 1, not {self.delta}")
 
 
 class Entry(BaseModel):

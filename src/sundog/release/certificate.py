@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, ValidationError
 
+from sundog import notebook
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
 from sundog.privacy.accountant import METHODS, Method, epsilon_spent
@@ -222,6 +223,10 @@ class Certificate(BaseModel):
     def shares(self) -> list[Share]:
         """The charges by purpose, in the order they were made, with what each would cost alone."""
         return shares_of(self.charges, delta=self._calibrated)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the text."""
+        return notebook.preformatted(str(self))
 
     def __str__(self) -> str:
         head = [] if self.private else [NOT_PRIVATE, ""]

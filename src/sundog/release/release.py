@@ -10,26 +10,31 @@ import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
 import sundog
-from sundog.data.columns import ScalarColumn
+from sundog import notebook
 from sundog.data.records import Records, joined
 from sundog.data.schema import Schema
-from sundog.errors import DataError, SundogError
+from sundog.data.typed import FORMS, to_form
+from sundog.errors import ArgumentError, DataError, SundogError
 from sundog.models import get_model
-from sundog.models.base import Model
+from sundog.models.base import Model, Where
 from sundog.progress import Progress, silent
 from sundog.release import signing
 from sundog.release.archive import FORMAT, VERSION
 from sundog.release.certificate import Certificate
+from sundog.release.conditions import Conditions, encode_conditions
 from sundog.release.document import Document, malformed, ordered
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+    from sundog.data.write import Stream
 
 _BATCH_VALUES = 2**20  # values drawn at a time: small enough for caches, large enough for vectors
 
@@ -65,6 +70,18 @@ class Release:
     def records(self) -> int | None:
         """About how many records the model was fitted on, as far as the budget told."""
         return self.model.records
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what it is, and its certificate."""
+        signer = "nobody" if self.signature is None else signing.fingerprint(self.signature.public_key)
+        about = [
+            ("model", self.model.name),
+            ("made from", "" if self.records is None else f"about {self.records:,} records"),
+            ("columns", ", ".join(self.schema.columns)),
+            ("created", self.created),
+            ("signed by", signer),
+        ]
+        return notebook.show("Release", notebook.table(about), self.certificate._repr_html_())
 
     # --- the file ---
 
@@ -123,34 +140,72 @@ class Release:
 
     # --- records ---
 
+    @overload
     def sample(
-        self, n: int | None = None, *, seed: int | None = None, where: Mapping[str, Any] | None = None
-    ) -> pd.DataFrame | dict[str, Any]:
-        """Draws synthetic records: a DataFrame, or a dict of arrays where a column holds images, series or sets.
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        where: Conditions | None = None,
+        as_: Literal["pandas"] = "pandas",
+    ) -> pd.DataFrame: ...
+
+    @overload
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        where: Conditions | None = None,
+        as_: Literal["polars"],
+    ) -> pl.DataFrame: ...
+
+    @overload
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        where: Conditions | None = None,
+        as_: Literal["arrow", "arrays"],
+    ) -> Any: ...
+
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        where: Conditions | None = None,
+        as_: Literal["pandas", "polars", "arrow", "arrays"] = "pandas",
+    ) -> Any:
+        """Draws synthetic records: a DataFrame, with the dtypes that the schema declares.
 
         Args:
             n: how many; about as many as there were, by default.
             seed: the same seed gives the same records.
-            where: values that columns must have, such as {"sex": "Female"}; of a mixture also {"cluster": 3}.
+            where: what must hold: columns and their values, such as {"sex": "Female", "age": [41, 42]}, or texts such
+                as ["age>=40", "job in cook, nurse"]; of a mixture also {"cluster": 3}.
+            as_: `pandas`, `polars` (an extra) or `arrow` for a table; `arrays` for a dict with the values of each
+                column, which is the one that images fit.
         """
-        count = self._count(n)
-        records = joined(list(self.batches(count, seed=seed, where=where)))
-        if all(isinstance(column, ScalarColumn) for column in self.schema.columns.values()):
-            from sundog.data.write import to_frame
-
-            return to_frame(records)
-        return {name: column.decode(records.codes[name]) for name, column in self.schema.columns.items()}
+        if as_ not in FORMS:
+            raise ArgumentError(f"as_ must be {', '.join(FORMS[:-1])} or {FORMS[-1]}, not {as_!r}")
+        records = joined(list(self.batches(self._count(n), seed=seed, where=where)))
+        return to_form(records, as_)
 
     def write(
         self,
-        path: str | Path,
+        path: str | Path | Stream,
         n: int | None = None,
         *,
         seed: int | None = None,
-        where: Mapping[str, Any] | None = None,
+        where: Conditions | None = None,
         progress: Progress = silent,
     ) -> int:
-        """Draws records into a csv, parquet or npz file, in constant memory, or into a picture; returns how many."""
+        """Draws records into a csv, JSON lines, parquet or npz file, in constant memory, or into a picture.
+
+        Returns how many there are. See `sample` for the arguments.
+        """
         from sundog.data.write import count_for, open_writer
 
         count, written = self._count(count_for(path, n, self.records)), 0
@@ -159,18 +214,18 @@ class Release:
             for batch in batches:
                 writer.write(batch)
                 written += len(batch)
-                progress("sampling", written / max(count, 1))
+                progress(f"sampling: {written:,} of {count:,} records", written / max(count, 1))
         return count
 
-    def batches(self, n: int, *, seed: int | None = None, where: Mapping[str, Any] | None = None) -> Iterator[Records]:
+    def batches(self, n: int, *, seed: int | None = None, where: Conditions | None = None) -> Iterator[Records]:
         """Draws n records a batch at a time, so that any number of them passes through constant memory."""
-        conditions = self._encoded(where or {})
+        conditions = encode_conditions(where or {}, self.schema, self.model.choices)
         if seed is not None and seed < 0:
             raise DataError(f"seed must be zero or more, not {seed}")
         root = secrets.randbits(128) if seed is None else seed
         return self._draw(n, root, conditions)
 
-    def _draw(self, n: int, root: int, conditions: Mapping[str, int]) -> Iterator[Records]:
+    def _draw(self, n: int, root: int, conditions: Where) -> Iterator[Records]:
         for index, start in enumerate(range(0, max(n, 1), self._batch_size)):
             rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence([root, index])))
             size = min(self._batch_size, n - start)
@@ -187,25 +242,6 @@ class Release:
             raise DataError("say how many records to draw (n must be zero or more)")
         return count
 
-    def _encoded(self, where: Mapping[str, Any]) -> dict[str, int]:
-        return {name: self._condition(name, value) for name, value in where.items()}
-
-    def _condition(self, name: str, value: Any) -> int:
-        column = self.schema.columns.get(name)
-        if column is None and name in self.model.choices:
-            return _choice(name, value, self.model.choices[name])
-        if column is None:
-            raise DataError(f"where: there is no column {name!r}; the columns are {', '.join(self.schema.columns)}")
-        if not isinstance(column, ScalarColumn):
-            raise DataError(f"where: column {name!r} holds {column.type}s; conditions are on single values")
-        if column.nullable and isinstance(value, str) and value in self.schema.nulls:
-            value = None
-        try:
-            return int(_strict(column).encode([value], where="")[0])
-        except DataError as error:
-            reason = str(error).removeprefix(": row 1").lstrip(": ").partition(";")[0]
-            raise DataError(f"where: column {name!r}: {reason}; ask for a value that the schema declares") from None
-
 
 def new_manifest(schema: Schema, model: str, config: dict[str, Any], certificate: Certificate) -> dict[str, Any]:
     """What a release says of itself, but for when and with what it was made."""
@@ -216,19 +252,3 @@ def new_manifest(schema: Schema, model: str, config: dict[str, Any], certificate
         "model": {"name": model, "config": config},
         "certificate": certificate.to_dict(),
     }
-
-
-def _choice(name: str, value: Any, count: int) -> int:
-    try:
-        number = int(value)
-    except (TypeError, ValueError, OverflowError):
-        number = -1
-    if not 0 <= number < count or str(number) != str(value).strip():
-        raise DataError(f"where: {name!r} is a number from 0 to {count - 1}, not {value!r}")
-    return number
-
-
-def _strict(column: ScalarColumn) -> ScalarColumn:
-    """The same column without forgiveness: what would be clamped, or become `other`, is no value to ask for."""
-    forgiving = {"learn": False, "out_of_bounds": "error", "undeclared": "error", "other": None}
-    return column.model_copy(update={key: value for key, value in forgiving.items() if hasattr(column, key)})

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sundog.data.columns import arrow
 from sundog.data.explain import explain
@@ -23,7 +23,7 @@ MAX_CODES = 2**63  # so that every code fits an int64 as well as a uint64
 class Column(BaseModel, ABC):
     """A declared column. Subclasses are frozen: a changed column is another column."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, serialize_by_alias=True)
 
     type: str
     nullable: bool = False
@@ -108,6 +108,8 @@ class ScalarColumn(Column):
     """A column with one value a record."""
 
     distinct: ClassVar[bool] = False  # whether `_codes` should see each distinct value once, typed or not
+
+    frame_dtype: str | None = Field(default=None, alias="dtype")  # in a DataFrame; `dtype` is that of the codes
 
     @property
     def shape(self) -> tuple[int, ...]:
