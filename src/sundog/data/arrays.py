@@ -16,8 +16,9 @@ from scipy import sparse
 from sundog.data.columns.arrow import missing as absent
 from sundog.data.columns.arrow import shown
 from sundog.data.columns.numbers import to_float64
+from sundog.data.columns.values import kinds
 from sundog.data.source import BARE, AnyPath, Shape, Source, Values, check_memory, one_line, open_bytes, reading
-from sundog.data.tables import to_arrow
+from sundog.data.tables import in_memory
 from sundog.errors import DataError
 
 Array = np.ndarray[Any, Any]
@@ -123,9 +124,7 @@ def _in_memory(values: Any, where: str) -> Values:
         return sparse.csr_array(values)
     if isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype.kind not in "OSU"):
         return values
-    if isinstance(values, list | tuple) and values and isinstance(values[0], list | tuple | set | frozenset):
-        values = [None if record is None else list(record) for record in values]
-    return to_arrow(values, where)
+    return in_memory(values, where)
 
 
 def to_numbers(values: pa.ChunkedArray, where: str) -> Array:
@@ -137,11 +136,15 @@ def to_numbers(values: pa.ChunkedArray, where: str) -> Array:
     """
     parts, row = [np.empty(0)], 0
     for chunk in values.chunks:
-        plain = chunk.dictionary_decode() if isinstance(chunk, pa.DictionaryArray) else chunk
-        numbers, bad = to_float64(plain)
-        if bad.any():
-            at = int(bad.argmax())
-            raise DataError(f"{where}: row {row + at + 1}: {shown(plain[at].as_py())} is not a number; fix it")
-        parts.append(np.where(absent(plain), np.nan, numbers))
+        found = np.empty(len(chunk))
+        for rows, part in kinds(chunk):
+            plain = part.dictionary_decode() if isinstance(part, pa.DictionaryArray) else part
+            numbers, bad = to_float64(plain)
+            if bad.any():
+                at = int(bad.argmax())
+                place = row + int(np.arange(len(chunk))[rows][at]) + 1
+                raise DataError(f"{where}: row {place}: {shown(plain[at].as_py())} is not a number; fix it")
+            found[rows] = np.where(absent(plain), np.nan, numbers)
+        parts.append(found)
         row += len(chunk)
     return np.concatenate(parts)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pyarrow.compute as pc
 
 from sundog.data import sets, tables
 from sundog.data.columns.arrow import is_text
+from sundog.data.columns.values import MIXED, spellings
 from sundog.data.dtypes import seen_dtypes, with_dtypes
 from sundog.data.guess import Declaration, Guess, guess_column, is_named_id
 from sundog.data.read import open_source
@@ -109,9 +111,22 @@ def _columns(source: Source, where: str) -> dict[str, Values]:
         _warn(f"{where}: {key!r} has {lengths[key]} values for {count} records and is left out")
         del loaded[key]
     return {
-        key: tables.to_arrow(values, f"{where}: column {key!r}") if getattr(values, "ndim", 0) == 1 else values
+        key: _inferred(values, f"{where}: column {key!r}") if getattr(values, "ndim", 0) == 1 else values
         for key, values in loaded.items()
     }
+
+
+def _inferred(values: Any, where: str) -> pa.ChunkedArray:
+    """One Arrow type for all values, as far as there is one: a draft may look at them together."""
+    if values.dtype == object and any(isinstance(value, list | tuple | set | frozenset) for value in values):
+        lists = [list(value) if isinstance(value, set | frozenset) else value for value in values]
+        with suppress(pa.ArrowException):
+            return pa.chunked_array([pa.array(lists, from_pandas=True)])
+        raise DataError(f"{where}: its lists hold values of several types; make them text or numbers")
+    column = tables.to_arrow(values, where)
+    if column.type == MIXED:
+        return pa.chunked_array([spellings(chunk, where=where) for chunk in column.chunks])
+    return column
 
 
 def _nulls(columns: Any) -> list[str]:

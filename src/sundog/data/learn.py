@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from sundog.data.columns import Column, ContinuousColumn, DatetimeColumn, IntegerColumn, OrderedColumn
-from sundog.data.columns.arrow import chunks, missing, plain
+from sundog.data.columns.arrow import missing
 from sundog.data.columns.listed import ListedColumn
 from sundog.data.columns.numbers import to_float64
+from sundog.data.columns.values import chunks, kinds, spellings
 from sundog.data.read import Raw
 from sundog.data.schema import Schema
 from sundog.errors import DataError
@@ -119,31 +120,32 @@ def _present(column: Column, values: Any, place: str) -> Any:
     return (codes[codes != column.null_code] if column.nullable else codes).astype(np.int64)
 
 
-def _tally(column: Column, values: Any, place: str) -> Counter[Any]:
-    counts: Counter[Any] = Counter()
+def _tally(column: Column, values: Any, place: str) -> Counter[str]:
+    """How often each spelling occurs; every value has but one, whatever the others are, so these may be published."""
+    counts: Counter[str] = Counter()
     for chunk in _chunks_without_gaps(column, values, place):
-        for pair in chunk.drop_null().value_counts().to_pylist():
-            if pair["values"] == pair["values"]:  # NaN is a gap, too
-                counts[pair["values"]] += pair["counts"]
+        for pair in spellings(chunk, where=place).drop_null().value_counts().to_pylist():
+            counts[pair["values"]] += pair["counts"]
     return counts
 
 
 def _numbers(column: ContinuousColumn, values: Any, place: str) -> Any:
     parts = [np.empty(0)]
     for chunk in _chunks_without_gaps(column, values, place):
-        numbers, bad = to_float64(column.plain(chunk))
-        absent = missing(chunk)
-        if (bad & ~absent).any():
-            value = chunk[int((bad & ~absent).argmax())].as_py()
-            raise DataError(f"{place}: {value!r} is not a number; fix it or declare the column categorical")
-        parts.append(numbers[~absent])
+        for _, part in kinds(chunk):
+            numbers, bad = to_float64(column.plain(part))
+            absent = missing(part)
+            if (bad & ~absent).any():
+                value = part[int((bad & ~absent).argmax())].as_py()
+                raise DataError(f"{place}: {value!r} is not a number; fix it or declare the column categorical")
+            parts.append(numbers[~absent])
     return np.concatenate(parts)
 
 
 def _chunks_without_gaps(column: Column, values: Any, place: str) -> Iterator[Any]:
     row = 0
-    for part in chunks(values):
-        chunk = plain(part.dictionary_decode() if pa.types.is_dictionary(part.type) else part, where=place)
+    for part in chunks(values, where=place):
+        chunk = part.dictionary_decode() if pa.types.is_dictionary(part.type) else part
         absent = missing(chunk)
         if absent.any() and not column.nullable:
             number = row + int(absent.argmax()) + 1

@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from sundog.data import arrays, database, json_lines, sets, tables, workbook
-from sundog.data.columns.arrow import is_text
+from sundog.data.columns.values import spellings
 from sundog.data.match import Plan, conform, match, scalars
 from sundog.data.records import Records
 from sundog.data.schema import Schema
@@ -231,13 +231,11 @@ def _labels(labels: Any, name: str, schema: Schema, count: int) -> Values:
 
 
 def _unit_ids(values: Values, source: Source, unit: str) -> pa.ChunkedArray:
-    """The ids, each spelled in one way only: a person with two ids would count twice."""
+    """The ids, each spelled in one way only (1 and 1.0 are one person): a person with two ids would count twice."""
     where = f"{source.name}: column {unit!r}"
     ids = blank(scalars(values, where), source.nulls)
-    if pa.types.is_dictionary(ids.type):
-        ids = ids.cast(ids.type.value_type)  # a dictionary may list a value twice
-    if is_text(ids.type):
-        ids = pc.utf8_trim_whitespace(ids)
+    spelled = [pc.utf8_trim_whitespace(spellings(chunk, where=where)) for chunk in ids.chunks]
+    ids = pa.chunked_array(spelled, pa.string())
     absent = pc.is_null(ids, nan_is_null=True)
     if pc.any(absent).as_py():
         row = pc.index(absent, True).as_py() + 1

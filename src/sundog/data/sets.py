@@ -22,7 +22,7 @@ RUNS = "indptr"
 
 
 def open_transactions(path: AnyPath) -> Source:
-    r"""Open a transaction file: one record a line, its items apart by `separator`, an empty line an empty set.
+    r"""Open a transaction file: one record a line, its items apart as the column says, an empty line an empty set.
 
     Example:
         >>> path = getfixture("tmp_path") / "t.txt"
@@ -36,31 +36,6 @@ def open_transactions(path: AnyPath) -> Source:
         lines.pop()
     text = pa.chunked_array([pa.array(lines, pa.string())])
     return Source(path.name, {BARE: ()}, lambda names: dict.fromkeys(names, text))
-
-
-def separator(items: Sequence[object]) -> str:
-    """What stands between items in text: a space, or a bar when items have spaces of their own.
-
-    Example:
-        >>> separator(["milk", "bread"]), separator(["whole milk", "bread"])
-        (' ', '|')
-    """
-    return "|" if any(len(str(item).split()) != 1 for item in items) else " "
-
-
-def split(text: pa.ChunkedArray, apart: str) -> pa.ChunkedArray:
-    """Split cells of text into lists of items, each spelling once, however often it occurs.
-
-    Example:
-        >>> split(pa.chunked_array([["whole milk|tea", ""]]), "|").to_pylist()
-        [['whole milk', 'tea'], []]
-    """
-    chunks = []
-    for chunk in text.chunks:
-        known = chunk if isinstance(chunk, pa.DictionaryArray) else chunk.dictionary_encode()
-        lists = [[item for item in cell.split(apart) if item] for cell in known.dictionary.to_pylist()]
-        chunks.append(pa.array(lists, pa.list_(pa.string())).take(known.indices))
-    return pa.chunked_array(chunks, pa.list_(pa.string()))
 
 
 def to_lists(items: Sequence[object], codes: sparse.csr_array) -> pa.ListArray:

@@ -14,7 +14,7 @@ from sundog.data.columns import BooleanColumn, Column, ImageColumn, OrderedColum
 from sundog.data.match import null_spellings
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.data.sets import separator, to_lists
+from sundog.data.sets import to_lists
 from sundog.errors import DataError
 
 TABLE_SIZE = 1 << 12  # a column with up to this many codes is spelled from a table, written once
@@ -73,7 +73,7 @@ class Speller:
         return lambda codes: [table.take(pa.array(codes))]
 
     def _spell_sets(self, name: str, column: SetColumn) -> Spell:
-        apart = separator(column.items)
+        apart = column.separator
         if any(apart in str(item) or not str(item) for item in column.items):
             raise DataError(f"column {name!r}: items with {apart!r} or without a name do not fit a csv; write .parquet")
         names = [str(item) for item in column.items]

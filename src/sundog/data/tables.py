@@ -16,6 +16,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from sundog.data.columns import arrow
+from sundog.data.columns.numbers import EXACT, number_of
+from sundog.data.columns.values import MIXED, chunks, spell_number
 from sundog.data.source import AnyPath, Piped, Source, Values, one_line, open_bytes, reading
 from sundog.errors import DataError
 
@@ -163,7 +165,8 @@ def open_frame(frame: pd.DataFrame, name: str) -> Source:
     labels = [str(label) for label in frame.columns]
 
     def load(names: list[str]) -> dict[str, Values]:
-        return {column: to_arrow(frame.iloc[:, labels.index(column)], f"{name}: column {column!r}") for column in names}
+        found = {column: frame.iloc[:, labels.index(column)] for column in names}
+        return {column: in_memory(values, f"{name}: column {column!r}") for column, values in found.items()}
 
     return Source(name, dict.fromkeys(unique(labels, name), ()), load)
 
@@ -175,39 +178,73 @@ def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
         >>> to_arrow(np.array([1.0, np.nan]), "x").to_pylist()
         [1.0, None]
     """
-    if isinstance(values, pa.ChunkedArray):
-        return values
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise DataError(f"{where}: has shape {values.shape}; one value a record is needed")
     try:
-        parts = list(arrow.chunks(values))
+        parts = list(chunks(values, where=where))
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise DataError(f"{where}: cannot be read as a column ({one_line(error)}); make it text or numbers") from None
-    return pa.chunked_array(parts)
+    return pa.chunked_array(parts, parts[0].type if parts else pa.string())
+
+
+def in_memory(values: Any, where: str) -> Values:
+    """A list, a Series or an array as a source offers it: objects stay objects until their column is known.
+
+    Example:
+        >>> in_memory([{"tea"}, ["milk", 1]], "baskets")
+        array([{'tea'}, list(['milk', 1])], dtype=object)
+    """
+    if isinstance(values, list | tuple):
+        return np.fromiter(values, object, len(values))
+    if isinstance(values, np.ndarray | pd.Series) and values.dtype == object and values.ndim == 1:
+        return np.asarray(values)
+    return to_arrow(values, where)
 
 
 def blank(values: pa.ChunkedArray, spellings: Sequence[str]) -> pa.ChunkedArray:
-    """Make the given spellings nulls, in text columns; other columns stay as they are.
+    """Make the given spellings nulls: texts, and numbers that are spelled so.
 
     Example:
         >>> blank(pa.chunked_array([["a", "NA"]]), ["NA"]).to_pylist()
         ['a', None]
+        >>> blank(pa.chunked_array([[-1.0, 2.5]]), ["-1"]).to_pylist()
+        [None, 2.5]
     """
-    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-    if not spellings or not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
+    if not spellings:
         return values
-    chunks = [_blank(chunk, pa.array(spellings, kind)) for chunk in values.chunks]
-    return pa.chunked_array(chunks, values.type)
+    return pa.chunked_array([_blank(chunk, spellings) for chunk in values.chunks], values.type)
 
 
-def _blank(chunk: pa.Array, spellings: pa.Array) -> pa.Array:
-    if not isinstance(chunk, pa.DictionaryArray):
-        return pc.if_else(pc.is_in(chunk, spellings), pa.scalar(None, chunk.type), chunk)
-    gone = pc.is_in(chunk.dictionary, spellings)
-    if not pc.any(gone).as_py():
-        return chunk
-    indices = pc.if_else(gone.take(chunk.indices), pa.scalar(None, chunk.indices.type), chunk.indices)
-    return pa.DictionaryArray.from_arrays(indices, chunk.dictionary)
+def _blank(chunk: pa.Array, spellings: Sequence[str]) -> pa.Array:
+    if chunk.type == MIXED:
+        whole = pa.concat_arrays([chunk])
+        children = [_blank(whole.field(place), spellings) for place in range(whole.type.num_fields)]
+        names = [field.name for field in whole.type]
+        return pa.UnionArray.from_dense(whole.type_codes, whole.offsets, children, names)
+    if isinstance(chunk, pa.DictionaryArray):
+        gone = _are(chunk.dictionary, spellings)
+        if gone is None or not pc.any(gone).as_py():
+            return chunk
+        indices = pc.if_else(gone.take(chunk.indices), pa.scalar(None, chunk.indices.type), chunk.indices)
+        return pa.DictionaryArray.from_arrays(indices, chunk.dictionary, ordered=chunk.type.ordered)
+    gone = _are(chunk, spellings)
+    return chunk if gone is None else pc.if_else(gone, pa.scalar(None, chunk.type), chunk)
+
+
+def _are(values: pa.Array, spellings: Sequence[str]) -> pa.Array | None:
+    """Which values are spelled like one of these; None where the type alone says that none is."""
+    kind = values.type
+    if arrow.is_text(kind):
+        return pc.is_in(values, pa.array(spellings, kind))
+    spelled = {text: number_of(text) for text in spellings}
+    numbers = [
+        float(number)
+        for text, number in spelled.items()
+        if number is not None and abs(number) < EXACT and spell_number(number) == text
+    ]
+    if not numbers or not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        return None
+    return pc.is_in(values.cast(pa.float64(), safe=False), pa.array(numbers, pa.float64()))
 
 
 def missing(column: str, source: Source) -> DataError:

@@ -10,11 +10,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
-from sundog.data.columns.arrow import Mask, shown, value_of
+from sundog.data.columns.arrow import Mask, shown
 from sundog.data.columns.lattice import Lattice, default_resolution
 from sundog.data.columns.number import NumberColumn
 from sundog.data.columns.numbers import to_float64
 from sundog.data.columns.ordered import Number, beyond
+from sundog.data.columns.values import value_of
 
 Resolution = Annotated[Number, Field(gt=0)]
 

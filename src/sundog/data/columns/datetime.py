@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from sundog.data.columns import clock
-from sundog.data.columns.arrow import Mask, shown, value_of
+from sundog.data.columns.arrow import Mask, shown
 from sundog.data.columns.ordered import OrderedColumn, beyond
+from sundog.data.columns.values import value_of
 
 MICROSECONDS = {
     "day": 86_400_000_000,
@@ -52,9 +53,10 @@ class DatetimeColumn(OrderedColumn):
     @classmethod
     def _is_a_timezone(cls, name: str | None) -> str | None:
         if name is not None:
-            try:
+            try:  # Python knows some that Arrow does not (posixrules, Factory)
                 ZoneInfo(name)
-            except (ValueError, OSError, KeyError):
+                clock.to_wall(np.zeros(1, np.int64), name)
+            except (ValueError, OSError, KeyError, pa.ArrowException):
                 raise ValueError(f"timezone {shown(name)} is not known; use a name such as 'Europe/Berlin'") from None
         return name
 
