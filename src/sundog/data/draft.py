@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -110,15 +111,28 @@ def _columns(source: Source, where: str) -> dict[str, Values]:
     for key in [key for key, length in lengths.items() if length != count]:
         _warn(f"{where}: {key!r} has {lengths[key]} values for {count} records and is left out")
         del loaded[key]
-    return {
-        key: _inferred(values, f"{where}: column {key!r}") if getattr(values, "ndim", 0) == 1 else values
+    found = {
+        key: _inferred(values, f"{where}: column {key!r}") if getattr(values, "ndim", 1) == 1 else values
         for key, values in loaded.items()
     }
+    for key in [key for key, values in found.items() if isinstance(values, pa.ChunkedArray) and _is_deep(values.type)]:
+        _warn(f"{where}: column {key!r} holds {found.pop(key).type}, for which there is no column type; it is left out")
+    return found
+
+
+def _is_deep(kind: pa.DataType) -> bool:
+    """Whether an Arrow type nests more than a list of values does."""
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return pa.types.is_nested(kind.value_type if is_list else kind)
 
 
 def _inferred(values: Any, where: str) -> pa.ChunkedArray:
     """One Arrow type for all values, as far as there is one: a draft may look at them together."""
-    if values.dtype == object and any(isinstance(value, list | tuple | set | frozenset) for value in values):
+    if (
+        isinstance(values, np.ndarray)
+        and values.dtype == object
+        and any(isinstance(value, list | tuple | set | frozenset) for value in values)
+    ):
         lists = [list(value) if isinstance(value, set | frozenset) else value for value in values]
         with suppress(pa.ArrowException):
             return pa.chunked_array([pa.array(lists, from_pandas=True)])

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from sundog.data.columns import arrow, clock
 from sundog.data.columns.datetime import MICROSECONDS
+from sundog.data.columns.values import chunks, spellings
 from sundog.data.guess_bins import is_wide, propose_edges, propose_special
 from sundog.data.guess_writing import Writing, find_writing
 from sundog.data.source import Values
@@ -68,7 +69,7 @@ def guess_column(values: Values, *, blanks: bool = True) -> Guess:
         return Guess({"type": "set", "universe": values.shape[1], "max_size": longest})
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
-        return Guess(_guess_lists(values))
+        return _guess_lists(values)
     if pa.types.is_dictionary(values.type) and not arrow.is_text(kind):
         values = values.cast(kind)
     distinct, counts = _counted(values)
@@ -270,10 +271,16 @@ def _guess_array(values: Array) -> Declaration:
     return {**bounds, "type": "series", "length": int(np.prod(values.shape[1:]))}
 
 
-def _guess_lists(values: pa.ChunkedArray) -> Declaration:
+def _guess_lists(values: pa.ChunkedArray) -> Guess:
     flat = pc.list_flatten(values)
     lengths = pc.list_value_length(values)
     longest = max(1, pc.max(lengths).as_py() or 0)
     if pa.types.is_floating(flat.type):
-        return {**_guess_numbers(flat.to_numpy(), whole_is_integer=False), "type": "series", "length": longest}
-    return {"type": "set", "universe": sorted(pc.unique(flat).drop_null().to_pylist()), "max_size": longest}
+        bounds = _guess_numbers(flat.to_numpy(), whole_is_integer=False)
+        return Guess({**bounds, "type": "series", "length": longest})
+    if not pa.types.is_integer(flat.type):
+        flat = pa.chunked_array([spellings(chunk, where="a list") for chunk in chunks(flat)], pa.string())
+    items = sorted(pc.unique(flat).drop_null().to_pylist())
+    if not items:
+        return Guess(None, ["is empty and is left out"])
+    return Guess({"type": "set", "universe": items, "max_size": longest})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -130,9 +131,15 @@ def null_spellings(column: Column, nulls: Sequence[str]) -> list[str]:
         >>> null_spellings(CategoricalColumn(values=["DE", "NA"]), ["", "NA"])
         ['']
     """
-    spelled = [column.true, column.false] if isinstance(column, BooleanColumn) else getattr(column, "values", None)
-    declared = {text for value in spelled or () for text in (str(value), spell(value))}
+    declared = {text for value in declared_texts(column) for text in (str(value), spell(value))}
     return [null for null in nulls if null not in declared]
+
+
+def declared_texts(column: Column) -> Sequence[Any]:
+    """The values that a scalar column lists, as the schema spells them."""
+    if isinstance(column, BooleanColumn):
+        return [column.true, column.false]
+    return (column.values or ()) if isinstance(column, ListedColumn) else ()
 
 
 def scalars(values: Values, where: str) -> pa.ChunkedArray:

@@ -20,7 +20,7 @@ from scipy import sparse
 
 from sundog.data import arrays, database, json_lines, sets, tables, workbook
 from sundog.data.columns.values import spellings
-from sundog.data.match import Plan, conform, match, scalars
+from sundog.data.match import Plan, conform, declared_texts, match, scalars
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.data.source import BARE, AnyPath, Piped, Source, Values, reading
@@ -155,9 +155,9 @@ def _open_path(path: AnyPath, schema: Schema | None) -> Source:
     delimiter = schema.delimiter if schema else ","
     nulls = schema.nulls if schema else ("",)
     if name.endswith(".csv"):
-        return tables.open_csv(path, delimiter=delimiter, nulls=nulls)
+        return tables.open_csv(path, delimiter=delimiter, nulls=nulls, broken=_broken(schema))
     if name.endswith(".tsv"):
-        return tables.open_csv(path, delimiter="\t", nulls=nulls)
+        return tables.open_csv(path, delimiter="\t", nulls=nulls, broken=_broken(schema))
     if name.endswith((".jsonl", ".ndjson")):
         # By their own names alone: a key that one record has must not say how others are put together.
         wanted = None if schema is None else {*schema.columns, schema.unit}
@@ -188,6 +188,13 @@ def _without_sheet(path: AnyPath) -> tuple[AnyPath, str | None]:
         return path, None
     file, _, sheet = text.rpartition(_SHEET)
     return Path(file), sheet
+
+
+def _broken(schema: Schema | None) -> list[str]:
+    """The declared texts that have line breaks in them."""
+    columns = schema.columns.values() if schema else ()
+    texts = [str(text) for column in columns for text in declared_texts(column)]
+    return [text for text in texts if "\n" in text or "\r" in text]
 
 
 def first_of_each(ids: pa.ChunkedArray, cap: int) -> Array:

@@ -40,6 +40,8 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
     def _is_possible(self) -> Self:
         if not self.columns:
             raise ValueError("columns is empty; declare at least one column")
+        if not self.delimiter.isascii() or self.delimiter in '"\r\n\0':
+            raise ValueError(f"delimiter {brief(self.delimiter)} cannot separate fields; use one such as ',' or ';'")
         if "" in self.columns:
             raise ValueError("a column has an empty name; name it")
         if self.unit in self.columns:

@@ -18,6 +18,7 @@ import pyarrow.parquet as pq
 from sundog.data.columns import arrow
 from sundog.data.columns.numbers import EXACT, number_of
 from sundog.data.columns.values import MIXED, chunks, spell_number
+from sundog.data.csv_lines import check_lines
 from sundog.data.source import AnyPath, Piped, Source, Values, one_line, open_bytes, reading
 from sundog.errors import DataError
 
@@ -25,8 +26,10 @@ BLOCK = 1 << 23  # bytes parsed at a time; also the longest row that a csv may h
 TEXT = pa.dictionary(pa.int32(), pa.string())  # repeated spellings are stored once, and later parsed once
 
 
-def open_csv(path: AnyPath, *, delimiter: str = ",", nulls: Sequence[str] = ("",)) -> Source:
+def open_csv(path: AnyPath, *, delimiter: str = ",", nulls: Sequence[str] = ("",), broken: Sequence[str] = ()) -> Source:
     r"""Open a csv file (plain or gzip); every column is text, so that spellings survive.
+
+    Every record is one line, except that the `broken` values, in quotes, may have line breaks in them.
 
     Example:
         >>> path = getfixture("tmp_path") / "t.csv"
@@ -36,7 +39,7 @@ def open_csv(path: AnyPath, *, delimiter: str = ",", nulls: Sequence[str] = ("",
     """
     header = csv_header(path, delimiter)
     shapes = dict.fromkeys(unique(header, f"{path.name}: the header"), ())
-    return Source(path.name, shapes, lambda names: _load_csv(path, delimiter, header, names), tuple(nulls))
+    return Source(path.name, shapes, lambda names: _load_csv(path, delimiter, header, names, broken), tuple(nulls))
 
 
 def csv_header(path: AnyPath, delimiter: str) -> list[str]:
@@ -56,15 +59,17 @@ def csv_header(path: AnyPath, delimiter: str) -> list[str]:
         raise DataError(f"{name}: its first line is not a csv header; put the column names there") from None
 
 
-def _load_csv(path: AnyPath, delimiter: str, header: list[str], names: list[str]) -> dict[str, Values]:
+def _load_csv(
+    path: AnyPath, delimiter: str, header: list[str], names: list[str], broken: Sequence[str]
+) -> dict[str, Values]:
     with reading(path.name), open_bytes(path) as file:
         try:
             table = pacsv.read_csv(
-                pa.PythonFile(file, mode="r"),
+                pa.PythonFile(check_lines(file, path.name, delimiter, broken), mode="r"),
                 read_options=pacsv.ReadOptions(block_size=BLOCK),
                 # A lone empty line is a missing value when there is one column, and nothing otherwise.
                 parse_options=pacsv.ParseOptions(
-                    delimiter=delimiter, newlines_in_values=True, ignore_empty_lines=len(header) > 1
+                    delimiter=delimiter, newlines_in_values=bool(broken), ignore_empty_lines=len(header) > 1
                 ),
                 convert_options=pacsv.ConvertOptions(
                     include_columns=names, column_types=dict.fromkeys(names, TEXT), strings_can_be_null=False
@@ -89,7 +94,7 @@ def _diagnose(path: AnyPath, delimiter: str, header: list[str], message: str) ->
                 if number and len(row) != len(header):
                     return f"{name}: row {number} has {len(row)} fields, the header has {len(header)}; mend that row"
     if "straddling" in message:
-        return f"{name}: a row is longer than {BLOCK >> 20} MiB; is a quote left open?"
+        return f"{name}: a row is longer than {BLOCK >> 20} MiB; check its line ends"
     return f"{name}: is not a csv file that can be read; check delimiter and quotes"
 
 

@@ -17,7 +17,7 @@ from pydantic import Field, StrictInt, StrictStr, field_validator, model_validat
 from sundog.data.columns import arrow
 from sundog.data.columns.base import Column
 from sundog.data.columns.ordered import Whole
-from sundog.data.columns.values import chunks, from_objects, spellings
+from sundog.data.columns.values import MIXED, chunks, from_objects, plain, spellings
 from sundog.errors import DataError
 
 
@@ -109,7 +109,8 @@ class SetColumn(Column):
         """The items of each record as pairs of row and item."""
         lists = self._as_lists(chunk, where, first_row)
         row = arrow.to_numpy(pc.list_parent_indices(lists))
-        found = pc.list_flatten(lists).dictionary_encode()
+        items = plain(pc.list_flatten(lists), where=where)
+        found = (spellings(items, where=where) if items.type == MIXED else items).dictionary_encode()
         known = [self._code(name) for name in spellings(found.dictionary, where=where).to_pylist()]
         item = np.array([*known, -1])[arrow.to_numpy(found.indices.fill_null(len(known)))]
         undeclared = item == -1

@@ -376,9 +376,8 @@ def refuse_rounded(chunk: Any, where: str) -> None:
     """Refuse floats that may be whole numbers with their last digits lost."""
     if pa.types.is_floating(chunk.type) and len(chunk):
         numbers = np.abs(to_numpy(chunk.cast(pa.float64()).fill_null(0)))
-        rounded = np.isfinite(numbers) & (numbers >= EXACT)
-        if rounded.any():
-            raise DataError(f"{where}: row {int(rounded.argmax()) + 1}: {ROUNDED}")
+        if (np.isfinite(numbers) & (numbers >= EXACT)).any():
+            raise DataError(f"{where}: {ROUNDED}")
 
 
 ROUNDED = "a floating-point number of 2^53 or more may have lost its last digits; give the column as integers or text"
