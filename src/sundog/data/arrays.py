@@ -16,7 +16,7 @@ from scipy import sparse
 from sundog.data.columns.arrow import missing as absent
 from sundog.data.columns.arrow import shown
 from sundog.data.columns.numbers import to_float64
-from sundog.data.columns.values import kinds
+from sundog.data.columns.values import kinds, value_of
 from sundog.data.source import BARE, AnyPath, Shape, Source, Values, check_memory, one_line, open_bytes, reading
 from sundog.data.tables import in_memory
 from sundog.errors import DataError
@@ -122,7 +122,7 @@ def open_arrays(arrays: Mapping[str, Any], name: str) -> Source:
 def _in_memory(values: Any, where: str) -> Values:
     if sparse.issparse(values):
         return sparse.csr_array(values)
-    if isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype.kind not in "OSU"):
+    if isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype.kind != "O"):
         return values
     return in_memory(values, where)
 
@@ -143,7 +143,7 @@ def to_numbers(values: pa.ChunkedArray, where: str) -> Array:
             if bad.any():
                 at = int(bad.argmax())
                 place = row + int(np.arange(len(chunk))[rows][at]) + 1
-                raise DataError(f"{where}: row {place}: {shown(plain[at].as_py())} is not a number; fix it")
+                raise DataError(f"{where}: row {place}: {shown(value_of(plain[at : at + 1]))} is not a number; fix it")
             found[rows] = np.where(absent(plain), np.nan, numbers)
         parts.append(found)
         row += len(chunk)

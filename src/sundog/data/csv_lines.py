@@ -56,7 +56,8 @@ class CheckedLines:
     def __init__(self, file: BinaryIO, name: str, delimiter: str, *, strict: bool = False) -> None:
         self._file = file
         self._name = name
-        self._delimiter = ord(delimiter)
+        self._before, self._after = np.zeros((2, 256), bool)  # what may stand around a quote that opens or closes
+        self._before[[ord(delimiter), _BREAK, _QUOTE]] = self._after[[ord(delimiter), _BREAK, _RETURN, _QUOTE]] = True
         mark = re.escape(delimiter).encode()
         unquoted = rb'[^"%b]*' % mark if strict else rb'(?:[^"%b][^%b]*)?' % (mark, mark)
         field = rb'(?:"(?:[^"]|"")*"|%b)' % unquoted
@@ -94,13 +95,11 @@ class CheckedLines:
         text = np.frombuffer(lines + b"\n", np.uint8)
         quotes, breaks = np.flatnonzero(text == _QUOTE), np.flatnonzero(text == _BREAK)
         upto = np.searchsorted(quotes, breaks)
-        count = np.diff(upto, prepend=0)
-        opens = (np.arange(len(quotes)) - np.repeat(upto - count, count)) % 2 == 0
-        before, after = text[quotes - 1], text[quotes + 1]  # the one before the first is the line break at the end
-        begins = (before == self._delimiter) | (before == _BREAK) | (before == _QUOTE)
-        ends = (after == self._delimiter) | (after == _BREAK) | (after == _RETURN) | (after == _QUOTE)
-        odd = np.flatnonzero(~np.where(opens, begins, ends))
-        for line in np.union1d(np.flatnonzero(count % 2), np.searchsorted(upto, odd, side="right")):
+        unpaired = np.flatnonzero(np.diff(upto, prepend=0) % 2)
+        # Where no line leaves a quote open, every other quote opens. What is before the first is the break at the end.
+        opens, closes = (quotes[::2], quotes[1::2]) if not len(unpaired) else (quotes, quotes)
+        astray = np.concatenate([opens[~self._before[text[opens - 1]]], closes[~self._after[text[closes + 1]]]])
+        for line in np.union1d(unpaired, np.searchsorted(breaks, astray)):
             start = breaks[line - 1] + 1 if line else 0
             yield int(line), lines[start : breaks[line]].removesuffix(b"\r")
 

@@ -115,15 +115,21 @@ def _columns(source: Source, where: str) -> dict[str, Values]:
         key: _inferred(values, f"{where}: column {key!r}") if getattr(values, "ndim", 1) == 1 else values
         for key, values in loaded.items()
     }
-    for key in [key for key, values in found.items() if isinstance(values, pa.ChunkedArray) and _is_deep(values.type)]:
-        _warn(f"{where}: column {key!r} holds {found.pop(key).type}, for which there is no column type; it is left out")
+    deep = {key: _type(values) for key, values in found.items() if _is_deep(_type(values))}
+    for key, kind in deep.items():
+        _warn(f"{where}: column {key!r} holds {kind}, for which there is no column type; it is left out")
+        del found[key]
     return found
 
 
-def _is_deep(kind: pa.DataType) -> bool:
+def _type(values: Any) -> Any:
+    return values.type if isinstance(values, pa.ChunkedArray) else pa.null()
+
+
+def _is_deep(kind: Any) -> bool:
     """Whether an Arrow type nests more than a list of values does."""
     is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    return pa.types.is_nested(kind.value_type if is_list else kind)
+    return bool(pa.types.is_nested(kind.value_type if is_list else kind))
 
 
 def _inferred(values: Any, where: str) -> pa.ChunkedArray:

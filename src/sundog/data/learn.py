@@ -16,10 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from sundog.data.columns import Column, ContinuousColumn, DatetimeColumn, IntegerColumn, OrderedColumn
-from sundog.data.columns.arrow import missing
+from sundog.data.columns.arrow import missing, shown
 from sundog.data.columns.listed import ListedColumn
 from sundog.data.columns.numbers import to_float64
-from sundog.data.columns.values import chunks, kinds, spellings
+from sundog.data.columns.values import alone, chunks, kinds, spellings, value_of
 from sundog.data.read import Raw
 from sundog.data.schema import Schema
 from sundog.errors import DataError
@@ -136,8 +136,8 @@ def _numbers(column: ContinuousColumn, values: Any, place: str) -> Any:
             numbers, bad = to_float64(column.plain(part))
             absent = missing(part)
             if (bad & ~absent).any():
-                value = part[int((bad & ~absent).argmax())].as_py()
-                raise DataError(f"{place}: {value!r} is not a number; fix it or declare the column categorical")
+                value = shown(value_of(alone(part, int((bad & ~absent).argmax()))))
+                raise DataError(f"{place}: {value} is not a number; fix it or declare the column categorical")
             parts.append(numbers[~absent])
     return np.concatenate(parts)
 

@@ -60,7 +60,7 @@ def _by_name(name: str, column: Column, source: Source) -> list[str]:
 
 
 def _in_turn(name: str, source: Source, schema: Schema) -> bool:
-    """Whether the items of all records stand there one after another: arrays that are not those of a table."""
+    """Whether the items of all records stand there one after another; texts only do if they are no column, either."""
     is_set = schema.columns[name].type == "set" and source.shapes.get(name) == ()
     if not is_set or sets.RUNS not in source.shapes or sets.RUNS in {*schema.columns, schema.unit}:
         return False
@@ -68,7 +68,10 @@ def _in_turn(name: str, source: Source, schema: Schema) -> bool:
     items, starts = loaded[name], loaded[sets.RUNS]
     if not all(isinstance(part, np.ndarray) and part.dtype.kind != "O" for part in (items, starts)):
         return False
-    return items.shape[:1] != starts.shape[:1] or items.dtype.kind in "iu"
+    if items.dtype.kind not in "UST" or starts.dtype.kind not in "iu" or items.shape != starts.shape:
+        return True
+    # Numbers that one text among them made texts: `from_runs` refuses them.
+    return bool(starts[0] == 0 and starts[-1] == len(items) and (np.diff(starts.astype(np.int64)) >= 0).all())
 
 
 def _by_shape(column: Column, free: dict[str, Shape]) -> str | None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -23,6 +24,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pandas.api.types import infer_dtype
 
 from sundog.data.columns import clock
 from sundog.data.columns.arrow import is_text, to_numpy
@@ -61,7 +63,7 @@ def chunks(values: Any, *, where: str = "") -> Iterator[Any]:
     elif isinstance(values, pa.Array):
         yield plain(values, where=where)
     elif isinstance(values, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
-        yield _from_pandas(pd.Series(values), where)
+        yield from _from_pandas(pd.Series(values), where)
     elif isinstance(values, np.ndarray):
         yield _from_numpy(values, where)
     else:
@@ -266,40 +268,42 @@ def _from_numpy(values: NDArray[Any], where: str) -> Any:
     if kind in "biuf":
         return pa.array(values.astype(values.dtype.newbyteorder("="), copy=False), from_pandas=True)
     if kind in "USTO":
-        return _texts_or_objects(values, where)
+        return _objects(values, where)
     raise DataError(f"{where}: holds {values.dtype} values; make them text or numbers")
 
 
-def _texts_or_objects(values: NDArray[Any], where: str) -> Any:
-    """Objects, quickly where all of them are text: which makes no difference to any of them."""
-    if values.dtype.kind in "UT" or pd.api.types.infer_dtype(values, skipna=True) == "string":
-        try:
-            return pa.array(values.tolist(), pa.string(), from_pandas=True)
-        except (pa.ArrowException, ValueError, TypeError):
-            pass
+def _objects(values: NDArray[Any], where: str) -> Any:
+    """Objects, quickly where all are of one kind: which makes no difference to any of them."""
+    kind = _QUICK.get("string" if values.dtype.kind in "UT" else infer_dtype(values, skipna=True))
+    if kind is not None:
+        with suppress(pa.ArrowException, ValueError, TypeError, OverflowError):
+            return pa.array(values.tolist(), kind, from_pandas=True)
     return from_objects(values.tolist() if values.dtype.kind != "O" else values, where=where)
 
 
-def _from_pandas(series: pd.Series[Any], where: str) -> Any:
+_QUICK = {"string": pa.string(), "integer": pa.int64(), "floating": pa.float64(), "boolean": pa.bool_()}
+
+
+def _from_pandas(series: pd.Series[Any], where: str) -> Iterator[Any]:
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         codes = np.asarray(series.cat.codes, np.int32)
         index = pa.array(codes, mask=codes < 0)
-        [categories] = chunks(dtype.categories, where=where)
+        categories = pa.concat_arrays([*chunks(dtype.categories, where=where)] or [pa.array([], pa.string())])
         if categories.type == MIXED:
-            return categories.take(index)
-        return pa.DictionaryArray.from_arrays(index, categories, ordered=bool(dtype.ordered))
-    if isinstance(dtype, pd.DatetimeTZDtype):
+            yield categories.take(index)
+        else:
+            yield pa.DictionaryArray.from_arrays(index, categories, ordered=bool(dtype.ordered))
+    elif isinstance(dtype, pd.DatetimeTZDtype):
         times = series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
         zone = getattr(dtype.tz, "key", "UTC")  # for drafts to propose; instants are what they are
-        return pa.array(clock.from_numpy(times), pa.timestamp("us", zone), mask=np.isnat(times))
-    if isinstance(dtype, np.dtype | pd.SparseDtype):
-        return _from_numpy(np.asarray(series), where)
-    if isinstance(dtype, pd.ArrowDtype | pd.StringDtype) or pd.api.types.is_numeric_dtype(dtype):
-        found = pa.array(series.array, from_pandas=True)
-        joined = found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
-        return plain(joined, where=where)
-    return from_objects(series.astype(object), where=where)
+        yield pa.array(clock.from_numpy(times), pa.timestamp("us", zone), mask=np.isnat(times))
+    elif isinstance(dtype, np.dtype | pd.SparseDtype):
+        yield _from_numpy(np.asarray(series), where)
+    elif isinstance(dtype, pd.ArrowDtype | pd.StringDtype) or pd.api.types.is_numeric_dtype(dtype):
+        yield from chunks(pa.array(series.array, from_pandas=True), where=where)
+    else:
+        yield from_objects(series.astype(object), where=where)
 
 
 def plain(values: Any, *, where: str = "") -> Any:
