@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from datetime import date
 from decimal import Decimal
 from importlib import resources
 from pathlib import Path
@@ -11,6 +12,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
@@ -338,3 +341,27 @@ def test_the_examples_take_data_of_their_kind() -> None:
         assert encode(read(rare, baskets), baskets).codes["items"].nnz == 1
     areas = Schema.load(EXAMPLES / "msweb.schema.yaml")
     assert len(encode(read(sparse.random_array((3, 286), density=0.1, format="csr", rng=rng), areas), areas)) == 3
+
+
+def test_nested_columns_are_left_out(tmp_path: Path) -> None:
+    columns = {
+        "age": pa.array([31, 47]),
+        "address": pa.array([{"zip": "01234"}, {"zip": "1"}]),
+        "tags": pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64())),
+        "path": pa.array([[[1, 2]], [[3]]]),
+        "visits": pa.array([[{"day": 1}], []]),
+        "nothing": pa.array([[], []], pa.list_(pa.null())),
+        "days": pa.array([[date(2020, 1, 1)], []]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    with pytest.warns(UserWarning, match="left out") as caught:
+        schema = Schema.draft(tmp_path / "t.parquet")
+    assert set(schema.columns) == {"age", "days"}
+    said = [str(warning.message) for warning in caught]
+    for name in ("address", "tags", "path", "visits"):
+        assert sum(f"column {name!r} holds" in line and "left out" in line for line in said) == 1
+
+
+def test_values_of_several_types_are_drafted_as_text() -> None:
+    schema = quiet(pd.DataFrame({"x": pd.Series([1, "b", 2.0, None], dtype=object)}))
+    assert schema.to_dict()["columns"]["x"] == {"type": "categorical", "values": ["1", "2", "b"], "nullable": True}
