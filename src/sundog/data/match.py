@@ -85,7 +85,7 @@ def _by_shape(column: Column, free: dict[str, Shape]) -> str | None:
     return fitting[0] if len(fitting) == 1 else None
 
 
-def conform(column: Column, values: list[Values], source: Source, name: str) -> Values:
+def conform(column: Column, values: list[Values], source: Source, name: str, *, private: bool = True) -> Values:
     """Bring the values of one column to what its encoder takes: Arrow for scalars, arrays, lists or sparse rows.
 
     Example:
@@ -107,7 +107,8 @@ def conform(column: Column, values: list[Values], source: Source, name: str) -> 
         return np.column_stack([arrays.to_numbers(step, f"{where}, step {i}") for i, step in enumerate(steps)])
     if column.shape:
         return values[0]
-    _refuse_retyped(column, values[0], where)
+    if private:
+        _refuse_retyped(column, values[0], where)
     return tables.blank(scalars(values[0], where), null_spellings(column, source.nulls))
 
 

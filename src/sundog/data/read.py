@@ -63,7 +63,7 @@ class Raw:
         return self if len(kept) == self.count else self.take(kept)
 
 
-def read(source: Any, schema: Schema, *, labels: Any = None) -> Raw:
+def read(source: Any, schema: Schema, *, labels: Any = None, private: bool = True) -> Raw:
     """Read the declared columns of a file or an object in memory.
 
     Args:
@@ -71,6 +71,7 @@ def read(source: Any, schema: Schema, *, labels: Any = None) -> Raw:
             (pandas or polars), an Arrow table, an array, a sparse matrix, a list of sets, or a dict of arrays.
         schema: what to look for.
         labels: a path or array for the one scalar column that the source does not have.
+        private: whether the records are somebody's; arrays that one record may have retyped are refused then.
 
     Example:
         >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 99}}})
@@ -84,7 +85,8 @@ def read(source: Any, schema: Schema, *, labels: Any = None) -> Raw:
     used = [name for names in plan.values() for name in names] + ([schema.unit] if schema.unit else [])
     loaded = opened.load(used)
     columns = {
-        name: conform(schema.columns[name], [loaded[key] for key in keys], opened, name) for name, keys in plan.items()
+        name: conform(schema.columns[name], [loaded[key] for key in keys], opened, name, private=private)
+        for name, keys in plan.items()
     }
     unit = _unit_ids(loaded[schema.unit], opened, schema.unit) if schema.unit else None
     count = _count(columns, unit, opened.name)

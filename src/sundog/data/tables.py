@@ -16,7 +16,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from sundog.data.columns import arrow
-from sundog.data.columns.numbers import EXACT, number_of
+from sundog.data.columns.numbers import EXACT, number_of, to_float64
 from sundog.data.columns.values import MIXED, chunks, spell_number
 from sundog.data.csv_lines import check_lines
 from sundog.data.source import AnyPath, Piped, Source, Values, one_line, open_bytes, reading
@@ -249,7 +249,7 @@ def _are(values: pa.Array, spellings: Sequence[str]) -> pa.Array | None:
     ]
     if not numbers or not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         return None
-    return pc.is_in(values.cast(pa.float64(), safe=False), pa.array(numbers, pa.float64()))
+    return pa.array(np.isin(to_float64(values)[0], numbers))
 
 
 def missing(column: str, source: Source) -> DataError:

@@ -127,7 +127,7 @@ def _synthetic(
     """
     if release is None:
         nobodys = schema.model_copy(update={"unit": None, "cap": 1})
-        raw = read(synthetic, nobodys)
+        raw = read(synthetic, nobodys, private=False)
         chosen = raw if raw.count <= rows else raw.take(_some(raw.count, rows, draws.rng("synthetic rows")))
         return encode(chosen, nobodys), raw.count
     count = min(n or release.records or rows, rows)

@@ -74,7 +74,7 @@ class SetColumn(Column):
 
     def encode(self, values: Any, *, where: str) -> Any:
         """The sets as a sparse array of (records, items); takes lists, lines of items, or a matrix of 0 and 1."""
-        if hasattr(values, "tocsr") or (isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype != object):
+        if hasattr(values, "tocsr") or (isinstance(values, np.ndarray) and values.ndim != 1):
             return self._from_matrix(values, where)
         rows: list[NDArray[Any]] = []
         items: list[NDArray[Any]] = []
@@ -183,8 +183,10 @@ class SetColumn(Column):
     def _from_matrix(self, values: Any, where: str) -> Any:
         from scipy import sparse
 
-        if np.dtype(values.dtype).kind not in "biuf":
-            raise DataError(f"{where}: holds {values.dtype} values; give it a matrix of 0 and 1, or lists of items")
+        if values.ndim != 2 or np.dtype(values.dtype).kind not in "biuf":
+            raise DataError(
+                f"{where}: holds {values.dtype} values of shape {values.shape}; give it a matrix of 0 and 1, or lists of items"
+            )
         matrix = sparse.coo_array(values)
         matrix.eliminate_zeros()
         row, item = matrix.coords
