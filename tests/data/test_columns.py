@@ -660,12 +660,12 @@ ONES: list[Any] = [1, 1.0, True, Decimal("1.00"), np.float32(1), np.int8(1), np.
 @pytest.mark.parametrize(
     "column",
     [
-        CategoricalColumn(values=["0", "1"]),
-        CategoricalColumn(values=["0.0", "1.0"]),
-        CategoricalColumn(values=["False", "True"]),
-        CategoricalColumn(values=[0, 1]),
-        CategoricalColumn(values=[0.5, 1.0]),
-        CategoricalColumn(values=[False, True]),
+        CategoricalColumn(values=("0", "1")),
+        CategoricalColumn(values=("0.0", "1.0")),
+        CategoricalColumn(values=("False", "True")),
+        CategoricalColumn(values=(0, 1)),
+        CategoricalColumn(values=(0.5, 1.0)),
+        CategoricalColumn(values=(False, True)),
         BooleanColumn(),
         IntegerColumn(min=0, max=9),
     ],
@@ -678,7 +678,7 @@ def test_numbers_are_what_they_are(column: Any) -> None:
 
 @pytest.mark.parametrize("text", ["0.50", "0.5", ".5", "5e-1"])
 def test_a_category_that_spells_a_number(text: str) -> None:
-    column = CategoricalColumn(values=["x", text])
+    column = CategoricalColumn(values=("x", text))
     values = [0.5, Decimal("0.5"), Decimal("0.5000")]
     assert column.encode(values, where="t").tolist() == [1, 1, 1]
     assert column.encode(pa.array(values[1:]), where="t").tolist() == [1, 1]
@@ -686,12 +686,12 @@ def test_a_category_that_spells_a_number(text: str) -> None:
 
 
 def test_a_code_is_not_a_number() -> None:
-    column = CategoricalColumn(values=["01234", "o"], undeclared="other", other="o")
+    column = CategoricalColumn(values=("01234", "o"), undeclared="other", other="o")
     assert column.encode(["01234", "1234", 1234], where="t").tolist() == [0, 1, 1]
 
 
 @pytest.mark.parametrize(
-    "column", [IntegerColumn(min=0, max=2**60), CategoricalColumn(values=["a", "o"], undeclared="other", other="o")]
+    "column", [IntegerColumn(min=0, max=2**60), CategoricalColumn(values=("a", "o"), undeclared="other", other="o")]
 )
 def test_floats_that_lost_their_last_digits_are_refused(column: Any) -> None:
     assert "may have lost its last digits; give the column as integers or text" in refused(column, [2.0**53])

@@ -639,6 +639,9 @@ def test_arrays_that_a_text_among_them_would_spell_otherwise() -> None:
     assert codes({"x": np.array([1.0])}, of(x=column), private=False) == {"x": [0]}
     number = {"type": "continuous", "min": 0, "max": 9}
     assert "is an array of text; save it as numbers" in complaint({"x": np.array(["1.5"])}, of(x=number))
+    written = of(x={**number, "format": "1.234,5"})
+    assert "but its numbers have a `format`" in complaint({"x": np.array([1.5])}, written)
+    assert codes({"x": np.array(["1,5"])}, written) == codes({"x": np.array([1.5])}, of(x=number))
 
 
 def test_null_spellings_are_numbers_too(tmp_path: Path) -> None:

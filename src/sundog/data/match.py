@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from sundog.data import arrays, sets, tables
 from sundog.data.columns import BooleanColumn, Column, ContinuousColumn, ListedColumn, SetColumn
+from sundog.data.columns.number import NumberColumn
 from sundog.data.columns.values import MIXED, spell
 from sundog.data.schema import Schema
 from sundog.data.source import BARE, Shape, Source, Values
@@ -123,8 +124,10 @@ def _refuse_retyped(column: Column, values: Values, where: str) -> None:
     if as_text and values.dtype.kind in "fbM":
         fix = "save it as text or whole numbers"
         raise DataError(f"{where}: is an array of {values.dtype}, but the categories are text; {fix}")
-    if isinstance(column, ContinuousColumn) and values.dtype.kind in "UST":
-        raise DataError(f"{where}: is an array of text; save it as numbers")
+    if isinstance(column, NumberColumn) and column.format is not None and values.dtype.kind in "fb":
+        raise DataError(f"{where}: is an array of {values.dtype}, but its numbers have a `format`; save it as text")
+    if isinstance(column, ContinuousColumn) and column.format is None and values.dtype.kind in "UST":
+        raise DataError(f"{where}: is an array of text; save it as numbers, or declare the `format` of the text")
 
 
 def null_spellings(column: Column, nulls: Sequence[str]) -> list[str]:

@@ -184,9 +184,8 @@ class SetColumn(Column):
         from scipy import sparse
 
         if values.ndim != 2 or np.dtype(values.dtype).kind not in "biuf":
-            raise DataError(
-                f"{where}: holds {values.dtype} values of shape {values.shape}; give it a matrix of 0 and 1, or lists of items"
-            )
+            found = f"{values.dtype} values of shape {values.shape}"
+            raise DataError(f"{where}: holds {found}; give it a matrix of 0 and 1, or lists of items")
         matrix = sparse.coo_array(values)
         matrix.eliminate_zeros()
         row, item = matrix.coords
