@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, datetime
-from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
@@ -26,6 +26,9 @@ MICROSECONDS = {
 }
 
 
+_LONGEST_FORMAT = 100  # characters; a pattern is made of them
+
+
 class DatetimeColumn(OrderedColumn):
     """A time, cut down to its `resolution` as calendars do: 18:59 belongs to its hour and to its day.
 
@@ -45,7 +48,7 @@ class DatetimeColumn(OrderedColumn):
     max: str | None = None
     resolution: Literal["day", "hour", "minute", "second", "millisecond", "microsecond"] = "second"
     format: str | None = None
-    edges: Annotated[tuple[str, ...], Field(min_length=1, max_length=1024)] | None = None
+    edges: Annotated[tuple[str, ...], Field(fail_fast=True, min_length=1, max_length=1024)] | None = None
 
     @field_validator("timezone")
     @classmethod
@@ -67,7 +70,7 @@ class DatetimeColumn(OrderedColumn):
 
     @model_validator(mode="after")
     def _has_a_format(self) -> Self:
-        if self.format is not None and not clock.is_format(self.format):
+        if self.format is not None and (len(self.format) > _LONGEST_FORMAT or not clock.is_format(self.format)):
             raise ValueError(f"format {shown(self.format)} is not one; write it as '%Y-%m-%d %H:%M:%S'")
         if self.format is not None and "%z" in self.format and self.timezone is None:
             raise ValueError("format has an offset (%z) but no timezone is declared; declare `timezone`")
@@ -76,22 +79,26 @@ class DatetimeColumn(OrderedColumn):
     @property
     def lattice_size(self) -> int:
         """The number of days, hours, … from min to max."""
-        return self.first_code(self.max) + 1
+        return (self._ends[1] - self._origin) // self._unit + 1
 
     def first_code(self, value: Any) -> int:
         """The code of an ISO time, cut down to the resolution."""
-        return (self.position(value) - self._origin) // self._unit
+        return self.first_codes([value])[0]
+
+    def first_codes(self, values: Sequence[Any]) -> list[int]:
+        """The codes of ISO times."""
+        return [(position - self._origin) // self._unit for position in self.positions(values)]
 
     @property
     def _unit(self) -> int:
         return MICROSECONDS[self.resolution]
 
-    @cached_property
+    @property
     def _origin(self) -> int:
         """Min on the clock that codes count on, cut down to a whole (local) day, hour, … ."""
-        if self.min is None:
+        if self.min is None or self.max is None:
             raise ValueError("the bounds of this column must be learned first")
-        return self.position(self.min)
+        return int(self._ends[0])
 
     @property
     def _counts_local_days(self) -> bool:
@@ -100,18 +107,24 @@ class DatetimeColumn(OrderedColumn):
 
     def position(self, value: Any) -> int:
         """An ISO time in microseconds on the clock that codes count on, cut down to the resolution."""
-        text = value.isoformat() if isinstance(value, date) else str(value)
-        micros, aware, bad = clock.parse_iso(pa.array([text]))
-        if bad[0]:
-            raise ValueError(f"{shown(value)} is not a time; write it as 2020-12-31 or 2020-12-31T23:59:59")
-        if aware[0] and self.timezone is None:
-            raise ValueError(f"{shown(value)} has an offset but no timezone is declared; declare `timezone`")
-        if self.timezone is None:
-            return int(micros[0]) // self._unit * self._unit
-        if aware[0]:
-            micros = clock.to_wall(micros, self.timezone)
-        wall = micros // self._unit * self._unit
-        return int(wall[0] if self._counts_local_days else clock.to_instants(wall, self.timezone)[0])
+        return self.positions([value])[0]
+
+    def positions(self, values: Sequence[Any]) -> list[int]:
+        """ISO times in microseconds on the clock that codes count on, cut down to the resolution."""
+        texts = [value.isoformat() if isinstance(value, date) else str(value) for value in values]
+        micros, aware, bad = clock.parse_iso(pa.array(texts, pa.string()))
+        if bad.any():
+            first = shown(values[int(bad.argmax())])
+            raise ValueError(f"{first} is not a time; write it as 2020-12-31 or 2020-12-31T23:59:59")
+        if aware.any() and self.timezone is None:
+            first = shown(values[int(aware.argmax())])
+            raise ValueError(f"{first} has an offset but no timezone is declared; declare `timezone`")
+        if self.timezone is not None and aware.any():
+            micros = np.where(aware, clock.to_wall(micros, self.timezone), micros)
+        ticks = micros // self._unit * self._unit
+        if self.timezone is not None and not self._counts_local_days:
+            ticks = clock.to_instants(ticks, self.timezone)
+        return [int(tick) for tick in ticks]
 
     def spell(self, values: Any) -> Any:
         """Decoded times as text, in the declared `format` or ISO 8601, such that `encode` gives the same codes."""
