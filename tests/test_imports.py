@@ -63,7 +63,7 @@ def test_verifying_and_signing_load_neither_torch_nor_pandas(model: str, tmp_pat
     rng = np.random.default_rng(0)
     data = {"a": rng.integers(0, 2, 300), "b": rng.integers(0, 2, 300)}
     schema = sundog.Schema.from_dict({"columns": {name: {"type": "integer", "min": 0, "max": 1} for name in data}})
-    settings: dict[str, Any] = {"independent": {}, "mixture": {"clusters": 2}}.get(model, {"epochs": 1})
+    settings: dict[str, Any] = {"independent": {}, "mixture": {"clusters": 2}}.get(model, {"settings": {"epochs": 1}})
     name = "independent" if model == "mixture" else model
     path = tmp_path / "a.sundog"
     sundog.Synthesizer(name, epsilon=5.0, delta=1e-6, **settings).fit(data, schema).release_.save(path)

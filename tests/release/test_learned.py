@@ -132,7 +132,8 @@ def test_a_complete_schema_is_a_declaration() -> None:
     assert not any(column.learn for column in again.schema.columns.values())
     assert again.verify() == []
     for name, column in learned.columns.items():  # and records are encoded as before, those beyond the bounds too
-        values = [*data_of(5)[name], *({"age": [-5, 999], "pay": [-1.0, 1e9]}.get(name, []))]
+        beyond: dict[str, list[Any]] = {"age": [-5, 999], "pay": [-1.0, 1e9]}
+        values = [*data_of(5)[name], *beyond.get(name, [])]
         codes = column.encode(np.array(values), where="")
         assert codes.tolist() == again.schema.columns[name].encode(np.array(values), where="").tolist()
 

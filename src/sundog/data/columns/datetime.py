@@ -79,7 +79,7 @@ class DatetimeColumn(OrderedColumn):
     @property
     def lattice_size(self) -> int:
         """The number of days, hours, … from min to max."""
-        return (self._ends[1] - self._origin) // self._unit + 1
+        return int(self._ends[1] - self._origin) // self._unit + 1
 
     def first_code(self, value: Any) -> int:
         """The code of an ISO time, cut down to the resolution."""
