@@ -565,8 +565,9 @@ def test_many_small_losses_at_a_tiny_delta_are_quick_and_cheap() -> None:
 
 
 def test_more_kinds_of_events_than_a_release_has_are_answered_by_the_quick_bound() -> None:
-    several = [charge(Pure(epsilon=0.001 * (1 + i / 100))) for i in range(65)]
-    assert spent(*several) == min(spent(*several, method="rdp"), sum(one.event.epsilon for one in several))
+    losses = [Pure(epsilon=0.001 * (1 + i / 100)) for i in range(65)]
+    several = [charge(loss) for loss in losses]
+    assert spent(*several) == min(spent(*several, method="rdp"), sum(loss.epsilon for loss in losses))
     assert spent(*several[:64]) < spent(*several[:64], method="rdp")
     started = time.process_time()
     assert spent(*(charge(SampledGaussian(noise_multiplier=1 + i / 100, sample_rate=0.01)) for i in range(500))) > 0

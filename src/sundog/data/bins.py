@@ -46,7 +46,7 @@ class Bins:
         """Bins that begin at the given values (in the column's own units, in any order, repeats forgiven)."""
         if not isinstance(column, OrderedColumn):
             raise SchemaError(f"a {column.type} column has no quantiles; remove `bins: quantiles`")
-        inner = {code for value in values if 0 < (code := column.first_code(value)) < column.lattice_size}
+        inner = {code for code in column.first_codes(tuple(values)) if 0 < code < column.lattice_size}
         return cls(np.array(sorted({0} | inner), np.int64), column.lattice_size, column.nullable)
 
     @classmethod

@@ -15,6 +15,9 @@ from sundog.data.columns import COLUMN_TYPES, AnyColumn, Column
 from sundog.data.explain import brief, explain
 from sundog.errors import SchemaError
 
+MOST_COLUMNS = 4096
+MOST_EDGES, MOST_VALUES = 65_536, 250_000  # of all columns together
+
 
 class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its hash
     """The declared columns, and how records belong to people.
@@ -81,6 +84,7 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         """A schema from plain data; a SchemaError of one line begins with `where`."""
         if not isinstance(data, dict):
             raise SchemaError(f"{where}: must be a mapping with `columns`, got {brief(data)}")
+        _refuse_too_large(data.get("columns"), where)
         return cls._validated(_with_text_keys(data, where), where)
 
     def to_dict(self) -> dict[str, Any]:
@@ -148,6 +152,21 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
             return cls.model_validate(data)
         except ValidationError as error:
             raise SchemaError(f"{where}: {explain(error, _KEYS)}") from None
+
+
+def _refuse_too_large(columns: Any, where: str) -> None:
+    """Counts before anything is made of it: a schema may come in a file from a stranger."""
+    if not isinstance(columns, dict):
+        return
+    if len(columns) > MOST_COLUMNS:
+        raise SchemaError(f"{where}: has {len(columns):,} columns, more than {MOST_COLUMNS:,}; keep those you need")
+    limits = {"edges": (MOST_EDGES, "use fewer bins"), "values": (MOST_VALUES, "group rare ones")}
+    limits["universe"] = MOST_VALUES, "number the items, and give their number"
+    for key, (most, fix) in limits.items():
+        lists = [column.get(key) for column in columns.values() if isinstance(column, dict)]
+        count = sum(len(some) for some in lists if isinstance(some, (list, tuple)))
+        if count > most:
+            raise SchemaError(f"{where}: `{key}` of all columns are {count:,}, more than {most:,}; {fix}")
 
 
 def _with_text_keys(data: dict[Any, Any], where: str) -> dict[Any, Any]:

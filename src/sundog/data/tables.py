@@ -26,7 +26,9 @@ BLOCK = 1 << 23  # bytes parsed at a time; also the longest row that a csv may h
 TEXT = pa.dictionary(pa.int32(), pa.string())  # repeated spellings are stored once, and later parsed once
 
 
-def open_csv(path: AnyPath, *, delimiter: str = ",", nulls: Sequence[str] = ("",), broken: Sequence[str] = ()) -> Source:
+def open_csv(
+    path: AnyPath, *, delimiter: str = ",", nulls: Sequence[str] = ("",), broken: Sequence[str] = ()
+) -> Source:
     r"""Open a csv file (plain or gzip); every column is text, so that spellings survive.
 
     Every record is one line, except that the `broken` values, in quotes, may have line breaks in them.

@@ -37,7 +37,8 @@ _LIMITS = {
     _WEIGHTS: Limit(size=8 * 2**30, stored=True),
 }
 _MAX_JSON_DEPTH = 64
-_MAX_JSON_ITEMS = 2_000_000  # a parsed item takes some 200 bytes, far more than the 3 it may take in the file
+_MAX_JSON_ITEMS = 500_000  # a parsed item takes some 100 bytes, far more than the 3 it may take in the file
+_MAX_JSON_OBJECTS = 100_000  # and an object four times as many
 _MAX_HEADER = 32 * 2**20
 _MAX_TENSORS = 100_000
 _MAX_AXES = 16
@@ -258,6 +259,8 @@ def _parse_object(raw: bytes, what: str) -> dict[str, Any]:
     """A JSON object without doubt: no duplicate keys, no NaN, bounded in depth and in items."""
     if sum(raw.count(mark) for mark in (b",", b"[", b"{")) > _MAX_JSON_ITEMS:
         raise damaged(f"{what} has more than {_MAX_JSON_ITEMS:,} items")
+    if raw.count(b"{") > _MAX_JSON_OBJECTS:
+        raise damaged(f"{what} has more than {_MAX_JSON_OBJECTS:,} objects")
     try:
         value = json.loads(raw.decode("utf-8"), object_pairs_hook=_unique)
         canonical_json(value)  # what has no canonical form (1e999, half a surrogate pair) could not be hashed

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, cast
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, FailFast, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from sundog import notebook
 from sundog.data.schema import Schema
@@ -106,9 +106,9 @@ class Certificate(BaseModel):
         "ChaCha20 keyed by the operating system; on gradients the device's own generator, not cryptographic",
         "a fixed seed, for tests: NOT PRIVATE",
     ]
-    charges: Annotated[list[Charge], FailFast(), Field(max_length=_MOST_CHARGES), AfterValidator(_few_trainings)]
-    assumed_public: Annotated[list[Text], FailFast(), Field(max_length=100)]
-    learned: Annotated[list[Learned], FailFast(), Field(max_length=_MOST_CHARGES)] = []
+    charges: Annotated[list[Charge], Field(fail_fast=True, max_length=_MOST_CHARGES), AfterValidator(_few_trainings)]
+    assumed_public: Annotated[list[Text], Field(fail_fast=True, max_length=100)]
+    learned: Annotated[list[Learned], Field(fail_fast=True, max_length=_MOST_CHARGES)] = []
     conditional: Conditional | None = None  # where the count of records chose a smaller δ to calibrate to
     ledger: SharedLedger | None = None
 

@@ -17,7 +17,7 @@ from sundog.errors import ReleaseError, SundogError
 from sundog.models.released import read_model
 from sundog.models.released.base import ReleasedModel
 from sundog.models.state import State
-from sundog.privacy.counted import COUNT
+from sundog.privacy.counted import COUNT, is_count
 from sundog.release import signing
 from sundog.release.archive import Archive, content_hash, read_archive, write_archive
 from sundog.release.certificate import Certificate
@@ -133,9 +133,8 @@ class Document:
     def _unpaid_count(self) -> list[str]:
         """The number of records, where the model's plan needed one that is neither declared nor paid for."""
         needed = self.model.counts_records or self.certificate.conditional is not None
-        if not needed or any(part.part == COUNT for part in self.certificate.learned):
-            return []
-        return [] if self.schema.records is not None else [COUNT]
+        known = self.schema.records is not None or any(map(is_count, self.certificate.charges))
+        return [COUNT] if needed and not known else []
 
 
 def malformed(path: str | Path, error: Exception) -> ReleaseError:

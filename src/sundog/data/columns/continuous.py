@@ -42,7 +42,7 @@ class ContinuousColumn(NumberColumn):
     min: Number | None = None
     max: Number | None = None
     resolution: Resolution | None = Field(default=None, validate_default=True)
-    edges: Annotated[tuple[Number, ...], Field(min_length=1, max_length=65_536)] | None = None
+    edges: Annotated[tuple[Number, ...], Field(fail_fast=True, min_length=1, max_length=65_536)] | None = None
     special: Annotated[tuple[Number, ...], Field(min_length=1, max_length=1024)] | None = None
 
     _fill = field_validator("resolution")(filled_resolution)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, datetime
-from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
@@ -27,6 +27,9 @@ MICROSECONDS = {
 }
 
 
+_LONGEST_FORMAT = 100  # characters; a pattern is made of them
+
+
 class DatetimeColumn(OrderedColumn):
     """A time, cut down to its `resolution` as calendars do: 18:59 belongs to its hour and to its day.
 
@@ -46,7 +49,7 @@ class DatetimeColumn(OrderedColumn):
     max: str | None = None
     resolution: Literal["day", "hour", "minute", "second", "millisecond", "microsecond"] = "second"
     format: str | None = None
-    edges: Annotated[tuple[str, ...], Field(min_length=1, max_length=1024)] | None = None
+    edges: Annotated[tuple[str, ...], Field(fail_fast=True, min_length=1, max_length=1024)] | None = None
     special: Annotated[tuple[str, ...], Field(min_length=1, max_length=1024)] | None = None
 
     @field_validator("timezone")
@@ -70,7 +73,7 @@ class DatetimeColumn(OrderedColumn):
 
     @model_validator(mode="after")
     def _has_a_format(self) -> Self:
-        if self.format is not None and not clock.is_format(self.format):
+        if self.format is not None and (len(self.format) > _LONGEST_FORMAT or not clock.is_format(self.format)):
             raise ValueError(f"format {shown(self.format)} is not one; write it as '%Y-%m-%d %H:%M:%S'")
         if self.format is not None and "%z" in self.format and self.timezone is None:
             raise ValueError("format has an offset (%z) but no timezone is declared; declare `timezone`")
@@ -79,22 +82,26 @@ class DatetimeColumn(OrderedColumn):
     @property
     def lattice_size(self) -> int:
         """The number of days, hours, … from min to max."""
-        return self.first_code(self.max) + 1
+        return int(self._ends[1] - self._origin) // self._unit + 1
 
     def first_code(self, value: Any) -> int:
         """The code of an ISO time, cut down to the resolution."""
-        return (self.position(value) - self._origin) // self._unit
+        return self.first_codes([value])[0]
+
+    def first_codes(self, values: Sequence[Any]) -> list[int]:
+        """The codes of ISO times."""
+        return [(position - self._origin) // self._unit for position in self.positions(values)]
 
     @property
     def _unit(self) -> int:
         return MICROSECONDS[self.resolution]
 
-    @cached_property
+    @property
     def _origin(self) -> int:
         """Min on the clock that codes count on, cut down to a whole (local) day, hour, … ."""
-        if self.min is None:
+        if self.min is None or self.max is None:
             raise ValueError("the bounds of this column must be learned first")
-        return self.position(self.min)
+        return int(self._ends[0])
 
     @property
     def _counts_local_days(self) -> bool:
@@ -103,28 +110,34 @@ class DatetimeColumn(OrderedColumn):
 
     def position(self, value: Any) -> int:
         """An ISO time in microseconds on the clock that codes count on, cut down to the resolution."""
-        wall, instant = self._times(value)
+        return self.positions([value])[0]
+
+    def positions(self, values: Sequence[Any]) -> list[int]:
+        """ISO times in microseconds on the clock that codes count on, cut down to the resolution."""
+        micros, aware, wall = self._times(values)
         cut = wall % self._unit
         if self.timezone is None or self._counts_local_days:
-            return wall - cut
-        if instant is None:
-            return int(clock.to_instants(np.array([wall - cut]), self.timezone)[0])
-        return instant - cut
+            ticks = wall - cut
+        else:  # a text with an offset tells which of two equal hours is meant
+            ticks = np.where(aware, micros - cut, clock.to_instants(wall - cut, self.timezone))
+        return [int(tick) for tick in ticks]
 
     def _is_on_lattice(self, value: Any) -> bool:
-        return self._times(value)[0] % self._unit == 0
+        return bool(self._times([value])[2][0] % self._unit == 0)
 
-    def _times(self, value: Any) -> tuple[int, int | None]:
-        """An ISO time in microseconds: what the clock on the wall shows, and the instant where the text tells it."""
-        text = value.isoformat() if isinstance(value, date) else str(value)
-        micros, aware, bad = clock.parse_iso(pa.array([text]))
-        if bad[0]:
-            raise ValueError(f"{shown(value)} is not a time; write it as 2020-12-31 or 2020-12-31T23:59:59")
-        if not aware[0]:
-            return int(micros[0]), None
+    def _times(self, values: Sequence[Any]) -> tuple[clock.Micros, clock.Mask, clock.Micros]:
+        """ISO times in microseconds as they are written, which have an offset, and what the clock on the wall shows."""
+        texts = [value.isoformat() if isinstance(value, date) else str(value) for value in values]
+        micros, aware, bad = clock.parse_iso(pa.array(texts, pa.string()))
+        if bad.any():
+            first = shown(values[int(bad.argmax())])
+            raise ValueError(f"{first} is not a time; write it as 2020-12-31 or 2020-12-31T23:59:59")
+        if not aware.any():
+            return micros, aware, micros
         if self.timezone is None:
-            raise ValueError(f"{shown(value)} has an offset but no timezone is declared; declare `timezone`")
-        return int(clock.to_wall(micros, self.timezone)[0]), int(micros[0])
+            first = shown(values[int(aware.argmax())])
+            raise ValueError(f"{first} has an offset but no timezone is declared; declare `timezone`")
+        return micros, aware, np.where(aware, clock.to_wall(micros, self.timezone), micros)
 
     def spell(self, values: Any) -> Any:
         """Decoded times as text, in the declared `format` or ISO 8601, such that `encode` gives the same codes."""

@@ -32,7 +32,7 @@ class IntegerColumn(NumberColumn):
     min: Int64 | None = None
     max: Int64 | None = None
     step: Annotated[Whole, Field(ge=1, le=2**63 - 1)] = 1
-    edges: Annotated[tuple[Int64, ...], Field(min_length=1, max_length=65_536)] | None = None
+    edges: Annotated[tuple[Int64, ...], Field(fail_fast=True, min_length=1, max_length=65_536)] | None = None
     special: Annotated[tuple[Int64, ...], Field(min_length=1, max_length=1024)] | None = None
 
     @property

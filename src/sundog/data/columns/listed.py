@@ -10,7 +10,16 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, StrictBool, StrictFloat, StrictInt, StrictStr, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    field_validator,
+    model_validator,
+)
 
 from sundog.data.columns.arrow import Mask, shown
 from sundog.data.columns.base import ScalarColumn
@@ -38,7 +47,7 @@ class ListedColumn(ScalarColumn):
 
     distinct: ClassVar[bool] = True
 
-    values: tuple[Value, ...] | None = None
+    values: Annotated[tuple[Value, ...], Field(fail_fast=True)] | None = None
     undeclared: Literal["error", "other"] = "error"
     other: Value | None = None
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
@@ -90,6 +91,10 @@ class OrderedColumn(ScalarColumn):
     def first_code(self, value: Any) -> int:
         """The first code whose value is not below the given one (`lattice_size` where all are)."""
 
+    def first_codes(self, values: Sequence[Any]) -> list[int]:
+        """`first_code` of several values."""
+        return [self.first_code(value) for value in values]
+
     @abstractmethod
     def position(self, value: Any) -> Any:
         """A bound or an edge as a number that compares with the others."""
@@ -119,6 +124,15 @@ class OrderedColumn(ScalarColumn):
     def _is_on_lattice(self, value: Any) -> bool:
         """Whether a value within the bounds is one that the column can hold as it is."""
 
+    def positions(self, values: Sequence[Any]) -> list[Any]:
+        """`position` of several bounds or edges."""
+        return [self.position(value) for value in values]
+
+    @cached_property
+    def _ends(self) -> list[Any]:
+        """Where min and max are, once they are known."""
+        return self.positions([self.min, self.max])
+
     def _problem(self) -> str | None:
         """What else makes the declaration impossible once the bounds are known."""
         if self.size > MAX_CODES:
@@ -130,12 +144,12 @@ class OrderedColumn(ScalarColumn):
         check_bounds(self.min, self.max, learn=self.learn)
         if self.edges is not None and self.bins is not None and self.bins not in self.measured_bins:
             raise ValueError("edges and bins are both given; keep one of them")
-        positions = [self.position(edge) for edge in self.edges or ()]
+        positions = self.positions(self.edges or ())
         if any(after <= before for before, after in pairwise(positions)):
             raise ValueError("edges must ascend, each above the one before; sort them")
         if not self.complete:
             return self
-        low, high = self.position(self.min), self.position(self.max)
+        low, high = self._ends
         check_order(low, high, shown_as=(self.min, self.max))
         for edge, position in zip(self.edges or (), positions, strict=True):
             if not low <= position <= high:

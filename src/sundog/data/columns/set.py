@@ -31,7 +31,7 @@ class SetColumn(Column):
     """
 
     type: Literal["set"] = "set"
-    universe: Annotated[Whole, Field(ge=1)] | tuple[StrictStr | StrictInt, ...]
+    universe: Annotated[Whole, Field(ge=1)] | Annotated[tuple[StrictStr | StrictInt, ...], Field(fail_fast=True)]
     max_size: Annotated[Whole, Field(ge=1)]
     undeclared: Literal["error", "drop"] = "error"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sundog.data.columns import ImageColumn, ScalarColumn, SetColumn
+from sundog.data.columns import Column, ImageColumn, OrderedColumn, ScalarColumn, SetColumn
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.models.layout import Layout
@@ -52,8 +52,10 @@ def refuse_shape(schema: Schema, shape: str) -> None:
 
 def _width(schema: Schema) -> int:
     """How many features there are; those of columns that are still to be learned nobody knows."""
-    from sundog.data.learn import unknown_columns
+    known = {name: column for name, column in schema.columns.items() if not _is_to_be_learned(column)}
+    return Layout(schema.model_copy(update={"columns": known})).width
 
-    unknown = set(unknown_columns(schema))
-    columns = {name: column for name, column in schema.columns.items() if name not in unknown}
-    return Layout(schema.model_copy(update={"columns": columns})).width
+
+def _is_to_be_learned(column: Column) -> bool:
+    edges = isinstance(column, OrderedColumn) and column.edges is None and isinstance(column.bins, str)
+    return edges or not column.complete

@@ -14,7 +14,7 @@ from sundog.models.gan.geometry import FRESH, KERNEL, TOGETHER, Geometry
 from sundog.models.gan.shapes import SHAPES, arrays, has_people, refuse_shape
 from sundog.models.layout import Layout
 from sundog.models.released.base import MOST_RECORDS, check_finite, check_shapes, is_size, is_whole
-from sundog.models.released.unpaid import NAMING, PEOPLE, unpaid, unpaid_means, unpaid_training
+from sundog.models.released.unpaid import PEOPLE, unpaid, unpaid_means, unpaid_naming, unpaid_training
 from sundog.models.state import State
 from sundog.privacy.events import Charge
 
@@ -54,9 +54,8 @@ def assumed_by_gan(config: Mapping[str, Any]) -> list[str]:
 def unpaid_gan(schema: Schema, config: Mapping[str, Any], charges: Sequence[Charge]) -> list[str]:
     """The number of people, the means, the classifier and the weights, unless they were paid for."""
     people = unpaid(charges, {PEOPLE: "discrete_laplace"}) if has_people(schema) else []
-    naming = unpaid(charges, {NAMING: "sampled_gaussian"}) if config["named"] else []
-    classifier = ["training of the classifier"] if naming else []
-    return people + unpaid_means(charges) + classifier + unpaid_training(charges)
+    naming = unpaid_naming(charges) if config["named"] else []
+    return people + unpaid_means(charges) + naming + unpaid_training(charges)
 
 
 def generator_shapes(schema: Schema, config: Mapping[str, Any]) -> Shapes:

@@ -33,6 +33,11 @@ def unpaid_training(charges: Sequence[Charge]) -> list[str]:
     return ["training of the weights"] if unpaid(charges, {TRAINING: "sampled_gaussian"}) else []
 
 
+def unpaid_naming(charges: Sequence[Charge]) -> list[str]:
+    """The classifier that names what a generator was told, if no charge paid for it."""
+    return ["training of the classifier"] if unpaid(charges, {NAMING: "sampled_gaussian"}) else []
+
+
 def unpaid_clustering(charges: Sequence[Charge], *, public: bool) -> list[str]:
     """What a clustering must have learned from private records."""
     of_records = {} if public else {WIDTH: "pure", MOMENTS: "gaussian"}
