@@ -125,7 +125,7 @@ class DatetimeColumn(OrderedColumn):
     def _is_on_lattice(self, value: Any) -> bool:
         return bool(self._times([value])[2][0] % self._unit == 0)
 
-    def _times(self, values: Sequence[Any]) -> tuple[clock.Micros, clock.Mask, clock.Micros]:
+    def _times(self, values: Sequence[Any]) -> tuple[clock.Micros, Mask, clock.Micros]:
         """ISO times in microseconds as they are written, which have an offset, and what the clock on the wall shows."""
         texts = [value.isoformat() if isinstance(value, date) else str(value) for value in values]
         micros, aware, bad = clock.parse_iso(pa.array(texts, pa.string()))
