@@ -271,9 +271,11 @@ def seen_dtypes(data: Any, columns: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _frame_name(values: pd.Series[Any]) -> str:
-    name = plain_name(values.dtype)
-    are_dates = name == "object" and all(type(value) is date for value in values.dropna())
-    return "date" if are_dates and not values.isna().all() else name
+    """The dtype of a frame's column; objects are dates, text, or of several types, which no dtype keeps apart."""
+    if values.dtype != object:
+        return plain_name(values.dtype)
+    kinds = {type(value) for value in values.dropna()}
+    return {date: "date", str: "object"}.get(kinds.pop(), "") if len(kinds) == 1 else ""
 
 
 def _arrow_name(values: pa.ChunkedArray) -> str | None:
