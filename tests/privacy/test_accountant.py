@@ -582,6 +582,15 @@ def test_a_small_loss_at_a_tiny_delta_costs_no_more_than_itself() -> None:
     assert spent(small, noise, delta=1e-11) == pytest.approx(0.002 + spent(noise, delta=1e-11))
 
 
+@pytest.mark.parametrize("delta", [1e-40, 1e-9, 1e-5, 0.3, 0.9999])
+@pytest.mark.parametrize("scale", [0.0, 1e-30, 1e-9, 1e-3, 1.0, 1e3, 1e20, math.inf])
+def test_orders_are_turned_into_epsilon_as_by_dp_accounting(scale: float, delta: float) -> None:
+    orders = accountant._RDP_ORDERS
+    divergences = np.minimum(scale * orders, math.inf) if scale else np.zeros_like(orders)
+    theirs = float(rdp.compute_epsilon(orders, divergences, delta)[0])
+    assert accountant._epsilon_of_orders(orders, divergences, delta) == pytest.approx(theirs, rel=1e-12, abs=1e-15)
+
+
 def test_all_pairs_compose() -> None:
     for one, other in itertools.combinations(EVENTS, 2):
         assert spent(charge(one), charge(other)) < 5

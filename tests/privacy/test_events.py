@@ -24,7 +24,7 @@ from sundog.privacy.events import (
 
 KINDS = get_args(get_args(events.Event)[0])
 
-noise = st.floats(min_value=1e-6, max_value=1e15)
+noise = st.floats(min_value=1e-9, max_value=1e15)
 loss = st.floats(min_value=1e-15, max_value=1e10)
 any_event: st.SearchStrategy[events.Event] = st.one_of(
     st.builds(Gaussian, noise_multiplier=noise),

@@ -50,8 +50,8 @@ def _training_plan(
     from sundog.privacy.accountant import epsilon_spent
     from sundog.privacy.calibration import noise_multiplier_for, steps_for, training_plan
 
-    if noise is not None and not 1e-6 <= noise <= 1e15:
-        raise SundogError(f"--noise must be between 1e-6 and 1e15, not {noise:g}")
+    if noise is not None and not 1e-9 <= noise <= 1e15:
+        raise SundogError(f"--noise must be between 1e-9 and 1e15, not {noise:g}")
     if batch > records:
         raise SundogError(f"--batch {batch} is larger than --records {records}; lower it")
     rate = batch / records

@@ -12,7 +12,7 @@ from sundog.models.state import State
 from sundog.privacy.events import Charge
 
 LARGEST_SIZE = 2**16  # of a layer
-MOST_RECORDS = 10**12
+MOST_RECORDS = 10**12 - 1
 
 
 class ReleasedModel(Protocol):
