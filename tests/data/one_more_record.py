@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import gzip
+import json
+import sqlite3
 import struct
 import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
@@ -17,7 +20,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import openpyxl
 import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
@@ -246,6 +251,27 @@ def to_npz(path: Path, **arrays: Any) -> Path:
     return path / "t.npz"
 
 
+def to_json(values: list[Any], path: Path) -> Path:
+    (path / "t.jsonl").write_text("".join(json.dumps({"x": value, "k": 5}) + "\n" for value in values))
+    return path / "t.jsonl"
+
+
+def to_workbook(values: list[Any], path: Path) -> Path:
+    book = openpyxl.Workbook()
+    for row in (("x", "k"), *((value, 5) for value in values)):
+        book.active.append(row)
+    book.save(path / "t.xlsx")
+    return path / "t.xlsx"
+
+
+def to_database(values: list[Any], path: Path) -> str:
+    (path / "t.db").unlink(missing_ok=True)
+    with closing(sqlite3.connect(path / "t.db")) as database, database:
+        database.execute("CREATE TABLE t (x, k)")
+        database.executemany("INSERT INTO t VALUES (?, 5)", [(value,) for value in values])
+    return f"sqlite:///{path / 't.db'}?table=t"
+
+
 IN_MEMORY: dict[str, Container] = {
     "lists": lambda values, _: {"x": values, "k": labels(values)},
     "object array": lambda values, _: {"x": objects(values), "k": labels(values)},
@@ -259,6 +285,7 @@ IN_MEMORY: dict[str, Container] = {
     "string frame": lambda values, _: as_frame(pd.Series(values, dtype=object).astype("string")),
     "table": lambda values, _: as_table(arrow(values)),
     "dictionary": lambda values, _: as_table(arrow(values).dictionary_encode()),
+    "polars": lambda values, _: pl.from_arrow(as_table(arrow(values))),
     "chunks": lambda values, _: as_table(pa.chunked_array([pa.array(values[i:][:1]) for i in range(len(values))])),
 }
 IN_FILES: dict[str, Container] = {
@@ -271,6 +298,9 @@ IN_FILES: dict[str, Container] = {
     "pandas parquet": pandas_parquet,
     "ipc": to_ipc,
     "npz": lambda values, path: to_npz(path, x=np.array(values), k=labels(values)),
+    "json lines": to_json,
+    "workbook": to_workbook,
+    "database": to_database,
 }
 
 

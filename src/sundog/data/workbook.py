@@ -51,12 +51,12 @@ def _rows(path: AnyPath, sheet: str | None) -> Iterator[Row]:
             warnings.simplefilter("ignore")  # of what it does not read: charts, validations, …
             try:
                 book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+                sheets = {each.title: each for each in book.worksheets}
+                found = sheets[_chosen(list(sheets), sheet, path.name)]
+                found.reset_dimensions()  # what a file says about its size may be wrong
+                yield from found.iter_rows(values_only=True)
             except (KeyError, ValueError, TypeError, AttributeError, ParseError, zipfile.BadZipFile):
                 raise DataError(f"{path.name}: is not a workbook that can be read; save it as .xlsx again") from None
-            sheets = {each.title: each for each in book.worksheets}
-            found = sheets[_chosen(list(sheets), sheet, path.name)]
-            found.reset_dimensions()  # what a file says about its size may be wrong
-            yield from found.iter_rows(values_only=True)
 
 
 def _chosen(sheets: list[str], sheet: str | None, name: str) -> str:
