@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from sundog.data import arrays, sets, tables
 from sundog.data.columns import BooleanColumn, Column, ContinuousColumn, ListedColumn, SetColumn
+from sundog.data.columns.kinds import spell
 from sundog.data.columns.number import NumberColumn
-from sundog.data.columns.values import MIXED, spell
+from sundog.data.columns.values import MIXED
 from sundog.data.schema import Schema
 from sundog.data.source import BARE, Shape, Source, Values
 from sundog.errors import DataError

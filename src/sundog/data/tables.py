@@ -16,8 +16,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from sundog.data.columns import arrow
+from sundog.data.columns.kinds import spell_number
 from sundog.data.columns.numbers import EXACT, number_of, to_float64
-from sundog.data.columns.values import MIXED, chunks, spell_number
+from sundog.data.columns.values import MIXED, chunks
 from sundog.data.csv_lines import check_lines
 from sundog.data.source import AnyPath, Piped, Source, Values, one_line, open_bytes, reading
 from sundog.errors import DataError

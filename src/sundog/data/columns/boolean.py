@@ -14,7 +14,8 @@ from pydantic import model_validator
 from sundog.data.columns.arrow import Mask, shown
 from sundog.data.columns.base import ScalarColumn
 from sundog.data.columns.clock import Time
-from sundog.data.columns.values import python_values, spell_number, value_of
+from sundog.data.columns.kinds import spell_number
+from sundog.data.columns.values import python_values, value_of
 
 _SPELLINGS = {
     **dict.fromkeys(("true", "t", "yes", "y", "1", "1.0"), 1),

@@ -24,8 +24,9 @@ from pydantic import (
 from sundog.data.columns.arrow import Mask, shown
 from sundog.data.columns.base import ScalarColumn
 from sundog.data.columns.clock import Time, parse_iso
+from sundog.data.columns.kinds import spell
 from sundog.data.columns.numbers import EXACT, INT64_MAX, INT64_MIN, number_of, parse_integer, parse_number
-from sundog.data.columns.values import ROUNDED, python_values, spell, value_of
+from sundog.data.columns.values import ROUNDED, python_values, value_of
 from sundog.data.explain import brief, did_you_mean
 
 

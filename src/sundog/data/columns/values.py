@@ -1,4 +1,4 @@
-"""Values out of any container into Arrow, each one read alone (DESIGN.md, rule 4).
+"""Values out of any container into Arrow, each one read alone: see "A record is encoded alone" in docs/privacy.md.
 
 A container may have been changed by a single record before it came here: one blank makes floats of integers, one text
 makes objects of numbers, one more digit changes the scale of decimals. So nothing here asks for the type of a column.
@@ -8,15 +8,8 @@ spelling: 1, 1.0, `Decimal("1.00")`, `numpy.float32(1)` and True are the number 
 
 from __future__ import annotations
 
-import math
-import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from datetime import date, datetime, time, timedelta
-from decimal import Decimal
-from fractions import Fraction
-from functools import singledispatch
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -28,23 +21,12 @@ from pandas.api.types import infer_dtype
 
 from sundog.data.columns import clock
 from sundog.data.columns.arrow import is_text, to_numpy
+from sundog.data.columns.kinds import KINDS, TEXT, spell, tagged
 from sundog.data.columns.numbers import EXACT
 from sundog.errors import DataError
 
-_KINDS: dict[str, Any] = {
-    "text": pa.string(),
-    "whole": pa.int64(),
-    "real": pa.float64(),
-    "truth": pa.bool_(),
-    "wall": pa.timestamp("us"),
-    "instant": pa.timestamp("us", "UTC"),
-}
-_TEXT, _WHOLE, _REAL, _TRUTH, _WALL, _INSTANT = range(6)
-MIXED = pa.dense_union([pa.field(name, kind) for name, kind in _KINDS.items()])
+MIXED = pa.dense_union([pa.field(name, kind) for name, kind in KINDS.items()])
 """The Arrow type of a column whose values are of several kinds."""
-
-_Tagged = tuple[int, Any]
-_NOTHING: _Tagged = (_TEXT, None)
 
 
 def chunks(values: Any, *, where: str = "") -> Iterator[Any]:
@@ -53,7 +35,7 @@ def chunks(values: Any, *, where: str = "") -> Iterator[Any]:
     What comes out is text, numbers, booleans, dates and timestamps, dictionaries of these, `MIXED`, or nested lists.
     `where` begins the error message about a value that cannot be read.
 
-    >>> [chunk] = chunks([1, "x", None, Decimal("2.50")])
+    >>> [chunk] = chunks([1, "x", None, 2.5])
     >>> chunk.to_pylist()
     [1, 'x', None, 2.5]
     """
@@ -75,7 +57,7 @@ def from_objects(values: Iterable[Any], *, where: str = "", rows: Sequence[int] 
 
     `rows` tells which row each value belongs to, where that is not simply the first, the second, ….
     """
-    held: list[list[Any]] = [[] for _ in _KINDS]
+    held: list[list[Any]] = [[] for _ in KINDS]
     tags, offsets = [], []
     for place, value in enumerate(values):
         try:
@@ -86,15 +68,15 @@ def from_objects(values: Iterable[Any], *, where: str = "", rows: Sequence[int] 
         tags.append(tag)
         offsets.append(len(held[tag]))
         held[tag].append(held_value)
-    children = [pa.array(part, kind) for part, kind in zip(held, _KINDS.values(), strict=True)]
+    children = [pa.array(part, kind) for part, kind in zip(held, KINDS.values(), strict=True)]
     used = [tag for tag, part in enumerate(held) if part]
     if len(used) <= 1:
-        return children[used[0] if used else _TEXT]
-    nothing = children[_TEXT].null_count == len(children[_TEXT])
-    if len(used) == 2 and _TEXT in used and nothing:
+        return children[used[0] if used else TEXT]
+    nothing = children[TEXT].null_count == len(children[TEXT])
+    if len(used) == 2 and TEXT in used and nothing:
         places = np.where(np.array(tags) == used[1], np.array(offsets), -1)
         return children[used[1]].take(pa.array(places, mask=places < 0))
-    return pa.UnionArray.from_dense(pa.array(tags, pa.int8()), pa.array(offsets, pa.int32()), children, list(_KINDS))
+    return pa.UnionArray.from_dense(pa.array(tags, pa.int8()), pa.array(offsets, pa.int32()), children, list(KINDS))
 
 
 def alone(chunk: Any, row: int) -> Any:
@@ -114,141 +96,8 @@ def kinds(chunk: Any) -> list[tuple[Any, Any]]:
     if chunk.offset:  # pyarrow's `type_codes` forgets where a slice begins
         chunk = chunk.take(pa.array(np.arange(len(chunk))))
     tags, offsets = to_numpy(chunk.type_codes), to_numpy(chunk.offsets)
-    rows = [np.flatnonzero(tags == tag) for tag in range(len(_KINDS))]
+    rows = [np.flatnonzero(tags == tag) for tag in range(len(KINDS))]
     return [(row, chunk.field(tag).take(pa.array(offsets[row]))) for tag, row in enumerate(rows) if len(row)]
-
-
-# --- one value -----------------------------------------------------------------------------------------------------
-
-
-@singledispatch
-def tagged(value: Any) -> _Tagged:
-    """The kind of one value, and the value as Arrow holds it."""
-    if isinstance(value, pa.Scalar):
-        return tagged(value.as_py())
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        return tagged(value.item() if value.dtype.kind not in "Mm" else value[()])
-    raise TypeError(f"holds a value of type {type(value).__name__}")
-
-
-@tagged.register(type(None))
-@tagged.register(type(pd.NA))
-@tagged.register(type(pd.NaT))
-def _nothing(_: Any) -> _Tagged:
-    return _NOTHING
-
-
-@tagged.register
-def _text(value: str) -> _Tagged:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise ValueError("holds text with half a surrogate pair, which UTF-8 does not have") from None
-    return _TEXT, str.__str__(value)
-
-
-@tagged.register(bytes)
-@tagged.register(bytearray)
-def _bytes(value: Any) -> _Tagged:
-    try:
-        return _TEXT, value.decode()
-    except UnicodeDecodeError:
-        raise ValueError("holds bytes that are not UTF-8 text") from None
-
-
-@tagged.register(time)
-def _time_of_day(value: Any) -> _Tagged:
-    return _TEXT, value.isoformat()
-
-
-@tagged.register(uuid.UUID)
-@tagged.register(pd.Period)
-@tagged.register(pd.Interval)
-def _named(value: Any) -> _Tagged:
-    return _TEXT, str(value)
-
-
-@tagged.register(bool)
-@tagged.register(np.bool_)
-def _truth(value: Any) -> _Tagged:
-    return _TRUTH, bool(value)
-
-
-@tagged.register(Integral)
-def _whole(value: Any) -> _Tagged:
-    number = int(value)
-    return (_WHOLE, number) if -(2**63) <= number < 2**63 else (_TEXT, str(number))
-
-
-@tagged.register(float)
-@tagged.register(np.floating)
-def _real(value: Any) -> _Tagged:
-    number = float(value)
-    return _NOTHING if math.isnan(number) else (_REAL, number)
-
-
-@tagged.register
-def _decimal(value: Decimal) -> _Tagged:
-    if value.is_nan():
-        return _NOTHING
-    # Beyond 10^400 it is infinite as a float64, too, and far too long to spell out.
-    is_whole = value.is_finite() and value.adjusted() < 400 and value == value.to_integral_value()
-    return _whole(int(value)) if is_whole else _real(float(value))
-
-
-@tagged.register
-def _fraction(value: Fraction) -> _Tagged:
-    return _whole(value.numerator) if value.denominator == 1 else _real(float(value))
-
-
-@tagged.register
-def _day(value: date) -> _Tagged:
-    return _WALL, (value - clock.EPOCH.date()).days * clock.DAY
-
-
-@tagged.register
-def _moment(value: datetime) -> _Tagged:
-    offset = value.utcoffset()
-    micros = (value.replace(tzinfo=None) - clock.EPOCH) // clock.MICROSECOND
-    return (_WALL, micros) if offset is None else (_INSTANT, micros - offset // clock.MICROSECOND)
-
-
-@tagged.register
-def _stamp(value: pd.Timestamp) -> _Tagged:
-    return (_WALL if value.tz is None else _INSTANT), _datetime64(value.to_datetime64())[1]
-
-
-@tagged.register
-def _datetime64(value: np.datetime64) -> _Tagged:
-    return _NOTHING if np.isnat(value) else (_WALL, int(clock.from_numpy(np.array([value]))[0]))
-
-
-@tagged.register
-def _time(value: clock.Time) -> _Tagged:
-    return (_INSTANT if value.aware else _WALL), value.micros
-
-
-@tagged.register(timedelta)
-@tagged.register(np.timedelta64)
-def _duration(_: Any) -> _Tagged:
-    raise TypeError("holds a duration")
-
-
-def spell(value: Any) -> str:
-    """The one spelling of a value, whatever its type.
-
-    >>> [spell(value) for value in (1, 1.0, Decimal("1.00"), True, -0.0, 0.5, date(2020, 1, 1), " x")]
-    ['1', '1', '1', '1', '0', '0.5', '2020-01-01', ' x']
-    """
-    tag, held = tagged(value)
-    if tag in (_WALL, _INSTANT):
-        return str(clock.Time(held, tag == _INSTANT))
-    return spell_number(held) if tag in (_WHOLE, _REAL, _TRUTH) else str(held)
-
-
-def spell_number(number: float) -> str:
-    """The one spelling of a number: whole ones without a point, others with as few digits as tell them apart."""
-    return str(int(number)) if math.isfinite(number) and number == int(number) else repr(float(number))
 
 
 # --- containers that have a type -----------------------------------------------------------------------------------
@@ -262,7 +111,7 @@ def _from_numpy(values: NDArray[Any], where: str) -> Any:
         mask = np.ma.getmaskarray(values)
         return _from_numpy(np.asarray(values.data), where).take(pa.array(np.arange(len(values)), mask=mask))
     if kind == "M":
-        return pa.array(clock.from_numpy(values), _KINDS["wall"], mask=np.isnat(values))
+        return pa.array(clock.from_numpy(values), KINDS["wall"], mask=np.isnat(values))
     if kind == "f" and values.dtype.itemsize not in (4, 8):
         values = values.astype(np.float64)
     if kind in "biuf":

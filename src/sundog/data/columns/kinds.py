@@ -1,0 +1,161 @@
+"""One value: its kind, and its one spelling."""
+
+from __future__ import annotations
+
+import math
+import uuid
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from functools import singledispatch
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from sundog.data.columns import clock
+
+KINDS: dict[str, Any] = {
+    "text": pa.string(),
+    "whole": pa.int64(),
+    "real": pa.float64(),
+    "truth": pa.bool_(),
+    "wall": pa.timestamp("us"),
+    "instant": pa.timestamp("us", "UTC"),
+}
+TEXT, WHOLE, REAL, TRUTH, WALL, INSTANT = range(6)
+
+_Tagged = tuple[int, Any]
+_NOTHING: _Tagged = (TEXT, None)
+
+
+@singledispatch
+def tagged(value: Any) -> _Tagged:
+    """The kind of one value, and the value as Arrow holds it."""
+    if isinstance(value, pa.Scalar):
+        return tagged(value.as_py())
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return tagged(value.item() if value.dtype.kind not in "Mm" else value[()])
+    raise TypeError(f"holds a value of type {type(value).__name__}")
+
+
+@tagged.register(type(None))
+@tagged.register(type(pd.NA))
+@tagged.register(type(pd.NaT))
+def _nothing(_: Any) -> _Tagged:
+    return _NOTHING
+
+
+@tagged.register
+def _text(value: str) -> _Tagged:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError("holds text with half a surrogate pair, which UTF-8 does not have") from None
+    return TEXT, str.__str__(value)
+
+
+@tagged.register(bytes)
+@tagged.register(bytearray)
+def _bytes(value: Any) -> _Tagged:
+    try:
+        return TEXT, value.decode()
+    except UnicodeDecodeError:
+        raise ValueError("holds bytes that are not UTF-8 text") from None
+
+
+@tagged.register(time)
+def _time_of_day(value: Any) -> _Tagged:
+    return TEXT, value.isoformat()
+
+
+@tagged.register(uuid.UUID)
+@tagged.register(pd.Period)
+@tagged.register(pd.Interval)
+def _named(value: Any) -> _Tagged:
+    return TEXT, str(value)
+
+
+@tagged.register(bool)
+@tagged.register(np.bool_)
+def _truth(value: Any) -> _Tagged:
+    return TRUTH, bool(value)
+
+
+@tagged.register(Integral)
+def _whole(value: Any) -> _Tagged:
+    number = int(value)
+    return (WHOLE, number) if -(2**63) <= number < 2**63 else (TEXT, str(number))
+
+
+@tagged.register(float)
+@tagged.register(np.floating)
+def _real(value: Any) -> _Tagged:
+    number = float(value)
+    return _NOTHING if math.isnan(number) else (REAL, number)
+
+
+@tagged.register
+def _decimal(value: Decimal) -> _Tagged:
+    if value.is_nan():
+        return _NOTHING
+    # Beyond 10^400 it is infinite as a float64, too, and far too long to spell out.
+    is_whole = value.is_finite() and value.adjusted() < 400 and value == value.to_integral_value()
+    return _whole(int(value)) if is_whole else _real(float(value))
+
+
+@tagged.register
+def _fraction(value: Fraction) -> _Tagged:
+    return _whole(value.numerator) if value.denominator == 1 else _real(float(value))
+
+
+@tagged.register
+def _day(value: date) -> _Tagged:
+    return WALL, (value - clock.EPOCH.date()).days * clock.DAY
+
+
+@tagged.register
+def _moment(value: datetime) -> _Tagged:
+    offset = value.utcoffset()
+    micros = (value.replace(tzinfo=None) - clock.EPOCH) // clock.MICROSECOND
+    return (WALL, micros) if offset is None else (INSTANT, micros - offset // clock.MICROSECOND)
+
+
+@tagged.register
+def _stamp(value: pd.Timestamp) -> _Tagged:
+    return (WALL if value.tz is None else INSTANT), _datetime64(value.to_datetime64())[1]
+
+
+@tagged.register
+def _datetime64(value: np.datetime64) -> _Tagged:
+    return _NOTHING if np.isnat(value) else (WALL, int(clock.from_numpy(np.array([value]))[0]))
+
+
+@tagged.register
+def _time(value: clock.Time) -> _Tagged:
+    return (INSTANT if value.aware else WALL), value.micros
+
+
+@tagged.register(timedelta)
+@tagged.register(np.timedelta64)
+def _duration(_: Any) -> _Tagged:
+    raise TypeError("holds a duration")
+
+
+def spell(value: Any) -> str:
+    """The one spelling of a value, whatever its type.
+
+    >>> [spell(value) for value in (1, 1.0, Decimal("1.00"), True, -0.0, 0.5, date(2020, 1, 1), " x")]
+    ['1', '1', '1', '1', '0', '0.5', '2020-01-01', ' x']
+    """
+    tag, held = tagged(value)
+    if tag in (WALL, INSTANT):
+        return str(clock.Time(held, tag == INSTANT))
+    return spell_number(held) if tag in (WHOLE, REAL, TRUTH) else str(held)
+
+
+def spell_number(number: float) -> str:
+    """The one spelling of a number: whole ones without a point, others with as few digits as tell them apart."""
+    return str(int(number)) if math.isfinite(number) and number == int(number) else repr(float(number))
