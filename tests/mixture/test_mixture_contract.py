@@ -86,7 +86,7 @@ class MixtureContract(ModelContract):
             with pytest.raises(KeyboardInterrupt):
                 self.synthesizer().fit(data, schema, out=out)
         release = self.synthesizer().fit(data, schema, out=out, resume=True).release_
-        assert release.certificate.charges == list(self.plan(schema).charges)
+        assert release.certificate.charges == self.synthesizer().fit(data, schema).release_.certificate.charges
         assert release.verify() == []
 
     def test_the_plan_does_not_depend_on_the_data(self) -> None:
