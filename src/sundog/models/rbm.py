@@ -11,7 +11,7 @@ been dreaming all the time; under conditions, the units of the conditions are he
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -40,9 +40,11 @@ from sundog.models.neural import (
     unpaid_training,
     warm_up,
 )
+from sundog.models.rbm_chains import chains_from
 from sundog.models.rbm_network import Network
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
+from sundog.training.allocator import keep_memory
 from sundog.training.plan import TrainingPlan
 
 _BERNOULLI, _GAUSSIAN = "bernoulli", "gaussian"
@@ -50,7 +52,9 @@ _LEAST_DEVIATION = 1e-3
 _EVIDENCE = 1024  # chains that say how likely conditions are
 _FEWEST_CHAINS, _MOST_CHAINS = 500, 2**15
 _KEPT = 4096  # particles, from which chains begin
-_MOVES = 50  # of a chain, from a particle to a record
+_MOVES, _MOVES_BETWEEN = 50, 5  # of a chain: from a particle to its first record, and to each further one
+_ENOUGH_CHAINS, _MOST_EACH = 8192, 8  # with more records than that, a chain gives several, and no more than so many
+_ROWS = 4096  # chains that move together: what they need is still in a processor's cache
 
 
 class Rbm:
@@ -151,9 +155,11 @@ class Rbm:
     # --- sampling ---
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Runs a chain for each record; the units of conditions stay what they must be."""
-        rows = self._rows
-        return joined([self._draw(min(rows, n - start), rng, where) for start in range(0, max(1, n), rows)])
+        """Runs chains, each for one record or a few; the units of conditions stay what they must be."""
+        keep_memory()
+        each = max(1, min(_MOST_EACH, n // _ENOUGH_CHAINS))
+        size = each * self._rows
+        return joined([self._draw(min(size, n - start), each, rng, where) for start in range(0, max(1, n), size)])
 
     @torch.no_grad()
     def log_evidence(self, where: Where) -> float:
@@ -165,32 +171,38 @@ class Rbm:
     @cached_property
     def _free(self) -> Tensor:
         """The hidden units of chains without conditions: the same whatever is asked, for all who have the release."""
-        rng, generator, rows = np.random.default_rng(0), torch.Generator().manual_seed(0), self._rows
+        rng, rows = np.random.default_rng(0), self._rows
         counts = [min(rows, _EVIDENCE - start) for start in range(0, _EVIDENCE, rows)]
         with torch.no_grad():
-            return torch.cat([self._hidden(count, rng, {}, generator).bool() for count in counts])
+            return torch.cat([next(self._hidden(count, rng, {})).bool() for count in counts])
 
     @property
     def _rows(self) -> int:
-        return rows_at_a_time(self.features.width, self.network.hidden.out_features)
+        """How many chains move together."""
+        return min(_ROWS, rows_at_a_time(self.features.width, self.network.hidden.out_features))
 
     @torch.no_grad()
-    def _draw(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
+    def _draw(self, n: int, each: int, rng: np.random.Generator, where: Where) -> Codes:
+        """Draws n records, `each` of them from one chain."""
+        chains = -(-n // each)
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
-        hidden = self._hidden(n, rng, where, generator)
-        codes = self.features.sample(self.network.answers(hidden, generator), rng)
+        counts = [min(chains, n - start) for start in range(0, max(1, n), max(1, chains))]
+        parts = zip(counts, self._hidden(chains, rng, where), strict=False)
+        codes = joined([self.features.sample(self.network.answers(h[:count], generator), rng) for count, h in parts])
         for name, code in where.items():
             codes[name] = np.full(n, code, self.schema.columns[name].dtype)
         return codes
 
-    def _hidden(self, n: int, rng: np.random.Generator, where: Where, generator: torch.Generator) -> Tensor:
-        """The hidden units at the end of n chains."""
-        x = self.starts[torch.from_numpy(rng.integers(len(self.starts), size=n))] / 255
-        for _ in range(_MOVES):
-            self.features.hold(x, where)
-            x = self.network.move(x, generator)
-        self.features.hold(x, where)
-        return self.network.excite(x, generator)
+    def _hidden(self, n: int, rng: np.random.Generator, where: Where) -> Iterator[Tensor]:
+        """The hidden units of n chains that have gone far enough; then those after some more moves, again and again."""
+        order = torch.from_numpy(rng.permutation(len(self.starts)))
+        chains = chains_from(self.starts[order[torch.arange(n) % len(order)]] / 255, self.network, where, rng)
+        moves = _MOVES
+        while True:
+            for _ in range(moves):
+                chains.move()
+            yield chains.excite()
+            moves = _MOVES_BETWEEN
 
     # --- the release ---
 

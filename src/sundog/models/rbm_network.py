@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sundog.models.features import Compact, Features
+from sundog.models.features import LARGEST_EXPONENT, Compact, Features
 from sundog.models.neural import LARGEST_LOGIT, Trainee
 
 _WEIGHT = 0.1  # the standard deviation of the weights in the beginning
@@ -119,7 +119,15 @@ class Network(Trainee):
         logits: Tensor = (h - 0.5) @ self.hidden.weight + self.visible.weight
         logits = logits.nan_to_num(0.0).clamp(-LARGEST_LOGIT, LARGEST_LOGIT)
         levels, gaps = self.features.gapped
+        if gaps.start == gaps.stop:
+            return logits
         return torch.cat([logits[..., : gaps.start], logits[..., gaps] - self._mass(logits[..., levels])], dim=-1)
+
+    @torch.no_grad()
+    def has_small_logits(self) -> bool:
+        """Whether no state of the hidden units has a logit beyond `LARGEST_EXPONENT`; a gap's is not looked at."""
+        largest = self.visible.weight.abs() + self.hidden.weight.abs().sum(dim=-2, keepdim=True) / 2
+        return bool((largest <= LARGEST_EXPONENT).all())
 
     def _mass(self, natural: Tensor) -> Tensor:
         """The weight, log Σ exp(−E), of all values of an intensity together; against it stands that it is missing."""
