@@ -46,6 +46,7 @@ from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.training.allocator import keep_memory
 from sundog.training.plan import TrainingPlan
+from sundog.training.threads import one_thread
 
 _BERNOULLI, _GAUSSIAN = "bernoulli", "gaussian"
 _LEAST_DEVIATION = 1e-3
@@ -114,6 +115,7 @@ class Rbm:
         return cls.fit_parts(records, Parts.whole(plan.settings["records"]), plan, ledger, workshop)[0]
 
     @classmethod
+    @one_thread()
     def fit_parts(cls, records: Records, parts: Parts, plan: Plan, ledger: Ledger, workshop: Workshop) -> list[Self]:
         """Trains one on each part, all of them for the price of one."""
         refuse_early(plan.charges, ledger)
@@ -154,6 +156,7 @@ class Rbm:
 
     # --- sampling ---
 
+    @one_thread()
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Runs chains, each for one record or a few; the units of conditions stay what they must be."""
         keep_memory()
@@ -161,6 +164,7 @@ class Rbm:
         size = each * self._rows
         return joined([self._draw(min(size, n - start), each, rng, where) for start in range(0, max(1, n), size)])
 
+    @one_thread()
     @torch.no_grad()
     def log_evidence(self, where: Where) -> float:
         """The logarithm of the probability of the conditions: their mean likelihood over free chains."""
@@ -246,8 +250,7 @@ class Rbm:
         if not bool(((centre >= 0) & (centre <= 1)).all()):
             raise ReleaseError("the centre of the `rbm` model is not one of features between 0 and 1")
         with torch.device("meta"):  # so that nothing is drawn, and nothing takes memory
-            empty = torch.empty(features.width)
-            network = Network(features, empty, hidden=hidden, chains=chains, deviation=state.config["deviation"])
+            network = Network(features, None, hidden=hidden, chains=chains, deviation=state.config["deviation"])
         network.load_state_dict({**weights, "particles": particles / 255}, assign=True)
         return cls(schema, network, state.config["records"])
 

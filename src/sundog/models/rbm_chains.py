@@ -1,4 +1,4 @@
-"""Gibbs chains of a trained machine: the same moves on whole vectors, or on the places of their ones.
+"""Gibbs chains of a Boltzmann machine: the same moves on whole vectors, or on the places of their ones.
 
 In a record of scalar columns one feature a column is 1 and all others are 0. What goes into the hidden units is then a
 sum of a few rows of the weights, an order of magnitude less work than a product with all of them.
@@ -6,7 +6,7 @@ sum of a few rows of the weights, an order of magnitude less work than a product
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
@@ -14,7 +14,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from sundog.models.base import Where
-from sundog.models.rbm_network import Network
+
+if TYPE_CHECKING:
+    from sundog.models.rbm_network import Network
 
 
 class Chains(Protocol):
@@ -26,17 +28,21 @@ class Chains(Protocol):
     def excite(self) -> Tensor:
         """Draws the hidden units of each chain: (chains, hidden)."""
 
+    def vectors(self) -> Tensor:
+        """The visible units of each chain: (chains, width)."""
+
 
 def chains_from(vectors: Tensor, network: Network, where: Where, rng: np.random.Generator) -> Chains:
     """Chains that begin at these vectors, the fastest kind that there is for the columns of the machine.
 
     Args:
-        vectors: visible units: (chains, width).
-        network: the machine.
+        vectors: visible units, (chains, width) or of a stack (machines, chains, width).
+        network: the machine, or a stack of them.
         where: codes that scalar columns are held at.
         rng: what they draw from.
     """
-    if network.features.are_scalars and network.has_small_logits():
+    on_processor = vectors.device.type == "cpu"  # a GPU is not asked how large weights are: that takes it longer
+    if on_processor and vectors.dim() == 2 and network.features.are_scalars and network.has_small_logits():
         return _PlaceChains(vectors, network, where, rng)
     return _VectorChains(vectors, network, where, rng)
 
@@ -46,7 +52,7 @@ class _VectorChains:
 
     def __init__(self, vectors: Tensor, network: Network, where: Where, rng: np.random.Generator) -> None:
         self._x, self._network, self._where = vectors, network, where
-        self._generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
+        self._generator = torch.Generator(vectors.device).manual_seed(int(rng.integers(2**62)))
 
     def move(self) -> None:
         self._x = self._network.draw(self._network.logits(self.excite()), self._generator)
@@ -54,6 +60,9 @@ class _VectorChains:
     def excite(self) -> Tensor:
         self._network.features.hold(self._x, self._where)
         return self._network.excite(self._x, self._generator)
+
+    def vectors(self) -> Tensor:
+        return self._x
 
 
 class _PlaceChains:
@@ -66,7 +75,7 @@ class _PlaceChains:
         self._rows = self._weight.T.contiguous()  # what each feature adds to the hidden units
         self._offset = network.hidden.bias.detach() - network.centre[0] @ self._rows
         self._bias = network.visible.weight.detach()[0] - self._weight.sum(dim=0) / 2
-        self._shares = torch.empty(len(vectors), self._features.width)
+        self._shares = torch.empty(vectors.shape)
 
     def move(self) -> None:
         torch.addmm(self._bias, self.excite(), self._weight, out=self._shares)
@@ -78,6 +87,9 @@ class _PlaceChains:
         self._features.hold_places(self._places, self._where)
         p = functional.embedding_bag(self._places, self._rows, mode="sum").add_(self._offset).sigmoid_()
         return (self._points(p.shape[1]) < p).to(p.dtype)
+
+    def vectors(self) -> Tensor:
+        return torch.zeros_like(self._shares).scatter_(1, self._places, 1.0)
 
     def _points(self, count: int) -> Tensor:
         return torch.from_numpy(self._rng.random((len(self._places), count), np.float32))

@@ -52,6 +52,7 @@ from sundog.models.neural import (
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.training.plan import TrainingPlan
+from sundog.training.threads import one_thread
 
 _MOST_LAYERS = 4
 _SMALL = 0.1  # what an untrained decoder may add to the means
@@ -181,6 +182,7 @@ class Vae:
         return cls.fit_parts(records, Parts.whole(plan.settings["records"]), plan, ledger, workshop)[0]
 
     @classmethod
+    @one_thread()
     def fit_parts(cls, records: Records, parts: Parts, plan: Plan, ledger: Ledger, workshop: Workshop) -> list[Self]:
         """Trains one on each part, all of them for the price of one."""
         refuse_early(plan.charges, ledger)

@@ -45,6 +45,7 @@ from sundog.models.neural import (
 from sundog.models.people import PeopleRows
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
+from sundog.training.threads import one_thread
 
 PUBLIC_RECORDS = "the records that were given as public, from which the training began or took its clipping bounds"
 _OF_PEOPLE = 4  # one is in a step: there are few of them
@@ -121,6 +122,7 @@ class Gan:
         return Plan((*first, *plan.charges), {**plan.settings, **own})
 
     @classmethod
+    @one_thread()
     def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
         """Trains one on all records."""
         refuse_early(plan.charges, ledger)
