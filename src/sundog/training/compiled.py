@@ -78,7 +78,13 @@ def compiled(function: Program, batch: Any, speed: Speed, *, fixed_size: bool) -
     with warnings.catch_warnings(), _own_files() if on_processor else contextlib.nullcontext():
         # What it does not fuse it leaves as it is, which is no news to a user.
         warnings.filterwarnings("ignore", message="Torchinductor does not support code generation for complex")
-        run(batch)  # now, and not in the middle of something that cannot wait
+        try:
+            run(batch)  # now, and not in the middle of something that cannot wait
+        except torch._dynamo.exc.TorchDynamoException as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise SundogError(
+                f"the step could not be compiled ({reason}); train without, or mend the compiler"
+            ) from None
     return run
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -169,17 +170,23 @@ class Trainer:
 
         A processor's time tells, and not that of the clock: another process would slow the compiler down as well.
         """
-        step = self.step
-        if self._graphed is not None or step.speed.compiled is False or step.is_compiled:
+        step, is_asked_for = self.step, self.step.speed.compiled
+        if self._graphed is not None or is_asked_for is False or step.is_compiled:
             return
-        if step.speed.compiled is None:
-            if step.taken < _KNOWN:
+        if is_asked_for is None:
+            if step.taken < _KNOWN or not can_compile(batches.peek()):
                 return
             saved = (self.plan.steps - self.done) * _SAVED * step.seconds / step.taken
             step.speed = replace(step.speed, compiled=saved > _COMPILING)
         if step.speed.compiled and can_compile(batches.peek()):
             self.progress("compiling", 0.0)
-            step.compile(batches.peek())  # what comes of it is thrown away
+            try:
+                step.compile(batches.peek())  # what comes of it is thrown away
+            except SundogError as error:
+                if is_asked_for:
+                    raise
+                step.speed = replace(step.speed, compiled=False)
+                warnings.warn(f"training goes on, slower: {error}", stacklevel=2)
 
     def _resume(self) -> None:
         """Loads what was kept, and finds what of it and beyond it is paid for."""
