@@ -22,7 +22,7 @@ def run(
         typer.Option("-n", min=0, help="How many; about as many as there were, by default, and 100 in a picture."),
     ] = None,
     where: Annotated[list[str] | None, typer.Option(help='A condition, as "column=value"; may be repeated.')] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="The same seed gives the same records.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="The same seed and -n give the same records.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Samples into a file."""

@@ -52,6 +52,7 @@ _BERNOULLI, _GAUSSIAN = "bernoulli", "gaussian"
 _LEAST_DEVIATION = 1e-3
 _EVIDENCE = 1024  # chains that say how likely conditions are
 _FEWEST_CHAINS, _MOST_CHAINS = 500, 2**15
+_MOST_NUMBERS, _FEWEST_WIDE = 2**25, 64  # units of all particles together; and particles, however many that are
 _KEPT = 4096  # particles, from which chains begin
 _MOVES, _MOVES_BETWEEN = 50, 5  # of a chain: from a particle to its first record, and to each further one
 _ENOUGH_CHAINS, _MOST_EACH = 8192, 8  # with more records than that, a chain gives several, and no more than so many
@@ -126,7 +127,7 @@ class Rbm:
         found = noisy_means(features, examples, parts, MeansPlan(**settings["means"]), ledger, workshop)
         starts = iter(zip(*found, strict=True))
         batch = settings["training"]["expected_batch"] / len(parts.sizes)
-        chains = settings["chains"] or min(_MOST_CHAINS, max(_FEWEST_CHAINS, round(batch)))
+        chains = settings["chains"] or default_chains(batch, features.width)
 
         def new() -> Network:
             means, scale = next(starts)
@@ -148,6 +149,7 @@ class Rbm:
             TrainingPlan(**settings["training"]),
             ledger,
             workshop,
+            width=features.width,
             clip=float(settings["clip"]),
             learning_rate=settings["learning_rate"],
         )
@@ -253,6 +255,15 @@ class Rbm:
             network = Network(features, None, hidden=hidden, chains=chains, deviation=state.config["deviation"])
         network.load_state_dict({**weights, "particles": particles / 255}, assign=True)
         return cls(schema, network, state.config["records"])
+
+
+def default_chains(batch: float, width: int) -> int:
+    """As many as there are records in a batch, within limits, and fewer where the vectors are very wide.
+
+    >>> default_chains(1000.0, 340), default_chains(64.0, 340), default_chains(1000.0, 100_000)
+    (1000, 500, 335)
+    """
+    return max(_FEWEST_WIDE, min(_MOST_CHAINS, max(_FEWEST_CHAINS, round(batch)), _MOST_NUMBERS // width))
 
 
 def _is_deviation(value: object) -> bool:

@@ -202,6 +202,7 @@ class Vae:
             TrainingPlan(**settings["training"]),
             ledger,
             workshop,
+            width=features.width,
             clip=float(settings["clip"]),
             learning_rate=settings["learning_rate"],
         )

@@ -140,7 +140,8 @@ class Release:
 
         Args:
             n: how many; about as many as there were, by default.
-            seed: the same seed gives the same records.
+            seed: the same seed and n give the same records. Draws are spread evenly over all n of them, so
+                `sample(100)` is not the start of `sample(1000)`; for that, draw 1,000 and keep the first 100.
             where: values that columns must have, such as {"sex": "Female"}; of a mixture also {"cluster": 3}.
         """
         count = self._count(n)
