@@ -144,7 +144,7 @@ def _grid(release: sundog.Release) -> Any:
     rows = []
     for row in range(ACROSS):
         where = {"cluster": row} if row < clusters else None
-        sample: Any = release.sample(ACROSS, seed=row, where=where)
+        sample = release.sample(ACROSS, seed=row, where=where, as_="arrays")
         rows.append(np.concatenate(list(sample["image"]), axis=1))
     return np.concatenate(rows)
 

@@ -51,12 +51,14 @@ def publish(rows: Sequence[Row], options: argparse.Namespace) -> None:
         options.json.write_text(json.dumps([asdict(row) | {"ratio": row.ratio} for row in rows], indent=1) + "\n")
 
 
-def interleaved(contestants: Mapping[str, Callable[[], object]], *, repeats: int) -> dict[str, float]:
+def interleaved(
+    contestants: Mapping[str, Callable[[], object]], *, repeats: int, clock: Callable[[], float] = time.perf_counter
+) -> dict[str, float]:
     """The median seconds of each, taken in turn, so that a noisy machine disturbs them all alike."""
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(repeats):
         for name, contestant in contestants.items():
-            start = time.perf_counter()
+            start = clock()
             contestant()
-            times[name].append(time.perf_counter() - start)
+            times[name].append(clock() - start)
     return {name: statistics.median(seconds) for name, seconds in times.items()}

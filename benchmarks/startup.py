@@ -1,24 +1,57 @@
-"""How long it takes to begin: importing sundog, and `sundog --help`.
+"""How long it takes to begin: importing sundog, `sundog --help`, and checking a release of a neural network.
+
+Seconds of CPU, so that a busy machine tells the same as an idle one.
 
 python benchmarks/startup.py [--quick] [--json FILE]
 """
 
 from __future__ import annotations
 
+import argparse
+import resource
 import subprocess
 import sys
+import tempfile
+from collections.abc import Callable
 
 from report import Row, arguments, interleaved, publish
 
+FIT = """
+import numpy as np, sundog
+rng = np.random.default_rng(0)
+data = {f"c{i}": rng.integers(0, 5, 1000) for i in range(12)}
+schema = sundog.Schema.from_dict({"columns": {name: {"type": "integer", "min": 0, "max": 4} for name in data}})
+sundog.Synthesizer("rbm", epsilon=2.0, settings={"epochs": 1}).fit(data, schema).release_.save("a.sundog")
+"""
 
-def python(code: str) -> None:
-    subprocess.run([sys.executable, "-c", code], check=True)
+
+def python(code: str, folder: str | None = None) -> None:
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=folder, stdout=subprocess.DEVNULL)
+
+
+def command(folder: str, *words: str) -> Callable[[], None]:
+    return lambda: python(f"from sundog.cli.main import _run; assert _run({list(words)!r}) in (0, 3)", folder)
+
+
+def cpu_seconds() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 def main() -> None:
     options = arguments(__doc__ or "")
+    with tempfile.TemporaryDirectory() as folder:
+        python(FIT, folder)
+        python("from sundog.cli.main import _run; _run(['key', 'k'])", folder)
+        measure(options, folder)
+
+
+def measure(options: argparse.Namespace, folder: str) -> None:
     seconds = interleaved(
         {
+            "sundog verify (rbm)": command(folder, "verify", "a.sundog"),
+            "sundog certificate (rbm)": command(folder, "certificate", "a.sundog"),
+            "sundog sign (rbm)": command(folder, "sign", "a.sundog", "--key", "k.key"),
             "import sundog": lambda: python("import sundog"),
             "sundog --help": lambda: python("from sundog.cli.main import _run; _run(['--help'])"),
             "sundog plan": lambda: python(
@@ -28,6 +61,7 @@ def main() -> None:
             "import pandas": lambda: python("import pandas"),
         },
         repeats=1 if options.quick else 7,
+        clock=cpu_seconds,
     )
     peer = seconds.pop("import pandas")
     publish([Row(name, value, "s", "import pandas", peer) for name, value in seconds.items()], options)

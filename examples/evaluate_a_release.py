@@ -38,6 +38,9 @@ def main(report_path: Path) -> None:
             f"real data {best.value:.3f}   independent columns {worst.value:.3f}"
         )
 
+    # The same in words: what is shown, what is not, and what so many records cannot tell.
+    print(f"\n{report.headline}")
+
     # Each column by itself is close: the mean one-way distance is small. Relations are gone: a model that
     # learns from this release guesses, as it would from independent columns. The page shows it at a glance.
     report.to_html(report_path)

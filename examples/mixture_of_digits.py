@@ -24,7 +24,7 @@ def main() -> None:
     for clusters in (1, 10):
         synth = sundog.Synthesizer(model="independent", clusters=clusters, epsilon=4.0, delta=1e-5, seed=0)
         release = synth.fit(private, schema).release_
-        fake: Any = release.sample(len(images), seed=7)
+        fake = release.sample(len(images), seed=7, as_="arrays")
         read = accuracy(fake["image"], fake["digit"].to_numpy(zero_copy_only=False), unseen, answers)
         print(f"clusters: {clusters:2}   a classifier that saw synthetic digits only reads {read:.0%} of the real ones")
 
@@ -33,8 +33,8 @@ def main() -> None:
     print("charged for:", ", ".join(charge.purpose for charge in charges))
 
     # Some of one cluster; one of a digit, from whichever cluster knows it.
-    print("labels in cluster 3:", release.sample(8, seed=7, where={"cluster": 3})["digit"].to_pylist())
-    print_image(release.sample(1, seed=7, where={"digit": 3})["image"][0])
+    print("labels in cluster 3:", release.sample(8, seed=7, where={"cluster": 3}, as_="arrays")["digit"].to_pylist())
+    print_image(release.sample(1, seed=7, where={"digit": 3}, as_="arrays")["image"][0])
 
 
 def print_image(image: Any) -> None:

@@ -37,6 +37,8 @@ def main(folder: Path) -> None:
     print("mean age:        real", round(private.age.mean(), 1), " synthetic", round(fake["age"].mean(), 1))
     women = release.sample(1_000, seed=7, where={"sex": "Female"})
     print("drawn women:    ", (women["sex"] == "Female").sum(), "of 1000")
+    grown = release.sample(1_000, seed=7, where=["age>=40", "age<65", "education in Bachelors, Masters"])
+    print("drawn ages:     ", grown["age"].min(), "to", grown["age"].max())
 
 
 if __name__ == "__main__":

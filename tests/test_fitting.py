@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import itertools
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +12,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import sundog
 from sundog.data.schema import Schema
-from sundog.errors import BudgetExceededError, DataError, LedgerError, SundogError
+from sundog.errors import BudgetExceededError, DataError, LedgerError, ReleaseError, SundogError
 from sundog.models.base import State
 from sundog.models.independent import Independent
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.budget import default_delta
+from sundog.privacy.counted import epsilon_of_fit
 from sundog.privacy.events import Charge, DiscreteLaplace, Pure
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
@@ -51,7 +55,43 @@ def test_delta_comes_from_a_count_that_is_paid_for() -> None:
     assert purposes(release) == ["number of records", *MARGINALS]
     count = release.certificate.charges[0].event
     assert count == DiscreteLaplace(rate=0.02)
-    assert release.certificate.delta == pytest.approx(default_delta(20_000), rel=0.1)  # noise of 70 in 20,000
+    assert release.certificate.delta == 1e-5  # fixed beforehand: what is promised may not hang on what was drawn
+    given = release.certificate.conditional
+    assert given is not None
+    assert given.records == pytest.approx(20_000, rel=0.1)  # noise of 70 in 20,000
+    assert given.delta == default_delta(given.records)
+    assert given.epsilon == pytest.approx(0.98)
+    assert release.verify() == []
+
+
+def proven_delta(*, records: int, rate: float) -> float:
+    """E[δ(n̂)] of the theorem in docs/privacy.md, for geometric noise of this rate on so many records."""
+    reach = round(40 / rate)
+    noise = np.arange(-reach, reach + 1)
+    chances = np.exp(-rate * np.abs(noise))
+    deltas = np.minimum(1e-5, 0.1 / np.maximum(records + noise, 1) ** 1.1)
+    return float((chances / chances.sum() * deltas).sum())
+
+
+@pytest.mark.parametrize("noise", [-60_000, -45_000, 0, 30_000, 10**9])
+def test_the_promised_delta_is_never_below_the_proven_one(noise: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At ε = 0.1 and a cap of 50 the noise on 50,000 records is 25,000 wide, and δ(n̂) is anything."""
+    proven = proven_delta(records=50_000, rate=0.1 * 0.02 / 50)
+    assert 6e-7 < default_delta(50_000) < 1.1 * proven
+
+    def count(exact: int, *, epsilon: float, ledger: Ledger, purpose: str, contribution: int) -> int:
+        event = DiscreteLaplace(rate=epsilon / contribution, sensitivity=contribution)
+        ledger.spend(Charge(event=event, purpose=purpose))
+        return exact + noise
+
+    monkeypatch.setattr("sundog.fitting.noisy_count", count)
+    data = {**data_of(50_000), "who": np.arange(50_000) // 50}
+    release = Synthesizer("independent", epsilon=0.1).fit(data, schema_of(unit="who", cap=50)).release_
+    certificate = release.certificate
+    assert certificate.conditional is not None
+    assert certificate.delta == 1e-5 >= proven
+    assert (certificate.conditional.delta < proven) == (noise >= 0)  # which the certificate used to promise
+    assert f"noisy number of records is {50_000 + noise:,}" in str(certificate)
     assert release.verify() == []
 
 
@@ -85,7 +125,9 @@ def test_delta_with_a_shared_ledger_is_that_of_the_records_where_it_is_lower(led
     release = Synthesizer("independent", epsilon=1.0, ledger=ledger).fit(data_of(20_000), schema_of()).release_
     assert purposes(release) == ["number of records", *MARGINALS]
     assert release.certificate.charges[0].event == DiscreteLaplace(rate=0.02)
-    assert release.certificate.delta == pytest.approx(default_delta(20_000), rel=0.1)
+    assert release.certificate.delta == 1e-5
+    assert release.certificate.conditional is not None
+    assert release.certificate.conditional.delta == pytest.approx(default_delta(20_000), rel=0.1)
     assert release.verify() == []
 
 
@@ -103,14 +145,17 @@ def test_what_follows_the_count_is_private_at_the_delta_that_it_chose() -> None:
     release = Synthesizer("independent", epsilon=1.0).fit(data_of(20_000), schema_of(LEARNED)).release_
     certificate = release.certificate
     assert purposes(release)[0] == "number of records"
-    rest = epsilon_spent(certificate.charges[1:], delta=certificate.delta)
+    assert certificate.conditional is not None
+    rest = epsilon_spent(certificate.charges[1:], delta=certificate.conditional.delta)
     assert 0.998 * 0.98 <= rest <= 0.98  # by itself, whatever the count was
 
 
 def test_the_count_of_a_capped_unit_is_taken_off_as_a_whole() -> None:
     data = {**data_of(6000), "who": np.arange(6000) // 10}
     release = Synthesizer("independent", epsilon=1.0).fit(data, schema_of(unit="who", cap=3)).release_
-    assert 0.998 * 0.98 <= epsilon_spent(release.certificate.charges[1:], delta=release.certificate.delta) <= 0.98
+    given = release.certificate.conditional
+    assert given is not None
+    assert 0.998 * 0.98 <= epsilon_spent(release.certificate.charges[1:], delta=given.delta) <= 0.98
 
 
 def test_the_count_of_a_capped_unit_is_charged_for_the_cap() -> None:
@@ -133,8 +178,10 @@ def test_every_stage_together_spends_the_budget_and_no_more(
     data = data_of(50_000)
     release = Synthesizer("independent", epsilon=epsilon, delta=delta).fit(data, schema_of(columns)).release_
     certificate = release.certificate
-    spent = epsilon_spent(certificate.charges, delta=certificate.delta)
-    assert (0.975 if delta is None else 0.998) * epsilon <= spent <= epsilon  # a count that chose δ does not compose
+    given = certificate.conditional
+    spent = epsilon_of_fit(certificate.charges, delta=certificate.delta if given is None else given.delta)
+    assert 0.998 * epsilon <= spent <= epsilon
+    assert certificate.spent["pld"] == pytest.approx(spent)
     assert release.verify() == []
 
 
@@ -155,7 +202,9 @@ def test_stages_are_told_in_order_with_how_far_they_are(tmp_path: Path) -> None:
         data_of(5000), schema_of(LEARNED), out=tmp_path / "o.sundog", progress=lambda *what: told.append(what)
     )
     stages = [stage for stage, _ in itertools.groupby(stage.splitlines()[0] for stage, _ in told)]
-    delta = synthesizer.release_.certificate.delta
+    given = synthesizer.release_.certificate.conditional
+    assert given is not None
+    delta = given.delta
     assert delta < 1e-5
     assert stages == [
         "reading",
@@ -234,15 +283,14 @@ def test_a_ledger_in_memory_is_shared_too(delta: float) -> None:
     assert [charge.purpose for charge in ledger.charges] == MARGINALS  # of the first one
 
 
-def test_a_fit_whose_delta_is_not_yet_known_costs_its_count_at_most() -> None:
-    """Whether it fits depends on the δ that the count chooses: the lowest would, the one it gets does not."""
+def test_a_fit_whose_delta_is_not_yet_known_is_refused_before_the_count() -> None:
+    """Whether it fits depends on the δ that the count chooses: the largest must."""
     ledger = Ledger(epsilon=1.0, delta=1e-5)
     synthesizer = Synthesizer("independent", epsilon=0.8, ledger=ledger)
     synthesizer.fit(data_of(100), schema_of())
     with pytest.raises(BudgetExceededError):
         synthesizer.fit(data_of(100), schema_of())
-    first = ["number of records", *MARGINALS]
-    assert [charge.purpose for charge in ledger.charges] in (first, [*first, "number of records"])
+    assert [charge.purpose for charge in ledger.charges] == ["number of records", *MARGINALS]
 
 
 def test_the_noise_is_that_of_the_ledger() -> None:
@@ -267,7 +315,7 @@ def test_a_fit_that_cannot_fit_is_refused_before_the_count(delta: float | None, 
     ledger.spend(Charge(event=Pure(epsilon=0.5), purpose="earlier"))  # the count alone would still fit
     before = ledger.to_dict()
     for out in (None, tmp_path / "o.sundog"):
-        with pytest.raises(BudgetExceededError, match="refused: 'marginal of n', 'marginal of b' would bring") as error:
+        with pytest.raises(BudgetExceededError, match="refused: 'marginal of n', 'marginal of b'") as error:
             Synthesizer("independent", epsilon=0.9, delta=delta, ledger=ledger if kept == "memory" else path).fit(
                 data_of(100), schema_of(), out=out
             )
@@ -335,7 +383,7 @@ def test_a_finished_fit_leaves_the_release_and_nothing_else(tmp_path: Path) -> N
     Synthesizer("independent", epsilon=1.0).fit(data_of(100), schema_of(), out=tmp_path / "o.sundog")
     assert [file.name for file in tmp_path.iterdir()] == ["o.sundog"]
     Synthesizer("independent", epsilon=1.0).fit(
-        data_of(100), schema_of(), out=tmp_path / "o.sundog"
+        data_of(100), schema_of(), out=tmp_path / "o.sundog", overwrite=True
     )  # and may replace it
     assert [file.name for file in tmp_path.iterdir()] == ["o.sundog"]
 
@@ -354,6 +402,125 @@ def test_a_training_that_goes_astray_is_told_and_no_release_is_left(
         Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(data_of(50), schema_of(), out=tmp_path / "o.sundog")
     assert "smaller learning_rate" in str(caught.value)
     assert not (tmp_path / "o.sundog").exists()
+
+
+# --- what would fail at the end is said at the beginning ---
+
+
+def leaves_no_trace(tmp_path: Path, said: str, **asked: Any) -> None:
+    """The fit is refused, nothing was charged and nothing is left."""
+    path = tmp_path / "all.ledger"
+    if not path.exists():
+        Ledger.create(path, epsilon=2.0, delta=1e-5)
+    before = path.read_bytes()
+    with pytest.raises(SundogError, match=said) as error:
+        Synthesizer(**{"model": "independent", "epsilon": 1.0, "ledger": path, **asked}).fit(
+            data_of(100), schema_of(), out=tmp_path / "o.sundog"
+        )
+    assert "\n" not in str(error.value)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["all.ledger"]
+
+
+def test_a_delta_that_no_certificate_can_state_costs_nothing(tmp_path: Path) -> None:
+    leaves_no_trace(tmp_path, "delta", delta=1e-60)
+
+
+@pytest.mark.parametrize("library", ["sundog", "randomgen"])
+def test_a_package_without_metadata_costs_no_release(
+    library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    version = importlib.metadata.version
+
+    def lacking(name: str) -> str:
+        if name == library:
+            raise importlib.metadata.PackageNotFoundError(name)
+        return version(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", lacking)
+    out = tmp_path / "o.sundog"
+    Synthesizer("independent", epsilon=1.0).fit(data_of(100), schema_of(), out=out)
+    assert Release.load(out).libraries[library] == (sundog.__version__ if library == "sundog" else "unknown")
+
+
+def test_a_folder_that_cannot_be_written_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    touch = Path.touch
+
+    def forbidden(path: Path, *rest: Any, **options: Any) -> None:
+        if ".o.sundog." in path.name:
+            raise PermissionError(13, "Permission denied")
+        touch(path, *rest, **options)
+
+    monkeypatch.setattr(Path, "touch", forbidden)  # root may write everywhere
+    leaves_no_trace(tmp_path, r"o\.sundog: cannot be written \(Permission denied\)")
+
+
+def test_a_release_that_could_not_be_written_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(path: Path, *_: Any) -> None:
+        raise ReleaseError(f"{path}: not written")
+
+    monkeypatch.setattr("sundog.preflight.write_archive", refused)
+    leaves_no_trace(tmp_path, "not written")
+
+
+@pytest.mark.parametrize("model", ["independent", "rbm"])
+def test_near_exhaustion_a_refused_fit_pays_for_nothing_however_often(model: str, tmp_path: Path) -> None:
+    """At any level of what is left, it is fitted or refused for nothing."""
+    outcomes = set()
+    settings = {"epochs": 0.1, "hidden": 4} if model == "rbm" else {}
+    for number, spent in enumerate(np.linspace(0.0, 0.3, 12)):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        ledger = Ledger.create(folder / "l", epsilon=1.1, delta=1e-5)
+        ledger.spend(Charge(event=Pure(epsilon=float(spent) + 1e-3), purpose="earlier"))
+        before = (folder / "l").read_bytes()
+        synthesizer = Synthesizer(model, epsilon=1.0, ledger=folder / "l", settings=settings)
+        try:
+            synthesizer.fit(data_of(20_000), schema_of(), out=folder / "o.sundog")
+            outcomes.add("fitted")
+            assert len(Ledger.open(folder / "l").entries) > 2
+        except BudgetExceededError:
+            outcomes.add("refused")
+            assert (folder / "l").read_bytes() == before
+            assert [file.name for file in folder.iterdir()] == ["l"]
+    assert outcomes == {"fitted", "refused"}
+
+
+def test_what_could_not_be_saved_here_can_be_saved_elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ledger = Ledger(epsilon=1.0, delta=1e-5)
+    synthesizer = Synthesizer("independent", epsilon=1.0, ledger=ledger)
+    with monkeypatch.context() as patch:
+        patch.setattr(Release, "save", lambda *_: (_ for _ in ()).throw(ReleaseError("cannot be written")))
+        with pytest.raises(ReleaseError):
+            synthesizer.fit(data_of(100), schema_of(), out=tmp_path / "o.sundog")
+    synthesizer.release_.save(tmp_path / "elsewhere.sundog")
+    assert Release.load(tmp_path / "elsewhere.sundog").verify() == []
+
+
+@pytest.mark.parametrize(("epsilon", "warns"), [(20.0, False), (21.0, True), (1e9, True)])
+def test_an_epsilon_that_protects_nobody_warns(epsilon: float, warns: bool) -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        Synthesizer("independent", epsilon=epsilon, delta=1e-6).fit(data_of(100), schema_of())
+    assert any("protects hardly anybody" in str(warning.message) for warning in caught) == warns
+
+
+# --- ledgers and releases ---
+
+
+def test_a_ledger_that_was_rolled_back_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "all.ledger"
+    Ledger.create(path, epsilon=3.0, delta=1e-5)
+    old = path.read_bytes()
+    synthesizer = Synthesizer("independent", epsilon=1.0, ledger=path)
+    synthesizer.fit(data_of(100), schema_of(), out=tmp_path / "first.sundog")
+    new = path.read_bytes()
+    path.write_bytes(old)
+    with pytest.raises(LedgerError, match=r"all\.ledger: lacks charges that it had when first\.sundog was made"):
+        synthesizer.fit(data_of(100), schema_of(), out=tmp_path / "second.sundog")
+    assert path.read_bytes() == old
+    path.write_bytes(new)
+    synthesizer.fit(data_of(100), schema_of(), out=tmp_path / "second.sundog")
 
 
 def test_a_fit_without_a_place_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

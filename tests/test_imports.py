@@ -8,10 +8,13 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import sundog
+from sundog.release.signing import generate_key
 
 HEAVY = ("torch", "pandas", "pyarrow", "scipy", "sklearn", "matplotlib", "dp_accounting", "numpy", "pydantic")
 SUNDOG = Path(sys.executable).with_name("sundog")
@@ -52,6 +55,24 @@ def test_the_command_line_loads_nothing_heavy_until_a_command_runs() -> None:
 
 def test_fitting_tables_does_not_load_torch() -> None:
     assert "torch" not in _loaded_by("import sundog; sundog.Synthesizer; sundog.Release; sundog.Ledger")
+
+
+@pytest.mark.parametrize("model", ["independent", "rbm", "vae", "gan", "mixture"])
+def test_verifying_and_signing_load_neither_torch_nor_pandas(model: str, tmp_path: Path) -> None:
+    """Whatever model a release holds: to check it is not to run it."""
+    rng = np.random.default_rng(0)
+    data = {"a": rng.integers(0, 2, 300), "b": rng.integers(0, 2, 300)}
+    schema = sundog.Schema.from_dict({"columns": {name: {"type": "integer", "min": 0, "max": 1} for name in data}})
+    settings: dict[str, Any] = {"independent": {}, "mixture": {"clusters": 2}}.get(model, {"settings": {"epochs": 1}})
+    name = "independent" if model == "mixture" else model
+    path = tmp_path / "a.sundog"
+    sundog.Synthesizer(name, epsilon=5.0, delta=1e-6, **settings).fit(data, schema).release_.save(path)
+    generate_key(tmp_path / "k.key", tmp_path / "k.pub")
+    sign = f"_run(['sign', {str(path)!r}, '--key', {str(tmp_path / 'k.key')!r}])"
+    verify = f"_run(['verify', {str(path)!r}, '--key', {str(tmp_path / 'k.pub')!r}])"
+    certificate = f"_run(['certificate', {str(path)!r}])"
+    loaded = _loaded_by(f"from sundog.cli.main import _run; assert [{sign}, {verify}, {certificate}] == [0, 0, 0]")
+    assert not loaded & {"torch", "pandas", "sklearn", "matplotlib"}
 
 
 def test_every_public_name_is_there() -> None:

@@ -56,18 +56,17 @@ def test_images_with_labels_beside_them(tmp_path: Path) -> None:
     )
     images, labels = np.zeros((40, 2, 2), np.uint8), np.arange(40) % 10
     release = fitted(images, schema, labels=labels)
-    sample = release.sample(5, where={"digit": 3})
-    assert isinstance(sample, dict)
+    sample = release.sample(5, where={"digit": 3}, as_="arrays")
     assert sample["image"].shape == (5, 2, 2)
     assert sample["digit"].to_pylist() == [3] * 5
 
 
 def test_series_and_sets() -> None:
     series = Schema.from_dict({"columns": {"load": {"type": "series", "length": 3, "min": 0, "max": 1}}})
-    assert fitted(np.full((30, 3), 0.5), series).sample(4)["load"].shape == (4, 3)
+    assert fitted(np.full((30, 3), 0.5), series).sample(4, as_="arrays")["load"].shape == (4, 3)
     sets = Schema.from_dict({"columns": {"basket": {"type": "set", "universe": 4, "max_size": 2}}})
     for source in ([[0, 1], [2], []] * 10, sparse.csr_array(np.eye(4, dtype=np.uint8))):
-        assert fitted(source, sets).sample(4)["basket"].shape == (4, 4)
+        assert fitted(source, sets).sample(4, as_="arrays")["basket"].shape == (4, 4)
 
 
 def test_fit_gives_back_the_synthesizer() -> None:

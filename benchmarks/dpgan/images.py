@@ -23,10 +23,10 @@ from dpgan.common import records_of
 from dpgan.downstream import learned
 from sundog.data.records import Records
 from sundog.evaluate.comparison import Comparison, at_most, split
-from sundog.evaluate.images.classifiers import one_thread
 from sundog.evaluate.images.judge import judge_for
 from sundog.evaluate.images.sample import view_of
 from sundog.evaluate.images.scores import frechet_distance, inception_score
+from sundog.training.threads import one_thread
 
 DELTA = 1e-5
 PANELS = 4  # side by side
@@ -210,7 +210,9 @@ def picture(releases: dict[str, sundog.Release], path: Path, *, across: int = 10
         axis = figure.add_subplot(rows, columns, place)
         label: Any = release.schema.columns["label"]
         classes = label.decode(np.arange(label.lattice_size)).to_pylist()
-        drawn: list[Any] = [release.sample(across, seed=0, where={"label": each})["image"] for each in classes]
+        drawn: list[Any] = [
+            release.sample(across, seed=0, where={"label": each}, as_="arrays")["image"] for each in classes
+        ]
         axis.imshow(np.concatenate([np.concatenate(list(images), axis=1) for images in drawn]), cmap="gray")
         axis.set_title(name, fontsize=10)
         axis.set_axis_off()

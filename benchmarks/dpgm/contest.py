@@ -137,4 +137,4 @@ def synthetic_sets(
         rng = np.random.default_rng(seed)
         return MWEM(capped, largest, epsilon, sets.delta, PLANS[sets.name], rng).run(count)
     synth = sundog.Synthesizer(model, epsilon, sets.delta, clusters, device=device, seed=seed, settings=settings)
-    return synth.fit(sets.real, sets.schema).release_.sample(count, seed=seed)[column]
+    return synth.fit(sets.real, sets.schema).release_.sample(count, seed=seed, as_="arrays")[column]

@@ -21,8 +21,8 @@ import portalocker
 import safetensors
 import safetensors.numpy
 
-from sundog.errors import SundogError
-from sundog.files import replacing
+from sundog.errors import BudgetExceededError, SundogError
+from sundog.files import lock, os_error_of, replacing
 
 Tensors = dict[str, npt.NDArray[Any]]
 _OWNER_ONLY = 0o700
@@ -52,10 +52,16 @@ class Checkpoint:
         """Keeps every other process out until `release`; two fits into one release would spend twice."""
         try:
             self._lock = (self.folder / "fit.json").open("r+b")
-            portalocker.lock(self._lock, portalocker.LOCK_EX | portalocker.LOCK_NB)
-        except (OSError, portalocker.LockException):
+            lock(self._lock, portalocker.LOCK_EX | portalocker.LOCK_NB)
+        except BlockingIOError:
             self.release()
             raise SundogError(f"{self.folder}: another fit is at work here; wait for it to end") from None
+        except OSError as error:
+            self.release()
+            raise SundogError(
+                f"{self.folder}: cannot be locked ({error.strerror}); choose a folder that you may write to, on a file "
+                "system with file locks"
+            ) from None
         return self
 
     def release(self) -> None:
@@ -70,6 +76,11 @@ class Checkpoint:
         return release.with_name(release.name + ".partial")
 
     @classmethod
+    def is_begun(cls, release: Path) -> bool:
+        """Whether a fit was interrupted there: only `resume` goes on."""
+        return (cls.folder_for(release) / "fit.json").exists()
+
+    @classmethod
     def begin(cls, release: Path, request: dict[str, Any]) -> Checkpoint:
         """Starts a new one; an old one is never overwritten, because it holds what was spent."""
         folder = cls.folder_for(release)
@@ -80,17 +91,18 @@ class Checkpoint:
             draft.folder.rename(folder)  # whole or not at all; fails if there is one with anything in it
         except BaseException as error:
             shutil.rmtree(draft.folder, ignore_errors=True)
-            if not isinstance(error, OSError):
+            reason = os_error_of(error)
+            if reason is None:
                 raise
             if folder.exists():
-                if (folder / "fit.json").exists():
+                if cls.is_begun(release):
                     cls(folder, "").held().release()
                 raise SundogError(
                     f"{folder}: an earlier fit was interrupted here; add --resume to go on with it, or delete "
                     "the folder (what it spent stays spent)"
                 ) from None
             raise SundogError(
-                f"{folder}: cannot be created ({error.strerror}); choose another place for the release"
+                f"{folder}: cannot be created ({reason.strerror}); nothing was spent, choose another place"
             ) from None
         return cls(folder, draft.run).held()
 
@@ -140,6 +152,13 @@ class Checkpoint:
             pass
         raise self.damaged(path.name)
 
+    def lost(self) -> BudgetExceededError:
+        """What to say where a result is gone that something later was built on: the charge cannot pay for another."""
+        return BudgetExceededError(
+            f"{self.folder}: measurements of the interrupted fit were lost, and their budget stays spent; delete the "
+            "folder and fit again, from another budget"
+        )
+
     def damaged(self, file: str) -> SundogError:
         """What to say of a file that is not what was kept."""
         path = self.folder / file
@@ -151,9 +170,7 @@ class Checkpoint:
             with replacing(self.folder / file) as whole:
                 whole.write(content)
         except OSError as error:
-            raise SundogError(
-                f"{self.folder}: cannot be written ({error.strerror}); free space there, then go on with --resume"
-            ) from None
+            raise SundogError(f"{self.folder}: cannot be written ({error.strerror})") from None
 
     def load_bytes(self, file: str) -> bytes | None:
         """The content of such a file, or None where there is none yet."""
@@ -179,6 +196,9 @@ class Checkpoint:
     def done(self) -> None:
         """Removes it: the release is there."""
         doomed = self.folder.with_name(f".{self.folder.name}.{os.getpid()}")
-        self.folder.replace(doomed)  # at once, so that a crash in between leaves no half of a checkpoint
+        try:
+            self.folder.replace(doomed)  # at once, so that a crash in between leaves no half of a checkpoint
+        except OSError:  # a full disk may have no room for a name either
+            doomed = self.folder
         self.release()
         shutil.rmtree(doomed, ignore_errors=True)

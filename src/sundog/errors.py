@@ -10,6 +10,10 @@ class SundogError(Exception):
     """Something the user can put right; the message is one line."""
 
 
+class ArgumentError(SundogError, ValueError):
+    """An argument is not one that can be meant."""
+
+
 class DataError(SundogError):
     """The data does not fit the schema, or the file cannot be read."""
 
@@ -20,6 +24,10 @@ class SchemaError(SundogError):
 
 class BudgetExceededError(SundogError):
     """A spend was refused, before anything was measured."""
+
+
+class BudgetError(BudgetExceededError, ArgumentError):
+    """An ε or a δ that no budget can have."""
 
 
 class LedgerError(SundogError):

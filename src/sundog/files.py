@@ -1,18 +1,29 @@
-"""Files that appear whole or not at all."""
+"""Files: written whole or not at all, locked, and never over what somebody still needs."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
-from collections.abc import Iterator
+import shutil
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import IO, Any, BinaryIO
+
+import portalocker
+
+from sundog.errors import DataError
+
+FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_TAKEN = 64 * 2**20  # bytes: not every file system takes space without writing it
 
 
 @contextlib.contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
+def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
     """A file that takes the place of `path` when the block ends, and leaves no trace if it ends in an error.
+
+    A private one is readable for its owner only, from the first byte on.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -21,8 +32,8 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
     ...     (Path(folder) / "a.txt").read_bytes()
     b'whole'
     """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
-    file = temporary.open("xb")
+    temporary = _beside(path)
+    file = open(temporary, "xb", opener=_open_private if private else None)  # noqa: SIM115
     try:
         yield file
         file.flush()
@@ -37,6 +48,10 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 def sync_folder(folder: Path) -> None:
     """Makes a new name itself last; not every system allows it, and the file is whole without."""
     with contextlib.suppress(OSError):
@@ -45,3 +60,111 @@ def sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def lock(file: IO[bytes], flags: portalocker.LockFlags) -> None:
+    """Locks an open file; raises BlockingIOError if somebody else holds it, and OSError if there are no locks here."""
+    try:
+        portalocker.lock(file, flags)
+    except portalocker.AlreadyLocked:
+        raise BlockingIOError(errno.EAGAIN, "somebody else holds it") from None
+    except portalocker.LockException as error:
+        cause = error.args[0] if error.args else error
+        reason = getattr(cause, "strerror", None) or str(cause) or "file locks are not supported here"
+        raise OSError(errno.ENOLCK, reason) from None
+
+
+def refuse_output(
+    out: Path | None,
+    inputs: Mapping[str, Any],
+    *,
+    replaces: Callable[[Path], bool] = lambda _: False,
+    fix: str = "choose another name",
+) -> None:
+    """Raises if a file cannot be written there, or would destroy an input or something else: before the work.
+
+    Args:
+        out: the file to be written; None, or `-`, for none.
+        inputs: what the command reads, by what it is; whatever is not a path is passed over.
+        replaces: whether an existing file may be replaced.
+        fix: what to do if not.
+    """
+    if out is None or str(out) == "-":
+        return
+    refuse_folder(out)
+    for role, given in inputs.items():
+        if isinstance(given, str | os.PathLike) and is_same_file(out, given):
+            raise DataError(f"{out}: is the {role} itself, which would be lost; choose another name")
+    if os.path.lexists(out):
+        if not out.is_file():
+            raise DataError(f"{out}: is not a regular file; choose another name")
+        if not replaces(out):
+            raise DataError(f"{out}: exists already; {fix}")
+    refuse_unwritable(out)
+
+
+def refuse_folder(out: Path) -> None:
+    """Raises if a path is that of a folder, or in none."""
+    if out.is_dir() or not out.parent.is_dir():
+        what = "is a directory; name a file" if out.is_dir() else "its folder does not exist; create it first"
+        raise DataError(f"{out}: {what}")
+
+
+def refuse_full(folder: Path, size: int) -> None:
+    """Raises if a folder has no room for so many bytes: by what the system says, and by taking some for a moment.
+
+    >>> refuse_full(getfixture("tmp_path"), 2**60)
+    Traceback (most recent call last):
+    sundog.errors.DataError: ...: has no room for about 1,099,511,627,776 MB ...; nothing was spent, free space or ...
+    """
+    trial = _beside(folder / "room")
+    try:
+        if size > shutil.disk_usage(folder).free:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        with trial.open("xb") as file:
+            if hasattr(os, "posix_fallocate"):  # a quota says no here and nowhere else
+                os.posix_fallocate(file.fileno(), 0, min(size, _TAKEN))
+    except OSError as error:
+        if error.errno in FULL:
+            raise DataError(
+                f"{folder}: has no room for about {max(1, size >> 20):,} MB ({error.strerror}); nothing was spent, "
+                "free space or choose another place"
+            ) from None
+    finally:
+        with contextlib.suppress(OSError):
+            trial.unlink(missing_ok=True)
+
+
+def os_error_of(error: BaseException) -> OSError | None:
+    """The operating system's error that another one tells of; None where there is none."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, OSError):
+        found = found.__context__
+    return found
+
+
+def refuse_unwritable(path: Path) -> None:
+    """Raises if no file can be made in the place of `path`."""
+    try:
+        trial = _beside(path)
+        trial.touch(exist_ok=False)
+        trial.unlink()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror}); choose another place") from None
+
+
+def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
+    """Whether two paths lead to one file, by whatever links, or would.
+
+    >>> is_same_file("a.csv", "./a.csv"), is_same_file("a.csv", "b.csv")
+    (True, False)
+    """
+    with contextlib.suppress(OSError, ValueError):
+        if Path(one).samefile(other):
+            return True
+    return os.path.realpath(one) == os.path.realpath(other)
+
+
+def _beside(path: Path) -> Path:
+    """A name for what will take the place of `path`."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")

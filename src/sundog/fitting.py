@@ -1,84 +1,58 @@
 """One fit, stage by stage.
 
-    read → check → count records → learn the schema → encode → plan → fit the model → certify
+    read → check → count records → learn the schema → encode → refine bins → plan → fit the model → certify
 
-Whatever can be wrong with the data is said before the first charge. The result of each stage that spends goes into a
-checkpoint, if the release has a place on disk, so that an interrupted fit can go on.
+Whatever can be wrong is said before the first charge: with the data, the plan, the place of the release. The result of
+each stage that spends goes into a checkpoint, if the release has a place on disk, so that an interrupted fit can go on.
+Nothing is charged twice: what was charged and lost before it was kept, nobody has seen, and the same charge pays for it
+again (docs/ledger.md).
 """
 
 from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+from pydantic import ValidationError
 
 from sundog.checkpoint import Checkpoint
-from sundog.data.learn import Lesson, prepare, unknown_columns
+from sundog.data.learn import Lesson, nothing_learned, prepare, unknown_columns
 from sundog.data.read import Raw, encode, read
 from sundog.data.records import Records
+from sundog.data.refine import SHARE, Refinement, wants_refinement
 from sundog.data.schema import Schema
-from sundog.errors import BudgetExceededError, DataError, LedgerError, ReleaseError, SundogError
-from sundog.models import AUTO, get_model
+from sundog.errors import DataError, LedgerError, SundogError
+from sundog.files import FULL, os_error_of, refuse_full
 from sundog.models.base import Model, Plan, State, Workshop
-from sundog.models.choice import best_model
-from sundog.privacy.budget import LARGEST_DELTA, Split, default_delta
-from sundog.privacy.events import Charge, DiscreteLaplace
+from sundog.preflight import note_written, rehearse, room_for
+from sundog.privacy.budget import (
+    LARGEST_DELTA,
+    LARGEST_MEANINGFUL_EPSILON,
+    Split,
+    calibrated_delta,
+    default_delta,
+    promised,
+)
+from sundog.privacy.counted import COUNT, epsilon_of_counts, is_count
+from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.mechanisms import noisy_count
 from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress
 from sundog.release.certificate import certify
+from sundog.release.heads import refuse_contradictions
 from sundog.release.private import private_path, save_private
 from sundog.release.release import Release
+from sundog.request import SCHEMA_DELTA, Request, dearest_charges
+from sundog.stages import Stages
 
 _SHARES = {"records": 0.02, "schema": 0.10}  # of ε, for the stages before the model, when they are needed
-_COUNT = "number of records"
-_FRUGAL_DELTA = 1e-9  # below the default for any number of records that fits on a disk
-_MANY = 10**6  # records, where nobody has said how many
-_GUESSED = 1e-3  # of that δ, for a plan for so many
-_SCHEMA_DELTA = 0.1  # of δ, for discovering categories
-
-
-@dataclass(frozen=True)
-class Request:
-    """What was asked for."""
-
-    model: type[Model]
-    epsilon: float
-    delta: float | None
-    seed: int | None
-    settings: dict[str, Any]
-    device: str = "cpu"
-    show_loss: bool = False
-    public: Any = None
-    is_open: bool = False  # whether another model will do, if there are fewer records than was thought
-
-    def chosen(self, schema: Schema, count: int | None) -> Request:
-        """The same request, with the model that is best for about so many records if that is open."""
-        if not self.is_open or count is None:
-            return self
-        public = self.public is not None
-        name = best_model(schema, epsilon=self.epsilon, records=count, device=self.device, public=public)
-        return replace(self, model=get_model(name))
-
-    def to_dict(self, schema: Schema, ledger: str | Path | None) -> dict[str, Any]:
-        """The request as JSON, to recognise it by when it is resumed."""
-        return {
-            "model": AUTO if self.is_open else self.model.__name__,  # a mixture is of something
-            "epsilon": self.epsilon,
-            "delta": self.delta,
-            "seed": self.seed,
-            "settings": self.settings,
-            "device": self.device,
-            "public": str(self.public) if isinstance(self.public, str | Path) else self.public is not None,
-            "schema": schema.to_dict(),
-            "ledger": None if ledger is None else str(ledger),
-        }
+_GUESSES = (100, 10_000, 1_000_000)  # numbers of records, where nobody has said how many
 
 
 class Fit:
@@ -92,47 +66,60 @@ class Fit:
         noise: NoiseSource | None,
         progress: Progress,
     ) -> None:
-        self.request, self.schema, self.progress = request, schema, progress
+        self.request, self.schema, self.progress = request, schema.declared(), progress
         self.ledger, self.noise = ledger, noise
         self.shared: Ledger | None = None
         self.checkpoint: Checkpoint | None = None
         self.public: Records | None = None
         self.private: State | None = None
-        self.kept_charges = 0  # how many charges the results of finished stages stand for
+        self.release: Release | None = None  # once there is one, even if it cannot be saved
 
     def run(self, data: Any, *, labels: Any, out: Path | None, resume: bool) -> Release:
         """The whole fit."""
-        Budget(self.request.epsilon, LARGEST_DELTA if self.request.delta is None else self.request.delta)
-        for path in () if out is None else (out, private_path(out)):
-            if path.exists() and not path.is_file():
-                raise ReleaseError(f"{path}: is not a regular file; choose another name for the release")
+        promised(self.request.epsilon, LARGEST_DELTA if self.request.delta is None else self.request.delta)
         self.request.model.check(self.schema, self._settings)
         self.progress("reading", 0.0)
         raw = read(data, self.schema, labels=labels)
         lesson = prepare(raw, self.schema)
         records = self._checked(raw)
         public = self._public_data()
+        if out is not None:
+            refuse_full(out.parent, room_for(self.schema, self._settings))
         with self._opened(out, resume) as ledger:
+            stages = Stages(self.checkpoint, ledger)
+            delta = self._promised_delta(ledger)
             split = self._split(ledger)
-            self._refuse_early(split, ledger)
-            count = self._count_records(raw, split, ledger)
+            if not ledger.charges:  # a fit that goes on has been checked before
+                self._rehearse(ledger, out)
+                self._refuse_early(split, ledger)
+            count = self._count_records(raw, split, stages)
             self.request = self.request.chosen(self.schema, count)
             split = replace(split, budget=ledger.budget)
-            self._warn_of(ledger.budget.delta)
+            self._warn_of(ledger.budget)
             self.progress(str(split), 0.0)
-            schema = self._learn_schema(lesson, split, ledger)
+            schema = self._learn_schema(lesson, split, stages)
             if records is None:
                 records = encode(raw, schema)
             del raw, lesson
+            schema = self._refine_bins(records, count, split, stages)
+            records = replace(records, schema=schema)
             self.public = None if public is None else encode(public, schema)
-            model = self._fit_model(records, count, ledger)
-            certificate = certify(ledger, schema, shared=self.shared, assumptions=model.assumptions)
-            release = Release(schema, model, certificate)
+            model = self._fit_model(records, count, stages)
+            chosen = count if self.request.chooses_delta and "records" in split.shares else None
+            certificate = certify(
+                ledger, schema, shared=self.shared, assumptions=model.assumptions, delta=delta, records=chosen
+            )
+            self.release = Release(schema, model, certificate)
             if out is not None:
-                self.progress("saving", 0.0)
-                self._save_private(private_path(out), schema)  # first: no new release lies beside an old critic
-                release.save(out)
-        return release
+                self._save(self.release, out)
+        return self.release
+
+    def _save(self, release: Release, out: Path) -> None:
+        self.progress("saving", 0.0)
+        if self.checkpoint:
+            note_written(self.checkpoint, release.hash)
+        self._save_private(private_path(out), release.schema)  # first: no new release lies beside an old critic
+        release.save(out)
 
     def _save_private(self, path: Path, schema: Schema) -> None:
         """Writes what stays with the curator; what an earlier fit left there belongs to a release that is gone."""
@@ -178,6 +165,9 @@ class Fit:
         ledger = None
         try:
             self.shared = self._shared_ledger(resume=resume)
+            if self.shared is not None:
+                shared = Path(str(self.ledger))
+                refuse_contradictions(self.shared, shared, {shared.parent, out.parent})
             path = self.checkpoint.ledger_path
             if resume and self.shared is None and not path.exists():
                 raise LedgerError(
@@ -187,11 +177,15 @@ class Fit:
             own = self.shared or self._new_ledger(path, must_exist=resume)
             ledger = self._run_of(own, self.checkpoint.run)
             yield ledger
-        except BaseException:
-            if not resume and (
-                ledger is None or not ledger.charges
-            ):  # what an earlier process spent is never forgotten
-                self.checkpoint.done()
+        except BaseException as error:
+            if not resume and (ledger is None or not ledger.charges):
+                self.checkpoint.done()  # else never: what an earlier process spent is not forgotten
+            elif (full := os_error_of(error)) is not None and full.errno in FULL:
+                where = full.strerror if error is full else error
+                raise SundogError(
+                    f"{where}; what was measured is kept in {self.checkpoint.folder}: free space, then run the same "
+                    "command with --resume"
+                ) from None
             raise
         else:
             self.checkpoint.done()
@@ -221,96 +215,144 @@ class Fit:
     def _split(self, ledger: Ledger) -> Split:
         """Who gets what. Records are counted only if the model or δ needs it and nobody declared how many there are."""
         needs = {
-            "records": self.schema.records is None and (self._chooses_delta or self.request.model.counts_records),
+            "records": self.schema.records is None
+            and (self.request.chooses_delta or self.request.model.counts_records),
             "schema": bool(unknown_columns(self.schema)),
         }
-        return Split(ledger.budget, {stage: share for stage, share in _SHARES.items() if needs[stage]})
+        shares = {stage: share for stage, share in _SHARES.items() if needs[stage]}
+        refined = any(wants_refinement(column) for column in self.schema.columns.values())
+        return Split(ledger.budget, shares, bins=SHARE if refined else 0.0)
 
-    @property
-    def _chooses_delta(self) -> bool:
-        return self.request.delta is None
+    def _promised_delta(self, ledger: Ledger) -> float:
+        """The δ of the certificate, which no record has a say in: what was asked for, or by the declared records."""
+        if self.request.chooses_delta:
+            ledger.tighten(delta=min(ledger.budget.delta, default_delta(self.schema.records or 1)))
+        return ledger.budget.delta
 
-    def _warn_of(self, delta: float) -> None:
-        if delta > LARGEST_DELTA:
+    def _warn_of(self, budget: Budget) -> None:
+        if budget.epsilon > LARGEST_MEANINGFUL_EPSILON:
             warnings.warn(
-                f"delta = {delta:g} is large: it would allow publishing one record in {1 / delta:,.0f}; "
+                f"epsilon = {budget.epsilon:g} protects hardly anybody: the odds of a guess about a record may change "
+                f"by a factor of e^{budget.epsilon:g}; 10 or less is usual",
+                stacklevel=4,
+            )
+        if budget.delta > LARGEST_DELTA:
+            warnings.warn(
+                f"delta = {budget.delta:g} is large: it would allow publishing one record in {1 / budget.delta:,.0f}; "
                 f"{LARGEST_DELTA:g} or less is usual",
                 stacklevel=4,
             )
 
-    def _refuse_early(self, split: Split, ledger: Ledger) -> None:
-        """Asks a shared ledger before the first charge: what it refuses to a very frugal plan, it will refuse to all.
-
-        The plan for a tiny δ has more noise, and so spends less, than the one that will be made. Where nobody knows yet
-        how many records there are, it is of another shape than that one, and so has to be more frugal still.
-        """
-        begun = self.request.model.resumes and ledger.charges  # some of the plan may be paid for already
-        known = not split.shares.get("schema")
-        if self.shared is None or not known or begun or (self.checkpoint and self.checkpoint.load("model")):
-            return
-        left = self.request.epsilon * (1 - split.shares.get("records", 0.0))
-        guessed = self.schema.records is None and self.request.model.counts_records
-        frugal = Budget(left, min(ledger.budget.delta, _FRUGAL_DELTA) * (_GUESSED if guessed else 1.0))
+    def _rehearse(self, ledger: Ledger, out: Path | None) -> None:
+        """Makes the certificate and, but for its weights, the release file, and throws them away."""
         try:
-            plan = self._plan(self.schema, frugal, (), self.schema.records or _MANY)
-        except SundogError:
-            if guessed:  # what is too little for this plan may be enough for that of the real number of records
+            certificate = certify(ledger, self.schema, shared=self.shared)
+        except ValidationError as error:
+            problem = error.errors()[0]
+            raise SundogError(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}, for a certificate") from None
+        if out is not None:
+            folder = out.parent if self.checkpoint is None else self.checkpoint.folder
+            rehearse(folder, self.schema, self.request.model.name, certificate)
+
+    def _refuse_early(self, split: Split, ledger: Ledger) -> None:
+        """Refuses what cannot be planned, or what a shared ledger has no room for, before the first charge.
+
+        Where records are counted first, nobody knows yet which plan that will lead to. Then a shared ledger must have
+        room for plans of very different numbers of records, at the largest δ: the dearest that could come of it.
+        """
+        exact = self.schema.records is not None or not self.request.model.counts_records
+        for count in (self.schema.records,) if exact else _GUESSES:
+            try:
+                charges = dearest_charges(self.request, self.schema, split, count)
+            except SundogError:
+                if exact and "schema" not in split.shares:
+                    raise
+                return  # what is too little for this plan may be enough for that of the real records
+            if self.shared is None:
                 return
-            raise
-        ledger.check(*plan.charges)
+            ledger.check(*charges)
 
     # --- the stages that spend ---
 
-    def _count_records(self, raw: Raw, split: Split, ledger: Ledger) -> int | None:
+    def _count_records(self, raw: Raw, split: Split, stages: Stages) -> int | None:
         count = self.schema.records
         if "records" in split.shares:
-            count = self._paid_count(raw, split.epsilon("records"), ledger)
-        if self._chooses_delta and count is not None:
-            ledger.tighten(delta=min(ledger.budget.delta, default_delta(count)))
+            count = self._paid_count(raw, split.epsilon("records"), stages)
+            if self.request.chooses_delta:
+                stages.ledger.tighten(delta=calibrated_delta(stages.ledger.budget.delta, count))
         return count
 
-    def _paid_count(self, raw: Raw, epsilon: float, ledger: Ledger) -> int:
-        def measure() -> dict[str, Any]:
+    def _paid_count(self, raw: Raw, epsilon: float, stages: Stages) -> int:
+        def measure(paying: Ledger) -> dict[str, Any]:
             kept = raw.capped(self.schema.cap) if self.schema.unit else raw
-            purpose, cap = _COUNT, self.schema.cap
-            noisy = noisy_count(kept.count, epsilon=epsilon, ledger=ledger, purpose=purpose, contribution=cap)
+            purpose, cap = COUNT, self.schema.cap
+            noisy = noisy_count(kept.count, epsilon=epsilon, ledger=paying, purpose=purpose, contribution=cap)
             return {"count": noisy}
 
-        return int(self._stage("records", ledger, measure)["count"])
+        return int(stages.measured("records", measure)["count"])
 
-    def _learn_schema(self, lesson: Lesson, split: Split, ledger: Ledger) -> Schema:
+    def _learn_schema(self, lesson: Lesson, split: Split, stages: Stages) -> Schema:
         if "schema" not in split.shares:
             return self.schema
 
-        def measure() -> dict[str, Any]:
+        def measure(paying: Ledger) -> dict[str, Any]:
             self.progress("learning the schema", 0.0)
-            delta = _SCHEMA_DELTA * ledger.budget.delta
-            return lesson.learn(epsilon=split.epsilon("schema"), delta=delta, ledger=ledger).to_dict()
+            delta = SCHEMA_DELTA * paying.budget.delta
+            return lesson.learn(epsilon=split.epsilon("schema"), delta=delta, ledger=paying).to_dict()
 
-        return Schema.from_dict(self._stage("schema", ledger, measure))
+        schema = Schema.from_dict(stages.measured("schema", measure))
+        for name in nothing_learned(schema):
+            warnings.warn(
+                f"column {name!r}: no value was frequent enough to be learned, so every record is "
+                f"{schema.columns[name].to_dict()['other']!r}; declare its values, or remove it",
+                stacklevel=4,
+            )
+        return schema
 
-    def _fit_model(self, records: Records, count: int | None, ledger: Ledger) -> Model:
-        def measure() -> dict[str, Any]:
+    def _refine_bins(self, records: Records, count: int | None, split: Split, stages: Stages) -> Schema:
+        plan = Refinement.plan(records.schema, epsilon=split.rest, delta=split.budget.delta)
+        if not plan.names:
+            return records.schema
+
+        def measure(paying: Ledger) -> dict[str, Any]:
+            self.progress("refining bins", 0.0)
+            schema, coarse = plan.refine(records, paying, count=count)
+            return {"schema": schema.to_dict(), "coarse": coarse}
+
+        found = stages.measured("bins", measure)
+        if found["coarse"]:
+            names = ", ".join(repr(name) for name in found["coarse"])
+            self.progress(
+                f"coarse bins: {names}; a value that fewer than about {plan.hidden:,.0f} records share is lost in the "
+                "noise: declare it as `special`, or declare `edges`",
+                0.0,
+            )
+        return Schema.from_dict(found["schema"])
+
+    def _fit_model(self, records: Records, count: int | None, stages: Stages) -> Model:
+        found = stages.finished("model")
+        if found is None:
             self.progress("planning", 0.0)
-            plan = self._plan(records.schema, *self._rest(ledger), count)
-            model = self.request.model.fit(records, plan, ledger, self._workshop)
+            plan = self._plan(records.schema, *_rest(stages), count)
+            model = self.request.model.fit(records, plan, stages.ledger, self._workshop)
             fitted, self.private = model.state(), model.private
             self._refuse_astray(fitted)
-            tensors.update(fitted.tensors)
-            if self.checkpoint:
-                self.checkpoint.save_tensors("model", tensors)
-                if self.private is not None:
-                    self.checkpoint.save_tensors("private", self.private.tensors)
-                    self.checkpoint.save("private", self.private.config)
-            return fitted.config
+            self._keep_model(fitted, stages)
+        else:
+            checkpoint = cast(Checkpoint, self.checkpoint)
+            fitted = State(checkpoint.load_tensors("model"), found["result"])
+            kept = checkpoint.load("private")
+            self.private = None if kept is None else State(checkpoint.load_tensors("private"), kept)
+        return self.request.model.from_state(records.schema, fitted)
 
-        tensors: dict[str, Any] = {}
-        config = self._stage("model", ledger, measure)
-        if not tensors and self.checkpoint:
-            tensors = self.checkpoint.load_tensors("model")
-            kept = self.checkpoint.load("private")
-            self.private = None if kept is None else State(self.checkpoint.load_tensors("private"), kept)
-        return self.request.model.from_state(records.schema, State(tensors, config))
+    def _keep_model(self, fitted: State, stages: Stages) -> None:
+        if self.checkpoint is None:
+            return
+        self.checkpoint.save_tensors("model", fitted.tensors)
+        if self.private is not None:
+            self.checkpoint.save_tensors("private", self.private.tensors)
+            self.checkpoint.save("private", self.private.config)
+        stages.finish("model", {"result": fitted.config})
 
     def _refuse_astray(self, fitted: State) -> None:
         """Refuses weights that are no numbers: nothing could be drawn from them."""
@@ -332,35 +374,14 @@ class Fit:
         asked = self.request
         return Workshop(asked.seed, self.progress, self.checkpoint, asked.device, asked.show_loss, self.public)
 
-    def _rest(self, ledger: Ledger) -> tuple[Budget, Sequence[Charge]]:
-        """What is left for the model, and what was charged to it already.
 
-        A count is taken off the budget beforehand, so that the rest is private whatever δ, sampling rate or model the
-        count chose (docs/privacy.md); everything else is composed with the model's own charges. What a model has spent
-        on itself before it was interrupted is left out, so that its plan is the same as before.
-        """
-        before = ledger.charges[: None if self.checkpoint is None else self.kept_charges]
-        paid = [charge for charge in before if charge.purpose == _COUNT]
-        cost = sum(charge.event.epsilon for charge in paid if isinstance(charge.event, DiscreteLaplace))
-        return Budget(ledger.budget.epsilon - cost, ledger.budget.delta), [c for c in before if c not in paid]
+def _rest(stages: Stages) -> tuple[Budget, Sequence[Charge]]:
+    """What is left for the model, and what was charged to it already.
 
-    def _stage(self, name: str, ledger: Ledger, measure: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-        """The result of a stage: from the checkpoint where it was finished before, measured and kept otherwise."""
-        if self.checkpoint is None:
-            return measure()
-        saved = self.checkpoint.load(name, "result", "charges")
-        if saved is None:
-            lost = len(ledger.charges) > self.kept_charges and not self.request.model.resumes
-            if name == "model" and lost:
-                raise BudgetExceededError(
-                    f"{self.checkpoint.folder}: what this fit had measured was lost when it was interrupted, and is "
-                    "spent all the same; delete the folder and fit again, from another budget"
-                )
-            saved = {"result": measure(), "charges": len(ledger.charges)}
-            self.checkpoint.save(name, saved)
-        if len(ledger.charges) < saved["charges"]:
-            raise LedgerError(
-                f"{self.ledger}: lacks what the interrupted fit spent; resume with the ledger it began with"
-            )
-        self.kept_charges = saved["charges"]
-        return dict(saved["result"])
+    A count is taken off the budget beforehand, so that the rest is private whatever δ, sampling rate or model the count
+    chose (docs/privacy.md); everything else is composed with the model's own charges. What a model has spent on itself
+    before it was interrupted is left out, so that its plan is the same as before.
+    """
+    budget = stages.ledger.budget
+    rest = budget.epsilon - epsilon_of_counts(stages.charges)
+    return Budget(rest, budget.delta), [charge for charge in stages.charges if not is_count(charge)]

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
+import inspect
+import os
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
+
+from sundog.data.explain import did_you_mean
 from sundog.data.match import match
 from sundog.data.read import open_source
 from sundog.data.schema import Schema
-from sundog.errors import DataError, SundogError
-from sundog.fitting import Fit, Request
-from sundog.models import AUTO, get_model
+from sundog.errors import ArgumentError, DataError, SundogError
+from sundog.fitting import Fit
+from sundog.models import AUTO, get_model, refuse_unknown
 from sundog.models.base import Model, State
 from sundog.models.choice import best_model
-from sundog.privacy.ledger import Ledger
+from sundog.preflight import refuse_fit_output
+from sundog.privacy.budget import LARGEST_DELTA
+from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress, silent
 from sundog.release.release import Release
+from sundog.request import Request
 
 _OPTIONS = ("clusters", "public")  # which a model is told beside its settings
+_DEVICES = ("cpu", "cuda")
 
 
 class Synthesizer:
@@ -82,26 +91,97 @@ class Synthesizer:
         self.noise = noise
         self.show_loss = show_loss
 
+        self._check()
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  as scikit-learn has it
+        """The arguments by name, as scikit-learn asks for them.
+
+        >>> Synthesizer("rbm", epsilon=2.0).get_params()["epsilon"]
+        2.0
+        """
+        return {name: getattr(self, name) for name in _ARGUMENTS}
+
+    def set_params(self, **params: Any) -> Self:
+        """Changes arguments; none of them if one is wrong.
+
+        >>> Synthesizer().set_params(model="vae").model
+        'vae'
+        """
+        for name in (name for name in params if name not in _ARGUMENTS):
+            raise ArgumentError(f"there is no argument {name!r}; {did_you_mean(name, _ARGUMENTS)}")
+        type(self)(**{**self.get_params(), **params})
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        """The same arguments, none of them copied: a copied ledger would have its budget twice."""
+        return type(self)(**self.get_params())
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self)).parameters
+        given = {name: value for name, value in self.get_params().items() if value is not defaults[name].default}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+
+    def _check(self) -> None:
+        """Refuses arguments that cannot be meant, whatever the data is."""
+        Budget(_number(self.epsilon, "epsilon"), LARGEST_DELTA if self.delta is None else _number(self.delta, "delta"))
+        if not isinstance(self.model, str):
+            raise ArgumentError(f"model must be {AUTO} or the name of a model, not {self.model!r}")
+        if self.model != AUTO:
+            refuse_unknown(self.model)
+        if not _is_whole(self.clusters) or self.clusters < 1:
+            raise ArgumentError(f"clusters must be a whole number of 1 or more, not {self.clusters!r}")
+        if self.device not in _DEVICES:
+            raise ArgumentError(f"there is no device {self.device!r}; choose {' or '.join(_DEVICES)}")
+        if self.seed is not None and not (_is_whole(self.seed) and self.seed >= 0):
+            raise ArgumentError(f"seed must be a whole number of 0 or more, or None, not {self.seed!r}")
+        for name, kinds, what in _KINDS:
+            if not isinstance(getattr(self, name), kinds):
+                raise ArgumentError(f"{name} must be {what}, not {getattr(self, name)!r}")
+        for name in self.settings or {}:
+            if name in _OPTIONS:
+                raise ArgumentError(f"{name!r} is no setting of a model; use --{name} (in Python, the argument {name})")
+        if self.settings and self.model != AUTO:
+            self._refuse_settings(get_model(self.model))
+
+    def _refuse_settings(self, base: type[Model]) -> None:
+        """Raises if the model, or a mixture of it, has not one of the settings."""
+        known = [name for name in _mixed(base, self.clusters).defaults if name not in _OPTIONS]
+        for name in (name for name in self.settings or {} if name not in known):
+            hint = did_you_mean(name, known, otherwise=f"its settings: {', '.join(known) or 'none'}")
+            raise ArgumentError(f"model {base.name!r} has no setting {name!r}; {hint}")
+
     def fit(
         self,
         data: Any,
-        schema: Schema,
+        schema: Schema | str | os.PathLike[str] | Mapping[str, Any],
         *,
         labels: Any = None,
         out: str | Path | None = None,
         resume: bool = False,
+        overwrite: bool = False,
         progress: Progress = silent,
     ) -> Self:
         """Learns the data; `release_` is the result, and a second fit spends again.
 
         Args:
-            data: a path, a DataFrame, an array of images or series, a sparse matrix or lists of sets.
-            schema: what is publicly known about the data.
+            data: a path or a database URL, a DataFrame (pandas or polars), an Arrow table, an array of images or
+                series, a sparse matrix or lists of sets.
+            schema: what is publicly known about the data: a `Schema`, the path of a schema file, or a dict.
             labels: class labels of images or series, when they are not part of the data.
             out: where to save the release; an interrupted fit then leaves a checkpoint beside it.
             resume: go on from that checkpoint.
+            overwrite: replace a release that is there already, once the new one is complete; what it spent is counted
+                only if both fits share a ledger.
             progress: is told what is being done, and how much of it is.
         """
+        place = None if out is None else Path(out)
+        if place is not None:
+            inputs = {"data": data, "labels": labels, "public data": self.public, "ledger": self.ledger}
+            inputs |= {} if isinstance(schema, Schema) else {"schema": schema}
+            refuse_fit_output(place, inputs, overwrite=overwrite)
+        schema = Schema.of(schema)
         model = self._checked_model(schema)
         self._warn(schema)
         if self.public is not None and labels is not None:
@@ -110,11 +190,22 @@ class Synthesizer:
         settings = {**(self.settings or {}), **{name: value for name, value in told.items() if name in model.defaults}}
         is_open = self.model == AUTO and self.clusters == 1 and not (self.settings or self.show_loss)
         request = Request(
-            model, self.epsilon, self.delta, self.seed, settings, self.device, self.show_loss, self.public, is_open
+            model,
+            float(self.epsilon),
+            None if self.delta is None else float(self.delta),
+            None if self.seed is None else int(self.seed),
+            settings,
+            self.device,
+            self.show_loss,
+            self.public,
+            is_open,
         )
         fit = Fit(request, schema, self.ledger, self.noise, progress)
-        self.release_ = fit.run(data, labels=labels, out=None if out is None else Path(out), resume=resume)
-        self.private_ = fit.private
+        try:
+            fit.run(data, labels=labels, out=place, resume=resume)
+        finally:
+            if fit.release is not None:  # what could not be saved here can be saved elsewhere
+                self.release_, self.private_ = fit.release, fit.private
         return self
 
     def _warn(self, schema: Schema) -> None:
@@ -138,13 +229,9 @@ class Synthesizer:
         )
 
     def _checked_model(self, schema: Schema) -> type[Model]:
-        for name in (name for name in self.settings or {} if name in _OPTIONS):
-            raise SundogError(f"{name!r} is no setting of a model; use --{name} (in Python, the argument {name})")
-        model = base = get_model(self._named(schema))
-        if self.clusters != 1:
-            from sundog.mixture.mixture import mixture_of
-
-            model = mixture_of(base)
+        self._check()  # again: attributes can be set
+        base = get_model(self._named(schema))
+        model = _mixed(base, self.clusters)
         given = {
             "public": self.public is not None,
             "device": self.device != "cpu",
@@ -152,11 +239,9 @@ class Synthesizer:
         }
         for option in (name for name, used in given.items() if used and name not in model.options):
             raise SundogError(f"model {base.name!r} makes no use of {option}; leave it out")
-        for name in (name for name in self.settings or {} if name not in model.defaults):
-            known = ", ".join(name for name in model.defaults if name not in _OPTIONS) or "none"
-            raise SundogError(f"model {base.name!r} has no setting {name!r}; its settings: {known}")
+        self._refuse_settings(base)
         if self.device != "cpu":
-            _refuse_missing(self.device)
+            _refuse_missing_cuda()
         return model
 
 
@@ -170,10 +255,36 @@ def _refuse_lacking(public: Any, schema: Schema) -> None:
         )
 
 
-def _refuse_missing(device: str) -> None:
-    """Raises where this machine cannot train on the device."""
-    if device != "cuda":
-        raise SundogError(f"there is no device {device!r}; choose cpu or cuda")
+_ARGUMENTS = tuple(inspect.signature(Synthesizer).parameters)
+_KINDS: tuple[tuple[str, Any, str], ...] = (
+    ("ledger", (Ledger, str, os.PathLike, type(None)), "a Ledger or the path of a ledger file"),
+    ("settings", (Mapping, type(None)), "a mapping of names to values"),
+    ("noise", (NoiseSource, type(None)), "a NoiseSource"),
+    ("show_loss", bool, "True or False"),
+)
+
+
+def _mixed(base: type[Model], clusters: int) -> type[Model]:
+    """The model, or the mixture of it where there is more than one cluster."""
+    if clusters == 1:
+        return base
+    from sundog.mixture.mixture import mixture_of
+
+    return mixture_of(base)
+
+
+def _number(value: Any, name: str) -> float:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise ArgumentError(f"{name} must be a number, not {value!r}")
+    return float(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _refuse_missing_cuda() -> None:
+    """Raises where this machine cannot train on a GPU."""
     import torch
 
     if not torch.cuda.is_available():

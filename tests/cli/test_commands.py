@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -109,7 +110,9 @@ def test_fit_shares_a_ledger(sundog: Sundog, here: Path) -> None:
     assert not Path("two.sundog").exists()
     assert not Path("two.sundog.partial").exists()
     purposes = [charge.purpose for charge in Ledger.open("all.ledger").charges]
-    assert purposes == ["number of records", *(f"marginal of {name}" for name in ("age", "sex", "height", "seen"))]
+    bins = [f"bins of {name}" for name in ("height", "seen")]
+    marginals = [f"marginal of {name}" for name in ("age", "sex", "height", "seen")]
+    assert purposes == ["number of records", *bins, *marginals]
     assert sundog("certificate", "one.sundog", "--json").json["ledger"]["epsilon"] == 1.2
 
 
@@ -141,7 +144,7 @@ def test_an_unreviewed_schema_and_a_large_delta_warn_in_one_line_each(sundog: Su
     assert "not reviewed" in warned[0]
     assert "delta = 0.001 is large" in warned[1]
     verified = sundog("verify", "new.sundog")
-    assert verified.code == 0
+    assert verified.code == 3
     assert "but        NOT REVIEWED" in verified.out
 
 
@@ -228,7 +231,7 @@ def test_sample_where_takes_values_to_the_letter(sundog: Sundog, here: Path) -> 
     schema = Schema.from_dict({"columns": {"x": {"type": "categorical", "values": ["a", " a ", "NA"]}}})
     Synthesizer("independent", epsilon=1.0, delta=1e-6).fit({"x": ["a", " a ", "NA"] * 20}, schema, out="x.sundog")
     for value in ("a", " a ", "NA"):
-        assert sundog("sample", "x.sundog", "-n", "5", "--where", f"x={value}", "-o", "fake.csv").code == 0
+        assert sundog("sample", "x.sundog", "-n", "5", "--where", f"x={value}", "-o", "fake.csv", "--force").code == 0
         assert set(pd.read_csv("fake.csv", keep_default_na=False)["x"]) == {value}
     complaint = sundog("sample", "x.sundog", "-n", "5", "--where", "x=a ", "-o", "never.csv").complaint
     assert complaint.startswith("where: column 'x': 'a ' is not a declared value, but ' a ' is; ")
@@ -245,9 +248,9 @@ def test_sample_where_a_value_is_missing(sundog: Sundog, here: Path) -> None:
     assert complaint.endswith("; ask for a value that the schema declares")
 
 
-def test_sample_replaces_an_older_file(sundog: Sundog, here: Path) -> None:
+def test_sample_replaces_an_older_file_by_force(sundog: Sundog, here: Path) -> None:
     for n in (30, 5):
-        assert sundog("sample", "people.sundog", "-n", n, "-o", "fake.csv").code == 0
+        assert sundog("sample", "people.sundog", "-n", n, "-o", "fake.csv", "--force").code == 0
     assert len(pd.read_csv("fake.csv")) == 5
     assert not list(here.glob(".*"))
 
@@ -265,8 +268,9 @@ def test_certificate_for_people_and_machines(sundog: Sundog, here: Path) -> None
 
 def test_keys_signatures_and_verification(sundog: Sundog, here: Path) -> None:
     unsigned = sundog("verify", "people.sundog")
-    assert unsigned.code == 0
-    assert "holds" in unsigned.out
+    assert unsigned.code == 3
+    assert "adds up; UNSIGNED: nobody vouches for it" in unsigned.out
+    assert "holds" not in unsigned.out
     assert "signed by  nobody" in unsigned.out
     for name in ("hospital", "stranger"):
         assert sundog("key", name).code == 0
@@ -277,23 +281,62 @@ def test_keys_signatures_and_verification(sundog: Sundog, here: Path) -> None:
     assert signed.code == 0
     right = sundog("verify", "people.sundog", "--key", "hospital.pub")
     assert right.code == 0
+    assert "people.sundog: holds" in right.out
     assert "(the given key)" in right.out
     wrong = sundog("verify", "people.sundog", "--key", "stranger.pub")
     assert (wrong.code, wrong.out.splitlines()[0]) == (1, "NO: the signature is not by the given key")
     nobody = sundog("verify", "people.sundog")
-    assert nobody.code == 0
+    assert nobody.code == 3
+    assert "holds" not in nobody.out
     assert "compare with the owner's" in nobody.out
+    assert sundog("verify", "people.sundog", "--json").json["status"] == "signed by an unknown key"
 
 
 def test_verify_as_json(sundog: Sundog, here: Path) -> None:
     called = sundog("verify", "people.sundog", "--json")
-    assert called.code == 0
+    assert called.code == 3
     release = Release.load("people.sundog")
-    assert called.json == {"ok": True, "problems": [], "hash": release.hash, "signed_by": None}
+    found = {"ok": False, "status": "unsigned", "problems": [], "warnings": [], "hash": release.hash, "signed_by": None}
+    assert called.json == found
     sundog("key", "hospital")
     no = sundog("verify", "people.sundog", "--key", "hospital.pub", "--json")
     assert no.code == 1
-    assert no.json["problems"] == ["it is not signed"]
+    assert (no.json["status"], no.json["problems"]) == ("no", ["it is not signed"])
+    sundog("sign", "people.sundog", "--key", "hospital.key")
+    yes = sundog("verify", "people.sundog", "--key", "hospital.pub", "--json")
+    assert yes.code == 0
+    assert (yes.json["ok"], yes.json["status"]) == (True, "holds")
+
+
+def test_what_does_not_add_up_is_not_signed(sundog: Sundog, here: Path) -> None:
+    release = Release.load("people.sundog")
+    release.document.manifest["certificate"]["epsilon"] = 0.5
+    release.save("false.sundog")
+    before = Path("false.sundog").read_bytes()
+    sundog("key", "hospital")
+    refused = sundog("sign", "false.sundog", "--key", "hospital.key")
+    assert refused.code == 1
+    assert "above the claimed 0.5" in refused.out
+    assert "not signed" in refused.out
+    assert Path("false.sundog").read_bytes() == before
+
+
+def test_a_reader_that_goes_away_changes_no_exit_code(sundog: Sundog, here: Path) -> None:
+    """Whoever pipes the answer into `true` asks for the exit code alone."""
+    sundog("key", "hospital")
+    sundog("sign", "people.sundog", "--key", "hospital.key")
+    program = "from sundog.cli.main import main; main()"
+    for arguments, expected in ((["--key", "hospital.pub"], 0), ([], 3), (["--json"], 3)):
+        reader, writer = os.pipe()
+        os.close(reader)
+        done = subprocess.run(
+            [sys.executable, "-c", program, "verify", "people.sundog", *arguments],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            check=False,
+        )
+        os.close(writer)
+        assert (done.returncode, done.stderr) == (expected, b"")
 
 
 # --- schema ---
@@ -353,6 +396,7 @@ def test_plan_for_a_schema_is_what_fit_then_spends(sundog: Sundog, here: Path) -
     planned = sundog("plan", "--schema", "people.yaml", "--epsilon", "1", "--delta", "1e-6", "--json").json
     assert planned["charges"] == Release.load("people.sundog").certificate.to_dict()["charges"]
     text = sundog("plan", "--schema", "people.yaml", "--epsilon", "1").out
+    assert "bins of height" in text
     assert "marginal of height" in text
 
 
@@ -420,3 +464,15 @@ def test_a_reader_that_has_seen_enough_is_no_error(made: Path) -> None:
     assert done.returncode == 0
     assert done.stdout == "sundog certificate\n"
     assert done.stderr == ""
+
+
+def test_sample_where_ranges_and_lists(sundog: Sundog, here: Path) -> None:
+    conditions = ("age>=40", "age<65", "sex in f", "seen>=2020-03-01", "height!=")
+    asked = [word for condition in conditions for word in ("--where", condition)]
+    assert sundog("sample", "people.sundog", "-n", "200", *asked, "-o", "fake.csv").code == 0
+    frame = pd.read_csv("fake.csv")
+    assert frame["age"].between(40, 64).all()
+    assert frame["age"].nunique() > 5
+    assert set(frame["sex"]) == {"f"}
+    assert (frame["seen"] >= "2020-03-01").all()
+    assert not frame["height"].isna().any()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -66,6 +68,37 @@ def test_evaluate_says_what_a_release_is_worth(sundog: Sundog) -> None:
     page = Path("r.html").read_text()
     assert page.startswith("<!doctype html>")
     assert "ε = 4" in page
+    assert Path("r.html").stat().st_mode & 0o777 == 0o600
+    assert "A classifier" in done.out.splitlines()[0]
+    assert "warning" not in done.err
+
+
+@pytest.mark.parametrize("command", ["evaluate e4.sundog", "compare e1.sundog e4.sundog"])
+def test_a_holdout_that_is_the_real_data_is_warned_of_in_one_line(sundog: Sundog, command: str) -> None:
+    shutil.copy("real.csv", "again.csv")
+    done = call(sundog, f"{command} --real real.csv --holdout again.csv -o r.html")
+    assert done.code == 0, done.err
+    (warned,) = (line for line in done.err.splitlines() if line.startswith("warning: "))
+    assert "100% of the held-out records are among the real ones" in warned
+    assert "100% of the held-out records are among the real ones" in Path("r.html").read_text()
+
+
+@pytest.mark.parametrize("command", ["evaluate e4.sundog", "compare e1.sundog e4.sundog"])
+def test_a_full_disk_is_one_line_that_names_the_report(
+    sundog: Sundog, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = set(Path().iterdir())
+    monkeypatch.setattr(os, "fsync", full)
+    done = call(sundog, f"{command} --real real.csv -o r.html")
+    assert done.code == 2
+    (said,) = (line for line in done.err.splitlines() if line.startswith("sundog: "))
+    assert said == (
+        "sundog: r.html: cannot be written (the disk is full); nothing was kept, free space or choose another folder"
+    )
+    assert set(Path().iterdir()) == before
 
 
 def test_json_is_alone_on_stdout_and_has_the_names_that_stay(sundog: Sundog) -> None:

@@ -129,9 +129,12 @@ for k in range(1, 200, every):
         break
     left = os.path.join(root, f"left{k}")
     shutil.copytree(folder, left)
-    resume = ["--resume"] * os.path.exists(os.path.join(folder, "o.sundog.partial"))
-    again = forked(folder, [*arguments, *resume])
-    said = open(os.path.join(folder, "stderr.txt")).read().splitlines()
+    partial, release = (os.path.exists(os.path.join(folder, name)) for name in ("o.sundog.partial", "o.sundog"))
+    if partial or not release:  # else it was killed when all was done
+        again = forked(folder, [*arguments, *["--resume"] * partial])
+        said = open(os.path.join(folder, "stderr.txt")).read().splitlines()
+    else:
+        again, said = 0, []
     outcomes.append({"k": k, "killed": code, "left": left, "folder": folder, "again": again, "said": said})
 json.dump(outcomes, open(os.path.join(root, "outcomes.json"), "w"))
 """

@@ -13,6 +13,7 @@ from scipy import sparse
 from sundog.data.columns import SetColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
+from sundog.release.release import Release
 
 Declaration = dict[str, Any]
 
@@ -95,6 +96,12 @@ def plain(codes: Any) -> Any:
     if isinstance(codes, np.ndarray) and codes.dtype.kind == "f":
         return [None if math.isnan(value) else value for value in codes.ravel().tolist()] + [codes.shape]
     return codes.tolist()
+
+
+def arrays_of(release: Release, n: int, **options: Any) -> dict[str, Any]:
+    """Synthetic records of any kind: images have no place in a table."""
+    drawn: dict[str, Any] = release.sample(n, as_="arrays", **options)
+    return drawn
 
 
 def same_samples(first: pd.DataFrame | dict[str, Any], second: pd.DataFrame | dict[str, Any]) -> bool:

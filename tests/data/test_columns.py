@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -27,6 +28,7 @@ from sundog.data.columns import (
     OrdinalColumn,
     SeriesColumn,
     SetColumn,
+    clock,
 )
 from sundog.errors import DataError, SchemaError
 
@@ -428,7 +430,7 @@ def test_times_before_1970_are_cut_down_not_up(values: Any) -> None:
     ("value", "says"),
     [
         ("2021-06-01", "'2021-06-01' is above max (2020-12-31)"),
-        (datetime(1919, 1, 1), "1919-01-01 00:00:00 is below min (1920-01-01)"),
+        (datetime(1919, 1, 1), "1919-01-01 is below min (1920-01-01)"),
         (np.datetime64(2**62, "s"), "is above max (2020-12-31)"),
         ("2020-02-30", "'2020-02-30' is not a time written in ISO 8601; declare its `format`"),
         ("yesterday", "is not a time"),
@@ -546,7 +548,7 @@ def test_sets_refuse_and_drop() -> None:
     column = SetColumn(universe=("a", "b"), max_size=2)
     assert "row 2: item 'c' is not declared; add it to the universe" in refused(column, [["a"], ["b", "c"]])
     assert "row 2: item None is not declared" in refused(column, [["a"], ["b", None]])
-    assert "holds int64; give it lists of items" in refused(column, [1, 2])
+    assert "row 1 is not a set; give it a list instead" in refused(column, [1, 2])
     assert "row 2 is missing; write an empty set instead" in refused(column, [["a"], None])
     assert "row 1: item 2 is beyond the 2 declared" in refused(column, sparse.csr_array([[0, 0, 1]]))
     dropping = SetColumn(universe=("a", "b"), max_size=2, undeclared="drop")
@@ -647,3 +649,62 @@ def test_the_rest_of_learned_categories_is_text_like_them(other: Any) -> None:
 def test_a_column_is_frozen() -> None:
     with pytest.raises(ValidationError):
         IntegerColumn(min=0, max=9).min = 3
+
+
+# --- one value, one code, whatever holds it
+
+
+ONES: list[Any] = [1, 1.0, True, Decimal("1.00"), np.float32(1), np.int8(1), np.bool_(True), Fraction(1)]
+
+
+@pytest.mark.parametrize(
+    "column",
+    [
+        CategoricalColumn(values=("0", "1")),
+        CategoricalColumn(values=("0.0", "1.0")),
+        CategoricalColumn(values=("False", "True")),
+        CategoricalColumn(values=(0, 1)),
+        CategoricalColumn(values=(0.5, 1.0)),
+        CategoricalColumn(values=(False, True)),
+        BooleanColumn(),
+        IntegerColumn(min=0, max=9),
+    ],
+)
+def test_numbers_are_what_they_are(column: Any) -> None:
+    assert column.encode(ONES, where="t").tolist() == [1] * len(ONES)
+    for one in ONES:
+        assert column.encode(np.array([one]), where="t").tolist() == [1]
+
+
+@pytest.mark.parametrize("text", ["0.50", "0.5", ".5", "5e-1"])
+def test_a_category_that_spells_a_number(text: str) -> None:
+    column = CategoricalColumn(values=("x", text))
+    values = [0.5, Decimal("0.5"), Decimal("0.5000")]
+    assert column.encode(values, where="t").tolist() == [1, 1, 1]
+    assert column.encode(pa.array(values[1:]), where="t").tolist() == [1, 1]
+    assert column.encode([text], where="t").tolist() == [1]
+
+
+def test_a_code_is_not_a_number() -> None:
+    column = CategoricalColumn(values=("01234", "o"), undeclared="other", other="o")
+    assert column.encode(["01234", "1234", 1234], where="t").tolist() == [0, 1, 1]
+
+
+@pytest.mark.parametrize(
+    "column", [IntegerColumn(min=0, max=2**60), CategoricalColumn(values=("a", "o"), undeclared="other", other="o")]
+)
+def test_floats_that_lost_their_last_digits_are_refused(column: Any) -> None:
+    assert "may have lost its last digits; give the column as integers or text" in refused(column, [2.0**53])
+    assert "may have lost its last digits" in refused(column, np.array([2.0**53]))
+
+
+def test_booleans_beside_spellings_that_say_otherwise() -> None:
+    column = BooleanColumn(true="2", false="1")
+    assert column.encode([2, 1, "2"], where="t").tolist() == [1, 0, 1]
+    assert "True is ambiguous beside the declared spellings 2 and 1" in refused(column, [True])
+
+
+def test_a_30th_of_february_changes_no_other_day() -> None:
+    micros, _, bad = clock.parse_iso(pa.array(["2020-02-28", "2020-02-30", "2020-03-01"]))
+    assert bad.tolist() == [False, True, False]
+    assert (micros[2] - micros[0]) // 86_400_000_000 == 2

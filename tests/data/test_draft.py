@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
+from datetime import date
 from decimal import Decimal
 from importlib import resources
 from pathlib import Path
@@ -11,13 +12,17 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
 from sundog.data.draft import draft
 from sundog.data.read import encode, read
 from sundog.data.schema import Schema
+from sundog.data.write import open_writer
 from sundog.errors import DataError
+from sundog.synthesizer import Synthesizer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
@@ -82,10 +87,10 @@ def test_guesses_from_types() -> None:
     schema = quiet(frame)
     found = schema.to_dict()["columns"]
     assert found["n"] == {"type": "integer", "min": 1, "max": 5}
-    assert found["maybe"] == {"type": "integer", "min": 1, "max": 1, "nullable": True}
+    assert found["maybe"] == {"type": "integer", "min": 1, "max": 1, "nullable": True, "dtype": "float64"}
     assert found["x"] == {"type": "continuous", "min": 0.25, "max": 0.5, "resolution": 0.01}
     assert found["b"] == {"type": "boolean"}
-    assert found["level"] == {"type": "ordinal", "values": ["low", "mid", "high"]}
+    assert found["level"] == {"type": "ordinal", "values": ["low", "mid", "high"], "dtype": "category"}
     assert found["t"]["timezone"] == "Europe/Zurich"
     assert found["words"] == {"type": "set", "universe": ["a", "b", "c"], "max_size": 2}
     assert len(encode(read(frame, schema), schema)) == 2
@@ -148,9 +153,138 @@ def test_identifiers_are_left_out_loudly() -> None:
     assert not any("name7" in message for message in messages)
 
 
-def test_many_categories_are_to_be_learned() -> None:
-    frame = pd.DataFrame({"word": [f"w{i % 2000}" for i in range(6000)]})
+def test_very_many_frequent_categories_are_to_be_learned() -> None:
+    frame = pd.DataFrame({"word": [f"w{i % 2000}" for i in range(30_000)]})
     assert columns(frame) == {"word": {"type": "categorical", "learn": True}}
+
+
+# --- messy tables: the right type, what was seen in a comment, and a fit with the draft on the very file
+
+RNG = np.random.default_rng(0)
+ROWS = 400
+AGES = RNG.integers(18, 95, ROWS)
+AMOUNTS = RNG.lognormal(8, 1.5, ROWS).round(2)
+DAYS = pd.Series(pd.Timestamp("2019-03-01") + pd.to_timedelta(RNG.integers(0, 900, ROWS), "D"))
+ZIPS = [f"{code:05}" for code in RNG.choice(RNG.integers(1000, 9999, 700), 2000)]
+
+
+def grouped(amount: float, decimals: int = 2, marks: str = ",.") -> str:
+    return f"{amount:,.{decimals}f}".translate(str.maketrans(",.", marks))
+
+
+def days(text_format: str) -> list[str]:
+    return [str(text) for text in DAYS.dt.strftime(text_format)]
+
+
+MESSY: dict[str, tuple[list[str], dict[str, Any], str]] = {
+    "blanks": ([f" {age} " if age % 3 else " " for age in AGES], {"type": "integer", "nullable": True}, ""),
+    "commas": ([grouped(a, 0) for a in AMOUNTS], {"type": "integer", "format": "1,234"}, "were it decimal"),
+    "dots": ([grouped(a, 0, ".,") for a in AMOUNTS], {"type": "integer", "format": "1.234"}, "were it decimal"),
+    "spaces": ([grouped(a, 2, " ,") for a in AMOUNTS], {"type": "continuous", "format": "1 234,5"}, ""),
+    "no-break spaces": ([grouped(a, 0, "\u00a0.") for a in AMOUNTS], {"type": "integer", "format": "1 234"}, ""),
+    "swiss": ([grouped(a, 2, "'.") for a in AMOUNTS], {"type": "continuous", "format": "1'234.5"}, ""),
+    "dollars": ([f"-${grouped(a)}" if a < 500 else f"${grouped(a)}" for a in AMOUNTS], {"format": "$1,234.5"}, ""),
+    "euros": ([f"{grouped(a, 2, '.,')} €" for a in AMOUNTS], {"type": "continuous", "format": "1.234,5€"}, ""),
+    "percent": ([f"{age}%" for age in AGES], {"type": "integer", "format": "12%"}, ""),
+    "kilograms": ([f"{age / 10} kg" for age in AGES], {"type": "continuous", "format": "12.5 kg"}, ""),
+    "decimal comma": ([f"{age / 10}".replace(".", ",") for age in AGES], {"type": "continuous", "format": "12,5"}, ""),
+    "german dates": (days("%d.%m.%Y"), {"type": "datetime", "format": "%d.%m.%Y", "resolution": "day"}, ""),
+    "american dates": (days("%m/%d/%Y"), {"type": "datetime", "format": "%m/%d/%Y"}, ""),
+    "british times": (days("%d/%m/%Y 08:15"), {"format": "%d/%m/%Y %H:%M", "resolution": "minute"}, ""),
+    "compact dates": (days("%Y%m%d"), {"type": "datetime", "format": "%Y%m%d"}, "could be whole numbers"),
+    "dates with a gap": (
+        ["-", *days("%d.%m.%Y")[1:]],
+        {"format": "%d.%m.%Y", "nullable": True},
+        "'-': read as missing",
+    ),
+    "about five": (
+        ["about 5", *map(str, AGES[1:])],
+        {"type": "integer", "nullable": True},
+        "1 of 400 rows hold 'about 5'",
+    ),
+    "many towns": (
+        [f"town {i}" for i in RNG.zipf(1.5, 3000).clip(0, 5000)],
+        {"type": "categorical", "undeclared": "other", "other": "other"},
+        "in fewer than 10 rows: these become 'other'",
+    ),
+    "few different names": (
+        ["Ann", "Bo", "Cy"],
+        {"type": "categorical", "values": ["Ann", "Bo", "Cy"]},
+        "all 3 values differ",
+    ),
+    "sentinels": (
+        [
+            str(code)
+            for code in np.where(RNG.random(ROWS) < 0.5, -1, np.where(RNG.random(ROWS) < 0.2, 99_999, AMOUNTS // 9))
+        ],
+        {"type": "continuous", "special": [-1, 99_999]},
+        "edges: [",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MESSY)
+def test_a_draft_of_a_messy_table_can_be_fitted(tmp_path: Path, name: str) -> None:
+    values, expected, note = MESSY[name]
+    other = np.arange(len(values)) % 3
+    pd.DataFrame({"x": values, "other": other}).to_csv(tmp_path / "t.csv", index=False)
+    drafted = quiet(tmp_path / "t.csv")
+    drafted.save(tmp_path / "s.yaml")
+    schema = Schema.load(tmp_path / "s.yaml")
+    assert schema == drafted
+    declared = schema.to_dict()["columns"]["x"]
+    assert {key: declared.get(key) for key in expected} == expected
+    comments = [line for line in (tmp_path / "s.yaml").read_text().splitlines() if line.startswith("  # ")]
+    assert any(note in line for line in comments) if note else not any("decimal" in line for line in comments)
+    with warnings.catch_warnings(action="ignore"):
+        synthesizer = Synthesizer("independent", epsilon=5.0, delta=1e-6).fit(tmp_path / "t.csv", schema)
+    with open_writer(tmp_path / "out.csv", schema) as writer:  # and what is written is read again
+        writer.write(encode(read(synthesizer.release_.sample(50, seed=0), schema), schema))
+    assert len(encode(read(tmp_path / "out.csv", schema), schema)) == 50
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (ZIPS, "has .* values, of which .* are in fewer than 10 rows, and is left out"),
+        (["P-001", "P-002", "P-003"], "looks like an identifier .all 3 values differ. and is left out"),
+    ],
+    ids=["zip codes", "three ids"],
+)
+def test_what_is_left_out_is_said_in_the_file(tmp_path: Path, values: list[str], reason: str) -> None:
+    pd.DataFrame({"code": values, "n": np.arange(len(values)) % 3}).to_csv(tmp_path / "t.csv", index=False)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        schema = Schema.draft(tmp_path / "t.csv")
+    assert re.search(f"column 'code' {reason}", str(caught[0].message))
+    schema.save(tmp_path / "s.yaml")
+    assert list(Schema.load(tmp_path / "s.yaml").columns) == ["n"]
+    assert re.search(f"# left out:\n  # code: {reason}", (tmp_path / "s.yaml").read_text())
+
+
+def test_a_text_that_is_missing_in_one_column_stays_a_category_in_another(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"n": ["?", *map(str, AGES[1:])], "answer": ["?", "yes", "no", "perhaps"] * (ROWS // 4)})
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    schema = quiet(tmp_path / "t.csv")
+    assert schema.nulls == ("", "?")
+    assert schema.to_dict()["columns"]["answer"]["values"] == ["?", "no", "perhaps", "yes"]
+    assert len(encode(read(tmp_path / "t.csv", schema), schema)) == ROWS
+
+
+def test_codes_with_leading_zeros_or_letters_are_no_numbers() -> None:
+    found = columns(pd.DataFrame({"zip": ["01234", "10115"] * 5, "code": ["A12", "A13"] * 5}))
+    assert {column["type"] for column in found.values()} == {"categorical"}
+
+
+def test_comments_are_no_part_of_a_schema(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"n": [0] * 900 + list(range(1, 5000, 7))})
+    drafted = quiet(frame)
+    assert drafted.columns["n"].to_dict()["special"] == [0]
+    assert "# special:" in drafted.to_yaml()
+    assert "\n  #" not in drafted.with_columns({}).to_yaml()
+    hostile = quiet({"a\nb: c": ["x\x1b[2J", "about\n- 5"] * 3})
+    hostile.save(tmp_path / "s.yaml")
+    assert Schema.load(tmp_path / "s.yaml") == hostile
 
 
 def test_nothing_to_draft_from(tmp_path: Path) -> None:
@@ -207,3 +341,27 @@ def test_the_examples_take_data_of_their_kind() -> None:
         assert encode(read(rare, baskets), baskets).codes["items"].nnz == 1
     areas = Schema.load(EXAMPLES / "msweb.schema.yaml")
     assert len(encode(read(sparse.random_array((3, 286), density=0.1, format="csr", rng=rng), areas), areas)) == 3
+
+
+def test_nested_columns_are_left_out(tmp_path: Path) -> None:
+    columns = {
+        "age": pa.array([31, 47]),
+        "address": pa.array([{"zip": "01234"}, {"zip": "1"}]),
+        "tags": pa.array([[("a", 1)], []], pa.map_(pa.string(), pa.int64())),
+        "path": pa.array([[[1, 2]], [[3]]]),
+        "visits": pa.array([[{"day": 1}], []]),
+        "nothing": pa.array([[], []], pa.list_(pa.null())),
+        "days": pa.array([[date(2020, 1, 1)], []]),
+    }
+    pq.write_table(pa.table(columns), tmp_path / "t.parquet")
+    with warnings.catch_warnings(record=True, action="always") as caught:
+        schema = Schema.draft(tmp_path / "t.parquet")
+    assert set(schema.columns) == {"age", "days"}
+    said = [str(warning.message) for warning in caught]
+    for name in ("address", "tags", "path", "visits"):
+        assert sum(f"column {name!r} holds" in line and "left out" in line for line in said) == 1
+
+
+def test_values_of_several_types_are_drafted_as_text() -> None:
+    schema = quiet(pd.DataFrame({"x": pd.Series([1, "b", 2.0, None], dtype=object)}))
+    assert schema.to_dict()["columns"]["x"] == {"type": "categorical", "values": ["1", "2", "b"], "nullable": True}

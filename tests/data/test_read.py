@@ -7,6 +7,7 @@ import os
 import struct
 import zipfile
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -466,13 +467,13 @@ def test_no_private_row_is_quoted_in_the_message(tmp_path: Path) -> None:
 
 def test_missing_files_directories_and_odd_names(tmp_path: Path) -> None:
     (tmp_path / "d.csv").mkdir()
-    (tmp_path / "t.xlsx").write_bytes(b"PK")
+    (tmp_path / "t.ods").write_bytes(b"PK")
     for suffix in (".csv", ".parquet", ".arrow", ".npz", ".idx", ".txt", ".xyz"):
         assert "there is no such file" in complaint(tmp_path / f"none{suffix}")
     for suffix in (".csv", ".parquet", ".arrow", ".npz", ".idx", ".txt", ".xyz", ""):
         (tmp_path / f"d{suffix}").mkdir(exist_ok=True)
         assert "is a directory" in complaint(tmp_path / f"d{suffix}")
-    assert "is of no known format" in complaint(tmp_path / "t.xlsx")
+    assert "is of no known format" in complaint(tmp_path / "t.ods")
     assert "nothing that can be read" in complaint(object())
 
 
@@ -609,3 +610,44 @@ def test_series_problems(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("load_0,load_1,load_2\n1,,3\n")
     assert "column 'load'" in complaint(tmp_path / "t.csv", schema)
     assert "column 'load'" in complaint({"load": [[1, 2, 3], [1, 2]]}, schema)
+
+
+def test_records_of_several_types_are_capped_and_counted() -> None:
+    schema = Schema.from_dict(
+        {
+            "unit": "who",
+            "cap": 2,
+            "columns": {"x": {"type": "categorical", "values": ["1", "b", "2.5"], "nullable": True}},
+        }
+    )
+    source = {"who": [1, 1.0, "1", 2, Decimal("2.0"), "c"], "x": [1, "b", 2.5, None, 2.5, True]}
+    records = encode(read(source, schema), schema)
+    assert records.codes["x"].tolist() == [0, 1, 3, 2, 0]
+    assert records.unit is not None
+    assert records.unit.tolist() == [0, 0, 1, 1, 2]
+
+
+@pytest.mark.parametrize("matrix", [np.array([[1, 0], [0, None]], object), np.array([["1", "0"]]), np.zeros((2, 2, 2))])
+def test_a_matrix_of_anything_but_numbers_is_no_set(matrix: Any) -> None:
+    assert "give it a matrix of 0 and 1, or lists of items" in complaint({"items": matrix}, NUMBERED)
+
+
+def test_arrays_that_a_text_among_them_would_spell_otherwise() -> None:
+    column = {"type": "categorical", "values": ["1", "o"], "undeclared": "other", "other": "o"}
+    assert "is an array of float64, but the categories are text" in complaint({"x": np.array([1.0])}, of(x=column))
+    assert codes({"x": np.array([1])}, of(x=column)) == {"x": [0]}
+    assert codes({"x": np.array([1.0])}, of(x=column), private=False) == {"x": [0]}
+    number = {"type": "continuous", "min": 0, "max": 9}
+    assert "is an array of text; save it as numbers" in complaint({"x": np.array(["1.5"])}, of(x=number))
+    written = of(x={**number, "format": "1.234,5"})
+    assert "but its numbers have a `format`" in complaint({"x": np.array([1.5])}, written)
+    assert codes({"x": np.array(["1,5"])}, written) == codes({"x": np.array([1.5])}, of(x=number))
+
+
+def test_null_spellings_are_numbers_too(tmp_path: Path) -> None:
+    schema = Schema.from_dict(
+        {"nulls": ["-1"], "columns": {"n": {"type": "integer", "min": -9, "max": 9, "nullable": True}}}
+    )
+    for values in ([3, -1], [3.0, -1.0], ["3", "-1"]):
+        np.savez(tmp_path / "t.npz", n=np.array(values))
+        assert codes(tmp_path / "t.npz", schema) == {"n": [12, 19]}

@@ -391,3 +391,10 @@ def test_records() -> None:
     assert len(records.take(np.array([True, False, True]))) == 2
     with pytest.raises(ValueError, match="codes of column 'a' have shape"):
         Records(schema, codes, 4)
+
+
+@pytest.mark.parametrize("zone", ["posixrules", "Factory", "right/UTC", "Nowhere/Land", "+05:00", ""])
+def test_timezones_that_arrow_does_not_know(zone: str) -> None:
+    column = {"type": "datetime", "min": "2020-01-01", "max": "2021-01-01", "timezone": zone}
+    with pytest.raises(SchemaError, match="is not known; use a name such as 'Europe/Berlin'"):
+        Schema.from_dict({"columns": {"t": column}})

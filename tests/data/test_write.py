@@ -156,7 +156,8 @@ def test_a_value_spelled_like_null_is_not_null(tmp_path: Path, suffix: str) -> N
     assert [path.name for path in tmp_path.iterdir()] == [f"t.{suffix}"]
 
 
-TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=5)
+# Line breaks in a csv are tested by "two\nlines" above and in test_csv_lines.py: not all of them can be read back.
+TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\n"), max_size=5)
 
 
 @given(values=st.lists(TEXT, min_size=1, max_size=6, unique=True), columns=st.integers(1, 2))

@@ -52,15 +52,17 @@ def test_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.usefixtures("workplace")
-@pytest.mark.parametrize("name", ["evaluate.md", "ledger.md", "release.md"])
+@pytest.mark.parametrize("name", ["evaluate.md", "ledger.md", "release.md", "sampling.md"])
 def test_the_commands_of_a_page_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
-    if name == "release.md":
+    if name in ("release.md", "sampling.md"):
         fit = "fit adult.csv.gz --schema adult.schema.yaml --epsilon 1 --model independent -o adult.sundog"
         assert _run(shlex.split(fit)) == 0
     ran = commands(ROOT / "docs" / name)
     assert ran
     for arguments in ran:
         assert _run(arguments) == 0, (arguments, capsys.readouterr().err)
+    for python in blocks(ROOT / "docs" / name, "python") if name == "sampling.md" else []:
+        exec(compile(python, name, "exec"), {})  # noqa: S102
 
 
 def test_the_schema_page_shows_a_schema(tmp_path: Path) -> None:

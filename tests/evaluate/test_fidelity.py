@@ -13,6 +13,7 @@ import pandas as pd
 import pytest
 from tests.evaluate.two_tables import (
     DISTANCES,
+    RELATIONS,
     SCHEMA,
     SCORES,
     compare,
@@ -49,7 +50,7 @@ def section(frames: tuple[pd.DataFrame, pd.DataFrame]) -> Section:
 def test_a_table_is_at_no_distance_from_itself(frames: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     real = records(frames[0])
     section = fidelity(compare(real, real))
-    assert {name.removeprefix("fidelity.") for name in section.measures} == {*DISTANCES, *SCORES}
+    assert {name.removeprefix("fidelity.") for name in section.measures} == {*DISTANCES, *SCORES, *RELATIONS}
     assert {value(section, name) for name in DISTANCES} == {0.0}
     assert {value(section, name) for name in SCORES} == {1.0}
 
@@ -247,6 +248,9 @@ def test_a_sorted_table_has_the_same_error(frames: tuple[pd.DataFrame, pd.DataFr
 
 def test_values_lie_in_their_intervals_and_intervals_in_what_is_possible(section: Section) -> None:
     for name, measure in section.measures.items():
+        if name.removeprefix("fidelity.") in RELATIONS:
+            assert measure.low < measure.value < measure.high
+            continue
         assert 0 <= measure.low < measure.value < measure.high or name.endswith(("coverage", "adherence"))
         assert 0 <= measure.low <= measure.value <= measure.high <= 1
 
@@ -257,7 +261,7 @@ def test_the_same_seed_gives_the_same_figures(frames: tuple[pd.DataFrame, pd.Dat
     assert again.measures == section.measures
     assert again.details == section.details
     for name, measure in other.measures.items():
-        if name != "fidelity.wasserstein_sliced":  # has other directions
+        if name.removeprefix("fidelity.") not in ("wasserstein_sliced", *RELATIONS):  # other directions, other halves
             assert measure.value == section.measures[name].value
     assert other.measures["fidelity.tvd_2way"].low != section.measures["fidelity.tvd_2way"].low
 
@@ -268,7 +272,7 @@ def test_the_same_seed_gives_the_same_figures(frames: tuple[pd.DataFrame, pd.Dat
 def test_every_measure_is_explained(section: Section) -> None:
     assert set(section.metrics) == set(section.measures) <= set(METRICS)
     assert {name for name, metric in METRICS.items() if metric.better == "low"} == {
-        f"fidelity.{name}" for name in DISTANCES
+        f"fidelity.{name}" for name in (*DISTANCES, "relations_error", "pairs_error")
     }
     for metric in METRICS.values():
         assert metric.meaning.endswith(".")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import stat
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -12,7 +16,9 @@ from scipy import sparse
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SchemaError
+from sundog.evaluate.compare import SideBySide, compare
 from sundog.evaluate.comparison import Comparison, at_most, independent, split
+from sundog.evaluate.evaluate import Report, evaluate
 from sundog.evaluate.inputs import UNDECLARED, gather
 from sundog.synthesizer import Synthesizer
 
@@ -140,10 +146,104 @@ def test_all_records_of_one_person_stay_on_one_side() -> None:
     assert not train & test
 
 
-def test_held_out_records_that_are_not_are_noticed() -> None:
+def wide_frame(rows: int, seed: int) -> pd.DataFrame:
+    return frame(rows, seed).assign(size=np.random.default_rng(seed).integers(0, 10**6, rows))
+
+
+@pytest.mark.parametrize("change", ["same", "shuffled", "half", "few values"])
+def test_held_out_records_that_are_not_are_noticed(change: str) -> None:
     wide = Schema.from_dict({"columns": {**COLUMNS, "size": {"type": "integer", "min": 0, "max": 10**6}}})
-    rng = np.random.default_rng(0)
-    real, other = (frame(200, seed).assign(size=rng.integers(0, 10**6, 200)) for seed in (0, 1))
-    copied = gather(other, real=real, holdout=real, schema=wide)
-    assert any("100% of the held-out records" in note for note in copied.notes)
-    assert not gather(other, real=real, holdout=other, schema=wide).notes
+    real, other = wide_frame(200, 0), wide_frame(200, 1)
+    holdout = {"shuffled": real.sample(frac=1, random_state=0), "half": pd.concat([real[:100], other[:100]])}
+    schema = wide
+    if change == "few values":  # every record has a twin: only the very same records tell
+        schema = Schema.from_dict({"columns": {"sex": COLUMNS["sex"]}})
+        assert gather(other, real=real, holdout=other, schema=schema).warning is None
+    said = gather(other, real=real, holdout=holdout.get(change, real), schema=schema).warning
+    assert said is not None
+    assert f"{50 if change == 'half' else 100}% of the held-out records are among the real ones" in said
+    assert gather(other, real=real, holdout=other, schema=wide).warning is None
+
+
+def test_people_who_are_alike_are_not_taken_for_copies() -> None:
+    """Of 200 kinds of people most that are held out have a twin among the real ones."""
+    for seed in range(20):
+        inputs = gather(frame(60, 0), real=frame(400, 2 * seed), holdout=frame(200, 2 * seed + 1), schema=SCHEMA)
+        assert inputs.warning is None
+    again = frame(400, 1).sample(frac=1, random_state=0)
+    assert gather(frame(60, 0), real=frame(400, 1), holdout=again, schema=SCHEMA).warning is not None
+
+
+@pytest.mark.parametrize("kind", ["series", "set"])
+def test_held_out_arrays_that_are_not_are_noticed(kind: str) -> None:
+    columns = {
+        "series": {"type": "series", "length": 4, "min": 0, "max": 1},
+        "set": {"type": "set", "universe": 30, "max_size": 30},
+    }
+    schema = Schema.from_dict({"columns": {"x": columns[kind]}})
+
+    def arrays(seed: int) -> dict[str, Any]:
+        drawn = np.random.default_rng(seed).random((40, 4 if kind == "series" else 30))
+        return {"x": drawn if kind == "series" else [np.flatnonzero(row < 0.5).tolist() for row in drawn]}
+
+    assert gather(arrays(2), real=arrays(0), holdout=arrays(0), schema=schema).warning is not None
+    assert gather(arrays(2), real=arrays(0), holdout=arrays(1), schema=schema).warning is None
+
+
+def test_a_holdout_that_is_the_real_data_warns_once_and_the_reports_say_so() -> None:
+    real, other = wide_frame(60, 0), wide_frame(60, 1)
+    schema = Schema.from_dict({"columns": {**COLUMNS, "size": {"type": "integer", "min": 0, "max": 10**6}}})
+    with pytest.warns(UserWarning, match="100% of the held-out records are among the real ones") as caught:
+        report = evaluate(other, real=real, holdout=real, schema=schema)
+    assert len(caught) == 1
+    assert "100% of the held-out records" in report.notes[0]
+    assert "100% of the held-out records" in report.to_html()
+    with pytest.warns(UserWarning, match="100% of the held-out records are among the real ones") as caught:
+        found = compare([other, real], real=real, holdout=real, schema=schema)
+    assert len(caught) == 1
+    assert found.to_html().count("100% of the held-out records") == 1
+
+
+# --- what is written -----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    return evaluate(frame(40, 1), real=frame(100), schema=SCHEMA)
+
+
+@pytest.mark.parametrize("kind", ["html", "json"])
+def test_a_report_is_for_its_owner_only(report: Report, tmp_path: Path, kind: str) -> None:
+    out = tmp_path / f"report.{kind}"
+    out.write_text("an older one, which everybody may read")
+    out.chmod(0o644)
+    modes = []
+    replace = Path.replace
+
+    def watched(self: Path, target: Path) -> Path:
+        modes.append(stat.S_IMODE(self.stat().st_mode))
+        return replace(self, target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "replace", watched)
+        for each in (report, SideBySide((report, report))):
+            getattr(each, f"to_{kind}")(out)
+            assert stat.S_IMODE(out.stat().st_mode) == 0o600
+    assert modes == [0o600, 0o600]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT, errno.EACCES])
+def test_a_full_disk_names_the_file_and_leaves_nothing(
+    report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    out = tmp_path / "report.html"
+    monkeypatch.setattr(os, "fsync", full)
+    said = r"report\.html: cannot be written \(.*\); nothing was kept, .*choose another folder"
+    for each in (report, SideBySide((report, report))):
+        with pytest.raises(DataError, match=said) as error:
+            each.to_html(out)
+        assert ("the disk is full" in str(error.value)) == (number != errno.EACCES)
+    assert list(tmp_path.iterdir()) == []

@@ -125,7 +125,7 @@ def test_every_measure_has_its_row(whole: str) -> None:
     shown = Seen(whole).words("span")
     for figure in ("0.762", "0.754 to 0.770", "0.901", "0.896 to 0.906", "0.501", "0.491 to 0.511"):
         assert figure in shown
-    assert "65% of the way to real data" in shown  # (0.7624 − 0.5012) / (0.9013 − 0.5012)
+    assert "65% (63% to 68%) of the way to real data" in shown  # (0.7624 − 0.5012) / (0.9013 − 0.5012)
     assert words.SAME in shown
     assert words.UNKNOWN in shown
 

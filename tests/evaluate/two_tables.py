@@ -23,7 +23,8 @@ SCHEMA: dict[str, Any] = {
 }
 NUMERIC, CATEGORICAL = ["age", "income", "seen"], ["job", "pain", "smoker"]
 DISTANCES = ["tvd_1way", "tvd_2way", "tvd_3way", "association_error", "null_difference"]
-DISTANCES += ["wasserstein_1d", "wasserstein_sliced"]
+DISTANCES += ["wasserstein_1d", "wasserstein_sliced", "tvd_furthest_column"]
+RELATIONS = ["relations_kept", "relations_error", "pairs_error"]  # unbiased, and so beyond 0 and 1 by chance
 SCORES = ["column_shapes", "column_pair_trends", "quality"]
 SCORES += ["range_coverage", "category_coverage", "category_adherence"]
 

@@ -19,13 +19,13 @@ from sundog.mixture.clustering import (
     Clusters,
     find_clusters,
     plan_clustering,
-    unpaid_clustering,
 )
 from sundog.mixture.features import FourierFeatures
 from sundog.mixture.kmeans import GRAIN, on_grain
 from sundog.mixture.space import Space
 from sundog.models.base import Workshop
 from sundog.models.features import Features
+from sundog.models.released.unpaid import unpaid_clustering
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource

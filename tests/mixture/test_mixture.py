@@ -22,11 +22,13 @@ from tests.mixture.two_kinds import (
     values,
 )
 
+from sundog.data.code_set import CodeSet
 from sundog.data.records import Records
 from sundog.errors import DataError, SundogError
 from sundog.mixture.clustering import ClusteringPlan
 from sundog.mixture.mixture import Mixture, mixture_of
 from sundog.models.base import Model, State, Workshop
+from sundog.models.gan.gan import Gan
 from sundog.models.independent import Independent
 from sundog.models.rbm import Rbm
 from sundog.models.vae import Vae
@@ -215,6 +217,20 @@ def test_the_chances_of_components_are_those_of_the_joint_distribution() -> None
     assert np.exp(inside) == pytest.approx(joint[1])
 
 
+def test_sets_of_values_and_of_clusters_are_weighed_as_bayes_would() -> None:
+    mixture = independent()
+    where: dict[str, CodeSet | int] = {"left0": 1, "shade": CodeSet.between(2, 4)}
+    joint = []
+    for cluster, weight in enumerate(mixture.weights):
+        component: Any = mixture.components[cluster]
+        joint.append(weight * component.marginals["left0"][1] * component.marginals["shade"][2:5].sum())
+    assert mixture._chances(where) == pytest.approx(np.array(joint) / sum(joint), abs=1e-9)
+    assert np.exp(mixture.log_evidence(where)) == pytest.approx(sum(joint))
+    both = CodeSet.of(range(len(mixture.weights)))
+    assert mixture._chances({"cluster": both}) == pytest.approx(mixture.weights)
+    assert mixture._chances({**where, "cluster": both}) == pytest.approx(mixture._chances(where))
+
+
 @pytest.mark.parametrize("mixture", [independent, vaes])
 def test_a_cluster_and_another_condition_hold_together(mixture: Any) -> None:
     found = mixture()
@@ -233,9 +249,16 @@ def test_a_cluster_is_a_number(cluster: Any) -> None:
     assert len(_release().sample(7, where={"cluster": cluster, "side": "left"})) == 7
 
 
+def test_clusters_can_be_listed_and_compared() -> None:
+    for where in (["cluster in 0,1"], ["cluster>=0", "cluster<1"], {"cluster": [0, 1]}, ["cluster != 1"]):
+        assert len(_release().sample(7, where=where)) == 7
+    with pytest.raises(DataError, match="no value of 'cluster' satisfies cluster>1"):
+        _release().sample(7, where="cluster>1")
+
+
 @pytest.mark.parametrize(
     "cluster",
-    [2, -1, "two", "", None, 1.0, 0.5, True, float("nan"), float("inf"), "1_0", "٠", "9" * 5000, [0], 10**30],
+    [2, -1, "two", "", None, 1.0, 0.5, True, float("nan"), float("inf"), "1_0", "٠", "9" * 5000, [2], 10**30],
     ids=lambda value: repr(value)[:12],
 )
 def test_a_cluster_that_is_none_is_refused_in_one_line(cluster: Any) -> None:
@@ -329,18 +352,15 @@ def test_the_largest_shares_leave_enough_for_what_else_there_is_to_pay(epsilon: 
     assert epsilon_spent([*before, *plan.charges], delta=1e-6) <= epsilon
 
 
-def test_a_component_that_resumes_must_know_of_parts() -> None:
-    """Fitted one after the other, each would go on from what the first has kept."""
-
-    class Alone(Independent):
-        name, resumes = "alone", True
-
-    kind, ledger = mixture_of(Alone), Ledger(epsilon=1.0, delta=1e-6)
+def test_a_component_must_know_of_parts() -> None:
+    kind, ledger = mixture_of(Gan), Ledger(epsilon=1.0, delta=1e-6)
     settings = {**kind.defaults, **CLUSTERED}
-    plan = mixture_of(Independent).plan(TABLE, BUDGET, already=(), records=100, settings=settings)
-    with pytest.raises(SundogError, match="model 'alone' cannot be the component of a mixture"):
+    plan = mixture_of(Independent).plan(
+        TABLE, BUDGET, already=(), records=100, settings={**mixture_of(Independent).defaults, **CLUSTERED}
+    )
+    with pytest.raises(SundogError, match="model 'gan' cannot be the component of a mixture"):
         kind.check(TABLE, settings)
-    with pytest.raises(SundogError, match="'alone'"):
+    with pytest.raises(SundogError, match="'gan'"):
         kind.fit(two_kinds(100), plan, ledger, Workshop(seed=1))
     assert ledger.charges == ()
 

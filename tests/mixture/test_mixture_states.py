@@ -14,9 +14,10 @@ from tests.mixture.two_kinds import TABLE, independent, two_kinds, vaes
 from sundog.data.schema import Schema
 from sundog.data.write import to_frame
 from sundog.errors import ReleaseError
-from sundog.mixture.mixture import PUBLIC_RECORDS, Mixture
+from sundog.mixture.mixture import Mixture
 from sundog.models import get_model
 from sundog.models.base import State
+from sundog.models.released.mixture import PUBLIC_RECORDS
 from sundog.privacy.ledger import Ledger
 from sundog.release.certificate import certify
 from sundog.release.release import Release
@@ -129,7 +130,7 @@ def test_a_mixture_comes_back_from_its_file_as_what_it_is(tmp_path: Path) -> Non
         assert [type(each) for each in loaded.model.components] == [type(each) for each in mixture.components]
         for where in ({}, {"cluster": 1}, {"side": "right"}, {"cluster": 0, "side": "right"}):
             one, other = (r.sample(40, seed=1, where=where) for r in (release, loaded))
-            assert one.equals(other)  # type: ignore[union-attr, arg-type]
+            assert one.equals(other)
 
 
 def test_public_records_are_said_on_the_certificate() -> None:

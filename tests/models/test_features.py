@@ -14,6 +14,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from sundog.data.bins import bins_for
+from sundog.data.code_set import CodeSet
 from sundog.data.columns import ScalarColumn, SetColumn
 from sundog.data.records import Records
 from sundog.models.features import Features, joined
@@ -164,8 +165,8 @@ def test_conditions_have_the_probability_of_their_cells() -> None:
     features = Features(schema_of(columns))
     logits = torch.randn(4, 8)
     found = features.log_likelihood(logits, {"colour": 2, "n": 45})
-    expected = logits[:, :3].log_softmax(dim=1)[:, 2] + logits[:, 3:].log_softmax(dim=1)[:, 2]
-    torch.testing.assert_close(found, expected)
+    expected = logits[:, :3].log_softmax(dim=1)[:, 2] + logits[:, 3:].log_softmax(dim=1)[:, 2] - math.log(20)
+    torch.testing.assert_close(found, expected)  # codes are uniform in a cell
     assert features.log_likelihood(logits, {}).tolist() == [0.0] * 4
 
 
@@ -205,14 +206,34 @@ def test_vectors_are_drawn_with_their_probabilities() -> None:
     assert torch.equal(drawn, again)
 
 
-def test_columns_can_be_held() -> None:
-    records = random_records(schema_of(KINDS["mix"]), 20)
-    features = Features(records.schema)
-    x = dense(records)
-    features.hold(x, {"integer": 3, "categorical": 0})
-    codes = {name: codes for name, codes in records.codes.items() if name not in ("integer", "categorical")}
-    held = {name: np.full(20, code, records.codes[name].dtype) for name, code in (("integer", 3), ("categorical", 0))}
-    assert torch.equal(x, dense(Records(records.schema, {**codes, **held}, 20)))
+def test_ranges_have_the_share_of_each_cell_that_they_cover() -> None:
+    features = Features(schema_of({"n": {"type": "integer", "min": 0, "max": 99, "bins": 5}}))
+    logits = torch.randn(4, 5)
+    p = logits.softmax(dim=1)
+    found = features.log_likelihood(logits, {"n": CodeSet.between(30, 64)}).exp()
+    torch.testing.assert_close(found, p[:, 1] / 2 + p[:, 2] + p[:, 3] / 4)
+
+
+def test_vectors_and_records_are_drawn_as_conditions_allow() -> None:
+    """In proportion to what is left of each cell, and anywhere in that; other columns as without conditions."""
+    columns: dict[str, dict[str, Any]] = {
+        "n": {"type": "integer", "min": 0, "max": 99, "bins": 5},
+        "old": {"type": "boolean"},
+    }
+    features, count = Features(schema_of(columns)), 40_000
+    p = torch.tensor([0.5, 0.1, 0.1, 0.2, 0.1, 0.3, 0.7])
+    where = {"n": CodeSet.of([*range(30, 65), 99])}
+    expected = count * np.array([0, 0.05, 0.1, 0.05, 0.005]) / 0.205
+    logits = p.log().expand(count, -1)
+    cells = features.draw(features.restricted(logits, where), torch.Generator().manual_seed(0)).sum(dim=0)[:5].numpy()
+    assert cells[0] == 0
+    assert stats.chisquare(cells[1:], expected[1:]).pvalue > 1e-6
+    drawn = features.sample(logits, np.random.default_rng(0), where)
+    assert set(drawn["n"].tolist()) == {*range(30, 65), 99}
+    found = np.bincount(drawn["n"], minlength=100)
+    assert np.abs(found.reshape(5, 20).sum(axis=1) - expected).max() < 3  # evenly
+    assert stats.chisquare(found[40:60]).pvalue > 1e-6
+    assert abs(int(drawn["old"].sum()) - 0.7 * count) < 2
 
 
 def test_intensities_and_gaps_have_their_places() -> None:

@@ -192,6 +192,6 @@ def test_a_result_that_was_charged_past_is_not_measured_again(bench: Bench) -> N
     bench.run(bench.measure)
     bench.run(measure_other, "next", [OTHER])
     (Checkpoint.folder_for(bench.out) / "means.safetensors").unlink()
-    with pytest.raises(BudgetExceededError, match="was lost when it was interrupted"):
+    with pytest.raises(BudgetExceededError, match="measurements of the interrupted fit were lost"):
         bench.run(bench.measure)
     assert bench.measured == 1

@@ -19,7 +19,8 @@ from sundog.errors import BudgetExceededError
 from sundog.models import means as module
 from sundog.models.base import Parts, Workshop
 from sundog.models.features import FeatureRows, Features
-from sundog.models.means import MeansPlan, noisy_means, noisy_sums, plan_means, unpaid_means
+from sundog.models.means import MeansPlan, noisy_means, noisy_sums, plan_means
+from sundog.models.released.unpaid import unpaid_means
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger

@@ -16,6 +16,7 @@ from scipy import sparse, stats
 from tests.contracts.material import KINDS, schema_of
 from tests.contracts.model_contract import ModelContract
 
+from sundog.data.code_set import CodeSet
 from sundog.data.records import Records
 from sundog.errors import ReleaseError, SundogError
 from sundog.models import neural, rbm
@@ -140,6 +141,15 @@ def test_conditional_samples_are_those_of_the_conditional_distribution() -> None
     assert set(drawn["twin"].tolist()) == {1}
     p = exact(model) * (STATES[:, 4] == 1).numpy()
     assert is_drawn_from(drawn, p / p.sum())
+
+
+def test_samples_under_a_set_of_values_are_those_of_the_conditional_distribution() -> None:
+    model = sticky()
+    where = {"twin": CodeSet.of([0, 2]), "kind": CodeSet.of([1, 2])}
+    drawn = model.sample(10_000, np.random.default_rng(1), where)
+    p = exact(model) * ((STATES[:, 4] == 0) & (STATES[:, 0] == 0)).numpy()
+    assert is_drawn_from(drawn, p / p.sum())
+    assert abs(math.exp(model.log_evidence(where)) - p.sum()) < 6 * math.sqrt(p.sum() / rbm._EVIDENCE)
 
 
 def test_conditions_have_their_probability() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import torch
 from tests.contracts.material import KINDS, plain, random_records, schema_of
 from tests.contracts.model_contract import ModelContract
 
+from sundog.data.code_set import CodeSet
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError, SundogError
@@ -20,8 +22,9 @@ from sundog.models import neural
 from sundog.models.base import State, Workshop
 from sundog.models.features import Features
 from sundog.models.independent import Independent
-from sundog.models.latent import LATENT, latent_charge
+from sundog.models.latent import latent_charge
 from sundog.models.means import MeansPlan
+from sundog.models.released.unpaid import LATENT
 from sundog.models.vae import Vae
 from sundog.privacy.events import Charge, Gaussian, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger
@@ -109,6 +112,21 @@ def test_conditional_samples_are_those_of_the_joint_distribution() -> None:
     p = np.bincount(free["kind"][chosen], minlength=4) / chosen.sum()
     q = np.bincount(bound["kind"], minlength=4) / 8000
     assert 0.5 * np.abs(p - q).sum() < 0.04
+
+
+@pytest.mark.parametrize("where", [{"twin": CodeSet.of([1, 2])}, {"size": CodeSet.between(130, 613)}], ids=str)
+def test_sets_of_values_have_their_share_of_the_joint_distribution(where: dict[str, CodeSet]) -> None:
+    """Values that are chosen out of free samples are the slow way to the same distribution."""
+    ((name, allowed),) = where.items()
+    free = learned().sample(40_000, np.random.default_rng(4), {})
+    chosen = np.isin(free[name], [code for first, last in allowed.ranges for code in range(first, last + 1)])
+    bound = learned().sample(8000, np.random.default_rng(5), where)
+    assert all(code in allowed for code in bound[name].tolist())
+    for column, cells in (("kind", 4), ("twin", 4)):
+        p = np.bincount(free[column][chosen], minlength=cells) / chosen.sum()
+        q = np.bincount(bound[column], minlength=cells) / 8000
+        assert 0.5 * np.abs(p - q).sum() < 0.04
+    assert math.exp(learned().log_evidence(where)) == pytest.approx(chosen.mean(), abs=0.02)
 
 
 def test_more_records_than_one_chunk_has() -> None:

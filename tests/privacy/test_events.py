@@ -24,14 +24,15 @@ from sundog.privacy.events import (
 
 KINDS = get_args(get_args(events.Event)[0])
 
-positive = st.floats(min_value=1e-300, max_value=1e300, allow_nan=False, allow_infinity=False)
+noise = st.floats(min_value=1e-6, max_value=1e15)
+loss = st.floats(min_value=1e-15, max_value=1e10)
 any_event: st.SearchStrategy[events.Event] = st.one_of(
-    st.builds(Gaussian, noise_multiplier=positive),
-    st.builds(SampledGaussian, noise_multiplier=positive, sample_rate=st.floats(0, 1)),
-    st.builds(DiscreteGaussian, sigma=positive),
-    st.builds(DiscreteLaplace, rate=positive, sensitivity=st.integers(1, 10**9)),
-    st.builds(Pure, epsilon=positive),
-    st.builds(Failure, delta=st.floats(1e-300, 1, exclude_max=True)),
+    st.builds(Gaussian, noise_multiplier=noise),
+    st.builds(SampledGaussian, noise_multiplier=noise, sample_rate=st.just(0.0) | st.floats(1e-15, 1)),
+    st.builds(DiscreteGaussian, sigma=noise),
+    st.builds(DiscreteLaplace, rate=st.floats(1e-15, 10.0), sensitivity=st.integers(1, 10**9)),
+    st.builds(Pure, epsilon=loss),
+    st.builds(Failure, delta=st.floats(1e-60, 1, exclude_max=True)),
 )
 
 EXAMPLES: dict[str, dict[str, Any]] = {
@@ -55,6 +56,25 @@ def test_json_round_trip_is_exact(event: events.Event) -> None:
     assert again == event
     assert type(again) is type(event)
     assert hash(again) == hash(event)
+
+
+@pytest.mark.parametrize(
+    "beyond",
+    [
+        {"kind": "gaussian", "noise_multiplier": 1e182},
+        {"kind": "gaussian", "noise_multiplier": 1e-182},
+        {"kind": "sampled_gaussian", "noise_multiplier": 1.0, "sample_rate": 1e-300},
+        {"kind": "discrete_gaussian", "sigma": 1e182},
+        {"kind": "discrete_laplace", "rate": 1e-200},
+        {"kind": "discrete_laplace", "rate": 1e9, "sensitivity": 10**9},
+        {"kind": "pure", "epsilon": 1e200},
+        {"kind": "failure", "delta": 1e-300},
+    ],
+    ids=str,
+)
+def test_numbers_that_no_mechanism_has_are_refused(beyond: dict[str, Any]) -> None:
+    with pytest.raises(LedgerError):
+        event_from_dict(beyond)
 
 
 @pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)

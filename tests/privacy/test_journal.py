@@ -141,12 +141,45 @@ def test_threads_that_create_the_same_journal_leave_one(tmp_path: Path) -> None:
 def test_a_torn_last_line_is_removed_wherever_it_was_torn(path: Path) -> None:
     data = path.read_bytes()
     start = data.rstrip(b"\n").rfind(b"\n") + 1
-    for end in range(start, len(data)):
+    for end in range(start, len(data) - 1):
         path.write_bytes(data[:end])
+        journal = Journal(path)
+        journal.read()
+        assert journal.torn == (end > start)
         append(path, "after")
         assert read(path) == [*NAMES[:-1], "after"]
     path.write_bytes(data)
     assert read(path) == NAMES
+
+
+def test_a_last_line_that_lacks_only_its_newline_counts(path: Path) -> None:
+    data = path.read_bytes()
+    path.write_bytes(data[:-1])
+    mine = Journal(path)
+    assert [line["name"] for line in mine.read()[1:]] == NAMES
+    assert not mine.torn
+    mine.read()
+    assert path.read_bytes() == data[:-1]  # reading changes nothing
+    append(path, "five")
+    assert path.read_bytes().startswith(data)
+    assert [line["name"] for line in mine.read()[1:]] == read(path) == [*NAMES, "five"]
+
+
+def test_a_header_that_lacks_only_its_newline_is_one(tmp_path: Path) -> None:
+    path = tmp_path / "journal"
+    Journal.create(path, HEADER)
+    path.write_bytes(path.read_bytes()[:-1])
+    append(path, "one")
+    assert read(path) == ["one"]
+
+
+def test_a_line_without_a_digest_after_one_with_is_refused(path: Path) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    last = json.loads(lines[-1])
+    del last["digest"]
+    lines[-1] = json.dumps({**last, "name": "forged"}).encode() + b"\n"
+    path.write_bytes(b"".join(lines))
+    assert "line 4 was edited" in refusal(path)
 
 
 def test_a_torn_line_of_zeros_or_garbage_is_passed_over_and_then_written_over(path: Path) -> None:
@@ -160,7 +193,7 @@ def test_a_torn_line_of_zeros_or_garbage_is_passed_over_and_then_written_over(pa
         assert path.read_bytes().startswith(data)
 
 
-@pytest.mark.parametrize("line", [1, 2, 3])
+@pytest.mark.parametrize("line", [1, 2, 3, 4])
 def test_an_edited_line_is_refused(path: Path, line: int) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     lines[line - 1] = lines[line - 1].replace(b"e", b"E", 2).replace(b"Ed", b"ed")
@@ -168,10 +201,9 @@ def test_an_edited_line_is_refused(path: Path, line: int) -> None:
     assert f"line {line}" in refusal(path) or f"line {line + 1}" in refusal(path)
 
 
-def test_every_flipped_byte_before_the_last_line_is_noticed(path: Path) -> None:
+def test_every_flipped_byte_is_noticed(path: Path) -> None:
     data = path.read_bytes()
-    last = data.rstrip(b"\n").rfind(b"\n") + 1
-    for at in range(last):
+    for at in range(len(data) - 1):
         damaged = bytearray(data)
         damaged[at] ^= 0x01
         path.write_bytes(bytes(damaged))

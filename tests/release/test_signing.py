@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import rsa
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, PublicFormat
 
 from sundog.errors import ReleaseError
@@ -155,6 +155,78 @@ GOOD = sign(DIGEST, KEY)
 )
 def test_every_other_signature_is_false(digest: str, signature: Signature) -> None:
     assert check(digest, signature) is False
+
+
+# --- keys that vouch for anything ---
+
+P = 2**255 - 19
+D = -121665 * pow(121666, -1, P) % P
+Point = tuple[int, int]
+
+
+def add(a: Point, b: Point) -> Point:
+    """On the curve −x² + y² = 1 + d·x²·y² (RFC 8032), by its definition."""
+    (x1, y1), (x2, y2) = a, b
+    product = D * x1 * x2 * y1 * y2 % P
+    x = (x1 * y2 + x2 * y1) * pow(1 + product, -1, P) % P
+    return x, (y1 * y2 + x1 * x2) * pow(1 - product, -1, P) % P
+
+
+def decoded(y: int) -> Point | None:
+    square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
+    root = pow(square, (P + 3) // 8, P)
+    for x in (root, root * pow(2, (P - 1) // 4, P) % P):
+        if x * x % P == square:
+            return x, y % P
+    return None
+
+
+def eightfold(y: int) -> Point | None:
+    point = decoded(y)
+    for _ in range(3):
+        point = None if point is None else add(point, point)
+    return point
+
+
+# Found by doubling: the torsion points are multiples of one of order 8, and so have these y, in every spelling.
+SMALL_YS = sorted(signing._SMALL_ORDER)
+SPELLINGS = [
+    (y + carry | sign << 255).to_bytes(32, "little")
+    for y in SMALL_YS
+    for carry in (0, P)
+    for sign in (0, 1)
+    if y + carry < 2**255
+]
+
+
+def test_the_points_of_small_order_are_those_that_vanish_eightfold() -> None:
+    assert all(eightfold(y) == (0, 1) for y in SMALL_YS)
+    base = 4 * pow(5, -1, P) % P
+    assert eightfold(base) not in (None, (0, 1))
+    # All of them: for each y two x, but for the neutral element and the point of order two.
+    assert sum(1 if y in (1, P - 1) else 2 for y in SMALL_YS) == 8
+
+
+@pytest.mark.parametrize("raw", SPELLINGS, ids=bytes.hex)
+def test_a_key_of_small_order_vouches_for_nothing(raw: bytes, tmp_path: Path) -> None:
+    neutral = bytes([1, *[0] * 31])
+    forged = Signature(public_key=raw.hex(), value=(neutral + bytes(32)).hex())  # R = 0, s = 0: holds for anything
+    for digest in ("ab" * 32, "cd" * 32):
+        assert not check(digest, forged)
+    try:
+        key = Ed25519PublicKey.from_public_bytes(raw)
+    except ValueError:
+        return
+    path = tmp_path / "small.pub"
+    path.write_bytes(key.public_bytes(serialization.Encoding.PEM, serialization.PublicFormat.SubjectPublicKeyInfo))
+    with pytest.raises(ReleaseError, match="small order"):
+        load_public_key(path)
+
+
+def test_the_library_itself_takes_the_neutral_element_for_a_key() -> None:
+    """Why this is asked here: without the check one signature holds for everything."""
+    neutral = bytes([1, *[0] * 31])
+    Ed25519PublicKey.from_public_bytes(neutral).verify(neutral + bytes(32), b"whatever")
 
 
 def test_only_content_hashes_are_signed() -> None:

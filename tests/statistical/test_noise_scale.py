@@ -24,6 +24,7 @@ from sundog.privacy.mechanisms import (
     noisy_histogram,
     noisy_max,
     noisy_quantiles,
+    noisy_tree,
     stable_set,
 )
 from sundog.privacy.mechanisms.selection import stable_threshold
@@ -361,3 +362,24 @@ def test_noisy_bounds(contribution: int) -> None:
         found.append(sum(1 for pair in ranges if pair is not None and pair[0] <= 64 and pair[1] >= 128))
     needed = [math.floor(threshold) + 1 - count for count in counts]
     check(lambda scale: proportions(found, trials, [laplace_tail(k, rate / scale) for k in needed]))
+
+
+@pytest.mark.parametrize("contribution", [1, 3])
+def test_noisy_tree(contribution: int) -> None:
+    """At each level, cut or not: an empty range of 60,000 has 245 parts, and the heaviest of them as many again."""
+    sigma = 2.5
+    seen: list[list[int]] = [[], []]
+    for _ in range(120):
+        root = noisy_tree(
+            np.empty(0, np.int64),
+            size=60_000,
+            sigma=sigma,
+            threshold=sigma,
+            ledger=FREE,
+            purpose="bins",
+            contribution=contribution,
+        )
+        seen[0] += root.counts.tolist()
+        seen[1] += [count for part in root.parts.values() for count in part.counts.tolist()]
+    for sample in seen:
+        check(lambda scale: p_value(sample, sum_of(contribution, discrete_gaussian(scale * sigma))))  # noqa: B023

@@ -275,7 +275,7 @@ def test_an_older_copy_of_the_folder_is_refused(tmp_path: Path) -> None:
         bench.run(stopping_after_save(2))
     shutil.rmtree(folder)
     shutil.copytree(tmp_path / "copy", folder)
-    with pytest.raises(BudgetExceededError, match="was lost when it was interrupted") as caught:
+    with pytest.raises(BudgetExceededError, match="measurements of the interrupted fit were lost") as caught:
         bench.run()
     assert "\n" not in str(caught.value)
     assert bench.paid == 3 * BLOCK

@@ -12,6 +12,7 @@ import torch
 from tests.training.toy import DELTA, EPSILON, toy
 
 from sundog.data.schema import Schema
+from sundog.errors import SundogError
 from sundog.models.rbm_network import Network
 from sundog.privacy.ledger import Ledger
 from sundog.synthesizer import Synthesizer
@@ -101,8 +102,8 @@ def test_a_step_is_compiled_where_that_saves_more_than_it_takes(
     compiled: list[int] = []
     monkeypatch.setattr(module, "helps_on_a_processor", lambda _: True)
     monkeypatch.setattr(module, "_KNOWN", 3)
-    monkeypatch.setattr(PrivateStep, "compile", lambda *_: compiled.append(made.trainer.done))
     made = toy(Ledger(epsilon=EPSILON, delta=DELTA), largest_piece=1000, block=2)
+    monkeypatch.setattr(PrivateStep, "compile", lambda *_: compiled.append(made.trainer.done))
     made.trainer.after = lambda _: setattr(made.trainer.step, "seconds", seconds * made.trainer.step.taken)
     monkeypatch.setattr(PrivateStep, "take_compiled", lambda self, piece: self.take([piece]))
     made.trainer.run()
@@ -115,7 +116,7 @@ def test_a_step_is_compiled_where_that_saves_more_than_it_takes(
 
 def test_a_compiler_that_fails_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any) -> None:
-        raise module.SundogError("the step could not be compiled (no space); check the C++ compiler")
+        raise SundogError("the step could not be compiled (no space); check the C++ compiler")
 
     monkeypatch.setattr(module, "helps_on_a_processor", lambda _: True)
     monkeypatch.setattr(module, "_KNOWN", 1)

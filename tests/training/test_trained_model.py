@@ -43,7 +43,6 @@ class Coins:
     options: ClassVar[frozenset[str]] = frozenset()
     defaults: ClassVar[Mapping[str, Any]] = {"epochs": 4, "stop": None}
     counts_records: ClassVar[bool] = True
-    resumes: ClassVar[bool] = True
     choices: Mapping[str, int] = {}
     assumptions: Sequence[str] = ()
     private: State | None = None
@@ -178,7 +177,10 @@ def test_it_is_interrupted_and_goes_on(shared: bool, counted: bool, tmp_path: Pa
             {"ledger"} if not shared else set()
         )
         loaded = Release.load(folder / "o.sundog")
-        results.append((release.certificate.to_dict(), loaded.model.state().tensors["means"].tolist()))
+        certificate = release.certificate.to_dict()
+        if shared:
+            assert certificate["ledger"].pop("head")["lines"] > 1  # each folder has a ledger of its own
+        results.append((certificate, loaded.model.state().tensors["means"].tolist()))
     if not counted:  # a count is drawn anew from the same seeded source in every process
         assert results[0] == results[1] == results[2]
     assert [result[0]["charges"] for result in results] == [results[0][0]["charges"]] * 3
@@ -217,7 +219,7 @@ def test_a_state_that_was_lost_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "o.sundog"
     interrupted(out, 12)
     (Checkpoint.folder_for(out) / "training.safetensors").unlink()
-    with pytest.raises(BudgetExceededError, match="was lost when it was interrupted"):
+    with pytest.raises(BudgetExceededError, match="measurements of the interrupted fit were lost"):
         fit(out, resume=True)
 
 

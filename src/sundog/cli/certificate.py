@@ -18,9 +18,9 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
     """Prints the certificate."""
-    from sundog.release.release import Release
+    from sundog.release.document import Document
 
-    certificate = Release.load(release).certificate
+    certificate = Document.load(release).certificate
     if as_json:
         say_json(certificate.to_dict())
     else:

@@ -10,19 +10,19 @@ from typing import Annotated
 
 import typer
 
-from sundog.cli.console import note, progress, refuse_folder_of, say, say_json
+from sundog.cli.console import note, progress, say, say_json
 from sundog.cli.evaluate import PRIVATE, spelled
 
 
 def run(
-    synthetic: Annotated[list[Path], typer.Argument(help="Two or more .sundog files, or synthetic records.")],
-    real: Annotated[Path, typer.Option(help="The real data.")],
-    holdout: Annotated[Path | None, typer.Option(help="Real data that no release has learned from.")] = None,
+    synthetic: Annotated[list[str], typer.Argument(help="Two or more .sundog files, or synthetic records.")],
+    real: Annotated[str, typer.Option(help="The real data: a file or a database URL.")],
+    holdout: Annotated[str | None, typer.Option(help="Real data that no release has learned from.")] = None,
     target: Annotated[str | None, typer.Option(help="The column that people want to predict.")] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="The page to write: one .html file.")] = None,
     schema: Annotated[Path | None, typer.Option(help="What is declared, where none of them is a release.")] = None,
-    labels: Annotated[Path | None, typer.Option(help="Class labels of the real data, in a file of their own.")] = None,
-    holdout_labels: Annotated[Path | None, typer.Option(help="Those of the data that was held out.")] = None,
+    labels: Annotated[str | None, typer.Option(help="Class labels of the real data, in a file of their own.")] = None,
+    holdout_labels: Annotated[str | None, typer.Option(help="Those of the data that was held out.")] = None,
     rows: Annotated[int, typer.Option(min=1, help="Of more records than this, so many are chosen.")] = 100_000,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same figures.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
@@ -30,8 +30,18 @@ def run(
     """Compares, and writes the page."""
     from sundog.data.schema import Schema
     from sundog.evaluate.compare import compare
+    from sundog.evaluate.report.markup import is_page
+    from sundog.files import refuse_output
 
-    refuse_folder_of(out)
+    inputs = {
+        "real data": real,
+        "holdout": holdout,
+        "schema": schema,
+        "labels": labels,
+        "holdout labels": holdout_labels,
+        **{f"release {path}": path for path in synthetic},
+    }
+    refuse_output(out, inputs, replaces=is_page, fix="it is not a report of sundog; choose another name")
     with progress() as report_progress:
         found = compare(
             synthetic,

@@ -9,12 +9,10 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import typer
 
-from sundog.errors import DataError
 from sundog.progress import Progress
 
 
@@ -44,19 +42,19 @@ def note(text: str) -> None:
     typer.echo(text, err=True)
 
 
-def refuse_folder_of(out: Path | None) -> None:
-    """Raises if a file cannot be written there: before the work, and not after it."""
-    if out is not None and (out.is_dir() or not out.parent.is_dir()):
-        what = "is a directory; name a file" if out.is_dir() else "its folder is not there; make it first"
-        raise DataError(f"{out}: {what}")
+@contextlib.contextmanager
+def one_line_warnings() -> Iterator[None]:
+    """Warnings are one line each, on stderr."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _one_line
+        warnings.simplefilter("always", UserWarning)
+        yield
 
 
 @contextlib.contextmanager
 def progress() -> Iterator[Progress]:
     """A progress bar on a terminal, one plain line a stage otherwise; warnings become one line each."""
-    with warnings.catch_warnings():
-        warnings.showwarning = _one_line
-        warnings.simplefilter("always", UserWarning)
+    with one_line_warnings():
         if sys.stderr.isatty():
             with _bar() as report:
                 yield report

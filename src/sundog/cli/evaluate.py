@@ -12,21 +12,23 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sundog.cli.console import note, progress, refuse_folder_of, say, say_json
+from sundog.cli.console import note, progress, say, say_json
+from sundog.cli.streams import Format, sources
 
 if TYPE_CHECKING:
     from sundog.evaluate.measure import Measure
 
 
 def run(
-    synthetic: Annotated[Path, typer.Argument(help="A .sundog file, or synthetic records of any tool.")],
-    real: Annotated[Path, typer.Option(help="The real data.")],
-    holdout: Annotated[Path | None, typer.Option(help="Real data that the release has not learned from.")] = None,
+    synthetic: Annotated[str, typer.Argument(help="A .sundog file, or synthetic records of any tool.")],
+    real: Annotated[str, typer.Option(help="The real data: a file, a database URL, or - for stdin.")],
+    holdout: Annotated[str | None, typer.Option(help="Real data that the release has not learned from.")] = None,
     target: Annotated[str | None, typer.Option(help="The column that people want to predict.")] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="The report to write: one .html file.")] = None,
     schema: Annotated[Path | None, typer.Option(help="What is declared about data that is no release.")] = None,
-    labels: Annotated[Path | None, typer.Option(help="Class labels of the real data, in a file of their own.")] = None,
-    holdout_labels: Annotated[Path | None, typer.Option(help="Those of the data that was held out.")] = None,
+    format_: Format = None,
+    labels: Annotated[str | None, typer.Option(help="Class labels of the real data, in a file of their own.")] = None,
+    holdout_labels: Annotated[str | None, typer.Option(help="Those of the data that was held out.")] = None,
     n: Annotated[
         int | None, typer.Option("-n", min=1, help="How many records to draw; by default as many as it was made from.")
     ] = None,
@@ -40,13 +42,25 @@ def run(
     from sundog.data.schema import Schema
     from sundog.evaluate.evaluate import evaluate
     from sundog.evaluate.report.headline import main_names
+    from sundog.evaluate.report.markup import is_page
+    from sundog.files import refuse_output
 
-    refuse_folder_of(out)
+    inputs = {
+        "synthetic data": synthetic,
+        "real data": real,
+        "holdout": holdout,
+        "schema": schema,
+        "labels": labels,
+        "holdout labels": holdout_labels,
+        "ledger": ledger,
+    }
+    refuse_output(out, inputs, replaces=is_page, fix="it is not a report of sundog; choose another name")
     with progress() as report_progress:
+        read = sources(format_, synthetic=synthetic, real=real, holdout=holdout)
         report = evaluate(
-            synthetic,
-            real=real,
-            holdout=holdout,
+            read["synthetic"],
+            real=read["real"],
+            holdout=read["holdout"],
             target=target,
             schema=None if schema is None else Schema.load(schema),
             labels=labels,

@@ -14,10 +14,17 @@ from typing import Annotated, Any
 import typer
 
 from sundog.cli.console import note, progress, say, say_json
+from sundog.cli.streams import Format, sources
 
 
 def run(
-    data: Annotated[Path, typer.Argument(help="The private data: csv, parquet, Arrow, npz, idx or transactions.")],
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="The private data: csv, JSON lines, parquet, Arrow, xlsx, npz, idx or transactions; a database URL; "
+            "- for stdin."
+        ),
+    ],
     schema: Annotated[Path, typer.Option(help="What is publicly known about the data.")],
     epsilon: Annotated[float, typer.Option(help="The ε this release may spend.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The release to write.")],
@@ -28,14 +35,16 @@ def run(
         typer.Option(min=1, help="More than one: a mixture, with a model (any but gan) for each cluster of records."),
     ] = 1,
     public: Annotated[
-        Path | None, typer.Option(help="Public data of the same schema, from which a clustering or a GAN can start.")
+        str | None, typer.Option(help="Public data of the same schema, from which a clustering or a GAN can start.")
     ] = None,
-    ledger: Annotated[Path | None, typer.Option(help="A ledger file shared with other fits on this data.")] = None,
-    labels: Annotated[Path | None, typer.Option(help="Class labels, when they are a file of their own.")] = None,
+    ledger: Annotated[Path | None, typer.Option(help="A ledger file that adds up all fits on this data.")] = None,
+    labels: Annotated[str | None, typer.Option(help="Class labels, when they are a file of their own.")] = None,
+    format_: Format = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     seed: Annotated[int | None, typer.Option(help="Fixes initialisation; never privacy noise.")] = None,
     set_: Annotated[list[str] | None, typer.Option("--set", help="A setting of the model, as name=value.")] = None,
     resume: Annotated[bool, typer.Option(help="Go on with an interrupted fit.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the release, if there is one.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")] = False,
     unsafe_noise_seed: Annotated[
         int | None, typer.Option(help="For tests: repeatable noise. The release is then NOT PRIVATE.")
@@ -50,18 +59,21 @@ def run(
 ) -> None:
     """Fits and saves."""
     from sundog.data.picture import shown
-    from sundog.data.schema import Schema
     from sundog.models import AUTO
+    from sundog.preflight import refuse_fit_output
     from sundog.privacy.noise import NoiseSource
     from sundog.release.private import private_path
     from sundog.synthesizer import Synthesizer
 
+    inputs = {"data": data, "schema": schema, "labels": labels, "public data": public, "ledger": ledger}
+    refuse_fit_output(out, inputs, overwrite=force)
+    read = sources(format_, data=data, public=public, labels=labels)
     synthesizer = Synthesizer(
         model=model,
         epsilon=epsilon,
         delta=delta,
         clusters=clusters,
-        public=public,
+        public=read["public"],
         device=device,
         ledger=ledger,
         seed=seed,
@@ -70,7 +82,9 @@ def run(
         show_loss=unsafe_show_loss,
     )
     with progress() as report:
-        synthesizer.fit(data, Schema.load(schema), labels=labels, out=out, resume=resume, progress=report)
+        synthesizer.fit(
+            read["data"], schema, labels=read["labels"], out=out, resume=resume, overwrite=force, progress=report
+        )
     certificate = synthesizer.release_.certificate
     if as_json:
         say_json({"release": str(out), "certificate": certificate.to_dict()})

@@ -1,6 +1,8 @@
 """Make a ledger file for one dataset, or show what was spent from it.
 
 A new ledger: sundog ledger adult.ledger --epsilon 3 --delta 1e-6. What is left: sundog ledger adult.ledger
+
+It is compared with the releases in its folder: exit code 1 if one of them records charges that it lacks.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from sundog.cli.console import note, say, say_json
+from sundog.cli.console import note, one_line_warnings, say, say_json
 
 
 def run(
@@ -18,15 +20,20 @@ def run(
     epsilon: Annotated[float | None, typer.Option(help="Make a new ledger with this total ε.")] = None,
     delta: Annotated[float, typer.Option(help="The δ at which the total is meant.")] = 1e-6,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
-) -> None:
-    """Creates or shows."""
+) -> int:
+    """Creates or shows; exit code 1 if charges are missing."""
     from sundog.privacy.ledger import Ledger
-    from sundog.release.certificate import describe
+    from sundog.release.heads import find_contradictions
+    from sundog.release.shares import describe
 
-    opened = Ledger.open(ledger) if epsilon is None else Ledger.create(ledger, epsilon=epsilon, delta=delta)
+    with one_line_warnings():
+        opened = Ledger.open(ledger) if epsilon is None else Ledger.create(ledger, epsilon=epsilon, delta=delta)
+    lacking = [path.name for path in find_contradictions(opened, [ledger.parent])]
     if as_json:
-        say_json(opened.to_dict())
-        return
+        say_json({**opened.to_dict(), "contradicted_by": lacking})
+        return 1 if lacking else 0
+    for name in lacking:
+        say(f"NO: {ledger} lacks charges that it had when {name} was made from it; restore the newest copy of it")
     if not opened.private:
         say("NOT PRIVATE: some charges were measured with test noise")
     budget, spent = opened.budget, {method: opened.spent(method) for method in ("pld", "rdp", "moments")}
@@ -37,3 +44,4 @@ def run(
             say(f"  {entry.time}  {entry.run[:8]}  {charge.purpose:<32.32} {describe(charge)}")
     if epsilon is not None:
         note(f"next: sundog fit DATA --schema SCHEMA --epsilon {epsilon / 2:g} --ledger {ledger} -o OUT.sundog")
+    return 1 if lacking else 0

@@ -1,6 +1,7 @@
 """`sundog`: the commands, and how errors leave the program.
 
-Exit codes: 0 done; 1 the answer is no (`verify`); 2 bad input, said in one line; 130 interrupted.
+Exit codes: 0 done; 1 the answer is no (`verify`, `sign`); 2 bad input, said in one line; 3 a release adds up and nobody
+known vouches for it (`verify`); 130 interrupted.
 """
 
 from __future__ import annotations

@@ -27,13 +27,12 @@ def run(
 ) -> None:
     """Plans."""
     from sundog.errors import SundogError
-    from sundog.privacy.budget import LARGEST_DELTA, default_delta
-    from sundog.privacy.ledger import Budget
+    from sundog.privacy.budget import LARGEST_DELTA, default_delta, promised
 
     if schema is None and records is None:
         raise SundogError("plan needs --records (to plan training) or --schema (to plan a count-based model)")
     chosen = delta if delta is not None else default_delta(records) if records is not None else LARGEST_DELTA
-    budget = Budget(epsilon, chosen)
+    budget = promised(epsilon, chosen)
     if schema is not None:
         plan, text = _model_plan(schema, model, budget, records)
     else:
@@ -51,8 +50,8 @@ def _training_plan(
     from sundog.privacy.accountant import epsilon_spent
     from sundog.privacy.calibration import noise_multiplier_for, steps_for, training_plan
 
-    if noise is not None and not 0 < noise < math.inf:
-        raise SundogError(f"--noise must be a positive number, not {noise:g}")
+    if noise is not None and not 1e-6 <= noise <= 1e15:
+        raise SundogError(f"--noise must be between 1e-6 and 1e15, not {noise:g}")
     if batch > records:
         raise SundogError(f"--batch {batch} is larger than --records {records}; lower it")
     rate = batch / records
@@ -89,23 +88,26 @@ def _training_plan(
 
 
 def _model_plan(path: Path, model: str, budget: Any, records: int | None) -> tuple[dict[str, Any], str]:
+    from sundog.data.refine import Refinement
     from sundog.data.schema import Schema
     from sundog.errors import SundogError
     from sundog.models import AUTO, get_model
     from sundog.models.choice import best_model
-    from sundog.release.certificate import describe
+    from sundog.release.shares import describe
 
     schema = Schema.load(path)
     if not schema.complete:
         raise SundogError(f"{path}: columns to be learned cannot be planned before they are; declare them")
     kind = get_model(best_model(schema, epsilon=budget.epsilon, records=records) if model == AUTO else model)
-    plan = kind.plan(schema, budget, already=(), records=records, settings=dict(kind.defaults))
+    refinement = Refinement.plan(schema, epsilon=budget.epsilon, delta=budget.delta).charges
+    plan = kind.plan(schema, budget, already=refinement, records=records, settings=dict(kind.defaults))
     lines = [f"budget: ε = {budget.epsilon:g}, δ = {budget.delta:.3g}; model {kind.name}"]
-    lines += [f"  {charge.purpose:<40.40} {describe(charge)}" for charge in plan.charges]
+    charges = [*refinement, *plan.charges]
+    lines += [f"  {charge.purpose:<40.40} {describe(charge)}" for charge in charges]
     values = {
         "epsilon": budget.epsilon,
         "delta": budget.delta,
         "model": kind.name,
-        "charges": [charge.model_dump() for charge in plan.charges],
+        "charges": [charge.model_dump() for charge in charges],
     }
     return values, "\n".join(lines)

@@ -2,52 +2,59 @@
 
 Example: sundog sample adult.sundog -n 10000 --where "sex=Female" --seed 7 -o women.csv
          sundog sample digits.sundog -o digits.png
+         sundog sample adult.sundog -n 1000 --where "age>=40" --where "sex in Male,Female" -o - | head
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sundog.cli.console import progress, say, say_json
+from sundog.cli.console import note, progress, say, say_json
+from sundog.cli.streams import STDOUT, WRITTEN, Format, format_of
 
 
 def run(
     release: Annotated[Path, typer.Argument(help="The .sundog file.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="A .csv, .csv.gz, .parquet or .npz file; or .png.")],
+    out: Annotated[
+        Path,
+        typer.Option("-o", "--out", help="A .csv, .csv.gz, .jsonl, .parquet or .npz file; or .png; - for stdout."),
+    ],
     n: Annotated[
         int | None,
         typer.Option("-n", min=0, help="How many; about as many as there were, by default, and 100 in a picture."),
     ] = None,
-    where: Annotated[list[str] | None, typer.Option(help='A condition, as "column=value"; may be repeated.')] = None,
+    where: Annotated[
+        list[str] | None,
+        typer.Option(help='A condition: "sex=Female", "age>=40", "job in cook,nurse"; may be repeated.'),
+    ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="The same seed and -n give the same records.")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file, if there is one.")] = False,
+    format_: Format = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Samples into a file."""
+    from sundog.data.write import Stream
+    from sundog.errors import ArgumentError
+    from sundog.files import refuse_output
     from sundog.release.release import Release
 
-    conditions = _conditions(where or [])
+    piped = str(out) == STDOUT
+    if piped and as_json:
+        raise ArgumentError("--json prints to stdout, where the records go; leave it out, or write them to a file")
+    refuse_output(out, {"release": release}, replaces=lambda _: force, fix="choose another name, or add --force")
+    kind = format_of(format_, piped=piped, known=WRITTEN)
     with progress() as report:
         report("sampling", 0.0)
-        written = Release.load(release).write(out, n, seed=seed, where=conditions, progress=report)
+        loaded = Release.load(release)
+        target = Stream(sys.stdout.buffer, kind) if piped else out
+        written = loaded.write(target, n, seed=seed, where=where, progress=report)
     if as_json:
         say_json({"file": str(out), "records": written})
+    elif piped:
+        note(f"{written:,} synthetic records")
     else:
         say(f"{out}: {written:,} synthetic records")
-
-
-def _conditions(pairs: list[str]) -> dict[str, str]:
-    from sundog.errors import DataError
-
-    conditions: dict[str, str] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        name = name.strip()
-        if not name or not equals:
-            raise DataError(f"--where {pair!r}: write it as column=value")
-        if name in conditions:
-            raise DataError(f"--where names column {name!r} twice; keep one of them")
-        conditions[name] = value
-    return conditions

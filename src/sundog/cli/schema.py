@@ -5,33 +5,41 @@ Example: sundog schema visits.csv -o visits.schema.yaml
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from sundog.cli.console import note, progress, say
+from sundog.cli.streams import STDIN, Format, sources
 
 
 def run(
-    data: Annotated[Path, typer.Argument(help="The data: csv, parquet, Arrow, npz, idx or transactions.")],
+    data: Annotated[
+        str,
+        typer.Argument(
+            help="The data: csv, JSON lines, parquet, Arrow, xlsx, npz, idx or transactions; a database URL; - for "
+            "stdin."
+        ),
+    ],
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write it; stdout by default.")] = None,
+    format_: Format = None,
 ) -> None:
     """Drafts a schema."""
+    from sundog.data.database import is_url, without_secrets
     from sundog.data.schema import Schema
-    from sundog.data.schema_yaml import dump
-    from sundog.errors import SchemaError
+    from sundog.files import refuse_output
 
-    if out is not None and out.exists():
-        raise SchemaError(
-            f"{out}: exists already, and a draft must not replace what may have been reviewed; delete it first"
-        )
+    refuse_output(out, {"data": data}, fix="a draft does not replace what may have been reviewed; delete it first")
     with progress() as report:
         report("reading", 0.0)
-        draft = Schema.draft(data)
+        draft = Schema.draft(sources(format_, data=data)["data"])
     if out is None:
-        say(dump(draft.to_dict()).rstrip())
+        say(draft.to_yaml().rstrip())
         return
     draft.save(out)
     note(f"{out}: drafted from the data, and NOT PRIVATE: look through it, then set `reviewed: true`")
-    note(f"next: sundog fit {data} --schema {out} --epsilon 1 -o {Path(data.name.partition('.')[0])}.sundog")
+    shown = without_secrets(data) if is_url(data) else data
+    name = "stdin" if data == STDIN else Path(shown).name.partition(".")[0]
+    note(f"next: sundog fit {shlex.quote(shown)} --schema {out} --epsilon 1 -o {name}.sundog")

@@ -1,4 +1,4 @@
-"""Sign a release, so that `verify --key` can tell whose it is.
+"""Verify a release and sign it, so that `verify --key` can tell whose it is.
 
 Example: sundog sign adult.sundog --key hospital.key
 """
@@ -16,13 +16,20 @@ from sundog.cli.console import note, say
 def run(
     release: Annotated[Path, typer.Argument(help="The .sundog file; it is replaced by its signed copy.")],
     key: Annotated[Path, typer.Option(help="The private key, as `sundog key` makes it.")],
-) -> None:
-    """Signs in place."""
-    from sundog.release.release import Release
+) -> int:
+    """Signs in place what adds up; exit code 1 if it does not."""
+    from sundog.release.document import Document
     from sundog.release.signing import fingerprint, load_private_key
 
     private_key = load_private_key(key)
-    Release.load(release).signed(private_key).save(release)
+    document = Document.load(release)
+    for problem in document.problems:
+        say(f"NO: {problem}")
+    if document.problems:
+        say(f"{release}: not signed")
+        return 1
+    document.signed(private_key).save(release)
     say(f"{release}: signed by {fingerprint(private_key.public_key())}")
     public = key.with_suffix(".pub")
     note(f"next: give {public} to the readers, who run: sundog verify {release} --key {public}")
+    return 0

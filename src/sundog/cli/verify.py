@@ -1,47 +1,75 @@
 """Check a release: the file is whole, its events add up to its claim, the noise was private, the signature holds.
 
+Exit codes: 0 it holds; 1 it does not; 3 it adds up, but nobody you know vouches for it (it is not signed, or no --key
+was given to compare the signature with).
+
 Example: sundog verify adult.sundog --key hospital.pub
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sundog.cli.console import say, say_json
 
+if TYPE_CHECKING:
+    from sundog.release.document import Document
+    from sundog.release.verdict import Verdict
+
 
 def run(
     release: Annotated[Path, typer.Argument(help="The .sundog file.")],
     key: Annotated[Path | None, typer.Option(help="The public key of whoever should have signed it.")] = None,
+    ledger: Annotated[
+        Path | None, typer.Option(help="The ledger it was paid from: does it still have the charges?")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> int:
-    """Verifies; exit code 1 if the answer is no."""
-    from sundog.release.release import Release
-    from sundog.release.signing import fingerprint, load_public_key
+    """Verifies; exit code 1 if the answer is no, 3 if nobody vouches for it."""
+    from sundog.release.document import Document
+    from sundog.release.signing import load_public_key
 
-    loaded = Release.load(release)
     public_key = None if key is None else load_public_key(key)
-    problems = loaded.verify(public_key)
-    signer = None if loaded.signature is None else fingerprint(loaded.signature.public_key)
+    document = Document.load(release)
+    verdict = document.verify(public_key)
+    if ledger is not None:
+        from sundog.privacy.ledger import Ledger
+        from sundog.release.heads import compare_with_ledger
+
+        verdict.problems.extend(compare_with_ledger(document.certificate, Ledger.open(ledger)))
     if as_json:
-        say_json({"ok": not problems, "problems": problems, "hash": loaded.hash, "signed_by": signer})
-        return 1 if problems else 0
-    for problem in problems:
+        say_json(verdict.to_dict())
+    else:
+        _tell(release, document, verdict)
+    return verdict.exit_code
+
+
+def _tell(release: Path, document: Document, verdict: Verdict) -> None:
+    for problem in verdict.problems:
         say(f"NO: {problem}")
-    if not problems:
-        certificate = loaded.certificate
-        say(f"{release}: holds (ε = {certificate.epsilon:g}, δ = {certificate.delta:.3g}, protects {certificate.who})")
-    say(f"  hash       {loaded.hash}")
-    say(f"  signed by  {_signer(signer, checked=public_key is not None and not problems)}")
-    for caveat in (line for line in loaded.certificate.assumed_public if line.startswith("NOT REVIEWED")):
-        say(f"  but        {caveat}")
-    return 1 if problems else 0
+    if not verdict.problems:
+        certificate = document.certificate
+        promise = f"(ε = {certificate.epsilon:g}, δ = {certificate.delta:.3g}, protects {certificate.who})"
+        say(f"{release}: {_ANSWERS[verdict.status]} {promise}")
+    say(f"  hash       {verdict.hash}")
+    say(f"  signed by  {_signer(verdict)}")
+    for warning in verdict.warnings:
+        say(f"  but        {warning}")
 
 
-def _signer(signer: str | None, *, checked: bool) -> str:
-    if signer is None:
+_ANSWERS = {
+    "holds": "holds",
+    "unsigned": "adds up; UNSIGNED: nobody vouches for it",
+    "signed by an unknown key": "adds up; signed by A KEY THAT WAS NOT COMPARED: give --key",
+}
+
+
+def _signer(verdict: Verdict) -> str:
+    if verdict.signed_by is None:
         return "nobody"
-    return signer + ("  (the given key)" if checked else "  (compare with the owner's, or give --key)")
+    if verdict.status == "holds":
+        return f"{verdict.signed_by}  (the given key)"
+    return f"{verdict.signed_by}  (compare with the owner's, or give --key)"

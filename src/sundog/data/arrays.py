@@ -7,7 +7,6 @@ import struct
 import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,9 @@ from scipy import sparse
 from sundog.data.columns.arrow import missing as absent
 from sundog.data.columns.arrow import shown
 from sundog.data.columns.numbers import to_float64
-from sundog.data.source import BARE, Shape, Source, Values, check_memory, one_line, open_bytes, reading
-from sundog.data.tables import to_arrow
+from sundog.data.columns.values import kinds, value_of
+from sundog.data.source import BARE, AnyPath, Shape, Source, Values, check_memory, one_line, open_bytes, reading
+from sundog.data.tables import in_memory
 from sundog.errors import DataError
 
 Array = np.ndarray[Any, Any]
@@ -26,7 +26,7 @@ Array = np.ndarray[Any, Any]
 IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
 
-def open_npz(path: Path, *, nulls: Sequence[str] = ("",)) -> Source:
+def open_npz(path: AnyPath, *, nulls: Sequence[str] = ("",)) -> Source:
     """Open an npz archive; only the headers of its arrays are read until one is asked for.
 
     Example:
@@ -43,7 +43,7 @@ def open_npz(path: Path, *, nulls: Sequence[str] = ("",)) -> Source:
     return Source(path.name, shapes, lambda names: _load_npz(path, names), tuple(nulls))
 
 
-def _load_npz(path: Path, names: list[str]) -> dict[str, Values]:
+def _load_npz(path: AnyPath, names: list[str]) -> dict[str, Values]:
     loaded: dict[str, Values] = {}
     with _archive(path) as archive:
         for name in names:
@@ -58,7 +58,7 @@ def _load_npz(path: Path, names: list[str]) -> dict[str, Values]:
 
 
 @contextmanager
-def _archive(path: Path) -> Iterator[zipfile.ZipFile]:
+def _archive(path: AnyPath) -> Iterator[zipfile.ZipFile]:
     with reading(path.name):
         if path.is_dir():
             raise IsADirectoryError(path)
@@ -82,7 +82,7 @@ def _naming(where: str) -> Iterator[None]:
         raise DataError(f"{where} is damaged ({one_line(error)}); save it again") from None
 
 
-def open_idx(path: Path) -> Source:
+def open_idx(path: AnyPath) -> Source:
     """Open an idx file, plain or gzip: two zero bytes, the type, the number of dimensions, the dimensions, the values.
 
     Example:
@@ -122,11 +122,9 @@ def open_arrays(arrays: Mapping[str, Any], name: str) -> Source:
 def _in_memory(values: Any, where: str) -> Values:
     if sparse.issparse(values):
         return sparse.csr_array(values)
-    if isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype.kind not in "OSU"):
+    if isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype.kind != "O"):
         return values
-    if isinstance(values, list | tuple) and values and isinstance(values[0], list | tuple | set | frozenset):
-        values = [None if record is None else list(record) for record in values]
-    return to_arrow(values, where)
+    return in_memory(values, where)
 
 
 def to_numbers(values: pa.ChunkedArray, where: str) -> Array:
@@ -138,11 +136,15 @@ def to_numbers(values: pa.ChunkedArray, where: str) -> Array:
     """
     parts, row = [np.empty(0)], 0
     for chunk in values.chunks:
-        plain = chunk.dictionary_decode() if isinstance(chunk, pa.DictionaryArray) else chunk
-        numbers, bad = to_float64(plain)
-        if bad.any():
-            at = int(bad.argmax())
-            raise DataError(f"{where}: row {row + at + 1}: {shown(plain[at].as_py())} is not a number; fix it")
-        parts.append(np.where(absent(plain), np.nan, numbers))
+        found = np.empty(len(chunk))
+        for rows, part in kinds(chunk):
+            plain = part.dictionary_decode() if isinstance(part, pa.DictionaryArray) else part
+            numbers, bad = to_float64(plain)
+            if bad.any():
+                at = int(bad.argmax())
+                place = row + int(np.arange(len(chunk))[rows][at]) + 1
+                raise DataError(f"{where}: row {place}: {shown(value_of(plain[at : at + 1]))} is not a number; fix it")
+            found[rows] = np.where(absent(plain), np.nan, numbers)
+        parts.append(found)
         row += len(chunk)
     return np.concatenate(parts)

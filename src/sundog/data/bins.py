@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sundog.data.code_set import CodeSet
 from sundog.data.columns import Column, ImageColumn, OrderedColumn, SeriesColumn
 from sundog.data.columns.arrow import smallest_dtype
 from sundog.errors import SchemaError
@@ -45,7 +46,7 @@ class Bins:
         """Bins that begin at the given values (in the column's own units, in any order, repeats forgiven)."""
         if not isinstance(column, OrderedColumn):
             raise SchemaError(f"a {column.type} column has no quantiles; remove `bins: quantiles`")
-        inner = {code for value in values if 0 < (code := column.first_code(value)) < column.lattice_size}
+        inner = {code for code in column.first_codes(tuple(values)) if 0 < code < column.lattice_size}
         return cls(np.array(sorted({0} | inner), np.int64), column.lattice_size, column.nullable)
 
     @classmethod
@@ -55,6 +56,18 @@ class Bins:
         count = min(count, size)
         starts = [bin_ * size // count for bin_ in range(count)]
         return cls(np.array(starts, np.int64), size, column.nullable)
+
+    def with_own(self, codes: Iterable[int]) -> Bins:
+        """The same bins, but for each of these codes in one of its own.
+
+        >>> Bins(np.array([0, 10]), size=100, nullable=False).with_own([0, 5]).starts.tolist()
+        [0, 1, 5, 6, 10]
+        """
+        own = {start for code in codes for start in (code, code + 1) if start < self.size}
+        if not own:
+            return self
+        starts = {*self.starts.tolist(), *own}
+        return Bins(np.array(sorted(starts), np.int64), self.size, self.nullable)
 
     @property
     def count(self) -> int:
@@ -71,12 +84,21 @@ class Bins:
         bins = np.searchsorted(self._first, codes.astype(np.int64), side="right") - 1
         return bins.astype(smallest_dtype(self.count))
 
-    def to_codes(self, bins: NDArray[Any], rng: np.random.Generator) -> NDArray[Any]:
-        """A code drawn uniformly inside each bin."""
+    def to_codes(self, bins: NDArray[Any], rng: np.random.Generator, within: CodeSet | None = None) -> NDArray[Any]:
+        """A code drawn uniformly inside each bin, or from those of its codes that are in a set."""
         if self._is_identity:
             return np.asarray(bins, smallest_dtype(self.size + int(self.nullable)))
-        codes: NDArray[np.int64] = rng.integers(self._first[bins], self._last[bins], endpoint=True)
-        return codes.astype(smallest_dtype(self.size + int(self.nullable)))
+        first, last = self._first[bins], self._last[bins]
+        codes = rng.integers(first, last, endpoint=True) if within is None else within.draw(first, last, rng)
+        return np.asarray(codes.astype(smallest_dtype(self.size + int(self.nullable))))
+
+    def shares(self, allowed: CodeSet) -> NDArray[np.float64]:
+        """Which part of the codes of each bin is in the set.
+
+        >>> Bins(np.array([0, 10, 20]), size=100, nullable=True).shares(CodeSet.between(5, 19)).tolist()
+        [0.5, 1.0, 0.0, 0.0]
+        """
+        return allowed.count(self._first, self._last) / (self._last - self._first + 1.0)
 
     @property
     def _is_identity(self) -> bool:
@@ -99,22 +121,45 @@ class Bins:
         return np.repeat(np.arange(self.count, dtype=smallest_dtype(self.count)), self._last - self._first + 1)
 
 
+def bin_count(column: Column) -> int:
+    """How many bins `bins_for` makes, that of null included, without making them.
+
+    >>> from sundog.data.columns import IntegerColumn
+    >>> bin_count(IntegerColumn(min=0, max=10**12, bins=2**20))
+    1048576
+    """
+    if isinstance(column, OrderedColumn) and (column.edges is not None or column.special):  # as many as a file can list
+        return bins_for(column).count
+    return min(_asked(column), column.lattice_size) + int(column.nullable)
+
+
+def _asked(column: Column) -> int:
+    """How many bins a column without edges is cut into, if its lattice is fine enough."""
+    if isinstance(column, OrderedColumn):
+        if column.bins == "quantiles":
+            raise SchemaError("`bins: quantiles` must be measured with budget first; fit does so, or declare `edges`")
+        default = column.lattice_size if column.lattice_size <= SMALL else DEFAULT
+        return column.bins if isinstance(column.bins, int) else default
+    if isinstance(column, ImageColumn | SeriesColumn):
+        return column.bins or (IMAGE if isinstance(column, ImageColumn) else SERIES)
+    return column.lattice_size
+
+
 def bins_for(column: Column) -> Bins:
     """The bins that a column declares, or else sensible ones; never a look at the data.
+
+    Special values have bins of their own. Default bins are of equal width here; `fit` refines them within the budget.
 
     >>> from sundog.data.columns import IntegerColumn
     >>> bins_for(IntegerColumn(min=0, max=99, edges=[18, 65])).starts.tolist()
     [0, 18, 65]
     >>> bins_for(IntegerColumn(min=0, max=9999)).count
     64
+    >>> bins_for(IntegerColumn(min=-1, max=99, edges=[18, 65], special=[-1, 0])).starts.tolist()
+    [0, 1, 2, 19, 66]
     """
     if isinstance(column, OrderedColumn):
-        if column.bins == "quantiles":
-            raise SchemaError("`bins: quantiles` must be measured with budget first; fit does so, or declare `edges`")
-        if column.edges is not None:
-            return Bins.from_quantiles(column, column.edges)
-        default = column.lattice_size if column.lattice_size <= SMALL else DEFAULT
-        return Bins.equal_width(column, column.bins or default)
-    if isinstance(column, ImageColumn | SeriesColumn):
-        return Bins.equal_width(column, column.bins or (IMAGE if isinstance(column, ImageColumn) else SERIES))
-    return Bins.equal_width(column, column.lattice_size)
+        edges = column.edges
+        plain = Bins.equal_width(column, _asked(column)) if edges is None else Bins.from_quantiles(column, edges)
+        return plain.with_own(column.special_codes)
+    return Bins.equal_width(column, _asked(column))

@@ -40,22 +40,26 @@ def explain(error: ValidationError, keys: Mapping[str, Sequence[str]] | None = N
     problems: dict[tuple[str, str, str], list[Any]] = {}
     for found in error.errors(include_url=False):
         problems.setdefault(_place(found["loc"], keys), []).append(found)
-    (column, kind, key), same = next(iter(problems.items()))
-    more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+    # A key that is misspelled is also missing: what was written says more than what was not.
+    told = [problem for problem in problems.items() if not _is_misspelled(problem, problems)]
+    (column, kind, key), same = told[0]
+    more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
     return f"{column}{_problem(same, kind, key, keys)}{more}"
 
 
-def did_you_mean(name: object, known: Iterable[str]) -> str:
-    """A suggestion, or the choices where nothing is close.
+def did_you_mean(name: object, known: Iterable[str], otherwise: str | None = None) -> str:
+    """A suggestion; where nothing is close the choices, or what is to be said otherwise.
 
     >>> did_you_mean("nulable", ["nullable", "min"])
     "did you mean 'nullable'?"
     >>> did_you_mean("x", ["min", "max"])
     'choose from min, max'
     """
-    known = list(known)
-    close = difflib.get_close_matches(str(name)[:100].lower(), known, n=1)
-    return f"did you mean {close[0]!r}?" if close else f"choose from {', '.join(known)}"
+    lowered = {each.lower(): each for each in reversed(list(known))}
+    close = difflib.get_close_matches(str(name)[:100].lower(), lowered, n=1)
+    if close:
+        return f"did you mean {lowered[close[0]]!r}?"
+    return f"choose from {', '.join(known)}" if otherwise is None else otherwise
 
 
 def brief(value: object) -> str:
@@ -99,9 +103,29 @@ def _problem(same: Sequence[Any], kind: str, key: str, keys: Mapping[str, Sequen
         case "union_tag_invalid":
             return f"unknown type {brief(value['type'])}; {did_you_mean(value['type'], types)}"
         case "union_tag_not_found":
-            return f"type is missing; choose from {', '.join(types)}"
+            near = next((name for name in map(str, value) if _is_near(name, "type")), None)
+            return f"unknown key {brief(near)}; did you mean 'type'?" if near else _missing_type(types)
     wanted = " or ".join(dict.fromkeys(_wanted(each) for each in same))
     return f"{key + ' ' if key else ''}must be {wanted}, got {brief(value)}"
+
+
+def _is_misspelled(problem: tuple[tuple[str, str, str], list[Any]], problems: Mapping[Any, list[Any]]) -> bool:
+    """Whether a missing key is there under a name that is nearly its own."""
+    (column, kind, key), same = problem
+    others = (place[2] for place, found in problems.items() if place[:2] == (column, kind) and _is_extra(found))
+    return bool(same[0]["type"] == "missing") and any(_is_near(other, key) for other in others)
+
+
+def _is_extra(found: Sequence[Any]) -> bool:
+    return bool(found[0]["type"] == "extra_forbidden")
+
+
+def _is_near(name: str, key: str) -> bool:
+    return bool(difflib.get_close_matches(name[:100].lower(), [key]))
+
+
+def _missing_type(types: Sequence[str]) -> str:
+    return f"type is missing; choose from {', '.join(types)}"
 
 
 def _wanted(found: Any) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -12,59 +13,82 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sundog.data.columns import arrow, clock, numbers
+from sundog.data.columns import arrow, clock
 from sundog.data.columns.datetime import MICROSECONDS
+from sundog.data.columns.values import chunks, spellings
+from sundog.data.guess_bins import is_wide, propose_edges, propose_special
+from sundog.data.guess_writing import Writing, find_writing
 from sundog.data.source import Values
 
 Array = np.ndarray[Any, Any]
-Guess = dict[str, Any]
+Declaration = dict[str, Any]
 
-LISTED = 1000  # more categories than this are better learned than listed
+LISTED = 100  # more values than this are listed only where enough records hold them
+FREQUENT = 10  # records: so many
+MOST = 1000  # more frequent values than this are better learned than listed
 EXACT = 2**53  # float64 holds every whole number below this one
 DIGITS = 9  # the finest decimal resolution that is looked for
 ENOUGH = 20  # so many values, nearly all different, look like names and not like categories
 FEW = 50  # so many different ones may still be kinds of user, not users
 BOOLEANS = ({"true", "false"}, {"yes", "no"}, {"t", "f"}, {"y", "n"})
 
-_INTEGER = r"^-?(0|[1-9][0-9]{0,17})$"  # a leading zero means a code (postal, phone), not a number
-_NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
-_CODE = r"^0[0-9]"
-_TIME = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}.*)?$"
 _ID_NAME = re.compile(r"(^|[_ .-])(id|uuid|guid|key)$", re.IGNORECASE)
 _OWNER_NAME = re.compile(r"^(user|person|patient|customer|client|household|house)$", re.IGNORECASE)
 
 
-def guess_column(values: Values) -> Guess | None:
-    """The declaration that the values suggest, or None where they are all missing.
+@dataclass(frozen=True)
+class Guess:
+    """What a column looks like.
+
+    Args:
+        declaration: what to declare; None where the column is better left out.
+        notes: what was seen, for whoever reviews the draft.
+        nulls: texts that are to count as missing for the declaration to hold.
+    """
+
+    declaration: Declaration | None
+    notes: list[str] = field(default_factory=list)
+    nulls: list[str] = field(default_factory=list)
+
+
+def guess_column(values: Values, *, blanks: bool = True) -> Guess:
+    """The declaration that the values suggest.
+
+    Args:
+        values: those of one column.
+        blanks: whether the schema can say which texts count as missing, as it can for csv files.
 
     Example:
-        >>> guess_column(pa.chunked_array([["1.5", "2.25", None]]))
+        >>> guess_column(pa.chunked_array([["1.5", "2.25", None]])).declaration
         {'type': 'continuous', 'min': 1.5, 'max': 2.25, 'resolution': 0.01, 'nullable': True}
     """
     if isinstance(values, np.ndarray):
-        return _guess_array(values)
+        return Guess(_guess_array(values))
     if not isinstance(values, pa.ChunkedArray):
         longest = int(np.diff(values.indptr).max(initial=1))
-        return {"type": "set", "universe": values.shape[1], "max_size": longest}
+        return Guess({"type": "set", "universe": values.shape[1], "max_size": longest})
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return _guess_lists(values)
     if pa.types.is_dictionary(values.type) and not arrow.is_text(kind):
         values = values.cast(kind)
-    distinct = pc.unique(values).drop_null()
-    if isinstance(distinct, pa.DictionaryArray):
-        distinct = distinct.dictionary_decode()
+    distinct, counts = _counted(values)
     if not len(distinct):
-        return None
-    guess = _guess_text(distinct, values) if arrow.is_text(kind) else _guess_typed(distinct)
-    return {**guess, "nullable": True} if pc.any(pc.is_null(values, nan_is_null=True)).as_py() else guess
+        return Guess(None, ["is empty and is left out"])
+    if arrow.is_text(kind):
+        guess = _guess_text(distinct, counts, values, blanks=blanks)
+    else:
+        guess = _with_bins(_guess_typed(distinct), distinct, counts)
+    if guess.declaration and pc.any(pc.is_null(values, nan_is_null=True)).as_py():
+        return replace(guess, declaration={**guess.declaration, "nullable": True})
+    return guess
 
 
-def looks_like_id(name: str, values: Values) -> bool:
-    """Whether a column tells records apart instead of describing them.
+def is_named_id(name: str, values: Values) -> bool:
+    """Whether a column is called as if it told records or people apart.
 
     Example:
-        >>> looks_like_id("patient_id", pa.chunked_array([[1, 1]])), looks_like_id("age", pa.chunked_array([[1, 2]]))
+        >>> is_named_id("patient_id", pa.chunked_array([[1, 1]])), is_named_id("age", pa.chunked_array([[1, 2]]))
         (True, False)
     """
     if not isinstance(values, pa.ChunkedArray) or pa.types.is_nested(values.type):
@@ -72,40 +96,120 @@ def looks_like_id(name: str, values: Values) -> bool:
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if not (arrow.is_text(kind) or pa.types.is_integer(kind)):
         return False
-    distinct, present = pc.unique(values).drop_null(), len(values) - values.null_count
-    if _ID_NAME.search(name) or (_OWNER_NAME.search(name) and len(distinct) > FEW):
-        return True
-    if not arrow.is_text(kind) or present < ENOUGH or len(distinct) < 0.9 * present:
-        return False
-    texts = distinct.cast(pa.string())
-    return not (_all(texts, _NUMBER) or _all(texts, _TIME))
+    return bool(_ID_NAME.search(name) or (_OWNER_NAME.search(name) and len(pc.unique(values).drop_null()) > FEW))
 
 
-def _guess_text(distinct: pa.Array, values: pa.ChunkedArray) -> Guess:
+def _counted(values: pa.ChunkedArray) -> tuple[pa.Array, Array]:
+    """The different values, and how many rows have each; gaps are left out."""
+    pairs = pc.value_counts(values.unify_dictionaries() if pa.types.is_dictionary(values.type) else values)
+    distinct, counts = pairs.field("values"), arrow.to_numpy(pairs.field("counts"))
+    if isinstance(distinct, pa.DictionaryArray):
+        distinct = distinct.dictionary_decode()
+    there = ~arrow.missing(distinct)
+    return distinct.filter(pa.array(there)), counts[there]
+
+
+# --- text ---
+
+
+def _guess_text(distinct: pa.Array, counts: Array, values: pa.ChunkedArray, *, blanks: bool) -> Guess:
     spelled = {text.lower(): text for text in distinct.to_pylist()[:3]}
     if len(distinct) == 2 and set(spelled) in BOOLEANS:
         true = next(text for lower, text in spelled.items() if lower[0] in "ty")
         false = next(text for lower, text in spelled.items() if lower[0] in "fn")
-        return {"type": "boolean", "true": true, "false": false}
-    if _all(distinct, _INTEGER):
-        return _guess_typed(distinct.cast(pa.int64()))
-    if _all(distinct, _NUMBER) and not _any(distinct, _CODE):
-        return _guess_typed(pa.array(numbers.to_float64(distinct)[0]), whole_is_integer=False)
-    if _all(distinct, _TIME):
-        micros, aware, bad = clock.parse_iso(distinct)
-        if not bad.any() and (aware.all() or not aware.any()):
-            return _guess_times(micros, "UTC" if aware.all() else None)
+        return Guess({"type": "boolean", "true": true, "false": false})
+    writing = find_writing(distinct, counts)
+    if writing is not None and (blanks or writing.fits.all()):
+        return _guess_written(writing, distinct, counts)
     if pa.types.is_dictionary(values.type) and values.type.ordered:
-        return _guess_categories(values.chunk(0).dictionary.to_pylist(), ordered=True)
-    return _guess_categories(sorted(distinct.to_pylist()))
+        return Guess({"type": "ordinal", "values": values.chunk(0).dictionary.to_pylist()})
+    texts = distinct.to_pylist()
+    if reason := _why_id(texts, counts):
+        return Guess(None, [reason])
+    guess = _guess_categories(texts, counts)
+    if writing is None:
+        return guess
+    strays = _quoted([text for text, fits in zip(texts, writing.fits, strict=True) if not fits])
+    return replace(guess, notes=[f"nearly all values are numbers or times, but {strays}: mend them", *guess.notes])
 
 
-def _guess_categories(categories: Sequence[Any], ordered: bool = False) -> Guess:
-    kind = "ordinal" if ordered else "categorical"
-    return {"type": kind, "learn": True} if len(categories) > LISTED else {"type": kind, "values": list(categories)}
+def _guess_written(writing: Writing, distinct: pa.Array, counts: Array) -> Guess:
+    notes = [] if writing.doubt is None else [writing.doubt]
+    if writing.times is not None:
+        guess = Guess(_guess_times(writing.times, "UTC" if writing.aware else None), notes)
+    else:
+        found = pa.array(writing.numbers)
+        guess = _with_bins(_guess_typed(found, whole_is_integer=False), found, counts[writing.fits], notes)
+    if writing.format is not None and guess.declaration:
+        guess = replace(guess, declaration={**guess.declaration, "format": writing.format})
+    strays = distinct.filter(pa.array(~writing.fits)).to_pylist()
+    if not strays or not guess.declaration:
+        return guess
+    rows = int(counts[~writing.fits].sum())
+    note = f"{rows} of {int(counts.sum())} rows hold {_quoted(strays)}: read as missing (`nulls`); mend the data if not"
+    declaration = {**guess.declaration, "nullable": True}
+    return Guess(declaration, [note, *guess.notes], strays)
 
 
-def _guess_typed(distinct: pa.Array, *, whole_is_integer: bool = True) -> Guess:
+def _why_id(texts: list[str], counts: Array) -> str | None:
+    """Why texts tell records apart instead of describing them, if they do."""
+    rows = int(counts.sum())
+    if rows >= ENOUGH and len(texts) >= 0.9 * rows:
+        return "looks like an identifier (nearly all values differ) and is left out"
+    if 1 < rows == len(texts) and all(re.search("[0-9]", text) for text in texts):
+        return f"looks like an identifier (all {rows} values differ) and is left out"
+    return None
+
+
+def _guess_categories(texts: list[str], counts: Array) -> Guess:
+    rows, order = int(counts.sum()), sorted(range(len(texts)), key=texts.__getitem__)
+    if len(texts) <= LISTED:
+        every = rows == len(texts) > 2
+        note = [f"all {rows} values differ: is it a name, or a code for one person? then remove it"] if every else []
+        return Guess({"type": "categorical", "values": [texts[place] for place in order]}, note)
+    frequent = [texts[place] for place in order if counts[place] >= FREQUENT]
+    held = int(counts[counts >= FREQUENT].sum()) / rows
+    rare = f"has {len(texts):,} values, of which {len(texts) - len(frequent):,} are in fewer than {FREQUENT} rows"
+    if held < 0.5:
+        advice = "keep fewer, public groups of them (the first digits of a code), or declare values from a public list"
+        return Guess(None, [f"{rare}, and is left out: {advice}"])
+    if len(frequent) > MOST:
+        return Guess({"type": "categorical", "learn": True}, [f"{rare}: frequent ones are learned, for part of ε"])
+    other = next(name for name in ("other", "other values", "(other)") if name not in frequent)
+    listed = {"type": "categorical", "values": [*frequent, other], "undeclared": "other", "other": other}
+    return Guess(listed, [f"{rare}: these become {other!r} ({1 - held:.0%} of rows)"])
+
+
+def _quoted(texts: Sequence[str]) -> str:
+    shown = ", ".join(arrow.shown(text, 30) for text in texts[:3])
+    return f"{shown} and {len(texts) - 3} other texts" if len(texts) > 3 else shown
+
+
+# --- numbers and times ---
+
+
+def _with_bins(declaration: Declaration, distinct: pa.Array, counts: Array, notes: Sequence[str] = ()) -> Guess:
+    """The declaration with special values that many rows share, and a note with edges that could be declared."""
+    numeric = declaration["type"] in ("integer", "continuous") and not pa.types.is_decimal(distinct.type)
+    if not numeric or not is_wide(declaration):
+        return Guess(declaration, list(notes))
+    values = arrow.to_numpy(distinct)
+    order = np.argsort(values)
+    values, counts, said = values[order], counts[order], list(notes)
+    special = propose_special(values, counts)
+    if declaration["type"] == "integer":
+        special = [int(value) for value in special]
+    if special:
+        share = counts[np.isin(values, special)].sum() / counts.sum()
+        said.append(f"special: {share:.0%} of rows; values with a meaning of their own, each with a bin of its own")
+        declaration = {**declaration, "special": special}
+    edges = propose_edges(values, counts, special)
+    if edges:
+        said.append(f"edges: {edges}  (rounded quantiles; add them to declare bins, else fit refines bins for 5% of ρ)")
+    return Guess(declaration, said)
+
+
+def _guess_typed(distinct: pa.Array, *, whole_is_integer: bool = True) -> Declaration:
     kind = distinct.type
     if pa.types.is_boolean(kind):
         return {"type": "boolean"}
@@ -117,10 +221,10 @@ def _guess_typed(distinct: pa.Array, *, whole_is_integer: bool = True) -> Guess:
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
         finite = distinct.cast(pa.float64()) if pa.types.is_decimal(kind) else distinct
         return _guess_numbers(finite.to_numpy(zero_copy_only=False), whole_is_integer)
-    return _guess_categories(sorted(distinct.cast(pa.string()).to_pylist()))
+    return {"type": "categorical", "values": sorted(distinct.cast(pa.string()).to_pylist())}
 
 
-def _guess_numbers(values: Array, whole_is_integer: bool) -> Guess:
+def _guess_numbers(values: Array, whole_is_integer: bool) -> Declaration:
     values = values[np.isfinite(values)]
     if not len(values):
         return {"type": "continuous", "min": 0.0, "max": 0.0}
@@ -144,7 +248,7 @@ def _digits(values: Array) -> int | None:
     return next((d for d in range(DIGITS + 1) if (np.round(values, d) == values).all()), None)
 
 
-def _guess_times(micros: Array, zone: str | None) -> Guess:
+def _guess_times(micros: Array, zone: str | None) -> Declaration:
     resolution = next(name for name, size in MICROSECONDS.items() if not (micros % size).any())
     if zone is not None and resolution == "day":
         resolution = "hour"  # midnight in UTC is not midnight everywhere
@@ -158,7 +262,7 @@ def _iso(micros: int, zone: str | None) -> str:
     return text.removesuffix("T00:00:00") if zone is None else f"{text}+00:00"
 
 
-def _guess_array(values: Array) -> Guess:
+def _guess_array(values: Array) -> Declaration:
     whole = values.dtype.kind in "uib"
     if values.ndim in (3, 4) and whole:
         top = int(values.max(initial=1))
@@ -172,13 +276,11 @@ def _guess_lists(values: pa.ChunkedArray) -> Guess:
     lengths = pc.list_value_length(values)
     longest = max(1, pc.max(lengths).as_py() or 0)
     if pa.types.is_floating(flat.type):
-        return {**_guess_numbers(flat.to_numpy(), whole_is_integer=False), "type": "series", "length": longest}
-    return {"type": "set", "universe": sorted(pc.unique(flat).drop_null().to_pylist()), "max_size": longest}
-
-
-def _all(texts: pa.Array, pattern: str) -> bool:
-    return bool(pc.all(pc.match_substring_regex(texts, pattern)).as_py())
-
-
-def _any(texts: pa.Array, pattern: str) -> bool:
-    return bool(pc.any(pc.match_substring_regex(texts, pattern)).as_py())
+        bounds = _guess_numbers(flat.to_numpy(), whole_is_integer=False)
+        return Guess({**bounds, "type": "series", "length": longest})
+    if not pa.types.is_integer(flat.type):
+        flat = pa.chunked_array([spellings(chunk, where="a list") for chunk in chunks(flat)], pa.string())
+    items = sorted(pc.unique(flat).drop_null().to_pylist())
+    if not items:
+        return Guess(None, ["is empty and is left out"])
+    return Guess({"type": "set", "universe": items, "max_size": longest})

@@ -16,9 +16,10 @@ import numpy as np
 import pyarrow as pa
 
 from sundog.data.columns import Column, ContinuousColumn, DatetimeColumn, IntegerColumn, OrderedColumn
-from sundog.data.columns.arrow import chunks, missing, plain
+from sundog.data.columns.arrow import missing, shown
 from sundog.data.columns.listed import ListedColumn
 from sundog.data.columns.numbers import to_float64
+from sundog.data.columns.values import alone, chunks, kinds, spellings, value_of
 from sundog.data.read import Raw
 from sundog.data.schema import Schema
 from sundog.errors import DataError
@@ -28,6 +29,12 @@ from sundog.privacy.mechanisms import noisy_bounds, noisy_extent, noisy_quantile
 QUANTILE_BINS = 16  # how many bins `bins: quantiles` makes
 _EARLIEST, _LATEST, _YEARS = "1900-01-01", "2100-01-01", 200  # learned dates are looked for between these
 _FAR = 2**61  # learned integers lie between this and its negative
+
+
+def nothing_learned(schema: Schema) -> list[str]:
+    """The columns whose values were learned, and none was found: all records are in the catch-all category."""
+    learned = {name: c for name, c in schema.columns.items() if isinstance(c, ListedColumn) and c.learn}
+    return [name for name, column in learned.items() if column.values == (column.other,)]
 
 
 def unknown_columns(schema: Schema) -> list[str]:
@@ -88,7 +95,7 @@ def _place(raw: Raw, name: str) -> str:
 
 
 def _wants_quantiles(column: Column) -> bool:
-    return isinstance(column, OrderedColumn) and column.bins == "quantiles"
+    return isinstance(column, OrderedColumn) and column.bins == "quantiles" and column.edges is None
 
 
 def _readable(column: Column, values: Any, place: str) -> Any:
@@ -113,31 +120,32 @@ def _present(column: Column, values: Any, place: str) -> Any:
     return (codes[codes != column.null_code] if column.nullable else codes).astype(np.int64)
 
 
-def _tally(column: Column, values: Any, place: str) -> Counter[Any]:
-    counts: Counter[Any] = Counter()
+def _tally(column: Column, values: Any, place: str) -> Counter[str]:
+    """How often each spelling occurs; every value has but one, whatever the others are, so these may be published."""
+    counts: Counter[str] = Counter()
     for chunk in _chunks_without_gaps(column, values, place):
-        for pair in chunk.drop_null().value_counts().to_pylist():
-            if pair["values"] == pair["values"]:  # NaN is a gap, too
-                counts[pair["values"]] += pair["counts"]
+        for pair in spellings(chunk, where=place).drop_null().value_counts().to_pylist():
+            counts[pair["values"]] += pair["counts"]
     return counts
 
 
-def _numbers(column: Column, values: Any, place: str) -> Any:
+def _numbers(column: ContinuousColumn, values: Any, place: str) -> Any:
     parts = [np.empty(0)]
     for chunk in _chunks_without_gaps(column, values, place):
-        numbers, bad = to_float64(chunk)
-        absent = missing(chunk)
-        if (bad & ~absent).any():
-            value = chunk[int((bad & ~absent).argmax())].as_py()
-            raise DataError(f"{place}: {value!r} is not a number; fix it or declare the column categorical")
-        parts.append(numbers[~absent])
+        for _, part in kinds(chunk):
+            numbers, bad = to_float64(column.plain(part))
+            absent = missing(part)
+            if (bad & ~absent).any():
+                value = shown(value_of(alone(part, int((bad & ~absent).argmax()))))
+                raise DataError(f"{place}: {value} is not a number; fix it or declare the column categorical")
+            parts.append(numbers[~absent])
     return np.concatenate(parts)
 
 
 def _chunks_without_gaps(column: Column, values: Any, place: str) -> Iterator[Any]:
     row = 0
-    for part in chunks(values):
-        chunk = plain(part.dictionary_decode() if pa.types.is_dictionary(part.type) else part, where=place)
+    for part in chunks(values, where=place):
+        chunk = part.dictionary_decode() if pa.types.is_dictionary(part.type) else part
         absent = missing(chunk)
         if absent.any() and not column.nullable:
             number = row + int(absent.argmax()) + 1
@@ -202,6 +210,8 @@ def _bounded(column: Any, low: Any, high: Any) -> Column:
     low = low if column.min is None else column.min
     high = max(low, high) if column.max is None else column.max
     low = min(low, high)
+    if column.special is not None:  # which are declared, so the range may hold them whatever was measured
+        low, high = min(low, *column.special), max(high, *column.special)
     found: dict[str, Any] = {"min": low, "max": high}
     if column.edges is not None:
         found["edges"] = [edge for edge in column.edges if low <= edge <= high] or None
@@ -218,7 +228,7 @@ def _too_few(name: str, share: Spending) -> DataError:
 
 
 def _cut(column: OrderedColumn, codes: Any, name: str, share: Spending) -> Column:
-    """Bins with about as many records in each, by edges at noisy quantiles."""
+    """Bins with about as many records in each, by edges at noisy quantiles; what is several of them has its own."""
     cuts = noisy_quantiles(
         codes,
         [i / QUANTILE_BINS for i in range(1, QUANTILE_BINS)],
@@ -228,4 +238,6 @@ def _cut(column: OrderedColumn, codes: Any, name: str, share: Spending) -> Colum
         purpose=f"quantiles of {name}",
         contribution=share.contribution,
     )
-    return column.completed(bins=None, edges=list(dict.fromkeys(column.decode(np.array(cuts)).to_pylist())))
+    after = {cut + 1 for cut, times in Counter(cuts).items() if times > 1}
+    starts = sorted({*cuts, *after} - {0, column.lattice_size})
+    return column.completed(edges=column.edges_at(starts) or [column.min])

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from sundog.data import arrays, sets, tables
-from sundog.data.columns import BooleanColumn, Column, SetColumn
-from sundog.data.columns.arrow import is_text
+from sundog.data.columns import BooleanColumn, Column, ContinuousColumn, ListedColumn, SetColumn
+from sundog.data.columns.number import NumberColumn
+from sundog.data.columns.values import MIXED, spell
 from sundog.data.schema import Schema
 from sundog.data.source import BARE, Shape, Source, Values
 from sundog.errors import DataError
@@ -59,15 +61,18 @@ def _by_name(name: str, column: Column, source: Source) -> list[str]:
 
 
 def _in_turn(name: str, source: Source, schema: Schema) -> bool:
-    """Whether the items of all records stand there one after another: arrays that are not those of a table."""
+    """Whether the items of all records stand there one after another; texts only do if they are no column, either."""
     is_set = schema.columns[name].type == "set" and source.shapes.get(name) == ()
     if not is_set or sets.RUNS not in source.shapes or sets.RUNS in {*schema.columns, schema.unit}:
         return False
     loaded = source.load([name, sets.RUNS])
     items, starts = loaded[name], loaded[sets.RUNS]
-    if not (isinstance(items, np.ndarray) and isinstance(starts, np.ndarray)):
+    if not all(isinstance(part, np.ndarray) and part.dtype.kind != "O" for part in (items, starts)):
         return False
-    return items.shape[:1] != starts.shape[:1] or items.dtype.kind in "iu"
+    if items.dtype.kind not in "UST" or starts.dtype.kind not in "iu" or items.shape != starts.shape:
+        return True
+    # Numbers that one text among them made texts: `from_runs` refuses them.
+    return bool(starts[0] == 0 and starts[-1] == len(items) and (np.diff(starts.astype(np.int64)) >= 0).all())
 
 
 def _by_shape(column: Column, free: dict[str, Shape]) -> str | None:
@@ -81,7 +86,7 @@ def _by_shape(column: Column, free: dict[str, Shape]) -> str | None:
     return fitting[0] if len(fitting) == 1 else None
 
 
-def conform(column: Column, values: list[Values], source: Source, name: str) -> Values:
+def conform(column: Column, values: list[Values], source: Source, name: str, *, private: bool = True) -> Values:
     """Bring the values of one column to what its encoder takes: Arrow for scalars, arrays, lists or sparse rows.
 
     Example:
@@ -97,14 +102,32 @@ def conform(column: Column, values: list[Values], source: Source, name: str) -> 
         if len(values) > 1:
             indices, indptr, shape = values
             return sets.from_parts(indices, indptr, shape, where)
-        apart = sets.separator(column.items)
-        return sets.split(values[0], apart) if apart != " " and _is_text(values[0]) else values[0]
+        return values[0]
     if len(values) > 1:
         steps = (tables.blank(scalars(step, where), source.nulls) for step in values)
         return np.column_stack([arrays.to_numbers(step, f"{where}, step {i}") for i, step in enumerate(steps)])
     if column.shape:
         return values[0]
+    if private:
+        _refuse_retyped(column, values[0], where)
     return tables.blank(scalars(values[0], where), null_spellings(column, source.nulls))
+
+
+def _refuse_retyped(column: Column, values: Values, where: str) -> None:
+    """Refuse arrays whose values numpy would spell differently if one of the others was text.
+
+    Beside a text numpy makes '1.0' of 1.0, 'True' of True and '0.1' of a float32 that is not quite 0.1.
+    """
+    if not isinstance(values, np.ndarray):
+        return
+    as_text = isinstance(column, ListedColumn) and (column.learn or isinstance(column.other, str))
+    if as_text and values.dtype.kind in "fbM":
+        fix = "save it as text or whole numbers"
+        raise DataError(f"{where}: is an array of {values.dtype}, but the categories are text; {fix}")
+    if isinstance(column, NumberColumn) and column.format is not None and values.dtype.kind in "fb":
+        raise DataError(f"{where}: is an array of {values.dtype}, but its numbers have a `format`; save it as text")
+    if isinstance(column, ContinuousColumn) and column.format is None and values.dtype.kind in "UST":
+        raise DataError(f"{where}: is an array of text; save it as numbers, or declare the `format` of the text")
 
 
 def null_spellings(column: Column, nulls: Sequence[str]) -> list[str]:
@@ -115,9 +138,15 @@ def null_spellings(column: Column, nulls: Sequence[str]) -> list[str]:
         >>> null_spellings(CategoricalColumn(values=["DE", "NA"]), ["", "NA"])
         ['']
     """
-    spelled = [column.true, column.false] if isinstance(column, BooleanColumn) else getattr(column, "values", None)
-    declared = {str(value) for value in spelled or ()}
+    declared = {text for value in declared_texts(column) for text in (str(value), spell(value))}
     return [null for null in nulls if null not in declared]
+
+
+def declared_texts(column: Column) -> Sequence[Any]:
+    """The values that a scalar column lists, as the schema spells them."""
+    if isinstance(column, BooleanColumn):
+        return [column.true, column.false]
+    return (column.values or ()) if isinstance(column, ListedColumn) else ()
 
 
 def scalars(values: Values, where: str) -> pa.ChunkedArray:
@@ -130,12 +159,6 @@ def scalars(values: Values, where: str) -> pa.ChunkedArray:
     if not isinstance(values, pa.ChunkedArray | np.ndarray):
         raise DataError(f"{where}: is a sparse matrix; one value a record is needed")
     column = tables.to_arrow(values, where)
-    if pa.types.is_nested(column.type):
+    if pa.types.is_nested(column.type) and column.type != MIXED:
         raise DataError(f"{where}: holds {column.type}; one value a record is needed, or declare it as series or set")
     return column
-
-
-def _is_text(values: Values) -> bool:
-    if not isinstance(values, pa.ChunkedArray):
-        return False
-    return is_text(values.type.value_type if pa.types.is_dictionary(values.type) else values.type)

@@ -18,18 +18,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from sundog.data import arrays, sets, tables
-from sundog.data.columns.arrow import is_text
-from sundog.data.match import Plan, conform, match, scalars
+from sundog.data import arrays, database, json_lines, sets, tables, workbook
+from sundog.data.columns.values import spellings
+from sundog.data.match import Plan, conform, declared_texts, match, scalars
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.data.source import BARE, Source, Values, reading
+from sundog.data.source import BARE, AnyPath, Piped, Source, Values, reading
 from sundog.data.tables import blank, missing
 from sundog.errors import DataError
 
 Array = np.ndarray[Any, Any]
 
-FORMATS = ".csv, .tsv, .csv.gz, .parquet, .arrow, .feather, .npz, .idx, -ubyte(.gz), .txt or .dat"
+FORMATS = ".csv, .tsv, .csv.gz, .jsonl, .parquet, .arrow, .feather, .xlsx, .npz, .idx, -ubyte(.gz), .txt or .dat"
+_SHEET = "?sheet="
 
 
 @dataclass(frozen=True)
@@ -62,14 +63,15 @@ class Raw:
         return self if len(kept) == self.count else self.take(kept)
 
 
-def read(source: Any, schema: Schema, *, labels: Any = None) -> Raw:
+def read(source: Any, schema: Schema, *, labels: Any = None, private: bool = True) -> Raw:
     """Read the declared columns of a file or an object in memory.
 
     Args:
-        source: a path (csv, parquet, Arrow, npz, idx, transactions), a DataFrame, an Arrow table, an array, a sparse
-            matrix, a list of sets, or a dict of arrays.
+        source: a path (csv, JSON lines, parquet, Arrow, xlsx, npz, idx, transactions), a database URL, a DataFrame
+            (pandas or polars), an Arrow table, an array, a sparse matrix, a list of sets, or a dict of arrays.
         schema: what to look for.
         labels: a path or array for the one scalar column that the source does not have.
+        private: whether the records are somebody's; arrays that one record may have retyped are refused then.
 
     Example:
         >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 99}}})
@@ -83,7 +85,8 @@ def read(source: Any, schema: Schema, *, labels: Any = None) -> Raw:
     used = [name for names in plan.values() for name in names] + ([schema.unit] if schema.unit else [])
     loaded = opened.load(used)
     columns = {
-        name: conform(schema.columns[name], [loaded[key] for key in keys], opened, name) for name, keys in plan.items()
+        name: conform(schema.columns[name], [loaded[key] for key in keys], opened, name, private=private)
+        for name, keys in plan.items()
     }
     unit = _unit_ids(loaded[schema.unit], opened, schema.unit) if schema.unit else None
     count = _count(columns, unit, opened.name)
@@ -128,8 +131,12 @@ def _people(unit: pa.ChunkedArray | None) -> np.ndarray[Any, np.dtype[np.int64]]
 
 def open_source(source: Any, schema: Schema | None = None) -> Source:
     """Open whatever was given, by its type or, for a path, by its suffix."""
+    if isinstance(source, str) and database.is_url(source):
+        return database.open_database(source, nulls=schema.nulls if schema else ("",))
     if isinstance(source, str | os.PathLike):
         return _open_path(Path(source), schema)
+    if isinstance(source, Piped):
+        return _open_path(source, schema)
     if isinstance(source, pd.DataFrame):
         return tables.open_frame(source, "DataFrame")
     if isinstance(source, Mapping):
@@ -144,14 +151,21 @@ def open_source(source: Any, schema: Schema | None = None) -> Source:
     raise DataError(f"{kind}: is nothing that can be read; give a path, DataFrame, table, array, sparse matrix or list")
 
 
-def _open_path(path: Path, schema: Schema | None) -> Source:
+def _open_path(path: AnyPath, schema: Schema | None) -> Source:
+    path, sheet = _without_sheet(path)
     name = path.name.lower().removesuffix(".gz")
     delimiter = schema.delimiter if schema else ","
     nulls = schema.nulls if schema else ("",)
     if name.endswith(".csv"):
-        return tables.open_csv(path, delimiter=delimiter, nulls=nulls)
+        return tables.open_csv(path, delimiter=delimiter, nulls=nulls, broken=_broken(schema))
     if name.endswith(".tsv"):
-        return tables.open_csv(path, delimiter="\t", nulls=nulls)
+        return tables.open_csv(path, delimiter="\t", nulls=nulls, broken=_broken(schema))
+    if name.endswith((".jsonl", ".ndjson")):
+        # By their own names alone: a key that one record has must not say how others are put together.
+        wanted = None if schema is None else {*schema.columns, schema.unit}
+        return json_lines.open_json_lines(path, nulls=nulls, wanted=wanted)
+    if name.endswith(".xlsx"):
+        return workbook.open_workbook(path, sheet=sheet, nulls=nulls)
     if name.endswith((".parquet", ".pq")):
         return tables.open_parquet(path)
     if name.endswith((".arrow", ".feather")):
@@ -167,6 +181,22 @@ def _open_path(path: Path, schema: Schema | None) -> Source:
         if path.is_dir():
             raise IsADirectoryError(path)
     raise DataError(f"{path.name}: is of no known format; give {FORMATS}")
+
+
+def _without_sheet(path: AnyPath) -> tuple[AnyPath, str | None]:
+    """A workbook and the sheet that is named behind it: `people.xlsx?sheet=Adults`."""
+    text = str(path)
+    if isinstance(path, Piped) or _SHEET not in text or path.exists():
+        return path, None
+    file, _, sheet = text.rpartition(_SHEET)
+    return Path(file), sheet
+
+
+def _broken(schema: Schema | None) -> list[str]:
+    """The declared texts that have line breaks in them."""
+    columns = schema.columns.values() if schema else ()
+    texts = [str(text) for column in columns for text in declared_texts(column)]
+    return [text for text in texts if "\n" in text or "\r" in text]
 
 
 def first_of_each(ids: pa.ChunkedArray, cap: int) -> Array:
@@ -210,13 +240,11 @@ def _labels(labels: Any, name: str, schema: Schema, count: int) -> Values:
 
 
 def _unit_ids(values: Values, source: Source, unit: str) -> pa.ChunkedArray:
-    """The ids, each spelled in one way only: a person with two ids would count twice."""
+    """The ids, each spelled in one way only (1 and 1.0 are one person): a person with two ids would count twice."""
     where = f"{source.name}: column {unit!r}"
     ids = blank(scalars(values, where), source.nulls)
-    if pa.types.is_dictionary(ids.type):
-        ids = ids.cast(ids.type.value_type)  # a dictionary may list a value twice
-    if is_text(ids.type):
-        ids = pc.utf8_trim_whitespace(ids)
+    spelled = [pc.utf8_trim_whitespace(spellings(chunk, where=where)) for chunk in ids.chunks]
+    ids = pa.chunked_array(spelled, pa.string())
     absent = pc.is_null(ids, nan_is_null=True)
     if pc.any(absent).as_py():
         row = pc.index(absent, True).as_py() + 1

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, StrictStr, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, StrictStr, ValidationError, model_validator
 
-from sundog.data import schema_yaml
+from sundog import notebook
+from sundog.data import dtypes, schema_yaml
 from sundog.data.columns import COLUMN_TYPES, AnyColumn, Column
 from sundog.data.explain import brief, explain
 from sundog.errors import SchemaError
 
+MOST_COLUMNS = 4096
+MOST_EDGES, MOST_VALUES = 65_536, 250_000  # of all columns together
 
-class Schema(BaseModel):
+
+class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its hash
     """The declared columns, and how records belong to people.
 
     >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 17, "max": 90}}})
@@ -26,17 +31,20 @@ class Schema(BaseModel):
 
     sundog: Literal[1] = 1
     reviewed: bool = True
-    records: Annotated[int, Field(ge=1)] | None = None
+    records: Annotated[int, Field(ge=1, le=10**11)] | None = None
     unit: StrictStr | None = None
     cap: Annotated[int, Field(ge=1, le=10_000)] = 1
     delimiter: Annotated[StrictStr, Field(min_length=1, max_length=1)] = ","
     nulls: Annotated[tuple[StrictStr, ...], Field(min_length=1)] = ("",)
     columns: dict[StrictStr, AnyColumn]
+    _comments: schema_yaml.Comments = PrivateAttr(default=schema_yaml.NO_COMMENTS)
 
     @model_validator(mode="after")
     def _is_possible(self) -> Self:
         if not self.columns:
             raise ValueError("columns is empty; declare at least one column")
+        if not self.delimiter.isascii() or self.delimiter in '"\r\n\0':
+            raise ValueError(f"delimiter {brief(self.delimiter)} cannot separate fields; use one such as ',' or ';'")
         if "" in self.columns:
             raise ValueError("a column has an empty name; name it")
         if self.unit in self.columns:
@@ -48,12 +56,24 @@ class Schema(BaseModel):
             )
         if self.unit is None and "cap" in self.model_fields_set:
             raise ValueError("cap is given without unit; name the column of the privacy unit in `unit`")
+        for name, column in self.columns.items():
+            if problem := dtypes.problem(column):
+                raise ValueError(f"column {name!r}: {problem}")
         return self
+
+    def __eq__(self, other: object) -> bool:
+        """Whether both declare the same; comments do not count."""
+        return isinstance(other, Schema) and self.__dict__ == other.__dict__
 
     @property
     def complete(self) -> bool:
         """Whether nothing is left to be learned."""
         return all(column.complete for column in self.columns.values())
+
+    def declared(self) -> Schema:
+        """The same schema as a declaration: what is complete is known, whoever learned it, and is not learned again."""
+        finished = {name: column.declared() for name, column in self.columns.items() if column.is_learned}
+        return self.with_columns(finished) if finished else self
 
     def with_columns(self, columns: Mapping[str, Column]) -> Schema:
         """The same schema with some columns replaced or added."""
@@ -64,6 +84,7 @@ class Schema(BaseModel):
         """A schema from plain data; a SchemaError of one line begins with `where`."""
         if not isinstance(data, dict):
             raise SchemaError(f"{where}: must be a mapping with `columns`, got {brief(data)}")
+        _refuse_too_large(data.get("columns"), where)
         return cls._validated(_with_text_keys(data, where), where)
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,13 +92,39 @@ class Schema(BaseModel):
         return {**self._as_data(), "columns": {name: column.to_dict() for name, column in self.columns.items()}}
 
     @classmethod
-    def load(cls, path: str | Path) -> Schema:
+    def of(cls, declared: Schema | str | os.PathLike[str] | Mapping[str, Any]) -> Schema:
+        """A schema, whether it is given as one, as the path of its file or as plain data.
+
+        >>> Schema.of({"columns": {"age": {"type": "integer", "min": 17, "max": 90}}}).columns["age"].max
+        90
+        """
+        if isinstance(declared, Schema):
+            return declared
+        if isinstance(declared, str | os.PathLike):
+            return cls.load(declared)
+        if isinstance(declared, Mapping):
+            return cls.from_dict(dict(declared))
+        kind = type(declared).__name__
+        raise SchemaError(f"schema: {kind} is none; give a Schema, the path of a schema file, or a dict with `columns`")
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Schema:
         """Read a schema file; every problem is a SchemaError of one line."""
         return cls.from_dict(schema_yaml.load(Path(path)), where=str(path))
 
     def save(self, path: str | Path) -> None:
         """Write a schema file that reads well, all of it or nothing."""
-        schema_yaml.save(self.to_dict(), Path(path))
+        schema_yaml.save(self.to_yaml(), Path(path))
+
+    def to_yaml(self) -> str:
+        """The text of a schema file, with the comments that a draft has."""
+        return schema_yaml.dump(self.to_dict(), self._comments)
+
+    def with_comments(self, columns: Mapping[str, Sequence[str]], end: Sequence[str]) -> Schema:
+        """The same schema with comments for its file: some for each column, some at the end."""
+        commented = self.model_copy()
+        commented._comments = schema_yaml.Comments(columns, end)
+        return commented
 
     @classmethod
     def draft(cls, data: Any, name: str | None = None) -> Schema:
@@ -85,6 +132,15 @@ class Schema(BaseModel):
         from sundog.data.draft import draft
 
         return draft(data, name=name)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a row for each column."""
+        rest = {key: value for key, value in self._as_data().items() if key not in ("sundog", "reviewed")}
+        columns = {name: column.to_dict() for name, column in self.columns.items()}
+        rows = [(name, column.pop("type"), _declared(column)) for name, column in columns.items()]
+        draft = [] if self.reviewed else [notebook.paragraph("drafted from the data: NOT PRIVATE until it is reviewed")]
+        head = [notebook.paragraph(_declared(rest))] if rest else []
+        return notebook.show("Schema", *draft, *head, notebook.table(rows, ("column", "type", "declared")))
 
     def _as_data(self) -> dict[str, Any]:
         rest = self.model_dump(mode="json", exclude_defaults=True, exclude={"columns", "sundog", "reviewed"})
@@ -96,6 +152,21 @@ class Schema(BaseModel):
             return cls.model_validate(data)
         except ValidationError as error:
             raise SchemaError(f"{where}: {explain(error, _KEYS)}") from None
+
+
+def _refuse_too_large(columns: Any, where: str) -> None:
+    """Counts before anything is made of it: a schema may come in a file from a stranger."""
+    if not isinstance(columns, dict):
+        return
+    if len(columns) > MOST_COLUMNS:
+        raise SchemaError(f"{where}: has {len(columns):,} columns, more than {MOST_COLUMNS:,}; keep those you need")
+    limits = {"edges": (MOST_EDGES, "use fewer bins"), "values": (MOST_VALUES, "group rare ones")}
+    limits["universe"] = MOST_VALUES, "number the items, and give their number"
+    for key, (most, fix) in limits.items():
+        lists = [column.get(key) for column in columns.values() if isinstance(column, dict)]
+        count = sum(len(some) for some in lists if isinstance(some, (list, tuple)))
+        if count > most:
+            raise SchemaError(f"{where}: `{key}` of all columns are {count:,}, more than {most:,}; {fix}")
 
 
 def _with_text_keys(data: dict[Any, Any], where: str) -> dict[Any, Any]:
@@ -118,4 +189,23 @@ def _with_text_keys(data: dict[Any, Any], where: str) -> dict[Any, Any]:
     }
 
 
-_KEYS = {"": tuple(Schema.model_fields), **{name: tuple(kind.model_fields) for name, kind in COLUMN_TYPES.items()}}
+def _declared(keys: Mapping[str, Any]) -> str:
+    """What is declared, on one line; long lists are cut short."""
+    return ", ".join(f"{key}: {_shortened(value)}" for key, value in keys.items())
+
+
+def _shortened(value: Any) -> str:
+    if isinstance(value, list):
+        more = f", … ({len(value)} in all)" if len(value) > _SHOWN else ""
+        return f"[{', '.join(map(str, value[:_SHOWN]))}{more}]"
+    return {True: "true", False: "false"}[value] if isinstance(value, bool) else str(value)
+
+
+_SHOWN = 5  # items of a list
+
+
+def _keys(kind: type[BaseModel]) -> tuple[str, ...]:
+    return tuple(field.alias or name for name, field in kind.model_fields.items())
+
+
+_KEYS = {"": _keys(Schema), **{name: _keys(kind) for name, kind in COLUMN_TYPES.items()}}

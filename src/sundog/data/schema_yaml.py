@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import yaml
 from sundog.data.explain import brief
 from sundog.errors import SchemaError
 from sundog.files import replacing
+from sundog.privacy.events import printable
 
 MAX_BYTES = 16 * 2**20
 _TAG = "tag:yaml.org,2002:"
@@ -20,9 +23,21 @@ _DRAFT_HEADER = """\
 # Bounds and categories below were copied from the records, and may give away the people behind them. For each column:
 #   - min and max: replace them by what is publicly known, not by the smallest and largest value seen
 #   - values: keep those that anyone could name without the data; send the rest to an `other`, or say `learn: true`
+#   - special: keep those that the documentation names, such as -1 for "never"; see the comments for more
 #   - names, numbers and free text that identify someone: remove the column, or make it the `unit`
 # Then set `reviewed: true`.
 """
+
+
+@dataclass(frozen=True)
+class Comments:
+    """What a draft says about its columns, and about those that it leaves out."""
+
+    columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    end: Sequence[str] = ()
+
+
+NO_COMMENTS = Comments()
 
 
 class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C one is ten times as fast
@@ -102,18 +117,35 @@ def load(path: Path) -> Any:
     return data
 
 
-def dump(data: dict[str, Any]) -> str:
+def dump(data: dict[str, Any], comments: Comments = NO_COMMENTS) -> str:
     """The text of a schema file."""
-    columns = {name: _Flow(column) for name, column in data["columns"].items()}
-    text: str = yaml.dump({**data, "columns": columns}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
-    return text if data.get("reviewed", True) else _DRAFT_HEADER + text
+    head = "" if data.get("reviewed", True) else _DRAFT_HEADER
+    head += _yaml({key: value for key, value in data.items() if key != "columns"}) if len(data) > 1 else ""
+    columns = [
+        _comment(comments.columns.get(name, ())) + _indented(_yaml({name: _Flow(column)}))
+        for name, column in data["columns"].items()
+    ]
+    return f"{head}columns:\n{''.join(columns)}{_comment(['left out:', *comments.end]) if comments.end else ''}"
 
 
-def save(data: dict[str, Any], path: Path) -> None:
+def _yaml(data: dict[str, Any]) -> str:
+    text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=108)
+    return text
+
+
+def _indented(text: str) -> str:
+    return "".join(f"  {line}\n" for line in text.rstrip("\n").split("\n"))
+
+
+def _comment(lines: Sequence[str]) -> str:
+    return "".join(f"  # {printable(' '.join(line.split()))}\n" for line in lines)
+
+
+def save(text: str, path: Path) -> None:
     """Write a schema file, all of it or nothing."""
     try:
         with replacing(path) as file:
-            file.write(dump(data).encode())
+            file.write(text.encode())
     except OSError as error:
         raise SchemaError(f"{path}: cannot be written: {error.strerror}; choose another place") from None
 

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from sundog.data.source import BARE, Source, open_bytes, reading
+from sundog.data.source import BARE, AnyPath, Source, open_bytes, reading
 from sundog.errors import DataError
 
 Array = np.ndarray[Any, Any]
@@ -22,8 +21,8 @@ RUNS = "indptr"
 """The array beside a set column that lists the items of all records one after another: where each record begins."""
 
 
-def open_transactions(path: Path) -> Source:
-    r"""Open a transaction file: one record a line, its items apart by `separator`, an empty line an empty set.
+def open_transactions(path: AnyPath) -> Source:
+    r"""Open a transaction file: one record a line, its items apart as the column says, an empty line an empty set.
 
     Example:
         >>> path = getfixture("tmp_path") / "t.txt"
@@ -33,35 +32,12 @@ def open_transactions(path: Path) -> Source:
     """
     with reading(path.name), open_bytes(path) as file:
         lines = file.read().decode("utf-8-sig").replace("\r\n", "\n").split("\n")
+    if broken := next((number for number, line in enumerate(lines, start=1) if "\r" in line), None):
+        raise DataError(f"{path.name}: line {broken} has a carriage return in it; end lines with \\n or \\r\\n")
     if lines[-1] == "":
         lines.pop()
     text = pa.chunked_array([pa.array(lines, pa.string())])
     return Source(path.name, {BARE: ()}, lambda names: dict.fromkeys(names, text))
-
-
-def separator(items: Sequence[object]) -> str:
-    """What stands between items in text: a space, or a bar when items have spaces of their own.
-
-    Example:
-        >>> separator(["milk", "bread"]), separator(["whole milk", "bread"])
-        (' ', '|')
-    """
-    return "|" if any(len(str(item).split()) != 1 for item in items) else " "
-
-
-def split(text: pa.ChunkedArray, apart: str) -> pa.ChunkedArray:
-    """Split cells of text into lists of items, each spelling once, however often it occurs.
-
-    Example:
-        >>> split(pa.chunked_array([["whole milk|tea", ""]]), "|").to_pylist()
-        [['whole milk', 'tea'], []]
-    """
-    chunks = []
-    for chunk in text.chunks:
-        known = chunk if isinstance(chunk, pa.DictionaryArray) else chunk.dictionary_encode()
-        lists = [[item for item in cell.split(apart) if item] for cell in known.dictionary.to_pylist()]
-        chunks.append(pa.array(lists, pa.list_(pa.string())).take(known.indices))
-    return pa.chunked_array(chunks, pa.list_(pa.string()))
 
 
 def to_lists(items: Sequence[object], codes: sparse.csr_array) -> pa.ListArray:

@@ -7,6 +7,7 @@ each name, and a function that loads some of them. `read.py` decides which name 
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
 import os
 import struct
@@ -26,6 +27,32 @@ from sundog.errors import DataError
 
 Values: TypeAlias = "pa.ChunkedArray | np.ndarray[Any, Any] | sparse.csr_array"
 Shape: TypeAlias = tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Piped:
+    r"""Bytes that came through a pipe; the name says what they are, and they can be opened as often as a file.
+
+    >>> Piped("stdin.csv", b"a\n1\n").open().read()
+    b'a\n1\n'
+    """
+
+    name: str
+    content: bytes
+
+    def open(self, mode: str = "rb") -> BinaryIO:  # noqa: ARG002  as paths have it
+        """Open it for reading."""
+        return io.BytesIO(self.content)
+
+    def is_dir(self) -> bool:
+        """It is none."""
+        return False
+
+    def stat(self) -> None:
+        """It is there."""
+
+
+AnyPath: TypeAlias = "Path | Piped"
 
 BARE = ""
 """The name of values that came without one: an ndarray, an idx file, a list of sets."""
@@ -73,12 +100,14 @@ def reading(name: str) -> Iterator[None]:
         raise DataError(f"{name}: cannot be read ({one_line(error)}); copy it again or check its format") from None
 
 
-def open_bytes(path: Path) -> BinaryIO:
+def open_bytes(path: AnyPath) -> BinaryIO:
     """Open a file, unpacking gzip when the content (not the name) says so."""
     if path.is_dir():
         raise IsADirectoryError(path)
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
+    if isinstance(path, Piped):
+        return cast(BinaryIO, gzip.open(path.open())) if packed else path.open()
     return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
 
 

@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sundog.data.columns import BooleanColumn, Column, DatetimeColumn, ImageColumn, SetColumn
+from sundog.data.columns import BooleanColumn, Column, ImageColumn, OrderedColumn, SetColumn
 from sundog.data.match import null_spellings
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.data.sets import separator, to_lists
+from sundog.data.sets import to_lists
 from sundog.errors import DataError
 
 TABLE_SIZE = 1 << 12  # a column with up to this many codes is spelled from a table, written once
@@ -73,7 +73,7 @@ class Speller:
         return lambda codes: [table.take(pa.array(codes))]
 
     def _spell_sets(self, name: str, column: SetColumn) -> Spell:
-        apart = separator(column.items)
+        apart = column.separator
         if any(apart in str(item) or not str(item) for item in column.items):
             raise DataError(f"column {name!r}: items with {apart!r} or without a name do not fit a csv; write .parquet")
         names = [str(item) for item in column.items]
@@ -83,7 +83,7 @@ class Speller:
         """Spell typed values as the column's own reader takes them."""
         if isinstance(column, BooleanColumn):
             text = pc.if_else(values, column.true, column.false)
-        elif isinstance(column, DatetimeColumn):
+        elif isinstance(column, OrderedColumn):
             text = column.spell(values)
         else:
             text = pc.cast(values, pa.string())

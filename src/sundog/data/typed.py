@@ -10,15 +10,16 @@ import pandas as pd
 import pyarrow as pa
 from scipy import sparse
 
-from sundog.data.columns import Column, DatetimeColumn, ImageColumn, SetColumn
+from sundog.data import dtypes
+from sundog.data.columns import Column, DatetimeColumn, ImageColumn, ScalarColumn, SetColumn
 from sundog.data.records import Records
 from sundog.data.sets import to_lists
 from sundog.data.spell import csv_names
 from sundog.errors import DataError
+from sundog.extras import import_extra
 
 Array = np.ndarray[Any, Any]
 
-NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 EXACT = 2**53  # float64 holds every whole number up to this one
 
 
@@ -38,10 +39,10 @@ def to_arrow(column: Column, codes: Any) -> pa.Array:
     """The values of one column as an Arrow array."""
     if isinstance(column, SetColumn):
         return to_lists(column.items, codes)
-    if column.shape:
-        flat = pa.array(np.ascontiguousarray(column.decode(codes)).reshape(-1))
-        return pa.FixedSizeListArray.from_arrays(flat, math.prod(column.shape))
-    return column.decode(codes)
+    if isinstance(column, ScalarColumn):
+        return dtypes.to_arrow(column, codes)
+    flat = pa.array(np.ascontiguousarray(column.decode(codes)).reshape(-1))
+    return pa.FixedSizeListArray.from_arrays(flat, math.prod(column.shape))
 
 
 def to_frame(records: Records) -> pd.DataFrame:
@@ -57,12 +58,32 @@ def to_frame(records: Records) -> pd.DataFrame:
     for name, column in records.schema.columns.items():
         codes = records.codes[name]
         if isinstance(column, ImageColumn):
-            raise DataError(f"column {name!r}: images do not fit a DataFrame; write .npz or take the array of codes")
-        if column.shape and not isinstance(column, SetColumn):
-            columns |= dict(zip(csv_names(name, column), column.decode(codes).T, strict=True))
+            raise DataError(f"column {name!r}: images do not fit a DataFrame; sample(…, as_='arrays'), or write .npz")
+        if isinstance(column, ScalarColumn):
+            columns[name] = dtypes.to_series(column, codes)
+        elif isinstance(column, SetColumn):
+            columns[name] = to_arrow(column, codes).to_pandas()
         else:
-            columns[name] = to_arrow(column, codes).to_pandas(types_mapper=NULLABLE.get if column.nullable else None)
+            columns |= dict(zip(csv_names(name, column), column.decode(codes).T, strict=True))
     return pd.DataFrame(columns)
+
+
+FORMS = ("pandas", "polars", "arrow", "arrays")
+
+
+def to_form(records: Records, form: str) -> Any:
+    """The records as one of the forms."""
+    if form == "arrays":
+        return {name: _values(column, records.codes[name]) for name, column in records.schema.columns.items()}
+    if form == "pandas":
+        return to_frame(records)
+    table = to_table(records)
+    return import_extra("polars", "polars").from_arrow(table) if form == "polars" else table
+
+
+def _values(column: Column, codes: Any) -> Any:
+    """One value a record as an Arrow array, everything else as numpy or scipy has it."""
+    return dtypes.to_arrow(column, codes) if isinstance(column, ScalarColumn) else column.decode(codes)
 
 
 def to_arrays(column: Column, codes: Any, null: str) -> dict[str, Array]:

@@ -1,35 +1,79 @@
-"""Writing: records to csv, parquet, npz or a picture, piece by piece, all of it or nothing; and to tables in memory."""
+"""Writing: records to csv, JSON lines, parquet, npz or a picture, piece by piece, all of it or nothing."""
 
 from __future__ import annotations
 
 import errno
+import json
 import os
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 from scipy import sparse
 
-from sundog.data.columns import SetColumn
+from sundog.data.columns import Column, DatetimeColumn, SetColumn
 from sundog.data.picture import ENOUGH, draw, refuse_many, refuse_picture
 from sundog.data.records import Records, joined, stacked
 from sundog.data.schema import Schema
 from sundog.data.sets import SPARSE_PARTS
 from sundog.data.source import one_line
 from sundog.data.spell import Speller, null_spelling
-from sundog.data.typed import to_arrays, to_frame, to_table
+from sundog.data.typed import to_arrays, to_arrow, to_frame, to_table
 from sundog.errors import DataError
 from sundog.files import replacing
 
-__all__ = ["Writer", "count_for", "open_writer", "to_frame", "to_table"]
+__all__ = ["Stream", "Writer", "count_for", "open_writer", "to_frame", "to_table"]
 
 GROUP = 1 << 17  # rows of a parquet row group
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Where records go that are not written to a file by its name, such as stdout."""
+
+    file: BinaryIO
+    format: str = "csv"
+
+    @property
+    def name(self) -> str:
+        """The name of a file of that format."""
+        return f"stdout.{self.format}"
+
+
+class _Forward:
+    """A stream of which nothing is asked but to take bytes: a pipe does not know where it is."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file, self.place, self.closed = file, 0, False
+
+    def write(self, data: Any) -> int:
+        written = len(memoryview(data).cast("B"))
+        self.file.write(data)
+        self.place += written
+        return written
+
+    def tell(self) -> int:
+        return self.place
+
+    def flush(self) -> None:
+        self.file.flush()
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
 
 
 class Writer(ABC):
@@ -55,7 +99,17 @@ class Writer(ABC):
 
 
 @contextmanager
-def open_writer(path: str | os.PathLike[str], schema: Schema) -> Iterator[Writer]:
+def _open_stream(stream: Stream, schema: Schema) -> Iterator[Writer]:
+    """Write records to a stream; what has gone through cannot be taken back."""
+    with _writing(stream.name):
+        writer = _writer_for(Path(stream.name))(cast(BinaryIO, _Forward(stream.file)), schema, stream.name)
+        yield writer
+        writer.finish()
+        stream.file.flush()
+
+
+@contextmanager
+def open_writer(path: str | os.PathLike[str] | Stream, schema: Schema) -> Iterator[Writer]:
     r"""Write records to a file that appears, complete, when the block ends, and not at all if it ends in an error.
 
     Example:
@@ -67,37 +121,42 @@ def open_writer(path: str | os.PathLike[str], schema: Schema) -> Iterator[Writer
         >>> path.read_text()
         'age\n31\n47\n'
     """
+    if isinstance(path, Stream):
+        with _open_stream(path, schema) as writer:
+            yield writer
+        return
     target = Path(path)
     kind = _writer_for(target)
     if target.is_dir():
         raise DataError(f"{target.name}: is a directory; name a file")
     if not target.parent.is_dir():
         raise DataError(f"{target}: its folder does not exist; create it first")
-    writer = None
+    opened = None
     with ExitStack() as stack:  # so that only our own errors are explained, not those of the block
         try:
             with _writing(target.name):
-                writer = kind(stack.enter_context(replacing(target)), schema, target.name)
-            yield writer
+                opened = kind(stack.enter_context(replacing(target)), schema, target.name)
+            yield opened
             with _writing(target.name):
-                writer.finish()
+                opened.finish()
         except BaseException:
-            if writer is not None:
-                writer.abandon()
+            if opened is not None:
+                opened.abandon()
             raise
         with _writing(target.name):
             stack.close()
 
 
-def count_for(path: str | os.PathLike[str], asked: int | None, usual: int | None) -> int | None:
+def count_for(path: str | os.PathLike[str] | Stream, asked: int | None, usual: int | None) -> int | None:
     """How many records to write: as many as were asked for, or as is usual; a picture has fewer.
 
     >>> count_for("digits.npz", None, 60_000), count_for("digits.png", None, 60_000), count_for("digits.png", 7, 60_000)
     (60000, 100, 7)
     """
-    if _writer_for(Path(path)) is not PictureWriter:
+    named = Path(path.name if isinstance(path, Stream) else path)
+    if _writer_for(named) is not PictureWriter:
         return usual if asked is None else asked
-    refuse_many(asked or 0, Path(path).name)
+    refuse_many(asked or 0, named.name)
     return ENOUGH if asked is None else asked
 
 
@@ -114,6 +173,8 @@ def _writing(name: str) -> Iterator[None]:
     """Turn what a full disk or a forbidden folder makes the libraries raise into one line that names the file."""
     try:
         yield
+    except BrokenPipeError:  # whoever reads has seen enough
+        raise
     except PermissionError:
         raise DataError(f"{name}: may not be written here; check the folder's permissions") from None
     except OSError as error:
@@ -166,6 +227,31 @@ class GzipCsvWriter(CsvWriter):
     def finish(self) -> None:
         """Write what the packer still holds."""
         self.file.write(self.packer.flush())
+
+
+class JsonLinesWriter(Writer):
+    """One object a line; sets, series and images are lists."""
+
+    def _write(self, records: Records) -> None:
+        columns = [_json_values(column, records.codes[name]) for name, column in self.schema.columns.items()]
+        names = list(self.schema.columns)
+        for row in zip(*columns, strict=True):
+            record = {name: value for name, value in zip(names, row, strict=True) if value is not None}
+            self.file.write(json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+
+    def finish(self) -> None:
+        """Nothing is left to write."""
+
+
+def _json_values(column: Column, codes: Any) -> list[Any]:
+    """The values of one column as JSON has them; None for a missing one, whose key is left out."""
+    values = to_arrow(column, codes)
+    if pa.types.is_temporal(values.type) and isinstance(column, DatetimeColumn):
+        values = column.spell(column.decode(codes))
+    found = values.to_pylist()
+    if column.nullable and column.shape:
+        return [[None if step != step else step for step in row] for row in found]
+    return found  # type: ignore[no-any-return]
 
 
 class ParquetWriter(Writer):
@@ -250,6 +336,8 @@ WRITERS: dict[str, type[Writer]] = {
     ".tsv": CsvWriter,
     ".csv.gz": GzipCsvWriter,
     ".tsv.gz": GzipCsvWriter,
+    ".jsonl": JsonLinesWriter,
+    ".ndjson": JsonLinesWriter,
     ".parquet": ParquetWriter,
     ".npz": NpzWriter,
     ".png": PictureWriter,

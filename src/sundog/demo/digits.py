@@ -34,7 +34,7 @@ def show_digits(folder: Path, schema: Schema, *, say: Callable[[str], None]) -> 
     np.savez_compressed(folder / "digits.npz", image=images, digit=digits)
     started = time.perf_counter()
     synthesizer = Synthesizer(model="rbm", clusters=CLUSTERS, epsilon=EPSILON, seed=0, settings=SETTINGS)
-    synthesizer.fit(folder / "digits.npz", schema, out=folder / "digits.sundog")
+    synthesizer.fit(folder / "digits.npz", schema, out=folder / "digits.sundog", overwrite=True)
     release = synthesizer.release_
     say(f"   {folder / 'digits.sundog'} written in {time.perf_counter() - started:.1f} s")
 
@@ -81,7 +81,7 @@ def _rows(release: Release, images: Images, digits: Labels) -> list[tuple[Any, A
     """For each cluster what it draws, and real images of the digit that it draws most, in the order of digits."""
     rows = []
     for cluster in range(CLUSTERS):
-        drawn: Any = release.sample(_SHOWN, seed=7, where={"cluster": cluster})
+        drawn = release.sample(_SHOWN, seed=7, where={"cluster": cluster}, as_="arrays")
         digit, _ = Counter(np.asarray(drawn["digit"]).astype(int).tolist()).most_common(1)[0]
         real = images[digits == digit][:_SHOWN]
         rows.append((digit, drawn["image"], _black(real).reshape(real.shape)))

@@ -84,7 +84,7 @@ def _fit(folder: Path, data: Path, schema: Schema, epsilon: float, say: Say) -> 
     Ledger.create(ledger, epsilon=epsilon, delta=1e-5)
     started = time.perf_counter()
     synthesizer = Synthesizer(model="rbm", epsilon=epsilon, ledger=ledger, settings=SETTINGS)
-    synthesizer.fit(data, schema, out=folder / "adult.sundog")
+    synthesizer.fit(data, schema, out=folder / "adult.sundog", overwrite=True)
     say(f"   {folder / 'adult.sundog'} written in {time.perf_counter() - started:.1f} s")
     return synthesizer.release_, ledger
 

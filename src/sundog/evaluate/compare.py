@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -70,6 +71,8 @@ def compare(
         )
         for place, (synthetic, release) in enumerate(zip(synthetics, releases, strict=True))
     ]
+    if gathered[0].warning is not None:
+        warnings.warn(gathered[0].warning, stacklevel=2)
     reports: list[Report] = []
     bounds: dict[str, Bounds] = {}  # real data is measured once for every schema
     for inputs, synthetic in zip(gathered, synthetics, strict=True):

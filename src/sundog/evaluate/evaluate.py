@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import importlib.metadata
 import json
 import platform
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sundog import notebook
 from sundog.data.columns import Column, ImageColumn, ScalarColumn, SeriesColumn, SetColumn
 from sundog.data.schema import Schema
 from sundog.errors import DataError
@@ -24,6 +27,7 @@ from sundog.release.certificate import Certificate
 
 if TYPE_CHECKING:
     from sundog.evaluate.publish import Publication
+    from sundog.evaluate.report.claims import Verdict
 
 Part = Callable[[Comparison], Section]
 
@@ -74,12 +78,21 @@ class Report:
 
         return headline(self.sections, self.ceiling, self.floor)
 
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """The claims that the headline makes: the answer to each, and the figures it rests on."""
+        from sundog.evaluate.report.headline import verdicts
+
+        return verdicts(self.sections, self.ceiling, self.floor)
+
     def to_dict(self) -> dict[str, Any]:
         """For machines: nested by the stable names, with ceiling and floor beside them."""
         details = {name: value for section in self.sections for name, value in section.details.items()}
         return {
             "private": "measured on private records without a budget; not for publication, but for `published`",
             "about": {"name": self.name, **self.about},
+            "headline": self.headline,
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
             "notes": [*self.notes, *(note for section in self.sections for note in section.notes)],
             **nested(self.measures),
             "ceiling": nested(self.ceiling),
@@ -88,6 +101,21 @@ class Report:
             "details": details,
             "certificate": None if self.certificate is None else self.certificate.to_dict(),
         }
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the headline and its figures. They are as private as the records."""
+        from sundog.evaluate.report.headline import main_names
+
+        stands = (self.measures, self.ceiling, self.floor)
+        rows = [
+            (name, *(f"{each[name].value:.4f}" if name in each else "" for each in stands))
+            for name in main_names(self.sections)
+        ]
+        head = ("", "this", "other real records", "independent columns")
+        private = "measured on private records without a budget: not for publication"
+        return notebook.show(
+            self.name, notebook.paragraph(self.headline), notebook.table(rows, head), notebook.paragraph(private)
+        )
 
     def to_html(self, path: str | Path | None = None) -> str:
         """One page that stands by itself; also written to a file, if one is named."""
@@ -155,6 +183,8 @@ def evaluate(
         whole_holdout=publication is not None,
         progress=progress,
     )
+    if inputs.warning is not None:
+        warnings.warn(inputs.warning, stacklevel=2)
     report = report_on(inputs)
     if publication is None:
         return report
@@ -228,7 +258,7 @@ def report_on(inputs: Inputs, bounds: Bounds | None = None) -> Report:
         sections=tuple(map(_with_shared_pictures, sections, bounds.ceiling, bounds.floor)),
         bounds=bounds,
         about=_about(inputs),
-        notes=inputs.notes,
+        notes=(*([f"{inputs.warning}."] if inputs.warning else []), *inputs.notes),
         certificate=None if inputs.release is None else inputs.release.certificate,
     )
 
@@ -306,8 +336,14 @@ def _about(inputs: Inputs) -> dict[str, str | int | float | None]:
 
 
 def written(text: str, path: str | Path | None) -> str:
-    """The text, which is also in a file then, if one is named; all of it or nothing."""
+    """The text, which is also in a file then, if one is named; all of it or nothing, and for the owner's eyes only."""
     if path is not None:
-        with replacing(Path(path)) as file:
-            file.write(text.encode())
+        try:
+            with replacing(Path(path), private=True) as file:
+                file.write(text.encode())
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            reason = "the disk is full" if full else error.strerror or str(error)
+            fix = "free space or choose another folder" if full else "choose another folder"
+            raise DataError(f"{path}: cannot be written ({reason}); nothing was kept, {fix}") from None
     return text

@@ -9,7 +9,7 @@ from threadpoolctl import threadpool_limits
 from sundog.evaluate.comparison import Comparison
 from sundog.evaluate.measure import Measures
 from sundog.evaluate.section import Section
-from sundog.evaluate.tables import associations, coverage, marginals, scores, wasserstein
+from sundog.evaluate.tables import associations, coverage, marginals, relations, scores, wasserstein
 from sundog.evaluate.tables.curves import curves_of
 from sundog.evaluate.tables.pictures import pictures
 from sundog.evaluate.tables.table import Tables
@@ -17,6 +17,8 @@ from sundog.evaluate.tables.table import Tables
 METRICS = {
     **scores.METRICS,
     **marginals.METRICS,
+    marginals.FURTHEST: marginals.FURTHEST_METRIC,
+    **relations.METRICS,
     **associations.METRICS,
     **coverage.METRICS,
     **wasserstein.METRICS,
@@ -42,6 +44,7 @@ def fidelity(comparison: Comparison) -> Section:
         found = (
             scores.scores(tables, distances, related, curves),
             distances,
+            relations.relations(comparison, list(distances.pairs)),
             related,
             coverage.coverage(tables),
             wasserstein.wasserstein(tables, curves, comparison),

@@ -9,15 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
 from sundog.data.columns import Column, ImageColumn, ListedColumn, OrderedColumn, SeriesColumn, SetColumn
+from sundog.data.database import is_url, without_secrets
 from sundog.data.read import encode, read
 from sundog.data.records import Records, joined
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SchemaError
 from sundog.evaluate.comparison import Comparison, at_most, split
+from sundog.evaluate.overlap import MOST, copied_share
 from sundog.progress import Progress, silent
 from sundog.release.release import Release
 
@@ -39,6 +40,7 @@ class Inputs:
         held_out: all records that were held out, if there were any.
         notes: what a reader of the figures must know.
         counts: how many records there were of each kind.
+        warning: what makes the figures misleading, if anything does.
     """
 
     name: str
@@ -48,6 +50,7 @@ class Inputs:
     held_out: Records | None
     notes: tuple[str, ...]
     counts: dict[str, int]
+    warning: str | None = None
 
 
 def gather(
@@ -97,8 +100,9 @@ def gather(
         comparison=Comparison(chosen, drawn, train, test, _target(strict, target), seed, progress),
         real=everything,
         held_out=held_out,
-        notes=tuple(_notes(counts, {**looked_at, "real": len(chosen)}, strict, train, test)),
+        notes=tuple(_notes(counts, {**looked_at, "real": len(chosen)}, strict)),
         counts=counts,
+        warning=_not_held_out(everything, held_out),
     )
 
 
@@ -123,7 +127,7 @@ def _synthetic(
     """
     if release is None:
         nobodys = schema.model_copy(update={"unit": None, "cap": 1})
-        raw = read(synthetic, nobodys)
+        raw = read(synthetic, nobodys, private=False)
         chosen = raw if raw.count <= rows else raw.take(_some(raw.count, rows, draws.rng("synthetic rows")))
         return encode(chosen, nobodys), raw.count
     count = min(n or release.records or rows, rows)
@@ -137,6 +141,8 @@ def _some(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
 
 def name_of(synthetic: Any) -> str:
     """What to call it."""
+    if isinstance(synthetic, str) and is_url(synthetic):
+        return without_secrets(synthetic)
     if isinstance(synthetic, str | os.PathLike):
         return Path(synthetic).name
     return "the release" if isinstance(synthetic, Release) else "the synthetic data"
@@ -168,6 +174,7 @@ def _forgiving(column: Column) -> Column:
     if isinstance(column, ImageColumn | SetColumn):
         return column
     declared: dict[str, Any] = {**column.model_dump(exclude_defaults=True), "nullable": True}
+    declared.pop("dtype", None)  # which may have no missing values
     if isinstance(column, OrderedColumn | SeriesColumn):
         declared["out_of_bounds"] = "clamp"
     if isinstance(column, ListedColumn) and column.values is not None and column.undeclared == "error":
@@ -221,9 +228,18 @@ def _refuse_few(counts: dict[str, int], looked_at: dict[str, int]) -> None:
             raise DataError(f"{count} {kind} records are too few for figures that mean something; {fix}")
 
 
-def _notes(
-    counts: dict[str, int], looked_at: dict[str, int], schema: Schema, train: Records, test: Records
-) -> Iterator[str]:
+def _not_held_out(real: Records, held_out: Records | None) -> str | None:
+    """A warning where the held-out records are copies of the real ones."""
+    share = 0.0 if held_out is None else copied_share(real, held_out)
+    if share <= MOST:
+        return None
+    return (
+        f"{share:.0%} of the held-out records are among the real ones, too, and figures about them flatter; hold out "
+        "records that the release has not learned from"
+    )
+
+
+def _notes(counts: dict[str, int], looked_at: dict[str, int], schema: Schema) -> Iterator[str]:
     for kind, count in counts.items():
         if looked_at[kind] < count:
             yield f"{looked_at[kind]:,} of {count:,} {kind} records were looked at, chosen at random."
@@ -231,24 +247,7 @@ def _notes(
         yield "No records were held out: a random quarter of the real ones stood in, which the model may have learned."
     if schema.unit is not None:
         yield f"Intervals take records for independent; those of one {schema.unit} are not: they are a little narrow."
-    copies = _copies(train, test)
-    if copies > 0.5:
-        yield f"{copies:.0%} of the held-out records are among the real ones, too: figures about them flatter."
     for kind in ("image", "series", "set"):
         names = [name for name, column in schema.columns.items() if column.type == kind]
         if len(names) > 1:
             yield f"Of {len(names)} columns of type {kind} only {names[0]!r} was looked at."
-
-
-def _copies(train: Records, test: Records) -> float:
-    """The share of test records whose values, all of them, also occur in training."""
-    columns = train.schema.columns
-    if len(columns) < 3 or any(column.shape for column in columns.values()):
-        return 0.0
-    known, tested = (
-        pd.util.hash_pandas_object(
-            pd.DataFrame({name: np.asarray(records.codes[name]) for name in columns}), index=False
-        )
-        for records in (train, test)
-    )
-    return float(tested.isin(known).mean())

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 Z = 1.959963984540054  # the normal quantile of a 95% interval
 ROUNDS = 100
+_FAR = 1e6  # a share this large is as good as any
 
 Better = Literal["low", "high"]
 
@@ -28,11 +30,19 @@ class Measure:
     Measure(value=0.02, low=0.0, high=0.1179...)
     >>> Measure(0.5, 0.4, 0.6).overlaps(Measure(0.7, 0.65, 0.75))
     False
+
+    Args:
+        value: what was measured.
+        low: the lower end of the interval.
+        high: the upper end.
+        resampled: the values over resampled records, where these were kept: two measures over the same resamples can
+            then be compared resample by resample.
     """
 
     value: float
     low: float
     high: float
+    resampled: tuple[float, ...] = field(default=(), repr=False, compare=False, kw_only=True)
 
     @classmethod
     def exact(cls, value: float) -> Measure:
@@ -45,13 +55,21 @@ class Measure:
         value = float(value)
         return cls(value, min(value, max(lowest, value - Z * error)), max(value, min(highest, value + Z * error)))
 
+    @classmethod
+    def of_estimates(cls, estimates: NDArray[np.float64], *, z: float = Z) -> Measure:
+        """What the data itself says (the first) and, after it, what each resample says, which is kept."""
+        value, *resampled = (float(each) for each in estimates)
+        error = float(np.std(resampled, ddof=1))
+        return cls(value, value - z * error, value + z * error, resampled=tuple(resampled))
+
     def overlaps(self, other: Measure) -> bool:
-        """Whether the intervals have a point in common: then no difference is shown."""
+        """Whether the intervals have a point in common; that shows neither a difference nor equality."""
         return self.low <= other.high and other.low <= self.high
 
     def to_dict(self) -> dict[str, float | None]:
         """As JSON keeps it; what is not a number becomes null."""
-        return {key: value if math.isfinite(value) else None for key, value in vars(self).items()}
+        ends = {"value": self.value, "low": self.low, "high": self.high}
+        return {key: value if math.isfinite(value) else None for key, value in ends.items()}
 
 
 Measures = dict[str, Measure]
@@ -66,15 +84,18 @@ class Metric:
         label: a few words, for a table.
         better: whether low or high values are good.
         meaning: one sentence for somebody who never met it.
+        ideal: the value that nothing can better; a distance of samples is above its ideal 0 by what sampling adds. None
+            where only other real data says what can be reached.
     """
 
     label: str
     better: Better
     meaning: str
+    ideal: float | None = None
 
 
-def binomial(successes: float, trials: float) -> Measure:
-    """A share of counted things, by Wilson's formula.
+def binomial(successes: float, trials: float, *, z: float = Z) -> Measure:
+    """A share of counted things, by Wilson's formula; with an interval of 95%, or of another normal quantile.
 
     >>> share = binomial(9, 10)
     >>> round(share.value, 2), round(share.low, 2), round(share.high, 2)
@@ -83,8 +104,8 @@ def binomial(successes: float, trials: float) -> Measure:
     if trials <= 0:
         return Measure(math.nan, 0.0, 1.0)
     share = successes / trials
-    middle = (share + Z**2 / (2 * trials)) / (1 + Z**2 / trials)
-    half = Z / (1 + Z**2 / trials) * math.sqrt(share * (1 - share) / trials + Z**2 / (4 * trials**2))
+    middle = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
+    half = z / (1 + z**2 / trials) * math.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
     return Measure(share, min(share, max(0.0, middle - half)), max(share, min(1.0, middle + half)))
 
 
@@ -124,6 +145,78 @@ def bootstrap(
     usable = [each for each in found if math.isfinite(each)]
     error = float(np.std(usable, ddof=1)) if len(usable) > 1 else 0.0
     return Measure.around(value, error=error, lowest=lowest, highest=highest)
+
+
+# --- measures beside each other ------------------------------------------------------------------------------------
+
+
+def combine(*terms: tuple[float, Measure], z: float = Z) -> Measure:
+    """A weighted sum of measures with its interval: `combine((1, a), (-1, b))` is a difference.
+
+    Measures over the same resamples err together, and their sum is taken resample by resample. Otherwise they err
+    independently, and the distances to the ends of their intervals add up as squares (Zou and Donner 2008).
+
+    >>> combine((1, Measure(0.75, 0.71, 0.79)), (-1, Measure(0.5, 0.47, 0.53)))
+    Measure(value=0.25, low=0.19999..., high=0.30000...)
+
+    Args:
+        terms: weights and measures.
+        z: the normal quantile of the interval, where it is not one of 95%.
+    """
+    value = sum(weight * measure.value for weight, measure in terms)
+    uncertain = [(weight, measure) for weight, measure in terms if measure.low < measure.high]
+    if uncertain and all(measure.resampled for _, measure in uncertain):
+        sums = sum(weight * np.array(measure.resampled) for weight, measure in uncertain)
+        down = up = z * float(np.std(sums, ddof=1))
+    else:
+        arms = [(weight, m.value - m.low, m.high - m.value) for weight, m in uncertain]
+        down = z / Z * math.hypot(*(weight * (below if weight > 0 else above) for weight, below, above in arms))
+        up = z / Z * math.hypot(*(weight * (above if weight > 0 else below) for weight, below, above in arms))
+    return Measure(value, value - down, value + up)
+
+
+def ratio(part: Measure, whole: Measure, base: Measure | None = None, *, z: float = Z) -> Measure | None:
+    """Where `part` lies between `base` (0, which is also the default base) and `whole` (1), with its interval.
+
+    The interval holds every share that the data does not contradict (Fieller 1954): those for which part − base −
+    share · (whole − base) may be zero. None where whole and base cannot be told apart: then every share may be.
+
+    >>> ratio(Measure(0.75, 0.7, 0.8), Measure.exact(1.0), Measure.exact(0.5))
+    Measure(value=0.5, low=0.4, high=0.6)
+    >>> ratio(Measure.exact(0.7), Measure(0.9, 0.4, 1.4), Measure.exact(0.5)) is None
+    True
+    """
+    base = Measure.exact(0.0) if base is None else base
+    reach = combine((1, whole), (-1, base), z=z)
+    if not math.isfinite(part.value + reach.value) or reach.low <= 0 <= reach.high:
+        return None
+
+    def possible(share: float) -> bool:
+        rest = combine((1, part), (share - 1, base), (-share, whole), z=z)
+        return rest.low <= 0 <= rest.high
+
+    value = (part.value - base.value) / reach.value
+    return Measure(value, _last_possible(possible, value, -1.0), _last_possible(possible, value, 1.0))
+
+
+def _last_possible(possible: Callable[[float], bool], share: float, step: float) -> float:
+    """The share furthest in the direction of the step that is still possible, all between being so."""
+    near, far = share, share + step
+    while possible(far) and abs(far) < _FAR:
+        near, far = far, share + 2 * (far - share)
+    for _ in range(50):
+        middle = (near + far) / 2
+        near, far = (middle, far) if possible(middle) else (near, middle)
+    return round(near, 9)
+
+
+def simultaneous(count: int) -> float:
+    """The normal quantile of intervals that hold all together in 95% of cases (Bonferroni).
+
+    >>> round(simultaneous(1), 2), round(simultaneous(20), 2)
+    (1.96, 3.02)
+    """
+    return NormalDist().inv_cdf(1 - 0.025 / max(1, count))
 
 
 def nested(measures: Mapping[str, Measure]) -> dict[str, Any]:

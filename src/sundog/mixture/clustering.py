@@ -27,6 +27,7 @@ from sundog.mixture.kmeans import Centres, Points, in_chunks, into_ball, nearest
 from sundog.mixture.space import Space
 from sundog.models.base import Workshop
 from sundog.models.features import Features
+from sundog.models.released.unpaid import CENTRES, COUNTS, MOMENTS, WIDTH
 from sundog.privacy.calibration import smallest_noise
 from sundog.privacy.events import Charge, Gaussian, Pure
 from sundog.privacy.ledger import Budget, Ledger
@@ -41,7 +42,6 @@ Tensors = dict[str, npt.NDArray[Any]]
 # Settings that a user may change. What is None follows from the budget.
 CLUSTERING: Mapping[str, Any] = {"kernel": "gaussian", "dimension": None, "iterations": None}
 
-_WIDTH, _MOMENTS, _CENTRES, _COUNTS = (f"clustering: {what}" for what in ("kernel width", "space", "centres", "counts"))
 _WIDTH_SHARE = 0.05  # of ε
 _MOMENTS_SHARE, _COUNTS_SHARE = 0.5, 0.03  # of the inverse variance of the noise; centres have what is left
 _LARGEST_DIMENSION = 512  # that is chosen
@@ -92,12 +92,12 @@ class ClusteringPlan:
 
     def charges(self) -> tuple[Charge, ...]:
         """Everything that the clustering costs."""
-        centres = _gaussian(self.centres_noise, _CENTRES)
+        centres = _gaussian(self.centres_noise, CENTRES)
         found = [centres.model_copy(update={"count": self.coarse + self.iterations})]
-        found.append(_gaussian(self.counts_noise, _COUNTS))
+        found.append(_gaussian(self.counts_noise, COUNTS))
         if not self.public:
-            found.append(Charge(event=Pure(epsilon=self.width_epsilon), purpose=_WIDTH))
-            found.append(_gaussian(self.moments_noise, _MOMENTS))
+            found.append(Charge(event=Pure(epsilon=self.width_epsilon), purpose=WIDTH))
+            found.append(_gaussian(self.moments_noise, MOMENTS))
         return tuple(found)
 
     def to_dict(self) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def plan_clustering(
         public: whether there will be public records.
     """
     check_clustering(settings)
-    once = smallest_noise(lambda noise: [_gaussian(noise, _CENTRES)], epsilon=budget.epsilon, delta=budget.delta)
+    once = smallest_noise(lambda noise: [_gaussian(noise, CENTRES)], epsilon=budget.epsilon, delta=budget.delta)
     signal = max(1, records) / once
     dimension = settings["dimension"] or (
         _LARGEST_DIMENSION if public else 2 * round(min(_LARGEST_DIMENSION, max(16.0, 3.3 * math.sqrt(signal))) / 2)
@@ -171,19 +171,6 @@ def check_clustering(settings: Mapping[str, Any]) -> None:
             continue
         if not (type(value) is int and least <= value <= most and not (kind == "an even" and value % 2)):
             raise SundogError(f"setting {name!r} must be {kind} number from {least} to {most}, not {value!r}")
-
-
-def unpaid_clustering(charges: Sequence[Charge], *, public: bool) -> list[str]:
-    """What a clustering must have learned from private records and none of the charges paid for.
-
-    >>> unpaid_clustering(plan_clustering(Budget(1.0, 1e-5), records=1000, clusters=2).charges(), public=False)
-    []
-    """
-    paid = {(charge.purpose, charge.event.kind) for charge in charges}
-    due = {_CENTRES: "gaussian", _COUNTS: "gaussian"}
-    if not public:
-        due |= {_WIDTH: "pure", _MOMENTS: "gaussian"}
-    return [purpose for purpose, kind in due.items() if (purpose, kind) not in paid]
 
 
 class Clusters:
@@ -277,7 +264,7 @@ def find_clusters(
             count=plan.records,
             noise_multiplier=plan.moments_noise,
             ledger=prepaid,
-            purpose=_MOMENTS,
+            purpose=MOMENTS,
         )
     workshop.progress("clustering", 0.4)
     points = in_chunks(space.points(fourier, features, records))
@@ -330,7 +317,7 @@ def _lloyd(
         clip_norm=space.radius,
         noise_multiplier=plan.centres_noise,
         ledger=ledger,
-        purpose=_CENTRES,
+        purpose=CENTRES,
         rng=rng,
     )
 
@@ -345,7 +332,7 @@ def _counts(points: Points, centres: Floats, plan: ClusteringPlan, ledger: Ledge
         clip_norm=1.0,
         noise_multiplier=plan.counts_noise,
         ledger=ledger,
-        purpose=_COUNTS,
+        purpose=COUNTS,
     )
     return counts
 
@@ -376,7 +363,7 @@ def _distance(
 ) -> float:
     if public is not None:
         return median_distance(features, public, rng)
-    return noisy_median_distance(features, records, epsilon=plan.width_epsilon, ledger=ledger, purpose=_WIDTH)
+    return noisy_median_distance(features, records, epsilon=plan.width_epsilon, ledger=ledger, purpose=WIDTH)
 
 
 def _gaussian(noise_multiplier: float, purpose: str) -> Charge:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.errors import ReleaseError, SundogError
+from sundog.errors import SundogError
 from sundog.mixture.clustering import (
     CLUSTERING,
     ClusteringPlan,
@@ -25,22 +25,25 @@ from sundog.mixture.clustering import (
     check_clustering,
     find_clusters,
     plan_clustering,
-    unpaid_clustering,
 )
-from sundog.models import MODELS, get_model
-from sundog.models.base import Codes, Model, Parts, Plan, State, Where, Workshop
+from sundog.models import get_model
+from sundog.models.base import Codes, Model, Parts, Plan, State, Where, Workshop, allowed
 from sundog.models.features import Features, joined
 from sundog.models.kept import kept, refuse_early
 from sundog.models.means import gaussian_share
 from sundog.models.neural import refuse_shares, warm_up
+from sundog.models.released.mixture import (
+    MOST_CLUSTERS,
+    all_private,
+    assumed_by_mixture,
+    component_states,
+)
+from sundog.models.released.unpaid import unpaid_clustering
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Budget, Ledger
-from sundog.privacy.views import Disjoint
 
 CLUSTER = "cluster"  # what a condition calls the number of a component
-PUBLIC_RECORDS = "the records that were given as public, with which the clustering began"
-_MOST_CLUSTERS = 500
 _SHARE = 0.1  # of the budget, for finding the clusters
 _ASKED: Mapping[str, Any] = {"clusters": 2, "public": False}  # by options of their own
 # What a user may set beside the component's settings; clusters go by all columns, a column, or a list of them.
@@ -57,7 +60,6 @@ class Mixture:
     options: ClassVar[frozenset[str]] = frozenset()
     defaults: ClassVar[Mapping[str, Any]] = {}
     counts_records: ClassVar[bool] = True
-    resumes: ClassVar[bool] = True
     private: State | None = None
 
     def __init__(self, components: Sequence[Model], weights: Floats, records: int, *, public: bool) -> None:
@@ -69,7 +71,7 @@ class Mixture:
     @property
     def assumptions(self) -> Sequence[str]:
         """Where clusters began with records that were given as public."""
-        return [PUBLIC_RECORDS] if self.public else []
+        return assumed_by_mixture(public=self.public)
 
     @property
     def choices(self) -> Mapping[str, int]:
@@ -94,8 +96,8 @@ class Mixture:
         check_clustering(settings)
         _check_by(schema, settings["by"])
         clusters = settings["clusters"]
-        if not (type(clusters) is int and 1 < clusters <= _MOST_CLUSTERS):
-            raise SundogError(f"clusters must be a whole number from 2 to {_MOST_CLUSTERS}, not {clusters!r}")
+        if not (type(clusters) is int and 1 < clusters <= MOST_CLUSTERS):
+            raise SundogError(f"clusters must be a whole number from 2 to {MOST_CLUSTERS}, not {clusters!r}")
         if not (type(settings["clustering"]) in (int, float) and 0 < settings["clustering"] < 1):
             raise SundogError(f"setting 'clustering' must be a number between 0 and 1, not {settings['clustering']!r}")
         refuse_shares(settings)
@@ -120,7 +122,7 @@ class Mixture:
             public=settings["public"],
         )
         component = cls._kind().plan(
-            _all_private(schema),
+            all_private(schema),
             budget,
             already=[*already, *clustering.charges()],
             records=records,
@@ -152,15 +154,15 @@ class Mixture:
         weights /= weights.sum()
         count = plan.settings["records"]
         parts = Parts(clusters.owner(features, seen), tuple(float(weight) * count for weight in weights))
-        private = Records(_all_private(records.schema), records.codes, len(records))
-        components = _fitted(kind, private, parts, component, ledger, workshop)
+        private = Records(all_private(records.schema), records.codes, len(records))
+        components = kind.fit_parts(private, parts, component, ledger, workshop)  # type: ignore[attr-defined]
         return cls(components, weights, count, public=clustering.public)
 
     @classmethod
     def _kind(cls) -> type[Model]:
         if cls.component is None or issubclass(cls.component, Mixture):
             raise SundogError("model 'mixture': say of what, such as --model vae --clusters 10")
-        if cls.component.resumes and not hasattr(cls.component, "fit_parts"):  # all would go on from what one has kept
+        if not hasattr(cls.component, "fit_parts"):
             raise SundogError(f"model {cls.component.name!r} cannot be the component of a mixture; leave clusters out")
         return cls.component
 
@@ -169,7 +171,7 @@ class Mixture:
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draws a component for each record, and the record from it."""
         chances = self._chances(where)
-        rest = {name: code for name, code in where.items() if name != CLUSTER}
+        rest = {name: codes for name, codes in where.items() if name != CLUSTER}
         counts = rng.multinomial(n, chances)
         drawn = [
             component.sample(int(count), rng, rest)
@@ -185,24 +187,32 @@ class Mixture:
         return float(_log_sum(self._log_joint(where)))
 
     def _chances(self, where: Where) -> Floats:
-        if CLUSTER in where:
-            return np.asarray(np.arange(len(self.weights)) == where[CLUSTER], np.float64)
-        joint = self._log_joint(where) if where else _log(self.weights)
+        chosen = self._chosen(where)
+        if chosen.sum() == 1 or not (chosen * self.weights).any():  # an empty cluster can be asked for
+            return np.asarray(chosen / chosen.sum())
+        joint = self._log_joint(where)
         found = np.exp(joint - joint.max())
         return np.asarray(found / found.sum())
 
     def _log_joint(self, where: Where) -> Floats:
         """Of each component, how likely it is together with the conditions."""
-        rest = {name: code for name, code in where.items() if name != CLUSTER}
-        logs = _log(self.weights)
-        if CLUSTER in where:
-            logs = np.where(np.arange(len(logs)) == where[CLUSTER], logs, -np.inf)
+        rest = {name: codes for name, codes in where.items() if name != CLUSTER}
+        logs = _log(self.weights * self._chosen(where))
+        if not rest:
+            return logs
         return np.array(
             [
                 log + component.log_evidence(rest) if np.isfinite(log) else -np.inf
                 for log, component in zip(logs, self.components, strict=True)
             ]
         )
+
+    def _chosen(self, where: Where) -> Floats:
+        """1 for each component that the conditions allow, 0 for the others."""
+        if CLUSTER not in where:
+            return np.ones(len(self.weights))
+        clusters = allowed(where[CLUSTER])
+        return np.array([float(number in clusters) for number in range(len(self.weights))])
 
     # --- the release ---
 
@@ -225,30 +235,9 @@ class Mixture:
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
         """Takes the arrays apart again; each component checks its own."""
-        config, tensors = state.config, dict(state.tensors)
-        weights = tensors.pop("weights", np.zeros(0))
-        of, configs = config.get("of"), config.get("components")
-        if (
-            set(config) != {"of", "records", "public", "components"}
-            or type(of) is not str
-            or of not in MODELS
-            or of == cls.name
-            or type(config["public"]) is not bool
-            or not isinstance(configs, list)
-            or not 1 <= len(configs) <= _MOST_CLUSTERS
-            or not all(isinstance(each, dict) for each in configs)
-            or type(config["records"]) is not int
-            or not 0 < config["records"] < 10**12
-        ):
-            raise ReleaseError("the configuration is not that of a mixture")
-        if weights.dtype != np.float64 or weights.shape != (len(configs),) or not _are_chances(weights):
-            raise ReleaseError("the weights of the mixture are not ones")
-        if any(not len(tensor.shape) or len(tensor) != len(configs) for tensor in tensors.values()):
-            raise ReleaseError("the arrays of the mixture are not one for each component")
-        kind, private = get_model(of), _all_private(schema)
-        parts = [{name: tensor[place] for name, tensor in tensors.items()} for place in range(len(configs))]
-        components = [kind.from_state(private, State(part, each)) for part, each in zip(parts, configs, strict=True)]
-        return cls(components, weights, config["records"], public=config["public"])
+        config, private = state.config, all_private(schema)
+        components = [get_model(config["of"]).from_state(private, part) for part in component_states(state)]
+        return cls(components, state.tensors["weights"], config["records"], public=config["public"])
 
 
 def mixture_of(component: type[Model]) -> type[Mixture]:
@@ -262,32 +251,14 @@ def mixture_of(component: type[Model]) -> type[Mixture]:
         "component": component,
         "options": component.options | {"clusters", "public"},
         "defaults": {**component.defaults, **_OWN, **_ASKED},
-        "resumes": component.resumes,
     }
     return type(f"MixtureOf{component.__name__}", (Mixture,), members)
-
-
-def _fitted(
-    kind: type[Model], records: Records, parts: Parts, plan: Plan, ledger: Ledger, workshop: Workshop
-) -> list[Model]:
-    """A component for each part: together where the model can, one after the other where it cannot."""
-    together = getattr(kind, "fit_parts", None)
-    if together is not None:
-        return list(together(records, parts, plan, ledger, workshop))
-    ledgers = Disjoint.parts(ledger, len(parts.sizes))
-    return [kind.fit(records.take(parts.owner == number), plan, own, workshop) for number, own in enumerate(ledgers)]
 
 
 def _share_of(budget: Budget, share: float) -> Budget:
     """A share in the units in which Gaussians add up, 1 / noise_multiplier², as an ε."""
     part = Charge(event=Gaussian(noise_multiplier=gaussian_share(budget, share)), purpose="clustering")
     return Budget(epsilon_spent([part], delta=budget.delta), budget.delta)
-
-
-def _all_private(schema: Schema) -> Schema:
-    """The cluster of a record is private: what is public of all records is not public of those in one cluster."""
-    columns = {name: column.model_copy(update={"public": False}) for name, column in schema.columns.items()}
-    return schema.model_copy(update={"columns": columns})
 
 
 def _components(settings: Mapping[str, Any]) -> dict[str, Any]:
@@ -310,10 +281,6 @@ def _columns_of(records: Records, by: str | Sequence[str] | None) -> Records:
     columns = {name: column for name, column in records.schema.columns.items() if name in names}
     schema = records.schema.model_copy(update={"columns": columns})
     return Records(schema, {name: records.codes[name] for name in columns}, len(records))
-
-
-def _are_chances(weights: Floats) -> bool:
-    return bool(np.isfinite(weights).all() and (weights >= 0).all() and abs(weights.sum() - 1) < 1e-6)
 
 
 def _log(weights: Floats) -> Floats:

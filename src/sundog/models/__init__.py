@@ -5,7 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from sundog.errors import SundogError
+from sundog.data.explain import did_you_mean
+from sundog.errors import ArgumentError
 
 if TYPE_CHECKING:
     from sundog.models.base import Model
@@ -27,9 +28,19 @@ def get_model(name: str) -> type[Model]:
     >>> get_model("independent").name
     'independent'
     """
-    try:
-        module, _, attribute = MODELS[name].partition(":")
-    except KeyError:
-        raise SundogError(f"there is no model {name!r}; choose {AUTO} or one of: {', '.join(MODELS)}") from None
+    refuse_unknown(name)
+    module, _, attribute = MODELS[name].partition(":")
     model: type[Model] = getattr(import_module(module), attribute)
     return model
+
+
+def refuse_unknown(name: str) -> None:
+    """Raises if there is no model of that name.
+
+    >>> refuse_unknown("rbmm")
+    Traceback (most recent call last):
+    ...
+    sundog.errors.ArgumentError: there is no model 'rbmm'; did you mean 'rbm'?
+    """
+    if name not in MODELS:
+        raise ArgumentError(f"there is no model {name!r}; {did_you_mean(name, [AUTO, *MODELS])}")

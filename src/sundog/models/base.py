@@ -14,14 +14,27 @@ import numpy as np
 import numpy.typing as npt
 
 from sundog.checkpoint import Checkpoint
+from sundog.data.code_set import CodeSet
 from sundog.data.records import Records
 from sundog.data.schema import Schema
+from sundog.models.state import State
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.progress import Progress, silent
 
+__all__ = ["Codes", "Model", "Parts", "Plan", "State", "Where", "Workshop"]
+
 Codes = dict[str, Any]  # an array of codes a column, as in Records.codes
-Where = Mapping[str, int]  # the code that a scalar column must have, or the number of a choice
+Where = Mapping[str, CodeSet | int]  # the codes, or the one, that a scalar column may have; or numbers of a choice
+
+
+def allowed(codes: CodeSet | int) -> CodeSet:
+    """A condition as a set of codes.
+
+    >>> allowed(3)
+    CodeSet(ranges=((3, 3),))
+    """
+    return codes if isinstance(codes, CodeSet) else CodeSet.of([codes])
 
 
 @dataclass(frozen=True)
@@ -71,14 +84,6 @@ class Workshop:
     public: Records | None = None
 
 
-@dataclass(frozen=True)
-class State:
-    """A fitted model as plain arrays and JSON values."""
-
-    tensors: dict[str, npt.NDArray[Any]]
-    config: dict[str, Any]
-
-
 class Model(Protocol):
     """A generative model of encoded records."""
 
@@ -86,7 +91,6 @@ class Model(Protocol):
     options: ClassVar[frozenset[str]]  # which of clusters, public, device and show_loss it understands
     defaults: ClassVar[Mapping[str, Any]]  # settings that `--set name=value` may change
     counts_records: ClassVar[bool]  # whether the plan needs to know (about) how many records there are
-    resumes: ClassVar[bool]  # whether `fit` goes on where it was interrupted, from what it kept in its checkpoint
 
     @classmethod
     def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
@@ -106,7 +110,10 @@ class Model(Protocol):
 
     @classmethod
     def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
-        """Learns the records, spending exactly `plan.charges` from the ledger."""
+        """Learns the records, spending exactly `plan.charges` from the ledger.
+
+        After an interruption it goes on from what it kept in the workshop's checkpoint, and charges nothing twice.
+        """
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draws n records that satisfy `where`."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
+from sundog.data.code_set import CodeSet
 from sundog.models.base import Codes, Where
 from sundog.models.features import Features, joined
 from sundog.models.neural import LARGEST_LOGIT
@@ -44,7 +45,9 @@ class Decoded:
     rows: int
     condition: str | None = None
     prior: Tensor = field(default_factory=lambda: torch.zeros(0))
-    _evidence: dict[frozenset[tuple[str, int]], float] = field(default_factory=dict)  # of conditions asked for
+    _evidence: dict[frozenset[tuple[str, CodeSet | int]], float] = field(
+        default_factory=dict
+    )  # of conditions asked for
 
     @property
     def told(self) -> slice:
@@ -71,13 +74,17 @@ class Decoded:
         z = rng.standard_normal((n, self.latent), np.float32)
         if self.condition is None:
             return z
-        if self.condition in where:
-            cells = np.full(n, self.features.cell(self.condition, where[self.condition]))
-        else:
-            cells = rng.choice(len(self.prior), n, p=self.prior.double().softmax(dim=0).numpy())
+        cells = rng.choice(len(self.prior), n, p=self._told_chances(where).softmax(dim=0).numpy())
         told = np.zeros((n, len(self.prior)), np.float32)
         told[np.arange(n), cells] = 1.0
         return np.concatenate([z, told], axis=1)
+
+    def _told_chances(self, where: Where) -> Tensor:
+        """The logarithms of how likely the values are that the decoder is told, and of what a condition allows."""
+        chances = self.prior.double().log_softmax(dim=0)
+        if self.condition is None or self.condition not in where:
+            return chances
+        return chances + self.features.log_shares(self.condition, where)
 
     @torch.no_grad()
     def logits(self, inputs: Inputs) -> Tensor:
@@ -92,10 +99,7 @@ class Decoded:
 
     def _draw(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         inputs = self._explaining(n, rng, where) if where and n else self.inputs(n, rng, {})
-        codes = self.features.sample(self.logits(inputs), rng)
-        for name, code in where.items():
-            codes[name] = np.full(n, code, self.features.schema.columns[name].dtype)
-        return codes
+        return self.features.sample(self.logits(inputs), rng, where)
 
     def _explaining(self, n: int, rng: np.random.Generator, where: Where) -> Inputs:
         """Importance resampling: z in proportion to the likelihood of the conditions, out of many drawn freely."""
@@ -112,15 +116,15 @@ class Decoded:
 
     def _fit(self, count: int, seed: int, where: Where) -> Tensor:
         """How well each candidate explains the conditions."""
-        rest = {name: code for name, code in where.items() if name != self.condition}
+        rest = {name: codes for name, codes in where.items() if name != self.condition}
         fit = torch.cat(
             [
                 self.features.log_likelihood(self.logits(inputs), rest)
                 for _, inputs in self._candidates(count, seed, where)
             ]
         ).double()
-        for name in where.keys() - rest.keys():
-            fit += float(self.prior.double().log_softmax(dim=0)[self.features.cell(name, where[name])])
+        if len(rest) < len(where):
+            fit += float(self._told_chances(where).logsumexp(dim=0))
         return fit
 
     def _candidates(self, count: int, seed: int, where: Where) -> Iterator[tuple[int, Inputs]]:

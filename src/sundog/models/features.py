@@ -21,11 +21,12 @@ from torch import Tensor
 from torch.nn import functional
 
 from sundog.data.bins import bins_for
-from sundog.data.columns import Column, ScalarColumn, SetColumn
+from sundog.data.columns import Column, SetColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.models.base import Codes, Where
+from sundog.models.base import Codes, Where, allowed
 from sundog.models.evenly import even_points, evenly_held
+from sundog.models.layout import Layout
 
 if TYPE_CHECKING:
     from sundog.training.data import Device
@@ -52,26 +53,14 @@ class Features:
     """
 
     def __init__(self, schema: Schema) -> None:
-        columns = schema.columns
-        self.schema = schema
-        self._bins = {name: bins_for(column) for name, column in columns.items() if isinstance(column, ScalarColumn)}
-        self._sets = {name: column for name, column in columns.items() if isinstance(column, SetColumn)}
-        arrays = {name: column for name, column in columns.items() if name not in {**self._bins, **self._sets}}
-        # Those with gaps come first, so that intensity i may be missing if there is a gap i.
-        self._arrays = dict(sorted(arrays.items(), key=lambda item: not item[1].nullable))
-        sizes = {
-            **{name: bins.count for name, bins in self._bins.items()},
-            **{name: column.shape[0] for name, column in self._sets.items()},
-            **{name: math.prod(column.shape) for name, column in self._arrays.items()},
-        }
-        self._at = _slices(0, sizes)
-        self._counts = [bins.count for bins in self._bins.values()]
-        self._cells = sum(self._counts)
-        self._levels = self._cells + sum(column.shape[0] for column in self._sets.values())
-        gaps = {name: sizes[name] for name, column in self._arrays.items() if column.nullable}
-        self._gaps = sum(sizes.values())
-        self._gaps_at = _slices(self._gaps, gaps)
-        self.width = self._gaps + sum(gaps.values())
+        self.schema, layout = schema, Layout(schema)
+        self._bins = {name: bins_for(schema.columns[name]) for name in layout.cells}
+        self._sets: dict[str, Any] = {name: schema.columns[name] for name in layout.items}
+        self._arrays = {name: schema.columns[name] for name in layout.levels}
+        self._at, self._gaps_at = layout.places, layout.gaps
+        self._counts = list(layout.cells.values())
+        self._cells, self._levels = sum(self._counts), layout.first_level
+        self._gaps, self.width = layout.first_gap, layout.width
 
     @property
     def levels(self) -> slice:
@@ -140,11 +129,27 @@ class Features:
         return total
 
     def log_likelihood(self, logits: Tensor, where: Where) -> Tensor:
-        """How likely scalar columns are to be in the cells of these codes."""
+        """How likely scalar columns are to have the codes that are allowed."""
         total = torch.zeros(logits.shape[:-1], device=logits.device)
-        for name, code in where.items():
-            total = total + logits[..., self._at[name]].log_softmax(dim=-1)[..., self.cell(name, code)]
+        for name in where:
+            shares = self.log_shares(name, where).to(logits.device)
+            total = total + (logits[..., self._at[name]].log_softmax(dim=-1) + shares).logsumexp(dim=-1)
         return total
+
+    def log_shares(self, name: str, where: Where) -> Tensor:
+        """The logarithm of the share of each cell's codes that a condition allows: −∞ for a cell without any."""
+        with np.errstate(divide="ignore"):
+            shares = np.log(self._bins[name].shares(allowed(where[name])))
+        return torch.from_numpy(shares).float()
+
+    def restricted(self, logits: Tensor, where: Where) -> Tensor:
+        """The logits of vectors that satisfy the conditions: codes are uniform in a cell, so its share weighs it."""
+        if not where:
+            return logits
+        logits = logits.clone()
+        for name in where:
+            logits[..., self._at[name]] += self.log_shares(name, where).to(logits.device)
+        return logits
 
     # --- logits to vectors ---
 
@@ -196,12 +201,6 @@ class Features:
         starts = [self._at[name].start for name in self._bins]
         return torch.cat([cell + start for cell, start in zip(cells, starts, strict=True)], dim=-1)
 
-    def hold(self, x: Tensor, where: Where) -> None:
-        """Puts scalar columns into the cells of these codes, in place."""
-        for name, code in where.items():
-            x[..., self._at[name]] = 0.0
-            x[..., self._at[name].start + self.cell(name, code)] = 1.0
-
     @property
     def are_scalars(self) -> bool:
         """Whether there are scalar columns and nothing else."""
@@ -211,12 +210,6 @@ class Features:
         """The feature that is 1 in each scalar column: (…, scalars)."""
         parts = torch.split(x[..., : self._cells], self._counts, dim=-1)
         return self._placed([part.argmax(dim=-1, keepdim=True) for part in parts])
-
-    def hold_places(self, places: Tensor, where: Where) -> None:
-        """The same as `hold`, for what `places` gives."""
-        for number, name in enumerate(self._bins):
-            if name in where:
-                places[..., number] = self._at[name].start + self.cell(name, where[name])
 
     def at(self, name: str | None) -> slice:
         """Where the cells of a scalar column are; an empty slice for none."""
@@ -228,10 +221,6 @@ class Features:
         for name, at in [*self._at.items(), *self._gaps_at.items()]:
             found[at] = values[name]
         return found
-
-    def cell(self, name: str, code: int) -> int:
-        """Which of its cells a scalar column with this code is in."""
-        return int(self.cells(name, np.array([code], self.schema.columns[name].dtype))[0])
 
     def cells(self, name: str, codes: Array) -> Array:
         """The cell of a scalar column that each of these codes is in."""
@@ -264,15 +253,17 @@ class Features:
 
     # --- logits to records ---
 
-    def sample(self, logits: Tensor, rng: np.random.Generator) -> Codes:
-        """Draws a record from each row of logits; intensities are the most likely ones."""
-        logits = logits.detach().cpu()
+    def sample(self, logits: Tensor, rng: np.random.Generator, where: Where | None = None) -> Codes:
+        """Draws a record that satisfies `where` from each row of logits; intensities are the most likely ones."""
+        where = where or {}
+        logits = self.restricted(logits.detach().cpu(), where)
         numbers, cells = logits.numpy(), self._draw_evenly(logits, rng)
         codes: Codes = {}
         for name, column in self.schema.columns.items():
             own = numbers[:, self._at[name]]
             if name in self._bins:
-                drawn = self._bins[name].to_codes(cells[name], rng)
+                within = allowed(where[name]) if name in where else None
+                drawn = self._bins[name].to_codes(cells[name], rng, within)
             elif name in self._sets:
                 codes[name] = _draw_sets(self._sets[name], own, rng)
                 continue
@@ -334,12 +325,6 @@ def joined(parts: Sequence[Codes]) -> Codes:
 def _uniform(shape: Sequence[int], like: Tensor, generator: torch.Generator | None) -> Tensor:
     """Points between 0 and 1, on the same device."""
     return torch.rand(shape, generator=generator, device=like.device, dtype=like.dtype)
-
-
-def _slices(start: int, sizes: Mapping[str, int]) -> dict[str, slice]:
-    """One after the other."""
-    ends = start + np.cumsum(list(sizes.values()), dtype=int)
-    return {name: slice(int(end) - size, int(end)) for (name, size), end in zip(sizes.items(), ends, strict=True)}
 
 
 def _intensities(column: Column, codes: Array) -> Array:

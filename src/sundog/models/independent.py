@@ -10,24 +10,32 @@ from __future__ import annotations
 
 import functools
 import math
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from sundog.data.bins import Bins, bins_for
+from sundog.data.bins import Bins, bin_count, bins_for
+from sundog.data.code_set import CodeSet
 from sundog.data.columns import Column, SetColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.errors import ReleaseError
-from sundog.models.base import Codes, Plan, State, Where, Workshop
+from sundog.models.base import Codes, Parts, Plan, State, Where, Workshop, allowed
 from sundog.models.evenly import even_cells
+from sundog.models.kept import kept
+from sundog.models.released.independent import (
+    ReleasedIndependent,
+    marginal_keys,
+    marginal_purpose,
+    touched_cells,
+    unpaid_marginals,
+)
 from sundog.privacy.calibration import smallest_noise
-from sundog.privacy.events import Charge, DiscreteGaussian
+from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.mechanisms import Histogram, histogram_charge, noisy_histograms
+from sundog.privacy.views import Disjoint
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -43,7 +51,6 @@ class Independent:
     options: ClassVar[frozenset[str]] = frozenset()
     defaults: ClassVar[Mapping[str, Any]] = {}
     counts_records: ClassVar[bool] = False  # the histograms themselves tell
-    resumes: ClassVar[bool] = False
     choices: Mapping[str, int] = {}
     assumptions: Sequence[str] = ()
     private: State | None = None
@@ -88,107 +95,108 @@ class Independent:
     @classmethod
     def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
         """Measures every marginal for one charge of the ledger, then makes them consistent."""
-        schema = records.schema
-        counts = {}
-        for done, (name, column) in enumerate(schema.columns.items()):
-            workshop.progress("counting", done / len(schema.columns))
-            counts[name] = _count(column, records.codes[name])
+        return cls.fit_parts(records, Parts.whole(len(records)), plan, ledger, workshop)[0]
+
+    @classmethod
+    def fit_parts(cls, records: Records, parts: Parts, plan: Plan, ledger: Ledger, workshop: Workshop) -> list[Self]:
+        """One for each part, all of them for the price of one: a record is in one part only."""
         sigma: Mapping[str, float] = plan.settings["sigma"]
-        queries = [
-            Histogram(counts[name], sigma[name], _purpose(name), _touched(schema.columns[name]), schema.cap)
-            for name in sigma
+        counts = _count_all(records, parts, workshop)
+
+        def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
+            noisy = [
+                noisy_histograms(_histograms(records.schema, part, sigma), ledger=own)
+                for part, own in zip(counts, Disjoint.parts(ledger, len(counts)), strict=True)
+            ]
+            return {str(place): np.stack(measured) for place, measured in enumerate(zip(*noisy, strict=True))}
+
+        found = kept("marginals", plan.charges, measure, ledger, workshop) if sigma else {}
+        return [
+            cls._consistent(records.schema, {**part, **_part(found, sigma, number)}, sigma)
+            for number, part in enumerate(counts)
         ]
-        noisy = {name: counts[name] for name in counts if name not in sigma}
-        noisy |= dict(zip(sigma, noisy_histograms(queries, ledger=ledger), strict=True))
+
+    @classmethod
+    def _consistent(cls, schema: Schema, noisy: Mapping[str, Integers], sigma: Mapping[str, float]) -> Self:
         total = _total(schema, noisy, sigma)
         marginals = {name: _marginal(schema.columns[name], noisy[name], total) for name in schema.columns}
         return cls(schema, marginals, total)
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Draws every column by itself; a condition fixes its column and changes no other."""
-        codes: Codes = {}
-        for name, column in self.schema.columns.items():
-            drawn = self._samplers[name].draw(n, rng)  # drawn even where fixed: other columns keep their values
-            codes[name] = np.full(n, where[name], column.dtype) if name in where else drawn
+        """Draws every column by itself; a condition changes its column and no other."""
+        codes: Codes = {name: self._samplers[name].draw(n, rng) for name in self.schema.columns}
+        for name, codes_of in where.items():  # afterwards: the other columns keep the values that they have without
+            codes[name] = self._samplers[name].draw(n, rng, allowed(codes_of))
         return codes
 
     def log_evidence(self, where: Where) -> float:
         """The sum over the columns, each of which is by itself."""
         total = 0.0
-        for name, code in where.items():
-            column = self.schema.columns[name]
-            cell = int(bins_for(column).to_bins(np.array([code], column.dtype))[0])
-            total += math.log(max(float(self.marginals[name][cell]), _LEAST))
+        for name, codes in where.items():
+            shares = bins_for(self.schema.columns[name]).shares(allowed(codes))
+            total += math.log(max(float(self.marginals[name] @ shares), _LEAST))
         return total
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
         """Private marginals that no charge paid for."""
-        measured = [charge for charge in charges if isinstance(charge.event, DiscreteGaussian)]
-        paid = Counter((charge.purpose, charge.count) for charge in measured)
-        missing = []
-        for name, column in self.schema.columns.items():
-            due = _charge(name, column, 1.0, self.schema.cap)
-            paid[due.purpose, due.count] -= not column.public
-            if paid[due.purpose, due.count] < 0:
-                missing.append(f"marginal of {name!r}")
-        return missing
+        return unpaid_marginals(self.schema, charges)
 
     def state(self) -> State:
         """The marginals, by the place of their column: names may hold what no file should."""
         return State(
-            tensors=dict(zip(_keys(self.schema), self.marginals.values(), strict=True)),
+            tensors=dict(zip(marginal_keys(self.schema), self.marginals.values(), strict=True)),
             config={"records": self.records},
         )
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
         """Checks that the marginals are ones and fit the schema."""
-        records = state.config.get("records")
-        counted = isinstance(records, int) and not isinstance(records, bool) and 0 < records < 10**12
-        if set(state.config) != {"records"} or not counted or set(state.tensors) != set(_keys(schema)):
-            raise ReleaseError("the weights are not those of an `independent` model of this schema")
-        marginals = {}
-        for key, (name, column) in zip(_keys(schema), schema.columns.items(), strict=True):
-            marginals[name] = p = state.tensors[key]
-            if p.dtype != np.float64 or p.shape != _shape(column) or not ((p >= 0) & (p <= 1)).all():
-                raise ReleaseError(f"the marginal of column {name!r} is not one")
-            if not isinstance(column, SetColumn) and not np.allclose(p.sum(axis=-1), 1):
-                raise ReleaseError(f"the marginal of column {name!r} does not add up to one")
-        return cls(schema, marginals, int(records or 0))
+        released = ReleasedIndependent(schema, state)
+        marginals = {name: state.tensors[key] for name, key in zip(schema.columns, marginal_keys(schema), strict=True)}
+        return cls(schema, marginals, released.records)
 
 
 # --- what is measured of a column ----------------------------------------------------------------------------------
 
 
-def _keys(schema: Schema) -> list[str]:
-    return [f"marginal.{place}" for place in range(len(schema.columns))]
-
-
 def _cells(column: Column) -> int:
-    return 2 if isinstance(column, SetColumn) else bins_for(column).count
+    return 2 if isinstance(column, SetColumn) else bin_count(column)
 
 
 def _positions(column: Column) -> int:
     return math.prod(column.shape)
 
 
-def _touched(column: Column) -> int:
-    """How many cells one record changes: one at each position; for sets its items, and the count of records."""
-    return column.max_size + 1 if isinstance(column, SetColumn) else _positions(column)
-
-
-def _shape(column: Column) -> tuple[int, ...]:
-    if isinstance(column, SetColumn):
-        return column.shape
-    return (*((_positions(column),) if column.shape else ()), bins_for(column).count)
-
-
-def _purpose(name: str) -> str:
-    return f"marginal of {name}"
-
-
 def _charge(name: str, column: Column, sigma: float, contribution: int) -> Charge:
-    return histogram_charge(sigma=sigma, purpose=_purpose(name), touched=_touched(column), contribution=contribution)
+    return histogram_charge(
+        sigma=sigma, purpose=marginal_purpose(name), touched=touched_cells(column), contribution=contribution
+    )
+
+
+def _count_all(records: Records, parts: Parts, workshop: Workshop) -> list[dict[str, Integers]]:
+    """The exact counts of every column in each part."""
+    columns, found = records.schema.columns, []
+    for number in range(len(parts.sizes)):
+        part = records if parts.owner is None else records.take(parts.owner == number)
+        counts = {}
+        for done, (name, column) in enumerate(columns.items()):
+            workshop.progress("counting", (number + done / len(columns)) / len(parts.sizes))
+            counts[name] = _count(column, part.codes[name])
+        found.append(counts)
+    return found
+
+
+def _histograms(schema: Schema, counts: Mapping[str, Integers], sigma: Mapping[str, float]) -> list[Histogram]:
+    """What is measured with noise: all but the public columns."""
+    return [
+        Histogram(counts[name], scale, marginal_purpose(name), touched_cells(schema.columns[name]), schema.cap)
+        for name, scale in sigma.items()
+    ]
+
+
+def _part(found: Mapping[str, npt.NDArray[Any]], sigma: Mapping[str, float], number: int) -> dict[str, Integers]:
+    """The noisy counts of one part; columns are kept by their place, because names may hold what no file should."""
+    return {name: found[str(place)][number] for place, name in enumerate(sigma)}
 
 
 def _count(column: Column, codes: Any) -> Integers:
@@ -246,6 +254,15 @@ def _to_simplex(p: Floats) -> Floats:
     return np.asarray(nearest / nearest.sum(axis=-1, keepdims=True))
 
 
+def _restricted(p: Floats, shares: Floats) -> Floats:
+    """The probabilities under a condition: codes are uniform in a cell, so it keeps the share that is allowed.
+
+    What was measured as impossible can be asked for all the same: then what is allowed is uniform.
+    """
+    kept = p * shares
+    return kept if kept.any() else shares
+
+
 class _Sampler:
     """Draws the codes of one column."""
 
@@ -254,10 +271,11 @@ class _Sampler:
         self.p = p
         self.bins: Bins | None = None if isinstance(column, SetColumn) else bins_for(column)
 
-    def draw(self, n: int, rng: np.random.Generator) -> Any:
+    def draw(self, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:
         if self.bins is None:
             return self._draw_sets(n, rng)
-        codes = self.bins.to_codes(even_cells(self.p, n, rng), rng)
+        p = self.p if within is None else _restricted(self.p, self.bins.shares(within))
+        codes = self.bins.to_codes(even_cells(p, n, rng), rng, within)
         return codes.reshape(n, *self.column.shape).astype(self.column.dtype, copy=False)
 
     def _draw_sets(self, n: int, rng: np.random.Generator) -> Any:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy.typing as npt
 
 from sundog.checkpoint import Checkpoint
-from sundog.errors import BudgetExceededError
 from sundog.models.base import Workshop
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
@@ -47,10 +46,7 @@ def _lost(charges: Sequence[Charge], ledger: Ledger, checkpoint: Checkpoint) -> 
     entries = [[charge for charge in entry.charges if charge in charges] for entry in ledger.own_entries]
     paying = [place for place, found in enumerate(entries) if found]
     if paying and paying[-1] != len(entries) - 1:
-        raise BudgetExceededError(
-            f"{checkpoint.folder}: what this fit had measured was lost when it was interrupted, and is spent all the "
-            "same; delete the folder and fit again, from another budget"
-        )
+        raise checkpoint.lost()
     return [charge for found in entries for charge in found]
 
 

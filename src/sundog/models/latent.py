@@ -22,13 +22,12 @@ from torch import Tensor, nn
 from sundog.models.base import Parts, Workshop
 from sundog.models.features import FeatureRows, Features
 from sundog.models.kept import kept
+from sundog.models.released.unpaid import LATENT
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.mechanisms import gaussian_group_sums
 from sundog.privacy.mechanisms.sums import clip_rows
 
-LATENT = "latent variables"
-MOST_MEASURED = 64  # of them: the second moments of more are too many to measure well
 _LEAST, _MOST = 0.1, 3.0  # a variance that is not between them is not believed
 _ROWS, _NUMBERS = 8192, 2**22  # at a time
 _GRAIN = 2.0**-10

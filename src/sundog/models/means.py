@@ -8,7 +8,7 @@ Records are clipped to that length and summed in each part; one Gaussian covers 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
@@ -21,12 +21,12 @@ from sundog.data.schema import Schema
 from sundog.models.base import Parts, Workshop
 from sundog.models.features import Features
 from sundog.models.kept import kept
+from sundog.models.released.unpaid import MEANS, NORM
 from sundog.privacy.calibration import noise_multiplier_for
 from sundog.privacy.events import Charge, Gaussian, Pure
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.mechanisms import gaussian_group_sums, noisy_quantiles
 
-_NORM, _MEANS = "length of records", "means of features"
 _NORM_SHARE = 0.01  # of ε
 _SPREAD = 2**10  # parts of one
 _NUMBERS = 2**22  # looked at together
@@ -59,8 +59,8 @@ class MeansPlan:
     def charges(self) -> tuple[Charge, ...]:
         """In the order in which they are made."""
         return (
-            Charge(event=Pure(epsilon=self.norm_epsilon), purpose=_NORM),
-            Charge(event=Gaussian(noise_multiplier=self.noise_multiplier), purpose=_MEANS),
+            Charge(event=Pure(epsilon=self.norm_epsilon), purpose=NORM),
+            Charge(event=Gaussian(noise_multiplier=self.noise_multiplier), purpose=MEANS),
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -110,19 +110,13 @@ def noisy_sums(
             clip_norm=norm,
             noise_multiplier=multiplier,
             ledger=ledger,
-            purpose=_MEANS,
+            purpose=MEANS,
             counted=False,
         )
         return {"sums": sums, "scale": np.array([norm * multiplier])}
 
     found = kept("means", plan.charges(), measure, ledger, workshop)
     return found["sums"], float(found["scale"][0])
-
-
-def unpaid_means(charges: Sequence[Charge]) -> list[str]:
-    """What of it no charge paid for."""
-    paid = {(charge.purpose, charge.event.kind) for charge in charges}
-    return [what for what, kind in ((_NORM, "pure"), (_MEANS, "gaussian")) if (what, kind) not in paid]
 
 
 def _norm(features: Features, examples: Rows, parts: Parts, plan: MeansPlan, ledger: Ledger) -> float:
@@ -142,7 +136,7 @@ def _norm(features: Features, examples: Rows, parts: Parts, plan: MeansPlan, led
     spread = np.concatenate([np.zeros(0), *squares]) - least - ledger.noise.uniform(len(examples))
     codes = np.ceil(_SPREAD * spread).astype(np.int64).clip(0)
     (code,) = noisy_quantiles(
-        codes, [1 - min(0.5, longer)], size=size, epsilon=plan.norm_epsilon, ledger=ledger, purpose=_NORM
+        codes, [1 - min(0.5, longer)], size=size, epsilon=plan.norm_epsilon, ledger=ledger, purpose=NORM
     )
     return math.sqrt(max(1, least + math.ceil(code / _SPREAD)))
 

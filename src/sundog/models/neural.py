@@ -23,8 +23,9 @@ from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.models.base import Parts, Plan, Workshop
 from sundog.models.means import plan_means
+from sundog.models.released.base import LARGEST_SIZE, is_size
 from sundog.privacy.chacha import DeviceNormals
-from sundog.privacy.events import Charge, SampledGaussian
+from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.training.clipping import Fixed
 from sundog.training.data import Examples
@@ -37,14 +38,12 @@ from sundog.training.stacked import stack, unstack
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
 
-LARGEST_SIZE = 2**16  # of a layer
 LARGEST_LOGIT = 1e4  # from whatever weights a file brings
 LARGEST_RATE = 10  # of learning
 MOST_EPOCHS = 10**6
 SMALLEST_BOUND, LARGEST_BOUND = 1e-6, 1e6  # of norms, whose squares are still numbers
 MOST_SHARED = 0.75  # of the budget, by all shares together: the rest trains, and pays for a count or a schema
 _SHARES = ("clustering", "means", "moments", "naming")  # settings
-_PURPOSE = "training"
 PIECE = 2**24  # numbers of a micro-batch of records
 _ROWS, _NUMBERS = 10_000, 2**23  # at a time: records, and numbers where records or layers are wide
 _MANY = 20_000  # steps on a GPU: fewer are taken in the time that a compiler would need
@@ -95,16 +94,6 @@ M = TypeVar("M", bound=nn.Module)
 
 
 # --- settings and plans ---
-
-
-def is_whole(value: object, most: int) -> bool:
-    """Whether it is a whole number from 1 to `most`."""
-    return type(value) is int and 0 < value <= most
-
-
-def is_size(value: object) -> bool:
-    """Whether a layer can have this size."""
-    return is_whole(value, LARGEST_SIZE)
 
 
 def is_number(value: object) -> bool:
@@ -199,12 +188,6 @@ def plan_network(
     )
     charges = (*means.charges(), training.charge(training.steps), *after)
     return Plan(charges, {**settings, "records": count, "means": means.to_dict(), "training": training.to_dict()})
-
-
-def unpaid_training(charges: Sequence[Charge]) -> list[str]:
-    """The weights, if no charge paid for them."""
-    paid = any(isinstance(charge.event, SampledGaussian) and charge.purpose == _PURPOSE for charge in charges)
-    return [] if paid else ["training of the weights"]
 
 
 def rows_at_a_time(*widths: int) -> int:

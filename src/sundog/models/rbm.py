@@ -5,13 +5,13 @@ visible units x are those of `Features`. 2. The gradient of log p(x) has a posit
 negative one: the same of particles that the model dreams. Only the first is private: clipped and noised. The particles
 are weighed as records are clipped, or else clipping would pull the model away from the data. 3. After each step the
 particles move by a few Gibbs steps. 4. To sample, a chain for each record goes on from one of the particles, which have
-been dreaming all the time; under conditions, the units of the conditions are held. See docs/rbm.md.
+been dreaming all the time; under conditions, the chain moves among vectors that satisfy them. See docs/rbm.md.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -21,27 +21,25 @@ from torch import Tensor
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.errors import ReleaseError
 from sundog.models.base import Codes, Parts, Plan, State, Where, Workshop
 from sundog.models.features import Features, joined
 from sundog.models.kept import refuse_early
-from sundog.models.means import MeansPlan, noisy_means, unpaid_means
+from sundog.models.means import MeansPlan, noisy_means
 from sundog.models.neural import (
     SIZE,
     Setting,
     check_settings,
     initialised,
-    is_size,
-    is_whole,
     plan_network,
     refuse_people,
     rows_at_a_time,
     train,
-    unpaid_training,
     warm_up,
 )
 from sundog.models.rbm_chains import chains_from
 from sundog.models.rbm_network import Network
+from sundog.models.released.base import is_size, is_whole
+from sundog.models.released.rbm import KEPT, LEAST_DEVIATION, ReleasedRbm, is_deviation, unpaid_rbm
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.training.allocator import keep_memory
@@ -49,11 +47,9 @@ from sundog.training.plan import TrainingPlan
 from sundog.training.threads import one_thread
 
 _BERNOULLI, _GAUSSIAN = "bernoulli", "gaussian"
-_LEAST_DEVIATION = 1e-3
 _EVIDENCE = 1024  # chains that say how likely conditions are
 _FEWEST_CHAINS, _MOST_CHAINS = 500, 2**15
 _MOST_NUMBERS, _FEWEST_WIDE = 2**25, 64  # units of all particles together; and particles, however many that are
-_KEPT = 4096  # particles, from which chains begin
 _MOVES, _MOVES_BETWEEN = 50, 5  # of a chain: from a particle to its first record, and to each further one
 _ENOUGH_CHAINS, _MOST_EACH = 8192, 8  # with more records than that, a chain gives several, and no more than so many
 _ROWS = 4096  # chains that move together: what they need is still in a processor's cache
@@ -77,7 +73,6 @@ class Rbm:
         "means": 0.05,  # the share of the budget for the means
     }
     counts_records: ClassVar[bool] = True
-    resumes: ClassVar[bool] = True
     choices: Mapping[str, int] = {}
     assumptions: Sequence[str] = ()
     private: State | None = None
@@ -85,7 +80,7 @@ class Rbm:
     def __init__(self, schema: Schema, network: Network, records: int) -> None:
         self.schema, self.network, self.records = schema, network, records
         self.features = network.features
-        starts = network.particles[:_KEPT].clamp(0.0, 1.0)
+        starts = network.particles[:KEPT].clamp(0.0, 1.0)
         self.starts = (255 * starts).round().to(torch.uint8)  # exact, but for intensities
 
     # --- learning ---
@@ -160,7 +155,7 @@ class Rbm:
 
     @one_thread()
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Runs chains, each for one record or a few; the units of conditions stay what they must be."""
+        """Runs chains, each for one record or a few; they move among vectors that satisfy the conditions."""
         keep_memory()
         each = max(1, min(_MOST_EACH, n // _ENOUGH_CHAINS))
         size = each * self._rows
@@ -194,10 +189,8 @@ class Rbm:
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         counts = [min(chains, n - start) for start in range(0, max(1, n), max(1, chains))]
         parts = zip(counts, self._hidden(chains, rng, where), strict=False)
-        codes = joined([self.features.sample(self.network.answers(h[:count], generator), rng) for count, h in parts])
-        for name, code in where.items():
-            codes[name] = np.full(n, code, self.schema.columns[name].dtype)
-        return codes
+        answers = ((self.network.answers(h[:count], generator), rng, where) for count, h in parts)
+        return joined([self.features.sample(*answer) for answer in answers])
 
     def _hidden(self, n: int, rng: np.random.Generator, where: Where) -> Iterator[Tensor]:
         """The hidden units of n chains that have gone far enough; then those after some more moves, again and again."""
@@ -214,7 +207,7 @@ class Rbm:
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
         """The means and the weights, unless they were paid for."""
-        return unpaid_means(charges) + unpaid_training(charges)
+        return unpaid_rbm(charges)
 
     def state(self) -> State:
         """The weights, the centre, and where chains begin."""
@@ -230,27 +223,10 @@ class Rbm:
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
         """Checks that the weights are those of a machine of this schema."""
-        if set(state.config) != set(_CONFIG) or not all(_CONFIG[name](state.config[name]) for name in _CONFIG):
-            raise ReleaseError("the configuration is not that of an `rbm` model")
+        ReleasedRbm(schema, state)
         features, hidden, chains = Features(schema), state.config["hidden"], state.config["chains"]
-        shapes = {
-            "hidden.weight": (hidden, features.width),
-            "hidden.bias": (hidden,),
-            "visible.weight": (1, features.width),
-            "centre": (1, features.width),
-            "particles": (chains, features.width),
-        }
-        if {name: tensor.shape for name, tensor in state.tensors.items()} != shapes:
-            raise ReleaseError("the weights are not those of an `rbm` model of this schema")
         weights = {name: torch.from_numpy(tensor.copy()) for name, tensor in state.tensors.items()}
         particles = weights.pop("particles")
-        if particles.dtype != torch.uint8 or not all(
-            tensor.dtype == torch.float32 and bool(tensor.isfinite().all()) for tensor in weights.values()
-        ):
-            raise ReleaseError("the weights of the `rbm` model are not all finite numbers")
-        centre = weights["centre"]
-        if not bool(((centre >= 0) & (centre <= 1)).all()):
-            raise ReleaseError("the centre of the `rbm` model is not one of features between 0 and 1")
         with torch.device("meta"):  # so that nothing is drawn, and nothing takes memory
             network = Network(features, None, hidden=hidden, chains=chains, deviation=state.config["deviation"])
         network.load_state_dict({**weights, "particles": particles / 255}, assign=True)
@@ -266,19 +242,9 @@ def default_chains(batch: float, width: int) -> int:
     return max(_FEWEST_WIDE, min(_MOST_CHAINS, max(_FEWEST_CHAINS, round(batch)), _MOST_NUMBERS // width))
 
 
-def _is_deviation(value: object) -> bool:
-    return type(value) in (int, float) and _LEAST_DEVIATION <= value <= 1  # type: ignore[operator]
-
-
 _SETTINGS: Mapping[str, Setting] = {
     "visible": (lambda value: value in (_BERNOULLI, _GAUSSIAN), f"{_BERNOULLI} or {_GAUSSIAN}"),
-    "deviation": (_is_deviation, f"a number from {_LEAST_DEVIATION} to 1"),
+    "deviation": (is_deviation, f"a number from {LEAST_DEVIATION} to 1"),
     "chains": (lambda value: value is None or is_size(value), SIZE[1]),
     "moves": (lambda value: is_whole(value, 1000), "a whole number from 1 to 1000"),
-}
-_CONFIG: Mapping[str, Callable[[Any], bool]] = {
-    "hidden": is_size,
-    "chains": lambda value: is_whole(value, _KEPT),
-    "deviation": lambda value: value is None or _is_deviation(value),
-    "records": lambda value: is_whole(value, 10**12),
 }

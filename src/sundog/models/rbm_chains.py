@@ -38,7 +38,7 @@ def chains_from(vectors: Tensor, network: Network, where: Where, rng: np.random.
     Args:
         vectors: visible units, (chains, width) or of a stack (machines, chains, width).
         network: the machine, or a stack of them.
-        where: codes that scalar columns are held at.
+        where: what scalar columns may be.
         rng: what they draw from.
     """
     on_processor = vectors.device.type == "cpu"  # a GPU is not asked how large weights are: that takes it longer
@@ -55,10 +55,9 @@ class _VectorChains:
         self._generator = torch.Generator(vectors.device).manual_seed(int(rng.integers(2**62)))
 
     def move(self) -> None:
-        self._x = self._network.draw(self._network.logits(self.excite()), self._generator)
+        self._x = self._network.move(self._x, self._generator, self._where)
 
     def excite(self) -> Tensor:
-        self._network.features.hold(self._x, self._where)
         return self._network.excite(self._x, self._generator)
 
     def vectors(self) -> Tensor:
@@ -69,12 +68,15 @@ class _PlaceChains:
     """The feature that is 1 in each scalar column of each chain; needs logits whose exponentials are numbers."""
 
     def __init__(self, vectors: Tensor, network: Network, where: Where, rng: np.random.Generator) -> None:
-        self._features, self._where, self._rng = network.features, where, rng
+        self._features, self._rng = network.features, rng
         self._places = self._features.places(vectors)  # (chains, scalars)
         self._weight = network.hidden.weight.detach()
         self._rows = self._weight.T.contiguous()  # what each feature adds to the hidden units
         self._offset = network.hidden.bias.detach() - network.centre[0] @ self._rows
         self._bias = network.visible.weight.detach()[0] - self._weight.sum(dim=0) / 2
+        for name in where:
+            shares = self._features.log_shares(name, where)
+            self._bias[self._features.at(name)] += shares - shares.max()
         self._shares = torch.empty(vectors.shape)
 
     def move(self) -> None:
@@ -84,7 +86,6 @@ class _PlaceChains:
         self._places = self._features.find_places(self._shares, self._points(self._places.shape[1]))
 
     def excite(self) -> Tensor:
-        self._features.hold_places(self._places, self._where)
         p = functional.embedding_bag(self._places, self._rows, mode="sum").add_(self._offset).sigmoid_()
         return (self._points(p.shape[1]) < p).to(p.dtype)
 

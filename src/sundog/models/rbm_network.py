@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from sundog.models.base import Where
 from sundog.models.features import LARGEST_EXPONENT, Compact, Features
 from sundog.models.neural import LARGEST_LOGIT, Trainee
 from sundog.models.rbm_chains import chains_from
@@ -115,6 +116,11 @@ class Network(Trainee):
             self.particles.copy_(chains.vectors())
 
     # --- the chain ---
+
+    def move(self, x: Tensor, generator: torch.Generator | None = None, where: Where | None = None) -> Tensor:
+        """A Gibbs step: all hidden units given the visible ones, then all visible ones, as `where` allows."""
+        logits = self.logits(self.excite(x, generator))
+        return self.draw(self.features.restricted(logits, where or {}), generator)
 
     def excite(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Draws the hidden units."""

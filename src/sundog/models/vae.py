@@ -24,14 +24,14 @@ from torch import Tensor, nn
 from sundog.data.columns import ScalarColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.errors import ReleaseError, SundogError
+from sundog.errors import SundogError
 from sundog.models.base import Codes, Parts, Plan, State, Where, Workshop
 from sundog.models.calibration import calibrating
 from sundog.models.decoded import Decoded, replaced
 from sundog.models.features import Compact, Features
 from sundog.models.kept import refuse_early
-from sundog.models.latent import LATENT, MOST_MEASURED, latent_charge, put_into_decoders
-from sundog.models.means import MeansPlan, gaussian_share, noisy_means, unpaid_means
+from sundog.models.latent import latent_charge, put_into_decoders
+from sundog.models.means import MeansPlan, gaussian_share, noisy_means
 from sundog.models.neural import (
     SHARE,
     SIZE,
@@ -40,21 +40,19 @@ from sundog.models.neural import (
     check_settings,
     initialised,
     is_number,
-    is_size,
-    is_whole,
     plan_network,
     refuse_people,
     rows_at_a_time,
     train,
-    unpaid_training,
     warm_up,
 )
+from sundog.models.released.base import is_whole
+from sundog.models.released.vae import MOST_LAYERS, MOST_MEASURED, ReleasedVae, unpaid_vae
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.training.plan import TrainingPlan
 from sundog.training.threads import one_thread
 
-_MOST_LAYERS = 4
 _SMALL = 0.1  # what an untrained decoder may add to the means
 _CERTAIN = 2.0  # a mean that is so many times its noise
 
@@ -121,7 +119,6 @@ class Vae:
         "moments": 0.02,  # and for those of the latent variables
     }
     counts_records: ClassVar[bool] = True
-    resumes: ClassVar[bool] = True
     choices: Mapping[str, int] = {}
     assumptions: Sequence[str] = ()
     private: State | None = None
@@ -246,9 +243,7 @@ class Vae:
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
         """The means, the moments and the weights, unless they were paid for."""
-        paid = any((charge.purpose, charge.event.kind) == (LATENT, "gaussian") for charge in charges)
-        moments = [] if paid or self.latent > MOST_MEASURED else [f"moments of {LATENT}"]
-        return unpaid_means(charges) + moments + unpaid_training(charges)
+        return unpaid_vae(charges, latent=self.latent)
 
     def state(self) -> State:
         """The decoder: the encoder has done its work."""
@@ -264,18 +259,9 @@ class Vae:
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
         """Checks that the weights are those of a decoder of this schema."""
-        if not _is_config(state.config, schema):
-            raise ReleaseError("the configuration is not that of a `vae` model")
+        ReleasedVae(schema, state)
         config, features = state.config, Features(schema)
-        told = _length(features.at(config["condition"]))
-        sizes = [config["latent"] + told, *config["hidden"], features.width]
-        shapes: dict[str, tuple[int, ...]] = {"prior": (told,)} if told else {}
-        for place, (size, after) in enumerate(pairwise(sizes)):
-            shapes |= {f"{2 * place}.weight": (after, size), f"{2 * place}.bias": (after,)}
-        if {name: tensor.shape for name, tensor in state.tensors.items()} != shapes:
-            raise ReleaseError("the weights are not those of a `vae` model of this schema")
-        if not all(tensor.dtype == np.float32 and np.isfinite(tensor).all() for tensor in state.tensors.values()):
-            raise ReleaseError("the weights of the `vae` model are not all finite numbers")
+        sizes = [config["latent"] + _length(features.at(config["condition"])), *config["hidden"], features.width]
         weights = {name: torch.from_numpy(tensor.copy()) for name, tensor in state.tensors.items()}
         prior = weights.pop("prior", None)
         with torch.device("meta"):  # so that nothing is drawn, and nothing takes memory
@@ -296,21 +282,8 @@ def _length(at: slice) -> int:
     return at.stop - at.start  # type: ignore[no-any-return]
 
 
-def _is_config(config: Mapping[str, Any], schema: Schema) -> bool:
-    if set(config) != {"hidden", "latent", "condition", "records"}:
-        return False
-    hidden, condition = config["hidden"], config["condition"]
-    return (
-        isinstance(hidden, list)
-        and 1 <= len(hidden) <= _MOST_LAYERS
-        and all(is_size(size) for size in [*hidden, config["latent"]])
-        and is_whole(config["records"], 10**12)
-        and (condition is None or (type(condition) is str and isinstance(schema.columns.get(condition), ScalarColumn)))
-    )
-
-
 _SETTINGS: Mapping[str, Setting] = {
-    "layers": (lambda value: is_whole(value, _MOST_LAYERS), f"a number from 1 to {_MOST_LAYERS}"),
+    "layers": (lambda value: is_whole(value, MOST_LAYERS), f"a number from 1 to {MOST_LAYERS}"),
     "latent": SIZE,
     "beta": (is_number, "a number, 0 or more"),
     "warmup": (lambda value: is_number(value) and value <= 1, "a number from 0 to 1"),

@@ -19,7 +19,7 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+from scipy import special
 
 from sundog.privacy.events import (
     Charge,
@@ -42,8 +42,10 @@ GRID = 1e-4  # the discretisation of privacy loss that dp-accounting uses by def
 # its reader build a distribution of any size.
 _MEANINGLESS = 1e5
 _MEANINGLESS_LOSS = 300.0
-_MOST_POINTS = 2**21
 _MOST_EVENTS = 64
+_MOST_POINTS = 2**22  # of the distributions of all events together, each as wide as the composed one
+_MOST_WORK = 2**27  # points of distributions, each time that one is composed with another
+_TAIL = 1e-15  # what is beyond the ends of a composed distribution
 
 # What Fourier transforms may lose of a composed δ (measured: 3·10⁻¹³). Where that is not negligible, PLD is not used.
 _FFT_ERROR = 1e-12
@@ -72,12 +74,12 @@ def epsilon_spent(charges: Iterable[Charge], *, delta: float, method: Method = "
     gaussian = _as_one_gaussian(totals)
     if gaussian is not None:
         return gaussian_epsilon(noise_multiplier=gaussian, delta=delta)
-    quick = _epsilon_by_orders(totals, delta, "rdp")
+    quick = _quick_epsilon(totals, delta)
     if quick == 0 or delta < 50 * _fft_error(totals) or _is_beyond_pld(totals, quick):
         return quick
-    grid = coarseness * _grid(totals, quick)
-    while grid >= quick / _MOST_POINTS:
-        found = _epsilon_of(_composed(totals, grid), delta - _fft_error(totals))
+    grid, finest = coarseness * _grid(totals, quick), _finest(totals)
+    while grid >= finest:
+        found = _epsilon_on_grid(totals, grid, delta)
         if found < 1.01 * quick:
             return min(found, quick)
         grid /= 10  # losses so small that they are lost in the grid: PLD is above the bound it should be below
@@ -98,13 +100,13 @@ def fits(charges: Iterable[Charge], *, epsilon: float, delta: float) -> bool:
     charges = tuple(charges)
     totals = _totals(charges)
     if totals and _as_one_gaussian(totals) is None:  # for which the real answer is as quick
-        quick = _epsilon_by_orders(totals, delta, "rdp")
+        quick = _quick_epsilon(totals, delta)
         if quick <= epsilon:
             return True
         if delta < 50 * _fft_error(totals) or _is_beyond_pld(totals, quick):
             return False
         grid, target = _grid(totals, quick), epsilon * (1 - 1e-6)  # by rounding they differ, either way
-        if any(_epsilon_of(_composed(totals, n * grid), delta - _fft_error(totals)) <= target for n in (16, 4)):
+        if any(_epsilon_on_grid(totals, n * grid, delta) <= target for n in (16, 4)):
             return True
     return epsilon_spent(charges, delta=delta) <= epsilon
 
@@ -121,11 +123,17 @@ def delta_spent(charges: Iterable[Charge], *, epsilon: float) -> float:
     gaussian = _as_one_gaussian(totals)
     if gaussian is not None:
         return gaussian_delta(noise_multiplier=gaussian, epsilon=epsilon)
+    pure, rest = _without_delta(totals)
+    if not rest and pure <= epsilon * (1 + 1e-12):
+        return 0.0
     losses: dict[Event, int] = {event: count for event, count in totals.items() if not isinstance(event, Failure)}
     quick = _epsilon_by_orders(losses, 1e-9, "rdp")
     if _is_beyond_pld(totals, quick):
         return 1.0
-    found = float(_composed(totals, _grid(totals, quick)).get_delta_for_epsilon(epsilon))
+    whole = _composed(totals, _grid(totals, quick))
+    if whole is None:
+        return 1.0
+    found = float(whole.get_delta_for_epsilon(epsilon))
     return found if sum(totals.values()) == 1 else min(1.0, found + _fft_error(totals))
 
 
@@ -154,11 +162,13 @@ def gaussian_epsilon(*, noise_multiplier: float, delta: float) -> float:
 
     if excess(0.0) <= 0:
         return 0.0
-    high = 1.0
+    low, high = 0.0, 1.0
     while excess(high) > 0:
-        high *= 2
-    root = float(optimize.brentq(excess, 0.0, high, xtol=1e-12, rtol=1e-12))
-    return root * (1 + 1e-10) + 1e-12  # the root finder may stop a hair below; never claim less than is spent
+        low, high = high, 2 * high
+    while high - low > 1e-13 * high + 1e-15:  # by halves, from above: never claim less than is spent
+        middle = (low + high) / 2
+        low, high = (middle, high) if excess(middle) > 0 else (low, middle)
+    return high * (1 + 1e-10) + 1e-12
 
 
 def _totals(charges: Iterable[Charge]) -> dict[Event, int]:
@@ -196,13 +206,41 @@ def _as_one_gaussian(totals: dict[Event, int]) -> float | None:
     return 1 / math.hypot(*ratios)
 
 
+def _quick_epsilon(totals: dict[Event, int], delta: float) -> float:
+    """The smaller of two bounds: by Rényi orders, and where the ε of events without δ is added to that of the rest.
+
+    Orders alone make little of a small ε at a tiny δ.
+    """
+    pure, rest = _without_delta(totals)
+    gaussian = _as_one_gaussian(rest)
+    of_rest = (
+        _epsilon_by_orders(rest, delta, "rdp")
+        if gaussian is None
+        else gaussian_epsilon(noise_multiplier=gaussian, delta=delta)
+    )
+    return min(_epsilon_by_orders(totals, delta, "rdp"), pure + (of_rest if rest else 0.0))
+
+
+def _without_delta(totals: dict[Event, int]) -> tuple[float, dict[Event, int]]:
+    """The sum of ε of all events that have no δ, and the other events."""
+    pure = {event: count for event, count in totals.items() if isinstance(event, DiscreteLaplace | Pure)}
+    rest: dict[Event, int] = {event: count for event, count in totals.items() if event not in pure}
+    return sum(event.epsilon * count for event, count in pure.items()), rest
+
+
 # --- privacy loss distributions ------------------------------------------------------------------------------------
 
 
 def _grid(totals: dict[Event, int], quick: float) -> float:
     """The step in which losses are counted: finer than usual where the loss of an event would be lost in it."""
     fine = max(min(_resolution(event) for event in totals), 4e-6 * quick)
-    return max(min(GRID, fine), quick / _MOST_POINTS)
+    return max(min(GRID, fine), _finest(totals))
+
+
+def _finest(totals: dict[Event, int]) -> float:
+    """The finest step that leaves distributions of a bearable size, from how far losses reach in the composed one."""
+    losses: dict[Event, int] = {event: count for event, count in totals.items() if not isinstance(event, Failure)}
+    return _epsilon_by_orders(losses, _TAIL, "rdp") * len(totals) / _MOST_POINTS
 
 
 def _resolution(event: Event) -> float:
@@ -224,7 +262,11 @@ def _fft_error(totals: dict[Event, int]) -> float:
 
 
 def _is_beyond_pld(totals: dict[Event, int], quick: float) -> bool:
-    return quick > _MEANINGLESS or _largest_loss(totals) > _MEANINGLESS_LOSS or len(totals) > _MOST_EVENTS
+    # The loss of a pure event is rounded up to the grid each time, so that many of them drift a point each.
+    drift = sum(count for event, count in totals.items() if isinstance(event, Pure)) * len(totals)
+    if len(totals) > _MOST_EVENTS or drift > _MOST_POINTS:
+        return True
+    return quick > _MEANINGLESS or _largest_loss(totals) > _MEANINGLESS_LOSS
 
 
 def _largest_loss(totals: dict[Event, int]) -> float:
@@ -235,18 +277,28 @@ def _largest_loss(totals: dict[Event, int]) -> float:
     )
 
 
-def _epsilon_of(pld: Any, delta: float) -> float:
+def _epsilon_on_grid(totals: dict[Event, int], grid: float, delta: float) -> float:
     from sundog.privacy.pld import epsilon_of_pld
 
-    return epsilon_of_pld(pld, delta=delta)
+    whole = _composed(totals, grid)
+    return math.inf if whole is None else epsilon_of_pld(whole, delta=delta - _fft_error(totals))
 
 
 def _composed(totals: dict[Event, int], grid: float) -> Any:
+    """The distribution of all losses together, or None where it would be too large."""
+    from sundog.privacy.pld import TooManyPointsError
+
     parts = dict(totals)
     gaussians: dict[Event, int] = {event: parts.pop(event) for event in totals if isinstance(event, Gaussian)}
     if merged := _as_one_gaussian(gaussians):
         parts[Gaussian(noise_multiplier=merged)] = 1
-    return functools.reduce(lambda whole, part: whole.compose(part), (_pld(e, n, grid) for e, n in parts.items()))
+    try:
+        found = [_pld(event, count, grid) for event, count in parts.items()]
+    except TooManyPointsError:
+        return None
+    if len(found) * sum(part._pmf_remove.size for part in found) > _MOST_WORK:
+        return None
+    return functools.reduce(lambda whole, part: whole.compose(part), found)
 
 
 @functools.lru_cache(maxsize=32)
@@ -365,11 +417,19 @@ def _excess_terms(event: SampledGaussian, orders: Floats) -> Floats:
     """
     k = np.arange(2.0, orders.max() + 1)
     alpha = orders[:, None]
-    weight = special.gammaln(alpha + 1) - special.gammaln(k + 1) - special.gammaln(np.maximum(alpha - k, 0) + 1)
-    weight += k * math.log(event.sample_rate) + (alpha - k) * math.log1p(-event.sample_rate)
+    weight = _log_binomials(tuple(orders)) + k * math.log(event.sample_rate)
+    weight += (alpha - k) * math.log1p(-event.sample_rate)
     moment = k * (k - 1) / 2 / event.noise_multiplier / event.noise_multiplier
     growth = moment + np.log(-np.expm1(-moment))  # log(exp(moment) − 1)
     return np.where(k <= alpha, weight + growth, -np.inf)
+
+
+@functools.lru_cache(maxsize=len(METHODS))
+def _log_binomials(orders: tuple[float, ...]) -> Floats:
+    """Logarithms of C(α, k) for k from 2 on, one row an order; what stands where k is above α is not used."""
+    k, alpha = np.arange(2.0, max(orders) + 1), np.array(orders)[:, None]
+    found = special.gammaln(alpha + 1) - special.gammaln(k + 1) - special.gammaln(np.maximum(alpha - k, 0) + 1)
+    return np.asarray(found)
 
 
 def _pure_renyi(epsilon: float, orders: Floats) -> Floats:

@@ -1,7 +1,9 @@
 """Splitting one budget between the stages of a fit, in the open.
 
-Stages that come first (counting records, learning what the schema does not declare) get a fixed ε each; the model
-gets the rest, calibrated against everything before it, so that what composition saves goes to the model.
+Stages that come first (counting records, learning what the schema does not declare) get a fixed ε each. Bins are
+refined with Gaussian noise, like what most models measure, and get a fixed part of the ρ (zero-concentrated privacy)
+of the rest. The model gets what is left, calibrated against everything before it, so that what composition saves goes
+to the model.
 """
 
 from __future__ import annotations
@@ -10,9 +12,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from sundog.errors import BudgetExceededError
 from sundog.privacy.ledger import Budget
 
-LARGEST_DELTA = 1e-5
+# What a certificate can promise; outside of it nothing could be measured, or nothing would be protected.
+SMALLEST_EPSILON, LARGEST_EPSILON = 1e-4, 1e9
+SMALLEST_DELTA = 1e-50
+LARGEST_DELTA = 1e-5  # by default, and above it a δ is warned of
+LARGEST_MEANINGFUL_DELTA = 0.01  # above it, publishing some of the records as they are would keep the promise
+LARGEST_MEANINGFUL_EPSILON = 20.0  # e^20: odds may change half a billionfold; warned of above it
 
 REST = "model"
 
@@ -26,9 +34,38 @@ def default_delta(records: int) -> float:
     return min(LARGEST_DELTA, 0.1 / math.pow(max(records, 1), 1.1))
 
 
+def calibrated_delta(promised: float, records: int) -> float:
+    """The δ to calibrate to once a noisy count is known: the default one, and never above what was promised.
+
+    >>> calibrated_delta(1e-5, 100), round(calibrated_delta(1e-5, 1_000_000), 10)
+    (1e-05, 2.51e-08)
+    """
+    return min(promised, default_delta(records))
+
+
+def promised(epsilon: float, delta: float) -> Budget:
+    """The budget that somebody asks for, refused where no certificate could promise it.
+
+    >>> promised(1.0, 1e-6)
+    Budget(epsilon=1.0, delta=1e-06)
+    >>> promised(1e-12, 1e-6)
+    Traceback (most recent call last):
+    sundog.errors.BudgetExceededError: epsilon must be between 0.0001 and 1e+09, not 1e-12
+    """
+    if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+        raise BudgetExceededError(
+            f"epsilon must be between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}, not {epsilon:g}"
+        )
+    if not SMALLEST_DELTA < delta < 1:
+        raise BudgetExceededError(f"delta must be above {SMALLEST_DELTA:g} and below 1, not {delta:g}")
+    return Budget(epsilon, delta)
+
+
 @dataclass(frozen=True)
 class Split:
     """A budget and the share of ε that each stage gets; the stage named `model` takes what the others leave.
+
+    `bins` is the part of what is left, measured by ρ, that refines default bins: 0 where there are none to refine.
 
     >>> split = Split(Budget(1.0, 1e-6), {"records": 0.02, "schema": 0.1})
     >>> split.epsilon("schema")
@@ -42,6 +79,12 @@ class Split:
 
     budget: Budget
     shares: Mapping[str, float]
+    bins: float = 0.0
+
+    @property
+    def rest(self) -> float:
+        """The ε that is left for the bins and the model."""
+        return self.budget.epsilon * (1 - sum(self.shares.values()))
 
     def epsilon(self, stage: str) -> float:
         """The ε of a stage, 0 if the split does not name it."""
@@ -51,5 +94,7 @@ class Split:
         lines = [f"budget: ε = {self.budget.epsilon:g}, δ = {self.budget.delta:.3g}"]
         for stage, share in self.shares.items():
             lines.append(f"  {stage:<8} {share:>4.0%}   ε = {self.epsilon(stage):.4g}")
+        if self.bins:
+            lines.append(f"  {'bins':<8} {self.bins:>4.0%}   of the ρ of what is left, to refine default bins")
         lines.append(f"  {REST:<8} {1 - sum(self.shares.values()):>4.0%}   and whatever composition saves")
         return "\n".join(lines)

@@ -10,9 +10,11 @@ import functools
 import math
 from collections.abc import Callable, Sequence
 
+from scipy import optimize
+
 from sundog.errors import BudgetExceededError
-from sundog.privacy.accountant import epsilon_spent
-from sundog.privacy.events import Charge, SampledGaussian
+from sundog.privacy.accountant import epsilon_spent, gaussian_delta
+from sundog.privacy.events import MOST_TIMES, Charge, SampledGaussian
 
 Planner = Callable[[float], Sequence[Charge]]
 
@@ -23,6 +25,8 @@ _MARGIN = 1e-7  # room for rounding when the same events are later composed in a
 
 def training_plan(*, noise_multiplier: float, sample_rate: float, steps: int) -> list[Charge]:
     """The charges of DP-SGD: `steps` Gaussian sums over Poisson samples."""
+    if steps > MOST_TIMES:
+        raise BudgetExceededError(f"{steps:,} steps are too many to account for; use larger batches or fewer epochs")
     event = SampledGaussian(noise_multiplier=noise_multiplier, sample_rate=sample_rate)
     return [Charge(event=event, count=steps, purpose="training")]
 
@@ -40,6 +44,20 @@ def noise_multiplier_for(
         return [*already, *training_plan(noise_multiplier=noise, sample_rate=sample_rate, steps=steps)]
 
     return smallest_noise(plan, epsilon=epsilon, delta=delta)
+
+
+def gaussian_noise_for(*, epsilon: float, delta: float) -> float:
+    """The noise multiplier of the one Gaussian mechanism that spends (ε, δ).
+
+    >>> round(gaussian_noise_for(epsilon=1.0, delta=1e-5), 2)
+    3.73
+    """
+
+    def excess(log_noise: float) -> float:
+        return gaussian_delta(noise_multiplier=math.exp(log_noise), epsilon=epsilon) / delta - 1
+
+    most = math.log(max(1.0, 0.5 / delta))  # enough for ε = 0
+    return math.exp(float(optimize.brentq(excess, min(-0.6 * math.log(1 + epsilon) - 5.0, most), most, xtol=1e-9)))
 
 
 def steps_for(*, noise_multiplier: float, sample_rate: float, epsilon: float, delta: float) -> int:

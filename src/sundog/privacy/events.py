@@ -5,18 +5,42 @@ and certificates as JSON, so their meaning may never change; a new meaning is a 
 
 All events are for neighbours that differ by adding or removing one unit (a record, or a person whose contributions
 are capped), scaled to sensitivity one unless a field says otherwise.
+
+Every number has bounds: wide enough for any budget from ε = 1e-4 to 1e9, and narrow enough that no sum, square or
+exponential of them over- or underflows, whoever wrote the file they are read from.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    TypeAdapter,
+    ValidationError,
+    model_validator,
+)
 
 from sundog.errors import LedgerError
 
-Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
-Probability = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+LARGEST_LOSS = 1e10  # ε of one event
+MOST_TIMES = 10**12  # that one event happens
+
+Noise = Annotated[float, Field(ge=1e-6, le=1e15, allow_inf_nan=False)]
+Loss = Annotated[float, Field(ge=1e-15, le=LARGEST_LOSS, allow_inf_nan=False)]
+
+
+def _zero_or_not_tiny(rate: float) -> float:
+    if 0 < rate < 1e-15:
+        raise ValueError("must be 0, or between 1e-15 and 1")
+    return rate
+
+
+SampleRate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(_zero_or_not_tiny)]
 
 
 class _Event(BaseModel):
@@ -35,30 +59,36 @@ class Gaussian(_Event):
     """
 
     kind: Literal["gaussian"] = "gaussian"
-    noise_multiplier: Positive
+    noise_multiplier: Noise
 
 
 class SampledGaussian(_Event):
     """A Gaussian sum over a Poisson sample: each unit is in with probability `sample_rate`, independently."""
 
     kind: Literal["sampled_gaussian"] = "sampled_gaussian"
-    noise_multiplier: Positive
-    sample_rate: Probability
+    noise_multiplier: Noise
+    sample_rate: SampleRate
 
 
 class DiscreteGaussian(_Event):
     """Discrete Gaussian noise of parameter `sigma` on one integer that a unit changes by at most one."""
 
     kind: Literal["discrete_gaussian"] = "discrete_gaussian"
-    sigma: Positive
+    sigma: Noise
 
 
 class DiscreteLaplace(_Event):
     """Two-sided geometric noise, P(k) ∝ exp(−rate·|k|), on one integer that a unit changes by at most `sensitivity`."""
 
     kind: Literal["discrete_laplace"] = "discrete_laplace"
-    rate: Positive
+    rate: Loss
     sensitivity: Annotated[int, Field(ge=1, le=10**9)] = 1
+
+    @model_validator(mode="after")
+    def _is_bounded(self) -> Self:
+        if self.epsilon > LARGEST_LOSS:
+            raise ValueError(f"rate × sensitivity must be at most {LARGEST_LOSS:g}")
+        return self
 
     @property
     def epsilon(self) -> float:
@@ -70,14 +100,14 @@ class Pure(_Event):
     """Any mechanism that is ε-DP with δ = 0, accounted by the worst that one can do: selections, noisy keys."""
 
     kind: Literal["pure"] = "pure"
-    epsilon: Positive
+    epsilon: Loss
 
 
 class Failure(_Event):
     """With probability `delta` anything at all may have been revealed (a stability threshold was overrun)."""
 
     kind: Literal["failure"] = "failure"
-    delta: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
+    delta: Annotated[float, Field(ge=1e-60, lt=1, allow_inf_nan=False)]
 
 
 Event = Annotated[
@@ -110,8 +140,12 @@ def printable(text: str) -> str:
     return "".join(character if character.isprintable() else "�" for character in text)
 
 
-def _one_line(text: Any) -> Any:
-    """Purposes carry names of columns, which may hold anything; they are shown in tables and messages."""
+def one_line(text: Any) -> Any:
+    r"""A purpose as charges keep it: it carries names of columns, which may hold anything, and is shown in tables.
+
+    >>> one_line("range of\nage")
+    'range of age'
+    """
     return printable(" ".join(text.split()))[:200] if isinstance(text, str) else text
 
 
@@ -125,5 +159,5 @@ class Charge(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     event: Event
-    count: Annotated[int, Field(ge=1, le=10**12)] = 1
-    purpose: Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(_one_line)]
+    count: Annotated[int, Field(ge=1, le=MOST_TIMES)] = 1
+    purpose: Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(one_line)]

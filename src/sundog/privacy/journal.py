@@ -1,9 +1,11 @@
 """An append-only file that several processes may write, and that a crash cannot spoil.
 
-One JSON object a line. Each line carries the hash of the line before it, so that a lost or edited line is noticed. A
-line counts once its newline is on the disk: `append` returns only after fsync, and whoever appends does so *before*
-the thing that the line records. A torn last line is therefore a record of something that never happened: readers
-pass over it, and the next writer writes over it.
+One JSON object a line. Each line carries the hash of the line before it and a digest of itself, so that a lost or
+edited line is noticed, the last one too. `append` returns only after fsync, and whoever appends does so *before* the
+thing that the line records. A last line that is whole but for its newline counts. A torn one is a record of something
+that never happened, if it was a crash that tore it: readers skip it (`torn` tells), and the next writer replaces it.
+
+Hashes without a key do not stop an owner who rewrites the whole file; only the last of `heads`, kept elsewhere, does.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -20,13 +23,14 @@ from typing import Any
 import portalocker
 
 from sundog.errors import LedgerError
-from sundog.files import sync_folder
+from sundog.files import lock, sync_folder
 
 Line = dict[str, Any]
+_DIGEST = re.compile(rb', "digest": "([0-9a-f]{32})"\}\n\Z')
 
 
 class Journal:
-    """A file of chained JSON lines under an exclusive lock.
+    """A file of chained JSON lines under a lock.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -40,9 +44,12 @@ class Journal:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.torn = False  # whether the last line is cut short
         self._lines: list[Line] = []
-        self._chain = ""
+        self._heads: list[str] = []  # the hash of each line, which covers all lines before it
         self._seen = b""  # every byte read and verified so far
+        self._cut = b""  # the newline that the last line lacks in the file
+        self._has_digests = False  # journals of older versions have none
         self._descriptor: int | None = None
 
     @classmethod
@@ -66,16 +73,25 @@ class Journal:
         return cls(path)
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Holds the file against every other process, and brings what was read up to date."""
+    def locked(self, *, shared: bool = False) -> Iterator[None]:
+        """Holds the file against other processes, and brings what was read up to date.
+
+        With `shared` for reading only: other readers are let in, and the file need not be writable.
+        """
         try:
-            file = self.path.open("r+b", buffering=0)
+            file = self.path.open("rb" if shared else "r+b", buffering=0)
         except OSError as error:
             raise LedgerError(f"{self.path}: cannot be opened ({error.strerror}); is the path right?") from None
         with file:
-            portalocker.lock(file, portalocker.LOCK_EX)
+            try:
+                lock(file, portalocker.LOCK_SH if shared else portalocker.LOCK_EX)
+            except OSError as error:
+                if not shared:  # reading does without where there are no locks
+                    raise LedgerError(
+                        f"{self.path}: cannot be locked ({error.strerror}); move it to a file system with file locks"
+                    ) from None
             self._refresh(file.read())
-            self._descriptor = file.fileno()
+            self._descriptor = None if shared else file.fileno()
             try:
                 yield
             finally:
@@ -83,7 +99,7 @@ class Journal:
 
     def read(self) -> list[Line]:
         """Every line so far, the header first."""
-        with self.locked():
+        with self.locked(shared=True):
             return list(self._lines)
 
     @property
@@ -91,16 +107,26 @@ class Journal:
         """What was known when the lock was last held."""
         return self._lines
 
+    @property
+    def heads(self) -> list[str]:
+        """The hash of each of these lines; the last one stands for all that was written."""
+        return self._heads
+
     def append(self, line: Line) -> None:
         """Adds a line; call it inside `locked()`. It is on the disk when it returns."""
         if self._descriptor is None:
             raise RuntimeError("append outside of locked()")
         raw = _render(line, self._chain)
-        self._write(self._descriptor, raw)
+        self._write(self._descriptor, self._cut + raw)
+        self._cut, self.torn = b"", False
         self._take(line, raw)
 
+    @property
+    def _chain(self) -> str:
+        return self._heads[-1] if self._heads else ""
+
     def _write(self, descriptor: int, raw: bytes) -> None:
-        end = len(self._seen)
+        end = len(self._seen) - len(self._cut)
         try:
             os.ftruncate(descriptor, end)  # whatever a crash left of a line
             os.lseek(descriptor, end, os.SEEK_SET)
@@ -109,35 +135,67 @@ class Journal:
                 written += os.write(descriptor, raw[written:])
             os.fsync(descriptor)
         except OSError as error:
-            os.ftruncate(descriptor, end)
-            raise LedgerError(f"{self.path}: cannot be written ({error.strerror}); nothing was spent") from None
+            with suppress(OSError):  # what stays of the line is torn, or counts as spent
+                os.ftruncate(descriptor, end)
+            raise LedgerError(f"{self.path}: cannot be written ({error.strerror}); this charge was not made") from None
 
     def _refresh(self, content: bytes) -> None:
-        if not content.startswith(self._seen):
+        if not (content + b"\n" if self._cut else content).startswith(self._seen):
             raise LedgerError(f"{self.path}: was changed by something else while it was open; restore a backup")
         new = content[len(self._seen) :]
-        whole = new[: new.rfind(b"\n") + 1]
-        if not whole and not self._seen:
-            raise LedgerError(f"{self.path}: is not a sundog ledger")
-        for raw in whole.splitlines(keepends=True):
+        for raw in new[: new.rfind(b"\n") + 1].splitlines(keepends=True):
             self._accept(raw)
+        if len(content) >= len(self._seen):
+            self._take_tail(content[len(self._seen) :])
+
+    def _take_tail(self, tail: bytes) -> None:
+        """What stands after the last newline: a whole line counts, and must be right; no part of one is JSON."""
+        self._cut, self.torn = b"", bool(tail) and not _is_json(tail)
+        if tail and not self.torn:
+            self._accept(tail + b"\n")
+            self._cut = b"\n"
+        if not self._lines:
+            raise LedgerError(f"{self.path}: is not a sundog ledger")
 
     def _accept(self, raw: bytes) -> None:
         number = len(self._lines) + 1
         try:
             line = json.loads(raw)
             chain = line.pop("chain")
+            digest = line.pop("digest", None)
         except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
             raise LedgerError(f"{self.path}: line {number} is damaged; restore the file from a backup") from None
         if chain != self._chain:
             raise LedgerError(f"{self.path}: line {number} does not follow from the lines before; restore a backup")
+        if (digest is not None or self._has_digests) and not _is_intact(raw):
+            raise LedgerError(f"{self.path}: line {number} was edited (its digest is another); restore a backup")
         self._take(line, raw)
 
     def _take(self, line: Line, raw: bytes) -> None:
         self._lines.append(line)
         self._seen += raw
-        self._chain = hashlib.sha256(raw).hexdigest()[:32]
+        self._heads.append(_hash(raw))
+        self._has_digests = _DIGEST.search(raw) is not None
 
 
 def _render(line: Line, chain: str) -> bytes:
-    return json.dumps({**line, "chain": chain}, ensure_ascii=False, allow_nan=False).encode() + b"\n"
+    body = json.dumps({**line, "chain": chain}, ensure_ascii=False, allow_nan=False).encode()
+    return body[:-1] + f', "digest": "{_hash(body)}"}}\n'.encode()
+
+
+def _is_intact(raw: bytes) -> bool:
+    """Whether the digest at the end of a line is that of the rest."""
+    found = _DIGEST.search(raw)
+    return found is not None and found[1].decode() == _hash(raw[: found.start()] + b"}")
+
+
+def _is_json(raw: bytes) -> bool:
+    try:
+        json.loads(raw)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _hash(raw: bytes) -> str:
+    return hashlib.sha256(raw).hexdigest()[:32]

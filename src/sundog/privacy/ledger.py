@@ -13,6 +13,7 @@ import math
 import os
 import secrets
 import threading
+import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from sundog.errors import BudgetExceededError, LedgerError
+from sundog.errors import BudgetError, BudgetExceededError, LedgerError
 from sundog.privacy.accountant import METHODS, Method, epsilon_spent, fits
 from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.journal import Journal
@@ -41,9 +42,9 @@ class Budget:
 
     def __post_init__(self) -> None:
         if not 0 < self.epsilon < float("inf"):
-            raise BudgetExceededError(f"epsilon must be a positive number, not {self.epsilon}")
+            raise BudgetError(f"epsilon must be a positive number, not {self.epsilon}")
         if not 0 < self.delta < 1:
-            raise BudgetExceededError(f"delta must lie between 0 and 1, not {self.delta}")
+            raise BudgetError(f"delta must lie between 0 and 1, not {self.delta}")
 
 
 class Entry(BaseModel):
@@ -67,6 +68,19 @@ class Header(BaseModel):
     epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     delta: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
     created: str
+    id: str | None = None  # older ledgers have none
+
+
+@dataclass(frozen=True)
+class Head:
+    """All that a ledger file says at some moment, in short: how many lines it has, and the hash of the last.
+
+    It covers every line before it. Kept with a release, it shows whether the ledger was cut or rewritten since.
+    """
+
+    ledger: str | None
+    lines: int
+    hash: str
 
 
 class Ledger:
@@ -92,6 +106,7 @@ class Ledger:
         self.budget = Budget(epsilon, delta)
         self.noise = noise if noise is not None else NoiseSource()
         self.name = secrets.token_hex(8)
+        self.id: str | None = None
         self._parent: Ledger | None = None
         self._journal: Journal | None = None
         self._entries: list[Entry] = []
@@ -102,20 +117,26 @@ class Ledger:
     def create(cls, path: str | Path, *, epsilon: float, delta: float, noise: NoiseSource | None = None) -> Ledger:
         """Makes a ledger file; refuses to replace one."""
         budget = Budget(float(epsilon), float(delta))
-        header = Header(epsilon=budget.epsilon, delta=budget.delta, created=_now())
+        header = Header(epsilon=budget.epsilon, delta=budget.delta, created=_now(), id=secrets.token_hex(8))
         Journal.create(Path(path), header.model_dump())
         return cls.open(path, noise=noise)
 
     @classmethod
     def open(cls, path: str | Path, *, noise: NoiseSource | None = None) -> Ledger:
-        """Opens a ledger file that other runs may be using at the same time."""
+        """Opens a ledger file that other runs may be using at the same time; to look at it, read access is enough."""
         journal = Journal(Path(path))
         try:
             header = Header.model_validate(journal.read()[0])
         except ValidationError:
             raise LedgerError(f"{path}: is not a sundog ledger of version 1") from None
         ledger = cls(epsilon=header.epsilon, delta=header.delta, noise=noise)
-        ledger._journal = journal
+        ledger._journal, ledger.id = journal, header.id
+        if journal.torn:
+            warnings.warn(
+                f"{path}: the last line is incomplete, cut by a crash or an edit; it is not counted, and the next "
+                "charge replaces it: restore a backup if anything was released for it",
+                stacklevel=2,
+            )
         return ledger
 
     def run(self, *, epsilon: float, delta: float, name: str | None = None) -> Ledger:
@@ -160,6 +181,21 @@ class Ledger:
         """False once any charge was measured with test noise."""
         return self.noise.private and all(entry.private for entry in self.entries)
 
+    @property
+    def head(self) -> Head | None:
+        """What the file says now, in short; None for a ledger in memory."""
+        if self._journal is None:
+            return None
+        with self._held():
+            return Head(self.id, len(self._journal.heads), self._journal.heads[-1])
+
+    def has(self, head: Head) -> bool:
+        """Whether the file still begins with all that it said at that moment."""
+        if self._journal is None:
+            return False
+        with self._held():
+            return self._journal.heads[head.lines - 1 : head.lines] == [head.hash]
+
     def spent(self, method: Method = "pld") -> float:
         """ε so far at the ledger's δ: by `pld` (the claim), `rdp` or `moments`."""
         return epsilon_spent(self.charges, delta=self.budget.delta, method=method)
@@ -171,7 +207,7 @@ class Ledger:
 
     def spend(self, *charges: Charge) -> None:
         """Records the charges, all or none, or raises BudgetExceededError; measure only after it returns."""
-        with self._held():
+        with self._held(to_write=True):
             self._check_all(charges)
             self._record(Entry(run=self.name, time=_now(), private=self.noise.private, charges=charges))
 
@@ -232,14 +268,14 @@ class Ledger:
         return entry.run == self.name or entry.run.startswith(self.name + "/")
 
     @contextmanager
-    def _held(self) -> Iterator[None]:
-        """Holds the root of this ledger against other threads, and its file against other processes."""
+    def _held(self, *, to_write: bool = False) -> Iterator[None]:
+        """Holds the root of this ledger against other threads, and its file against processes that write."""
         root = self
         while root._parent is not None:
             root = root._parent
         if root._journal is None and os.getpid() != root._process:
             raise LedgerError("a ledger in memory cannot be shared between processes; use a ledger file")
-        with root._threads, nullcontext() if root._journal is None else root._journal.locked():
+        with root._threads, nullcontext() if root._journal is None else root._journal.locked(shared=not to_write):
             yield
 
 

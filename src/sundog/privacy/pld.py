@@ -18,7 +18,12 @@ from scipy import fft
 
 Floats = npt.NDArray[np.float64]
 
+MOST_POINTS = 2**20  # of one distribution
 _TAIL = 1e-15  # the chance of extreme losses that a composition counts as infinite, as dp-accounting does
+
+
+class TooManyPointsError(Exception):
+    """A composed distribution would be too large; only hostile events have such ones."""
 
 
 class _GaussianLoss(losses.GaussianPrivacyLoss):  # type: ignore[misc]
@@ -57,6 +62,8 @@ def sampled_gaussian_pld(*, noise_multiplier: float, sample_rate: float, grid: f
         bounds = loss.connect_dots_bounds()
         low = math.floor(bounds.epsilon_lower / grid)
         high = max(math.ceil(bounds.epsilon_upper / grid), low + 1)
+        if high - low > MOST_POINTS:
+            raise TooManyPointsError
         delta = loss.get_delta_for_epsilon(np.arange(low, high + 1) * grid)
         pmfs.append(pld_pmf.DensePLDPmf(grid, low, _connected_dots(delta, grid), delta[-1], True))
     return plds.PrivacyLossDistribution(*pmfs)
@@ -88,6 +95,8 @@ def _self_composed_pmf(pmf: Any, count: int) -> Any:
     probabilities = np.asarray(pmf._probs)
     first, last = _likely(probabilities, count)
     length = last - first + 1
+    if length > MOST_POINTS:
+        raise TooManyPointsError
     cycle = fft.next_fast_len(max(length, len(probabilities)), real=True)
     # what falls outside [first, last] wraps around into it, and is also charged to the infinite loss: never too little
     whole = fft.irfft(fft.rfft(probabilities, cycle) ** count, cycle)

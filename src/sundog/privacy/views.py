@@ -17,8 +17,12 @@ class _View(Ledger):
 
     def __init__(self, ledger: Ledger) -> None:
         super().__init__(epsilon=ledger.budget.epsilon, delta=ledger.budget.delta, noise=ledger.noise)
-        self._parent = ledger
+        self._parent = self._behind = ledger
         self.name = ledger.name
+
+    def spend(self, *charges: Charge) -> None:
+        """Charges the ledger behind, which may be a view itself."""
+        self._behind.spend(*charges)
 
 
 class Prepaid(_View):
@@ -45,6 +49,11 @@ class Prepaid(_View):
     def __init__(self, ledger: Ledger, charges: Iterable[Charge]) -> None:
         super().__init__(ledger)
         self._unused = list(charges)
+
+    @property
+    def unused(self) -> list[Charge]:
+        """What has not paid for anything yet."""
+        return list(self._unused)
 
     def spend(self, *charges: Charge) -> None:
         """Charges what was not charged before."""

@@ -37,7 +37,8 @@ _LIMITS = {
     _WEIGHTS: Limit(size=8 * 2**30, stored=True),
 }
 _MAX_JSON_DEPTH = 64
-_MAX_JSON_ITEMS = 2_000_000  # a parsed item takes some 200 bytes, far more than the 3 it may take in the file
+_MAX_JSON_ITEMS = 500_000  # a parsed item takes some 100 bytes, far more than the 3 it may take in the file
+_MAX_JSON_OBJECTS = 100_000  # and an object four times as many
 _MAX_HEADER = 32 * 2**20
 _MAX_TENSORS = 100_000
 _MAX_AXES = 16
@@ -134,6 +135,26 @@ def read_archive(path: str | Path) -> Archive:
         return _read(path)
 
 
+def read_manifest(path: str | Path) -> dict[str, Any]:
+    """What a release file says of itself, without its weights; a ReleaseError if it is none."""
+    path = Path(path)
+    with _errors_naming(path, "cannot be read", "check the file and its permissions"):
+        _refuse_no_file(path)
+        with path.open("rb") as file:
+            members = read_members(file, _LIMITS, only=[_MANIFEST])
+        if _MANIFEST not in members:
+            raise damaged(f"has no {_MANIFEST}")
+        return _parse_manifest(members[_MANIFEST])
+
+
+def is_release(path: Path) -> bool:
+    """Whether the file is a release, as far as its manifest tells."""
+    try:
+        return bool(read_manifest(path))
+    except ReleaseError:
+        return False
+
+
 @contextlib.contextmanager
 def _errors_naming(path: Path, what: str, fix: str) -> Iterator[None]:
     """Turn every failure inside into one line that begins with the file's name."""
@@ -205,8 +226,7 @@ def _plain(name: str, tensor: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any]]:
 
 
 def _read(path: Path) -> Archive:
-    if not path.is_file():  # before opening: opening a pipe would wait for ever
-        raise ReleaseError("not a file; give a .sundog file" if path.exists() else "no such file; check the name")
+    _refuse_no_file(path)
     with path.open("rb") as file:
         members = read_members(file, _LIMITS)
     for name in (_MANIFEST, _WEIGHTS):
@@ -218,6 +238,11 @@ def _read(path: Path) -> Archive:
         tensors=_parse_weights(members.pop(_WEIGHTS)),
         signature=None if signature is None else Signature.from_dict(_parse_object(signature, _SIGNATURE)),
     )
+
+
+def _refuse_no_file(path: Path) -> None:
+    if not path.is_file():  # before opening: opening a pipe would wait for ever
+        raise ReleaseError("not a file; give a .sundog file" if path.exists() else "no such file; check the name")
 
 
 def _parse_manifest(raw: bytes) -> dict[str, Any]:
@@ -234,6 +259,8 @@ def _parse_object(raw: bytes, what: str) -> dict[str, Any]:
     """A JSON object without doubt: no duplicate keys, no NaN, bounded in depth and in items."""
     if sum(raw.count(mark) for mark in (b",", b"[", b"{")) > _MAX_JSON_ITEMS:
         raise damaged(f"{what} has more than {_MAX_JSON_ITEMS:,} items")
+    if raw.count(b"{") > _MAX_JSON_OBJECTS:
+        raise damaged(f"{what} has more than {_MAX_JSON_OBJECTS:,} objects")
     try:
         value = json.loads(raw.decode("utf-8"), object_pairs_hook=_unique)
         canonical_json(value)  # what has no canonical form (1e999, half a surrogate pair) could not be hashed

@@ -7,29 +7,43 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
+from sundog import notebook
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
 from sundog.privacy.accountant import METHODS, Method, epsilon_spent
-from sundog.privacy.events import (
-    Charge,
-    DiscreteGaussian,
-    DiscreteLaplace,
-    Event,
-    Failure,
-    Gaussian,
-    Pure,
-    SampledGaussian,
-    printable,
+from sundog.privacy.budget import (
+    LARGEST_DELTA,
+    LARGEST_EPSILON,
+    LARGEST_MEANINGFUL_DELTA,
+    LARGEST_MEANINGFUL_EPSILON,
+    SMALLEST_DELTA,
+    SMALLEST_EPSILON,
+    calibrated_delta,
 )
+from sundog.privacy.counted import epsilon_of_counts, epsilon_of_fit, is_count
+from sundog.privacy.events import Charge, SampledGaussian, printable
 from sundog.privacy.ledger import Ledger, summed
 from sundog.privacy.noise import FAST, SECURE, SEEDED
+from sundog.release.learned import Learned, learned_parts, unpaid_parts
+from sundog.release.shares import Share, shares_of, shown_number
+from sundog.release.text import Text
 
 NOT_PRIVATE = "NOT PRIVATE: the noise came from a fixed seed, for tests; whoever knows the seed can subtract it"
+NOT_REVIEWED = "NOT REVIEWED: the schema was drafted from the data; what it reveals is outside the guarantee"
+
+# More than any fit makes; a file that brings more is refused before anything is computed from it.
+_MOST_CHARGES = 20_000
+_MOST_TRAININGS = 256
+_SAME = 1e-3  # how far, relatively, a figure may be from what the events add up to
+
+Epsilon = Annotated[float, Field(ge=SMALLEST_EPSILON, le=LARGEST_EPSILON, allow_inf_nan=False)]
+Delta = Annotated[float, Field(gt=SMALLEST_DELTA, lt=1, allow_inf_nan=False)]
+Spent = Annotated[float, Field(ge=0, le=1e40, allow_inf_nan=False)]
 
 _NOT_PROTECTED = """\
 It does not hide what is true of the population as a whole, nor what the schema declares as public, nor that a person
@@ -37,13 +51,21 @@ could be a member if membership is known anyway. It says nothing about other rel
 budgets up (one ledger file shared between fits does that)."""
 
 
-def _is_printable(text: str) -> str:
-    if not text.isprintable():  # it goes to the terminals of strangers
-        raise ValueError("holds what cannot be printed")
-    return text
+def _few_trainings(charges: list[Charge]) -> list[Charge]:
+    kinds = {charge.event for charge in charges if isinstance(charge.event, SampledGaussian)}
+    if len(kinds) > _MOST_TRAININGS:
+        raise ValueError(f"has more than {_MOST_TRAININGS} different trainings")
+    return charges
 
 
-Text = Annotated[str, AfterValidator(_is_printable)]
+class LedgerHead(BaseModel):
+    """What the ledger file said then, in short: see `sundog.privacy.ledger.Head`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    ledger: Text | None
+    lines: Annotated[int, Field(ge=1, le=10**12)]
+    hash: Text
 
 
 class SharedLedger(BaseModel):
@@ -51,9 +73,20 @@ class SharedLedger(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    epsilon: float
-    delta: float
-    spent: float
+    epsilon: Epsilon
+    delta: Delta
+    spent: Spent
+    head: LedgerHead | None = None  # of a file
+
+
+class Conditional(BaseModel):
+    """Given the noisy number of records, what everything measured after it is: (epsilon, delta)-DP by itself."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+    records: Annotated[int, Field(ge=-(10**18), le=10**18)]
+    epsilon: Annotated[float, Field(gt=0, le=LARGEST_EPSILON, allow_inf_nan=False)]
+    delta: Delta
 
 
 class Certificate(BaseModel):
@@ -62,19 +95,21 @@ class Certificate(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     private: bool
-    epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)]
-    delta: Annotated[float, Field(gt=1e-50, lt=1)]
-    spent: dict[Method, float | None]  # None where an accountant cannot tell
+    epsilon: Epsilon
+    delta: Delta
+    spent: dict[Method, Spent | None]  # None where an accountant cannot tell
     unit: Text | None
-    cap: int
+    cap: Annotated[int, Field(ge=1, le=10_000)]
     neighbours: Literal["add or remove one unit", "show or erase one unit's private values"]
     noise: Literal[
         "ChaCha20 and AES-256 keyed by the operating system",
         "ChaCha20 keyed by the operating system; on gradients the device's own generator, not cryptographic",
         "a fixed seed, for tests: NOT PRIVATE",
     ]
-    charges: Annotated[list[Charge], Field(max_length=100_000)]
-    assumed_public: list[Text]
+    charges: Annotated[list[Charge], Field(fail_fast=True, max_length=_MOST_CHARGES), AfterValidator(_few_trainings)]
+    assumed_public: Annotated[list[Text], Field(fail_fast=True, max_length=100)]
+    learned: Annotated[list[Learned], Field(fail_fast=True, max_length=_MOST_CHARGES)] = []
+    conditional: Conditional | None = None  # where the count of records chose a smaller δ to calibrate to
     ledger: SharedLedger | None = None
 
     def to_dict(self) -> dict[str, Any]:
@@ -100,12 +135,81 @@ class Certificate(BaseModel):
             problems.append("who is protected according to the certificate is not who is according to the schema")
         if self.assumed_public != [*assumed_public(schema), *assumptions]:
             problems.append("what the certificate takes for public is not what the schema declares and the model used")
-        spent = epsilon_spent(self.charges, delta=self.delta)
-        if spent > self.epsilon * (1 + 1e-9):
-            problems.append(f"the events add up to ε = {spent:.4g}, above the claimed {self.epsilon:.4g}")
-        claimed = self.spent.get("pld")
-        if claimed is None or abs(spent - claimed) > 1e-3 * max(spent, 1e-6):
-            problems.append(f"the events add up to ε = {spent:.4g}, but the certificate says {claimed}")
+        problems += [f"no charge pays for the {part}" for part in self.unpaid(schema)]
+        if len(self.learned) > len(learned_parts(schema, counted=any(map(is_count, self.charges)))):
+            problems.append("the certificate says of more than the schema does that it was learned")
+        return problems + self._wrong_promise() + self._wrong_figures() + self._wrong_ledger()
+
+    def unpaid(self, schema: Schema) -> list[str]:
+        """The learned parts of a schema for which the certificate does not name a charge that it has."""
+        due = learned_parts(schema, counted=any(map(is_count, self.charges)))
+        unnamed = [part.part for part in due if part not in self.learned]
+        return list(dict.fromkeys([*unnamed, *unpaid_parts(due, self.charges)]))
+
+    def warnings(self) -> list[str]:
+        """What a reader should know although everything adds up."""
+        found = [line for line in self.assumed_public if line.startswith("NOT REVIEWED")]
+        if self.epsilon > LARGEST_MEANINGFUL_EPSILON:
+            found.append(
+                f"ε = {self.epsilon:g} is above {LARGEST_MEANINGFUL_EPSILON:g}: it promises hardly any protection"
+            )
+        if self.delta > LARGEST_DELTA:
+            found.append(
+                f"δ = {self.delta:g} is above {LARGEST_DELTA:g}: it would allow publishing one record in "
+                f"{1 / self.delta:,.0f}"
+            )
+        return found
+
+    @property
+    def _calibrated(self) -> float:
+        """The δ at which the charges after the count are added up."""
+        return self.delta if self.conditional is None else self.conditional.delta
+
+    def _wrong_promise(self) -> list[str]:
+        """Promises that mean nothing, and a conditional one that does not follow from the count."""
+        problems = []
+        if self.delta > LARGEST_MEANINGFUL_DELTA:
+            problems.append(
+                f"δ = {self.delta:g} promises nothing: publishing every record with that probability would keep it"
+            )
+        if self.conditional is None:
+            return problems
+        rest = self.epsilon - epsilon_of_counts(self.charges)
+        if not any(map(is_count, self.charges)):
+            problems.append("it speaks of a count of records that no charge paid for")
+        elif not math.isclose(self.conditional.epsilon, rest, rel_tol=1e-6) or not math.isclose(
+            self.conditional.delta, calibrated_delta(self.delta, self.conditional.records), rel_tol=1e-6
+        ):
+            problems.append("what it promises given the count of records does not follow from the count")
+        return problems
+
+    def _wrong_figures(self) -> list[str]:
+        """Figures that the events do not add up to."""
+        problems = []
+        for method in METHODS:
+            spent = epsilon_of_fit(self.charges, delta=self._calibrated, method=method)
+            if method == "pld" and spent > self.epsilon * (1 + 1e-9):
+                problems.append(f"the events add up to ε = {spent:.4g}, above the claimed {self.epsilon:.4g}")
+            if not _agree(spent, self.spent.get(method)):
+                said = shown_number(self.spent.get(method))
+                problems.append(f"the events add up to ε = {spent:.4g} by {method}, but the certificate says {said}")
+        return problems
+
+    def _wrong_ledger(self) -> list[str]:
+        """A shared ledger that cannot be: overspent, or with less in it than this release alone spent."""
+        if self.ledger is None:
+            return []
+        problems = []
+        if self.ledger.spent > self.ledger.epsilon * (1 + 1e-9):
+            problems.append(f"the shared ledger is overspent: ε = {self.ledger.spent:.4g} of {self.ledger.epsilon:g}")
+        alone = epsilon_spent(self.charges, delta=self.ledger.delta)
+        if alone > self.ledger.spent * 1.01 + 1e-9:
+            problems.append(
+                f"the shared ledger says ε = {self.ledger.spent:.4g} was spent in all, and this release alone spent "
+                f"{alone:.4g}"
+            )
+        if self.epsilon > self.ledger.epsilon * (1 + 1e-9):
+            problems.append("it promises more than the shared ledger holds")
         return problems
 
     @property
@@ -118,9 +222,11 @@ class Certificate(BaseModel):
 
     def shares(self) -> list[Share]:
         """The charges by purpose, in the order they were made, with what each would cost alone."""
-        alone = [(charge, _alone(charge, self.delta)) for charge in self.charges]
-        total = sum(cost for _, cost in alone if math.isfinite(cost)) or 1.0
-        return [Share(charge.purpose, describe(charge), cost, cost / total) for charge, cost in alone]
+        return shares_of(self.charges, delta=self._calibrated)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the text."""
+        return notebook.preformatted(str(self))
 
     def __str__(self) -> str:
         head = [] if self.private else [NOT_PRIVATE, ""]
@@ -132,18 +238,31 @@ class Certificate(BaseModel):
             f"  guarantee    (ε = {self.epsilon:g}, δ = {self.delta:.3g})-differential privacy",
             f"  protects     {self.who}; neighbouring datasets: {self.neighbours}",
             f"  noise        {self.noise}",
+            *(f"  WARNING      {warning}" for warning in self.warnings()),
             "",
             f"In words: whatever anybody concludes from this release about {self._person()}, they could have concluded",
             f"almost as well without that data: the odds change by at most a factor of e^ε = {_factor(self.epsilon)},",
             f"except with probability δ (1 in {1 / self.delta:,.0f}).",
+            *self._given_the_count(),
+        ]
+
+    def _given_the_count(self) -> list[str]:
+        given = self.conditional
+        if given is None or given.delta == self.delta:
+            return []
+        return [
+            "",
+            f"The noise was calibrated to a smaller δ. Given that the noisy number of records is {given.records:,},",
+            f"everything else is (ε = {given.epsilon:.4g}, δ = {given.delta:.3g})-differentially private. This is a",
+            "statement about that count; the guarantee above holds whatever the count turned out to be.",
         ]
 
     def _person(self) -> str:
         return "a record" if self.unit is None else f"one {self.unit}"
 
     def _spent(self) -> list[str]:
-        spent = "   ".join(f"{method} {_number(self.spent.get(method))}" for method in METHODS)
-        lines = [f"Spent: ε at δ = {self.delta:.3g} by   {spent}   (pld is the claim)"]
+        spent = "   ".join(f"{method} {shown_number(self.spent.get(method))}" for method in METHODS)
+        lines = [f"Spent: ε at δ = {self._calibrated:.3g} by   {spent}   (pld is the claim)"]
         lines += [f"  {share}" for share in self.shares()]
         if self.ledger is not None:
             of = f"{self.ledger.spent:.4g} of {self.ledger.epsilon:g}"
@@ -151,55 +270,59 @@ class Certificate(BaseModel):
         return lines
 
     def _assumed(self) -> list[str]:
-        return ["Assumed public:", *(f"  - {line}" for line in self.assumed_public)]
-
-
-@dataclass(frozen=True)
-class Share:
-    """One line of what was spent: ε it would cost alone, and its part of the sum of those."""
-
-    purpose: str
-    mechanism: str
-    epsilon_alone: float
-    share: float
-
-    def __str__(self) -> str:
-        return (
-            f"{self.purpose:<32.32} {self.mechanism:<44} alone ε = {_number(self.epsilon_alone):<8} {self.share:>4.0%}"
-        )
+        learned = ["", "Learned within the budget:", *(f"  - {part}" for part in self.learned)] if self.learned else []
+        return ["Assumed public:", *(f"  - {line}" for line in self.assumed_public), *learned]
 
 
 def certify(
-    ledger: Ledger, schema: Schema, *, shared: Ledger | None = None, assumptions: Sequence[str] = ()
+    ledger: Ledger,
+    schema: Schema,
+    *,
+    shared: Ledger | None = None,
+    assumptions: Sequence[str] = (),
+    delta: float | None = None,
+    records: int | None = None,
 ) -> Certificate:
     """The certificate of everything charged to a run.
 
     Args:
         ledger: the run.
-        schema: what was publicly known.
+        schema: what was publicly known, and what was learned.
         shared: the ledger of all releases, if there is one.
         assumptions: what else was taken to be public.
+        delta: the δ that was promised before any data was touched; the run's, unless that was lowered afterwards.
+        records: the noisy number of records, if the run's δ was lowered to fit it.
     """
     charges = summed(ledger.charges)
-    budget = ledger.budget
+    epsilon, calibrated = ledger.budget.epsilon, ledger.budget.delta
     private = ledger.private and (shared is None or shared.private)
+    spent = {method: _finite(epsilon_of_fit(charges, delta=calibrated, method=method)) for method in METHODS}
+    rest = epsilon - epsilon_of_counts(charges)
     return Certificate(
         private=private,
-        epsilon=budget.epsilon,
-        delta=budget.delta,
-        spent={method: _finite(epsilon_spent(charges, delta=budget.delta, method=method)) for method in METHODS},
+        epsilon=epsilon,
+        delta=calibrated if delta is None else delta,
+        spent=spent,
         unit=_unit(schema),
         cap=schema.cap,
         neighbours=neighbours_of(schema),
         noise=cast(Any, ledger.noise.description if private else SEEDED),
         charges=charges,
         assumed_public=[*assumed_public(schema), *assumptions],
+        learned=learned_parts(schema, counted=any(map(is_count, charges))),
+        conditional=None if records is None else Conditional(records=records, epsilon=rest, delta=calibrated),
         ledger=None if shared is None else _as_shared(shared),
     )
 
 
 def _as_shared(ledger: Ledger) -> SharedLedger:
-    return SharedLedger(epsilon=ledger.budget.epsilon, delta=ledger.budget.delta, spent=ledger.spent())
+    head = ledger.head
+    return SharedLedger(
+        epsilon=ledger.budget.epsilon,
+        delta=ledger.budget.delta,
+        spent=ledger.spent(),
+        head=None if head is None else LedgerHead(**asdict(head)),
+    )
 
 
 def neighbours_of(schema: Schema) -> Literal["add or remove one unit", "show or erase one unit's private values"]:
@@ -217,60 +340,18 @@ def assumed_public(schema: Schema) -> list[str]:
     """What the guarantee takes for granted."""
     lines = ["the schema: names and types of columns, declared values, bounds and resolutions"]
     if not schema.reviewed:
-        lines.append("NOT REVIEWED: the schema was drafted from the data; what it reveals is outside the guarantee")
+        lines.append(NOT_REVIEWED)
     if schema.records is not None:
         lines.append(f"the number of records, declared as {schema.records:,}")
     public = [name for name, column in schema.columns.items() if column.public]
     if public:
         names = printable(", ".join(public))
         lines.append(f"every value of the columns marked public, and with them how many records there are: {names}")
-    learned = [name for name, column in schema.columns.items() if column.learn]
-    if learned:
-        lines.append(f"(not assumed but learned within the budget: what is said of {printable(', '.join(learned))})")
     return lines
-
-
-def describe(charge: Charge) -> str:
-    """A charge's mechanism in words.
-
-    >>> describe(Charge(event=DiscreteGaussian(sigma=12.5), count=3, purpose="x"))
-    'discrete Gaussian, σ = 12.5, × 3'
-    """
-    times = "" if charge.count == 1 else f", × {charge.count:,}"
-    return _mechanism(charge.event) + times
-
-
-def _mechanism(event: Event) -> str:
-    match event:
-        case Gaussian():
-            return f"Gaussian, σ/Δ = {event.noise_multiplier:.4g}"
-        case SampledGaussian():
-            return f"Gaussian, σ/Δ = {event.noise_multiplier:.4g}, sampled at {event.sample_rate:.3g}"
-        case DiscreteGaussian():
-            return f"discrete Gaussian, σ = {event.sigma:.4g}"
-        case DiscreteLaplace():
-            return f"geometric, ε = {event.epsilon:.4g}"
-        case Pure():
-            return f"selection, ε = {event.epsilon:.4g}"
-        case Failure():
-            return f"stability threshold, δ = {event.delta:.3g}"
-
-
-def _alone(charge: Charge, delta: float) -> float:
-    """ε of the charge alone, by the quick accountant: it is for orientation, the claim is elsewhere."""
-    if isinstance(charge.event, Failure):
-        return 0.0
-    if isinstance(charge.event, DiscreteLaplace | Pure):
-        return charge.event.epsilon * charge.count
-    return epsilon_spent([charge], delta=delta, method="rdp")
 
 
 def _finite(value: float) -> float | None:
     return value if math.isfinite(value) else None
-
-
-def _number(value: float | None) -> str:
-    return "–" if value is None else f"{value:.4g}"
 
 
 def _factor(epsilon: float) -> str:
@@ -278,3 +359,9 @@ def _factor(epsilon: float) -> str:
         return "more than a million million million: no protection at all"
     factor = math.exp(epsilon)
     return f"{factor:.3g}" if factor < 1000 else f"{factor:,.0f}"
+
+
+def _agree(spent: float, claimed: float | None) -> bool:
+    if claimed is None or not math.isfinite(spent):
+        return claimed is None and not math.isfinite(spent)
+    return abs(spent - claimed) <= _SAME * max(spent, 1e-6)

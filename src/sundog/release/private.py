@@ -39,6 +39,14 @@ def save_private(path: Path, model: str, schema: Schema, state: State) -> None:
         file.write(safetensors.numpy.save(state.tensors, metadata={"note": _NOTE, "about": about}))
 
 
+def is_private(path: Path) -> bool:
+    """Whether the file is the curator's part of a release."""
+    try:
+        return bool(load_private(path))
+    except DataError:
+        return False
+
+
 def load_private(path: str | Path) -> tuple[str, Schema, State]:
     """The model it belongs to, the schema, and the parts."""
     try:

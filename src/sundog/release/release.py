@@ -10,33 +10,48 @@ import secrets
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from sundog.data.columns import ScalarColumn
+import sundog
+from sundog import notebook
 from sundog.data.records import Records, joined
 from sundog.data.schema import Schema
-from sundog.errors import DataError, ReleaseError, SundogError
+from sundog.data.typed import FORMS, to_form
+from sundog.errors import ArgumentError, DataError, SundogError
 from sundog.models import get_model
-from sundog.models.base import Model, State
+from sundog.models.base import Model, Where
 from sundog.progress import Progress, silent
 from sundog.release import signing
-from sundog.release.archive import FORMAT, VERSION, Archive, content_hash, read_archive, write_archive
+from sundog.release.archive import FORMAT, VERSION
 from sundog.release.certificate import Certificate
+from sundog.release.conditions import Conditions, encode_conditions
+from sundog.release.document import Document, malformed, ordered
 
 if TYPE_CHECKING:
     import pandas as pd
+    import polars as pl
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+    from sundog.data.write import Stream
 
 _BATCH_VALUES = 2**20  # values drawn at a time: small enough for caches, large enough for vectors
 
-_FIELDS = {"format", "version", "created", "libraries", "schema", "model", "certificate"}
 _LIBRARIES = ("sundog", "dp-accounting", "numpy", "randomgen", "scipy")
 
 
-def _versions() -> dict[str, str]:
-    return {name: importlib.metadata.version(name) for name in _LIBRARIES}
+def installed_versions() -> dict[str, str]:
+    """What a release says it was made with."""
+    return {name: _version(name) for name in _LIBRARIES}
+
+
+def _version(name: str) -> str:
+    """A release is not lost because a package was copied and not installed."""
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return sundog.__version__ if name == "sundog" else "unknown"
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,7 +62,7 @@ class Release:
     model: Model
     certificate: Certificate
     created: str = field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
-    libraries: Mapping[str, str] = field(default_factory=_versions)
+    libraries: Mapping[str, str] = field(default_factory=installed_versions)
     signature: signing.Signature | None = None
     manifest: dict[str, Any] = field(default_factory=dict, repr=False)  # as it was read: what was signed, to the letter
 
@@ -56,112 +71,142 @@ class Release:
         """About how many records the model was fitted on, as far as the budget told."""
         return self.model.records
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what it is, and its certificate."""
+        signer = "nobody" if self.signature is None else signing.fingerprint(self.signature.public_key)
+        about = [
+            ("model", self.model.name),
+            ("made from", "" if self.records is None else f"about {self.records:,} records"),
+            ("columns", ", ".join(self.schema.columns)),
+            ("created", self.created),
+            ("signed by", signer),
+        ]
+        return notebook.show("Release", notebook.table(about), self.certificate._repr_html_())
+
     # --- the file ---
 
     def save(self, path: str | Path) -> None:
         """Writes the `.sundog` file, all of it or nothing."""
-        state = self.model.state()
-        write_archive(path, Archive(self._manifest, state.tensors, self.signature))
+        self.document.save(path)
 
     @classmethod
     def load(cls, path: str | Path) -> Release:
         """Reads a `.sundog` file; nothing in it can execute, and a bad one is a ReleaseError of one line."""
-        archive = read_archive(path)
+        document = Document.load(path)
         try:
-            return cls._from_archive(archive)
-        except (SundogError, KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            what = f"lacks {error}" if isinstance(error, KeyError) else f"{error}"
-            raise ReleaseError(f"{path}: {what.splitlines()[0]}; ask for a new copy") from None
-
-    @classmethod
-    def _from_archive(cls, archive: Archive) -> Release:
-        manifest = archive.manifest
-        schema = _schema(manifest["schema"])
-        if not schema.complete:
-            raise ReleaseError("the schema is not complete")
-        model, libraries = manifest["model"], manifest["libraries"]
-        # Nothing that is not understood: what is dropped here would not be under the signature.
-        if set(manifest) != _FIELDS or set(model) != {"name", "config"} or not isinstance(model["config"], dict):
-            raise ReleaseError("the manifest is malformed")
-        state = State(tensors=archive.tensors, config=model["config"])
+            document.refuse_unpaid()
+            model = get_model(document.manifest["model"]["name"]).from_state(document.schema, document.state)
+        except (SundogError, TypeError, ValueError, OverflowError) as error:
+            raise malformed(path, error) from None
         return cls(
-            schema=schema,
-            model=get_model(str(model["name"])).from_state(schema, state),
-            certificate=Certificate.from_dict(manifest["certificate"]),
-            created=_text(manifest["created"]),
-            libraries={name: _text(version) for name, version in libraries.items()},
-            signature=archive.signature,
-            manifest=manifest,
+            schema=document.schema,
+            model=model,
+            certificate=document.certificate,
+            created=document.manifest["created"],
+            libraries=document.manifest["libraries"],
+            signature=document.signature,
+            manifest=document.manifest,
         )
 
     @functools.cached_property
-    def _manifest(self) -> dict[str, Any]:
-        return self.manifest or {
-            "format": FORMAT,
-            "version": VERSION,
+    def document(self) -> Document:
+        """The release as its file holds it."""
+        state = self.model.state()
+        manifest = self.manifest or {
             "created": self.created,
             "libraries": dict(self.libraries),
-            "schema": _ordered(self.schema),
-            "model": {"name": self.model.name, "config": self.model.state().config},
-            "certificate": self.certificate.to_dict(),
+            **new_manifest(self.schema, self.model.name, state.config, self.certificate),
         }
+        return Document(self.schema, self.model, self.certificate, manifest, state, self.signature)
 
     # --- trust ---
 
-    @functools.cached_property
+    @property
     def hash(self) -> str:
         """The canonical hash of the content, whatever the packing: what a signature covers."""
-        return content_hash(self._manifest, self.model.state().tensors)
+        return self.document.hash
 
     def signed(self, key: Ed25519PrivateKey) -> Release:
-        """The same release with a signature of the key's owner."""
-        return replace(self, signature=signing.sign(self.hash, key))
+        """The same release with a signature of the key's owner; raises ReleaseError if it does not add up."""
+        return replace(self, signature=self.document.signed(key).signature)
 
     def verify(self, public_key: Ed25519PublicKey | None = None) -> list[str]:
         """What is wrong with it: events that do not add up, noise that is not private, a signature that does not hold.
 
         An empty list means that the release keeps what its certificate says (and was signed by the owner of
-        `public_key`, when one is given).
+        `public_key`, when one is given). Without a key nobody vouches for it: `document.verify` says so, too.
         """
-        problems = self.certificate.recheck(self.schema, self.model.assumptions)
-        problems += [f"no charge pays for the {what}" for what in self.model.unexplained(self.certificate.charges)]
-        if public_key is not None and self.signature is None:
-            problems.append("it is not signed")
-        elif self.signature is not None and not signing.check(self.hash, self.signature, public_key=public_key):
-            problems.append("the signature is not by the given key" if public_key else "the signature does not hold")
-        return problems
+        return self.document.verify(public_key).problems
 
     # --- records ---
 
+    @overload
     def sample(
-        self, n: int | None = None, *, seed: int | None = None, where: Mapping[str, Any] | None = None
-    ) -> pd.DataFrame | dict[str, Any]:
-        """Draws synthetic records: a DataFrame, or a dict of arrays where a column holds images, series or sets.
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        where: Conditions | None = None,
+        as_: Literal["pandas"] = "pandas",
+    ) -> pd.DataFrame: ...
+
+    @overload
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        where: Conditions | None = None,
+        as_: Literal["polars"],
+    ) -> pl.DataFrame: ...
+
+    @overload
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        where: Conditions | None = None,
+        as_: Literal["arrow", "arrays"],
+    ) -> Any: ...
+
+    def sample(
+        self,
+        n: int | None = None,
+        *,
+        seed: int | None = None,
+        where: Conditions | None = None,
+        as_: Literal["pandas", "polars", "arrow", "arrays"] = "pandas",
+    ) -> Any:
+        """Draws synthetic records: a DataFrame, with the dtypes that the schema declares.
 
         Args:
             n: how many; about as many as there were, by default.
             seed: the same seed and n give the same records. Draws are spread evenly over all n of them, so
                 `sample(100)` is not the start of `sample(1000)`; for that, draw 1,000 and keep the first 100.
-            where: values that columns must have, such as {"sex": "Female"}; of a mixture also {"cluster": 3}.
+            where: what must hold: columns and their values, such as {"sex": "Female", "age": [41, 42]}, or texts such
+                as ["age>=40", "job in cook, nurse"]; of a mixture also {"cluster": 3}.
+            as_: `pandas`, `polars` (an extra) or `arrow` for a table; `arrays` for a dict with the values of each
+                column, which is the one that images fit.
         """
-        count = self._count(n)
-        records = joined(list(self.batches(count, seed=seed, where=where)))
-        if all(isinstance(column, ScalarColumn) for column in self.schema.columns.values()):
-            from sundog.data.write import to_frame
-
-            return to_frame(records)
-        return {name: column.decode(records.codes[name]) for name, column in self.schema.columns.items()}
+        if as_ not in FORMS:
+            raise ArgumentError(f"as_ must be {', '.join(FORMS[:-1])} or {FORMS[-1]}, not {as_!r}")
+        records = joined(list(self.batches(self._count(n), seed=seed, where=where)))
+        return to_form(records, as_)
 
     def write(
         self,
-        path: str | Path,
+        path: str | Path | Stream,
         n: int | None = None,
         *,
         seed: int | None = None,
-        where: Mapping[str, Any] | None = None,
+        where: Conditions | None = None,
         progress: Progress = silent,
     ) -> int:
-        """Draws records into a csv, parquet or npz file, in constant memory, or into a picture; returns how many."""
+        """Draws records into a csv, JSON lines, parquet or npz file, in constant memory, or into a picture.
+
+        Returns how many there are. See `sample` for the arguments.
+        """
         from sundog.data.write import count_for, open_writer
 
         count, written = self._count(count_for(path, n, self.records)), 0
@@ -170,18 +215,18 @@ class Release:
             for batch in batches:
                 writer.write(batch)
                 written += len(batch)
-                progress("sampling", written / max(count, 1))
+                progress(f"sampling: {written:,} of {count:,} records", written / max(count, 1))
         return count
 
-    def batches(self, n: int, *, seed: int | None = None, where: Mapping[str, Any] | None = None) -> Iterator[Records]:
+    def batches(self, n: int, *, seed: int | None = None, where: Conditions | None = None) -> Iterator[Records]:
         """Draws n records a batch at a time, so that any number of them passes through constant memory."""
-        conditions = self._encoded(where or {})
+        conditions = encode_conditions(where or {}, self.schema, self.model.choices)
         if seed is not None and seed < 0:
             raise DataError(f"seed must be zero or more, not {seed}")
         root = secrets.randbits(128) if seed is None else seed
         return self._draw(n, root, conditions)
 
-    def _draw(self, n: int, root: int, conditions: Mapping[str, int]) -> Iterator[Records]:
+    def _draw(self, n: int, root: int, conditions: Where) -> Iterator[Records]:
         for index, start in enumerate(range(0, max(n, 1), self._batch_size)):
             rng = np.random.Generator(np.random.SFC64(np.random.SeedSequence([root, index])))
             size = min(self._batch_size, n - start)
@@ -198,55 +243,13 @@ class Release:
             raise DataError("say how many records to draw (n must be zero or more)")
         return count
 
-    def _encoded(self, where: Mapping[str, Any]) -> dict[str, int]:
-        return {name: self._condition(name, value) for name, value in where.items()}
 
-    def _condition(self, name: str, value: Any) -> int:
-        column = self.schema.columns.get(name)
-        if column is None and name in self.model.choices:
-            return _choice(name, value, self.model.choices[name])
-        if column is None:
-            raise DataError(f"where: there is no column {name!r}; the columns are {', '.join(self.schema.columns)}")
-        if not isinstance(column, ScalarColumn):
-            raise DataError(f"where: column {name!r} holds {column.type}s; conditions are on single values")
-        if column.nullable and isinstance(value, str) and value in self.schema.nulls:
-            value = None
-        try:
-            return int(_strict(column).encode([value], where="")[0])
-        except DataError as error:
-            reason = str(error).removeprefix(": row 1").lstrip(": ").partition(";")[0]
-            raise DataError(f"where: column {name!r}: {reason}; ask for a value that the schema declares") from None
-
-
-def _choice(name: str, value: Any, count: int) -> int:
-    try:
-        number = int(value)
-    except (TypeError, ValueError, OverflowError):
-        number = -1
-    if not 0 <= number < count or str(number) != str(value).strip():
-        raise DataError(f"where: {name!r} is a number from 0 to {count - 1}, not {value!r}")
-    return number
-
-
-def _strict(column: ScalarColumn) -> ScalarColumn:
-    """The same column without forgiveness: what would be clamped, or become `other`, is no value to ask for."""
-    forgiving = {"learn": False, "out_of_bounds": "error", "undeclared": "error", "other": None}
-    return column.model_copy(update={key: value for key, value in forgiving.items() if hasattr(column, key)})
-
-
-def _ordered(schema: Schema) -> dict[str, Any]:
-    """The schema with its columns as a list: canonical JSON sorts the keys of a mapping, and columns have an order."""
-    declared = schema.to_dict()
-    columns = [{"name": name, **column} for name, column in declared["columns"].items()]
-    return {**declared, "columns": columns}
-
-
-def _schema(declared: dict[str, Any]) -> Schema:
-    columns = [dict(column) for column in declared["columns"]]
-    return Schema.from_dict({**declared, "columns": {column.pop("name"): column for column in columns}})
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
-        raise ReleaseError("the manifest is malformed")
-    return value
+def new_manifest(schema: Schema, model: str, config: dict[str, Any], certificate: Certificate) -> dict[str, Any]:
+    """What a release says of itself, but for when and with what it was made."""
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "schema": ordered(schema),
+        "model": {"name": model, "config": config},
+        "certificate": certificate.to_dict(),
+    }

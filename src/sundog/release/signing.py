@@ -21,6 +21,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from sundog.errors import ReleaseError
 
 ALGORITHM = "ed25519"
+
+# The y of the eight points whose order divides 8, of which five differ: with such a "public key" one signature holds
+# for a large part of all messages, and with the neutral element for every one.
+_PRIME = 2**255 - 19
+_EIGHTH = 0x7A03AC9277FDC74EC6CC392CFA53202A0F67100D760B3CBA4FD84D3D706A17C7
+_SMALL_ORDER = frozenset({0, 1, _PRIME - 1, _EIGHTH, _PRIME - _EIGHTH})
 _PREFIX = "sundog release v1\n"
 _MAX_KEY_FILE = 64 * 1024
 
@@ -91,12 +97,24 @@ def check(digest: str, signature: Signature, *, public_key: Ed25519PublicKey | N
         return False
     if public_key is not None and public_key.public_bytes_raw().hex() != signature.public_key:
         return False
+    if has_small_order(bytes.fromhex(signature.public_key)):
+        return False
     try:
         named_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(signature.public_key))
         named_key.verify(bytes.fromhex(signature.value), _message(digest))
     except (InvalidSignature, ValueError):
         return False
     return True
+
+
+def has_small_order(raw: bytes) -> bool:
+    """Whether a public key is one of the points that vouch for anything, in whichever of their spellings.
+
+    >>> has_small_order(bytes([1, *[0] * 31])), has_small_order(bytes([2, *[0] * 31]))
+    (True, False)
+    """
+    y = int.from_bytes(raw, "little") & (2**255 - 1)  # the highest bit is the sign of x
+    return y % _PRIME in _SMALL_ORDER
 
 
 def fingerprint(public_key: Ed25519PublicKey | str) -> str:
@@ -165,6 +183,8 @@ def load_public_key(path: str | Path) -> Ed25519PublicKey:
         raise _key_error(path, "not a public key", "public") from None
     if not isinstance(key, Ed25519PublicKey):
         raise _key_error(path, "a public key of another kind", "public")
+    if has_small_order(key.public_bytes_raw()):
+        raise _key_error(path, "a key of small order, with which one signature holds for anything", "public")
     return key
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -60,8 +60,12 @@ def damaged(what: str) -> ReleaseError:
     return ReleaseError(f"{what}; the file is damaged or was never a release, fetch it again")
 
 
-def read_members(file: BinaryIO, limits: Mapping[str, Limit]) -> dict[str, bytes]:
+def read_members(
+    file: BinaryIO, limits: Mapping[str, Limit], *, only: Collection[str] | None = None
+) -> dict[str, bytes]:
     """The unpacked members of a zip that holds at most the members named in `limits`, each within its limit.
+
+    With `only` those of them, and no others.
 
     >>> import io, zipfile
     >>> with zipfile.ZipFile(file := io.BytesIO(), "w") as archive:
@@ -80,7 +84,9 @@ def read_members(file: BinaryIO, limits: Mapping[str, Limit]) -> dict[str, bytes
         if len({member.name for member in members}) != len(members):
             raise damaged("holds two members of the same name")
         starts = _data_starts(file, members, directory_start)
-        return {member.name.decode("ascii"): _unpack(file, member, starts[member.name]) for member in members}
+        names = {member.name: member.name.decode("ascii") for member in members}
+        wanted = [member for member in members if only is None or names[member.name] in only]
+        return {names[member.name]: _unpack(file, member, starts[member.name]) for member in wanted}
     except (struct.error, zlib.error):
         raise damaged("is not a readable zip") from None
 

@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from sundog.checkpoint import Checkpoint
-from sundog.errors import BudgetExceededError, LedgerError, SundogError
+from sundog.errors import LedgerError, SundogError
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
@@ -205,10 +205,7 @@ class Trainer:
         # A block is only paid for once the one before was kept. More than one that was not kept means that a newer
         # state was, somewhere: its results exist, and the same charge cannot pay for others.
         if self._paid - sum(payments[-1:]) > self.done or self._paid > self.plan.steps:
-            raise BudgetExceededError(
-                f"{folder}: what this fit had measured was lost when it was interrupted, and is spent all the same; "
-                "delete the folder and fit again, from another budget"
-            )
+            raise self.checkpoint.lost()
 
     def _payments(self) -> list[int]:
         """How many steps of this training each entry of this run's ledger pays for, oldest first."""

@@ -18,10 +18,11 @@ from sundog.models.features import FeatureRows, Features
 from sundog.models.gan import namer as module
 from sundog.models.gan.duel import Duel
 from sundog.models.gan.gan import Gan
-from sundog.models.gan.namer import Namer, plan_naming, trained_namer, unpaid_naming
+from sundog.models.gan.namer import Namer, plan_naming, trained_namer
 from sundog.models.gan.networks import new_namer
 from sundog.models.gan.objectives import NonSaturating, Wasserstein
 from sundog.models.means import gaussian_share
+from sundog.models.released.unpaid import unpaid_naming
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Budget, Ledger, summed

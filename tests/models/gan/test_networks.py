@@ -14,8 +14,9 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.models.features import Features
-from sundog.models.gan.networks import Grid, best_shape, new_critic, new_generator, refuse_shape
+from sundog.models.gan.networks import Grid, new_critic, new_generator
 from sundog.models.gan.networks.series import Rhythms
+from sundog.models.gan.shapes import best_shape, refuse_shape
 
 
 def image(*shape: int, **rest: Any) -> Schema:

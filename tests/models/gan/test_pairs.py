@@ -18,7 +18,8 @@ from sundog.data.records import Records
 from sundog.models.features import Features
 from sundog.models.gan import training
 from sundog.models.gan.fading import Fading
-from sundog.models.gan.networks import Pairs, best_shape
+from sundog.models.gan.networks import Pairs
+from sundog.models.gan.shapes import best_shape
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.synthesizer import Synthesizer

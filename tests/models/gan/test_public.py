@@ -21,9 +21,10 @@ from sundog.models import calibration
 from sundog.models.base import Workshop
 from sundog.models.features import Features
 from sundog.models.gan import training
-from sundog.models.gan.gan import PUBLIC_RECORDS, Gan
+from sundog.models.gan.gan import Gan
 from sundog.models.gan.start import Start
 from sundog.models.gan.warming import play
+from sundog.models.released.gan import PUBLIC_RECORDS
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.ledger import Budget, Ledger, summed
 from sundog.privacy.noise import NoiseSource

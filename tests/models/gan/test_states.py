@@ -18,7 +18,7 @@ from sundog.data.schema import Schema
 from sundog.errors import ReleaseError, SundogError
 from sundog.models.base import State
 from sundog.models.gan.gan import Gan
-from sundog.models.neural import LARGEST_SIZE
+from sundog.models.released.base import LARGEST_SIZE
 from sundog.privacy.ledger import Ledger
 from sundog.release.release import Release
 from sundog.synthesizer import Synthesizer

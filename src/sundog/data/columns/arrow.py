@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,59 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sundog.errors import DataError
-
 Mask = NDArray[np.bool_]
-
-
-def chunks(values: Any) -> Iterator[Any]:
-    """The values as Arrow arrays, one a chunk, so that a large column never has to be copied whole."""
-    if isinstance(values, pa.ChunkedArray):
-        yield from values.chunks
-    elif isinstance(values, pa.Array):
-        yield values
-    else:
-        yield from chunks(_to_arrow(values))
-
-
-def _to_arrow(values: Any) -> Any:
-    try:
-        return pa.array(values, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
-        # A mixed object column (1, "unknown", …) has no Arrow type of its own; its spellings do.
-        return pa.array([None if value is None or value != value else str(value) for value in values])
 
 
 def is_text(kind: Any) -> bool:
     """Whether an Arrow type holds text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
-
-
-def plain(values: Any, *, where: str) -> Any:
-    """The same values, with the rarer ways that Arrow has to hold text turned into the usual one."""
-    kind = values.type
-    if pa.types.is_null(kind):
-        return values.cast(pa.string())
-    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_string_view(kind):
-        try:
-            return values.cast(pa.large_string())
-        except pa.ArrowInvalid:
-            raise DataError(f"{where}: holds bytes that are not UTF-8 text; convert them first") from None
-    return values
-
-
-def alone(values: Any, row: int) -> Any:
-    """The value of one row, as an Arrow array of its own."""
-    one = values.slice(row, 1)
-    return one.dictionary_decode() if pa.types.is_dictionary(one.type) else one
-
-
-def value_of(one: Any) -> Any:
-    """The value in an Arrow array of one, as Python has it."""
-    try:
-        return one[0].as_py()
-    except (OverflowError, ValueError):  # a time that Python's calendar does not reach
-        return f"{one.view(pa.int64())[0]} {one.type}"
 
 
 def missing(values: Any) -> Mask:

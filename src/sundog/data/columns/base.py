@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sundog.data.columns import arrow
+from sundog.data.columns.values import MIXED, alone, chunks, kinds
 from sundog.data.explain import explain
 from sundog.errors import DataError, SchemaError
 
@@ -23,7 +24,7 @@ MAX_CODES = 2**63  # so that every code fits an int64 as well as a uint64
 class Column(BaseModel, ABC):
     """A declared column. Subclasses are frozen: a changed column is another column."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, serialize_by_alias=True)
 
     type: str
     nullable: bool = False
@@ -69,6 +70,15 @@ class Column(BaseModel, ABC):
         except ValidationError as error:
             raise SchemaError(f"{self.type} column: {explain(error)}") from None
 
+    @property
+    def is_learned(self) -> bool:
+        """Whether some of what it says was learned from private data, within a budget."""
+        return self.learn and self.complete
+
+    def declared(self) -> Self:
+        """The column without `learn`, which encodes as it did: what was learned elsewhere is a declaration here."""
+        return self.completed(learn=False)
+
     @abstractmethod
     def encode(self, values: Any, *, where: str) -> Any:
         """The codes of the values; `where` ("adult.csv: column 'age'") begins every error message."""
@@ -100,6 +110,8 @@ class ScalarColumn(Column):
 
     distinct: ClassVar[bool] = False  # whether `_codes` should see each distinct value once, typed or not
 
+    frame_dtype: str | None = Field(default=None, alias="dtype")  # in a DataFrame; `dtype` is that of the codes
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The shape of one record's value: a scalar."""
@@ -108,11 +120,9 @@ class ScalarColumn(Column):
     def encode(self, values: Any, *, where: str) -> NDArray[Any]:
         """The codes of the values; `where` ("adult.csv: column 'age'") begins every error message."""
         self._require_complete(where)
-        if isinstance(values, np.ndarray) and values.ndim != 1:
-            raise DataError(f"{where}: has {values.ndim} axes, not one value a record; declare another type")
         parts: list[NDArray[Any]] = [np.empty(0, self.dtype)]
         row = 0
-        for chunk in arrow.chunks(values):
+        for chunk in chunks(values, where=where):
             parts.append(self._encode_chunk(chunk, where, row))
             row += len(chunk)
         return np.concatenate(parts)
@@ -126,28 +136,31 @@ class ScalarColumn(Column):
         return self._values(np.where(null, 0, codes), null)
 
     def _encode_chunk(self, chunk: Any, where: str, first_row: int) -> NDArray[Any]:
-        if pa.types.is_nested(chunk.type):
+        if pa.types.is_nested(chunk.type) and chunk.type != MIXED:
             raise DataError(f"{where}: holds {chunk.type}, not one value a record; declare another type")
-        chunk = arrow.plain(chunk, where=where)
-        if self.distinct or arrow.is_text(chunk.type):
-            chunk = chunk.dictionary_encode()  # so that each spelling is looked at once
-        if pa.types.is_dictionary(chunk.type):
-            codes, bad, missing = self._encode_distinct(chunk)
-        else:
-            missing = arrow.missing(chunk)
-            codes, bad = self._codes(chunk)
-            bad &= ~missing
+        codes, (bad, missing) = np.empty(len(chunk), self.dtype), np.zeros((2, len(chunk)), bool)
+        for rows, part in kinds(chunk):
+            codes[rows], bad[rows], missing[rows] = self._encode_kind(part)
         wrong = bad if self.nullable else bad | missing
         if wrong.any():
             row = int(wrong.argmax())
             at = f"{where}: row {first_row + row + 1}"
             if missing[row]:
                 raise DataError(f"{at} is empty but the column is not nullable; declare `nullable: true` or fill it")
-            raise DataError(f"{at}: {self._refusal(arrow.alone(chunk, row))}")
-        codes = codes.astype(self.dtype, copy=False)
+            raise DataError(f"{at}: {self._refusal(alone(chunk, row))}")
         if self.nullable:
             codes[missing] = self.lattice_size
         return codes
+
+    def _encode_kind(self, values: Any) -> tuple[NDArray[Any], arrow.Mask, arrow.Mask]:
+        """Codes, refused and missing of an Arrow array whose values are of one kind."""
+        if self.distinct or arrow.is_text(values.type):
+            values = values.dictionary_encode()  # so that each spelling is looked at once
+        if pa.types.is_dictionary(values.type):
+            return self._encode_distinct(values)
+        missing = arrow.missing(values)
+        codes, bad = self._codes(values)
+        return codes.astype(self.dtype, copy=False), bad & ~missing, missing
 
     def _encode_distinct(self, chunk: Any) -> tuple[NDArray[Any], arrow.Mask, arrow.Mask]:
         """Codes, refused and missing of a dictionary array, from those of its few distinct values."""

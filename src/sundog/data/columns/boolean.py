@@ -11,8 +11,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from sundog.data.columns.arrow import Mask, shown, value_of
+from sundog.data.columns.arrow import Mask, shown
 from sundog.data.columns.base import ScalarColumn
+from sundog.data.columns.clock import Time
+from sundog.data.columns.values import python_values, spell_number, value_of
 
 _SPELLINGS = {
     **dict.fromkeys(("true", "t", "yes", "y", "1", "1.0"), 1),
@@ -54,17 +56,25 @@ class BooleanColumn(ScalarColumn):
         return {**_SPELLINGS, self.true.strip().casefold(): 1, self.false.strip().casefold(): 0}
 
     def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
-        if pa.types.is_boolean(values.type):
-            codes = np.array([value is True for value in values.to_pylist()], np.int64)
-        else:
-            spelled = (str(value).strip().casefold() for value in values.to_pylist())
-            codes = np.array([self._code_of.get(text, -1) for text in spelled], np.int64)
+        codes = np.array([self._find(value) for value in python_values(values)], np.int64)
         return codes, codes < 0
+
+    def _find(self, value: Any) -> int:
+        """The code of one value, or -1; a boolean is the number 1 or 0, and refused where those mean something else."""
+        if value is None or isinstance(value, Time):
+            return -1
+        text = value.strip().casefold() if isinstance(value, str) else spell_number(value)
+        code = self._code_of.get(text, -1)
+        return -1 if isinstance(value, bool) and code != int(value) else code
 
     def _values(self, codes: NDArray[Any], null: Mask | None) -> Any:
         return pa.array(codes == 1, mask=null)
 
     def _refusal(self, one: Any) -> str:
         value = value_of(one)
+        if isinstance(value, bool):
+            return (
+                f"{value} is ambiguous beside the declared spellings {self.true} and {self.false}; give those instead"
+            )
         fix = "fix it, or declare the spellings `true` and `false`"
         return f"{shown(value)} is neither {self.true} nor {self.false}; {fix}"

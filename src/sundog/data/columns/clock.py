@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -16,17 +16,36 @@ from sundog.data.columns.arrow import Mask, cast_where, is_text, to_numpy
 
 Micros = NDArray[np.int64]
 
-_DAY = 86_400_000_000
+DAY = 86_400_000_000
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
-_EPOCH = datetime(1970, 1, 1)
-_MICROSECOND = timedelta(microseconds=1)
+EPOCH = datetime(1970, 1, 1)
+MICROSECOND = timedelta(microseconds=1)
 # A day beyond the years 1 and 9999: outside any bounds, and still far from where int64 ends.
-_EARLIEST = (datetime.min - _EPOCH) // _MICROSECOND - _DAY
-_LATEST = (datetime.max - _EPOCH) // _MICROSECOND + _DAY
+_EARLIEST = (datetime.min - EPOCH) // MICROSECOND - DAY
+_LATEST = (datetime.max - EPOCH) // MICROSECOND + DAY
 
 _ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?)?"
 _OFFSET = r"(?:Z|[-+][0-9]{2}:?[0-9]{2})"
 _SIMPLE_DIRECTIVES = frozenset("YmdHMS")
+
+
+class Time(NamedTuple):
+    """One time: microseconds since 1970, and whether it is an instant (UTC) or what a clock on the wall shows."""
+
+    micros: int
+    aware: bool
+
+    def __str__(self) -> str:
+        """ISO 8601, without the hours of a midnight on the wall.
+
+        >>> str(Time(0, aware=False)), str(Time(90_000_000, aware=True))
+        ('1970-01-01', '1970-01-01T00:01:30+00:00')
+        """
+        try:
+            text = (EPOCH + MICROSECOND * self.micros).isoformat()
+        except OverflowError:
+            text = f"{self.micros} microseconds after 1970"
+        return f"{text}+00:00" if self.aware else text.removesuffix("T00:00:00")
 
 
 def read(values: Any, text_format: str | None) -> tuple[Micros, Mask, Mask]:
@@ -40,8 +59,25 @@ def read(values: Any, text_format: str | None) -> tuple[Micros, Mask, Mask]:
         return _to_micros(ticks, _PER_SECOND[kind.unit]), none | (kind.tz is not None), none
     if pa.types.is_date(kind):
         days = to_numpy(values.cast(pa.date32()).view(pa.int32()).fill_null(0)).astype(np.int64)
-        return np.clip(days, _EARLIEST // _DAY, _LATEST // _DAY) * _DAY, none, none
+        return np.clip(days, _EARLIEST // DAY, _LATEST // DAY) * DAY, none, none
     return np.zeros(len(values), np.int64), none, ~none
+
+
+def from_numpy(times: NDArray[Any]) -> Micros:
+    """Numpy's times of any unit in microseconds, rounded down; what stands at NaT does not matter.
+
+    >>> from_numpy(np.array(["1969-12-31T23:59:59.9999999", "1970-01-02"], "M8[ns]")).tolist()
+    [-1, 86400000000]
+    """
+    unit, count = np.datetime_data(times.dtype)
+    if unit in _PER_SECOND and count == 1:
+        return _to_micros(times.view(np.int64) if times.dtype.isnative else times.astype(np.int64), _PER_SECOND[unit])
+    if unit in ("ps", "fs", "as"):
+        return times.astype("M8[us]").astype(np.int64)
+    seconds = times.astype("M8[s]")
+    ticks = seconds.astype(np.int64)
+    wrapped = seconds.astype(times.dtype) != times  # beyond what seconds can count
+    return _to_micros(np.where(wrapped, np.sign(times.astype(np.int64)) * 2**62, ticks), 1)
 
 
 def is_format(text_format: str) -> bool:
@@ -51,7 +87,7 @@ def is_format(text_format: str) -> bool:
     (True, False, False)
     """
     try:
-        example = _EPOCH.replace(tzinfo=UTC).strftime(text_format)
+        example = EPOCH.replace(tzinfo=UTC).strftime(text_format)
         return datetime.strptime(example, text_format) is not None and "%" in text_format
     except (ValueError, re.error):
         return False
@@ -132,9 +168,13 @@ def _cast(texts: Any, pattern: str, kind: Any) -> tuple[Micros, NDArray[np.int64
     """The times of all texts that match a pattern, and which rows are left for the slow road."""
     try:
         values, rest = cast_where(texts, pattern, kind)
-    except pa.ArrowInvalid:  # there is a 30th of February among them
-        return np.zeros(len(texts), np.int64), np.flatnonzero(to_numpy(pc.is_valid(texts)))
-    return values.astype(np.int64), rest
+        return values.astype(np.int64), rest
+    except pa.ArrowInvalid:  # there is a 30th of February among them, which must not change how the others are read
+        if len(texts) == 1:
+            return np.zeros(1, np.int64), np.zeros(1, np.int64)
+    half = len(texts) // 2
+    (first, left), (second, right) = (_cast(part, pattern, kind) for part in (texts[:half], texts[half:]))
+    return np.concatenate([first, second]), np.concatenate([left, right + half])
 
 
 def _parse_each(texts: Any, parse: Callable[[str], datetime]) -> tuple[Micros, Mask, Mask]:
@@ -146,7 +186,7 @@ def _parse_each(texts: Any, parse: Callable[[str], datetime]) -> tuple[Micros, M
             if time.tzinfo is not None:
                 aware[row] = True
                 time = time.astimezone(UTC).replace(tzinfo=None)
-            micros[row] = (time - _EPOCH) // _MICROSECOND
+            micros[row] = (time - EPOCH) // MICROSECOND
         except (ValueError, OverflowError):
             bad[row] = True
     return micros, aware, bad

@@ -10,10 +10,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
-from sundog.data.columns.arrow import Mask, shown, value_of
+from sundog.data.columns.arrow import Mask, shown
 from sundog.data.columns.lattice import Lattice, default_resolution
+from sundog.data.columns.number import NumberColumn
 from sundog.data.columns.numbers import to_float64
-from sundog.data.columns.ordered import Number, OrderedColumn, beyond
+from sundog.data.columns.ordered import Number, beyond
+from sundog.data.columns.values import value_of
 
 Resolution = Annotated[Number, Field(gt=0)]
 
@@ -26,7 +28,7 @@ def filled_resolution(resolution: float | None, info: ValidationInfo) -> float |
     return resolution
 
 
-class ContinuousColumn(OrderedColumn):
+class ContinuousColumn(NumberColumn):
     """A real number, kept to the nearest multiple of `resolution` above min (default: a millionth of the range).
 
     >>> price = ContinuousColumn(min=0, max=1, resolution=0.01)
@@ -40,7 +42,8 @@ class ContinuousColumn(OrderedColumn):
     min: Number | None = None
     max: Number | None = None
     resolution: Resolution | None = Field(default=None, validate_default=True)
-    edges: Annotated[tuple[Number, ...], Field(min_length=1, max_length=65_536)] | None = None
+    edges: Annotated[tuple[Number, ...], Field(fail_fast=True, min_length=1, max_length=65_536)] | None = None
+    special: Annotated[tuple[Number, ...], Field(min_length=1, max_length=1024)] | None = None
 
     _fill = field_validator("resolution")(filled_resolution)
 
@@ -64,11 +67,14 @@ class ContinuousColumn(OrderedColumn):
         """A bound or an edge as a number that compares with the others: itself."""
         return value
 
+    def _is_on_lattice(self, value: Any) -> bool:
+        return self.lattice.holds(value)
+
     def _problem(self) -> str | None:
         return self.lattice.problem()
 
     def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
-        numbers, bad = to_float64(values)
+        numbers, bad = to_float64(self.plain(values))
         below, above = numbers < self.lattice.low, numbers > self.lattice.high
         codes, outside = self._bounded(self.lattice.encode(numbers), below, above)
         return codes, bad | outside
@@ -78,9 +84,11 @@ class ContinuousColumn(OrderedColumn):
 
     def _refusal(self, one: Any) -> str:
         value = value_of(one)
-        (number,), (bad,) = to_float64(one)
+        (number,), (bad,) = to_float64(self.plain(one))
         if bad:
-            return f"{shown(value)} is not a number; fix it, or list it under `nulls` if it means missing"
+            return (
+                f"{shown(value)} is not a number{self._expected}; fix it, or list it under `nulls` if it means missing"
+            )
         if np.isinf(number):
             return f"{shown(value)} is infinite; fix the row or declare `out_of_bounds: clamp`"
         return beyond(value, below=bool(number < self.lattice.low), low=self.min, high=self.max)

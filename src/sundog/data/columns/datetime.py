@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, datetime
-from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 from zoneinfo import ZoneInfo
 
@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from sundog.data.columns import clock
-from sundog.data.columns.arrow import Mask, shown, value_of
+from sundog.data.columns.arrow import Mask, shown
 from sundog.data.columns.ordered import OrderedColumn, beyond
+from sundog.data.columns.values import value_of
 
 MICROSECONDS = {
     "day": 86_400_000_000,
@@ -24,6 +25,9 @@ MICROSECONDS = {
     "millisecond": 1_000,
     "microsecond": 1,
 }
+
+
+_LONGEST_FORMAT = 100  # characters; a pattern is made of them
 
 
 class DatetimeColumn(OrderedColumn):
@@ -45,19 +49,21 @@ class DatetimeColumn(OrderedColumn):
     max: str | None = None
     resolution: Literal["day", "hour", "minute", "second", "millisecond", "microsecond"] = "second"
     format: str | None = None
-    edges: Annotated[tuple[str, ...], Field(min_length=1, max_length=1024)] | None = None
+    edges: Annotated[tuple[str, ...], Field(fail_fast=True, min_length=1, max_length=1024)] | None = None
+    special: Annotated[tuple[str, ...], Field(min_length=1, max_length=1024)] | None = None
 
     @field_validator("timezone")
     @classmethod
     def _is_a_timezone(cls, name: str | None) -> str | None:
         if name is not None:
-            try:
+            try:  # Python knows some that Arrow does not (posixrules, Factory)
                 ZoneInfo(name)
-            except (ValueError, OSError, KeyError):
+                clock.to_wall(np.zeros(1, np.int64), name)
+            except (ValueError, OSError, KeyError, pa.ArrowException):
                 raise ValueError(f"timezone {shown(name)} is not known; use a name such as 'Europe/Berlin'") from None
         return name
 
-    @field_validator("min", "max", "edges", mode="before")
+    @field_validator("min", "max", "edges", "special", mode="before")
     @classmethod
     def _spelled_out(cls, value: Any) -> Any:
         """Dates and times are kept as ISO text, which is how the schema file shows them."""
@@ -67,7 +73,7 @@ class DatetimeColumn(OrderedColumn):
 
     @model_validator(mode="after")
     def _has_a_format(self) -> Self:
-        if self.format is not None and not clock.is_format(self.format):
+        if self.format is not None and (len(self.format) > _LONGEST_FORMAT or not clock.is_format(self.format)):
             raise ValueError(f"format {shown(self.format)} is not one; write it as '%Y-%m-%d %H:%M:%S'")
         if self.format is not None and "%z" in self.format and self.timezone is None:
             raise ValueError("format has an offset (%z) but no timezone is declared; declare `timezone`")
@@ -76,22 +82,26 @@ class DatetimeColumn(OrderedColumn):
     @property
     def lattice_size(self) -> int:
         """The number of days, hours, … from min to max."""
-        return self.first_code(self.max) + 1
+        return int(self._ends[1] - self._origin) // self._unit + 1
 
     def first_code(self, value: Any) -> int:
         """The code of an ISO time, cut down to the resolution."""
-        return (self.position(value) - self._origin) // self._unit
+        return self.first_codes([value])[0]
+
+    def first_codes(self, values: Sequence[Any]) -> list[int]:
+        """The codes of ISO times."""
+        return [(position - self._origin) // self._unit for position in self.positions(values)]
 
     @property
     def _unit(self) -> int:
         return MICROSECONDS[self.resolution]
 
-    @cached_property
+    @property
     def _origin(self) -> int:
         """Min on the clock that codes count on, cut down to a whole (local) day, hour, … ."""
-        if self.min is None:
+        if self.min is None or self.max is None:
             raise ValueError("the bounds of this column must be learned first")
-        return self.position(self.min)
+        return int(self._ends[0])
 
     @property
     def _counts_local_days(self) -> bool:
@@ -100,18 +110,34 @@ class DatetimeColumn(OrderedColumn):
 
     def position(self, value: Any) -> int:
         """An ISO time in microseconds on the clock that codes count on, cut down to the resolution."""
-        text = value.isoformat() if isinstance(value, date) else str(value)
-        micros, aware, bad = clock.parse_iso(pa.array([text]))
-        if bad[0]:
-            raise ValueError(f"{shown(value)} is not a time; write it as 2020-12-31 or 2020-12-31T23:59:59")
-        if aware[0] and self.timezone is None:
-            raise ValueError(f"{shown(value)} has an offset but no timezone is declared; declare `timezone`")
+        return self.positions([value])[0]
+
+    def positions(self, values: Sequence[Any]) -> list[int]:
+        """ISO times in microseconds on the clock that codes count on, cut down to the resolution."""
+        micros, aware, wall = self._times(values)
+        cut = wall % self._unit
+        if self.timezone is None or self._counts_local_days:
+            ticks = wall - cut
+        else:  # a text with an offset tells which of two equal hours is meant
+            ticks = np.where(aware, micros - cut, clock.to_instants(wall - cut, self.timezone))
+        return [int(tick) for tick in ticks]
+
+    def _is_on_lattice(self, value: Any) -> bool:
+        return bool(self._times([value])[2][0] % self._unit == 0)
+
+    def _times(self, values: Sequence[Any]) -> tuple[clock.Micros, Mask, clock.Micros]:
+        """ISO times in microseconds as they are written, which have an offset, and what the clock on the wall shows."""
+        texts = [value.isoformat() if isinstance(value, date) else str(value) for value in values]
+        micros, aware, bad = clock.parse_iso(pa.array(texts, pa.string()))
+        if bad.any():
+            first = shown(values[int(bad.argmax())])
+            raise ValueError(f"{first} is not a time; write it as 2020-12-31 or 2020-12-31T23:59:59")
+        if not aware.any():
+            return micros, aware, micros
         if self.timezone is None:
-            return int(micros[0]) // self._unit * self._unit
-        if aware[0]:
-            micros = clock.to_wall(micros, self.timezone)
-        wall = micros // self._unit * self._unit
-        return int(wall[0] if self._counts_local_days else clock.to_instants(wall, self.timezone)[0])
+            first = shown(values[int(aware.argmax())])
+            raise ValueError(f"{first} has an offset but no timezone is declared; declare `timezone`")
+        return micros, aware, np.where(aware, clock.to_wall(micros, self.timezone), micros)
 
     def spell(self, values: Any) -> Any:
         """Decoded times as text, in the declared `format` or ISO 8601, such that `encode` gives the same codes."""

@@ -9,13 +9,18 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sundog.data.columns.arrow import chunks
+from sundog.data.columns.values import chunks
 from sundog.errors import DataError
 
 
 def to_grid(values: Any, shape: tuple[int, ...], *, where: str) -> NDArray[Any]:
     """The values as one numeric array of (records, *shape); flat records and axes of length 1 are forgiven."""
-    grid = _from_arrow(values, shape, where) if isinstance(values, (pa.Array, pa.ChunkedArray)) else np.asarray(values)
+    if isinstance(values, (pa.Array, pa.ChunkedArray)):
+        grid = _from_arrow(values, shape, where)
+    elif isinstance(values, np.ndarray) and values.dtype.kind != "O":
+        grid = values
+    else:
+        grid = _from_objects(values, shape, where)
     if grid.dtype.kind == "b":
         grid = grid.astype(np.uint8)
     if grid.dtype.kind not in "uif":
@@ -34,11 +39,35 @@ def first_wrong(grid: NDArray[Any], wrong: NDArray[np.bool_]) -> tuple[int, Any]
     return flat // math.prod(grid.shape[1:]) + 1, grid.flat[flat].item()
 
 
+def _from_objects(records: Any, shape: tuple[int, ...], where: str) -> NDArray[np.float64]:
+    """Records in memory, each converted by itself: an array, or lists of numbers in which None is a gap."""
+    size = math.prod(shape)
+    grid = np.empty((len(records), size))
+    for row, record in enumerate(records):
+        numbers = np.array(record, np.float64) if _is_numeric(record) else None
+        if numbers is None or numbers.size != size:
+            found = "not an array of numbers" if numbers is None else f"{numbers.size} numbers"
+            raise DataError(f"{where}: row {row + 1} has {found}, the schema says {size}; fix the row")
+        grid[row] = numbers.reshape(-1)
+    return grid
+
+
+def _is_numeric(record: Any) -> bool:
+    """Whether numpy reads a record as an array of numbers, gaps included."""
+    try:
+        array = np.asarray(record)
+    except ValueError:  # ragged
+        return False
+    if array.dtype.kind == "O":
+        return all(value is None or isinstance(value, (int, float)) for value in array.reshape(-1))
+    return array.dtype.kind in "biuf"
+
+
 def _from_arrow(values: Any, shape: tuple[int, ...], where: str) -> NDArray[Any]:
     """Nested lists, flattened: every record must hold exactly as many numbers as the shape does."""
     size, first_row = math.prod(shape), 0
     parts = [np.empty((0, size))]
-    for chunk in chunks(values):
+    for chunk in chunks(values, where=where):
         flat = chunk
         lengths = np.ones(len(chunk), np.int64)
         while (

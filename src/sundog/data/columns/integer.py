@@ -9,14 +9,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
-from sundog.data.columns.arrow import Mask, shown, value_of
+from sundog.data.columns.arrow import Mask, shown
+from sundog.data.columns.number import NumberColumn
 from sundog.data.columns.numbers import parse_integer, to_int64
-from sundog.data.columns.ordered import OrderedColumn, Whole, beyond
+from sundog.data.columns.ordered import Whole, beyond
+from sundog.data.columns.values import ROUNDED, value_of
 
 Int64 = Annotated[Whole, Field(ge=-(2**63), le=2**63 - 1)]
 
 
-class IntegerColumn(OrderedColumn):
+class IntegerColumn(NumberColumn):
     """A whole number: age, count, score. With a `step` the nearest of min, min + step, …, max is kept.
 
     >>> age = IntegerColumn(min=17, max=90, nullable=True)
@@ -30,7 +32,8 @@ class IntegerColumn(OrderedColumn):
     min: Int64 | None = None
     max: Int64 | None = None
     step: Annotated[Whole, Field(ge=1, le=2**63 - 1)] = 1
-    edges: Annotated[tuple[Int64, ...], Field(min_length=1, max_length=65_536)] | None = None
+    edges: Annotated[tuple[Int64, ...], Field(fail_fast=True, min_length=1, max_length=65_536)] | None = None
+    special: Annotated[tuple[Int64, ...], Field(min_length=1, max_length=1024)] | None = None
 
     @property
     def lattice_size(self) -> int:
@@ -53,12 +56,16 @@ class IntegerColumn(OrderedColumn):
         """A bound or an edge as a number that compares with the others: itself."""
         return value
 
+    def _is_on_lattice(self, value: Any) -> bool:
+        low, high = self._bounds
+        return bool(value == high or (value - low) % self.step == 0)
+
     def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
-        found = to_int64(values)
+        found = to_int64(self.plain(values))
         low, high = self._bounds
         below, above = found.too_low | (found.values < low), found.too_high | (found.values > high)
         codes, bad = self._bounded(self._nearest(np.clip(found.values, low, high)), below, above)
-        return codes, bad | found.bad
+        return codes, bad | found.bad | (found.rounded & ~below & ~above)
 
     def _nearest(self, values: NDArray[np.int64]) -> NDArray[np.uint64]:
         low, high = self._bounds
@@ -79,8 +86,11 @@ class IntegerColumn(OrderedColumn):
 
     def _refusal(self, one: Any) -> str:
         value = value_of(one)
-        number = int(value) if isinstance(value, bool) else parse_integer(str(value))
+        number = int(value) if isinstance(value, bool) else parse_integer(str(value_of(self.plain(one))))
         if number is None:
-            return f"{shown(value)} is not a whole number; fix it, or list it under `nulls` if it means missing"
+            fix = "fix it, or list it under `nulls` if it means missing"
+            return f"{shown(value)} is not a whole number{self._expected}; {fix}"
         low, high = self._bounds
+        if low <= number <= high:
+            return f"{shown(value)}: {ROUNDED}"
         return beyond(value, below=number < low, low=low, high=high)

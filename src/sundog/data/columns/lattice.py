@@ -89,6 +89,15 @@ class Lattice:
             return self.size
         return max(0, math.ceil((exact(value) - exact(self.low)) / exact(self.step)))
 
+    def holds(self, value: float) -> bool:
+        """Whether a value is one of the points.
+
+        >>> Lattice(-1.0, 0.25, 0.1).holds(-0.3), Lattice(-1.0, 0.25, 0.1).holds(0.25), Lattice(0, 1, 0.1).holds(0.15)
+        (True, True, False)
+        """
+        steps = (exact(value) - exact(self.low)) / exact(self.step)
+        return value == self.high or (steps.denominator == 1 and 0 <= steps < self.size)
+
     def outside(self, values: NDArray[np.float64]) -> Mask:
         """Which values lie beyond the bounds."""
         return (values < self.low) | (values > self.high)

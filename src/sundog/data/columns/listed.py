@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -9,11 +10,22 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import BeforeValidator, StrictBool, StrictFloat, StrictInt, StrictStr, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    Field,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    field_validator,
+    model_validator,
+)
 
-from sundog.data.columns.arrow import Mask, shown, value_of
+from sundog.data.columns.arrow import Mask, shown
 from sundog.data.columns.base import ScalarColumn
-from sundog.data.columns.numbers import INT64_MAX, INT64_MIN, parse_integer, parse_number
+from sundog.data.columns.clock import Time, parse_iso
+from sundog.data.columns.numbers import EXACT, INT64_MAX, INT64_MIN, number_of, parse_integer, parse_number
+from sundog.data.columns.values import ROUNDED, python_values, spell, value_of
 from sundog.data.explain import brief, did_you_mean
 
 
@@ -35,7 +47,7 @@ class ListedColumn(ScalarColumn):
 
     distinct: ClassVar[bool] = True
 
-    values: tuple[Value, ...] | None = None
+    values: Annotated[tuple[Value, ...], Field(fail_fast=True)] | None = None
     undeclared: Literal["error", "other"] = "error"
     other: Value | None = None
 
@@ -58,6 +70,11 @@ class ListedColumn(ScalarColumn):
         if other not in values:
             values.append(other)
         return super().completed(values=values, other=other, **found)
+
+    def declared(self) -> Self:
+        """The column without `learn`; what was not learned goes on becoming `other`, where there is one."""
+        policy = {} if self.other is None else {"undeclared": "other"}
+        return type(self).model_validate({**self.model_dump(exclude_defaults=True), "learn": False, **policy})
 
     @field_validator("values")
     @classmethod
@@ -104,25 +121,44 @@ class ListedColumn(ScalarColumn):
     def _code_of(self) -> Mapping[Value, int]:
         return {value: code for code, value in enumerate(self._known)}
 
+    @cached_property
+    def _code_of_number(self) -> Mapping[float, int]:
+        """Which declared text stands for a number: its own spelling first, then any other (0.50, True)."""
+        found: dict[float, int] = {}
+        for text, code in self._code_of.items():
+            if (number := number_of(str(text))) is not None and (number not in found or spell(number) == text):
+                found[number] = code
+        for text, number in (("True", 1), ("true", 1), ("False", 0), ("false", 0)):
+            if text in self._code_of:
+                found.setdefault(number, self._code_of[text])
+        return found
+
+    @cached_property
+    def _code_of_time(self) -> Mapping[Time, int]:
+        """Which declared text stands for a time."""
+        micros, aware, bad = parse_iso(pa.array([str(text) for text in self._code_of], pa.string()))
+        times = zip(micros.tolist(), aware.tolist(), strict=True)
+        return {Time(*time): code for code, time in reversed(list(enumerate(times))) if not bad[code]}
+
     def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
         fallback = -1 if self.other is None else self._code_of[self.other]
-        codes = np.array(
-            [self._code_of.get(self._as_declared(value), fallback) for value in values.to_pylist()], np.int64
-        )
+        found = (self._find(value) for value in python_values(values))
+        codes = np.array([fallback if code is None else code for code in found], np.int64)
         return codes, codes < 0
 
-    def _as_declared(self, value: Any) -> Any:
-        """A value as the declared ones are typed, so that text and typed input mean the same."""
+    def _find(self, value: Any) -> int | None:
+        """The code of one value; None where it is not declared, -1 where a float may have lost which number it was."""
         kind = type(self._known[0])
-        if kind is str:
-            if isinstance(value, float) and value.is_integer() and str(value) not in self._code_of:
-                return str(int(value))  # whole numbers that passed through a float column to hold missing values
-            return str(value)
-        if not isinstance(value, str):
-            return value
-        if kind is bool:
-            return {"true": True, "false": False}.get(value.strip().lower())
-        return parse_integer(value) if kind is int else parse_number(value)
+        if isinstance(value, str):
+            return self._code_of.get(_typed(value, kind))
+        if isinstance(value, Time):
+            return self._code_of_time.get(value) if kind is str else None
+        if value is None:
+            return None
+        if isinstance(value, float) and EXACT <= abs(value) < math.inf and kind is not float:
+            return -1
+        number = float(value) if kind is float else value
+        return (self._code_of_number if kind is str else self._code_of).get(number)
 
     def _values(self, codes: NDArray[Any], null: Mask | None) -> Any:
         index = pa.array(codes.astype(np.int64), mask=null)
@@ -130,6 +166,8 @@ class ListedColumn(ScalarColumn):
 
     def _refusal(self, one: Any) -> str:
         value = value_of(one)
+        if self._find(value) == -1:
+            return f"{shown(value)}: {ROUNDED}"
         plain = {str(known).strip().casefold(): known for known in self._known}
         near = plain.get(str(value).strip().casefold())
         if near is not None:
@@ -138,3 +176,12 @@ class ListedColumn(ScalarColumn):
         near = did_you_mean(value, [known for known in self._known[:10] if isinstance(known, str)])
         fix = "add it to values, fix the row or declare `undeclared: other`"
         return f"{shown(value)} is not a declared value; {near if near.startswith('did') else fix}"
+
+
+def _typed(text: str, kind: type) -> Any:
+    """A text as the declared values are typed."""
+    if kind is str:
+        return text
+    if kind is bool:
+        return {"true": True, "false": False}.get(text.strip().lower())
+    return parse_integer(text) if kind is int else parse_number(text)

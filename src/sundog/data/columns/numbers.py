@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from decimal import Decimal
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,12 +15,14 @@ from numpy.typing import NDArray
 from sundog.data.columns.arrow import Mask, cast_where, is_text, to_numpy
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
+EXACT = 2**53  # from here on a float64 no longer tells whole numbers apart
 
 # The one grammar of numbers: Arrow and Python each accept more (0x1F, 1_000, nan), and not the same more.
 _PLAIN_INTEGER = r"^-?[0-9]{1,18}$"
 _LONG_INTEGER = r"^\+?(-?[0-9]+)(?:\.0*)?$"
 _NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 _IS_NUMBER = re.compile(_NUMBER)
+_IS_CODE = re.compile(r"^[-+]?0[0-9]")  # a leading zero is that of a postal code, not of a number
 
 
 class Int64s(NamedTuple):
@@ -29,6 +32,7 @@ class Int64s(NamedTuple):
     too_low: Mask
     too_high: Mask
     bad: Mask
+    rounded: Mask  # out of a float that no longer tells whole numbers apart
 
 
 def parse_number(text: str) -> float | None:
@@ -48,6 +52,8 @@ def parse_integer(text: str) -> int | float | None:
 
     >>> parse_integer("17.0"), parse_integer("9223372036854775807"), parse_integer("1.5")
     (17, 9223372036854775807, None)
+    >>> parse_integer("9007199254740993.0"), parse_integer("9007199254740993.5")
+    (9007199254740993, None)
     """
     number = parse_number(text)
     if number is None or (math.isinf(number) and "i" in text.lower()):
@@ -55,7 +61,22 @@ def parse_integer(text: str) -> int | float | None:
     try:
         return int(text)
     except ValueError:  # 17.0, 1e3, or more digits than Python cares to convert
-        return int(number) if math.isfinite(number) and number.is_integer() else None
+        if not math.isfinite(number) or not number.is_integer():
+            return None
+        exact = Decimal(text.strip()) if abs(number) >= EXACT else Decimal(number)
+        return int(exact) if exact == exact.to_integral_value() else None
+
+
+def number_of(text: str) -> int | float | None:
+    """The number that a text spells, if it is not a code such as 01234.
+
+    >>> number_of("0.50"), number_of("7.0"), number_of("01234"), number_of("x")
+    (0.5, 7, None, None)
+    """
+    if not _IS_NUMBER.match(text) or _IS_CODE.match(text):
+        return None
+    whole = parse_integer(text)
+    return parse_number(text) if whole is None else whole
 
 
 def to_int64(values: Any) -> Int64s:
@@ -70,24 +91,21 @@ def to_int64(values: Any) -> Int64s:
         return _floats_to_int64(to_numpy(values.cast(pa.float64()).fill_null(0)))
     if pa.types.is_uint64(kind):
         numbers = to_numpy(values.fill_null(0))
-        return Int64s(numbers.astype(np.int64), none, numbers > INT64_MAX, none)
+        return Int64s(numbers.astype(np.int64), none, numbers > INT64_MAX, none, none)
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
-        return Int64s(to_numpy(values.cast(pa.int64()).fill_null(0)), none, none, none)
-    return Int64s(np.zeros(len(values), np.int64), none, none, ~none)
+        return Int64s(to_numpy(values.cast(pa.int64()).fill_null(0)), none, none, none, none)
+    return Int64s(np.zeros(len(values), np.int64), none, none, ~none, none)
 
 
 def to_float64(values: Any) -> tuple[NDArray[np.float64], Mask]:
     """The numbers of an Arrow array, and which values are none."""
     kind = values.type
     none = np.zeros(len(values), bool)
+    if pa.types.is_decimal(kind):  # not by a cast, whose last digit depends on the scale that all of them share
+        values, kind = values.cast(pa.string()), pa.string()
     if is_text(kind):
         return _text_to_float64(values)
-    if (
-        pa.types.is_floating(kind)
-        or pa.types.is_integer(kind)
-        or pa.types.is_boolean(kind)
-        or pa.types.is_decimal(kind)
-    ):
+    if pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         numbers = to_numpy(values.cast(pa.float64(), safe=False).fill_null(0))
         return np.nan_to_num(numbers, nan=0.0, posinf=np.inf, neginf=-np.inf), none
     return np.zeros(len(values)), ~none
@@ -98,7 +116,7 @@ def _floats_to_int64(numbers: NDArray[np.float64]) -> Int64s:
     too_low, too_high = numbers < INT64_MIN, numbers >= 2.0**63
     fits = ~(missing | too_low | too_high)
     values = np.where(fits, numbers, 0).astype(np.int64)
-    return Int64s(values, too_low, too_high, fits & (values != numbers))
+    return Int64s(values, too_low, too_high, fits & (values != numbers), fits & (np.abs(numbers) >= EXACT))
 
 
 def _text_to_int64(texts: Any) -> Int64s:
@@ -114,7 +132,7 @@ def _text_to_int64(texts: Any) -> Int64s:
         too_low[row] = number is not None and number < INT64_MIN
         too_high[row] = number is not None and number > INT64_MAX
         values[row] = int(min(max(number or 0, INT64_MIN), INT64_MAX))
-    return Int64s(values, too_low, too_high, bad)
+    return Int64s(values, too_low, too_high, bad, np.zeros(len(texts), bool))
 
 
 def _text_to_float64(texts: Any) -> tuple[NDArray[np.float64], Mask]:

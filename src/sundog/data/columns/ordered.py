@@ -1,10 +1,12 @@
-"""What integer, continuous and datetime columns share: bounds, what to do beyond them, and bins."""
+"""What integer, continuous and datetime columns share: bounds, what to do beyond them, bins and special values."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,15 +49,23 @@ def beyond(value: object, *, below: bool, low: object, high: object) -> str:
 
 
 class OrderedColumn(ScalarColumn):
-    """A scalar column whose codes are in the order of its values."""
+    """A scalar column whose codes are in the order of its values.
+
+    `bins` is how many bins of equal width to count, or how to choose them within the budget: at `quantiles`, or
+    `refined` where the records are (the default for ranges of many values). Once they are chosen, their `edges` are
+    filled in, and `bins` still says how they were found. Each of the `special` values has a bin of its own.
+    """
+
+    measured_bins: ClassVar[tuple[str, ...]] = ("quantiles", "refined")
 
     out_of_bounds: Policy = "error"
-    bins: BinCount | Literal["quantiles"] | None = None
+    bins: BinCount | Literal["quantiles", "refined"] | None = None
 
     if TYPE_CHECKING:  # each type declares these in its own units
         min: Any
         max: Any
         edges: Any
+        special: Any
 
     @property
     def complete(self) -> bool:
@@ -67,13 +77,61 @@ class OrderedColumn(ScalarColumn):
         """Whether values beyond the bounds become the bounds; learned bounds always clamp."""
         return self.out_of_bounds == "clamp" or self.learn
 
+    @property
+    def is_learned(self) -> bool:
+        """Whether its bounds or its edges were learned."""
+        return super().is_learned or self.has_measured_edges
+
+    def declared(self) -> Self:
+        """The column without `learn` and with its edges as declared; learned bounds clamp, and go on doing so."""
+        policy = {"learn": False, "out_of_bounds": "clamp"} if self.learn else {}
+        return self.completed(**policy, bins=None if self.has_measured_edges else self.bins)
+
     @abstractmethod
     def first_code(self, value: Any) -> int:
         """The first code whose value is not below the given one (`lattice_size` where all are)."""
 
+    def first_codes(self, values: Sequence[Any]) -> list[int]:
+        """`first_code` of several values."""
+        return [self.first_code(value) for value in values]
+
     @abstractmethod
     def position(self, value: Any) -> Any:
         """A bound or an edge as a number that compares with the others."""
+
+    @property
+    def has_measured_edges(self) -> bool:
+        """Whether `edges` were chosen within a budget, as `bins` says."""
+        return self.edges is not None and self.bins in self.measured_bins
+
+    @property
+    def special_codes(self) -> tuple[int, ...]:
+        """The codes of the special values, ascending."""
+        return tuple(sorted(self.first_code(value) for value in self.special or ()))
+
+    def edges_at(self, codes: Sequence[int]) -> list[Any]:
+        """Edges that begin bins at these codes, none of which is the first one."""
+        values = self.decode(np.array([[code - 1, code] for code in codes]).reshape(-1)).to_pylist()
+        # A value that float64 cannot hold exactly may be read as a hair above its code; halfway below it is not.
+        pairs = zip(codes, values[::2], values[1::2], strict=True)
+        return [value if self.first_code(value) == code else (below + value) / 2 for code, below, value in pairs]
+
+    @abstractmethod
+    def spell(self, values: Any) -> Any:
+        """Decoded values as text, such that `encode` gives the same codes."""
+
+    @abstractmethod
+    def _is_on_lattice(self, value: Any) -> bool:
+        """Whether a value within the bounds is one that the column can hold as it is."""
+
+    def positions(self, values: Sequence[Any]) -> list[Any]:
+        """`position` of several bounds or edges."""
+        return [self.position(value) for value in values]
+
+    @cached_property
+    def _ends(self) -> list[Any]:
+        """Where min and max are, once they are known."""
+        return self.positions([self.min, self.max])
 
     def _problem(self) -> str | None:
         """What else makes the declaration impossible once the bounds are known."""
@@ -84,21 +142,34 @@ class OrderedColumn(ScalarColumn):
     @model_validator(mode="after")
     def _is_possible(self) -> Self:
         check_bounds(self.min, self.max, learn=self.learn)
-        if self.edges is not None and self.bins is not None:
+        if self.edges is not None and self.bins is not None and self.bins not in self.measured_bins:
             raise ValueError("edges and bins are both given; keep one of them")
-        positions = [self.position(edge) for edge in self.edges or ()]
+        positions = self.positions(self.edges or ())
         if any(after <= before for before, after in pairwise(positions)):
             raise ValueError("edges must ascend, each above the one before; sort them")
         if not self.complete:
             return self
-        low, high = self.position(self.min), self.position(self.max)
+        low, high = self._ends
         check_order(low, high, shown_as=(self.min, self.max))
         for edge, position in zip(self.edges or (), positions, strict=True):
             if not low <= position <= high:
                 raise ValueError(f"edge {edge} is outside min ({self.min}) and max ({self.max}); remove it")
         if problem := self._problem():
             raise ValueError(problem)
+        self._check_special(low, high)
         return self
+
+    def _check_special(self, low: Any, high: Any) -> None:
+        seen: set[Any] = set()
+        for value in self.special or ():
+            position = self.position(value)
+            if not low <= position <= high:
+                raise ValueError(f"special value {value} is outside min ({self.min}) and max ({self.max}); widen them")
+            if not self._is_on_lattice(value):
+                raise ValueError(f"special value {value} lies between two values of the column; use one of those")
+            if position in seen:
+                raise ValueError(f"special lists {value} twice; keep one")
+            seen.add(position)
 
     def _bounded(self, codes: NDArray[Any], below: Mask, above: Mask) -> tuple[NDArray[Any], Mask]:
         """Codes of values beyond the bounds: those of the bounds where the column clamps, refused where not."""

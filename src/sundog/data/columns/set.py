@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
+from pandas.api.types import infer_dtype
 from pydantic import Field, StrictInt, StrictStr, field_validator, model_validator
 
 from sundog.data.columns import arrow
 from sundog.data.columns.base import Column
 from sundog.data.columns.ordered import Whole
+from sundog.data.columns.values import MIXED, chunks, from_objects, plain, spellings
 from sundog.errors import DataError
 
 
@@ -28,7 +31,7 @@ class SetColumn(Column):
     """
 
     type: Literal["set"] = "set"
-    universe: Annotated[Whole, Field(ge=1)] | tuple[StrictStr | StrictInt, ...]
+    universe: Annotated[Whole, Field(ge=1)] | Annotated[tuple[StrictStr | StrictInt, ...], Field(fail_fast=True)]
     max_size: Annotated[Whole, Field(ge=1)]
     undeclared: Literal["error", "drop"] = "error"
 
@@ -71,13 +74,13 @@ class SetColumn(Column):
 
     def encode(self, values: Any, *, where: str) -> Any:
         """The sets as a sparse array of (records, items); takes lists, lines of items, or a matrix of 0 and 1."""
-        if hasattr(values, "tocsr") or (isinstance(values, np.ndarray) and values.ndim == 2 and values.dtype != object):
+        if hasattr(values, "tocsr") or (isinstance(values, np.ndarray) and values.ndim != 1):
             return self._from_matrix(values, where)
         rows: list[NDArray[Any]] = []
         items: list[NDArray[Any]] = []
         first_row = 0
-        for chunk in arrow.chunks(values):
-            row, item = self._encode_chunk(arrow.plain(chunk, where=where), where, first_row)
+        for chunk in self._chunks(values, where):
+            row, item = self._encode_chunk(chunk, where, first_row)
             rows.append(row + first_row)
             items.append(item)
             first_row += len(chunk)
@@ -90,6 +93,15 @@ class SetColumn(Column):
         return sparse.csr_array(codes).astype(np.uint8)
 
     @cached_property
+    def separator(self) -> str:
+        """What stands between items in text: a space, or a bar when items have spaces of their own.
+
+        >>> SetColumn(universe=["whole milk", "bread"], max_size=2).separator
+        '|'
+        """
+        return "|" if any(len(str(item).split()) != 1 for item in self.items) else " "
+
+    @cached_property
     def _code_of(self) -> Mapping[str, int]:
         return {str(item): code for code, item in enumerate(self.items)}
 
@@ -97,8 +109,9 @@ class SetColumn(Column):
         """The items of each record as pairs of row and item."""
         lists = self._as_lists(chunk, where, first_row)
         row = arrow.to_numpy(pc.list_parent_indices(lists))
-        found = pc.list_flatten(lists).dictionary_encode()
-        known = [self._code(name) for name in found.dictionary.to_pylist()]
+        items = plain(pc.list_flatten(lists), where=where)
+        found = (spellings(items, where=where) if items.type == MIXED else items).dictionary_encode()
+        known = [self._code(name) for name in spellings(found.dictionary, where=where).to_pylist()]
         item = np.array([*known, -1])[arrow.to_numpy(found.indices.fill_null(len(known)))]
         undeclared = item == -1
         if undeclared.any() and self.undeclared == "error":
@@ -108,6 +121,36 @@ class SetColumn(Column):
             raise DataError(f"{place}: item {name} is not declared; {fix}")
         return row[item >= 0], item[item >= 0]
 
+    def _chunks(self, values: Any, where: str) -> Iterator[Any]:
+        """The records as Arrow arrays of text or lists."""
+        typed = isinstance(values, np.ndarray) and values.dtype.kind != "O"
+        if typed or isinstance(values, pa.Array | pa.ChunkedArray) or infer_dtype(values, skipna=True) == "string":
+            yield from chunks(values, where=where)
+        else:
+            yield self._lists(values, where)
+
+    def _lists(self, records: Any, where: str) -> Any:
+        """Records in memory as lists of spellings."""
+        items: list[Any] = []
+        ends, rows = [0], []
+        for row, record in enumerate(records, start=1):
+            items += self._items(record, f"{where}: row {row}")
+            rows += [row] * (len(items) - ends[-1])
+            ends.append(len(items))
+        texts = spellings(from_objects(items, where=where, rows=rows), where=where)
+        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), texts)
+
+    def _items(self, record: Any, at: str) -> list[Any]:
+        """The items of one record: a collection, or a line of text."""
+        if isinstance(record, str):
+            return list(self._split(pa.array([record]))[0].as_py())
+        if isinstance(record, Collection) and not isinstance(record, bytes | Mapping):
+            return list(record)
+        missing = record is None or record is pd.NA or record != record
+        raise DataError(
+            f"{at} {'is missing; write an empty set' if missing else 'is not a set; give it a list'} instead"
+        )
+
     def _as_lists(self, chunk: Any, where: str, first_row: int) -> Any:
         if pa.types.is_dictionary(chunk.type):
             chunk = chunk.dictionary_decode()
@@ -115,20 +158,34 @@ class SetColumn(Column):
             row = first_row + int(arrow.missing(chunk).argmax()) + 1
             raise DataError(f"{where}: row {row} is missing; write an empty set instead")
         if arrow.is_text(chunk.type):
-            return pc.split_pattern_regex(pc.utf8_trim_whitespace(chunk), r"\s+")
+            return self._split(chunk)
         if not pa.types.is_list(chunk.type) and not pa.types.is_large_list(chunk.type):
+            raise DataError(f"{where}: holds {chunk.type}; give it lists of items")
+        if pa.types.is_nested(chunk.type.value_type):
             raise DataError(f"{where}: holds {chunk.type}; give it lists of items")
         return chunk
 
-    def _code(self, item: object) -> int:
+    def _split(self, texts: Any) -> Any:
+        """Lines of text as lists of items, each spelling once, however often it occurs."""
+        if self.separator == " ":
+            return pc.split_pattern_regex(pc.utf8_trim_whitespace(texts), r"\s+")
+        known = texts.dictionary_encode()
+        lists = [[item for item in cell.split(self.separator) if item] for cell in known.dictionary.to_pylist()]
+        return pa.array(lists, pa.list_(pa.string())).take(known.indices)
+
+    def _code(self, name: str | None) -> int:
         """The code of an item; -1 where it is not declared, -2 for the nothing that an empty line holds."""
-        name = str(int(item)) if isinstance(item, float) and item.is_integer() else str(item)
+        if name is None:
+            return -1
         code = self._code_of.get(name, self._code_of.get(name.strip()))
         return code if code is not None else -2 if name == "" else -1
 
     def _from_matrix(self, values: Any, where: str) -> Any:
         from scipy import sparse
 
+        if values.ndim != 2 or np.dtype(values.dtype).kind not in "biuf":
+            found = f"{values.dtype} values of shape {values.shape}"
+            raise DataError(f"{where}: holds {found}; give it a matrix of 0 and 1, or lists of items")
         matrix = sparse.coo_array(values)
         matrix.eliminate_zeros()
         row, item = matrix.coords

@@ -20,7 +20,7 @@ from sundog.evaluate.images.classifiers import Images, Kind, train
 from sundog.evaluate.images.judge import COMPONENTS, judge_for
 from sundog.evaluate.images.sample import FEWEST, Sample, view_of
 from sundog.evaluate.images.scores import discriminator_score, frechet, inception_score, jensen_shannon
-from sundog.evaluate.measure import Measure, Measures, Metric, binomial, bootstrap
+from sundog.evaluate.measure import Measure, Measures, Metric, binomial, bootstrap, simultaneous
 from sundog.evaluate.section import Section
 
 MOST = 10_000  # images of each kind are looked at
@@ -54,11 +54,13 @@ METRICS = {
         "low",
         "How far the features of synthetic images are from those of real test images: 0 for the same distribution, "
         "1 for one average image over and over.",
+        ideal=0.0,
     ),
     "images.jensen_shannon": Metric(
         "Jensen-Shannon divergence",
         "low",
         "How well a network can tell synthetic images from real ones, all new to it: 0 not at all, 0.69 (ln 2) always.",
+        ideal=0.0,
     ),
     **{
         f"images.downstream.{kind}": Metric(
@@ -68,6 +70,12 @@ METRICS = {
         )
         for kind, what in DOWNSTREAM.items()
     },
+    "images.downstream.worst_class": Metric(
+        "accuracy of the worst class",
+        "high",
+        "The share of real test images of one class, the one that fares worst, that a convolutional network puts in "
+        "their class, after learning from synthetic ones; the interval allows for the number of classes.",
+    ),
 }
 
 
@@ -110,6 +118,8 @@ def images(comparison: Comparison, name: str) -> Section:
         measures |= {
             f"images.downstream.{kind}": binomial(int(np.trace(c)), int(c.sum())) for kind, c in confusion.items()
         }
+        measures["images.downstream.worst_class"], worst = _worst_class(confusion["cnn"])
+        details["images.worst_class"] = str(view.classes[worst])
         right = judge.probabilities(real.pixels).argmax(axis=1) == real.labels
         details["images.judge_accuracy"] = binomial(int(right.sum()), len(right)).to_dict()
         if right.mean() < GOOD:
@@ -143,6 +153,16 @@ def _confusion(comparison: Comparison, kind: Kind, real: Sample, synthetic: Samp
     network = train(kind, synthetic.pixels, synthetic.labels, classes=classes, seed=_seed(comparison, kind))
     cells = real.labels * classes + network.predict(real.pixels)
     return np.bincount(cells, minlength=classes**2).reshape(classes, classes)
+
+
+def _worst_class(confusion: NDArray[np.int64]) -> tuple[Measure, int]:
+    """The share that is right in the class that fares worst, and which that is; intervals hold for all classes."""
+    totals = confusion.sum(axis=1)
+    there = np.flatnonzero(totals)
+    z = simultaneous(len(there))
+    found = [binomial(int(confusion[place, place]), int(totals[place]), z=z) for place in there]
+    least = Measure(*(min(getattr(each, end) for each in found) for end in ("value", "low", "high")))
+    return least, int(there[np.argmin([each.value for each in found])])
 
 
 @dataclass(frozen=True)

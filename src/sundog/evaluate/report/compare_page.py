@@ -41,7 +41,7 @@ def compare_page(reports: Sequence[Reported]) -> str:
         tag(
             "main",
             tag("p", _READING, class_="reading"),
-            notes((_DIFFERENT,) if _disagree(reports) else ()),
+            notes(_notes(reports)),
             _table(reports),
             _lines(reports),
             _certificates(reports),
@@ -52,6 +52,12 @@ def compare_page(reports: Sequence[Reported]) -> str:
         tag("footer", tag("p", "Made by sundog.")),
         private=True,
     )
+
+
+def _notes(reports: Sequence[Reported]) -> tuple[str, ...]:
+    """What a reader must know, each note once."""
+    different = (_DIFFERENT,) if _disagree(reports) else ()
+    return (*different, *dict.fromkeys(note for report in reports for note in report.notes))
 
 
 def marks(measures: Sequence[Measure | None], better: Better) -> list[str]:

@@ -1,51 +1,46 @@
-"""A report in a few sentences, from where its main measures lie between independent columns and real data."""
+"""A report in a few sentences: the claims that its sections allow, and the answers to them."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from sundog.evaluate.measure import Measures, Metric
-from sundog.evaluate.report.words import (
-    BELOW,
-    FLOOR,
-    SAME,
-    UNKNOWN,
-    Standing,
-    capital,
-    number,
-    places,
-    standings,
-)
+from sundog.evaluate.measure import Measure, Measures
+from sundog.evaluate.report import claims
+from sundog.evaluate.report.claims import Verdict
+from sundog.evaluate.report.words import Standing, standings
 from sundog.evaluate.section import Section
 
-_ONE_COLUMN = "fidelity.tvd_1way"
-_RELATIONS = "fidelity.tvd_2way"
 _MAIN = (
-    _ONE_COLUMN,
-    _RELATIONS,
+    "fidelity.tvd_1way",
+    "fidelity.tvd_furthest_column",
+    "fidelity.tvd_2way",
+    "fidelity.relations_kept",
+    "fidelity.propensity_auc",
     "utility.tstr.forest.auc",
     "utility.tstr.forest.r2",
     "images.frechet",
     "images.downstream.cnn",
+    "images.downstream.worst_class",
     "series.discriminative_score",
     "sets.item_tvd",
+    "sets.furthest_item",
     "queries.relative_error",
+    "queries.relative_error_cooccurring",
 )
-_JUDGE = "fidelity.propensity_auc"
-_LEARNERS = {
-    "forest": "A forest",
-    "logistic": "A logistic regression",
-    "ridge": "A linear regression",
-    "boosting": "A boosted ensemble of trees",
-    "mlp": "A neural network",
-    "cnn": "A convolutional network",
-}
-_SCORES = {
-    "auc": "an AUC of",
-    "accuracy": "an accuracy of",
-    "r2": "an R² of",
-    "cnn": "an accuracy of",
+_CLAIMED = (  # measures that a sentence of their own is about; the others have one of the claims' sentences
+    "images.frechet",
+    "images.downstream.worst_class",
+    "queries.relative_error_cooccurring",
+)
+_JUDGES = {
+    "fidelity.propensity_auc": ("a classifier", "AUC", claims.GUESSING, claims.NEARLY_GUESSING),
+    "series.discriminative_score": (
+        "a recurrent network",
+        "discriminative score",
+        0.0,
+        claims.NEARLY_GUESSING - claims.GUESSING,
+    ),
 }
 
 
@@ -59,62 +54,73 @@ def main_names(sections: Sequence[Section]) -> list[str]:
 
 def headline(sections: Sequence[Section], ceiling: Measures, floor: Measures) -> str:
     """The whole report in a few sentences."""
+    said = (verdict.sentence for verdict in verdicts(sections, ceiling, floor))
+    return " ".join(sentence for sentence in said if sentence) or "Nothing was measured."
+
+
+def verdicts(sections: Sequence[Section], ceiling: Measures, floor: Measures) -> list[Verdict]:
+    """The answers to all claims that these sections allow."""
     standing = standings(sections, ceiling, floor)
-    metrics = {name: metric for section in sections for name, metric in section.metrics.items()}
-    names = main_names(sections)
-    tables = [_table_clause(name, standing[name]) for name in names if name in (_ONE_COLUMN, _RELATIONS)]
-    others = [_sentence(name, standing[name], metrics) for name in names if name not in (_ONE_COLUMN, _RELATIONS)]
-    first = "; ".join(tables)
-    said = [*([f"{capital(first)}."] if first else []), *others]
-    return " ".join(said) or "Nothing was measured."
+    scores = {name: standing[name] for section in sections for name in _scores(section)}
+    learned = [each.share for each in scores.values() if each.share is not None]
+    found: list[Verdict] = []
+    for section in sections:
+        claimed = _of_columns(section, learned) + _of_models(section, standing) + _of_judges(section)
+        found += claimed + _of_measures(section, standing, claimed=bool(claimed))
+    return found
 
 
-def _table_clause(name: str, standing: Standing) -> str:
-    return _one_column(standing) if name == _ONE_COLUMN else _relations(standing)
+def _of_columns(section: Section, learned: Sequence[Measure]) -> list[Verdict]:
+    """Columns by themselves and together; items of sets."""
+    found = []
+    details = section.details.get("fidelity", {})
+    if "fidelity.tvd_furthest_column" in section.measures:
+        found.append(claims.none_is_off("columns", "column", _measures(details["tvd_columns_together"])))
+        if len(details["tvd_columns_together"]) > 1:
+            kept, error = (section.measures.get(f"fidelity.relations_{what}") for what in ("kept", "error"))
+            found.append(claims.relations_are_kept(kept, error, details.get("weakest_pair"), learned))
+    if "fidelity.pairs_error" in section.measures:
+        found.append(claims.pairs_beat_independent_columns(section.measures["fidelity.pairs_error"]))
+    if "sets.furthest_item" in section.measures:
+        found.append(claims.none_is_off("items", "item", _measures(section.details["sets"]["furthest_items"])))
+    return found
 
 
-def _one_column(standing: Standing) -> str:
-    """By the distance itself: independent columns are as good here as real data, so there is no floor."""
-    if standing.words in (SAME, UNKNOWN):
-        return f"{standing.words}, one column at a time"
-    for most, words in ((0.02, "very close to"), (0.05, "close to"), (0.15, "roughly like")):
-        if standing.measure.value <= most:
-            return f"{words} the real data one column at a time"
-    return "far from the real data even one column at a time"
+def _measures(details: Mapping[str, Mapping[str, Any]]) -> Measures:
+    nan = float("nan")
+    return {
+        name: Measure(*(nan if each[end] is None else each[end] for end in ("value", "low", "high")))
+        for name, each in details.items()
+    }
 
 
-def _relations(standing: Standing) -> str:
-    if standing.words == SAME:
-        return "relations between columns are kept, with no measurable difference"
-    if standing.words == UNKNOWN or standing.share is None:
-        return f"relations between columns: {standing.words or UNKNOWN}"
-    if standing.words == FLOOR:
-        return "relations between columns are lost"
-    if standing.words == BELOW:
-        return f"relations between columns are lost ({BELOW})"
-    steps = ((0.9, "kept"), (0.7, "mostly kept"), (0.4, "partly kept"), (0.1, "mostly lost"), (-math.inf, "lost"))
-    kept = next(words for least, words in steps if standing.share >= least)
-    return f"relations between columns are {kept}"
+def _scores(section: Section) -> list[str]:
+    """The scores of models that learned from the records: of a forest if there is one, and the same of others."""
+    scored = [name for name in section.measures if claims.is_of_a_model(name)]
+    first = next((name for name in (*_MAIN, *scored) if name in scored), None)
+    if first is None:
+        return []
+    score = first.rpartition(".")[2]
+    return [first, *(name for name in scored if name != first and name.endswith(f".{score}"))]
 
 
-def _sentence(name: str, standing: Standing, metrics: Mapping[str, Metric]) -> str:
-    """One measure by itself, with what real data gives."""
-    reached = _reached(name)
-    decimals = places(standing.measure.value)
-    if reached is None or standing.words == UNKNOWN or standing.ceiling is None:
-        value = number(standing.measure.value, decimals)
-        return f"{capital(metrics[name].label)}: {value}{f', {standing.words}' if standing.words else ''}."
-    value, real = (number(each.value, min(decimals, 2)) for each in (standing.measure, standing.ceiling))
-    if standing.words == SAME:
-        return f"{reached} {value}: {SAME} ({real})."
-    worse = f", {standing.words}" if standing.words in (FLOOR, BELOW) else ""
-    return f"{reached} {value} where real data gives {real}{worse}."
+def _of_models(section: Section, standing: Mapping[str, Standing]) -> list[Verdict]:
+    names = _scores(section)
+    if not names:
+        return []
+    return [claims.models_learn_from_it(names[0], standing[names[0]], {name: standing[name] for name in names[1:]})]
 
 
-def _reached(name: str) -> str | None:
-    """The beginning of a sentence about a model; None where the measure is not of one."""
-    if name == _JUDGE:
-        return "A model that tells it from real data reaches an AUC of"
-    *steps, score = name.split(".")
-    learner = next((_LEARNERS[step] for step in (*steps, score) if step in _LEARNERS), None)
-    return f"{learner} trained on it reaches {_SCORES[score]}" if learner and score in _SCORES else None
+def _of_judges(section: Section) -> list[Verdict]:
+    return [
+        claims.nobody_can_tell(name, who, score, section.measures[name], guessing, nearly)
+        for name, (who, score, guessing, nearly) in _JUDGES.items()
+        if name in section.measures
+    ]
+
+
+def _of_measures(section: Section, standing: Mapping[str, Standing], *, claimed: bool) -> list[Verdict]:
+    """Measures that no other claim is about; of a section without any claim, the first."""
+    names = [name for name in _CLAIMED if name in section.measures]
+    names = names or ([] if claimed else list(section.measures)[:1])
+    return [claims.is_as_good_as_real(name, standing[name], section.metrics[name]) for name in names]

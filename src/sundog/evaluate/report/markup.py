@@ -5,9 +5,11 @@ from __future__ import annotations
 import html
 import re
 from importlib import resources
+from pathlib import Path
 
 _VOID = frozenset({"meta", "img", "br"})
 _UNPRINTABLE = re.compile(r"[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_GENERATOR, _HEAD = '<meta name="generator" content="sundog">', 2048  # and how far from the start it is looked for
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
@@ -63,12 +65,22 @@ def document(title: str, *body: Html, private: bool) -> str:
         tag("meta", name_="viewport", content="width=device-width, initial-scale=1"),
         tag("meta", name_="color-scheme", content="light dark"),
         tag("meta", name_="robots", content="noindex"),
+        Html(_GENERATOR),
         tag("title", title),
         tag("style", Html(resources.files(__package__).joinpath("page.css").read_text(encoding="utf-8"))),
     )
     return (
         f"<!doctype html>\n{tag('html', head, tag('body', *body, class_='private' if private else None), lang='en')}\n"
     )
+
+
+def is_page(path: Path) -> bool:
+    """Whether a file is a page that was made here."""
+    try:
+        with path.open("rb") as file:
+            return _GENERATOR.encode() in file.read(_HEAD)
+    except OSError:
+        return False
 
 
 def _attribute(key: str, value: Attribute) -> str:

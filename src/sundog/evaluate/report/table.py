@@ -65,7 +65,7 @@ def _bar(standing: Standing) -> Html:
         tag("line", x1=_MARGIN, x2=_WIDTH - _MARGIN, y1=middle, y2=middle, class_="track"),
         *ends,
         tag("rect", x=min(low, high), width=round(abs(high - low), 1), y=middle - 3.5, height=7, rx=3.5, class_="band"),
-        tag("circle", cx=_across(share), cy=middle, r=3.5, class_="dot"),
+        tag("circle", cx=_across(share.value), cy=middle, r=3.5, class_="dot"),
         viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
         width=_WIDTH,
         height=_HEIGHT,

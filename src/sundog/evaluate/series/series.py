@@ -38,35 +38,41 @@ METRICS = {
         "low",
         "How far values would have to be moved, in the mean, to get the real distribution of values (Wasserstein "
         "distance), as a share of the declared range.",
+        ideal=0.0,
     ),
     "series.mean_profile_error": Metric(
         "Error of the mean curve",
         "low",
         "How far the mean synthetic series is from the mean real one, in the mean over time, as a share of the "
         "declared range.",
+        ideal=0.0,
     ),
     "series.total_distance": Metric(
         "Distance of totals",
         "low",
         "How far the sums of whole series would have to be moved, in the mean, to get the real distribution of sums, "
         "as a share of what the declared range allows.",
+        ideal=0.0,
     ),
     "series.gap_error": Metric(
         "Error of gaps",
         "low",
         "By how much the share of series with a gap at a place is off, in the mean over all places.",
+        ideal=0.0,
     ),
     "series.autocorrelation_distance": Metric(
         "Distance of autocorrelations",
         "low",
         "By how much the mean correlation of a series with itself some places later is off, in the mean over all "
         "delays up to half its length.",
+        ideal=0.0,
     ),
     "series.spectral_distance": Metric(
         "Distance of spectra",
         "low",
         "The share of the power that sits at another frequency than in the real series: half the sum of differences "
         "between the mean power spectra, each divided by its sum. 0 is the same, 1 is nothing in common.",
+        ideal=0.0,
     ),
     "series.nearest_dtw": Metric(
         "Distance to the nearest real series",
@@ -80,6 +86,7 @@ METRICS = {
         "low",
         "How well a small recurrent network tells synthetic series from unseen real ones: how far its accuracy is from "
         "one half. 0 is not at all, 0.5 is always.",
+        ideal=0.0,
     ),
     "series.predictive_score": Metric(
         "Predictive score",

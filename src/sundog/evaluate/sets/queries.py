@@ -195,17 +195,20 @@ METRICS = {
         "low",
         "How far the number of records that hold some random items together is off, as a share of the true number, or "
         "of 0.1% of the records where that is larger: the mean of 1,000 queries, many of which have the answer zero.",
+        ideal=0.0,
     ),
     "queries.relative_error_answerable": Metric(
         "… that have an answer",
         "low",
         "The same over the random queries whose true answer is at least 0.1% of the records.",
+        ideal=0.0,
     ),
     "queries.relative_error_cooccurring": Metric(
-        "… of items held together",
+        "Error of queries, items held together",
         "low",
         "The same over 1,000 queries of items that some real record holds together, each with a true answer of at "
         "least 0.1% of the records.",
+        ideal=0.0,
     ),
     "queries.answerable_share": Metric(
         "Queries that have an answer",
@@ -218,6 +221,7 @@ METRICS = {
             f"… of up to {percent}% of the largest set",
             "low",
             f"The error of the random queries with at most {percent}% as many items as the largest real set.",
+            ideal=0.0,
         )
         for percent in _PERCENT
     },

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from sundog.data.records import Records
 from sundog.errors import DataError
 from sundog.evaluate.comparison import Comparison
 from sundog.evaluate.grouped import Deal, Floats, Paired
-from sundog.evaluate.measure import Measures, Metric
+from sundog.evaluate.measure import Measure, Measures, Metric, simultaneous
 from sundog.evaluate.section import Picture, Section
 from sundog.evaluate.sets.queries import counting_queries
 
@@ -29,23 +30,34 @@ METRICS = {
         "Error of item frequencies",
         "low",
         "By how much the share of records that hold an item is off, in the mean over all items.",
+        ideal=0.0,
     ),
     "sets.item_tvd": Metric(
         "Distance of item frequencies",
         "low",
         "The share of all held items that would have to be swapped for others to get the real frequencies: 0 is the "
         "same, 1 is nothing in common.",
+        ideal=0.0,
+    ),
+    "sets.furthest_item": Metric(
+        "Error of the furthest item",
+        "low",
+        "By how much the share of records that hold an item is off, for the item that is off most; the interval allows "
+        "for the number of items.",
+        ideal=0.0,
     ),
     "sets.pair_frequency_error": Metric(
         "Error of pair frequencies",
         "low",
         f"By how much the share of records that hold two items together is off, in the mean over the pairs of the "
         f"{PAIRED} most frequent items.",
+        ideal=0.0,
     ),
     "sets.size_tvd": Metric(
         "Distance of set sizes",
         "low",
         "The share of records that would have to change their number of items to get the real distribution of sizes.",
+        ideal=0.0,
     ),
     "sets.topk_overlap": Metric(
         "Top items found",
@@ -65,9 +77,11 @@ def sets(comparison: Comparison, name: str) -> Section:
     items = deal.paired(real, synthetic)
     frequent = _top(items.real, TOP)
     sizes = _sizes(deal, real, synthetic)
+    together = _differences(items, real.shape[0], synthetic.shape[0])
     measures: Measures = {
         "sets.item_frequency_error": items.measure(_mean_difference, highest=1.0),
         "sets.item_tvd": items.measure(lambda p, q: tvd(_shares(p), _shares(q)), highest=1.0),
+        "sets.furthest_item": Measure(*(float(end.max()) for end in together)),
         "sets.size_tvd": sizes.measure(tvd, highest=1.0),
         "sets.topk_overlap": items.measure(lambda p, q: _overlap(p, q, len(frequent)), highest=1.0),
     }
@@ -79,6 +93,7 @@ def sets(comparison: Comparison, name: str) -> Section:
     details = {
         "column": name,
         "mean_size": {"real": float(items.real.sum()), "synthetic": float(items.synthetic.sum())},
+        "furthest_items": _furthest(column.items, together),
         "top_items": [
             {"item": column.items[item], "real": float(items.real[item]), "synthetic": float(items.synthetic[item])}
             for item in frequent
@@ -125,6 +140,28 @@ def _top(frequencies: Floats, k: int) -> list[int]:
 
 def _overlap(real: Floats, synthetic: Floats, k: int) -> float:
     return len(set(_top(real, k)) & set(_top(synthetic, k))) / k if k else 1.0
+
+
+def _differences(items: Paired, real: int, synthetic: int) -> tuple[Floats, Floats, Floats]:
+    """By how much the share of each item is off, with intervals that hold for all items together.
+
+    Two shares of counted records, each with one more that holds the item and one more that does not (Agresti and
+    Caffo 2000): rare items are then not told too surely.
+    """
+    p, q = ((share * count + 1) / (count + 2) for share, count in ((items.real, real), (items.synthetic, synthetic)))
+    error = np.sqrt(p * (1 - p) / (real + 2) + q * (1 - q) / (synthetic + 2))
+    reach, apart = simultaneous(len(p)) * error, np.abs(p - q)
+    value = np.abs(items.real - items.synthetic)
+    return value, np.minimum(value, np.maximum(0, apart - reach)), np.maximum(value, apart + reach)
+
+
+def _furthest(
+    names: Sequence[str | int], together: tuple[Floats, Floats, Floats]
+) -> dict[str, dict[str, float | None]]:
+    """The items that are surely off most, and the one that could be."""
+    value, low, high = together
+    places = [*np.lexsort((value, low))[::-1][:TOP].tolist(), int(high.argmax())]
+    return {str(names[place]): Measure(*(float(end[place]) for end in together)).to_dict() for place in places}
 
 
 def _sizes(deal: Deal, real: Any, synthetic: Any) -> Paired:

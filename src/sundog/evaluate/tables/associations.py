@@ -27,6 +27,7 @@ METRICS = {
         "low",
         "How far the strength of the relation between two columns is off (mean over pairs of the difference of "
         "correlations; between two groupings Cramér's V, bias-corrected).",
+        ideal=0.0,
     ),
 }
 

@@ -95,9 +95,9 @@ class Distance:
     estimates: Floats
     by_chance: float
 
-    def measure(self, *, highest: float = 1.0) -> Measure:
-        """The distance, with its interval."""
-        found = measured(self.estimates, lowest=-np.inf, highest=highest)
+    def measure(self, *, highest: float = 1.0, z: float = Z) -> Measure:
+        """The distance, with its interval; of 95% unless another normal quantile is given."""
+        found = measured(self.estimates, lowest=-np.inf, highest=highest, z=z)
         return Measure(found.value, min(found.value, max(0.0, found.low - self.by_chance)), found.high)
 
     def similarity(self) -> Measure:
@@ -121,13 +121,14 @@ class Distance:
         return cls(np.abs(differences), error if abs(differences[0]) < Z * error else 0.0)
 
 
-def measured(estimates: Floats, *, lowest: float = 0.0, highest: float = 1.0) -> Measure:
+def measured(estimates: Floats, *, lowest: float = 0.0, highest: float = 1.0, z: float = Z) -> Measure:
     """What the data itself says, with an interval from what the resamples say.
 
     >>> measured(np.array([0.5, 0.4, 0.6, 0.5]))
     Measure(value=0.5, low=0.30400..., high=0.69599...)
     """
-    return Measure.around(float(estimates[0]), error=_error(estimates), lowest=lowest, highest=highest)
+    error = z / Z * _error(estimates)
+    return Measure.around(float(estimates[0]), error=error, lowest=lowest, highest=highest)
 
 
 def _error(estimates: Floats) -> float:

@@ -38,6 +38,7 @@ METRICS = {
         "Difference of missing values",
         "low",
         "How far the share of missing values is off (mean over columns that may have them).",
+        ideal=0.0,
     ),
 }
 

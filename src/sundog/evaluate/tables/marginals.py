@@ -10,6 +10,7 @@ allows for that (`by_chance`), so that few rows do not make a difference that ma
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sundog.evaluate.comparison import Comparison
-from sundog.evaluate.measure import Measures, Metric, Z
+from sundog.evaluate.measure import Measure, Measures, Metric, Z, simultaneous
 from sundog.evaluate.tables.blocks import Distance, Floats, Labels
 from sundog.evaluate.tables.table import Columns, Tables, chosen
 
@@ -30,20 +31,31 @@ METRICS = {
         "Distance of columns",
         "low",
         "The share of rows that would have to change for a column to have the real distribution (mean over columns).",
+        ideal=0.0,
     ),
     "fidelity.tvd_2way": Metric(
         "Distance of pairs",
         "low",
         "The share of rows that would have to change for two columns to have the real joint distribution "
         "(mean over pairs).",
+        ideal=0.0,
     ),
     "fidelity.tvd_3way": Metric(
         "Distance of triples",
         "low",
         "The share of rows that would have to change for three columns to have the real joint distribution "
         "(mean over triples).",
+        ideal=0.0,
     ),
 }
+FURTHEST = "fidelity.tvd_furthest_column"
+FURTHEST_METRIC = Metric(
+    "Distance of the furthest column",
+    "low",
+    "The share of rows that would have to change for the worst column to have the real distribution; the interval "
+    "allows for the number of columns that were looked at.",
+    ideal=0.0,
+)
 
 
 @dataclass(frozen=True)
@@ -66,16 +78,36 @@ class Marginals:
     def measures(self) -> Measures:
         """The means; a table of one column has no pairs."""
         means = {name: Distance.mean(way.values()) for name, way in zip(METRICS, self.ways, strict=True)}
-        return {name: distance.measure() for name, distance in means.items() if distance is not None}
+        found = {name: distance.measure() for name, distance in means.items() if distance is not None}
+        return {**found, FURTHEST: furthest(self._together)}
+
+    @property
+    def _together(self) -> Measures:
+        """The distance of each column, with intervals that hold for all of them together."""
+        columns = self.ways[0]
+        return {name: each.measure(z=simultaneous(len(columns))) for (name,), each in columns.items()}
 
     @property
     def details(self) -> dict[str, Any]:
         """All distances, for machines."""
         names = ("tvd_columns", "tvd_pairs", "tvd_triples")
-        return {
+        found: dict[str, Any] = {
             name: [{"columns": list(columns), **distance.measure().to_dict()} for columns, distance in way.items()]
             for name, way in zip(names, self.ways, strict=True)
         }
+        return {**found, "tvd_columns_together": {name: each.to_dict() for name, each in self._together.items()}}
+
+
+def furthest(together: Measures) -> Measure:
+    """The largest of distances whose intervals hold together: it is no less than each low end, and below some high one.
+
+    >>> furthest({"age": Measure(0.2, 0.1, 0.3), "sex": Measure(0.1, 0.0, 0.4)})
+    Measure(value=0.2, low=0.1, high=0.4)
+    """
+    value, low, high = (
+        max((getattr(each, end) for each in together.values()), default=math.nan) for end in ("value", "low", "high")
+    )
+    return Measure(value, low, high)
 
 
 def marginals(tables: Tables, comparison: Comparison) -> Marginals:

@@ -30,17 +30,20 @@ METRICS = {
         "Column shapes",
         "high",
         "How alike the distributions of single columns are (mean over columns; as SDMetrics defines it).",
+        ideal=1.0,
     ),
     "fidelity.column_pair_trends": Metric(
         "Column pair trends",
         "high",
         "How alike the relations between two columns are (mean over pairs; as SDMetrics defined it, whose newer "
         "versions leave out weakly related pairs).",
+        ideal=1.0,
     ),
     "fidelity.quality": Metric(
         "Overall quality",
         "high",
         "The mean of column shapes and column pair trends (the overall score of SDMetrics, over all pairs).",
+        ideal=1.0,
     ),
 }
 

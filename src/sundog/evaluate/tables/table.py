@@ -94,7 +94,7 @@ class Tables:
 
 def public_bins(column: ScalarColumn) -> Bins:
     """The declared bins; where they were to be learned as quantiles and never were, the default ones."""
-    if isinstance(column, OrderedColumn) and column.bins == "quantiles":
+    if isinstance(column, OrderedColumn) and column.bins == "quantiles" and column.edges is None:
         column = column.model_copy(update={"bins": None})
     return bins_for(column)
 

@@ -26,11 +26,13 @@ METRICS = {
         "low",
         "How far the values of a numeric column would have to move to be distributed as the real ones, as a share of "
         "the declared range (mean over columns).",
+        ideal=0.0,
     ),
     "fidelity.wasserstein_sliced": Metric(
         "Sliced Wasserstein distance",
         "low",
         "The same for all numeric columns together, seen along random directions (mean over directions).",
+        ideal=0.0,
     ),
 }
 

@@ -11,8 +11,10 @@ from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
 from sundog.models.base import State
 from sundog.models.features import Features
-from sundog.models.gan.networks import SHAPES, Judge, new_critic, refuse_shape
-from sundog.models.neural import is_size, rows_at_a_time
+from sundog.models.gan.networks import Judge, new_critic
+from sundog.models.gan.shapes import SHAPES, refuse_shape
+from sundog.models.neural import rows_at_a_time
+from sundog.models.released.base import is_size
 
 
 class Critic:

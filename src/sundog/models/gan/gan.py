@@ -18,36 +18,31 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sundog.data.columns import ScalarColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.errors import ReleaseError, SundogError
 from sundog.models.base import Codes, Plan, State, Where, Workshop
 from sundog.models.calibration import calibrating
 from sundog.models.decoded import Decoded
 from sundog.models.features import FeatureRows, Features
 from sundog.models.gan.duel import Generator
-from sundog.models.gan.namer import plan_naming, trained_namer, unpaid_naming
-from sundog.models.gan.networks import SHAPES, has_people, new_generator, refuse_shape
+from sundog.models.gan.namer import plan_naming, trained_namer
+from sundog.models.gan.networks import new_generator
 from sundog.models.gan.settings import DEFAULTS, settled
-from sundog.models.gan.start import Start, measured_start, people_charge, unpaid_people
+from sundog.models.gan.shapes import has_people
+from sundog.models.gan.start import Start, measured_start, people_charge
 from sundog.models.gan.training import train
 from sundog.models.kept import refuse_early
-from sundog.models.means import unpaid_means
 from sundog.models.neural import (
-    is_size,
-    is_whole,
     plan_network,
     rows_at_a_time,
-    unpaid_training,
     warm_up,
 )
 from sundog.models.people import PeopleRows
+from sundog.models.released.gan import ReleasedGan, assumed_by_gan, unpaid_gan
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.training.threads import one_thread
 
-PUBLIC_RECORDS = "the records that were given as public, from which the training began or took its clipping bounds"
 _OF_PEOPLE = 4  # one is in a step: there are few of them
 _CERTAIN = 2.0  # a mean that is so many times its noise
 _CALIBRATION, _FEWEST, _ALL = 2048, 128, 2**15  # records with which means are compared: of a value, and of all
@@ -60,7 +55,6 @@ class Gan:
     options: ClassVar[frozenset[str]] = frozenset({"device", "show_loss", "public"})
     defaults: ClassVar[Mapping[str, Any]] = DEFAULTS
     counts_records: ClassVar[bool] = True
-    resumes: ClassVar[bool] = True
     choices: Mapping[str, int] = {}
 
     def __init__(
@@ -84,7 +78,7 @@ class Gan:
     @property
     def assumptions(self) -> Sequence[str]:
         """Where training began with records that were given as public, or took its bounds from them."""
-        return [PUBLIC_RECORDS] if self.config["public"] else []
+        return assumed_by_gan(self.config)
 
     # --- learning ---
 
@@ -167,9 +161,7 @@ class Gan:
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
         """The means and the weights, unless they were paid for."""
-        people = unpaid_people(charges) if has_people(self.features.schema) else []
-        naming = unpaid_naming(charges) if self.config["named"] else []
-        return people + unpaid_means(charges) + naming + unpaid_training(charges)
+        return unpaid_gan(self.features.schema, self.config, charges)
 
     def state(self) -> State:
         """The generator, and how often it is told what."""
@@ -179,26 +171,13 @@ class Gan:
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
         """Checks that the weights are those of a generator of this schema."""
-        if not _is_config(state.config, schema):
-            raise ReleaseError("the configuration is not that of a `gan` model")
-        tensors = dict(state.tensors)
+        ReleasedGan(schema, state)
+        tensors = {name: torch.from_numpy(tensor.copy()) for name, tensor in state.tensors.items()}
+        prior = tensors.pop("prior", torch.zeros(0))
         with torch.device("meta"):  # so that nothing is drawn, and nothing takes memory
             generator = _new_generator(Features(schema), state.config)
-        told = generator.told.stop - generator.told.start
-        prior = tensors.pop("prior", None) if told else np.zeros(0, np.float32)
-        shapes = {name: tuple(tensor.shape) for name, tensor in generator.state_dict().items()}
-        if (
-            {name: tensor.shape for name, tensor in tensors.items()} != shapes
-            or prior is None
-            or prior.shape != (told,)
-        ):
-            raise ReleaseError("the weights are not those of a `gan` model of this schema")
-        if not all(tensor.dtype == np.float32 and np.isfinite(tensor).all() for tensor in state.tensors.values()):
-            raise ReleaseError("the weights of the `gan` model are not all finite numbers")
-        generator.load_state_dict(
-            {name: torch.from_numpy(tensor.copy()) for name, tensor in tensors.items()}, assign=True
-        )
-        return cls(schema, generator, state.config, torch.from_numpy(prior.copy()))
+        generator.load_state_dict(tensors, assign=True)
+        return cls(schema, generator, state.config, prior)
 
 
 def _arrays(module: nn.Module) -> dict[str, Any]:
@@ -210,22 +189,3 @@ def _new_generator(features: Features, config: Mapping[str, Any]) -> Generator:
     values = told.stop - told.start
     body = new_generator(features, config["shape"], values, hidden=config["hidden"], latent=config["latent"])
     return Generator(body, torch.zeros(max(1, values), features.width), told)
-
-
-def _is_config(config: Mapping[str, Any], schema: Schema) -> bool:
-    if set(config) != {"shape", "hidden", "latent", "condition", "records", "public", "named"}:
-        return False
-    condition = config["condition"]
-    try:
-        refuse_shape(schema, config["shape"])
-    except SundogError:
-        return False
-    return (
-        config["shape"] in SHAPES
-        and is_size(config["hidden"])
-        and is_size(config["latent"])
-        and is_whole(config["records"], 10**12)
-        and type(config["public"]) is bool
-        and type(config["named"]) is bool
-        and (condition is None or (type(condition) is str and isinstance(schema.columns.get(condition), ScalarColumn)))
-    )

@@ -7,7 +7,7 @@ was told (Odena et al. 2017).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from torch import Tensor, nn
@@ -17,13 +17,13 @@ from sundog.models.features import Compact, Features
 from sundog.models.gan.networks import new_namer, without
 from sundog.models.means import gaussian_share
 from sundog.models.neural import Trainee, default_batch, initialised, train
+from sundog.models.released.unpaid import NAMING
 from sundog.privacy.accountant import epsilon_spent
-from sundog.privacy.events import Charge, Gaussian, SampledGaussian
+from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.training.data import Examples
 from sundog.training.plan import TrainingPlan, plan_training
 
-PURPOSE = "naming"
 _EPOCHS = 30.0
 _RATE = 4e-3
 _CLIP = 1.0
@@ -59,15 +59,9 @@ def plan_naming(budget: Budget, *, share: float, records: int) -> TrainingPlan:
     >>> plan.steps, round(plan.noise_multiplier, 2)
     (960, 1.22)
     """
-    one = Charge(event=Gaussian(noise_multiplier=gaussian_share(budget, share)), purpose=PURPOSE)
+    one = Charge(event=Gaussian(noise_multiplier=gaussian_share(budget, share)), purpose=NAMING)
     part = Budget(epsilon_spent([one], delta=budget.delta), budget.delta)
-    return plan_training(part, records=records, batch=default_batch(records), epochs=_EPOCHS, purpose=PURPOSE)
-
-
-def unpaid_naming(charges: Sequence[Charge]) -> list[str]:
-    """The classifier, if no charge paid for it."""
-    paid = any(isinstance(charge.event, SampledGaussian) and charge.purpose == PURPOSE for charge in charges)
-    return [] if paid else ["training of the classifier"]
+    return plan_training(part, records=records, batch=default_batch(records), epochs=_EPOCHS, purpose=NAMING)
 
 
 def trained_namer(

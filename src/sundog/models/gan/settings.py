@@ -10,7 +10,7 @@ from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.models.gan.balance import FEWEST, MOST
 from sundog.models.gan.bounds import ALL, KINDS, PUBLIC, needs_public
-from sundog.models.gan.networks import SHAPES, best_shape, has_people, refuse_shape
+from sundog.models.gan.shapes import SHAPES, best_shape, has_people, refuse_shape
 from sundog.models.neural import (
     LARGEST_BOUND,
     RATE,
@@ -20,8 +20,8 @@ from sundog.models.neural import (
     check_settings,
     is_bound,
     is_number,
-    is_whole,
 )
+from sundog.models.released.base import is_whole
 
 OBJECTIVES = ("non-saturating", "wasserstein")
 _WARM = 300  # steps, as in the dp-GAN text

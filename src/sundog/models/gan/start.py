@@ -19,15 +19,15 @@ from sundog.data.columns import SeriesColumn
 from sundog.data.records import Records
 from sundog.models.base import Parts, Workshop
 from sundog.models.features import FeatureRows, Features
-from sundog.models.gan.networks import has_people
+from sundog.models.gan.shapes import has_people
 from sundog.models.kept import kept
 from sundog.models.means import MeansPlan, noisy_means, noisy_sums
 from sundog.models.people import PeopleRows
+from sundog.models.released.unpaid import PEOPLE
 from sundog.privacy.events import Charge, DiscreteLaplace
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.mechanisms import noisy_count
 
-_PEOPLE = "number of people"
 _PEOPLE_SHARE = 0.02  # of ε
 _CLEAR = 2.5  # a rhythm, or the count of a value, that is so many times its noise
 
@@ -119,12 +119,7 @@ def _smooth(features: Features, shares: Tensor, means: Tensor, scales: Floats) -
 
 def people_charge(budget: Budget) -> Charge:
     """What it costs to ask how many people there are."""
-    return Charge(event=DiscreteLaplace(rate=_PEOPLE_SHARE * budget.epsilon, sensitivity=1), purpose=_PEOPLE)
-
-
-def unpaid_people(charges: Sequence[Charge]) -> list[str]:
-    """Their number, if no charge paid for it."""
-    return [] if any(charge.purpose == _PEOPLE for charge in charges) else [_PEOPLE]
+    return Charge(event=DiscreteLaplace(rate=_PEOPLE_SHARE * budget.epsilon, sensitivity=1), purpose=PEOPLE)
 
 
 def _count(people: int, charges: Sequence[Charge], ledger: Ledger, workshop: Workshop) -> float:
@@ -133,6 +128,6 @@ def _count(people: int, charges: Sequence[Charge], ledger: Ledger, workshop: Wor
     epsilon = charge.event.rate
 
     def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
-        return {"count": np.array([noisy_count(people, epsilon=epsilon, ledger=ledger, purpose=_PEOPLE)], np.float64)}
+        return {"count": np.array([noisy_count(people, epsilon=epsilon, ledger=ledger, purpose=PEOPLE)], np.float64)}
 
     return max(1.0, float(kept("people", charges, measure, ledger, workshop)["count"][0]))

@@ -7,9 +7,11 @@ from sundog.privacy.mechanisms.counts import Histogram, histogram_charge, noisy_
 from sundog.privacy.mechanisms.quantiles import noisy_bounds, noisy_extent, noisy_quantiles
 from sundog.privacy.mechanisms.selection import exponential_mechanism, noisy_max, stable_set
 from sundog.privacy.mechanisms.sums import count_deviation, gaussian_group_sums, gaussian_moments, gaussian_sum
+from sundog.privacy.mechanisms.tree import Partition, noisy_tree, tree_charge, tree_levels
 
 __all__ = [
     "Histogram",
+    "Partition",
     "count_deviation",
     "exponential_mechanism",
     "gaussian_group_sums",
@@ -23,5 +25,8 @@ __all__ = [
     "noisy_histograms",
     "noisy_max",
     "noisy_quantiles",
+    "noisy_tree",
     "stable_set",
+    "tree_charge",
+    "tree_levels",
 ]

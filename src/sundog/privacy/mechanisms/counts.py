@@ -66,7 +66,7 @@ def histogram_charge(*, sigma: float, purpose: str, touched: int, contribution: 
 def noisy_histograms(histograms: Sequence[Histogram], *, ledger: Ledger) -> list[Integers]:
     """Measures several histograms for one decision of the ledger: all or none."""
     ledger.spend(*(histogram.charge for histogram in histograms))
-    return [histogram.counts + _noise(histogram, ledger) for histogram in histograms]
+    return [histogram.counts + histogram_noise(histogram, ledger) for histogram in histograms]
 
 
 def noisy_histogram(
@@ -81,7 +81,8 @@ def noisy_histogram(
     return noisy_histograms([Histogram(counts, sigma, purpose, touched, contribution)], ledger=ledger)[0]
 
 
-def _noise(histogram: Histogram, ledger: Ledger) -> Integers:
+def histogram_noise(histogram: Histogram, ledger: Ledger) -> Integers:
+    """Noise for each cell; the caller has paid for the histogram."""
     total = np.zeros_like(histogram.counts)
     for _ in range(histogram.contribution):
         total += ledger.noise.discrete_gaussian(sigma=histogram.sigma, size=histogram.counts.shape)

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from sundog.models.gan.geometry import KERNEL
 from sundog.models.gan.networks.base import SLOPE, Body, others_of
 from sundog.models.gan.networks.grid import Grid
 
@@ -32,7 +33,7 @@ class Deconvolution(Body):
         layers: list[nn.Module] = []
         for width, after in pairwise([*widths, grid.channels]):
             groups = math.gcd(_GROUPS, max(1, width // 4))  # one channel by itself would lose its level
-            layers += [nn.GroupNorm(groups, width), nn.ReLU(), larger(width, after, 4, 2, 1)]
+            layers += [nn.GroupNorm(groups, width), nn.ReLU(), larger(width, after, KERNEL, 2, 1)]
         self.layers = nn.Sequential(*layers)
 
     def forward(self, inputs: Tensor) -> Tensor:

@@ -10,11 +10,9 @@ from torch import Tensor, nn
 from sundog.data.columns import SeriesColumn
 from sundog.models.decoded import replaced
 from sundog.models.features import Features
+from sundog.models.gan.geometry import FRESH, TOGETHER
 from sundog.models.gan.networks.base import Body, others_of
 from sundog.models.gan.networks.grid import NEARLY_NONE, Grid, rooted
-
-_FRESH = 4  # new latent variables at each step through a series
-_TOGETHER = 4  # values of a series that are made in one step
 
 
 class Recurrent(Body):
@@ -24,16 +22,16 @@ class Recurrent(Body):
         super().__init__()
         self.grid, self.lasting = grid, latent + told
         (length,) = grid.size
-        self.steps = math.ceil(length / _TOGETHER)
-        self.latent = latent + _FRESH * self.steps
-        self.cell = nn.LSTM(_FRESH + latent + told, hidden, batch_first=True)
-        self.out = nn.Linear(hidden, _TOGETHER)
+        self.steps = math.ceil(length / TOGETHER)
+        self.latent = latent + FRESH * self.steps
+        self.cell = nn.LSTM(FRESH + latent + told, hidden, batch_first=True)
+        self.out = nn.Linear(hidden, TOGETHER)
         self.others = nn.Linear(latent + told, others) if others else None
 
     def forward(self, inputs: Tensor) -> Tensor:
         """(B, latent + told) to (B, features): what is new at each step comes first."""
         fresh, lasting = inputs[:, : -self.lasting], inputs[:, -self.lasting :]
-        steps = torch.cat([fresh.reshape(-1, self.steps, _FRESH), lasting[:, None].expand(-1, self.steps, -1)], dim=2)
+        steps = torch.cat([fresh.reshape(-1, self.steps, FRESH), lasting[:, None].expand(-1, self.steps, -1)], dim=2)
         states, _ = self.cell(steps)
         return self.grid.put_in(self.out(states).flatten(1)[:, None], others_of(self.others, lasting))
 

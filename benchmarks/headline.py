@@ -1,0 +1,476 @@
+"""Every sentence that a headline can say, with records for which it is true and records for which it is false.
+
+    python benchmarks/headline.py              # the table of docs/evaluate.md, measured
+    python benchmarks/headline.py --headlines  # the whole headline of every release
+
+`tests/evaluate/test_claims.py` holds each sentence to this table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from report import Row, arguments, publish
+
+from sundog.data.schema import Schema
+from sundog.evaluate.evaluate import Report, evaluate
+
+REAL, HELD_OUT = 1500, 1000  # records
+
+
+@dataclass(frozen=True)
+class Release:
+    """Synthetic records on trial, and the real ones: of which table, and what was done to them."""
+
+    table: Callable[[int, int], Any]
+    schema: dict[str, Any]
+    target: str | None
+    made: Callable[[Any], Any]
+    real: int = REAL
+    held_out: int = HELD_OUT
+
+    def report(self) -> Report:
+        """The evaluation; every draw has a fixed seed."""
+        return evaluate(
+            self.made(self.table(self.real, 0)),
+            real=self.table(self.real, 0),
+            holdout=self.table(self.held_out, 1),
+            target=self.target,
+            schema=Schema.from_dict({"columns": self.schema}),
+        )
+
+
+# --- real data -----------------------------------------------------------------------------------------------------
+
+PEOPLE: dict[str, Any] = {
+    "age": {"type": "integer", "min": 18, "max": 90, "bins": 10},
+    "hours": {"type": "continuous", "min": 0, "max": 100, "resolution": 0.1, "bins": 10},
+    "income": {"type": "continuous", "min": 0, "max": 200, "resolution": 0.1, "bins": 10},
+    "rent": {"type": "continuous", "min": 0, "max": 200, "resolution": 0.1, "bins": 10},
+    "job": {"type": "categorical", "values": list("abcd")},
+    "city": {"type": "categorical", "values": list("uvwxyz")},
+}
+
+
+def people(rows: int, seed: int) -> pd.DataFrame:
+    """Age says much about the job, both about the income, and that about the rent; the city says nothing."""
+    rng = np.random.default_rng(seed)
+    age = rng.integers(18, 91, rows)
+    job = np.array(list("abcd"))[np.clip((age - 18) / 20 + rng.normal(0, 0.5, rows), 0, 3.99).astype(int)]
+    hours = np.clip(40 + 10 * (job == "c") - 15 * (job == "d") + rng.normal(0, 8, rows), 0, 100)
+    income = np.clip(age + hours * 0.8 + 30 * (job == "b") + rng.normal(0, 6, rows), 0, 200)
+    rent = np.clip(income * 0.7 + rng.normal(0, 6, rows), 0, 200)
+    city = rng.choice(list("uvwxyz"), rows, p=[0.4, 0.2, 0.15, 0.1, 0.1, 0.05])
+    numbers = {"hours": hours.round(1), "income": income.round(1), "rent": rent.round(1)}
+    return pd.DataFrame({"age": age, **numbers, "job": job, "city": city})
+
+
+def strangers(rows: int, seed: int) -> pd.DataFrame:
+    """The same people, each column by itself: there is nothing to keep."""
+    return independent(people(rows, seed), seed + 100)
+
+
+BITS = {name: {"type": "boolean"} for name in ("a", "b", "c", "both")}
+
+
+def bits(rows: int, seed: int) -> pd.DataFrame:
+    """C is mostly a; `both` says whether a and b differ, of which neither says anything alone."""
+    rng = np.random.default_rng(seed)
+    a, b = rng.random((2, rows)) < 0.5
+    return pd.DataFrame({"a": a, "b": b, "c": a ^ (rng.random(rows) < 0.05), "both": a ^ b})
+
+
+SHOPPING = {"basket": {"type": "set", "universe": 20, "max_size": 20}}
+
+
+def shopping(rows: int, seed: int) -> dict[str, list[list[int]]]:
+    """Baskets of twenty items; some people buy much, and even items go together."""
+    rng = np.random.default_rng(seed)
+    much, even = rng.random((rows, 1)) < 0.4, rng.random((rows, 1)) < 0.5
+    likely = np.where(much, 0.4, 0.15) * np.where(np.arange(20) % 2 == even, 1.5, 0.5)
+    return {"basket": [np.flatnonzero(row).tolist() for row in rng.random((rows, 20)) < likely]}
+
+
+WAVES: dict[str, Any] = {"load": {"type": "series", "length": 12, "min": -1, "max": 2}}
+
+
+def waves(rows: int, seed: int) -> dict[str, Any]:
+    """Loads that rise, fall and rise again."""
+    rng = np.random.default_rng(seed)
+    return {"load": 0.5 + 0.3 * np.sin(np.arange(12) / 2 + rng.random((rows, 1))) + rng.normal(0, 0.03, (rows, 12))}
+
+
+# --- what is done to it --------------------------------------------------------------------------------------------
+
+
+def copied(real: Any) -> Any:
+    """The real records themselves."""
+    return real
+
+
+def independent(real: pd.DataFrame, seed: int = 7) -> pd.DataFrame:
+    """Every column shuffled by itself."""
+    rng = np.random.default_rng(seed)
+    return pd.DataFrame({name: rng.permutation(real[name].to_numpy()) for name in real})
+
+
+def half_the_links(real: pd.DataFrame) -> pd.DataFrame:
+    """Half of the records have columns that belong together; in the other half each is from somebody else."""
+    mixed = independent(real)
+    mixed.iloc[: len(real) // 2] = real.iloc[: len(real) // 2].to_numpy()
+    return mixed.astype(real.dtypes.to_dict())
+
+
+def one_destroyed(real: pd.DataFrame) -> pd.DataFrame:
+    """All hours are longer by a third of a working week."""
+    return real.assign(hours=np.clip(real["hours"] + 12, 0, 100))
+
+
+def one_shuffled(real: pd.DataFrame) -> pd.DataFrame:
+    """Hours are somebody else's: right by themselves, unrelated to all others."""
+    return real.assign(hours=np.random.default_rng(7).permutation(real["hours"].to_numpy()))
+
+
+def a_quarter_shuffled(real: pd.DataFrame) -> pd.DataFrame:
+    """One in four has somebody else's hours."""
+    hours = real["hours"].to_numpy().copy()
+    hours[::4] = np.random.default_rng(7).permutation(hours[::4])
+    return real.assign(hours=hours)
+
+
+def cities_by_age(real: pd.DataFrame) -> pd.DataFrame:
+    """Cities are dealt out by age, which has nothing to do with them."""
+    dealt = real.sort_values("age", kind="stable")
+    return dealt.assign(city=np.sort(dealt["city"].to_numpy()))
+
+
+def some_cities_by_age(real: pd.DataFrame) -> pd.DataFrame:
+    """Two in five cities are."""
+    some = np.arange(len(real)) % 5 < 2
+    return pd.concat([cities_by_age(real[some]), real[~some]])
+
+
+def anything(real: pd.DataFrame) -> pd.DataFrame:
+    """Everything that is declared is equally likely."""
+    rng = np.random.default_rng(7)
+    rows = len(real)
+    numbers = {name: rng.uniform(0, 200, rows).round(1) for name in ("income", "rent")}
+    return pd.DataFrame(
+        {
+            "age": rng.integers(18, 91, rows),
+            "hours": rng.uniform(0, 100, rows).round(1),
+            **numbers,
+            "job": rng.choice(list("abcd"), rows),
+            "city": rng.choice(list("uvwxyz"), rows),
+        }
+    )
+
+
+def with_outliers(real: pd.DataFrame) -> pd.DataFrame:
+    """A few people who work without end and pay no rent: trees set them apart, a straight line bends to them."""
+    few = real.iloc[: len(real) // 25].assign(hours=100.0, income=200.0, rent=0.0)
+    return pd.concat([real.iloc[len(few) :], few])
+
+
+def without_both(real: pd.DataFrame) -> pd.DataFrame:
+    """Pairs as they are; what needs three columns is gone."""
+    return real.assign(both=np.random.default_rng(7).permutation(real["both"].to_numpy()))
+
+
+def only_both(real: pd.DataFrame) -> pd.DataFrame:
+    """The one relation of a pair is gone; what needs three columns stays."""
+    return real.assign(c=np.random.default_rng(7).permutation(real["c"].to_numpy()))
+
+
+def one_more_item(real: dict[str, list[list[int]]]) -> dict[str, list[list[int]]]:
+    """A third of the baskets hold item 3, too."""
+    return {"basket": [sorted({*items, 3}) if place % 3 == 0 else items for place, items in enumerate(real["basket"])]}
+
+
+def backwards(real: dict[str, Any]) -> dict[str, Any]:
+    """Series from right to left."""
+    return {"load": real["load"][:, ::-1]}
+
+
+def _people(made: Callable[[Any], Any], **sizes: int) -> Release:
+    return Release(people, PEOPLE, "rent", made, **sizes)
+
+
+RELEASES = {
+    "copied real data": _people(copied),
+    "independent columns": _people(independent),
+    "half the links": _people(half_the_links),
+    "one destroyed column": _people(one_destroyed),
+    "one shuffled column": _people(one_shuffled),
+    "a quarter of one column shuffled": _people(a_quarter_shuffled, real=2500),
+    "made-up relations": _people(cities_by_age),
+    "some made-up relations": _people(some_cities_by_age, real=1000),
+    "anything that is declared": _people(anything),
+    "a few outliers": _people(with_outliers),
+    "sixty other records": _people(lambda _: people(60, 2), real=60, held_out=60),
+    "real data without relations": Release(strangers, PEOPLE, "rent", copied),
+    "three columns lose what links them": Release(bits, BITS, "both", without_both),
+    "only three columns are linked": Release(bits, BITS, "both", only_both),
+    "copied sets": Release(shopping, SHOPPING, None, copied, real=4000),
+    "one destroyed item": Release(shopping, SHOPPING, None, one_more_item),
+    "sixty other sets": Release(shopping, SHOPPING, None, lambda _: shopping(60, 2), real=60, held_out=60),
+    "copied series": Release(waves, WAVES, None, copied, real=400, held_out=400),
+    "series run backwards": Release(waves, WAVES, None, backwards, real=400, held_out=400),
+}
+
+
+# --- what is said of it --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A sentence as a pattern, with the release for which it is true and one for which it is false.
+
+    Args:
+        says: the sentence, with … for whatever depends on the figures.
+        claim: the claim that it answers.
+        verdict: the answer.
+        true_of: the name of a release.
+        false_of: the name of another.
+    """
+
+    says: str
+    claim: str
+    verdict: str
+    true_of: str
+    false_of: str
+
+    def said_of(self, release: str) -> str | None:
+        """The sentence as the headline of a release says it; None if it does not."""
+        pattern = re.compile(".*".join(re.escape(part) for part in self.says.split("…")))
+        for verdict in report_on(release).verdicts:
+            if (verdict.claim, verdict.verdict) == (self.claim, self.verdict) and pattern.fullmatch(verdict.sentence):
+                return verdict.sentence
+        return None
+
+
+COPIED, APART, HALF, FEW = "copied real data", "independent columns", "half the links", "sixty other records"
+DESTROYED = "one destroyed column"
+SETS, FEW_SETS = "copied sets", "sixty other sets"
+SENTENCES = [
+    Sentence("No column is off by more than …%.", "columns", "yes", COPIED, DESTROYED),
+    Sentence("Column '…' is off by …% to …%.", "columns", "no", DESTROYED, COPIED),
+    Sentence(
+        "No column is shown to be off by more than 5%, but at this size one could be off by up to …% ('…').",
+        "columns",
+        "unknown",
+        FEW,
+        COPIED,
+    ),
+    Sentence(
+        "Column '…' is off by …% to …%, and … more columns are off by more than 5%.",
+        "columns",
+        "no",
+        "anything that is declared",
+        DESTROYED,
+    ),
+    Sentence(
+        "On the whole relations between columns are kept (…%, …% to …%), but not between 'hours' and 'job' (…%, …% to "
+        "…%).",
+        "relations",
+        "partly",
+        "a quarter of one column shuffled",
+        COPIED,
+    ),
+    Sentence(
+        "On the whole relations between columns are kept (…%, …% to …%); whether others are made up cannot be told at "
+        "this size.",
+        "relations",
+        "unknown",
+        "some made-up relations",
+        COPIED,
+    ),
+    Sentence("Relations between columns are kept (…%, …% to …%).", "relations", "yes", COPIED, APART),
+    Sentence(
+        "Of the relations between columns …% (…% to …%) is kept. Most is missing between '…' and '…'.",
+        "relations",
+        "partly",
+        HALF,
+        COPIED,
+    ),
+    Sentence(
+        "Of the relations between columns …% (…% to …%) is kept. Most is missing between 'hours' and 'job'.",
+        "relations",
+        "partly",
+        "one shuffled column",
+        HALF,
+    ),
+    Sentence("Relations between columns are lost: … is kept.", "relations", "no", APART, HALF),
+    Sentence(
+        "How much of the relations between columns is kept cannot be told at this size: at least …%.",
+        "relations",
+        "unknown",
+        FEW,
+        HALF,
+    ),
+    Sentence(
+        "The real records show no relations between columns that could be measured at this size.",
+        "relations",
+        "unknown",
+        "real data without relations",
+        COPIED,
+    ),
+    Sentence(
+        "On the whole relations between columns are kept (…%, …% to …%), beside others that are made up or too "
+        "strong (error …% to …%).",
+        "relations",
+        "partly",
+        "made-up relations",
+        COPIED,
+    ),
+    Sentence(
+        "Pairs of columns are related as in the real data (…%, …% to …%), but models trained on it predict worse: "
+        "the measures disagree, and relations of more than two columns may be lost.",
+        "relations",
+        "mixed",
+        "three columns lose what links them",
+        COPIED,
+    ),
+    Sentence(
+        "Pairs of columns have lost their relations (… is kept), but models trained on it do predict: the "
+        "measures disagree.",
+        "relations",
+        "mixed",
+        "only three columns are linked",
+        APART,
+    ),
+    Sentence(
+        "Pairs of columns are further from the real ones than those of independent columns.",
+        "pairs",
+        "no",
+        "anything that is declared",
+        APART,
+    ),
+    Sentence("A forest trained on it reaches an R² of …, as real data does (…).", "prediction", "yes", COPIED, APART),
+    Sentence(
+        "A forest trained on it reaches an R² of … where real data gives …: …% (…% to …%) of the way to real data.",
+        "prediction",
+        "partly",
+        HALF,
+        COPIED,
+    ),
+    Sentence(
+        "A forest trained on it reaches an R² of … where real data gives …, … independent columns.",
+        "prediction",
+        "no",
+        APART,
+        HALF,
+    ),
+    Sentence(
+        "A forest trained on it reaches an R² of …, as real data does (…), but a linear regression does worse "
+        "than on real data.",
+        "prediction",
+        "mixed",
+        "a few outliers",
+        COPIED,
+    ),
+    Sentence(
+        "A forest trained on it reaches an R² of … where real data gives …; what is missing cannot be told at "
+        "this size: at least …% of the way to real data.",
+        "prediction",
+        "unknown",
+        FEW,
+        COPIED,
+    ),
+    Sentence(
+        "A forest trained on it reaches an R² of … where real data gives …; no difference from real data is shown.",
+        "prediction",
+        "unknown",
+        "real data without relations",
+        COPIED,
+    ),
+    Sentence(
+        "A classifier cannot tell it from real records (AUC …, … to …; 0.5 is guessing).",
+        "indistinguishable",
+        "yes",
+        COPIED,
+        APART,
+    ),
+    Sentence(
+        "A classifier tells it from real records (AUC …, … to …; 0.5 is guessing).",
+        "indistinguishable",
+        "no",
+        APART,
+        COPIED,
+    ),
+    Sentence(
+        "Whether a classifier can tell it from real records cannot be told at this size (AUC …, … to …; 0.5 is "
+        "guessing).",
+        "indistinguishable",
+        "unknown",
+        FEW,
+        COPIED,
+    ),
+    Sentence("No item is off by more than …%.", "items", "yes", SETS, "one destroyed item"),
+    Sentence("Item '3' is off by …% to …%.", "items", "no", "one destroyed item", SETS),
+    Sentence(
+        "No item is shown to be off by more than 5%, but at this size one could be off by up to …% ('…').",
+        "items",
+        "unknown",
+        FEW_SETS,
+        SETS,
+    ),
+    Sentence(
+        "A recurrent network tells it from real records (discriminative score …, … to …; 0 is guessing).",
+        "indistinguishable",
+        "no",
+        "series run backwards",
+        "copied series",
+    ),
+    Sentence(
+        "Error of queries, items held together: …, as good as real data.",
+        "queries.relative_error_cooccurring",
+        "yes",
+        SETS,
+        FEW_SETS,
+    ),
+]
+
+
+@cache
+def report_on(release: str) -> Report:
+    """The report on a release, measured once."""
+    return RELEASES[release].report()
+
+
+def table(sentences: Sequence[Sentence]) -> str:
+    """The table of the docs: each sentence as it is said where it is true."""
+    rows = ["| the headline says | which is true of | and would be false of |", "|---|---|---|"]
+    rows += [f"| {each.said_of(each.true_of)} | {each.true_of} | {each.false_of} |" for each in sentences]
+    return "\n".join(rows)
+
+
+def main() -> None:
+    def extend(parser: argparse.ArgumentParser) -> None:
+        parser.add_argument("--headlines", action="store_true", help="print the whole headline of every release")
+
+    options = arguments("The sentences of a headline, true and false.", extend)
+    if options.headlines:
+        for name in RELEASES:
+            print(f"{name}\n    {report_on(name).headline}\n")
+        return
+    sentences = SENTENCES[:1] if options.quick else SENTENCES
+    print(table(sentences))
+    right = sum(each.said_of(each.true_of) is not None for each in sentences)
+    wrong = sum(each.said_of(each.false_of) is not None for each in sentences)
+    rows = [
+        Row("said where they are true", right, "", "all sentences", len(sentences)),
+        Row("said where they are false", wrong, "", "all sentences", len(sentences)),
+    ]
+    publish(rows, options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,47 @@
+"""`-`: data from stdin, and to stdout."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+if TYPE_CHECKING:
+    from sundog.data.source import Piped
+
+STDIN = STDOUT = "-"
+WRITTEN = ("csv", "tsv", "jsonl", "parquet", "npz")
+READ = (*WRITTEN, "arrow", "xlsx")
+
+Format = Annotated[
+    str | None, typer.Option("--format", help=f"The format of a pipe (-): csv by default, or {', '.join(READ[1:])}.")
+]
+
+
+def format_of(asked: str | None, *, piped: bool, known: Sequence[str]) -> str:
+    """The format of a pipe; names of files say theirs."""
+    from sundog.data.explain import did_you_mean
+    from sundog.errors import ArgumentError
+
+    if asked is not None and not piped:
+        raise ArgumentError("--format is for a pipe (-); the name of a file says its format")
+    if asked is not None and asked not in known:
+        raise ArgumentError(f"--format {asked!r}: cannot be used here; {did_you_mean(asked, known)}")
+    return asked or known[0]
+
+
+def sources(format_: str | None, **given: str | None) -> dict[str, str | Piped | None]:
+    """What was given by name, with what comes through stdin in the place of `-`: it can be read once."""
+    from sundog.data.source import Piped
+    from sundog.errors import ArgumentError
+
+    piped = [name for name, source in given.items() if source == STDIN]
+    if len(piped) > 1:
+        raise ArgumentError(f"{' and '.join(piped)} cannot both come from stdin (-); give one of them as a file")
+    kind = format_of(format_, piped=bool(piped), known=READ)
+    return {
+        name: Piped(f"stdin.{kind}", sys.stdin.buffer.read()) if source == STDIN else source
+        for name, source in given.items()
+    }

@@ -1,0 +1,106 @@
+"""A set of codes of one column: what a condition such as `age >= 40` allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Counts = NDArray[np.uint64]  # a lattice may have 2**63 codes, which int64 does not count to
+
+
+@dataclass(frozen=True)
+class CodeSet:
+    """Disjoint, ascending ranges of codes, each from its first to its last code.
+
+    >>> allowed = CodeSet.of([1, 2, 3, 7])
+    >>> allowed.ranges, allowed & CodeSet.between(3, 9)
+    (((1, 3), (7, 7)), CodeSet(ranges=((3, 3), (7, 7))))
+    """
+
+    ranges: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, codes: Iterable[int]) -> CodeSet:
+        """These codes."""
+        ranges: list[tuple[int, int]] = []
+        for code in sorted(set(codes)):
+            joins = ranges and ranges[-1][1] == code - 1
+            ranges.append((ranges.pop()[0], code) if joins else (code, code))
+        return cls(tuple(ranges))
+
+    @classmethod
+    def between(cls, first: int, last: int) -> CodeSet:
+        """All codes from `first` to `last`; none where `last` is below `first`."""
+        return cls(((first, last),) if first <= last else ())
+
+    def __bool__(self) -> bool:
+        return bool(self.ranges)
+
+    def __contains__(self, code: int) -> bool:
+        return any(first <= code <= last for first, last in self.ranges)
+
+    def __and__(self, other: CodeSet) -> CodeSet:
+        both = (
+            (max(first, first_other), min(last, last_other))
+            for first, last in self.ranges
+            for first_other, last_other in other.ranges
+        )
+        return CodeSet(tuple((first, last) for first, last in both if first <= last))
+
+    def without(self, other: CodeSet) -> CodeSet:
+        """These codes but for those of the other set.
+
+        >>> CodeSet.between(0, 9).without(CodeSet.of([0, 4, 5])).ranges
+        ((1, 3), (6, 9))
+        """
+        rest = self
+        for first, last in other.ranges:
+            end = rest.ranges[-1][1] if rest else -1
+            rest = rest & CodeSet((*CodeSet.between(0, first - 1).ranges, *CodeSet.between(last + 1, end).ranges))
+        return rest
+
+    def count(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> Counts:
+        """How many of these codes lie from each `first` to each `last`.
+
+        >>> CodeSet.of([1, 2, 3, 7]).count(np.array([0, 3]), np.array([2, 9])).tolist()
+        [2, 2]
+        """
+        return self._up_to(last) - self._below(first)
+
+    def draw(self, first: NDArray[np.int64], last: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
+        """One of these codes from each `first` to each `last`, all of them equally likely; there must be one."""
+        rank = rng.integers(self._below(first), self._up_to(last), dtype=np.uint64)
+        place = np.searchsorted(self._before, rank, side="right") - 1
+        drawn: NDArray[np.int64] = (self._firsts[place] + (rank - self._before[place])).astype(np.int64)
+        return drawn
+
+    @cached_property
+    def _firsts(self) -> Counts:
+        return np.array([first for first, _ in self.ranges], np.uint64)
+
+    @cached_property
+    def _lasts(self) -> Counts:
+        return np.array([last for _, last in self.ranges], np.uint64)
+
+    @cached_property
+    def _before(self) -> Counts:
+        """How many codes the ranges before each range have."""
+        sizes = self._lasts - self._firsts + np.uint64(1)
+        return np.asarray(np.concatenate([np.zeros(1, np.uint64), np.cumsum(sizes, dtype=np.uint64)])[:-1])
+
+    def _up_to(self, codes: Any) -> Counts:
+        """How many of these codes are not above each of the given ones."""
+        at = np.asarray(codes).astype(np.uint64)
+        place = np.searchsorted(self._firsts, at, side="right") - 1
+        found = self._before[place] + np.minimum(at, self._lasts[place]) - self._firsts[place] + np.uint64(1)
+        return np.where(place >= 0, found, np.uint64(0))
+
+    def _below(self, codes: Any) -> Counts:
+        """How many of these codes are below each of the given ones."""
+        at = np.asarray(codes)
+        return np.where(at > 0, self._up_to(np.maximum(at, 1) - 1), np.uint64(0))

@@ -1,0 +1,112 @@
+"""How numbers are written in a file, said by an example: "1,234.5", "1.234,5", "$1,234.50", "12%"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sundog.data.columns.arrow import is_text
+
+SPACES = " \u00a0\u202f"
+THOUSANDS = ",.'’" + SPACES
+_EXAMPLE = re.compile(r"(?P<prefix>[^\d+-]*)(?P<number>\d(?:.*\d)?)(?P<suffix>[^\d+-]*)", re.DOTALL)
+_NO_NUMBER = "?"  # what stands for a text that is not written so, for the reader of plain numbers to refuse
+
+
+@dataclass(frozen=True)
+class NumberFormat:
+    """Thousands separator, decimal mark and what stands before and behind a number; each may be left out of a text.
+
+    >>> NumberFormat.of("$1,234.5")
+    NumberFormat(thousands=',', decimal='.', prefix='$', suffix='')
+    >>> NumberFormat.of("1 234"), NumberFormat.of("1,5")
+    (NumberFormat(thousands=' ', decimal='.', prefix='', suffix=''),
+     NumberFormat(thousands='', decimal=',', prefix='', suffix=''))
+    >>> NumberFormat.of("1.234,5 €").to_plain(pa.array(["12.345,67 €", "7", "1.23"])).to_pylist()
+    ['12345.67', '7', '?']
+    """
+
+    thousands: str = ""
+    decimal: str = "."
+    prefix: str = ""
+    suffix: str = ""
+
+    @classmethod
+    def of(cls, example: str) -> NumberFormat:
+        """The format that an example shows; a mark before exactly three digits at the end separates thousands."""
+        found = _EXAMPLE.fullmatch(example.strip())
+        marks = re.findall(r"\D", found["number"]) if found else []
+        if not found or len(set(marks)) > 2:
+            raise ValueError("is no example of a number")
+        thousands, decimal = "", "."
+        if len(set(marks)) == 2 or (marks and re.fullmatch(r"\d{1,3}(\D\d{3})+", found["number"])):
+            thousands = marks[0]
+        if marks and marks[-1] != thousands:
+            decimal = marks[-1]
+        elif thousands == ".":
+            decimal = ","
+        made = cls(thousands, decimal, found["prefix"].strip(), found["suffix"].strip())
+        if thousands not in THOUSANDS or decimal not in ".," or thousands == decimal or not made._fits(example):
+            raise ValueError("is no example of a number")
+        return made
+
+    def example(self, *, whole: bool) -> str:
+        """A number that shows it.
+
+        >>> NumberFormat.of("$1,234.5").example(whole=True), NumberFormat.of("12%").example(whole=False)
+        ('$1,234', '12.5%')
+        """
+        number = "1234" if self.thousands else "12"
+        return self._spell(number if whole else f"{number}.5")
+
+    @property
+    def pattern(self) -> str:
+        """What a text must look like, less white space around it."""
+        grouped = f"[0-9]{{1,3}}(?:{self.separator}[0-9]{{3}})+|" if self.thousands else ""
+        before = f"(?:{re.escape(self.prefix)}[{SPACES}]*)?" if self.prefix else ""
+        behind = f"(?:[{SPACES}]*{re.escape(self.suffix)})?" if self.suffix else ""
+        return f"^([-+]?){before}([-+]?)({grouped}[0-9]+)({re.escape(self.decimal)}[0-9]*)?{behind}$"
+
+    def to_plain(self, values: Any) -> Any:
+        """Texts of an Arrow array as plain numbers, each by itself; typed values stay as they are."""
+        if not is_text(values.type):
+            return values
+        texts = pc.utf8_trim_whitespace(values)
+        fits = pc.match_substring_regex(texts, self.pattern)
+        whole = pc.replace_substring_regex(texts, self.pattern, r"\1\2\3")
+        if self.thousands:
+            whole = pc.replace_substring_regex(whole, self.separator, "")
+        rest = pc.replace_substring(pc.replace_substring_regex(texts, self.pattern, r"\4"), self.decimal, ".")
+        return pc.if_else(fits, pc.binary_join_element_wise(whole, rest, ""), _NO_NUMBER)
+
+    def spell(self, texts: Any) -> Any:
+        """Plain numbers of an Arrow array as texts of this format.
+
+        >>> NumberFormat.of("$1,234.5").spell(pa.array(["-1234567.5", "7", None])).to_pylist()
+        ['-$1,234,567.5', '$7', None]
+        """
+        distinct = texts.dictionary_encode()
+        spelled = [None if text is None else self._spell(text) for text in distinct.dictionary.to_pylist()]
+        return pa.array(spelled, texts.type).take(distinct.indices)
+
+    @property
+    def separator(self) -> str:
+        """A pattern for what separates thousands: one kind of space is as good as another."""
+        return f"[{SPACES}]" if self.thousands in SPACES else re.escape(self.thousands)
+
+    def _fits(self, text: str) -> bool:
+        return re.match(self.pattern, text.strip()) is not None
+
+    def _spell(self, text: str) -> str:
+        sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
+        if "e" in digits:  # which floats are printed with where they are very large or small
+            digits = f"{float(digits):f}"
+        whole, point, rest = digits.partition(".")
+        grouped = f"{int(whole):,}".replace(",", self.thousands)
+        space = " " if self.suffix[:1].isalpha() else ""
+        before = f"{self.prefix} " if self.prefix[-1:].isalpha() else self.prefix
+        return f"{sign}{before}{grouped}{self.decimal if point else ''}{rest}{space}{self.suffix}"

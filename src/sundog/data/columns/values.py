@@ -1,0 +1,410 @@
+"""Values out of any container into Arrow, each one read alone (DESIGN.md, rule 4).
+
+A container may have been changed by a single record before it came here: one blank makes floats of integers, one text
+makes objects of numbers, one more digit changes the scale of decimals. So nothing here asks for the type of a column.
+Each value has a *kind* (text, number, truth, time on the wall, instant) and, within all numbers, one value and one
+spelling: 1, 1.0, `Decimal("1.00")`, `numpy.float32(1)` and True are the number 1, spelled "1".
+"""
+
+from __future__ import annotations
+
+import math
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from functools import singledispatch
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pandas.api.types import infer_dtype
+
+from sundog.data.columns import clock
+from sundog.data.columns.arrow import is_text, to_numpy
+from sundog.data.columns.numbers import EXACT
+from sundog.errors import DataError
+
+_KINDS: dict[str, Any] = {
+    "text": pa.string(),
+    "whole": pa.int64(),
+    "real": pa.float64(),
+    "truth": pa.bool_(),
+    "wall": pa.timestamp("us"),
+    "instant": pa.timestamp("us", "UTC"),
+}
+_TEXT, _WHOLE, _REAL, _TRUTH, _WALL, _INSTANT = range(6)
+MIXED = pa.dense_union([pa.field(name, kind) for name, kind in _KINDS.items()])
+"""The Arrow type of a column whose values are of several kinds."""
+
+_Tagged = tuple[int, Any]
+_NOTHING: _Tagged = (_TEXT, None)
+
+
+def chunks(values: Any, *, where: str = "") -> Iterator[Any]:
+    """The values of a list, a Series or an array (numpy, Arrow) as Arrow arrays, each value by itself.
+
+    What comes out is text, numbers, booleans, dates and timestamps, dictionaries of these, `MIXED`, or nested lists.
+    `where` begins the error message about a value that cannot be read.
+
+    >>> [chunk] = chunks([1, "x", None, Decimal("2.50")])
+    >>> chunk.to_pylist()
+    [1, 'x', None, 2.5]
+    """
+    if isinstance(values, pa.ChunkedArray):
+        for chunk in values.chunks:
+            yield plain(chunk, where=where)
+    elif isinstance(values, pa.Array):
+        yield plain(values, where=where)
+    elif isinstance(values, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
+        yield from _from_pandas(pd.Series(values), where)
+    elif isinstance(values, np.ndarray):
+        yield _from_numpy(values, where)
+    else:
+        yield from_objects(values, where=where)
+
+
+def from_objects(values: Iterable[Any], *, where: str = "", rows: Sequence[int] | None = None) -> Any:
+    """Python objects, each converted by itself; a plain array where all are of one kind, otherwise `MIXED`.
+
+    `rows` tells which row each value belongs to, where that is not simply the first, the second, ….
+    """
+    held: list[list[Any]] = [[] for _ in _KINDS]
+    tags, offsets = [], []
+    for place, value in enumerate(values):
+        try:
+            tag, held_value = tagged(value)
+        except (TypeError, ValueError, OverflowError) as error:
+            at = f"{where}: row {rows[place] if rows else place + 1}"
+            raise DataError(f"{at}: {error}; make it text or a number") from None
+        tags.append(tag)
+        offsets.append(len(held[tag]))
+        held[tag].append(held_value)
+    children = [pa.array(part, kind) for part, kind in zip(held, _KINDS.values(), strict=True)]
+    used = [tag for tag, part in enumerate(held) if part]
+    if len(used) <= 1:
+        return children[used[0] if used else _TEXT]
+    nothing = children[_TEXT].null_count == len(children[_TEXT])
+    if len(used) == 2 and _TEXT in used and nothing:
+        places = np.where(np.array(tags) == used[1], np.array(offsets), -1)
+        return children[used[1]].take(pa.array(places, mask=places < 0))
+    return pa.UnionArray.from_dense(pa.array(tags, pa.int8()), pa.array(offsets, pa.int32()), children, list(_KINDS))
+
+
+def alone(chunk: Any, row: int) -> Any:
+    """The value of one row, as an Arrow array of its own."""
+    [(_, one)] = kinds(chunk.slice(row, 1))
+    return one.dictionary_decode() if pa.types.is_dictionary(one.type) else one
+
+
+def kinds(chunk: Any) -> list[tuple[Any, Any]]:
+    """The parts of a chunk that are of one kind each, with the rows where they stand (a slice or an array).
+
+    >>> [(rows.tolist(), part.to_pylist()) for rows, part in kinds(from_objects([1, "x", 2]))]
+    [([1], ['x']), ([0, 2], [1, 2])]
+    """
+    if chunk.type != MIXED:
+        return [(slice(None), chunk)]
+    if chunk.offset:  # pyarrow's `type_codes` forgets where a slice begins
+        chunk = chunk.take(pa.array(np.arange(len(chunk))))
+    tags, offsets = to_numpy(chunk.type_codes), to_numpy(chunk.offsets)
+    rows = [np.flatnonzero(tags == tag) for tag in range(len(_KINDS))]
+    return [(row, chunk.field(tag).take(pa.array(offsets[row]))) for tag, row in enumerate(rows) if len(row)]
+
+
+# --- one value -----------------------------------------------------------------------------------------------------
+
+
+@singledispatch
+def tagged(value: Any) -> _Tagged:
+    """The kind of one value, and the value as Arrow holds it."""
+    if isinstance(value, pa.Scalar):
+        return tagged(value.as_py())
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return tagged(value.item() if value.dtype.kind not in "Mm" else value[()])
+    raise TypeError(f"holds a value of type {type(value).__name__}")
+
+
+@tagged.register(type(None))
+@tagged.register(type(pd.NA))
+@tagged.register(type(pd.NaT))
+def _nothing(_: Any) -> _Tagged:
+    return _NOTHING
+
+
+@tagged.register
+def _text(value: str) -> _Tagged:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError("holds text with half a surrogate pair, which UTF-8 does not have") from None
+    return _TEXT, str.__str__(value)
+
+
+@tagged.register(bytes)
+@tagged.register(bytearray)
+def _bytes(value: Any) -> _Tagged:
+    try:
+        return _TEXT, value.decode()
+    except UnicodeDecodeError:
+        raise ValueError("holds bytes that are not UTF-8 text") from None
+
+
+@tagged.register(time)
+def _time_of_day(value: Any) -> _Tagged:
+    return _TEXT, value.isoformat()
+
+
+@tagged.register(uuid.UUID)
+@tagged.register(pd.Period)
+@tagged.register(pd.Interval)
+def _named(value: Any) -> _Tagged:
+    return _TEXT, str(value)
+
+
+@tagged.register(bool)
+@tagged.register(np.bool_)
+def _truth(value: Any) -> _Tagged:
+    return _TRUTH, bool(value)
+
+
+@tagged.register(Integral)
+def _whole(value: Any) -> _Tagged:
+    number = int(value)
+    return (_WHOLE, number) if -(2**63) <= number < 2**63 else (_TEXT, str(number))
+
+
+@tagged.register(float)
+@tagged.register(np.floating)
+def _real(value: Any) -> _Tagged:
+    number = float(value)
+    return _NOTHING if math.isnan(number) else (_REAL, number)
+
+
+@tagged.register
+def _decimal(value: Decimal) -> _Tagged:
+    if value.is_nan():
+        return _NOTHING
+    # Beyond 10^400 it is infinite as a float64, too, and far too long to spell out.
+    is_whole = value.is_finite() and value.adjusted() < 400 and value == value.to_integral_value()
+    return _whole(int(value)) if is_whole else _real(float(value))
+
+
+@tagged.register
+def _fraction(value: Fraction) -> _Tagged:
+    return _whole(value.numerator) if value.denominator == 1 else _real(float(value))
+
+
+@tagged.register
+def _day(value: date) -> _Tagged:
+    return _WALL, (value - clock.EPOCH.date()).days * clock.DAY
+
+
+@tagged.register
+def _moment(value: datetime) -> _Tagged:
+    offset = value.utcoffset()
+    micros = (value.replace(tzinfo=None) - clock.EPOCH) // clock.MICROSECOND
+    return (_WALL, micros) if offset is None else (_INSTANT, micros - offset // clock.MICROSECOND)
+
+
+@tagged.register
+def _stamp(value: pd.Timestamp) -> _Tagged:
+    return (_WALL if value.tz is None else _INSTANT), _datetime64(value.to_datetime64())[1]
+
+
+@tagged.register
+def _datetime64(value: np.datetime64) -> _Tagged:
+    return _NOTHING if np.isnat(value) else (_WALL, int(clock.from_numpy(np.array([value]))[0]))
+
+
+@tagged.register
+def _time(value: clock.Time) -> _Tagged:
+    return (_INSTANT if value.aware else _WALL), value.micros
+
+
+@tagged.register(timedelta)
+@tagged.register(np.timedelta64)
+def _duration(_: Any) -> _Tagged:
+    raise TypeError("holds a duration")
+
+
+def spell(value: Any) -> str:
+    """The one spelling of a value, whatever its type.
+
+    >>> [spell(value) for value in (1, 1.0, Decimal("1.00"), True, -0.0, 0.5, date(2020, 1, 1), " x")]
+    ['1', '1', '1', '1', '0', '0.5', '2020-01-01', ' x']
+    """
+    tag, held = tagged(value)
+    if tag in (_WALL, _INSTANT):
+        return str(clock.Time(held, tag == _INSTANT))
+    return spell_number(held) if tag in (_WHOLE, _REAL, _TRUTH) else str(held)
+
+
+def spell_number(number: float) -> str:
+    """The one spelling of a number: whole ones without a point, others with as few digits as tell them apart."""
+    return str(int(number)) if math.isfinite(number) and number == int(number) else repr(float(number))
+
+
+# --- containers that have a type -----------------------------------------------------------------------------------
+
+
+def _from_numpy(values: NDArray[Any], where: str) -> Any:
+    kind = values.dtype.kind
+    if values.ndim != 1:
+        raise DataError(f"{where}: has {values.ndim} axes, not one value a record; declare another type")
+    if isinstance(values, np.ma.MaskedArray):
+        mask = np.ma.getmaskarray(values)
+        return _from_numpy(np.asarray(values.data), where).take(pa.array(np.arange(len(values)), mask=mask))
+    if kind == "M":
+        return pa.array(clock.from_numpy(values), _KINDS["wall"], mask=np.isnat(values))
+    if kind == "f" and values.dtype.itemsize not in (4, 8):
+        values = values.astype(np.float64)
+    if kind in "biuf":
+        return pa.array(values.astype(values.dtype.newbyteorder("="), copy=False), from_pandas=True)
+    if kind in "USTO":
+        return _objects(values, where)
+    raise DataError(f"{where}: holds {values.dtype} values; make them text or numbers")
+
+
+def _objects(values: NDArray[Any], where: str) -> Any:
+    """Objects, quickly where all are of one kind: which makes no difference to any of them."""
+    kind = _QUICK.get("string" if values.dtype.kind in "UT" else infer_dtype(values, skipna=True))
+    if kind is not None:
+        with suppress(pa.ArrowException, ValueError, TypeError, OverflowError):
+            return pa.array(values.tolist(), kind, from_pandas=True)
+    return from_objects(values.tolist() if values.dtype.kind != "O" else values, where=where)
+
+
+_QUICK = {"string": pa.string(), "integer": pa.int64(), "floating": pa.float64(), "boolean": pa.bool_()}
+
+
+def _from_pandas(series: pd.Series[Any], where: str) -> Iterator[Any]:
+    dtype = series.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        codes = np.asarray(series.cat.codes, np.int32)
+        index = pa.array(codes, mask=codes < 0)
+        categories = pa.concat_arrays([*chunks(dtype.categories, where=where)] or [pa.array([], pa.string())])
+        if categories.type == MIXED:
+            yield categories.take(index)
+        else:
+            yield pa.DictionaryArray.from_arrays(index, categories, ordered=bool(dtype.ordered))
+    elif isinstance(dtype, pd.DatetimeTZDtype):
+        times = series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
+        zone = getattr(dtype.tz, "key", "UTC")  # for drafts to propose; instants are what they are
+        yield pa.array(clock.from_numpy(times), pa.timestamp("us", zone), mask=np.isnat(times))
+    elif isinstance(dtype, np.dtype | pd.SparseDtype):
+        yield _from_numpy(np.asarray(series), where)
+    elif isinstance(dtype, pd.ArrowDtype | pd.StringDtype) or pd.api.types.is_numeric_dtype(dtype):
+        yield from chunks(pa.array(series.array, from_pandas=True), where=where)
+    else:
+        yield from_objects(series.astype(object), where=where)
+
+
+def plain(values: Any, *, where: str = "") -> Any:
+    """The same values, with the rarer ways that Arrow has to hold them turned into the usual ones."""
+    kind = values.type
+    if kind == MIXED or (is_text(kind) and not pa.types.is_string_view(kind)):
+        return values
+    if pa.types.is_dictionary(kind):
+        inner = plain(values.dictionary, where=where)
+        if inner.type == MIXED or pa.types.is_nested(inner.type):
+            return inner.take(values.indices)
+        return pa.DictionaryArray.from_arrays(values.indices, inner, ordered=kind.ordered)
+    for fits, convert in _UNUSUAL:
+        if fits(kind):
+            try:
+                return convert(values)
+            except (pa.ArrowException, UnicodeDecodeError):
+                message = "holds bytes that are not UTF-8 text; convert them first"
+                raise DataError(f"{where}: {message}" if where else message) from None
+    if pa.types.is_duration(kind) or pa.types.is_interval(kind):
+        raise DataError(f"{where}: holds durations ({kind}); make them text or numbers")
+    return values
+
+
+def _by_objects(values: Any) -> Any:
+    return from_objects(values.to_pylist())
+
+
+def _as_strings(values: Any) -> Any:
+    return values.cast(pa.binary()).cast(pa.large_string())
+
+
+_UNUSUAL: tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...] = (
+    (pa.types.is_null, lambda values: values.cast(pa.string())),
+    (pa.types.is_string_view, lambda values: values.cast(pa.large_string())),
+    (pa.types.is_binary, _as_strings),
+    (pa.types.is_large_binary, lambda values: values.cast(pa.large_string())),
+    (pa.types.is_fixed_size_binary, _as_strings),
+    (pa.types.is_binary_view, lambda values: values.cast(pa.binary()).cast(pa.large_string())),
+    (pa.types.is_float16, lambda values: values.cast(pa.float32())),
+    (pa.types.is_decimal32, lambda values: values.cast(pa.decimal128(38, values.type.scale))),
+    (pa.types.is_decimal64, lambda values: values.cast(pa.decimal128(38, values.type.scale))),
+    (pa.types.is_time, _by_objects),
+    (pa.types.is_union, _by_objects),
+    (pa.types.is_run_end_encoded, lambda values: plain(pc.run_end_decode(values))),
+    (lambda kind: isinstance(kind, pa.UuidType), _by_objects),
+    (lambda kind: isinstance(kind, pa.BaseExtensionType), lambda values: plain(values.storage)),
+)
+
+
+def spellings(chunk: Any, *, where: str) -> Any:
+    """The one spelling of each value of a chunk, as Arrow text; nulls stay null, and NaN becomes null.
+
+    >>> spellings(pa.array([1.0, 2.5, None]), where="t.parquet: column 'n'").to_pylist()
+    ['1', '2.5', None]
+    """
+    kind = chunk.type
+    if kind == MIXED:
+        parts = [(rows, spellings(part, where=where)) for rows, part in kinds(chunk)]
+        order = np.argsort(np.concatenate([np.empty(0, np.int64), *(rows for rows, _ in parts)]))
+        return pa.concat_arrays([part for _, part in parts]).take(pa.array(order))
+    if is_text(kind):
+        return chunk.cast(pa.string()) if not pa.types.is_string(kind) else chunk
+    if pa.types.is_dictionary(kind):
+        return spellings(chunk.dictionary, where=where).take(chunk.indices)
+    if pa.types.is_integer(kind):
+        return chunk.cast(pa.string())
+    refuse_rounded(chunk, where)
+    distinct = chunk.dictionary_encode()
+    return pa.array([spell(value) for value in python_values(distinct.dictionary)], pa.string()).take(distinct.indices)
+
+
+def refuse_rounded(chunk: Any, where: str) -> None:
+    """Refuse floats that may be whole numbers with their last digits lost."""
+    if pa.types.is_floating(chunk.type) and len(chunk):
+        numbers = np.abs(to_numpy(chunk.cast(pa.float64()).fill_null(0)))
+        if (np.isfinite(numbers) & (numbers >= EXACT)).any():
+            raise DataError(f"{where}: {ROUNDED}")
+
+
+ROUNDED = "a floating-point number of 2^53 or more may have lost its last digits; give the column as integers or text"
+
+
+def value_of(one: Any) -> Any:
+    """The value in an Arrow array of one, for an error message."""
+    return python_values(one)[0]
+
+
+def python_values(values: Any) -> list[Any]:
+    """The values of an Arrow array of one kind in Python: text, int, float, bool, `clock.Time` or None.
+
+    As among objects, decimals are whole numbers or floats, and whole numbers beyond 64 bits are text.
+    """
+    if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
+        micros, aware, _ = clock.read(values, None)
+        missing = to_numpy(pc.is_null(values))
+        return [
+            None if null else clock.Time(int(tick), bool(zoned))
+            for tick, zoned, null in zip(micros, aware, missing, strict=True)
+        ]
+    found: list[Any] = values.to_pylist()
+    if pa.types.is_decimal(values.type) or pa.types.is_uint64(values.type):
+        found = [tagged(value)[1] for value in found]
+    return found

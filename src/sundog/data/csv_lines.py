@@ -1,0 +1,126 @@
+"""A csv file on its way to the parser: every record must be one line, so that no line changes how another is read.
+
+A quote that a line leaves open would swallow the lines after it, up to the next quote in somebody else's record, which
+cannot be told from a field with line breaks in it. So both are refused, with one exception: where a value that the
+schema declares has a line break, that very value may stand in quotes. See "A record is encoded alone" in
+docs/privacy.md for why this is enough.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from sundog.errors import DataError
+
+BOM = b"\xef\xbb\xbf"
+_QUOTE, _BREAK, _RETURN = b'"\n\r'
+
+
+def check_lines(file: BinaryIO, name: str, delimiter: str, broken: Sequence[str] = ()) -> Any:
+    r"""The file, to be read by a csv parser; a line that could reach into others raises a DataError while it is read.
+
+    Args:
+        file: the csv, unpacked.
+        name: of the file, for messages.
+        delimiter: one ASCII character.
+        broken: declared values with line breaks in them.
+
+    Example:
+        >>> check_lines(io.BytesIO(b'n,s\n1,"a, b"\n'), "t.csv", ",").read()
+        b'n,s\n1,"a, b"\n'
+        >>> check_lines(io.BytesIO(b'n,s\n1,"a\n2,b\n'), "t.csv", ",").read()
+        Traceback (most recent call last):
+        sundog.errors.DataError: t.csv: line 2 leaves a quote open; write a record on one line, double quotes in quotes
+    """
+    if not broken:
+        return CheckedLines(file, name, delimiter)
+    data = file.read()
+    CheckedLines(io.BytesIO(_mend(data, name, delimiter, broken)), name, delimiter, strict=True).read()
+    return io.BytesIO(data)
+
+
+class CheckedLines:
+    """A file that passes on what it reads, and raises a DataError at the first line that could reach into others.
+
+    Allowed are fields in quotes, with quotes inside them doubled, and fields without quotes. A quote inside a field
+    that does not begin with one is an inch mark or the like, and allowed where no value may have line breaks.
+    """
+
+    closed = False
+
+    def __init__(self, file: BinaryIO, name: str, delimiter: str, *, strict: bool = False) -> None:
+        self._file = file
+        self._name = name
+        self._before, self._after = np.zeros((2, 256), bool)  # what may stand around a quote that opens or closes
+        self._before[[ord(delimiter), _BREAK, _QUOTE]] = self._after[[ord(delimiter), _BREAK, _RETURN, _QUOTE]] = True
+        mark = re.escape(delimiter).encode()
+        unquoted = rb'[^"%b]*' % mark if strict else rb'(?:[^"%b][^%b]*)?' % (mark, mark)
+        field = rb'(?:"(?:[^"]|"")*"|%b)' % unquoted
+        self._line_of_fields = re.compile(rb"%b(?:%b%b)*" % (field, mark, field))
+        self._lines = 0  # that were checked
+        self._rest = b""  # the beginning of the next line
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes, after all lines that they complete were checked."""
+        data = self._file.read(size)
+        found = self._rest + data
+        end = found.rfind(b"\n") + 1 if data and size >= 0 else len(found)
+        start = len(BOM) if not self._lines and found.startswith(BOM) else 0
+        self._check(found[start:end])
+        self._rest = found[end:]
+        return data
+
+    def close(self) -> None:
+        """Does nothing: whoever opened the file closes it."""
+
+    def _check(self, lines: bytes) -> None:
+        if b"\0" in lines:
+            at = lines.count(b"\n", 0, lines.index(b"\0"))
+            raise self._error(at, "has a zero byte in it; save the file as csv in UTF-8")
+        if lines.count(b"\r") != lines.count(b"\r\n"):
+            at = lines.count(b"\n", 0, next(re.finditer(rb"\r(?!\n)", lines)).start())
+            raise self._error(at, "has a carriage return in it; take it out, and end lines with \\n or \\r\\n")
+        for at, line in self._suspects(lines) if b'"' in lines else ():
+            if not self._line_of_fields.fullmatch(line):
+                raise self._error(at, f"{_problem(line)}; write a record on one line, double quotes in quotes")
+        self._lines += lines.count(b"\n")
+
+    def _suspects(self, lines: bytes) -> Iterator[tuple[int, bytes]]:
+        """The lines in which a quote stands anywhere but at the ends of a field or doubled in it, or one is missing."""
+        text = np.frombuffer(lines + b"\n", np.uint8)
+        quotes, breaks = np.flatnonzero(text == _QUOTE), np.flatnonzero(text == _BREAK)
+        upto = np.searchsorted(quotes, breaks)
+        unpaired = np.flatnonzero(np.diff(upto, prepend=0) % 2)
+        # Where no line leaves a quote open, every other quote opens. What is before the first is the break at the end.
+        opens, closes = (quotes[::2], quotes[1::2]) if not len(unpaired) else (quotes, quotes)
+        astray = np.concatenate([opens[~self._before[text[opens - 1]]], closes[~self._after[text[closes + 1]]]])
+        for line in np.union1d(unpaired, np.searchsorted(breaks, astray)):
+            start = breaks[line - 1] + 1 if line else 0
+            yield int(line), lines[start : breaks[line]].removesuffix(b"\r")
+
+    def _error(self, line: int, problem: str) -> DataError:
+        return DataError(f"{self._name}: line {self._lines + line + 1} {problem}")
+
+
+def _problem(line: bytes) -> str:
+    return "leaves a quote open" if line.count(b'"') % 2 else "has a quote that neither begins nor ends its field"
+
+
+def _mend(data: bytes, name: str, delimiter: str, broken: Sequence[str]) -> bytes:
+    """The file with a short text in the place of each declared value that has line breaks, to be checked as lines."""
+    mark = re.escape(delimiter).encode()
+    end = rb"(?=%b|\r?\n|\r?\Z)" % mark
+    texts = sorted({text.replace('"', '""').encode() + b'"' for text in broken}, key=len, reverse=True)
+    fields = b"|".join(b'"' + re.escape(text) for text in texts)
+    mended = re.sub(rb"(?m)(?:^|(?<=%b))(?:%b)%b" % (mark, fields, end), b'"x"', data)
+    # A line that begins as such a value ends could complete the open quote of the line before it.
+    tails = b"|".join(re.escape(text.rpartition(b"\n")[2]) for text in texts if b"\n" in text)
+    if tails and (found := re.search(rb"(?m)^(?:%b)%b" % (tails, end), mended)):
+        line = mended.count(b"\n", 0, found.start()) + 1
+        raise DataError(f"{name}: line {line} could belong to a value with a line break; give the data as parquet")
+    return mended

@@ -1,0 +1,197 @@
+"""How the texts of a column are written: as numbers, as times or as neither, and which few of them are not."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sundog.data.columns import clock, numbers
+from sundog.data.columns.arrow import Mask, to_numpy
+from sundog.data.columns.number_format import NumberFormat
+
+Array = np.ndarray[Any, Any]
+
+PLAIN_INTEGER = r"^[-+]?(0|[1-9][0-9]{0,17})$"
+_PLAIN = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
+_CODE = r"^0[0-9]"  # a leading zero means a code (postal, phone), not a number
+_ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}.*)?$"
+_COMPACT = r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$"
+_DOTTED, _UNDOTTED = r"^[-+]?[1-9][0-9]{0,2}(\.[0-9]{3})+$", r"^[-+]?[0-9]{1,3}$"
+_MARKS = (("", "."), (",", "."), ("", ","), (".", ","), (" ", ","), (" ", "."), ("'", "."), ("’", "."))
+_DATES = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d", "%Y.%m.%d")
+_CLOCKS = ("", " %H:%M", " %H:%M:%S")
+_DIGITS = {"%d": "[0-9]{1,2}", "%m": "[0-9]{1,2}", "%Y": "[0-9]{4}", "%H": "[0-9]{1,2}", "%M": "[0-9]{2}"}
+_DIGITS["%S"] = "[0-9]{2}"
+_SAMPLE = 1000  # texts that are looked at for currencies and units
+
+_MOST_STRAYS = 0.1  # of the rows, and of the different texts
+_LEAST_WRITTEN = 10  # different texts that are written so, where some are not
+
+
+@dataclass(frozen=True)
+class Writing:
+    """How most texts of a column are written.
+
+    Args:
+        fits: which of the different texts are.
+        numbers: of the texts that fit, where they are numbers.
+        times: of the texts that fit, in microseconds, where they are times.
+        whole: whether the numbers are written without decimals.
+        aware: whether the times have offsets.
+        format: the `format` to declare; None for plain numbers and ISO 8601.
+        doubt: what else the texts could be.
+    """
+
+    fits: Mask
+    numbers: Array | None = None
+    times: Array | None = None
+    whole: bool = False
+    aware: bool = False
+    format: str | None = None
+    doubt: str | None = None
+
+
+def find_writing(texts: pa.Array, counts: Array) -> Writing | None:
+    """The writing that the most rows have, if nearly all of them have it.
+
+    Args:
+        texts: the different texts.
+        counts: how many rows each has.
+
+    Example:
+        >>> found = find_writing(pa.array(["1,234", "12", "7"]), np.array([1, 1, 1]))
+        >>> found.format, found.numbers.tolist()
+        ('1,234', [1234, 12, 7])
+    """
+    texts = pc.utf8_trim_whitespace(texts.cast(pa.string()))
+    best, most = None, 0
+    for writing in (*_times(texts), *_numbers(texts)):
+        rows = int(counts[writing.fits].sum())
+        if rows > most:  # of equal ones the first
+            best, most = writing, rows
+    if best is None or best.fits.all():
+        return best
+    written, strays = int(best.fits.sum()), int((~best.fits).sum())
+    few = strays <= max(1, _MOST_STRAYS * written) and counts.sum() - most <= _MOST_STRAYS * counts.sum()
+    return best if few and written >= _LEAST_WRITTEN else None
+
+
+# --- times ---
+
+
+def _times(texts: pa.Array) -> Iterator[Writing]:
+    fits = _matches(texts, _ISO)
+    if fits.any():
+        micros, aware, bad = clock.parse_iso(texts.filter(pa.array(fits)))
+        if aware.all() or not aware.any():
+            fits[fits] = ~bad
+            yield Writing(fits, times=micros[~bad], aware=bool(aware.all()))
+    fits = _matches(texts, _COMPACT)
+    if fits.sum() > 2:
+        doubt = "could be whole numbers, not dates (then declare min and max)"
+        yield from _formatted(texts, fits, "%Y%m%d", doubt)
+    for date in _DATES:
+        for time in _CLOCKS:
+            pattern = re.sub(r"%.", lambda part: _DIGITS[part[0]], re.sub(r"([./-])", r"[\1]", date + time))
+            fits = _matches(texts, f"^{pattern}$")
+            if fits.any():
+                other = _swapped(date)
+                swapped = other and next(_formatted(texts, fits.copy(), other + time, None), None)
+                both = swapped and np.array_equal(swapped.fits, fits)
+                yield from _formatted(texts, fits, date + time, f"could be {other}{time}" if both else None)
+
+
+def _formatted(texts: pa.Array, fits: Mask, text_format: str, doubt: str | None) -> Iterator[Writing]:
+    micros, _, bad = clock.read(texts.filter(pa.array(fits)), text_format)
+    if not bad.all():
+        fits[fits] = ~bad
+        yield Writing(fits, times=micros[~bad], format=text_format, doubt=doubt)
+
+
+def _swapped(date: str) -> str:
+    """The same date with day and month the other way round, where both are usual."""
+    other = date.replace("%d", "%_").replace("%m", "%d").replace("%_", "%m")
+    return other if other in _DATES else ""
+
+
+# --- numbers ---
+
+
+def _numbers(texts: pa.Array) -> Iterator[Writing]:
+    if _any(texts, _CODE):
+        return
+    fits = _matches(texts, _PLAIN)
+    if fits.any() and not _dots_are_thousands(texts):
+        yield _number(texts, fits, None, None)
+    for prefix, suffix in _affixes(texts):
+        for thousands, decimal in _MARKS:
+            form = NumberFormat(thousands, decimal, prefix, suffix)
+            shows = thousands or (decimal if decimal == "," else prefix or suffix)
+            fits = _matches(texts, form.pattern)
+            if shows and _any(texts.filter(pa.array(fits)), form.separator if thousands else re.escape(shows)):
+                yield _number(texts, fits, form, _doubt(texts, fits, form))
+
+
+def _number(texts: pa.Array, fits: Mask, form: NumberFormat | None, doubt: str | None) -> Writing:
+    written = texts.filter(pa.array(fits))
+    plain = written if form is None else form.to_plain(written)
+    whole = bool(_matches(plain, PLAIN_INTEGER).all())
+    values = numbers.to_int64(plain).values if whole else numbers.to_float64(plain)[0]
+    example = None if form is None else form.example(whole=whole)
+    return Writing(fits, numbers=values, whole=whole, format=example, doubt=doubt)
+
+
+def _doubt(texts: pa.Array, fits: Mask, form: NumberFormat) -> str | None:
+    """What to say where a mark that is taken to separate thousands could be a decimal one."""
+    if form.thousands not in (",", ".") or _any(texts.filter(pa.array(fits)), re.escape(form.thousands) + r".*[.,]"):
+        return None
+    other = NumberFormat("", form.thousands, form.prefix, form.suffix).example(whole=False)
+    return f"{form.thousands!r} is taken to separate thousands; were it decimal, declare a continuous column" + (
+        f" with format {other!r}" if form.thousands == "," else " without format"
+    )
+
+
+def _dots_are_thousands(texts: pa.Array) -> bool:
+    """Whether all numbers with a dot have three digits behind it, and the others three at most."""
+    dotted, undotted = _matches(texts, _DOTTED), _matches(texts, _UNDOTTED)
+    others = _matches(texts, r"^[-+]?[0-9.]+$") & ~dotted & ~undotted
+    return bool(dotted.sum() > 2 and undotted.sum() >= max(1, 0.05 * dotted.sum()) and not others.any())
+
+
+def _affixes(texts: pa.Array) -> list[tuple[str, str]]:
+    """What stands around numbers, if anything does: nothing, and a currency or unit that most of them have."""
+    found: Counter[tuple[str, str]] = Counter()
+    looked_at = texts.slice(0, _SAMPLE).to_pylist()
+    for text in looked_at:
+        parts = re.fullmatch(r"[-+]?(\D*?)[-+]?(\d.*?)(\D*)", text, re.DOTALL)
+        if parts and (_is_affix(parts[1], before=True) or _is_affix(parts[3], before=False)):
+            found[parts[1].strip(), parts[3].strip()] += 1
+    return [("", ""), *(affix for affix, count in found.most_common(1) if 2 * count > len(looked_at))]
+
+
+def _is_affix(text: str, *, before: bool) -> bool:
+    """A currency ($, USD 5), a sign such as %, or a unit behind a space: not the A of A123, which is a code."""
+    word = text.strip()
+    if not word or len(word) > 8:
+        return False
+    if all(unicodedata.category(sign) == "Sc" or sign in "%‰°" for sign in word):
+        return True
+    if before:
+        return text[-1:].isspace() and bool(re.fullmatch("[A-Z]{3}", word))
+    return text[:1].isspace() and word.isalpha()
+
+
+def _matches(texts: pa.Array, pattern: str) -> Mask:
+    return np.array(to_numpy(pc.match_substring_regex(texts, pattern)), bool)
+
+
+def _any(texts: pa.Array, pattern: str) -> bool:
+    return bool(_matches(texts, pattern).any())

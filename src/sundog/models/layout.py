@@ -1,0 +1,52 @@
+"""Where the features of a schema are, by arithmetic alone: nothing is built, however large a schema says it is."""
+
+from __future__ import annotations
+
+import math
+
+from sundog.data.bins import bin_count
+from sundog.data.columns import ScalarColumn, SetColumn
+from sundog.data.schema import Schema
+
+
+class Layout:
+    """All cells of scalars, then the items of all sets, then intensities of arrays, then what is missing of those.
+
+    >>> schema = Schema.from_dict({"columns": {"sex": {"type": "categorical", "values": ["f", "m"]}}})
+    >>> Layout(schema).width
+    2
+    """
+
+    def __init__(self, schema: Schema) -> None:
+        columns = schema.columns
+        scalars = {name: column for name, column in columns.items() if isinstance(column, ScalarColumn)}
+        sets = {name: column for name, column in columns.items() if isinstance(column, SetColumn)}
+        arrays = {name: column for name, column in columns.items() if name not in scalars and name not in sets}
+        # Those with gaps come first, so that intensity i may be missing if there is a gap i.
+        arrays = dict(sorted(arrays.items(), key=lambda item: not item[1].nullable))
+        self.cells = {name: bin_count(column) for name, column in scalars.items()}
+        self.items = {name: column.shape[0] for name, column in sets.items()}
+        self.levels = {name: math.prod(column.shape) for name, column in arrays.items()}
+        missing = {name: size for name, size in self.levels.items() if arrays[name].nullable}
+        self.places = _slices(0, {**self.cells, **self.items, **self.levels})
+        self.first_level = sum(self.cells.values()) + sum(self.items.values())
+        self.first_gap = self.first_level + sum(self.levels.values())
+        self.gaps = _slices(self.first_gap, missing)
+        self.width = self.first_gap + sum(missing.values())
+
+    def at(self, name: str | None) -> slice:
+        """Where the features of a column are; an empty slice for none."""
+        return slice(0, 0) if name is None else self.places[name]
+
+    def count(self, name: str | None) -> int:
+        """How many features a column has."""
+        at = self.at(name)
+        return int(at.stop - at.start)
+
+
+def _slices(start: int, sizes: dict[str, int]) -> dict[str, slice]:
+    found = {}
+    for name, size in sizes.items():
+        found[name] = slice(start, start + size)
+        start += size
+    return found

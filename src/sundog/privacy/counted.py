@@ -1,0 +1,45 @@
+"""A count of records comes before everything else, and what it answers chooses δ, the sampling rate and the model.
+
+The rest is calibrated by itself for each answer, so it is composed with the count by the simple rule that adds ε: see
+docs/privacy.md, "The count".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sundog.privacy.accountant import Method, epsilon_spent
+from sundog.privacy.events import Charge, DiscreteLaplace, Pure
+
+COUNT = "number of records"
+
+
+def is_count(charge: Charge) -> bool:
+    """Whether the charge paid for the number of records.
+
+    >>> is_count(Charge(event=DiscreteLaplace(rate=0.02), purpose=COUNT))
+    True
+    """
+    return charge.purpose == COUNT and isinstance(charge.event, DiscreteLaplace | Pure)
+
+
+def epsilon_of_counts(charges: Iterable[Charge]) -> float:
+    """The ε of all counts of records among the charges."""
+    events = ((charge.event, charge.count) for charge in charges if is_count(charge))
+    return sum(event.epsilon * times for event, times in events if isinstance(event, DiscreteLaplace | Pure))
+
+
+def epsilon_of_rest(charges: Iterable[Charge], *, delta: float, method: Method = "pld") -> float:
+    """The ε of everything but the counts of records."""
+    return epsilon_spent([charge for charge in charges if not is_count(charge)], delta=delta, method=method)
+
+
+def epsilon_of_fit(charges: Iterable[Charge], *, delta: float, method: Method = "pld") -> float:
+    """The ε of a fit: of its count, and of the rest at δ, whichever of the two chose what the rest is.
+
+    >>> count = Charge(event=DiscreteLaplace(rate=0.02), purpose=COUNT)
+    >>> epsilon_of_fit([count, Charge(event=Pure(epsilon=0.5), purpose="a median")], delta=1e-6)
+    0.52...
+    """
+    charges = tuple(charges)
+    return epsilon_of_counts(charges) + epsilon_of_rest(charges, delta=delta, method=method)

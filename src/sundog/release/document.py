@@ -1,0 +1,155 @@
+"""A release as its file holds it: everything but the running model.
+
+To read, verify and sign a release nobody needs to run its model, so nothing here imports one: `verify`, `certificate`
+and `sign` are quick, and cheap whoever made the file.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sundog.data.schema import Schema
+from sundog.errors import ReleaseError, SundogError
+from sundog.models.released import read_model
+from sundog.models.released.base import ReleasedModel
+from sundog.models.state import State
+from sundog.privacy.counted import COUNT, is_count
+from sundog.release import signing
+from sundog.release.archive import Archive, content_hash, read_archive, write_archive
+from sundog.release.certificate import Certificate
+from sundog.release.verdict import Verdict
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+_FIELDS = {"format", "version", "created", "libraries", "schema", "model", "certificate"}
+_BAD_CONTENT = (SundogError, KeyError, TypeError, ValueError, AttributeError, OverflowError)
+
+
+@dataclass(frozen=True, eq=False)
+class Document:
+    """The manifest and the arrays of a release, and who signed them.
+
+    Args:
+        schema: what was publicly known, and what was learned.
+        model: the model, as far as it must be known to check it.
+        certificate: what was promised, and what was spent.
+        manifest: as it was read or will be written: what is signed, to the letter.
+        state: the model's arrays and configuration.
+        signature: whose it is, if somebody signed it.
+    """
+
+    schema: Schema
+    model: ReleasedModel
+    certificate: Certificate
+    manifest: dict[str, Any]
+    state: State
+    signature: signing.Signature | None = None
+
+    @classmethod
+    def load(cls, path: str | Path) -> Document:
+        """Reads a `.sundog` file; nothing in it can execute, and a bad one is a ReleaseError of one line."""
+        archive = read_archive(path)
+        try:
+            return cls._from_archive(archive)
+        except _BAD_CONTENT as error:
+            raise malformed(path, error) from None
+
+    @classmethod
+    def _from_archive(cls, archive: Archive) -> Document:
+        manifest = archive.manifest
+        model, libraries = manifest["model"], manifest["libraries"]
+        # Nothing that is not understood: what is dropped here would not be under the signature.
+        if set(manifest) != _FIELDS or set(model) != {"name", "config"} or not isinstance(model["config"], dict):
+            raise ReleaseError("the manifest is malformed")
+        if not all(isinstance(text, str) for text in (manifest["created"], *libraries.values())):
+            raise ReleaseError("the manifest is malformed")
+        certificate = Certificate.from_dict(manifest["certificate"])
+        schema = _schema(manifest["schema"])
+        if not schema.complete:
+            raise ReleaseError("the schema is not complete")
+        state = State(tensors=archive.tensors, config=model["config"])
+        return cls(
+            schema=schema,
+            model=read_model(str(model["name"]), schema, state),
+            certificate=certificate,
+            manifest=manifest,
+            state=state,
+            signature=archive.signature,
+        )
+
+    def save(self, path: str | Path) -> None:
+        """Writes the `.sundog` file, all of it or nothing."""
+        write_archive(path, Archive(self.manifest, self.state.tensors, self.signature))
+
+    @functools.cached_property
+    def hash(self) -> str:
+        """The canonical hash of the content, whatever the packing: what a signature covers."""
+        return content_hash(self.manifest, self.state.tensors)
+
+    @functools.cached_property
+    def problems(self) -> list[str]:
+        """What does not add up, whoever signed it."""
+        return [
+            *self.certificate.recheck(self.schema, self.model.assumptions),
+            *(f"no charge pays for the {part}" for part in self._unpaid_count()),
+            *(f"no charge pays for the {part}" for part in self.model.unexplained(self.certificate.charges)),
+        ]
+
+    def refuse_unpaid(self) -> None:
+        """Raises ReleaseError if something in it was learned from private data and no charge paid for it."""
+        if missing := [*self.certificate.unpaid(self.schema), *self._unpaid_count()]:
+            raise ReleaseError(f"no charge of its certificate pays for the {missing[0]}")
+
+    def verify(self, public_key: Ed25519PublicKey | None = None) -> Verdict:
+        """Whether everything adds up, and who vouches for it."""
+        problems, signer = list(self.problems), None
+        if self.signature is None:
+            problems += [] if public_key is None else ["it is not signed"]
+        else:
+            signer = signing.fingerprint(self.signature.public_key)
+            if not signing.check(self.hash, self.signature, public_key=public_key):
+                problems.append(
+                    "the signature is not by the given key" if public_key else "the signature does not hold"
+                )
+        return Verdict(
+            problems=problems,
+            warnings=self.certificate.warnings(),
+            hash=self.hash,
+            signed_by=signer,
+            by_known_key=public_key is not None,
+        )
+
+    def signed(self, key: Ed25519PrivateKey) -> Document:
+        """The same with a signature of the key's owner, who vouches for nothing that does not add up."""
+        if self.problems:
+            raise ReleaseError(f"not signed, for it does not add up: {self.problems[0]}; fit it again")
+        return replace(self, signature=signing.sign(self.hash, key))
+
+    def _unpaid_count(self) -> list[str]:
+        """The number of records, where the model's plan needed one that is neither declared nor paid for."""
+        needed = self.model.counts_records or self.certificate.conditional is not None
+        known = self.schema.records is not None or any(map(is_count, self.certificate.charges))
+        return [COUNT] if needed and not known else []
+
+
+def malformed(path: str | Path, error: Exception) -> ReleaseError:
+    """The one line for a file whose content is not that of a release."""
+    what = f"lacks {error}" if isinstance(error, KeyError) else f"{error}"
+    return ReleaseError(f"{path}: {(what.splitlines() or ['is malformed'])[0]}; ask for a new copy")
+
+
+def ordered(schema: Schema) -> dict[str, Any]:
+    """The schema with its columns as a list: canonical JSON sorts the keys of a mapping, and columns have an order."""
+    declared = schema.to_dict()
+    columns = [{"name": name, **column} for name, column in declared["columns"].items()]
+    return {**declared, "columns": columns}
+
+
+def _schema(declared: Mapping[str, Any]) -> Schema:
+    columns = [dict(column) for column in declared["columns"]]
+    return Schema.from_dict({**declared, "columns": {column.pop("name"): column for column in columns}})

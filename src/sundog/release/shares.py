@@ -1,0 +1,84 @@
+"""What each charge of a certificate would cost alone, and what it was in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.events import (
+    Charge,
+    DiscreteGaussian,
+    DiscreteLaplace,
+    Event,
+    Failure,
+    Gaussian,
+    Pure,
+    SampledGaussian,
+)
+
+
+@dataclass(frozen=True)
+class Share:
+    """One line of what was spent: ε it would cost alone, and its part of the sum of those."""
+
+    purpose: str
+    mechanism: str
+    epsilon_alone: float
+    share: float
+
+    def __str__(self) -> str:
+        cost = shown_number(self.epsilon_alone)
+        return f"{self.purpose:<32.32} {self.mechanism:<44} alone ε = {cost:<8} {self.share:>4.0%}"
+
+
+def shares_of(charges: Sequence[Charge], *, delta: float) -> list[Share]:
+    """The charges by purpose, in the order they were made, with what each would cost alone."""
+    alone = [(charge, _alone(charge, delta)) for charge in charges]
+    total = sum(cost for _, cost in alone if math.isfinite(cost)) or 1.0
+    return [Share(charge.purpose, describe(charge), cost, cost / total) for charge, cost in alone]
+
+
+def describe(charge: Charge) -> str:
+    """A charge's mechanism in words.
+
+    >>> describe(Charge(event=DiscreteGaussian(sigma=12.5), count=3, purpose="x"))
+    'discrete Gaussian, σ = 12.5, × 3'
+    """
+    times = "" if charge.count == 1 else f", × {charge.count:,}"
+    return _mechanism(charge.event) + times
+
+
+def _mechanism(event: Event) -> str:
+    match event:
+        case Gaussian():
+            return f"Gaussian, σ/Δ = {event.noise_multiplier:.4g}"
+        case SampledGaussian():
+            return f"Gaussian, σ/Δ = {event.noise_multiplier:.4g}, sampled at {event.sample_rate:.3g}"
+        case DiscreteGaussian():
+            return f"discrete Gaussian, σ = {event.sigma:.4g}"
+        case DiscreteLaplace():
+            return f"geometric, ε = {event.epsilon:.4g}"
+        case Pure():
+            return f"selection, ε = {event.epsilon:.4g}"
+        case Failure():
+            return f"stability threshold, δ = {event.delta:.3g}"
+
+
+def _alone(charge: Charge, delta: float) -> float:
+    """ε of the charge alone, by the quick accountant: it is for orientation, the claim is elsewhere."""
+    if isinstance(charge.event, Failure):
+        return 0.0
+    if isinstance(charge.event, DiscreteLaplace | Pure):
+        return charge.event.epsilon * charge.count
+    return epsilon_spent([charge], delta=delta, method="rdp")
+
+
+def shown_number(value: float | None) -> str:
+    """A figure, or a dash where there is none.
+
+    >>> shown_number(0.12345), shown_number(None)
+    ('0.1235', '–')
+    """
+    return "–" if value is None else f"{value:.4g}"

@@ -1,0 +1,190 @@
+"""`-` for stdin and stdout, sources that are no csv, and progress in a log."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+from tests.cli.calling import Sundog
+
+from sundog.cli import console
+from sundog.data.schema import Schema
+from sundog.release.release import Release
+
+SUNDOG = [sys.executable, "-m", "sundog"]
+FIT = ("--schema", "people.yaml", "--epsilon", "1", "--delta", "1e-6", "--model", "independent")
+
+
+@pytest.fixture
+def piped(monkeypatch: pytest.MonkeyPatch) -> object:
+    def pipe(content: bytes) -> None:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
+
+    return pipe
+
+
+def run(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*SUNDOG, *arguments], input=given, capture_output=True)
+
+
+def test_data_comes_through_a_pipe_and_records_go_through_one(here: Path) -> None:
+    done = run("fit", "-", *FIT, "-o", "piped.sundog", given=Path("people.csv").read_bytes())
+    assert done.returncode == 0, done.stderr
+    assert Release.load("piped.sundog").records is not None
+    drawn = run("sample", "piped.sundog", "-n", "50", "--seed", "1", "-o", "-")
+    frame = pd.read_csv(io.BytesIO(drawn.stdout))
+    assert len(frame) == 50
+    assert list(frame) == ["age", "sex", "height", "seen"]
+    assert b"50 synthetic records" in drawn.stderr  # and not on stdout
+    for kind in ("jsonl", "parquet"):
+        drawn = run("sample", "piped.sundog", "-n", "50", "--seed", "1", "-o", "-", "--format", kind)
+        again: pd.DataFrame = (
+            pd.read_json(io.BytesIO(drawn.stdout), lines=True)
+            if kind == "jsonl"
+            else pd.read_parquet(io.BytesIO(drawn.stdout))
+        )
+        assert again["age"].tolist() == frame["age"].tolist()
+    again_through = run(
+        "evaluate", "-", "--real", "people.csv", "--schema", "people.yaml", given=frame.to_csv(index=False).encode()
+    )
+    assert again_through.returncode == 0, again_through.stderr
+
+
+def test_drafts_from_a_pipe(here: Path, sundog: Sundog, piped: object) -> None:
+    piped(b'{"age": 1, "sex": "f"}\n{"age": 2, "sex": "m"}\n')  # type: ignore[operator]
+    called = sundog("schema", "-", "--format", "jsonl")
+    assert called.code == 0
+    assert "age: {type: integer, min: 1, max: 2}" in called.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (
+            ("fit", "-", *FIT, "--format", "cvs", "-o", "x.sundog"),
+            "--format 'cvs': cannot be used here; did you mean 'csv'?",
+        ),
+        (("fit", "people.csv", *FIT, "--format", "csv", "-o", "x.sundog"), "--format is for a pipe (-)"),
+        (("fit", "-", *FIT, "--labels", "-", "-o", "x.sundog"), "data and labels cannot both come from stdin (-)"),
+        (("fit", "-", *FIT, "-o", "x.sundog"), "stdin.csv: is empty; give it a header line and records"),
+        (("sample", "people.sundog", "-o", "-", "--json"), "--json prints to stdout, where the records go"),
+        (("sample", "people.sundog", "-o", "-", "--format", "xlsx"), "--format 'xlsx': cannot be used here"),
+        (("sample", "people.sundog", "-o", "x.csv", "--format", "csv"), "--format is for a pipe (-)"),
+        (
+            ("evaluate", "people.sundog", "--real", "-", "--holdout", "-"),
+            "real and holdout cannot both come from stdin (-)",
+        ),
+    ],
+    ids=str,
+)
+def test_bad_pipes(arguments: tuple[str, ...], said: str, here: Path, sundog: Sundog, piped: object) -> None:
+    piped(b"")  # type: ignore[operator]
+    called = sundog(*arguments)
+    assert called.code == 2
+    assert called.complaint.startswith(said)
+    assert not Path("x.sundog").exists()
+    assert not Path("x.csv").exists()
+
+
+def test_workbooks_and_databases_are_fitted_and_evaluated(here: Path, sundog: Sundog) -> None:
+    frame = pd.read_csv("people.csv")
+    frame.to_excel("people.xlsx", index=False, sheet_name="Adults")
+    connection = sqlite3.connect("people.db")
+    frame.to_sql("people", connection, index=False)
+    connection.close()
+    for number, data in enumerate(("people.xlsx", "people.xlsx?sheet=Adults", "sqlite:///people.db?table=people")):
+        assert sundog("fit", data, *FIT, "-o", f"{number}.sundog").code == 0
+    assert sundog("evaluate", "0.sundog", "--real", "sqlite:///people.db?table=people").code == 0
+    drafted = sundog("schema", "sqlite:///people.db?table=people", "-o", "drafted.yaml")
+    assert drafted.code == 0
+    assert "next: sundog fit sqlite:///people.db --schema drafted.yaml" in drafted.err
+    assert list(Schema.load("drafted.yaml").columns) == list(frame)
+
+
+def test_a_password_is_on_no_line(here: Path, sundog: Sundog) -> None:
+    url = "nosuchdb://ann:s3cr3t@host/db?table=people"
+    for arguments in (
+        ("fit", url, *FIT, "-o", "x.sundog"),
+        ("fit", "people.csv", *FIT, "--public", url, "-o", "x.sundog"),
+        ("schema", url),
+        ("evaluate", "people.sundog", "--real", url),
+        ("evaluate", url, "--real", "people.csv", "--schema", "people.yaml"),
+    ):
+        called = sundog(*arguments)
+        assert called.code == 2
+        assert "s3cr3t" not in called.out + called.err
+
+
+# --- messages, by their command ---
+
+
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        ("colums: {age: {type: boolean}}", "bad.yaml: unknown key 'colums'; did you mean 'columns'?"),
+        ("columns: {age: {typ: boolean}}", "bad.yaml: column 'age': unknown key 'typ'; did you mean 'type'?"),
+        ("columns: {age: {type: catgorical, values: [a]}}", "unknown type 'catgorical'; did you mean 'categorical'?"),
+        ("columns: {age: {type: categorical, vales: [a]}}", "unknown key 'vales'; did you mean 'values'?"),
+        ("columns: {age: {type: boolean}}\nrecrods: 7", "bad.yaml: unknown key 'recrods'; did you mean 'records'?"),
+    ],
+    ids=str,
+)
+def test_what_was_meant_in_a_schema(schema: str, said: str, here: Path, sundog: Sundog) -> None:
+    Path("bad.yaml").write_text(schema)
+    called = sundog("fit", "people.csv", "--schema", "bad.yaml", "--epsilon", "1", "-o", "x.sundog")
+    assert called.code == 2
+    assert said in called.complaint
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("fit", "people.csv", *FIT[:-1], "rbmm", "-o", "x.sundog"), "there is no model 'rbmm'; did you mean 'rbm'?"),
+        (
+            ("fit", "people.csv", *FIT[:-1], "rbm", "--set", "hiden=3", "-o", "x.sundog"),
+            "has no setting 'hiden'; did you mean 'hidden'?",
+        ),
+        (("fit", "people.csv", *FIT, "--seed", "-1", "-o", "x.sundog"), "seed must be a whole number of 0 or more"),
+        (
+            ("sample", "people.sundog", "-n", "3", "--where", "agee>=4", "-o", "x.csv"),
+            "there is no column 'agee'; did you mean 'age'?",
+        ),
+        (
+            ("sample", "people.sundog", "-n", "3", "--where", "age>=40", "--where", "age<40", "-o", "x.csv"),
+            "no value of 'age' satisfies age>=40 and age<40 together",
+        ),
+    ],
+    ids=str,
+)
+def test_what_was_meant_by_an_option(arguments: tuple[str, ...], said: str, here: Path, sundog: Sundog) -> None:
+    called = sundog(*arguments)
+    assert called.code == 2
+    assert said in called.complaint
+
+
+# --- a log ---
+
+
+def test_sampling_tells_how_far_it_is_in_a_log(here: Path, sundog: Sundog, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(console, "_EVERY", 0.0)
+    monkeypatch.setattr("sundog.release.release._BATCH_VALUES", 4000)
+    called = sundog("sample", "people.sundog", "-n", "3000", "-o", "x.csv")
+    lines = [line for line in called.err.splitlines() if line.startswith("sampling: ")]
+    assert "sampling: 1,000 of 3,000 records" in lines
+    assert "sampling: 2,000 of 3,000 records" in lines
+
+
+def test_json_lines_are_written_and_read_again(here: Path, sundog: Sundog) -> None:
+    assert sundog("sample", "people.sundog", "-n", "100", "--seed", "1", "-o", "fake.jsonl").code == 0
+    lines = [json.loads(line) for line in Path("fake.jsonl").read_text().splitlines()]
+    assert len(lines) == 100
+    assert any("height" not in line for line in lines)  # a missing value has no key
+    shutil.copy("fake.jsonl", "again.ndjson")
+    assert sundog("fit", "again.ndjson", *FIT, "-o", "x.sundog").code == 0

@@ -1,0 +1,381 @@
+"""What the test of rule 4 is made of: columns with records, containers to put them in, and records that do harm."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import struct
+import uuid
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet as pq
+from scipy import sparse
+
+from sundog.data.learn import prepare
+from sundog.data.read import encode, read
+from sundog.data.schema import Schema
+from sundog.errors import DataError
+
+Container = Callable[[list[Any], Path], Any]
+"""Values of column `x` to what `read` takes; an exception where this container cannot hold them."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A column, and records of it that belong to others."""
+
+    column: dict[str, Any]
+    records: list[Any]
+    nulls: tuple[str, ...] = ("",)
+    labelled: bool = True  # with a column `k` beside it, which tells the records apart
+
+    @cached_property
+    def bare(self) -> Case:
+        """The same without another column."""
+        return replace(self, labelled=False)
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The schema that declares the column."""
+        beside = {"k": {"type": "integer", "min": 0, "max": 999}} if self.labelled else {}
+        return Schema.from_dict({"nulls": list(self.nulls), "columns": {"x": self.column, **beside}})
+
+
+# --- columns -------------------------------------------------------------------------------------------------------
+
+BERLIN = {"type": "datetime", "min": "2019-01-01", "max": "2021-12-31", "timezone": "Europe/Berlin", "nullable": True}
+WALL = {"type": "datetime", "min": "2019-01-01", "max": "2021-12-31", "out_of_bounds": "clamp", "nullable": True}
+DAYS = [date(2020, 1, 2), date(2020, 3, 4), date(2020, 3, 4)]
+TIMES = [datetime(2020, 1, 2, 3, 30), datetime(2020, 7, 4), datetime(2020, 7, 5, 12, 0, 0, 250)]
+ZONED = [time.replace(tzinfo=timezone(timedelta(hours=2))) for time in TIMES]
+WHOLE = {"type": "integer", "min": 0, "max": 9, "out_of_bounds": "clamp", "nullable": True}
+REAL = {"type": "continuous", "min": 0, "max": 9, "resolution": 0.1, "out_of_bounds": "clamp", "nullable": True}
+LEARNED = {"type": "categorical", "learn": True, "nullable": True}
+
+
+def listed(*values: Any, other: Any, kind: str = "categorical") -> dict[str, Any]:
+    """A column of these values and one for all that is not declared."""
+    return {"type": kind, "values": [*values, other], "undeclared": "other", "other": other, "nullable": True}
+
+
+SCALARS = {
+    "text, numbers": Case(listed("1", "2", other="o"), [1, 2, 1]),
+    "text, floats": Case(listed("1", "2.5", other="o"), [1.0, 2.5, 1.0]),
+    "text, texts": Case(listed("1", "2.0", "01", other="o"), ["1", "2.0", "01"]),
+    "text, decimals": Case(listed("0.5", "0.25", other="o"), [Decimal("0.5"), Decimal("0.2"), Decimal("0.5")]),
+    "text, booleans": Case(listed("True", "False", other="o"), [True, False, True]),
+    "text, days": Case(listed("2020-01-02", "2020-03-04", other="o"), DAYS),
+    "whole numbers": Case(listed(1, 2, other=-1, kind="ordinal"), [1, 2, 2]),
+    "real numbers": Case(listed(0.5, 2.0, other=-1.0), [0.5, 2.0, 0.5]),
+    "truths": Case({"type": "categorical", "values": [True, False], "nullable": True}, [True, False, True]),
+    "boolean": Case({"type": "boolean", "nullable": True}, [True, False, False]),
+    "boolean, numbers": Case({"type": "boolean", "true": "1", "false": "2", "nullable": True}, [1, 2, 2]),
+    "boolean, reversed": Case({"type": "boolean", "true": "2", "false": "1", "nullable": True}, [True, False]),
+    "integer": Case(WHOLE, [1, 7, 3]),
+    "integer, nulls": Case(WHOLE, [1, 7, 3], nulls=("", "7")),
+    "integer, texts": Case(WHOLE, ["1", "7.0", " 3"]),
+    "integer, long": Case({**WHOLE, "max": 2**60}, [2**53 + 1, 7, 3]),
+    "continuous": Case(REAL, [0.15, 7.0, 0.5]),
+    "continuous, short": Case(REAL, [np.float32(0.15), np.float32(0.35)]),
+    "continuous, decimals": Case(REAL, [Decimal("0.15"), Decimal("0.35")]),
+    "integer, format": Case({**WHOLE, "max": 9999, "format": "1.234"}, ["1.234", "12"]),
+    "continuous, format": Case({**REAL, "format": "1.234,5"}, ["1,5", "2"]),
+    "continuous, format and numbers": Case({**REAL, "format": "1.234,5"}, [1.5, 2.0]),
+    "datetime": Case(WALL, TIMES),
+    "datetime, days": Case({**WALL, "resolution": "day"}, DAYS),
+    "datetime, texts": Case(WALL, ["2020-01-02 10:00", "2020-07-04T05:06:07", "2020-02-29"]),
+    "datetime, format": Case({**WALL, "format": "%d.%m.%Y"}, ["02.01.2020", "04.07.2020"]),
+    "datetime, format and times": Case({**WALL, "format": "%d.%m.%Y"}, TIMES),
+    "datetime, local": Case(BERLIN, TIMES),
+    "datetime, zoned": Case(BERLIN, ZONED),
+    "datetime, offsets": Case(BERLIN, ["2020-01-02T10:00+05:00", "2020-07-04T05:06:07", "2020-02-29T00:00Z"]),
+    "learned numbers": Case(LEARNED, [1, 2, 1]),
+    "learned texts": Case(LEARNED, ["1", "b", "b"]),
+    "learned decimals": Case(LEARNED, [Decimal("0.5"), Decimal("0.5")]),
+    "learned range": Case({"type": "integer", "learn": True, "nullable": True}, [1, 2, 70]),
+    "learned reals": Case({"type": "continuous", "learn": True, "nullable": True}, [1.5, 2.25, 70.0]),
+    "learned days": Case({"type": "datetime", "learn": True, "nullable": True}, TIMES),
+    "quantiles": Case({**WHOLE, "bins": "quantiles"}, [1, 7, 3]),
+}
+
+SETS = {
+    "numbers": Case({"type": "set", "universe": [1, 2, 3], "max_size": 3, "undeclared": "drop"}, [[1], [2, 3], []]),
+    "texts": Case(
+        {"type": "set", "universe": ["1", "tea", "milk"], "max_size": 2, "undeclared": "drop"}, [["tea"], ["1", "milk"]]
+    ),
+    "spaces": Case(
+        {"type": "set", "universe": ["whole milk", "tea"], "max_size": 2, "undeclared": "drop"}, [["tea", "whole milk"]]
+    ),
+}
+GRIDS = {
+    "image": Case({"type": "image", "shape": [1, 2], "levels": 256}, [[0, 255], [7, 3]]),
+    "series": Case({**REAL, "type": "series", "length": 2}, [[0.15, 0.35], [5.0, 9.0]]),
+}
+
+# --- records that do harm ------------------------------------------------------------------------------------------
+
+NOTHINGS: list[Any] = [None, float("nan"), pd.NA, pd.NaT, Decimal("NaN"), "", "NA", "nan"]
+TEXTS: list[Any] = ["x", "1", "1.0", " 1", "1e400", "2020-02-30", "2020-13-01T00:00", "2021-01-01T00:00-08:00", "7"]
+SPOILED: list[Any] = ['"', 'a"b', '"a', 'b"', "a\nb", "a\r1,1", "a\r\n", "\0", "\ufeff1", "1,2", "\u2028", "\x1a", "\f"]
+NUMBERS: list[Any] = [
+    *(0, 1, -1, 1.5, 0.1, -0.0, True, False, 300, 2**53 + 1, 2**63, 2**70, -(2**70), 1e300, float("inf")),
+    *(
+        Decimal("2.250"),
+        Decimal("0.500000000000000000000000001"),
+        Decimal("1E+5"),
+        Decimal("-Infinity"),
+        Fraction(1, 3),
+    ),
+    *(np.float32(0.1), np.float16(1), np.int8(1), np.uint64(2**64 - 1), np.bool_(True), np.longdouble(0.1)),
+]
+MOMENTS: list[Any] = [
+    *(date(2020, 5, 6), datetime(2020, 5, 6, 7, 8), datetime(2020, 5, 6, 7, tzinfo=timezone(timedelta(hours=9)))),
+    *(datetime(2020, 5, 6, tzinfo=UTC), datetime(1, 1, 1, tzinfo=timezone(timedelta(hours=9))), time(10), timedelta(1)),
+    *(pd.Timestamp("2020-05-06 07:08:09.123456789"), pd.Timestamp("2020-05-06", tz="Asia/Tokyo")),
+    *(np.datetime64("2020-05-06"), np.datetime64(2**40, "s"), np.datetime64("NaT"), np.timedelta64(1, "s")),
+]
+OBJECTS: list[Any] = [b"1", b"\xff", [1], (1, "x"), {1}, {"a": 1}, 1j, uuid.UUID(int=7), pd.Period("2020-05"), "\ud800"]
+HOSTILE = [*NOTHINGS, *TEXTS, *SPOILED, *NUMBERS, *MOMENTS, *OBJECTS]
+FOR_FILES = [None, "", "x", "1.0", *SPOILED, 1, 1.5, True, 2**53 + 1, 2**63, Decimal("2.250"), *MOMENTS[:4], [1]]
+
+HOSTILE_SETS: list[Any] = [
+    *(["x", 1], [1, 1.5], [1.0], [Decimal("1.00")], [True], [None], [float("nan")], [b"1"], [[1]], [{}], [2**70]),
+    *([1e300], {"tea"}, frozenset([1]), (1, 2), np.array([1.0]), np.array(["tea"]), "1 2", "tea|whole milk", "", None),
+    *([date(2020, 1, 1), 1], ["a b"], [1, 1, 1], ["\0"], [" 1"], float("nan"), pd.NA, b"1", 1, {"a": 1}),
+]
+HOSTILE_GRIDS: list[Any] = [
+    *([1.0, 2.0], [1.5, 2.5], [1, None], [float("nan"), 1], [1], [1, 2, 3], [], ["1", "2"], [True, False], [1e300, 0]),
+    *([[1, 2]], [[1], [2]], np.array([1, 2], np.uint8), np.array([0.5, 1], np.float16), None, 1, "1 2", {"a": 1}),
+    *([1j, 2], [2**70, 1], [Decimal("0.1"), 1], [300, 0], [-1, 0], [0.1 + 0.2, 0.35]),
+]
+
+
+# --- containers ----------------------------------------------------------------------------------------------------
+
+
+def objects(values: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """An array of objects, however long each is."""
+    return np.fromiter(values, object, len(values))
+
+
+def labels(values: Any) -> list[int]:
+    """Another column, of numbers."""
+    return [5] * len(values)
+
+
+def as_frame(series: pd.Series[Any]) -> pd.DataFrame:
+    return pd.DataFrame({"x": series, "k": labels(series)})
+
+
+def as_table(values: Any) -> pa.Table:
+    return pa.table({"x": values, "k": labels(values)})
+
+
+def unchanged(found: Any, values: list[Any]) -> None:
+    """Refuse containers that turned their values into others: sundog can do nothing about that."""
+    if any(not pd.isna(now) and now != value for now, value in zip(found, values, strict=True)):
+        raise ValueError
+
+
+def arrow(values: list[Any]) -> pa.Array:
+    """As pyarrow infers it, which crashes on numpy's times beside its floats."""
+    if {"M", "f"} <= {value.dtype.kind for value in values if isinstance(value, np.generic)}:
+        raise TypeError
+    array = pa.array(values, from_pandas=True)
+    if not pa.types.is_nested(array.type):
+        unchanged(array.to_pylist(), values)
+    return array
+
+
+def nullable(values: list[Any], backend: Any) -> pd.DataFrame:
+    series = pd.Series(values, dtype=object).convert_dtypes(dtype_backend=backend)
+    unchanged(series, values)
+    return as_frame(series)
+
+
+def to_csv(values: list[Any], path: Path, **options: Any) -> Path:
+    as_frame(pd.Series(values, dtype=object)).to_csv(path, index=False, **options)
+    return path
+
+
+def spoil_csv(values: list[Any], path: Path) -> Path:
+    """As programs write that know nothing of quotes."""
+    path.write_text("x,k\n" + "".join(f"{'' if value is None else value},5\n" for value in values), newline="")
+    return path
+
+
+def spoil_packed(values: list[Any], path: Path) -> Path:
+    path = path / "t.csv.gz"
+    path.write_bytes(gzip.compress(b"k,x\r\n" + "".join(f"5,{value}\r\n" for value in values).encode()))
+    return path
+
+
+def to_ipc(values: list[Any], path: Path) -> Path:
+    pyarrow.feather.write_feather(as_table(arrow(values)), path / "t.feather")
+    return path / "t.feather"
+
+
+def to_parquet(table: pa.Table, path: Path) -> Path:
+    pq.write_table(table, path / "t.parquet", row_group_size=2)
+    return path / "t.parquet"
+
+
+def pandas_parquet(values: list[Any], path: Path) -> Path:
+    frame = as_frame(pd.Series(values))
+    table = pa.Table.from_pandas(frame)
+    if not pa.types.is_nested(table["x"].type):
+        unchanged(table["x"].to_pylist(), list(frame["x"]))
+    frame.to_parquet(path / "p.parquet")
+    return path / "p.parquet"
+
+
+def to_npz(path: Path, **arrays: Any) -> Path:
+    np.savez(path / "t.npz", **arrays)
+    return path / "t.npz"
+
+
+IN_MEMORY: dict[str, Container] = {
+    "lists": lambda values, _: {"x": values, "k": labels(values)},
+    "object array": lambda values, _: {"x": objects(values), "k": labels(values)},
+    "array": lambda values, _: {"x": np.array(values), "k": labels(values)},
+    "frame": lambda values, _: as_frame(pd.Series(values)),
+    "object frame": lambda values, _: as_frame(pd.Series(values, dtype=object)),
+    "nullable frame": lambda values, _: nullable(values, "numpy_nullable"),
+    "arrow frame": lambda values, _: nullable(values, "pyarrow"),
+    "category": lambda values, _: as_frame(pd.Series(values, dtype="category")),
+    "object category": lambda values, _: as_frame(pd.Series(values, dtype=object).astype("category")),
+    "string frame": lambda values, _: as_frame(pd.Series(values, dtype=object).astype("string")),
+    "table": lambda values, _: as_table(arrow(values)),
+    "dictionary": lambda values, _: as_table(arrow(values).dictionary_encode()),
+    "chunks": lambda values, _: as_table(pa.chunked_array([pa.array(values[i:][:1]) for i in range(len(values))])),
+}
+IN_FILES: dict[str, Container] = {
+    "csv": lambda values, path: to_csv(values, path / "t.csv"),
+    "quoted csv": lambda values, path: to_csv(values, path / "q.csv", quoting=csv.QUOTE_ALL),
+    "tsv": lambda values, path: to_csv(values, path / "t.tsv", sep="\t"),
+    "spoiled csv": lambda values, path: spoil_csv(values, path / "s.csv"),
+    "packed csv": spoil_packed,
+    "parquet": lambda values, path: to_parquet(as_table(arrow(values)), path),
+    "pandas parquet": pandas_parquet,
+    "ipc": to_ipc,
+    "npz": lambda values, path: to_npz(path, x=np.array(values), k=labels(values)),
+}
+
+
+def to_runs(values: list[Any], path: Path) -> Path:
+    lengths = [len(value) for value in values]
+    return to_npz(path, x=np.array([i for value in values for i in value]), indptr=np.cumsum([0, *lengths]))
+
+
+def to_matrix(values: list[Any]) -> np.ndarray[Any, Any]:
+    matrix = np.zeros((len(values), 1 + max([1, *(max(value) for value in values if len(value))])))
+    for row, value in enumerate(values):
+        matrix[row, value] = 1
+    return matrix
+
+
+def lines(values: list[Any]) -> list[str]:
+    """Each record as a line of text."""
+    return [value if isinstance(value, str) else " ".join(str(item) for item in value) for value in values]
+
+
+def to_transactions(values: list[Any], path: Path) -> Path:
+    (path / "t.txt").write_text("".join(f"{line}\n" for line in lines(values)), newline="")
+    return path / "t.txt"
+
+
+SET_CONTAINERS: dict[str, Container] = {
+    **{name: IN_MEMORY[name] for name in ("lists", "object array", "frame", "object frame", "table", "chunks")},
+    **{name: IN_FILES[name] for name in ("parquet", "pandas parquet", "ipc")},
+    "bare list": lambda values, _: values,
+    "runs": to_runs,
+    "sparse": lambda values, _: sparse.csr_array(to_matrix(values)),
+    "matrix": lambda values, _: to_matrix(values),
+    "transactions": to_transactions,
+    "cells": lambda values, path: to_csv(lines(values), path / "t.csv"),
+}
+
+
+def to_idx(values: list[Any], path: Path) -> Path:
+    array = np.array(values)
+    code = {"u1": 8, "f4": 13, "f8": 14}["u1" if array.dtype.kind in "iu" else "f8"]
+    data = array.astype("u1" if code == 8 else ">f8")
+    (path / "t.idx").write_bytes(bytes([0, 0, code, 2]) + struct.pack(">2I", *data.shape) + data.tobytes())
+    return path / "t.idx"
+
+
+GRID_CONTAINERS: dict[str, Container] = {
+    **{name: IN_MEMORY[name] for name in ("lists", "object array", "array", "object frame", "table", "chunks")},
+    **{name: IN_FILES[name] for name in ("parquet", "ipc", "npz")},
+    "bare array": lambda values, _: np.array(values),
+    "idx": to_idx,
+    "steps": lambda values, _: pd.DataFrame(
+        {**dict(zip(("x_0", "x_1"), zip(*values, strict=True), strict=True)), "k": 5}
+    ),
+}
+ALWAYS = {"lists", "spoiled csv", "parquet"}  # tried with every record
+BARE = {"bare list", "bare array", "sparse", "matrix", "transactions", "runs", "idx"}
+
+
+# --- the property --------------------------------------------------------------------------------------------------
+
+
+def outcome(source: Any, schema: Schema) -> tuple[int, Any]:
+    """How many records there are, and their codes; of a column that is learned, what the mechanism is given."""
+    raw = read(source, schema)
+    if schema.columns["x"].complete and schema.columns["x"].model_dump().get("bins") is None:
+        codes = encode(raw, schema).codes["x"]
+        return raw.count, codes.toarray() if sparse.issparse(codes) else codes
+    found = prepare(raw, schema).values["x"]
+    return raw.count, found if isinstance(found, Counter) else Counter(found.tolist())
+
+
+_KNOWN: dict[tuple[int, int], Any] = {}
+
+
+def known(case: Case, container: Container, path: Path) -> tuple[int, Any]:
+    """The outcome without any other record; LookupError where there is none."""
+    key = (id(case), id(container))
+    if key not in _KNOWN:
+        try:
+            _KNOWN[key] = (case, outcome(container(case.records, path), case.schema))
+        except Exception as error:
+            _KNOWN[key] = (case, error)
+    found: Any = _KNOWN[key][1]
+    if isinstance(found, Exception):
+        raise LookupError from found
+    return found  # type: ignore[no-any-return]
+
+
+def broken_by(record: Any, place: int, case: Case, container: Container, path: Path) -> str | None:
+    """What one more record changes about the others; None where nothing, or where the data are refused with it.
+
+    LookupError where the records cannot be read without it, or no such container can hold it.
+    """
+    before, alone = known(case, container, path)
+    try:
+        joined = container([*case.records[:place], record, *case.records[place:]], path)
+    except Exception as error:
+        raise LookupError from error
+    try:
+        after, codes = outcome(joined, case.schema)
+    except DataError:
+        return None
+    if after != before + 1:
+        return f"{before} records and one more are {after}"
+    if isinstance(alone, Counter):
+        return None if not alone - codes and (codes - alone).total() <= 1 else f"{alone} became {codes}"
+    rest = np.delete(codes, place, axis=0)
+    return None if np.array_equal(rest, alone) else f"{alone.tolist()} became {rest.tolist()}"

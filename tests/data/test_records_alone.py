@@ -1,0 +1,224 @@
+"""A record is encoded alone: one more record, whatever it holds and wherever it stands, changes nothing about others.
+
+The property is tested over every container and every column type, and then on five ways in which it was once broken.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.data import one_more_record as material
+from tests.data.one_more_record import Case, Container
+
+from sundog.data import learn, read, tables
+from sundog.data.columns import base, listed
+from sundog.data.columns.set import SetColumn
+from sundog.data.schema import Schema
+from sundog.errors import DataError
+
+
+def violations(
+    cases: Mapping[str, Case],
+    containers: Mapping[str, Container],
+    records: Iterable[Any],
+    path: Path,
+    every: int = 1,
+) -> Iterator[str]:
+    """The ways in which one of the records, first, last or between, changes how the others are read.
+
+    With `every` above 1 each record is tried only in some containers, and each container with some records.
+    """
+    tried = 0
+    for number, record in enumerate(records):
+        for name, case in cases.items():
+            place = (number % 3) * len(case.records) // 2
+            for turn, (kind, container) in enumerate(containers.items()):
+                if (number + turn) % every and kind not in material.ALWAYS:
+                    continue
+                fitting = case.bare if kind in material.BARE else case
+                try:
+                    found = material.broken_by(record, place, fitting, container, path)
+                except LookupError:
+                    continue
+                tried += 1
+                if found is not None:
+                    yield f"{name} as {kind}, with {record!r} at {place}: {found}"
+    assert tried, "no container held these records"
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings(action="ignore"):  # of pandas, about what the containers are made of
+        yield
+
+
+@pytest.mark.parametrize("every", [5, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", material.SCALARS)
+def test_values_in_memory(name: str, every: int, tmp_path: Path) -> None:
+    case = {name: material.SCALARS[name]}
+    assert not list(violations(case, material.IN_MEMORY, material.HOSTILE, tmp_path, every))
+
+
+@pytest.mark.parametrize("every", [4, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("name", material.SCALARS)
+def test_values_in_files(name: str, every: int, tmp_path: Path) -> None:
+    case = {name: material.SCALARS[name]}
+    assert not list(violations(case, material.IN_FILES, material.FOR_FILES, tmp_path, every))
+
+
+def test_sets(tmp_path: Path) -> None:
+    assert not list(violations(material.SETS, material.SET_CONTAINERS, material.HOSTILE_SETS, tmp_path))
+
+
+def test_images_and_series(tmp_path: Path) -> None:
+    assert not list(violations(material.GRIDS, material.GRID_CONTAINERS, material.HOSTILE_GRIDS, tmp_path))
+
+
+PEOPLE = Schema.from_dict({"unit": "x", "cap": 9, "columns": {"k": {"type": "integer", "min": 0, "max": 9}}})
+
+
+@pytest.mark.parametrize("ids", [[1, 1, 2], ["1", "1", "a"], [1.0, 2.0, 1.0], [True, False, True], ["1.0", " 1", "1"]])
+def test_who_owns_which_record(ids: list[Any], tmp_path: Path) -> None:
+    for containers, records in (
+        (material.IN_MEMORY, material.HOSTILE),
+        (material.IN_FILES, material.FOR_FILES),
+    ):
+        for number, record in enumerate(records):
+            place = number % 4
+            for turn, (kind, container) in enumerate(containers.items()):
+                if (number + turn) % 4:
+                    continue
+                try:
+                    alone = _owners(container(ids, tmp_path))
+                    joined = container([*ids[:place], record, *ids[place:]], tmp_path)
+                except Exception:  # noqa: S112 (this container does not hold these)
+                    continue
+                try:
+                    rest = np.delete(_owners(joined), place)
+                except DataError:
+                    continue
+                together = [np.equal.outer(owners, owners).tolist() for owners in (alone, rest)]
+                assert together[0] == together[1], f"{ids} as {kind} with {record!r} at {place}"
+
+
+def _owners(source: Any) -> Any:
+    return read.encode(read.read(source, PEOPLE), PEOPLE).unit
+
+
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_value_anywhere(data: st.DataObject, tmp_path: Path) -> None:
+    value = st.one_of(
+        *(st.none(), st.booleans(), st.integers(), st.floats(), st.decimals(), st.fractions(), st.text(max_size=3)),
+        *(
+            st.datetimes(),
+            st.dates(),
+            st.datetimes(timezones=st.timezones()),
+            st.binary(max_size=3),
+            st.complex_numbers(),
+        ),
+        *(st.times(), st.timedeltas(), st.uuids(), st.sampled_from(material.HOSTILE)),
+    )
+    name = data.draw(st.sampled_from(sorted(material.SCALARS)))
+    kind = data.draw(st.sampled_from(sorted(material.IN_MEMORY)))
+    record, place = data.draw(value), data.draw(st.integers(0, len(material.SCALARS[name].records)))
+    try:
+        found = material.broken_by(record, place, material.SCALARS[name], material.IN_MEMORY[kind], tmp_path)
+    except LookupError:
+        return
+    assert found is None, f"{name} as {kind}"
+
+
+def test_the_order_of_records_is_only_their_order() -> None:
+    mixed = [1, "2", None, 2.5, True, Decimal("2.0"), datetime(2020, 1, 2), "x"]
+    schema = Schema.from_dict({"columns": {"x": material.listed("1", "2", "2.5", "2020-01-02", other="o")}})
+    codes = read.encode(read.read({"x": mixed}, schema), schema).codes["x"]
+    turned = read.encode(read.read({"x": mixed[::-1]}, schema), schema).codes["x"]
+    assert codes.tolist() == turned[::-1].tolist() == [0, 1, 5, 2, 0, 1, 3, 4]
+
+
+# --- the same test on what was once there ----------------------------------------------------------------------------
+
+
+def _as_one_type(values: Any, *, where: str = "") -> Iterator[Any]:
+    """Arrow's guess at the type of a column, and everything spelled out where it has none."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        yield from values.chunks if isinstance(values, pa.ChunkedArray) else [values]
+        return
+    try:
+        yield pa.array(list(values), from_pandas=True)
+    except (pa.ArrowException, OverflowError, TypeError):
+        yield pa.array([None if value is None or value != value else str(value) for value in values])
+
+
+def _sets_of_one_type(column: SetColumn, values: Any, where: str) -> Iterator[Any]:
+    yield from _as_one_type(values, where=where)
+
+
+def _spelled_as_typed(column: Any, value: Any) -> int | None:
+    found: int | None = column._code_of.get(str(value))
+    return found
+
+
+def _tally_as_typed(column: Any, values: Any, place: str) -> Counter[str]:
+    return Counter(str(value) for value in values.to_pylist() if value is not None)
+
+
+def _unchecked(file: Any, *_: Any) -> Any:
+    return file
+
+
+def _infer_types(patch: pytest.MonkeyPatch) -> None:
+    for module in (base, tables):
+        patch.setattr(module, "chunks", _as_one_type)
+
+
+def _infer_sets(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(SetColumn, "_chunks", _sets_of_one_type)
+
+
+def _share_a_scale(patch: pytest.MonkeyPatch) -> None:
+    _infer_types(patch)
+    patch.setattr(listed, "python_values", lambda values: values.to_pylist())
+    patch.setattr(listed.ListedColumn, "_find", _spelled_as_typed)
+
+
+def _learn_spellings(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(learn, "_tally", _tally_as_typed)
+
+
+def _trust_quotes(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(tables, "check_lines", _unchecked)
+
+
+@pytest.mark.parametrize(
+    ("mutate", "cases", "containers", "records"),
+    [
+        (_infer_sets, material.SETS, material.SET_CONTAINERS, material.HOSTILE_SETS[:5]),
+        (_share_a_scale, {"x": material.SCALARS["text, decimals"]}, material.IN_MEMORY, material.NUMBERS),
+        (_infer_types, {"x": material.SCALARS["datetime, local"]}, material.IN_MEMORY, material.MOMENTS),
+        (_learn_spellings, {"x": material.SCALARS["learned numbers"]}, material.IN_MEMORY, material.NUMBERS),
+        (_learn_spellings, {"x": material.SCALARS["learned numbers"]}, material.IN_FILES, material.NOTHINGS),
+        (_trust_quotes, {"x": material.SCALARS["text, texts"]}, material.IN_FILES, material.SPOILED),
+    ],
+    ids=["sets of one type", "one scale", "one timezone", "spelled by type", "spelled by type, files", "open quotes"],
+)
+def test_what_was_broken_is_found(
+    mutate: Any, cases: Any, containers: Any, records: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    assert not list(violations(cases, containers, records, tmp_path))
+    monkeypatch.setattr(material, "_KNOWN", {})
+    mutate(monkeypatch)
+    found = list(violations(cases, containers, records, tmp_path))
+    assert found
