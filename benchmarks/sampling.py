@@ -1,6 +1,7 @@
 """Drawing records: rows a second into memory, and a large csv in flat memory.
 
-The peer draws the same columns with numpy's `Generator.choice` and writes with pandas.
+The peer draws the same columns with numpy's `Generator.choice` and writes with pandas. Networks are measured by the
+time of one processor, `rbm` beside `vae`.
 
     python benchmarks/sampling.py [--quick] [--json FILE]
 """
@@ -10,6 +11,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import tempfile
+import time
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,15 @@ def peak_megabytes(release: Path, out: Path, rows: int) -> float:
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
+def rows_a_second(model: str, data: Path, n: int) -> float:
+    """Of a network that was hardly trained, by the time of one processor: the weights make no difference."""
+    schema = sundog.Schema.load(SCHEMA)
+    release = sundog.Synthesizer(model=model, epsilon=1.0, settings={"epochs": 1}).fit(data, schema).release_
+    started = time.process_time()
+    release.sample(n, seed=1)
+    return n / (time.process_time() - started)
+
+
 def main() -> None:
     options = arguments(__doc__ or "")
     n = 100_000 if options.quick else 1_000_000
@@ -69,11 +80,13 @@ def main() -> None:
             repeats=1 if options.quick else 3,
         )
         small, large = peak_megabytes(path, file, n // 10), peak_megabytes(path, file, 10 * n)
+    networks = {name: rows_a_second(name, Path(str(source)), n // 5) for name in ("rbm", "vae")}
     peer = "numpy choice, pandas"
     publish(
         [
             Row("rows a second into memory", n / into_memory["ours"], "rows/s", peer, n / into_memory["peer"]),
             Row("rows a second into csv", n / into_csv["ours"], "rows/s", "DataFrame.to_csv", n / into_csv["peer"]),
+            Row("rows a second of one core, rbm", networks["rbm"], "rows/s", "the same, vae", networks["vae"]),
             Row(f"peak MB, csv of {10 * n:,} rows", large, "MB", f"the same of {n // 10:,} rows", small),
         ],
         options,

@@ -17,16 +17,24 @@ from sundog.progress import Progress
 
 
 def say(text: str) -> None:
-    """A result, on stdout; whether anybody reads it to the end changes nothing, and no exit code."""
+    """A result, on stdout. Where nobody reads it any more (`| head -1`) the command goes on to its exit code."""
     try:
         typer.echo(text)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop_output()
 
 
 def say_json(value: Any) -> None:
     """A result for machines: the only thing on stdout."""
     say(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
+
+
+def drop_output() -> None:
+    """Leads stdout nowhere from now on, or Python would try to write what is left, and complain, when it ends."""
+    with contextlib.suppress(OSError, ValueError):  # what has no file has nothing to complain about
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+        os.close(nowhere)
 
 
 def note(text: str) -> None:

@@ -7,12 +7,14 @@ known vouches for it (`verify`); 130 interrupted.
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from typing import Any
 
 import typer
 
 from sundog.cli import certificate, compare, demo, evaluate, fit, key, ledger, plan, sample, schema, sign, verify
+from sundog.cli.console import drop_output
 
 INTERRUPTED = 130
 
@@ -49,7 +51,15 @@ def _root(
 
 def main(arguments: list[str] | None = None) -> None:
     """The program: runs one command and exits with its code."""
-    sys.exit(_run(arguments))
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is loaded: threads that wait leave their core
+    code = _run(arguments)
+    if code == INTERRUPTED:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is ending already
+    try:
+        sys.stdout.flush()
+    except OSError:  # whoever read our output has seen enough
+        drop_output()
+    sys.exit(code)
 
 
 def _run(arguments: list[str] | None) -> int:
@@ -62,8 +72,8 @@ def _run(arguments: list[str] | None) -> int:
         return _fail(str(error))
     except (typer.Abort, KeyboardInterrupt):
         return _interrupted()
-    except BrokenPipeError:  # whoever read our output has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except (BrokenPipeError, SystemExit):  # whoever read our output has seen enough; typer exits where it notices that
+        drop_output()
         return 0
     except MemoryError:
         return _fail("out of memory; use fewer records at a time")

@@ -31,7 +31,7 @@ def run(
         list[str] | None,
         typer.Option(help='A condition: "sex=Female", "age>=40", "job in cook,nurse"; may be repeated.'),
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="The same seed gives the same records.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="The same seed and -n give the same records.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file, if there is one.")] = False,
     format_: Format = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib import resources
 from itertools import combinations
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 from sundog.data.read import encode, read
 from sundog.data.records import Records
@@ -25,6 +23,7 @@ from sundog.privacy.ledger import Ledger
 from sundog.release.release import Release
 from sundog.release.signing import generate_key, load_private_key, load_public_key
 from sundog.synthesizer import Synthesizer
+from sundog.training.threads import one_thread
 
 Say = Callable[[str], None]
 
@@ -37,7 +36,7 @@ def tell(folder: Path, *, epsilon: float, say: Say) -> None:
     """Runs every step and leaves what it made in `folder`."""
     started = time.perf_counter()
     folder.mkdir(parents=True, exist_ok=True)
-    with _one_core():
+    with one_thread():
         _census(folder, epsilon, say)
         say("\n7. Images: 1,497 handwritten digits. A mixture of ten machines, one for each of ten clusters that are")
         say(f"   found privately. That is few images, so ε = {EPSILON:g}: much more than for the census.\n")
@@ -72,17 +71,6 @@ def _census(folder: Path, epsilon: float, say: Say) -> None:
 
     say("\n6. Sign it, check it, and see what happens to those who cheat.\n")
     _sign_and_cheat(folder, data, schema, ledger, say)
-
-
-@contextmanager
-def _one_core() -> Iterator[None]:
-    """Networks this small train faster on one core than on two that wait for each other."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _unpack(target: Path) -> Path:

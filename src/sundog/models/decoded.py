@@ -19,6 +19,7 @@ from sundog.data.code_set import CodeSet
 from sundog.models.base import Codes, Where
 from sundog.models.features import Features, joined
 from sundog.models.neural import LARGEST_LOGIT
+from sundog.training.threads import one_thread
 
 Inputs = npt.NDArray[np.float32]
 _CANDIDATES, _FEWEST_CANDIDATES = 16, 4096  # for each conditioned record, and for all of them
@@ -53,11 +54,13 @@ class Decoded:
         """Where the features are that the decoder is told."""
         return self.features.at(self.condition)
 
+    @one_thread()
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draws z from the prior, or from those that explain the conditions, and a record from each."""
         parts = range(0, max(1, n), self.rows)
         return joined([self._draw(min(self.rows, n - start), rng, where) for start in parts])
 
+    @one_thread()
     def log_evidence(self, where: Where) -> float:
         """The logarithm of the probability of the conditions."""
         key = frozenset(where.items())

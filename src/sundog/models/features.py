@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 _LEAST = 2.0**-25  # torch's uniform numbers may be 0
+_BELOW_ONE = 1 - 2.0**-22  # a point times this and a total is below the total, rounded or not
+LARGEST_EXPONENT = 80.0  # whose exponential is a float32, and that of its negative too
 _LEAST_MEAN = 1e-6
 _LEAST_SHARE = 1e-3  # of records in which a value is not missing, to divide by
 
@@ -56,7 +58,8 @@ class Features:
         self._sets: dict[str, Any] = {name: schema.columns[name] for name in layout.items}
         self._arrays = {name: schema.columns[name] for name in layout.levels}
         self._at, self._gaps_at = layout.places, layout.gaps
-        self._cells, self._levels = sum(layout.cells.values()), layout.first_level
+        self._counts = list(layout.cells.values())
+        self._cells, self._levels = sum(self._counts), layout.first_level
         self._gaps, self.width = layout.first_gap, layout.width
 
     @property
@@ -117,8 +120,7 @@ class Features:
         """The negative log-likelihood of each vector, all columns together."""
         total = functional.softplus(logits[..., self._cells :]).sum(dim=-1) - (x * logits).sum(dim=-1)
         if self._cells:
-            counts = [bins.count for bins in self._bins.values()]
-            for cells in torch.split(logits[..., : self._cells], counts, dim=-1):
+            for cells in torch.split(logits[..., : self._cells], self._counts, dim=-1):
                 total = total + cells.logsumexp(dim=-1)
         count = self.width - self._gaps
         if count:  # an intensity that is missing has no likelihood
@@ -158,21 +160,56 @@ class Features:
             logits: of any number of leading dimensions.
             generator: torch's own, on the device of the logits, if there is none.
         """
-        if generator is None:
-            points = torch.rand_like(logits)
-        else:
-            points = torch.rand(logits.shape, generator=generator, device=logits.device)
-        x = (points < logits.sigmoid()).to(logits.dtype)
+        x = torch.empty_like(logits)
+        rest = logits[..., self._cells :]
+        x[..., self._cells :] = _uniform(rest.shape, logits, generator) < rest.sigmoid()
         if self._cells:
-            # The least of exponential waiting times, with rates in proportion to the probabilities.
-            waits = (-points[..., : self._cells].clamp_min(_LEAST).log()).log() - logits[..., : self._cells]
-            counts = [bins.count for bins in self._bins.values()]
-            first = [part.argmin(dim=-1, keepdim=True) for part in torch.split(waits, counts, dim=-1)]
-            starts = [self._at[name].start for name in self._bins]
-            places = torch.cat([place + start for place, start in zip(first, starts, strict=True)], dim=-1)
             x[..., : self._cells] = 0.0
-            x.scatter_(-1, places, 1.0)
+            x.scatter_(-1, self.draw_places(logits, generator), 1.0)
         return x
+
+    def draw_places(self, logits: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """The feature that is 1 in each scalar column, drawn from each row of logits: (…, scalars)."""
+        cells = logits[..., : self._cells]
+        if not cells.is_cuda:
+            points = _uniform((*cells.shape[:-1], len(self._counts)), logits, generator)
+            return self.find_places(self._shares(cells), points)
+        # On a GPU random numbers cost little, and every operation costs something.
+        # The least of exponential waiting times, with rates in proportion to the probabilities.
+        waits = (-_uniform(cells.shape, logits, generator).clamp_min(_LEAST).log()).log() - cells
+        return self._placed([part.argmin(dim=-1, keepdim=True) for part in torch.split(waits, self._counts, dim=-1)])
+
+    def find_places(self, shares: Tensor, points: Tensor) -> Tensor:
+        """The features whose cells hold given points of the cumulative distributions: (…, scalars).
+
+        Args:
+            shares: of each cell in its scalar column, which need not add up to one: (…, cells).
+            points: between 0 and 1, one for each scalar column: (…, scalars).
+        """
+        ends = [part.cumsum(dim=-1) for part in torch.split(shares, self._counts, dim=-1)]
+        below = torch.split(points * _BELOW_ONE, 1, dim=-1)
+        pairs = zip(ends, below, strict=True)
+        return self._placed([torch.searchsorted(end, point * end[..., -1:], right=True) for end, point in pairs])
+
+    def _shares(self, cells: Tensor) -> Tensor:
+        """The exponentials of logits, the largest in each scalar column being 1."""
+        parts = torch.split(cells, self._counts, dim=-1)
+        return torch.cat([part - part.amax(dim=-1, keepdim=True) for part in parts], dim=-1).exp()
+
+    def _placed(self, cells: Sequence[Tensor]) -> Tensor:
+        """The features of these cells, one of each scalar column."""
+        starts = [self._at[name].start for name in self._bins]
+        return torch.cat([cell + start for cell, start in zip(cells, starts, strict=True)], dim=-1)
+
+    @property
+    def are_scalars(self) -> bool:
+        """Whether there are scalar columns and nothing else."""
+        return self.width == self._cells
+
+    def places(self, x: Tensor) -> Tensor:
+        """The feature that is 1 in each scalar column: (…, scalars)."""
+        parts = torch.split(x[..., : self._cells], self._counts, dim=-1)
+        return self._placed([part.argmax(dim=-1, keepdim=True) for part in parts])
 
     def at(self, name: str | None) -> slice:
         """Where the cells of a scalar column are; an empty slice for none."""
@@ -197,7 +234,7 @@ class Features:
 
     def means(self, logits: Tensor) -> Tensor:
         """The mean of each feature, given its logit; an intensity that is missing is 0, as it is in vectors."""
-        groups = torch.split(logits[..., : self._cells], [bins.count for bins in self._bins.values()], dim=-1)
+        groups = torch.split(logits[..., : self._cells], self._counts, dim=-1)
         found = torch.cat([*(cells.softmax(dim=-1) for cells in groups), logits[..., self._cells :].sigmoid()], dim=-1)
         levels, gaps = self.gapped
         found[..., levels] *= 1 - found[..., gaps]
@@ -219,17 +256,14 @@ class Features:
     def sample(self, logits: Tensor, rng: np.random.Generator, where: Where | None = None) -> Codes:
         """Draws a record that satisfies `where` from each row of logits; intensities are the most likely ones."""
         where = where or {}
-        numbers = self.restricted(logits.detach().cpu(), where).numpy()
+        logits = self.restricted(logits.detach().cpu(), where)
+        numbers, cells = logits.numpy(), self._draw_evenly(logits, rng)
         codes: Codes = {}
         for name, column in self.schema.columns.items():
             own = numbers[:, self._at[name]]
-            if name in where:
-                within = allowed(where[name])
-                possible = np.flatnonzero(self._bins[name].shares(within))
-                cells = _draw_cells(own, rng).clip(possible[0], possible[-1])  # whatever rounding makes of the ends
-                drawn = self._bins[name].to_codes(cells, rng, within)
-            elif name in self._bins:
-                drawn = self._bins[name].to_codes(_draw_cells(own, rng), rng)
+            if name in self._bins:
+                within = allowed(where[name]) if name in where else None
+                drawn = self._bins[name].to_codes(cells[name], rng, within)
             elif name in self._sets:
                 codes[name] = _draw_sets(self._sets[name], own, rng)
                 continue
@@ -238,6 +272,14 @@ class Features:
                 drawn = _draw_levels(column, own, gaps, rng)
             codes[name] = drawn.reshape(len(numbers), *column.shape).astype(column.dtype, copy=False)
         return codes
+
+    def _draw_evenly(self, logits: Tensor, rng: np.random.Generator) -> dict[str, Array]:
+        """A cell of each scalar column for each row of logits."""
+        if not self._bins:
+            return {}
+        points = torch.from_numpy(np.stack([even_points(len(logits), rng) for _ in self._bins], axis=1))
+        places = self.find_places(self._shares(logits[:, : self._cells]), points.to(logits.dtype)).numpy()
+        return {name: places[:, number] - self._at[name].start for number, name in enumerate(self._bins)}
 
 
 class FeatureRows:
@@ -280,23 +322,15 @@ def joined(parts: Sequence[Codes]) -> Codes:
     }
 
 
-def _slices(start: int, sizes: Mapping[str, int]) -> dict[str, slice]:
-    """One after the other."""
-    ends = start + np.cumsum(list(sizes.values()), dtype=int)
-    return {name: slice(int(end) - size, int(end)) for (name, size), end in zip(sizes.items(), ends, strict=True)}
+def _uniform(shape: Sequence[int], like: Tensor, generator: torch.Generator | None) -> Tensor:
+    """Points between 0 and 1, on the same device."""
+    return torch.rand(shape, generator=generator, device=like.device, dtype=like.dtype)
 
 
 def _intensities(column: Column, codes: Array) -> Array:
     flat = codes.reshape(len(codes), math.prod(column.shape))
     levels = flat / np.float64(max(1, column.lattice_size - 1))
     return np.where(flat == column.null_code, -1.0, levels) if column.nullable else levels
-
-
-def _draw_cells(logits: Array, rng: np.random.Generator) -> Array:
-    """One cell a row, by the inverse of the cumulative distribution."""
-    total = np.exp(logits - logits.max(axis=1, keepdims=True)).cumsum(axis=1, dtype=np.float64)
-    point = even_points(len(logits), rng) * total[:, -1]
-    return np.asarray((total[:, :-1] <= point[:, None]).sum(axis=1))
 
 
 def _draw_levels(column: Column, logits: Array, gaps: Array | None, rng: np.random.Generator) -> Array:

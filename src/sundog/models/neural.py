@@ -44,6 +44,7 @@ MOST_EPOCHS = 10**6
 SMALLEST_BOUND, LARGEST_BOUND = 1e-6, 1e6  # of norms, whose squares are still numbers
 MOST_SHARED = 0.75  # of the budget, by all shares together: the rest trains, and pays for a count or a schema
 _SHARES = ("clustering", "means", "moments", "naming")  # settings
+PIECE = 2**24  # numbers of a micro-batch of records
 _ROWS, _NUMBERS = 10_000, 2**23  # at a time: records, and numbers where records or layers are wide
 _MANY = 20_000  # steps on a GPU: fewer are taken in the time that a compiler would need
 _FEWEST = 1.0  # records that a model is thought to have in a step, if there are hardly any
@@ -248,6 +249,7 @@ def train(
     ledger: Ledger,
     workshop: Workshop,
     *,
+    width: int = 1,
     clip: float,
     learning_rate: float,
 ) -> list[N]:
@@ -260,6 +262,7 @@ def train(
         training: steps, sampling and noise of each of them.
         ledger: is charged for one training.
         workshop: where, and who watches.
+        width: how many numbers a record has, unfolded: wide ones are taken a few at a time.
         clip: the largest norm of a record's gradient.
         learning_rate: of Adam, at its highest.
     """
@@ -278,7 +281,7 @@ def train(
         schedule=cosine(training.steps, last=0.1),
         average=_decay(training.steps),
         after=lambda number: whole.proceed((number + 1) / training.steps),
-        largest_piece=piece_for(parts.sizes),
+        largest_piece=min(piece_for(parts.sizes), max(1, PIECE // width)),
         show_loss=workshop.show_loss,
     )
     trainer.run()

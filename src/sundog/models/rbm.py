@@ -11,7 +11,7 @@ been dreaming all the time; under conditions, the chain moves among vectors that
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -36,17 +36,23 @@ from sundog.models.neural import (
     train,
     warm_up,
 )
+from sundog.models.rbm_chains import chains_from
 from sundog.models.rbm_network import Network
 from sundog.models.released.base import is_size, is_whole
 from sundog.models.released.rbm import KEPT, LEAST_DEVIATION, ReleasedRbm, is_deviation, unpaid_rbm
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
+from sundog.training.allocator import keep_memory
 from sundog.training.plan import TrainingPlan
+from sundog.training.threads import one_thread
 
 _BERNOULLI, _GAUSSIAN = "bernoulli", "gaussian"
 _EVIDENCE = 1024  # chains that say how likely conditions are
 _FEWEST_CHAINS, _MOST_CHAINS = 500, 2**15
-_MOVES = 50  # of a chain, from a particle to a record
+_MOST_NUMBERS, _FEWEST_WIDE = 2**25, 64  # units of all particles together; and particles, however many that are
+_MOVES, _MOVES_BETWEEN = 50, 5  # of a chain: from a particle to its first record, and to each further one
+_ENOUGH_CHAINS, _MOST_EACH = 8192, 8  # with more records than that, a chain gives several, and no more than so many
+_ROWS = 4096  # chains that move together: what they need is still in a processor's cache
 
 
 class Rbm:
@@ -105,6 +111,7 @@ class Rbm:
         return cls.fit_parts(records, Parts.whole(plan.settings["records"]), plan, ledger, workshop)[0]
 
     @classmethod
+    @one_thread()
     def fit_parts(cls, records: Records, parts: Parts, plan: Plan, ledger: Ledger, workshop: Workshop) -> list[Self]:
         """Trains one on each part, all of them for the price of one."""
         refuse_early(plan.charges, ledger)
@@ -115,7 +122,7 @@ class Rbm:
         found = noisy_means(features, examples, parts, MeansPlan(**settings["means"]), ledger, workshop)
         starts = iter(zip(*found, strict=True))
         batch = settings["training"]["expected_batch"] / len(parts.sizes)
-        chains = settings["chains"] or min(_MOST_CHAINS, max(_FEWEST_CHAINS, round(batch)))
+        chains = settings["chains"] or default_chains(batch, features.width)
 
         def new() -> Network:
             means, scale = next(starts)
@@ -137,6 +144,7 @@ class Rbm:
             TrainingPlan(**settings["training"]),
             ledger,
             workshop,
+            width=features.width,
             clip=float(settings["clip"]),
             learning_rate=settings["learning_rate"],
         )
@@ -145,11 +153,15 @@ class Rbm:
 
     # --- sampling ---
 
+    @one_thread()
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Runs a chain for each record, over vectors that satisfy the conditions."""
-        rows = self._rows
-        return joined([self._draw(min(rows, n - start), rng, where) for start in range(0, max(1, n), rows)])
+        """Runs chains, each for one record or a few; they move among vectors that satisfy the conditions."""
+        keep_memory()
+        each = max(1, min(_MOST_EACH, n // _ENOUGH_CHAINS))
+        size = each * self._rows
+        return joined([self._draw(min(size, n - start), each, rng, where) for start in range(0, max(1, n), size)])
 
+    @one_thread()
     @torch.no_grad()
     def log_evidence(self, where: Where) -> float:
         """The logarithm of the probability of the conditions: their mean likelihood over free chains."""
@@ -160,27 +172,36 @@ class Rbm:
     @cached_property
     def _free(self) -> Tensor:
         """The hidden units of chains without conditions: the same whatever is asked, for all who have the release."""
-        rng, generator, rows = np.random.default_rng(0), torch.Generator().manual_seed(0), self._rows
+        rng, rows = np.random.default_rng(0), self._rows
         counts = [min(rows, _EVIDENCE - start) for start in range(0, _EVIDENCE, rows)]
         with torch.no_grad():
-            return torch.cat([self._hidden(count, rng, {}, generator).bool() for count in counts])
+            return torch.cat([next(self._hidden(count, rng, {})).bool() for count in counts])
 
     @property
     def _rows(self) -> int:
-        return rows_at_a_time(self.features.width, self.network.hidden.out_features)
+        """How many chains move together."""
+        return min(_ROWS, rows_at_a_time(self.features.width, self.network.hidden.out_features))
 
     @torch.no_grad()
-    def _draw(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
+    def _draw(self, n: int, each: int, rng: np.random.Generator, where: Where) -> Codes:
+        """Draws n records, `each` of them from one chain."""
+        chains = -(-n // each)
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
-        hidden = self._hidden(n, rng, where, generator)
-        return self.features.sample(self.network.answers(hidden, generator), rng, where)
+        counts = [min(chains, n - start) for start in range(0, max(1, n), max(1, chains))]
+        parts = zip(counts, self._hidden(chains, rng, where), strict=False)
+        answers = ((self.network.answers(h[:count], generator), rng, where) for count, h in parts)
+        return joined([self.features.sample(*answer) for answer in answers])
 
-    def _hidden(self, n: int, rng: np.random.Generator, where: Where, generator: torch.Generator) -> Tensor:
-        """The hidden units at the end of n chains."""
-        x = self.starts[torch.from_numpy(rng.integers(len(self.starts), size=n))] / 255
-        for _ in range(_MOVES):
-            x = self.network.move(x, generator, where)
-        return self.network.excite(x, generator)
+    def _hidden(self, n: int, rng: np.random.Generator, where: Where) -> Iterator[Tensor]:
+        """The hidden units of n chains that have gone far enough; then those after some more moves, again and again."""
+        order = torch.from_numpy(rng.permutation(len(self.starts)))
+        chains = chains_from(self.starts[order[torch.arange(n) % len(order)]] / 255, self.network, where, rng)
+        moves = _MOVES
+        while True:
+            for _ in range(moves):
+                chains.move()
+            yield chains.excite()
+            moves = _MOVES_BETWEEN
 
     # --- the release ---
 
@@ -207,10 +228,18 @@ class Rbm:
         weights = {name: torch.from_numpy(tensor.copy()) for name, tensor in state.tensors.items()}
         particles = weights.pop("particles")
         with torch.device("meta"):  # so that nothing is drawn, and nothing takes memory
-            empty = torch.empty(features.width)
-            network = Network(features, empty, hidden=hidden, chains=chains, deviation=state.config["deviation"])
+            network = Network(features, None, hidden=hidden, chains=chains, deviation=state.config["deviation"])
         network.load_state_dict({**weights, "particles": particles / 255}, assign=True)
         return cls(schema, network, state.config["records"])
+
+
+def default_chains(batch: float, width: int) -> int:
+    """As many as there are records in a batch, within limits, and fewer where the vectors are very wide.
+
+    >>> default_chains(1000.0, 340), default_chains(64.0, 340), default_chains(1000.0, 100_000)
+    (1000, 500, 335)
+    """
+    return max(_FEWEST_WIDE, min(_MOST_CHAINS, max(_FEWEST_CHAINS, round(batch)), _MOST_NUMBERS // width))
 
 
 _SETTINGS: Mapping[str, Setting] = {

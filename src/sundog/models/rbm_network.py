@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
 from sundog.models.base import Where
-from sundog.models.features import Compact, Features
+from sundog.models.features import LARGEST_EXPONENT, Compact, Features
 from sundog.models.neural import LARGEST_LOGIT, Trainee
+from sundog.models.rbm_chains import chains_from
 
 _WEIGHT = 0.1  # the standard deviation of the weights in the beginning
 _LEAST_INTENSITY = 1e-6  # whose logit is small enough for any lattice
@@ -25,7 +27,7 @@ class Network(Trainee):
 
     Args:
         features: the visible units.
-        means: about the means of the features, as far as they are public: (width,).
+        means: about the means of the features, as far as they are public: (width,). None: of weights that are loaded.
         least: the smallest mean with which a unit begins.
         hidden: how many hidden units there are.
         chains: how many particles there are.
@@ -41,7 +43,7 @@ class Network(Trainee):
     def __init__(
         self,
         features: Features,
-        means: Tensor,
+        means: Tensor | None,
         *,
         least: float = 0.0,
         hidden: int,
@@ -54,19 +56,25 @@ class Network(Trainee):
         self.features, self.moves, self.deviation, self.clip = features, moves, deviation, clip
         self.hidden = nn.Linear(features.width, hidden)  # W and c
         self.visible = nn.Linear(features.width, 1, bias=False)  # b
-        levels, gaps = features.gapped
-        means = features.given_present(means)
-        self.register_buffer("centre", means[None])
-        bias = features.logits(means, least=least)[None]
-        if deviation is not None:
-            bias[:, features.levels] = 0.0
+        self.register_buffer("centre", torch.empty(1, features.width))
+        self.register_buffer("particles", torch.empty(chains, features.width))
+        if means is not None:
+            self._begin(features.given_present(means)[None], least)
+
+    @torch.no_grad()
+    def _begin(self, means: Tensor, least: float) -> None:
+        """As independent columns with these means, but for small weights."""
+        self.centre.copy_(means)
+        bias = self.features.logits(means, least=least)
+        if self.deviation is not None:
+            bias[:, self.features.levels] = 0.0
+        levels, gaps = self.features.gapped
         bias[:, gaps] += self._mass(bias[:, levels])
-        with torch.no_grad():
-            self.hidden.weight.normal_(std=_WEIGHT)
-            self.hidden.bias.zero_()
-            self.visible.weight.copy_(bias)
-            logits = self.logits(torch.full((1, hidden), 0.5)).expand(chains, -1)
-            self.register_buffer("particles", self.draw(logits))
+        self.hidden.weight.normal_(std=_WEIGHT)
+        self.hidden.bias.zero_()
+        self.visible.weight.copy_(bias)
+        logits = self.logits(torch.full((1, self.hidden.out_features), 0.5)).expand(len(self.particles), -1)
+        self.particles.copy_(self.draw(logits))
 
     # --- learning ---
 
@@ -101,8 +109,11 @@ class Network(Trainee):
     def proceed(self, done: float) -> None:
         """Moves the particles, after a step."""
         if done > 0:
+            seed = int(torch.randint(2**62, ()))  # from the generator on the host, whatever the device
+            chains = chains_from(self.particles, self, {}, np.random.Generator(np.random.SFC64(seed)))
             for _ in range(self.moves):
-                self.particles.copy_(self.move(self.particles))
+                chains.move()
+            self.particles.copy_(chains.vectors())
 
     # --- the chain ---
 
@@ -121,7 +132,15 @@ class Network(Trainee):
         logits: Tensor = (h - 0.5) @ self.hidden.weight + self.visible.weight
         logits = logits.nan_to_num(0.0).clamp(-LARGEST_LOGIT, LARGEST_LOGIT)
         levels, gaps = self.features.gapped
+        if gaps.start == gaps.stop:
+            return logits
         return torch.cat([logits[..., : gaps.start], logits[..., gaps] - self._mass(logits[..., levels])], dim=-1)
+
+    @torch.no_grad()
+    def has_small_logits(self) -> bool:
+        """Whether no state of the hidden units has a logit beyond `LARGEST_EXPONENT`; a gap's is not looked at."""
+        largest = self.visible.weight.abs() + self.hidden.weight.abs().sum(dim=-2, keepdim=True) / 2
+        return bool((largest <= LARGEST_EXPONENT).all())
 
     def _mass(self, natural: Tensor) -> Tensor:
         """The weight, log Σ exp(−E), of all values of an intensity together; against it stands that it is missing."""

@@ -51,6 +51,7 @@ from sundog.models.released.vae import MOST_LAYERS, MOST_MEASURED, ReleasedVae, 
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.training.plan import TrainingPlan
+from sundog.training.threads import one_thread
 
 _SMALL = 0.1  # what an untrained decoder may add to the means
 _CERTAIN = 2.0  # a mean that is so many times its noise
@@ -178,6 +179,7 @@ class Vae:
         return cls.fit_parts(records, Parts.whole(plan.settings["records"]), plan, ledger, workshop)[0]
 
     @classmethod
+    @one_thread()
     def fit_parts(cls, records: Records, parts: Parts, plan: Plan, ledger: Ledger, workshop: Workshop) -> list[Self]:
         """Trains one on each part, all of them for the price of one."""
         refuse_early(plan.charges, ledger)
@@ -197,6 +199,7 @@ class Vae:
             TrainingPlan(**settings["training"]),
             ledger,
             workshop,
+            width=features.width,
             clip=float(settings["clip"]),
             learning_rate=settings["learning_rate"],
         )

@@ -182,7 +182,8 @@ class Release:
 
         Args:
             n: how many; about as many as there were, by default.
-            seed: the same seed gives the same records.
+            seed: the same seed and n give the same records. Draws are spread evenly over all n of them, so
+                `sample(100)` is not the start of `sample(1000)`; for that, draw 1,000 and keep the first 100.
             where: what must hold: columns and their values, such as {"sex": "Female", "age": [41, 42]}, or texts such
                 as ["age>=40", "job in cook, nurse"]; of a mixture also {"cluster": 3}.
             as_: `pandas`, `polars` (an extra) or `arrow` for a table; `arrays` for a dict with the values of each

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
+from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Self
 
@@ -65,6 +66,17 @@ class Patience:
     ) -> None:
         if self._installed:
             signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    @contextlib.contextmanager
+    def paused(self) -> Iterator[None]:
+        """Inside the block Ctrl-C stops at once: nothing is paid for, and what is done can be done again."""
+        if self._installed:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        try:
+            yield
+        finally:
+            if self._installed:
+                signal.signal(signal.SIGINT, self._note)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         if self.asked:

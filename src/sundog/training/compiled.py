@@ -7,16 +7,18 @@ whatever the loss, and that is what torch.compile fuses best.
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import functools
 import os
 import shutil
+import tempfile
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
-from torch.fx.experimental import _config as fx_config
-from torch.fx.experimental.proxy_tensor import make_fx
 from torch.utils import _pytree as pytree
 
 from sundog.errors import SundogError
@@ -30,8 +32,8 @@ def has_compiler() -> bool:
     return shutil.which(os.environ.get("CXX", "g++")) is not None
 
 
-def pays_on_a_processor(module: nn.Module) -> bool:
-    """Whether a long training of this module is faster compiled: not with convolutions, which torch does better."""
+def helps_on_a_processor(module: nn.Module) -> bool:
+    """Whether steps of this module are faster compiled: not with convolutions, which torch does better."""
     on_processor = next(module.parameters()).device.type == "cpu"
     return on_processor and has_compiler() and not any(isinstance(m, nn.modules.conv._ConvNd) for m in module.modules())
 
@@ -59,6 +61,9 @@ def compiled(function: Program, batch: Any, speed: Speed, *, fixed_size: bool) -
     def on_leaves(*tensors: Tensor) -> list[Tensor]:
         return function(pytree.tree_unflatten(tensors, shape))
 
+    from torch.fx.experimental import _config as fx_config  # here: what they bring along takes seconds to load
+    from torch.fx.experimental.proxy_tensor import make_fx
+
     mode: Literal["fake", "symbolic"] = "fake" if fixed_size else "symbolic"
     # Two sizes of the first batch that happen to be equal must not be taken for one.
     with speed.products(), fx_config.patch(use_duck_shape=False):  # type: ignore[attr-defined]
@@ -69,7 +74,45 @@ def compiled(function: Program, batch: Any, speed: Speed, *, fixed_size: bool) -
         with torch.no_grad(), speed.products():
             return list(program(*pytree.tree_leaves(batch)))
 
-    with warnings.catch_warnings():  # what it does not fuse it leaves as it is, which is no news to a user
+    on_processor = leaves[0].device.type == "cpu"
+    with warnings.catch_warnings(), _own_files() if on_processor else contextlib.nullcontext():
+        # What it does not fuse it leaves as it is, which is no news to a user.
         warnings.filterwarnings("ignore", message="Torchinductor does not support code generation for complex")
-        run(batch)  # now, and not in the middle of something that cannot wait
+        try:
+            run(batch)  # now, and not in the middle of something that cannot wait
+        except torch._dynamo.exc.TorchDynamoException as error:
+            reason = str(error).strip().partition("\n")[0]
+            raise SundogError(
+                f"the step could not be compiled ({reason}); train without, or mend the compiler"
+            ) from None
     return run
+
+
+@contextlib.contextmanager
+def _own_files() -> Iterator[None]:
+    """Compiles into a folder of this process, by a compiler that stops with it.
+
+    torch's compiler writes libraries where every later process looks for them, and a process that is stopped meanwhile
+    leaves them half-written there; in worker processes it would go on, or complain, after this one was stopped.
+    """
+    from torch._inductor import config
+
+    name = "TORCHINDUCTOR_CACHE_DIR"
+    before = os.environ.get(name)
+    os.environ[name] = _folder()
+    try:
+        # The number of threads is looked at in each call, and not compiled in.
+        with config.patch({"compile_threads": 1, "cpp.dynamic_threads": True, "fx_graph_cache": False}):
+            yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+@functools.cache
+def _folder() -> str:
+    folder = tempfile.mkdtemp(prefix="sundog-compiled-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

@@ -41,6 +41,7 @@ class Prefetch:
     ) -> None:
         self.examples, self.draw, self.steps, self.largest = examples, draw, steps, largest
         self._queue: queue.Queue[_Piece | BaseException] = queue.Queue(maxsize=ahead)
+        self._next: _Piece | BaseException | None = None  # that was looked at, and not taken
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._work, name="prefetch", daemon=True)
         self._stream: torch.cuda.Stream | None = None
@@ -64,7 +65,7 @@ class Prefetch:
     def pieces(self) -> Iterator[Batch]:
         """The pieces of the next step, in order; take all of them."""
         while True:
-            piece = self._queue.get()
+            piece, self._next = self._next or self._queue.get(), None
             if isinstance(piece, BaseException):
                 raise piece
             if piece.ready is not None:
@@ -72,6 +73,12 @@ class Prefetch:
             yield piece.batch
             if piece.is_last:
                 return
+
+    def peek(self) -> Batch | None:
+        """The piece that comes next, if it is all of its step; it is not taken."""
+        if self._next is None:
+            self._next = self._queue.get()
+        return self._next.batch if isinstance(self._next, _Piece) and self._next.is_last else None
 
     def _hand_over(self, batch: Batch, ready: torch.cuda.Event) -> None:
         current = torch.cuda.current_stream(self.examples.device)

@@ -26,10 +26,10 @@ class Speed:
     Args:
         precision: of the factors in matrix products; sums are always float32. Hardware that has no faster product for
             it uses float32.
-        compiled: compile the step: about 100 MB, and half a minute the first time. On a GPU it is then replayed as
-            one CUDA graph and many times as fast; on a processor it needs a C++ compiler and saves up to a third.
-            None: on a GPU, and in a training of a thousand steps or more on a machine with a compiler, unless there
-            are convolutions.
+        compiled: compile the step: about 100 MB, and half a minute. On a GPU it is then replayed as one CUDA graph
+            and many times as fast; on a processor it needs a C++ compiler and saves up to a third.
+            None: on a GPU; on a processor where the first steps show that this saves more time than it takes, and
+            there are no convolutions.
     """
 
     precision: Precision = "float32"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -72,6 +73,7 @@ class PrivateStep:
             raise SundogError("private training needs float32 parameters; see Speed for faster products")
         if self._normals.device.type == "cpu":
             keep_memory()
+        self.taken, self.seconds = 0, 0.0  # steps that were not compiled, and how long their private parts took
         self._update: Callable[[], object] = self.optimizer.step
         self._has_fixed_size = False
 
@@ -81,11 +83,11 @@ class PrivateStep:
         pieces = iter(pieces)
         first = next(pieces, None)
         second = next(pieces, None) if self.speed.compiled else None
-        if not self.speed.compiled or second is not None or _size(first) < 2:
+        if not self.speed.compiled or second is not None or not can_compile(first):
             ahead = [piece for piece in (first, second) if piece is not None]
             self.take(itertools.chain(ahead, pieces))  # one at a time: all together they may not fit into memory
             return
-        if self._program is None or self._compiled_for != self._constants:
+        if not self.is_compiled:
             self.compile(first)
         self.take_compiled(first)
 
@@ -108,9 +110,14 @@ class PrivateStep:
         if fixed_size and fused:
             self._update = torch.compile(self.optimizer.step)
 
+    @property
+    def is_compiled(self) -> bool:
+        """Whether there is a program for the step as it is now."""
+        return self._program is not None and self._compiled_for == self._constants
+
     def refuse_changes(self) -> None:
         """Raises if the step is compiled, and no longer what it was compiled for."""
-        if self._program is not None and self._compiled_for != self._constants:
+        if self._program is not None and not self.is_compiled:
             raise RuntimeError("the step was compiled for another noise, batch, policy or mode; compile it again")
 
     @property
@@ -131,7 +138,10 @@ class PrivateStep:
 
     def take(self, pieces: Iterable[Any]) -> None:
         """Takes the step with the noise that was drawn; each call needs noise of its own."""
+        started = time.thread_time()
         *private, _ = self._private(pieces, "when needed")
+        self.seconds += time.thread_time() - started
+        self.taken += 1
         self._descend(private, self.optimizer.step)
 
     def take_compiled(self, piece: Any) -> None:
@@ -200,8 +210,8 @@ class PrivateStep:
         return noise.add_(total).div_(batch.view(-1, *[1] * (total.dim() - 1)) if isinstance(batch, Tensor) else batch)
 
 
-def _size(piece: Any) -> int:
-    """The smaller of the number of models, if there are several, and that of examples."""
+def can_compile(piece: Any) -> bool:
+    """Whether a step on this piece can be compiled: it takes two examples, and two models if there are several."""
     if piece is None:
-        return 0
-    return min(piece.present.shape) if isinstance(piece, Padded) else int(leaves(piece)[0].shape[0])
+        return False
+    return (min(piece.present.shape) if isinstance(piece, Padded) else int(leaves(piece)[0].shape[0])) >= 2

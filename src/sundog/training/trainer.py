@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -28,7 +29,7 @@ from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress, silent
 from sundog.training.averages import MovingAverage
 from sundog.training.blocks import Pace, Patience
-from sundog.training.compiled import pays_on_a_processor
+from sundog.training.compiled import helps_on_a_processor
 from sundog.training.data import Batch, Examples, Places
 from sundog.training.gradients import Padded
 from sundog.training.graphs import GraphedStep
@@ -37,10 +38,13 @@ from sundog.training.prefetch import Prefetch
 from sundog.training.sampler import Index, poisson_batch
 from sundog.training.schedules import Schedule
 from sundog.training.state import TrainingState, damaged, load_state, save_state
-from sundog.training.step import PrivateStep
+from sundog.training.step import PrivateStep, can_compile
 from sundog.training.telemetry import Telemetry
+from sundog.training.threads import ThreadChoice, allowed_threads, one_thread
 
-_LONG = 1000  # steps: compiling takes as long as some hundreds of them
+_COMPILING = 30.0  # seconds of a processor that it takes to compile a step
+_SAVED = 0.25  # of the private part of a step, where it is compiled
+_KNOWN = 10  # steps, after which it is known how long they take
 
 
 class Stateful(Protocol):
@@ -95,9 +99,8 @@ class Trainer:
         self.step = step.step if isinstance(step, GraphedStep) else step
         self.examples, self.plan, self.ledger = examples, plan, ledger
         _refuse_another_step(self.step, plan)
-        if self.step.speed.compiled is None:  # by what is the same after an interruption: compiled sums round otherwise
-            pays = plan.steps >= _LONG and pays_on_a_processor(self.step.module)
-            self.step.speed = replace(self.step.speed, compiled=pays)
+        if self.step.speed.compiled is None and not helps_on_a_processor(self.step.module):
+            self.step.speed = replace(self.step.speed, compiled=False)
         self.seed = secrets.randbits(62) if seed is None else seed
         self.progress, self.checkpoint, self.schedule = progress, checkpoint, schedule
         self.average = None if average is None else MovingAverage(self.step.groups.parameters, average)
@@ -118,37 +121,72 @@ class Trainer:
             self.ledger.check(self.plan.charge(self.plan.steps - self._paid))
         if self.done == self.plan.steps:
             return
+        threads = self._threads()
         with ExitStack() as stack:
             stack.enter_context(torch.random.fork_rng(self._gpus()))
+            stack.enter_context(one_thread())
             patience = stack.enter_context(Patience())
             batches = stack.enter_context(self._prefetch(range(self.done, self.plan.steps)))
             telemetry = self._telemetry()
             while self.done < self.plan.steps:
-                self._run_block(batches, telemetry, patience)
+                with patience.paused():
+                    self._compile_if_it_pays(batches)
+                self._run_block(batches, telemetry, patience, threads)
                 if patience.asked:
                     raise KeyboardInterrupt
             telemetry.say(self.done)
 
     # --- paying and keeping ---
 
-    def _run_block(self, batches: Prefetch, telemetry: Telemetry, patience: Patience) -> None:
+    def _run_block(self, batches: Prefetch, telemetry: Telemetry, patience: Patience, threads: ThreadChoice) -> None:
         started = time.perf_counter()
+        steps = threads.limit(self._pace.steps)
         if self._paid == self.done:
-            block = min(self._pace.steps, self.plan.steps - self.done)
+            block = min(steps, self.plan.steps - self.done)
             self.ledger.spend(self.plan.charge(block))
             self._paid += block
-        block = min(self._pace.steps, self._paid - self.done)  # steps of an earlier charge are not charged again
+        block = min(steps, self._paid - self.done)  # steps of an earlier charge are not charged again
         telemetry.spent(self._paid)
-        paid = time.perf_counter()
+        paid, used = time.perf_counter(), time.thread_time()
         self._is_broken = True
+        torch.set_num_threads(threads.count)
         for _ in range(block):
             self._take_step(batches.pieces(), telemetry, patience)
         self._finish_work()
         self._is_broken = False
-        worked = time.perf_counter()
+        worked, used = time.perf_counter(), time.thread_time() - used
         self._save()
         overhead = (paid - started) + (time.perf_counter() - worked)
-        self._pace.learn(steps=block, working=worked - paid, overhead=overhead)
+        if not threads.is_trial:
+            self._pace.learn(steps=block, working=worked - paid, overhead=overhead)
+        threads.learn(steps=block, seconds=worked - paid, used=used)
+
+    def _threads(self) -> ThreadChoice:
+        """One thread, where blocks are to have a fixed length or a GPU does the work: there is nothing to try."""
+        return ThreadChoice(1 if self._pace.fixed is not None or self._gpus() else allowed_threads())
+
+    def _compile_if_it_pays(self, batches: Prefetch) -> None:
+        """Compiles the step, between two blocks, once it is known that the rest of them takes long enough without.
+
+        A processor's time tells, and not that of the clock: another process would slow the compiler down as well.
+        """
+        step, is_asked_for = self.step, self.step.speed.compiled
+        if self._graphed is not None or is_asked_for is False or step.is_compiled:
+            return
+        if is_asked_for is None:
+            if step.taken < _KNOWN or not can_compile(batches.peek()):
+                return
+            saved = (self.plan.steps - self.done) * _SAVED * step.seconds / step.taken
+            step.speed = replace(step.speed, compiled=saved > _COMPILING)
+        if step.speed.compiled and can_compile(batches.peek()):
+            self.progress("compiling", 0.0)
+            try:
+                step.compile(batches.peek())  # what comes of it is thrown away
+            except SundogError as error:
+                if is_asked_for:
+                    raise
+                step.speed = replace(step.speed, compiled=False)
+                warnings.warn(f"training goes on, slower: {error}", stacklevel=2)
 
     def _resume(self) -> None:
         """Loads what was kept, and finds what of it and beyond it is paid for."""

@@ -7,7 +7,6 @@ everything, and the state of torch's own generator is left as it was.
 
 from __future__ import annotations
 
-import contextlib
 import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from sundog.evaluate.measure import Measure, binomial
+from sundog.training.threads import one_thread
 
 Images = NDArray[np.float32]
 Labels = NDArray[np.int64]
@@ -176,17 +176,6 @@ def train(
                 if loss < least:
                     best, least = copy.deepcopy(network), loss
     return Classifier(best)
-
-
-@contextlib.contextmanager
-def one_thread() -> Iterator[None]:
-    """Small networks gain little by more threads, and lose much where somebody else is at work."""
-    threads = torch.get_num_threads()
-    try:
-        torch.set_num_threads(1)
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def _loss(network: Network, images: Images, labels: Labels) -> float:

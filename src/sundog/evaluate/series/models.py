@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from sundog.evaluate.measure import Measure, binomial, bootstrap
+from sundog.training.threads import one_thread
 
 MOST_SERIES = 4000  # of a kind
 MOST_VALUES = 2**19  # of a kind
@@ -128,14 +129,9 @@ def _learned(loss: Callable[[nn.Module, Tensor], Tensor], *, rows: int, width: i
 @contextmanager
 def _apart(rng: np.random.Generator) -> Iterator[None]:
     """Torch's random numbers follow `rng`, and afterwards are where they were; so small a network wants one thread."""
-    threads = torch.get_num_threads()
-    with torch.random.fork_rng(devices=[]):
+    with torch.random.fork_rng(devices=[]), one_thread():
         torch.manual_seed(int(rng.integers(2**63)))
-        torch.set_num_threads(1)
-        try:
-            yield
-        finally:
-            torch.set_num_threads(threads)
+        yield
 
 
 def _most(values: Floats) -> int:

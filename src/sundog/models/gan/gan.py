@@ -41,6 +41,7 @@ from sundog.models.people import PeopleRows
 from sundog.models.released.gan import ReleasedGan, assumed_by_gan, unpaid_gan
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
+from sundog.training.threads import one_thread
 
 _OF_PEOPLE = 4  # one is in a step: there are few of them
 _CERTAIN = 2.0  # a mean that is so many times its noise
@@ -115,6 +116,7 @@ class Gan:
         return Plan((*first, *plan.charges), {**plan.settings, **own})
 
     @classmethod
+    @one_thread()
     def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
         """Trains one on all records."""
         refuse_early(plan.charges, ledger)

@@ -21,7 +21,7 @@ from sundog.models.gan.networks import Judge, Pairs, new_critic, new_generator
 from sundog.models.gan.objectives import NonSaturating, Wasserstein
 from sundog.models.gan.start import Start
 from sundog.models.gan.warming import play, seeded
-from sundog.models.neural import Adam, fastest, graphed, initialised, warm_up
+from sundog.models.neural import PIECE, Adam, fastest, graphed, initialised, warm_up
 from sundog.models.people import PeopleRows
 from sundog.privacy.ledger import Ledger
 from sundog.training.plan import TrainingPlan
@@ -78,7 +78,7 @@ def train(
         schedule=schedule,
         after=duel.after,
         keep={**duel.kept, "groups": KeptGroups(step.groups)},
-        largest_piece=max(1, _PIECE // features.schema.cap),
+        largest_piece=max(1, min(_PIECE, PIECE // features.width) // features.schema.cap),
         show_loss=workshop.show_loss,
     )
     trainer.run()
