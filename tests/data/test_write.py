@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from sundog import files
 from sundog.data.columns import Column, SetColumn
 from sundog.data.read import encode, read
 from sundog.data.records import Records
@@ -297,7 +298,7 @@ class FullDisk(io.FileIO):
 def test_a_full_disk_is_one_line_and_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, suffix: str
 ) -> None:
-    monkeypatch.setattr(Path, "open", lambda path, mode: io.BufferedWriter(FullDisk(path, mode)))
+    monkeypatch.setattr(files, "open", lambda path, mode, **_: io.BufferedWriter(FullDisk(path, mode)), raising=False)
     records = random_records(SMALL, 60_000)
     with pytest.raises(DataError) as caught, open_writer(tmp_path / f"t.{suffix}", SMALL) as writer:
         writer.write(records)
