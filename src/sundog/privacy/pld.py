@@ -18,7 +18,7 @@ from scipy import fft
 
 Floats = npt.NDArray[np.float64]
 
-MOST_POINTS = 2**20  # of one distribution
+MOST_POINTS = 2**21  # of one distribution
 _TAIL = 1e-15  # the chance of extreme losses that a composition counts as infinite, as dp-accounting does
 
 
