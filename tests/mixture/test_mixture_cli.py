@@ -183,7 +183,7 @@ def test_killed_before_operations_on_files_it_goes_on_and_is_charged_once(tmp_pa
     """Before, between and after the clustering, the means and the blocks of the training."""
     root = prepare(tmp_path, records=300)
     command = [sys.executable, "-c", _KILLER, str(root), "13", *CLUSTERED, "--seed", "1"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=ONE_THREAD, timeout=200)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=ONE_THREAD, timeout=1500)
     outcomes = json.loads((root / "outcomes.json").read_text())
     assert {outcome["killed"] for outcome in outcomes} == {-signal.SIGKILL}
     whole = Release.load(root / "warm" / "o.sundog").certificate.charges

@@ -619,7 +619,7 @@ def test_hostile_manifests_are_release_errors_or_harmless(tmp_path: Path) -> Non
         [sys.executable, "-c", _JUDGE, *map(str, sorted(tmp_path.iterdir()))],
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=1500,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
     )
     outcomes = json.loads(done.stdout)

@@ -551,7 +551,7 @@ print(killed_at_random() if mode == "random" else killed_at_every_operation())
 def lives(tmp_path: Path, mode: str, count: int, steps: int) -> int:
     command = [sys.executable, "-c", _LIVES, str(tmp_path), mode, str(count), str(steps)]
     root = Path(__file__).parents[2]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=280, cwd=root)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1500, cwd=root)
     error = tmp_path / "error.txt"
     assert done.returncode == 0, done.stderr + (error.read_text() if error.exists() else "")
     return int(done.stdout)
