@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from sundog.checkpoint import Checkpoint
-from sundog.data.bins import bins_for
+from sundog.data.bins import bin_count
 from sundog.data.columns import Column, ScalarColumn
 from sundog.data.schema import Schema
 from sundog.errors import DataError
@@ -23,6 +23,7 @@ _FORCE = "add --force (in Python, overwrite=True)"
 _LEAST_ROOM = 2**20  # bytes
 _NUMBER = 4  # bytes
 _COPIES = 12  # of a network: two states of a training, each with an optimiser's moments and an average; the release
+_HIDDEN = 128  # units of a network that chooses their number by the shape of its records
 _WRITTEN = "release"  # in a checkpoint: what this fit has written, or was about to
 
 
@@ -69,15 +70,14 @@ def rehearse(folder: Path, schema: Schema, model: str, certificate: Certificate)
 def room_for(schema: Schema, settings: Mapping[str, Any]) -> int:
     """About how many bytes a fit needs for its checkpoint and the release."""
     width = sum(_width(column) for column in schema.columns.values() if column.complete)
-    hidden, clusters = (
-        value if isinstance(value, int) else 1 for value in (settings.get("hidden"), settings.get("clusters"))
-    )
-    return _LEAST_ROOM + _COPIES * _NUMBER * width * max(1, hidden) * max(1, clusters)
+    hidden = settings.get("hidden", 1) or _HIDDEN
+    clusters = settings.get("clusters", 1)
+    return _LEAST_ROOM + _COPIES * _NUMBER * width * max(1, int(hidden)) * max(1, int(clusters))
 
 
 def _width(column: Column) -> int:
     """How many features a column has."""
-    return bins_for(column).count if isinstance(column, ScalarColumn) else math.prod(column.shape)
+    return bin_count(column) if isinstance(column, ScalarColumn) else math.prod(column.shape)
 
 
 def note_written(checkpoint: Checkpoint, digest: str) -> None:

@@ -113,7 +113,7 @@ class ModelContract:
 
     @every_kind
     def test_the_same_seed_gives_the_same_records_and_another_gives_others(self, kind: str) -> None:
-        release = self.release(random_records(schema_of(KINDS[kind]), 50))
+        release = self.release(random_records(schema_of(KINDS[kind]), 1000))  # of fewer, noise might leave one value
         first = arrays_of(release, 200, seed=1)
         assert same_samples(first, arrays_of(release, 200, seed=1))
         assert not same_samples(first, arrays_of(release, 200, seed=2))
