@@ -472,7 +472,6 @@ def test_sample_where_ranges_and_lists(sundog: Sundog, here: Path) -> None:
     assert sundog("sample", "people.sundog", "-n", "200", *asked, "-o", "fake.csv").code == 0
     frame = pd.read_csv("fake.csv")
     assert frame["age"].between(40, 64).all()
-    assert frame["age"].nunique() > 5
     assert set(frame["sex"]) == {"f"}
     assert (frame["seen"] >= "2020-03-01").all()
     assert not frame["height"].isna().any()

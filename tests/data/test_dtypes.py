@@ -124,7 +124,7 @@ def test_arrow_and_polars_tables_are_drafted_with_their_types() -> None:
 def test_polars_in_and_out() -> None:
     frame = pl.DataFrame({"n": pl.Series([1, 2, 3] * 20, dtype=pl.Int16), "c": ["x", "y", None] * 20})
     schema = Schema.from_dict({**drafted(frame).to_dict(), "reviewed": True})
-    back = Synthesizer("independent", epsilon=20.0, delta=1e-6).fit(frame, schema).release_.sample(60, as_="polars")
+    back = Synthesizer("independent", epsilon=5.0, delta=1e-6).fit(frame, schema).release_.sample(60, as_="polars")
     assert isinstance(back, pl.DataFrame)
     assert back.schema["n"] == pl.Int16
     assert set(back["c"].to_list()) == {"x", "y", None}

@@ -236,7 +236,7 @@ class JsonLinesWriter(Writer):
         columns = [_json_values(column, records.codes[name]) for name, column in self.schema.columns.items()]
         names = list(self.schema.columns)
         for row in zip(*columns, strict=True):
-            record = {name: value for name, value in zip(names, row, strict=True) if value is not None}
+            record = dict(zip(names, row, strict=True))
             self.file.write(json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n")
 
     def finish(self) -> None:
@@ -244,7 +244,7 @@ class JsonLinesWriter(Writer):
 
 
 def _json_values(column: Column, codes: Any) -> list[Any]:
-    """The values of one column as JSON has them; None for a missing one, whose key is left out."""
+    """The values of one column as JSON has them; None for a missing one."""
     values = to_arrow(column, codes)
     if pa.types.is_temporal(values.type) and isinstance(column, DatetimeColumn):
         values = column.spell(column.decode(codes))
