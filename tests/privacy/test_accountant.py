@@ -594,3 +594,10 @@ def test_orders_are_turned_into_epsilon_as_by_dp_accounting(scale: float, delta:
 def test_all_pairs_compose() -> None:
     for one, other in itertools.combinations(EVENTS, 2):
         assert spent(charge(one), charge(other)) < 5
+
+
+def test_losses_far_below_zero_overflow_nothing() -> None:
+    """The distribution of adding a record is that of removing one, mirrored: its losses reach far below zero."""
+    several = [charge(SampledGaussian(noise_multiplier=0.15, sample_rate=0.9), 20), charge(Pure(epsilon=0.1))]
+    with np.errstate(over="raise", invalid="raise"):
+        assert 50 < spent(*several, delta=0.5) <= spent(*several, delta=0.5, method="rdp")

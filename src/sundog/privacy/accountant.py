@@ -285,7 +285,12 @@ def _epsilon_on_grid(totals: dict[Event, int], grid: float, delta: float) -> flo
 
 
 def _composed(totals: dict[Event, int], grid: float) -> Any:
-    """The distribution of all losses together, or None where it would be too large."""
+    """The distribution of all losses together, on a coarser grid if need be; None if it is too large on any."""
+    coarser = (_composed_on(totals, times * grid) for times in (1, 4, 16, 64))
+    return next((whole for whole in coarser if whole is not None), None)
+
+
+def _composed_on(totals: dict[Event, int], grid: float) -> Any:
     from sundog.privacy.pld import TooManyPointsError
 
     parts = dict(totals)

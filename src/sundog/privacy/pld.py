@@ -110,16 +110,21 @@ def _likely(probabilities: Floats, count: int) -> tuple[int, int]:
     """Between which indices a sum of `count` indices lies, but for a chance of `_TAIL`: Chernoff's bound."""
     n = len(probabilities)
     first, last = 0, (n - 1) * count
-    step = np.exp(np.arange(n) / n)
-    up, down = probabilities.copy(), probabilities.copy()
-    with np.errstate(divide="ignore"):
-        for order in range(1, 21):  # in units of 1 / n
-            up *= step
-            down /= step
-            above = n / order * (count * np.log(up.sum()) + math.log(2 / _TAIL))
-            below = n / order * (count * np.log(down.sum()) + math.log(2 / _TAIL))
-            last = min(last, math.ceil(above)) if math.isfinite(above) else last
-            first = max(first, math.floor(-below)) if math.isfinite(below) else first
+    middle = float(np.arange(n) @ probabilities)  # orders are about the mean, so that none of them is large
+    step = np.exp((np.arange(n) - middle) / n)
+    for doubled in range(10):
+        order = 2**doubled  # in units of 1 / n
+        for sign, factor in ((1, step), (-1, 1 / step)):
+            moment = float(factor @ probabilities)
+            if not 1e-280 < moment < 1e280:  # where terms were rounded to nothing, it bounds nothing
+                continue
+            reach = n / order * (count * math.log(moment) + math.log(2 / _TAIL))
+            if sign > 0:
+                last = min(last, math.ceil(count * middle + reach))
+            else:
+                first = max(first, math.floor(count * middle - reach))
+        with np.errstate(over="ignore", under="ignore"):
+            step = step * step
     return first, last
 
 
@@ -137,7 +142,8 @@ def _epsilon_of_pmf(pmf: Any, delta: float) -> float:
     losses = (pmf._lower_loss + np.arange(pmf.size)[::-1]) * pmf._discretization  # the largest first
     probabilities = pmf._probs[::-1]
     upper = np.append(pmf._infinity_mass, pmf._infinity_mass + np.cumsum(probabilities))
-    lower = np.append(0.0, np.cumsum(np.exp(-losses) * probabilities))
+    # losses below −700 are far from any ε; rounding them up there can only raise the answer, and overflows nothing
+    lower = np.append(0.0, np.cumsum(np.exp(np.minimum(-losses, 700.0)) * probabilities))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         candidates = np.where((upper > delta) & (lower > 0), np.log((upper - delta) / lower), -np.inf)
     reached = np.flatnonzero(candidates[:-1] >= losses)
