@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from sundog.checkpoint import Checkpoint
-from sundog.data.bins import bins_for
+from sundog.data.bins import bin_count
 from sundog.data.columns import Column, ScalarColumn
+from sundog.data.learn import unknown_columns
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 from sundog.files import refuse_folder, refuse_output
@@ -67,8 +68,9 @@ def rehearse(folder: Path, schema: Schema, model: str, certificate: Certificate)
 
 
 def room_for(schema: Schema, settings: Mapping[str, Any]) -> int:
-    """About how many bytes a fit needs for its checkpoint and the release."""
-    width = sum(_width(column) for column in schema.columns.values() if column.complete)
+    """About how many bytes a fit needs for its checkpoint and the release, but for what is yet to be learned."""
+    unknown = unknown_columns(schema)
+    width = sum(_width(column) for name, column in schema.columns.items() if name not in unknown)
     hidden, clusters = (
         value if isinstance(value, int) else 1 for value in (settings.get("hidden"), settings.get("clusters"))
     )
@@ -77,7 +79,7 @@ def room_for(schema: Schema, settings: Mapping[str, Any]) -> int:
 
 def _width(column: Column) -> int:
     """How many features a column has."""
-    return bins_for(column).count if isinstance(column, ScalarColumn) else math.prod(column.shape)
+    return bin_count(column) if isinstance(column, ScalarColumn) else math.prod(column.shape)
 
 
 def note_written(checkpoint: Checkpoint, digest: str) -> None:
