@@ -323,8 +323,8 @@ class Fit:
         if found["coarse"]:
             names = ", ".join(repr(name) for name in found["coarse"])
             self.progress(
-                f"coarse bins: {names}; a value that fewer than about {plan.hidden:,.0f} records share is lost in the "
-                "noise: declare it as `special`, or declare `edges`",
+                f"coarse bins: {names}\n  a value that fewer than about {plan.hidden:,.0f} records share is lost in "
+                "the noise: declare it as `special`, or declare `edges`",
                 0.0,
             )
         return Schema.from_dict(found["schema"])

@@ -153,9 +153,26 @@ def test_none_and_one(n: int) -> None:
     )
 
 
-def test_a_negative_number_is_refused(release: Release) -> None:
-    with pytest.raises(DataError, match="zero or more"):
-        release.sample(-1)
+@pytest.mark.parametrize("n", [-1, "ten", 2.5])
+def test_what_is_no_number_of_records_is_refused(release: Release, n: Any) -> None:
+    with pytest.raises(DataError, match="n must be a whole number, zero or more"):
+        release.sample(n)
+    with pytest.raises(DataError, match="seed must be a whole number, zero or more"):
+        release.sample(3, seed=n)
+
+
+def test_numpy_numbers_count_as_numbers(release: Release) -> None:
+    three: Any = np.int64(3)
+    assert len(release.sample(three, seed=three)) == 3
+
+
+def test_a_release_is_short_at_a_prompt(release: Release) -> None:
+    assert len(repr(release)) < 100
+
+
+def test_a_folder_that_does_not_exist_is_named(release: Release, tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match="create its folder first"):
+        release.save(tmp_path / "none" / "x.sundog")
 
 
 def test_a_negative_seed_is_refused_or_fine(release: Release) -> None:
