@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import date
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
@@ -29,6 +28,9 @@ from sundog.data.columns import (
 )
 from sundog.data.columns.listed import Value
 from sundog.data.explain import did_you_mean
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _WHOLE = {name: getattr(pa, name)() for name in ("int8", "int16", "int32", "int64")}
 _WHOLE |= {f"u{name}": getattr(pa, f"u{name}")() for name in _WHOLE}
@@ -170,18 +172,18 @@ def to_series(column: ScalarColumn, codes: Any) -> pd.Series[Any]:
     >>> to_series(IntegerColumn(min=0, max=9, nullable=True), [3, 10]).tolist()
     [3, <NA>]
     """
+    import pandas as pd
+
     name, values = column.frame_dtype, to_arrow(column, codes)
     if name == "object":
         return pd.Series(values.to_pylist(), dtype=object)
-    special: dict[Any, Any] = _NULLABLE if name is None and column.nullable else {}
+    nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+    special: dict[Any, Any] = nullable if name is None and column.nullable else {}
     if name in _EXTENDED:
         special = {_EXTENDED[name]: pd.api.types.pandas_dtype(name)}
     if values.type in special:
         return values.to_pandas(types_mapper=special.get)  # type: ignore[no-any-return]
     return values.to_pandas()  # type: ignore[no-any-return]
-
-
-_NULLABLE = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
 
 
 def _is_spelled(column: ScalarColumn) -> bool:
@@ -264,6 +266,8 @@ def plain_name(dtype: Any) -> str:
 def seen_dtypes(data: Any, columns: Mapping[str, Any]) -> dict[str, str]:
     """The dtypes of a DataFrame, or those that the Arrow types of a table correspond to."""
     seen = {name: _arrow_name(values) for name, values in columns.items() if isinstance(values, pa.ChunkedArray)}
+    import pandas as pd
+
     if isinstance(data, pd.DataFrame):
         own = {str(label): _frame_name(values) for label, values in data.items()}
         seen |= {name: dtype for name, dtype in own.items() if dtype in DTYPES}
