@@ -354,8 +354,9 @@ def test_instants_survive_in_any_timezone(zone: str, resolution: Any, values: li
     column = DatetimeColumn(min="1970-01-01", max="2038-01-01", timezone=zone, resolution=resolution)
     instants = [floored(value, RESOLUTIONS[resolution]).replace(tzinfo=UTC) for value in values]
     typed = pa.array(instants, pa.timestamp("us", "America/New_York"))
-    assert round_trip(column, typed) == instants
-    assert round_trip(column, pa.array([value.isoformat() for value in instants])) == instants
+    for written in (typed, pa.array([value.isoformat() for value in instants])):
+        # Python calls the two hours that a clock shows twice unequal to any time of another zone.
+        assert [time.astimezone(UTC) for time in round_trip(column, written)] == instants
     decoded = column.decode(encode(column, typed))
     assert decoded.type == pa.timestamp("us", zone)
     assert encode(column, column.spell(decoded)).tolist() == encode(column, typed).tolist()

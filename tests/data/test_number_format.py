@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 from hypothesis import given
@@ -86,3 +87,9 @@ def test_a_range_is_learned_from_formatted_numbers() -> None:
     column: Any = found.columns["x"]
     assert (column.min, column.max) == (512.0, 8192.0)
     assert len(encode(raw, found)) == 2000
+
+
+def test_texts_of_a_frame_are_written_so_too() -> None:
+    column = ContinuousColumn(min=0, max=9999, resolution=0.5, format="1.234,5")
+    for values in (pd.Series(["1.234,5", "2"]), pa.array(["1.234,5", "2"], pa.large_string())):
+        assert column.encode(values, where="t").tolist() == [2469, 4]

@@ -634,13 +634,13 @@ def test_a_matrix_of_anything_but_numbers_is_no_set(matrix: Any) -> None:
 
 def test_arrays_that_a_text_among_them_would_spell_otherwise() -> None:
     column = {"type": "categorical", "values": ["1", "o"], "undeclared": "other", "other": "o"}
-    assert "is an array of float64, but the categories are text" in complaint({"x": np.array([1.0])}, of(x=column))
+    assert "is an array of float64, but is read as text" in complaint({"x": np.array([1.0])}, of(x=column))
     assert codes({"x": np.array([1])}, of(x=column)) == {"x": [0]}
     assert codes({"x": np.array([1.0])}, of(x=column), private=False) == {"x": [0]}
     number = {"type": "continuous", "min": 0, "max": 9}
     assert "is an array of text; save it as numbers" in complaint({"x": np.array(["1.5"])}, of(x=number))
     written = of(x={**number, "format": "1.234,5"})
-    assert "but its numbers have a `format`" in complaint({"x": np.array([1.5])}, written)
+    assert "is an array of float64, but is read as text" in complaint({"x": np.array([1.5])}, written)
     assert codes({"x": np.array(["1,5"])}, written) == codes({"x": np.array([1.5])}, of(x=number))
 
 
@@ -648,6 +648,6 @@ def test_null_spellings_are_numbers_too(tmp_path: Path) -> None:
     schema = Schema.from_dict(
         {"nulls": ["-1"], "columns": {"n": {"type": "integer", "min": -9, "max": 9, "nullable": True}}}
     )
-    for values in ([3, -1], [3.0, -1.0], ["3", "-1"]):
+    for values in ([3, -1], [3.0, -1.0]):
         np.savez(tmp_path / "t.npz", n=np.array(values))
         assert codes(tmp_path / "t.npz", schema) == {"n": [12, 19]}

@@ -18,8 +18,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.data import containers as containers_of
 from tests.data import one_more_record as material
-from tests.data.one_more_record import Case, Container
+from tests.data.containers import Container
+from tests.data.one_more_record import Case
 
 from sundog.data import learn, read, tables
 from sundog.data.columns import base, listed
@@ -44,9 +46,9 @@ def violations(
         for name, case in cases.items():
             place = (number % 3) * len(case.records) // 2
             for turn, (kind, container) in enumerate(containers.items()):
-                if (number + turn) % every and kind not in material.ALWAYS:
+                if (number + turn) % every and kind not in containers_of.ALWAYS:
                     continue
-                fitting = case.bare if kind in material.BARE else case
+                fitting = case.bare if kind in containers_of.BARE else case
                 try:
                     found = material.broken_by(record, place, fitting, container, path)
                 except LookupError:
@@ -67,22 +69,35 @@ def _quiet() -> Iterator[None]:
 @pytest.mark.parametrize("name", material.SCALARS)
 def test_values_in_memory(name: str, every: int, tmp_path: Path) -> None:
     case = {name: material.SCALARS[name]}
-    assert not list(violations(case, material.IN_MEMORY, material.HOSTILE, tmp_path, every))
+    assert not list(violations(case, containers_of.IN_MEMORY, material.HOSTILE, tmp_path, every))
 
 
 @pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", material.SCALARS)
 def test_values_in_files(name: str, every: int, tmp_path: Path) -> None:
     case = {name: material.SCALARS[name]}
-    assert not list(violations(case, material.IN_FILES, material.FOR_FILES, tmp_path, every))
+    assert not list(violations(case, containers_of.IN_FILES, material.FOR_FILES, tmp_path, every))
 
 
 def test_sets(tmp_path: Path) -> None:
-    assert not list(violations(material.SETS, material.SET_CONTAINERS, material.HOSTILE_SETS, tmp_path))
+    assert not list(violations(material.SETS, containers_of.SET_CONTAINERS, material.HOSTILE_SETS, tmp_path))
 
 
 def test_images_and_series(tmp_path: Path) -> None:
-    assert not list(violations(material.GRIDS, material.GRID_CONTAINERS, material.HOSTILE_GRIDS, tmp_path))
+    assert not list(violations(material.GRIDS, containers_of.GRID_CONTAINERS, material.HOSTILE_GRIDS, tmp_path))
+
+
+def test_numbers_that_numpy_would_spell_otherwise_are_no_ids() -> None:
+    for ids in ([1.0, 1], [True, False]):
+        with pytest.raises(DataError, match="is read as text; save it as text"):
+            _owners({"x": np.array(ids), "k": [1, 2]})
+
+
+def test_steps_of_a_series_are_no_text() -> None:
+    schema = Schema.from_dict({"columns": {"load": {"type": "series", "length": 2, "min": 0, "max": 9}}})
+    steps = {"load_0": np.array([np.float32(0.1), "1"]), "load_1": np.array([1, 2])}
+    with pytest.raises(DataError, match="is an array of text; save it as numbers"):
+        read.read(steps, schema)
 
 
 PEOPLE = Schema.from_dict({"unit": "x", "cap": 9, "columns": {"k": {"type": "integer", "min": 0, "max": 9}}})
@@ -91,8 +106,8 @@ PEOPLE = Schema.from_dict({"unit": "x", "cap": 9, "columns": {"k": {"type": "int
 @pytest.mark.parametrize("ids", [[1, 1, 2], ["1", "1", "a"], [1.0, 2.0, 1.0], [True, False, True], ["1.0", " 1", "1"]])
 def test_who_owns_which_record(ids: list[Any], tmp_path: Path) -> None:
     for containers, records in (
-        (material.IN_MEMORY, material.HOSTILE),
-        (material.IN_FILES, material.FOR_FILES),
+        (containers_of.IN_MEMORY, material.HOSTILE),
+        (containers_of.IN_FILES, material.FOR_FILES),
     ):
         for number, record in enumerate(records):
             place = number % 4
@@ -131,10 +146,10 @@ def test_any_value_anywhere(data: st.DataObject, tmp_path: Path) -> None:
         *(st.times(), st.timedeltas(), st.uuids(), st.sampled_from(material.HOSTILE)),
     )
     name = data.draw(st.sampled_from(sorted(material.SCALARS)))
-    kind = data.draw(st.sampled_from(sorted(material.IN_MEMORY)))
+    kind = data.draw(st.sampled_from(sorted(containers_of.IN_MEMORY)))
     record, place = data.draw(value), data.draw(st.integers(0, len(material.SCALARS[name].records)))
     try:
-        found = material.broken_by(record, place, material.SCALARS[name], material.IN_MEMORY[kind], tmp_path)
+        found = material.broken_by(record, place, material.SCALARS[name], containers_of.IN_MEMORY[kind], tmp_path)
     except LookupError:
         return
     assert found is None, f"{name} as {kind}"
@@ -205,12 +220,12 @@ def _trust_quotes(patch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("mutate", "cases", "containers", "records"),
     [
-        (_infer_sets, material.SETS, material.SET_CONTAINERS, material.HOSTILE_SETS[:5]),
-        (_share_a_scale, {"x": material.SCALARS["text, decimals"]}, material.IN_MEMORY, material.NUMBERS),
-        (_infer_types, {"x": material.SCALARS["datetime, local"]}, material.IN_MEMORY, material.MOMENTS),
-        (_learn_spellings, {"x": material.SCALARS["learned numbers"]}, material.IN_MEMORY, material.NUMBERS),
-        (_learn_spellings, {"x": material.SCALARS["learned numbers"]}, material.IN_FILES, material.NOTHINGS),
-        (_trust_quotes, {"x": material.SCALARS["text, texts"]}, material.IN_FILES, material.SPOILED),
+        (_infer_sets, material.SETS, containers_of.SET_CONTAINERS, material.HOSTILE_SETS[:5]),
+        (_share_a_scale, {"x": material.SCALARS["text, decimals"]}, containers_of.IN_MEMORY, material.NUMBERS),
+        (_infer_types, {"x": material.SCALARS["datetime, local"]}, containers_of.IN_MEMORY, material.MOMENTS),
+        (_learn_spellings, {"x": material.SCALARS["learned numbers"]}, containers_of.IN_MEMORY, material.NUMBERS),
+        (_learn_spellings, {"x": material.SCALARS["learned numbers"]}, containers_of.IN_FILES, material.NOTHINGS),
+        (_trust_quotes, {"x": material.SCALARS["text, texts"]}, containers_of.IN_FILES, material.SPOILED),
     ],
     ids=["sets of one type", "one scale", "one timezone", "spelled by type", "spelled by type, files", "open quotes"],
 )

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import openpyxl
 import pandas as pd
+import polars
 import pytest
 
 from sundog.data.database import without_secrets
@@ -240,6 +241,20 @@ def test_sheets(tmp_path: Path) -> None:
     assert codes(Path(f"{tmp_path}/t.xlsx?sheet=The rest"), schema) == {"age": [7]}
     assert "has several sheets ('Adults', 'The rest'); name one" in complaint(tmp_path / "t.xlsx", schema)
     assert "there is no sheet 'Adult'; did you mean 'Adults'?" in complaint(f"{tmp_path}/t.xlsx?sheet=Adult", schema)
+
+
+def test_a_cell_that_is_no_xml(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    for row in (["age"], ["\ud800"]):
+        book.active.append(row)
+    book.save(tmp_path / "t.xlsx")
+    schema = Schema.from_dict({"columns": {"age": COLUMNS["age"]}})
+    assert "is not a workbook that can be read" in complaint(tmp_path / "t.xlsx", schema)
+
+
+def test_polars_types_that_arrow_does_not_have() -> None:
+    schema = Schema.from_dict({"columns": {"age": COLUMNS["age"]}})
+    assert "cannot be read" in complaint(polars.DataFrame({"age": [2**70]}), schema)
 
 
 @pytest.mark.parametrize(

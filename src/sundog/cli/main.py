@@ -29,8 +29,7 @@ app = typer.Typer(
 )
 
 for command in (schema, fit, sample, certificate, verify, evaluate, compare, plan, ledger, key, sign, demo):
-    summary = " ".join(str(command.__doc__).partition("\n\n")[0].split())
-    app.command(name=command.__name__.rpartition(".")[2], help=command.__doc__, short_help=summary)(command.run)
+    app.command(name=command.__name__.rpartition(".")[2], help=command.__doc__)(command.run)
 
 
 def _version(asked: bool) -> None:
@@ -97,7 +96,7 @@ def _fail(message: str, code: int = 2) -> int:
 
 def _interrupted() -> int:
     return _fail(
-        "interrupted; no half-written file was left. A fit that left a .partial folder goes on with --resume",
+        "interrupted; nothing half-written was left, and where a fit left a .partial folder, --resume goes on",
         INTERRUPTED,
     )
 
@@ -107,8 +106,5 @@ def _usage(error: Any) -> int:
         typer.echo(error.format_message())
         return 2
     context = getattr(error, "ctx", None)
-    message = error.format_message().rstrip(".")
-    if context is None:
-        return _fail(message)
-    see = " See" if message.endswith("?") else "; see"
-    return _fail(f"{message}{see}: {context.command_path} --help")
+    hint = f"; see: {context.command_path} --help" if context is not None else ""
+    return _fail(f"{error.format_message().rstrip('.')}{hint}")

@@ -10,9 +10,18 @@ import numpy as np
 import pyarrow as pa
 
 from sundog.data import arrays, sets, tables
-from sundog.data.columns import BooleanColumn, Column, ContinuousColumn, ListedColumn, SetColumn
+from sundog.data.columns import (
+    BooleanColumn,
+    Column,
+    ContinuousColumn,
+    IntegerColumn,
+    ListedColumn,
+    SeriesColumn,
+    SetColumn,
+)
 from sundog.data.columns.kinds import spell
 from sundog.data.columns.number import NumberColumn
+from sundog.data.columns.numbers import number_of
 from sundog.data.columns.values import MIXED
 from sundog.data.schema import Schema
 from sundog.data.source import BARE, Shape, Source, Values
@@ -20,6 +29,9 @@ from sundog.errors import DataError
 
 Plan = dict[str, list[str]]
 """For each declared column the names in the source that make it up."""
+
+_TEXTS = ("U", "S", "T")
+_TRUTHS = {"0", "1", "0.0", "1.0", "True", "False"}
 
 
 def match(source: Source, schema: Schema) -> Plan:
@@ -105,30 +117,60 @@ def conform(column: Column, values: list[Values], source: Source, name: str, *, 
             return sets.from_parts(indices, indptr, shape, where)
         return values[0]
     if len(values) > 1:
+        for step in values if private else ():
+            _refuse_retyped(column, step, source.nulls, where)
         steps = (tables.blank(scalars(step, where), source.nulls) for step in values)
         return np.column_stack([arrays.to_numbers(step, f"{where}, step {i}") for i, step in enumerate(steps)])
     if column.shape:
         return values[0]
+    nulls = null_spellings(column, source.nulls)
     if private:
-        _refuse_retyped(column, values[0], where)
-    return tables.blank(scalars(values[0], where), null_spellings(column, source.nulls))
+        _refuse_retyped(column, values[0], nulls, where)
+    return tables.blank(scalars(values[0], where), nulls)
 
 
-def _refuse_retyped(column: Column, values: Values, where: str) -> None:
-    """Refuse arrays whose values numpy would spell differently if one of the others was text.
+def _refuse_retyped(column: Column, values: Values, nulls: Sequence[str], where: str) -> None:
+    """Refuse arrays whose values numpy would spell differently if one of the others was text or a number.
 
-    Beside a text numpy makes '1.0' of 1.0, 'True' of True and '0.1' of a float32 that is not quite 0.1.
+    Beside a text numpy makes '1.0' of 1.0, 'True' of True, 'nan' of a gap and '0.1' of a float32 that is not quite 0.1;
+    beside a number it makes 1 of True.
     """
-    if not isinstance(values, np.ndarray):
-        return
-    as_text = isinstance(column, ListedColumn) and (column.learn or isinstance(column.other, str))
-    if as_text and values.dtype.kind in "fbM":
-        fix = "save it as text or whole numbers"
-        raise DataError(f"{where}: is an array of {values.dtype}, but the categories are text; {fix}")
-    if isinstance(column, NumberColumn) and column.format is not None and values.dtype.kind in "fb":
-        raise DataError(f"{where}: is an array of {values.dtype}, but its numbers have a `format`; save it as text")
-    if isinstance(column, ContinuousColumn) and column.format is None and values.dtype.kind in "UST":
-        raise DataError(f"{where}: is an array of text; save it as numbers, or declare the `format` of the text")
+    kind = values.dtype.kind if isinstance(values, np.ndarray) else ""
+    if _is_spelled(column):
+        refuse_unspelled(values, where, "fbMiu" if isinstance(column, ListedColumn) and column.respells else "fbM")
+    elif kind in _TEXTS and _is_counted(column, nulls):
+        fix = ", or declare the `format` of the text" if isinstance(column, NumberColumn) else ""
+        raise DataError(f"{where}: is an array of text; save it as numbers{fix}")
+    if (kind == "b" or (kind == "f" and isinstance(column, BooleanColumn))) and (null := _TRUTHS & {*nulls}):
+        problem = f"is an array of {values.dtype}, in which {min(null)!r} of `nulls` is ambiguous"
+        raise DataError(f"{where}: {problem}; save it as whole numbers")
+
+
+def refuse_unspelled(values: Values, where: str, kinds: str = "fbM") -> None:
+    """Refuse arrays of kinds that numpy spells in another way than sundog does, where spellings count.
+
+    Example:
+        >>> refuse_unspelled(np.array(["1.0"]), "t.npz: column 'id'")
+        >>> refuse_unspelled(np.array([1.0]), "t.npz: column 'id'")
+        Traceback (most recent call last):
+        sundog.errors.DataError: t.npz: column 'id': is an array of float64, but is read as text; save it as text
+    """
+    if isinstance(values, np.ndarray) and values.dtype.kind in kinds:
+        raise DataError(f"{where}: is an array of {values.dtype}, but is read as text; save it as text")
+
+
+def _is_counted(column: Column, nulls: Sequence[str]) -> bool:
+    """Whether a column reads numbers that numpy may have spelled in a way that it does not understand."""
+    if isinstance(column, IntegerColumn):  # which reads '7.0' as 7, but not where 7 means missing
+        return any(number_of(null) is not None for null in nulls)
+    return isinstance(column, ContinuousColumn | ListedColumn | SeriesColumn)
+
+
+def _is_spelled(column: Column) -> bool:
+    """Whether a column reads values as text."""
+    if isinstance(column, ListedColumn):
+        return column.values is None or isinstance(column.values[0], str)
+    return isinstance(column, NumberColumn) and column.format is not None
 
 
 def null_spellings(column: Column, nulls: Sequence[str]) -> list[str]:

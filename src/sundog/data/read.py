@@ -20,7 +20,7 @@ from scipy import sparse
 
 from sundog.data import arrays, database, json_lines, sets, tables, workbook
 from sundog.data.columns.values import spellings
-from sundog.data.match import Plan, conform, declared_texts, match, scalars
+from sundog.data.match import Plan, conform, declared_texts, match, refuse_unspelled, scalars
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.data.source import BARE, AnyPath, Piped, Source, Values, reading
@@ -142,7 +142,8 @@ def open_source(source: Any, schema: Schema | None = None) -> Source:
     if isinstance(source, Mapping):
         return arrays.open_arrays(source, "dict")
     if hasattr(source, "__arrow_c_stream__") and not isinstance(source, pd.Series | pa.ChunkedArray):
-        return tables.open_table(pa.table(source), type(source).__name__)
+        with reading(name := type(source).__name__):  # polars has types that Arrow does not
+            return tables.open_table(pa.table(source), name)
     if isinstance(source, np.ndarray | list | tuple | pd.Series | pa.Array | pa.ChunkedArray) or sparse.issparse(
         source
     ):
@@ -242,6 +243,7 @@ def _labels(labels: Any, name: str, schema: Schema, count: int) -> Values:
 def _unit_ids(values: Values, source: Source, unit: str) -> pa.ChunkedArray:
     """The ids, each spelled in one way only (1 and 1.0 are one person): a person with two ids would count twice."""
     where = f"{source.name}: column {unit!r}"
+    refuse_unspelled(values, where)
     ids = blank(scalars(values, where), source.nulls)
     spelled = [pc.utf8_trim_whitespace(spellings(chunk, where=where)) for chunk in ids.chunks]
     ids = pa.chunked_array(spelled, pa.string())

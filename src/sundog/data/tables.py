@@ -95,7 +95,7 @@ def _diagnose(path: AnyPath, delimiter: str, header: list[str], message: str) ->
             data = (row for row in rows if row or len(header) == 1)
             for number, row in enumerate(data):
                 if number and len(row) != len(header):
-                    return f"{name}: row {number} has {len(row)} fields, the header has {len(header)}; fix that row"
+                    return f"{name}: row {number} has {len(row)} fields, the header has {len(header)}; mend that row"
     if "straddling" in message:
         return f"{name}: a row is longer than {BLOCK >> 20} MiB; check its line ends"
     return f"{name}: is not a csv file that can be read; check delimiter and quotes"
@@ -205,7 +205,10 @@ def in_memory(values: Any, where: str) -> Values:
     if isinstance(values, list | tuple):
         return np.fromiter(values, object, len(values))
     if isinstance(values, np.ndarray | pd.Series) and values.dtype == object and values.ndim == 1:
-        return np.asarray(values)
+        found = np.array(values)
+        if isinstance(values, np.ma.MaskedArray):
+            found[np.ma.getmaskarray(values)] = None
+        return found
     return to_arrow(values, where)
 
 

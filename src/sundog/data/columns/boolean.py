@@ -15,11 +15,12 @@ from sundog.data.columns.arrow import Mask, shown
 from sundog.data.columns.base import ScalarColumn
 from sundog.data.columns.clock import Time
 from sundog.data.columns.kinds import spell_number
+from sundog.data.columns.numbers import number_of
 from sundog.data.columns.values import python_values, value_of
 
 _SPELLINGS = {
-    **dict.fromkeys(("true", "t", "yes", "y", "1", "1.0"), 1),
-    **dict.fromkeys(("false", "f", "no", "n", "0", "0.0"), 0),
+    **dict.fromkeys(("true", "t", "yes", "y", "1"), 1),
+    **dict.fromkeys(("false", "f", "no", "n", "0"), 0),
 }
 
 
@@ -46,7 +47,7 @@ class BooleanColumn(ScalarColumn):
 
     @model_validator(mode="after")
     def _is_possible(self) -> Self:
-        if self.true.strip().casefold() == self.false.strip().casefold():
+        if _plain(self.true) == _plain(self.false):
             raise ValueError(f"true and false are both spelled {shown(self.true)}; spell them differently")
         if self.learn:
             raise ValueError("a boolean column has nothing to learn; remove `learn`")
@@ -54,19 +55,24 @@ class BooleanColumn(ScalarColumn):
 
     @cached_property
     def _code_of(self) -> Mapping[str, int]:
-        return {**_SPELLINGS, self.true.strip().casefold(): 1, self.false.strip().casefold(): 0}
+        return {**_SPELLINGS, _plain(self.true): 1, _plain(self.false): 0}
 
     def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
         codes = np.array([self._find(value) for value in python_values(values)], np.int64)
         return codes, codes < 0
 
     def _find(self, value: Any) -> int:
-        """The code of one value, or -1; a boolean is the number 1 or 0, and refused where those mean something else."""
+        """The code of one value, or -1.
+
+        A boolean becomes 1 beside numbers and "True" beside texts, so it is refused where these mean something else.
+        """
         if value is None or isinstance(value, Time):
             return -1
-        text = value.strip().casefold() if isinstance(value, str) else spell_number(value)
-        code = self._code_of.get(text, -1)
-        return -1 if isinstance(value, bool) and code != int(value) else code
+        texts = [value] if isinstance(value, str) else [spell_number(value)]
+        if isinstance(value, bool):
+            texts.append(str(value))
+        codes = {self._code_of.get(_plain(text), -1) for text in texts}
+        return -1 if isinstance(value, bool) and codes != {int(value)} else codes.pop()
 
     def _values(self, codes: NDArray[Any], null: Mask | None) -> Any:
         return pa.array(codes == 1, mask=null)
@@ -79,3 +85,9 @@ class BooleanColumn(ScalarColumn):
             )
         fix = "fix it, or declare the spellings `true` and `false`"
         return f"{shown(value)} is neither {self.true} nor {self.false}; {fix}"
+
+
+def _plain(text: str) -> str:
+    """A text as it is compared: in lower case, and a number in its one spelling (1.0 is 1)."""
+    number = number_of(text.strip())
+    return text.strip().casefold() if number is None else spell_number(number)

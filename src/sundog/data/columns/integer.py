@@ -11,7 +11,7 @@ from pydantic import Field
 
 from sundog.data.columns.arrow import Mask, shown
 from sundog.data.columns.number import NumberColumn
-from sundog.data.columns.numbers import parse_integer, to_int64
+from sundog.data.columns.numbers import COARSEST, parse_integer, to_int64
 from sundog.data.columns.ordered import Whole, beyond
 from sundog.data.columns.values import ROUNDED, value_of
 
@@ -65,7 +65,9 @@ class IntegerColumn(NumberColumn):
         low, high = self._bounds
         below, above = found.too_low | (found.values < low), found.too_high | (found.values > high)
         codes, bad = self._bounded(self._nearest(np.clip(found.values, low, high)), below, above)
-        return codes, bad | found.bad | (found.rounded & ~below & ~above)
+        # A rounded float beyond the bounds may have been a whole number within them.
+        within = (found.values >= low - COARSEST) & (found.values <= high + COARSEST)
+        return codes, bad | found.bad | (found.rounded & within)
 
     def _nearest(self, values: NDArray[np.int64]) -> NDArray[np.uint64]:
         low, high = self._bounds
@@ -91,6 +93,6 @@ class IntegerColumn(NumberColumn):
             fix = "fix it, or list it under `nulls` if it means missing"
             return f"{shown(value)} is not a whole number{self._expected}; {fix}"
         low, high = self._bounds
-        if low <= number <= high:
+        if self.clamps or low <= number <= high:
             return f"{shown(value)}: {ROUNDED}"
         return beyond(value, below=number < low, low=low, high=high)

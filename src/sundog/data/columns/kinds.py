@@ -73,9 +73,14 @@ def _time_of_day(value: Any) -> _Tagged:
 
 @tagged.register(uuid.UUID)
 @tagged.register(pd.Period)
-@tagged.register(pd.Interval)
 def _named(value: Any) -> _Tagged:
     return TEXT, str(value)
+
+
+@tagged.register
+def _interval(value: pd.Interval) -> _Tagged:
+    before, behind = "[" if value.closed_left else "(", "]" if value.closed_right else ")"
+    return TEXT, f"{before}{spell(value.left)}, {spell(value.right)}{behind}"
 
 
 @tagged.register(bool)

@@ -134,6 +134,14 @@ class ListedColumn(ScalarColumn):
                 found.setdefault(number, self._code_of[text])
         return found
 
+    @property
+    def respells(self) -> bool:
+        """Whether whole numbers stand for texts that spell them in another way: 1 for "1.0" or "true"."""
+        if self.values is None or not isinstance(self.values[0], str):
+            return False
+        found = self._code_of_number.items()
+        return any(number % 1 == 0 and spell(number) != self.values[code] for number, code in found)
+
     @cached_property
     def _code_of_time(self) -> Mapping[Time, int]:
         """Which declared text stands for a time."""

@@ -81,7 +81,8 @@ class NumberFormat:
         if self.thousands:
             whole = pc.replace_substring_regex(whole, self.separator, "")
         rest = pc.replace_substring(pc.replace_substring_regex(texts, self.pattern, r"\4"), self.decimal, ".")
-        return pc.if_else(fits, pc.binary_join_element_wise(whole, rest, ""), _NO_NUMBER)
+        nothing = pa.scalar("", texts.type)  # Arrow joins texts of one type only
+        return pc.if_else(fits, pc.binary_join_element_wise(whole, rest, nothing), pa.scalar(_NO_NUMBER, texts.type))
 
     def spell(self, texts: Any) -> Any:
         """Plain numbers of an Arrow array as texts of this format.

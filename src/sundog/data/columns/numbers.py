@@ -16,6 +16,7 @@ from sundog.data.columns.arrow import Mask, cast_where, is_text, to_numpy
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
 EXACT = 2**53  # from here on a float64 no longer tells whole numbers apart
+COARSEST = 2**10  # how far apart float64 values within int64 are at most
 
 # The one grammar of numbers: Arrow and Python each accept more (0x1F, 1_000, nan), and not the same more.
 _PLAIN_INTEGER = r"^-?[0-9]{1,18}$"
@@ -91,7 +92,7 @@ def to_int64(values: Any) -> Int64s:
         return _floats_to_int64(to_numpy(values.cast(pa.float64()).fill_null(0)))
     if pa.types.is_uint64(kind):
         numbers = to_numpy(values.fill_null(0))
-        return Int64s(numbers.astype(np.int64), none, numbers > INT64_MAX, none, none)
+        return Int64s(np.minimum(numbers, INT64_MAX).astype(np.int64), none, numbers > INT64_MAX, none, none)
     if pa.types.is_integer(kind) or pa.types.is_boolean(kind):
         return Int64s(to_numpy(values.cast(pa.int64()).fill_null(0)), none, none, none, none)
     return Int64s(np.zeros(len(values), np.int64), none, none, ~none, none)
@@ -116,7 +117,10 @@ def _floats_to_int64(numbers: NDArray[np.float64]) -> Int64s:
     too_low, too_high = numbers < INT64_MIN, numbers >= 2.0**63
     fits = ~(missing | too_low | too_high)
     values = np.where(fits, numbers, 0).astype(np.int64)
-    return Int64s(values, too_low, too_high, fits & (values != numbers), fits & (np.abs(numbers) >= EXACT))
+    rounded = (np.abs(numbers) >= EXACT) & (np.abs(numbers) <= 2.0**63)
+    bad = fits & (values != numbers)
+    values = np.where(too_low, INT64_MIN, np.where(too_high, INT64_MAX, values))
+    return Int64s(values, too_low, too_high, bad, rounded)
 
 
 def _text_to_int64(texts: Any) -> Int64s:
