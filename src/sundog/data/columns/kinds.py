@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import math
+import sys
 import uuid
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
-from functools import singledispatch
+from functools import cache, singledispatch
 from numbers import Integral
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from sundog.data.columns import clock
@@ -31,9 +31,15 @@ _Tagged = tuple[int, Any]
 _NOTHING: _Tagged = (TEXT, None)
 
 
-@singledispatch
 def tagged(value: Any) -> _Tagged:
     """The kind of one value, and the value as Arrow holds it."""
+    if "pandas" in sys.modules:  # no value can be of its types before, and it takes half a second to import
+        _register_pandas()
+    return _tagged(value)
+
+
+@singledispatch
+def _tagged(value: Any) -> _Tagged:
     if isinstance(value, pa.Scalar):
         return tagged(value.as_py())
     if isinstance(value, np.ndarray) and value.ndim == 0:
@@ -41,14 +47,12 @@ def tagged(value: Any) -> _Tagged:
     raise TypeError(f"holds a value of type {type(value).__name__}")
 
 
-@tagged.register(type(None))
-@tagged.register(type(pd.NA))
-@tagged.register(type(pd.NaT))
+@_tagged.register(type(None))
 def _nothing(_: Any) -> _Tagged:
     return _NOTHING
 
 
-@tagged.register
+@_tagged.register
 def _text(value: str) -> _Tagged:
     try:
         value.encode()
@@ -57,8 +61,8 @@ def _text(value: str) -> _Tagged:
     return TEXT, str.__str__(value)
 
 
-@tagged.register(bytes)
-@tagged.register(bytearray)
+@_tagged.register(bytes)
+@_tagged.register(bytearray)
 def _bytes(value: Any) -> _Tagged:
     try:
         return TEXT, value.decode()
@@ -66,43 +70,36 @@ def _bytes(value: Any) -> _Tagged:
         raise ValueError("holds bytes that are not UTF-8 text") from None
 
 
-@tagged.register(time)
+@_tagged.register(time)
 def _time_of_day(value: Any) -> _Tagged:
     return TEXT, value.isoformat()
 
 
-@tagged.register(uuid.UUID)
-@tagged.register(pd.Period)
+@_tagged.register(uuid.UUID)
 def _named(value: Any) -> _Tagged:
     return TEXT, str(value)
 
 
-@tagged.register
-def _interval(value: pd.Interval) -> _Tagged:
-    before, behind = "[" if value.closed_left else "(", "]" if value.closed_right else ")"
-    return TEXT, f"{before}{spell(value.left)}, {spell(value.right)}{behind}"
-
-
-@tagged.register(bool)
-@tagged.register(np.bool_)
+@_tagged.register(bool)
+@_tagged.register(np.bool_)
 def _truth(value: Any) -> _Tagged:
     return TRUTH, bool(value)
 
 
-@tagged.register(Integral)
+@_tagged.register(Integral)
 def _whole(value: Any) -> _Tagged:
     number = int(value)
     return (WHOLE, number) if -(2**63) <= number < 2**63 else (TEXT, str(number))
 
 
-@tagged.register(float)
-@tagged.register(np.floating)
+@_tagged.register(float)
+@_tagged.register(np.floating)
 def _real(value: Any) -> _Tagged:
     number = float(value)
     return _NOTHING if math.isnan(number) else (REAL, number)
 
 
-@tagged.register
+@_tagged.register
 def _decimal(value: Decimal) -> _Tagged:
     if value.is_nan():
         return _NOTHING
@@ -111,42 +108,55 @@ def _decimal(value: Decimal) -> _Tagged:
     return _whole(int(value)) if is_whole else _real(float(value))
 
 
-@tagged.register
+@_tagged.register
 def _fraction(value: Fraction) -> _Tagged:
     return _whole(value.numerator) if value.denominator == 1 else _real(float(value))
 
 
-@tagged.register
+@_tagged.register
 def _day(value: date) -> _Tagged:
     return WALL, (value - clock.EPOCH.date()).days * clock.DAY
 
 
-@tagged.register
+@_tagged.register
 def _moment(value: datetime) -> _Tagged:
     offset = value.utcoffset()
     micros = (value.replace(tzinfo=None) - clock.EPOCH) // clock.MICROSECOND
     return (WALL, micros) if offset is None else (INSTANT, micros - offset // clock.MICROSECOND)
 
 
-@tagged.register
-def _stamp(value: pd.Timestamp) -> _Tagged:
-    return (WALL if value.tz is None else INSTANT), _datetime64(value.to_datetime64())[1]
-
-
-@tagged.register
+@_tagged.register
 def _datetime64(value: np.datetime64) -> _Tagged:
     return _NOTHING if np.isnat(value) else (WALL, int(clock.from_numpy(np.array([value]))[0]))
 
 
-@tagged.register
+@_tagged.register
 def _time(value: clock.Time) -> _Tagged:
     return (INSTANT if value.aware else WALL), value.micros
 
 
-@tagged.register(timedelta)
-@tagged.register(np.timedelta64)
+@_tagged.register(timedelta)
+@_tagged.register(np.timedelta64)
 def _duration(_: Any) -> _Tagged:
     raise TypeError("holds a duration")
+
+
+@cache
+def _register_pandas() -> None:
+    import pandas as pd
+
+    def interval(value: pd.Interval) -> _Tagged:
+        before, behind = "[" if value.closed_left else "(", "]" if value.closed_right else ")"
+        return TEXT, f"{before}{spell(value.left)}, {spell(value.right)}{behind}"
+
+    def stamp(value: pd.Timestamp) -> _Tagged:
+        return (WALL if value.tz is None else INSTANT), _datetime64(value.to_datetime64())[1]
+
+    for missing in (pd.NA, pd.NaT):
+        _tagged.register(type(missing), _nothing)
+    _tagged.register(pd.Period, _named)
+    _tagged.register(pd.Interval, interval)
+    _tagged.register(pd.Timestamp, stamp)
 
 
 def spell(value: Any) -> str:

@@ -7,11 +7,9 @@ from functools import cached_property
 from typing import Annotated, Any, Literal, Self
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pandas.api.types import infer_dtype
 from pydantic import Field, StrictInt, StrictStr, field_validator, model_validator
 
 from sundog.data.columns import arrow
@@ -123,6 +121,8 @@ class SetColumn(Column):
 
     def _chunks(self, values: Any, where: str) -> Iterator[Any]:
         """The records as Arrow arrays of text or lists."""
+        from pandas.api.types import infer_dtype
+
         typed = isinstance(values, np.ndarray) and values.dtype.kind != "O"
         if typed or isinstance(values, pa.Array | pa.ChunkedArray) or infer_dtype(values, skipna=True) == "string":
             yield from chunks(values, where=where)
@@ -146,7 +146,7 @@ class SetColumn(Column):
             return list(self._split(pa.array([record]))[0].as_py())
         if isinstance(record, Collection) and not isinstance(record, bytes | Mapping):
             return list(record)
-        missing = record is None or record is pd.NA or record != record
+        missing = record is None or str(record) in ("nan", "<NA>", "NaT")
         raise DataError(
             f"{at} {'is missing; write an empty set' if missing else 'is not a set; give it a list'} instead"
         )

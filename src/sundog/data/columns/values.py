@@ -8,22 +8,24 @@ spelling: 1, 1.0, `Decimal("1.00")`, `numpy.float32(1)` and True are the number 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
-from pandas.api.types import infer_dtype
 
 from sundog.data.columns import clock
 from sundog.data.columns.arrow import is_text, to_numpy
 from sundog.data.columns.kinds import KINDS, TEXT, spell, tagged
 from sundog.data.columns.numbers import EXACT
 from sundog.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 MIXED = pa.dense_union([pa.field(name, kind) for name, kind in KINDS.items()])
 """The Arrow type of a column whose values are of several kinds."""
@@ -44,8 +46,8 @@ def chunks(values: Any, *, where: str = "") -> Iterator[Any]:
             yield plain(chunk, where=where)
     elif isinstance(values, pa.Array):
         yield plain(values, where=where)
-    elif isinstance(values, pd.Series | pd.Index | pd.api.extensions.ExtensionArray):
-        yield from _from_pandas(pd.Series(values), where)
+    elif (series := _as_series(values)) is not None:
+        yield from _from_pandas(series, where)
     elif isinstance(values, np.ndarray):
         yield _from_numpy(values, where)
     else:
@@ -123,6 +125,8 @@ def _from_numpy(values: NDArray[Any], where: str) -> Any:
 
 def _objects(values: NDArray[Any], where: str) -> Any:
     """Objects, quickly where all are of one kind: which makes no difference to any of them."""
+    from pandas.api.types import infer_dtype
+
     kind = _QUICK.get("string" if values.dtype.kind in "UT" else infer_dtype(values, skipna=True))
     if kind is not None:
         with suppress(pa.ArrowException, ValueError, TypeError, OverflowError):
@@ -133,7 +137,18 @@ def _objects(values: NDArray[Any], where: str) -> Any:
 _QUICK = {"string": pa.string(), "integer": pa.int64(), "floating": pa.float64(), "boolean": pa.bool_()}
 
 
+def _as_series(values: Any) -> pd.Series[Any] | None:
+    """Values of pandas; it is not imported to tell that values of others are not."""
+    if "pandas" not in sys.modules:
+        return None
+    import pandas as pd
+
+    return pd.Series(values) if isinstance(values, pd.Series | pd.Index | pd.api.extensions.ExtensionArray) else None
+
+
 def _from_pandas(series: pd.Series[Any], where: str) -> Iterator[Any]:
+    import pandas as pd
+
     dtype = series.dtype
     if isinstance(dtype, pd.CategoricalDtype):
         codes = np.asarray(series.cat.codes, np.int32)
