@@ -237,9 +237,27 @@ def test_two_fits_on_one_ledger_compose(tmp_path: Path) -> None:
     for index, release in enumerate(releases):
         assert release.certificate.ledger is not None
         assert release.certificate.ledger.epsilon == 3.0
-        spent = epsilon_spent(ledger.charges[: 3 * index + 3], delta=1e-5)
+        spent = epsilon_of_fit(ledger.charges[: 3 * index + 3], delta=1e-5)
         assert release.certificate.ledger.spent == pytest.approx(spent)
         assert release.verify() == []
+
+
+def test_a_ledger_counts_a_fit_as_its_certificate_does(tmp_path: Path) -> None:
+    """What a count chose is proven by adding its ε; the total must not say less than the release does."""
+    synthesizer = Synthesizer("independent", epsilon=1.0, ledger=tmp_path / "one.ledger")
+    certificate = synthesizer.fit(data_of(100), schema_of(), out=tmp_path / "a.sundog").release_.certificate
+    assert certificate.spent["pld"] is not None
+    assert certificate.conditional is not None
+    assert certificate.conditional.delta == certificate.delta
+    assert Ledger.open(tmp_path / "one.ledger").spent() == pytest.approx(certificate.spent["pld"], rel=1e-6)
+
+
+def test_what_is_yet_to_be_learned_stops_no_fit_into_a_file(tmp_path: Path) -> None:
+    columns = {"n": {"type": "integer", "min": 0, "max": 9999, "bins": "quantiles"}}
+    synthesizer = Synthesizer("independent", epsilon=1.0, delta=1e-6)
+    release = synthesizer.fit({"n": np.arange(2000)}, schema_of(columns), out=tmp_path / "a.sundog").release_
+    assert purposes(release) == ["quantiles of n", "marginal of n"]
+    assert Release.load(tmp_path / "a.sundog").verify() == []
 
 
 def test_a_ledger_file_is_made_where_there_is_none(tmp_path: Path) -> None:

@@ -38,7 +38,7 @@ from sundog.privacy.budget import (
     default_delta,
     promised,
 )
-from sundog.privacy.counted import COUNT, epsilon_of_counts, is_count
+from sundog.privacy.counted import COUNT, epsilon_of_counts, without_counts
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.mechanisms import noisy_count
@@ -323,8 +323,8 @@ class Fit:
         if found["coarse"]:
             names = ", ".join(repr(name) for name in found["coarse"])
             self.progress(
-                f"coarse bins: {names}; a value that fewer than about {plan.hidden:,.0f} records share is lost in the "
-                "noise: declare it as `special`, or declare `edges`",
+                f"coarse bins: {names}\n  a value that fewer than about {plan.hidden:,.0f} records share is lost in "
+                "the noise: declare it as `special`, or declare `edges`",
                 0.0,
             )
         return Schema.from_dict(found["schema"])
@@ -384,4 +384,4 @@ def _rest(stages: Stages) -> tuple[Budget, Sequence[Charge]]:
     """
     budget = stages.ledger.budget
     rest = budget.epsilon - epsilon_of_counts(stages.charges)
-    return Budget(rest, budget.delta), [charge for charge in stages.charges if not is_count(charge)]
+    return Budget(rest, budget.delta), without_counts(stages.charges)

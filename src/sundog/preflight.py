@@ -11,6 +11,7 @@ from typing import Any
 from sundog.checkpoint import Checkpoint
 from sundog.data.bins import bin_count
 from sundog.data.columns import Column, ScalarColumn
+from sundog.data.learn import unknown_columns
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 from sundog.files import refuse_folder, refuse_output
@@ -68,8 +69,9 @@ def rehearse(folder: Path, schema: Schema, model: str, certificate: Certificate)
 
 
 def room_for(schema: Schema, settings: Mapping[str, Any]) -> int:
-    """About how many bytes a fit needs for its checkpoint and the release."""
-    width = sum(_width(column) for column in schema.columns.values() if column.complete)
+    """About how many bytes a fit needs for its checkpoint and the release, but for what is yet to be learned."""
+    unknown = unknown_columns(schema)
+    width = sum(_width(column) for name, column in schema.columns.items() if name not in unknown)
     hidden = settings.get("hidden", 1) or _HIDDEN
     clusters = settings.get("clusters", 1)
     return _LEAST_ROOM + _COPIES * _NUMBER * width * max(1, int(hidden)) * max(1, int(clusters))

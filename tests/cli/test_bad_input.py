@@ -285,7 +285,7 @@ def test_a_forged_claim_is_a_no(sundog: Sundog, here: Path) -> None:
     write_archive("people.sundog", Archive(manifest, archive.tensors))
     called = sundog("verify", "people.sundog")
     assert called.code == 1
-    assert called.out.startswith("NO: the events add up to ε = ")
+    assert called.out.startswith("people.sundog: NO: the events add up to ε = ")
     assert called.err == ""
     assert Release.load("people.sundog").certificate.epsilon == 0.1
 

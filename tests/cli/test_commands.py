@@ -49,6 +49,12 @@ def test_help_lists_every_command(sundog: Sundog) -> None:
     assert called.code == 0
     for command in COMMANDS:
         assert re.search(rf"^  {command} ", called.out, re.MULTILINE)
+    assert "..." not in called.out.partition("Commands:")[2]  # no summary is cut off
+
+
+def test_help_names_formats_that_can_be_written(sundog: Sundog) -> None:
+    assert "xlsx" in sundog("fit", "--help").out
+    assert "xlsx" not in sundog("sample", "--help").out
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -146,6 +152,14 @@ def test_an_unreviewed_schema_and_a_large_delta_warn_in_one_line_each(sundog: Su
     verified = sundog("verify", "new.sundog")
     assert verified.code == 3
     assert "but        NOT REVIEWED" in verified.out
+    sundog("key", "hospital")
+    assert "warning: NOT REVIEWED" in sundog("sign", "new.sundog", "--key", "hospital.key").err
+
+
+def test_columns_that_stay_coarse_are_named_in_a_log(sundog: Sundog, here: Path) -> None:
+    said = sundog(*FIT, "--epsilon", "0.1", "-o", "new.sundog").err
+    assert "coarse bins: 'height'" in said
+    assert "declare it as `special`, or declare `edges`" in said
 
 
 def test_test_noise_is_marked_from_end_to_end(sundog: Sundog, here: Path) -> None:
@@ -155,7 +169,7 @@ def test_test_noise_is_marked_from_end_to_end(sundog: Sundog, here: Path) -> Non
     assert sundog("certificate", "new.sundog").out.startswith("NOT PRIVATE")
     verified = sundog("verify", "new.sundog")
     assert verified.code == 1
-    assert verified.out.startswith("NO: NOT PRIVATE")
+    assert verified.out.startswith("new.sundog: NO: NOT PRIVATE")
     assert sundog("verify", "new.sundog", "--json").json["ok"] is False
 
 
@@ -276,7 +290,7 @@ def test_keys_signatures_and_verification(sundog: Sundog, here: Path) -> None:
         assert sundog("key", name).code == 0
     assert Path("hospital.key").stat().st_mode & 0o077 == 0
     not_signed = sundog("verify", "people.sundog", "--key", "hospital.pub")
-    assert (not_signed.code, not_signed.out.splitlines()[0]) == (1, "NO: it is not signed")
+    assert (not_signed.code, not_signed.out.splitlines()[0]) == (1, "people.sundog: NO: it is not signed")
     signed = sundog("sign", "people.sundog", "--key", "hospital.key")
     assert signed.code == 0
     right = sundog("verify", "people.sundog", "--key", "hospital.pub")
@@ -284,7 +298,8 @@ def test_keys_signatures_and_verification(sundog: Sundog, here: Path) -> None:
     assert "people.sundog: holds" in right.out
     assert "(the given key)" in right.out
     wrong = sundog("verify", "people.sundog", "--key", "stranger.pub")
-    assert (wrong.code, wrong.out.splitlines()[0]) == (1, "NO: the signature is not by the given key")
+    assert wrong.code == 1
+    assert wrong.out.splitlines()[0] == "people.sundog: NO: the signature is not by the given key"
     nobody = sundog("verify", "people.sundog")
     assert nobody.code == 3
     assert "holds" not in nobody.out

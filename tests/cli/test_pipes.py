@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 import shutil
 import sqlite3
 import subprocess
@@ -104,8 +105,10 @@ def test_workbooks_and_databases_are_fitted_and_evaluated(here: Path, sundog: Su
     assert sundog("evaluate", "0.sundog", "--real", "sqlite:///people.db?table=people").code == 0
     drafted = sundog("schema", "sqlite:///people.db?table=people", "-o", "drafted.yaml")
     assert drafted.code == 0
-    assert "next: sundog fit sqlite:///people.db --schema drafted.yaml" in drafted.err
     assert list(Schema.load("drafted.yaml").columns) == list(frame)
+    proposed = shlex.split(drafted.err.partition("next: sundog ")[2].splitlines()[0])
+    assert proposed[:2] == ["fit", "sqlite:///people.db?table=people"]
+    assert sundog(*proposed[:-1], "3.sundog", "--model", "independent").code == 0
 
 
 def test_a_password_is_on_no_line(here: Path, sundog: Sundog) -> None:
@@ -160,6 +163,9 @@ def test_what_was_meant_in_a_schema(schema: str, said: str, here: Path, sundog: 
             ("sample", "people.sundog", "-n", "3", "--where", "age>=40", "--where", "age<40", "-o", "x.csv"),
             "no value of 'age' satisfies age>=40 and age<40 together",
         ),
+        (("fti",), "No such command 'fti'. Did you mean 'fit'? See: "),
+        (("fit", ".", *FIT, "-o", "x.sundog"), ".: is a directory; name a file in it"),
+        (("ledger", "no.ledger"), "no.ledger: no such file; check the path, or make one with `sundog ledger no.ledger"),
     ],
     ids=str,
 )

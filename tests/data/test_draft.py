@@ -153,6 +153,25 @@ def test_identifiers_are_left_out_loudly() -> None:
     assert not any("name7" in message for message in messages)
 
 
+def test_numbers_of_rows_are_pointed_out() -> None:
+    with pytest.warns(UserWarning, match="NOT PRIVATE"):
+        text = str(draft(pd.DataFrame({"stay": [*range(7, 307)], "age": [i % 90 for i in range(300)]})))
+    assert text.count("all 300 values differ, with few gaps: does it number the rows?") == 1
+
+
+def test_a_warning_points_to_who_asked_for_the_draft() -> None:
+    with pytest.warns(UserWarning, match="NOT PRIVATE") as caught:
+        Schema.draft(pd.DataFrame({"age": [31, 47]}))
+    assert caught[0].filename == __file__
+
+
+def test_edges_have_no_negative_zero() -> None:
+    with pytest.warns(UserWarning, match="NOT PRIVATE"):
+        text = str(draft(pd.DataFrame({"x": np.linspace(-3, 2.97, 200).round(3)})))
+    assert "edges: [" in text
+    assert " -0.0," not in text
+
+
 def test_very_many_frequent_categories_are_to_be_learned() -> None:
     frame = pd.DataFrame({"word": [f"w{i % 2000}" for i in range(30_000)]})
     assert columns(frame) == {"word": {"type": "categorical", "learn": True}}
@@ -200,7 +219,7 @@ MESSY: dict[str, tuple[list[str], dict[str, Any], str]] = {
     "about five": (
         ["about 5", *map(str, AGES[1:])],
         {"type": "integer", "nullable": True},
-        "1 of 400 rows hold 'about 5'",
+        "1 of 400 rows holds 'about 5'",
     ),
     "many towns": (
         [f"town {i}" for i in RNG.zipf(1.5, 3000).clip(0, 5000)],

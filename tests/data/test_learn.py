@@ -11,9 +11,9 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from sundog.data.bins import bins_for
+from sundog.data.bins import QUANTILE_BINS, bins_for
 from sundog.data.columns import CategoricalColumn, IntegerColumn
-from sundog.data.learn import QUANTILE_BINS, Lesson, prepare, unknown_columns
+from sundog.data.learn import Lesson, prepare, unknown_columns
 from sundog.data.read import encode, read
 from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, DataError, SchemaError

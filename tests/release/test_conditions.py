@@ -123,7 +123,7 @@ def test_conditions_select_the_values_they_say(where: Any, name: str, is_allowed
         (["age>=40", "age=30"], "where: no value of 'age' satisfies age>=40 and age=30 together"),
         ("age!=17", "where: column 'age': '17' is below min (18); ask for a value that the schema declares"),
         ("age>=old", "where: column 'age': 'old' is not a number; compare with a number"),
-        ("born>=yesterday", "where: column 'born': 'yesterday' is not a time written in ISO 8601"),
+        ("born>=yesterday", "where: column 'born': 'yesterday' is not a time written in ISO 8601; "),
         ("born>=1995-01-01T00:00:00+01:00", "where: column 'born': '1995-01-01T00:00:00+01:00' has a timezone"),
         ("job<nurse", "where: column 'job' has no order; use =, != or in"),
         ("smokes>=1", "where: column 'smokes' has no order; use =, != or in"),

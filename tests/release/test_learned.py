@@ -14,7 +14,7 @@ from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
 from sundog.privacy.accountant import METHODS
 from sundog.privacy.counted import COUNT, epsilon_of_fit
-from sundog.privacy.events import Charge, Failure, Pure
+from sundog.privacy.events import Charge, DiscreteGaussian, DiscreteLaplace, Event, Failure, Pure, one_line
 from sundog.release.archive import Archive, read_archive, write_archive
 from sundog.release.certificate import Certificate
 from sundog.release.document import Document
@@ -34,6 +34,8 @@ PARTS = {
     "min and max of pay": "range of pay",
     "min and max of born": "range of born",
     "values of job": "values of job",
+    "edges of pay": "bins of pay",
+    "edges of born": "bins of born",
 }
 
 
@@ -105,6 +107,17 @@ def test_a_count_that_nobody_paid_for_cannot_be_hidden(tmp_path: Path) -> None:
         networks.model.__class__.counts_records = False
 
 
+def test_the_count_is_the_one_that_the_model_was_made_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    document = fitted().document
+    given = document.certificate.conditional
+    assert given is not None
+    monkeypatch.setattr(type(document.model), "counts_records", True)  # as of a model whose plan needs the count
+    for records, is_right in ((given.records, True), (given.records + 1, False)):
+        monkeypatch.setattr(document.model, "records", records)
+        assert ("not the one that the model was made for" in str(document.verify())) != is_right
+        del document.__dict__["problems"]  # it is kept once known
+
+
 def test_a_charge_of_another_kind_pays_for_nothing(tmp_path: Path) -> None:
     def replace(certificate: dict[str, Any]) -> None:
         for charge in certificate["charges"]:
@@ -147,11 +160,65 @@ def test_edges_that_were_learned_are_marked_and_paid_for() -> None:
 
 
 def test_one_charge_pays_for_one_part() -> None:
-    parts = [Learned(part="values of a", charge="values of x"), Learned(part="values of b", charge="values of x")]
-    one = [Charge(event=event, purpose="values of x") for event in (Pure(epsilon=0.1), Failure(delta=1e-9))]
-    assert unpaid_parts(parts, [*one, *one]) == []
-    assert unpaid_parts(parts, one) == ["values of b"]
-    assert unpaid_parts(parts[:1], one[:1]) == ["values of a"]  # found at the risk of a δ that nobody charged
+    values = {"type": "categorical", "values": ["u", "v"], "learn": True}
+    long, same = "x" * 200 + "a", "x" * 200 + "b"  # a purpose keeps 200 characters
+    purpose = one_line(f"values of {long}")
+    events: list[Event] = [DiscreteLaplace(rate=0.1), Failure(delta=1e-9)]
+    one = [Charge(event=event, purpose=purpose) for event in events]
+    both = Schema.from_dict({"columns": {long: values, same: values}})
+    assert unpaid_parts(both, [*one, *one], counted=False) == []
+    assert unpaid_parts(both, one, counted=False) == [purpose]
+    single = Schema.from_dict({"columns": {long: values}})
+    assert unpaid_parts(single, one, counted=False) == []
+    assert unpaid_parts(single, one[:1], counted=False) == [purpose]  # found at the risk of a δ that nobody charged
+
+
+COLUMN = {"type": "integer", "min": 0, "max": 100_000}
+LESS: dict[str, tuple[dict[str, Any], Charge, Event, int]] = {
+    "levels": (
+        {**COLUMN, "bins": "refined", "edges": [7]},
+        Charge(event=DiscreteGaussian(sigma=30.0), count=3, purpose="bins of n"),
+        DiscreteGaussian(sigma=30.0),
+        1,
+    ),
+    "another mechanism": (
+        {**COLUMN, "bins": "refined", "edges": [7]},
+        Charge(event=DiscreteGaussian(sigma=30.0), count=3, purpose="bins of n"),
+        Pure(epsilon=1e-9),
+        3,
+    ),
+    "quantiles": (
+        {**COLUMN, "bins": "quantiles", "edges": [7]},
+        Charge(event=Pure(epsilon=0.01), count=15, purpose="quantiles of n"),
+        Pure(epsilon=0.01),
+        1,
+    ),
+    "a range": (
+        {**COLUMN, "learn": True},
+        Charge(event=DiscreteLaplace(rate=0.05), purpose="range of n"),
+        Pure(epsilon=1e-9),
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LESS)
+def test_a_charge_pays_only_for_what_its_mechanism_measures(name: str) -> None:
+    column, whole, event, count = LESS[name]
+    schema = Schema.from_dict({"columns": {"n": column}})
+    assert unpaid_parts(schema, [whole], counted=False) == []
+    less = Charge(event=event, count=count, purpose=whole.purpose)
+    (part,) = learned_parts(schema, counted=False)
+    assert unpaid_parts(schema, [less], counted=False) == [part.part]
+
+
+def test_a_count_is_paid_for_as_often_as_one_unit_is_in_it() -> None:
+    schema = Schema.from_dict({"unit": "who", "cap": 5, "columns": {"b": {"type": "boolean"}}})
+    whole, less = (
+        Charge(event=DiscreteLaplace(rate=0.01, sensitivity=sensitivity), purpose=COUNT) for sensitivity in (5, 1)
+    )
+    assert unpaid_parts(schema, [whole], counted=True) == []
+    assert unpaid_parts(schema, [less], counted=True) == [COUNT]
 
 
 def test_an_old_certificate_without_names_is_not_taken_at_its_word(tmp_path: Path) -> None:

@@ -153,9 +153,26 @@ def test_none_and_one(n: int) -> None:
     )
 
 
-def test_a_negative_number_is_refused(release: Release) -> None:
-    with pytest.raises(DataError, match="zero or more"):
-        release.sample(-1)
+@pytest.mark.parametrize("n", [-1, "ten", 2.5])
+def test_what_is_no_number_of_records_is_refused(release: Release, n: Any) -> None:
+    with pytest.raises(DataError, match="n must be a whole number, zero or more"):
+        release.sample(n)
+    with pytest.raises(DataError, match="seed must be a whole number, zero or more"):
+        release.sample(3, seed=n)
+
+
+def test_numpy_numbers_count_as_numbers(release: Release) -> None:
+    three: Any = np.int64(3)
+    assert len(release.sample(three, seed=three)) == 3
+
+
+def test_a_release_is_short_at_a_prompt(release: Release) -> None:
+    assert len(repr(release)) < 100
+
+
+def test_a_folder_that_does_not_exist_is_named(release: Release, tmp_path: Path) -> None:
+    with pytest.raises(ReleaseError, match="create its folder first"):
+        release.save(tmp_path / "none" / "x.sundog")
 
 
 def test_a_negative_seed_is_refused_or_fine(release: Release) -> None:
@@ -368,6 +385,16 @@ def test_a_signature_holds_for_nothing_else(release: Release, forgery: str, tmp_
     assert loaded.verify(KEY.public_key()) != []
 
 
+@pytest.mark.parametrize(
+    "forgery",
+    [_set("created", to="now\x1b[2J"), _set("libraries", to={"numpy\n": "1"}), _set("libraries", "numpy", to="\r")],
+)
+def test_nothing_in_it_moves_a_cursor(release: Release, forgery: Tampering, tmp_path: Path) -> None:
+    tampered(release, tmp_path / "a.sundog", forgery)
+    with pytest.raises(ReleaseError, match="the manifest is malformed"):
+        Release.load(tmp_path / "a.sundog")
+
+
 def test_a_signature_from_another_release_does_not_hold(release: Release, tmp_path: Path) -> None:
     other = fitted()
     stolen = dataclasses.replace(release, signature=other.signed(KEY).signature)
@@ -394,7 +421,7 @@ def test_private_cannot_be_forged_back_into_a_signed_release(tmp_path: Path) -> 
     tampered(release, tmp_path / "a.sundog", _set("certificate", "private", to=True))
     loaded = Release.load(tmp_path / "a.sundog")
     assert loaded.certificate.private
-    assert loaded.verify(KEY.public_key()) == [NOT_PRIVATE, "the signature is not by the given key"]
+    assert loaded.verify(KEY.public_key()) == [NOT_PRIVATE, "the signature does not hold"]
     assert loaded.verify() == [NOT_PRIVATE, "the signature does not hold"]
 
 
@@ -405,7 +432,7 @@ def test_private_and_its_noise_forged_back_break_the_signature_still(tmp_path: P
     tampered(vouched_for(fitted(noise=NoiseSource.seeded(1))), tmp_path / "a.sundog", forge)
     loaded = Release.load(tmp_path / "a.sundog")
     assert loaded.certificate.private
-    assert loaded.verify(KEY.public_key()) == ["the signature is not by the given key"]
+    assert loaded.verify(KEY.public_key()) == ["the signature does not hold"]
     assert loaded.verify() == ["the signature does not hold"]
 
 
@@ -444,7 +471,7 @@ def test_a_signature_covers_the_manifest_to_the_letter(release: Release, respell
     assert loaded.certificate == release.certificate
     assert loaded.hash != release.hash
     assert loaded.verify() == ["the signature does not hold"]
-    assert loaded.verify(KEY.public_key()) == ["the signature is not by the given key"]
+    assert loaded.verify(KEY.public_key()) == ["the signature does not hold"]
 
 
 @pytest.mark.parametrize("respelling", RESPELLINGS)

@@ -109,7 +109,7 @@ def _bar() -> Iterator[Progress]:
 
         def report(stage: str, done: float) -> None:
             if "\n" in stage:
-                bars.console.print(stage, highlight=False)
+                bars.console.print(stage, highlight=False, markup=False)  # a column may be called [a]
             else:
                 bars.update(task, description=stage, completed=done)
 

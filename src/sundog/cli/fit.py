@@ -96,7 +96,7 @@ def run(
     if synthesizer.private_ is not None:
         note(f"{private_path(out)}: the critic, not part of the release; keep it to yourself")
     if model == AUTO and clusters == 1:
-        note(f"auto took {synthesizer.release_.model.name}; --model names another")
+        note(f"auto chose {synthesizer.release_.model.name} (override with --model)")
     some = "-o synthetic.png" if shown(synthesizer.release_.schema) else "-n 1000 -o synthetic.csv"
     note(f"next: sundog certificate {out}   or   sundog sample {out} {some}")
 

@@ -29,7 +29,8 @@ app = typer.Typer(
 )
 
 for command in (schema, fit, sample, certificate, verify, evaluate, compare, plan, ledger, key, sign, demo):
-    app.command(name=command.__name__.rpartition(".")[2], help=command.__doc__)(command.run)
+    summary = " ".join(str(command.__doc__).partition("\n\n")[0].split())
+    app.command(name=command.__name__.rpartition(".")[2], help=command.__doc__, short_help=summary)(command.run)
 
 
 def _version(asked: bool) -> None:
@@ -96,7 +97,7 @@ def _fail(message: str, code: int = 2) -> int:
 
 def _interrupted() -> int:
     return _fail(
-        "interrupted; nothing half-written was left, and where a fit left a .partial folder, --resume goes on",
+        "interrupted; no half-written file was left. A fit that left a .partial folder goes on with --resume",
         INTERRUPTED,
     )
 
@@ -106,5 +107,8 @@ def _usage(error: Any) -> int:
         typer.echo(error.format_message())
         return 2
     context = getattr(error, "ctx", None)
-    hint = f"; see: {context.command_path} --help" if context is not None else ""
-    return _fail(f"{error.format_message().rstrip('.')}{hint}")
+    message = error.format_message().rstrip(".")
+    if context is None:
+        return _fail(message)
+    see = " See" if message.endswith("?") else "; see"
+    return _fail(f"{message}{see}: {context.command_path} --help")

@@ -1,8 +1,10 @@
 """Draw synthetic records from a release.
 
 Example: sundog sample adult.sundog -n 10000 --where "sex=Female" --seed 7 -o women.csv
-         sundog sample digits.sundog -o digits.png
-         sundog sample adult.sundog -n 1000 --where "age>=40" --where "sex in Male,Female" -o - | head
+
+A picture: sundog sample digits.sundog -o digits.png
+
+A pipe: sundog sample adult.sundog -n 1000 --where "age>=40" --where "sex in Male,Female" -o - | head
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from typing import Annotated
 import typer
 
 from sundog.cli.console import note, progress, say, say_json
-from sundog.cli.streams import STDOUT, WRITTEN, Format, format_of
+from sundog.cli.streams import STDOUT, WRITTEN, FormatWritten, format_of
 
 
 def run(
@@ -33,7 +35,7 @@ def run(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="The same seed and -n give the same records.")] = None,
     force: Annotated[bool, typer.Option("--force", help="Replace the file, if there is one.")] = False,
-    format_: Format = None,
+    format_: FormatWritten = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Samples into a file."""

@@ -27,7 +27,7 @@ def run(
     format_: Format = None,
 ) -> None:
     """Drafts a schema."""
-    from sundog.data.database import is_url, without_secrets
+    from sundog.data.database import is_url, without_password, without_secrets
     from sundog.data.schema import Schema
     from sundog.files import refuse_output
 
@@ -40,6 +40,8 @@ def run(
         return
     draft.save(out)
     note(f"{out}: drafted from the data, and NOT PRIVATE: look through it, then set `reviewed: true`")
-    shown = without_secrets(data) if is_url(data) else data
-    name = "stdin" if data == STDIN else Path(shown).name.partition(".")[0]
-    note(f"next: sundog fit {shlex.quote(shown)} --schema {out} --epsilon 1 -o {name}.sundog")
+    source, name = (without_password(data), without_secrets(data)) if is_url(data) else (data, data)
+    release = "stdin" if data == STDIN else Path(name).name.partition(".")[0]
+    piped = [] if format_ is None else ["--format", format_]
+    command = ["sundog", "fit", source, *piped, "--schema", str(out), "--epsilon", "1", "-o", f"{release}.sundog"]
+    note(f"next: {shlex.join(command)}")

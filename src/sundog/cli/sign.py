@@ -24,12 +24,14 @@ def run(
     private_key = load_private_key(key)
     document = Document.load(release)
     for problem in document.problems:
-        say(f"NO: {problem}")
+        say(f"{release}: NO: {problem}")
     if document.problems:
         say(f"{release}: not signed")
         return 1
     document.signed(private_key).save(release)
     say(f"{release}: signed by {fingerprint(private_key.public_key())}")
+    for warning in document.certificate.warnings():
+        note(f"warning: {warning}")
     public = key.with_suffix(".pub")
     note(f"next: give {public} to the readers, who run: sundog verify {release} --key {public}")
     return 0

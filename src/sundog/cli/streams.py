@@ -15,9 +15,10 @@ STDIN = STDOUT = "-"
 WRITTEN = ("csv", "tsv", "jsonl", "parquet", "npz")
 READ = (*WRITTEN, "arrow", "xlsx")
 
-Format = Annotated[
-    str | None, typer.Option("--format", help=f"The format of a pipe (-): csv by default, or {', '.join(READ[1:])}.")
-]
+_HELP = "The format of a pipe (-): csv by default, or"
+
+Format = Annotated[str | None, typer.Option("--format", help=f"{_HELP} {', '.join(READ[1:])}.")]
+FormatWritten = Annotated[str | None, typer.Option("--format", help=f"{_HELP} {', '.join(WRITTEN[1:])}.")]
 
 
 def format_of(asked: str | None, *, piped: bool, known: Sequence[str]) -> str:

@@ -49,7 +49,7 @@ def run(
 
 def _tell(release: Path, document: Document, verdict: Verdict) -> None:
     for problem in verdict.problems:
-        say(f"NO: {problem}")
+        say(f"{release}: NO: {problem}")
     if not verdict.problems:
         certificate = document.certificate
         promise = f"(ε = {certificate.epsilon:g}, δ = {certificate.delta:.3g}, protects {certificate.who})"

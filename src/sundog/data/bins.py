@@ -17,6 +17,7 @@ from sundog.errors import SchemaError
 
 SMALL = 128  # a lattice this small keeps a bin a code
 DEFAULT, IMAGE, SERIES = 64, 16, 32
+QUANTILE_BINS = 16  # how many bins `bins: quantiles` makes
 TABLE = 2**20
 
 

@@ -40,6 +40,16 @@ def without_secrets(url: str) -> str:
     return _PASSWORD.sub(r"\1:***@", url).partition("?")[0]
 
 
+def without_password(url: str) -> str:
+    """A URL as it can be typed again: without its password, and of its options only what is read.
+
+    >>> without_password("postgresql://ann:secret@host/visits?table=people&sslpassword=x")
+    'postgresql://ann:***@host/visits?table=people'
+    """
+    options = _PASSWORD.sub(r"\1:***@", url).partition("?")[2].split("&")
+    return "?".join([without_secrets(url), *(o for o in options if o.startswith(("table=", "query=")))])
+
+
 def open_database(url: str, *, nulls: Sequence[str] = ("",)) -> Source:
     """Open what the URL names: `?table=NAME` for a table or view, `?query=SELECT …` for a query.
 

@@ -72,7 +72,9 @@ def draft(data: Any, name: str | None = None) -> Schema:
 
 def _guess(key: str, values: Values, blanks: bool) -> Guess:
     if is_named_id(key, values):
-        return Guess(None, [f"is named like an identifier and is left out; say `unit: {key}` if it says whose record"])
+        return Guess(
+            None, [f"is named like an identifier and is left out; say `unit: {key}` if it says whose record it is"]
+        )
     return guess_column(values, blanks=blanks)
 
 
@@ -167,4 +169,4 @@ def _name_of(guess: Guess) -> str:
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=3)
+    warnings.warn(message, UserWarning, stacklevel=4)  # whoever called Schema.draft

@@ -33,7 +33,10 @@ FEW = 50  # so many different ones may still be kinds of user, not users
 BOOLEANS = ({"true", "false"}, {"yes", "no"}, {"t", "f"}, {"y", "n"})
 
 _ID_NAME = re.compile(r"(^|[_ .-])(id|uuid|guid|key)$", re.IGNORECASE)
-_OWNER_NAME = re.compile(r"^(user|person|patient|customer|client|household|house)$", re.IGNORECASE)
+_OWNER_NAME = re.compile(
+    r"^(user|person|patient|customer|client|member|employee|student|subject|respondent|participant|household|house)$",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True)
@@ -130,7 +133,7 @@ def _guess_text(distinct: pa.Array, counts: Array, values: pa.ChunkedArray, *, b
     if writing is None:
         return guess
     strays = _quoted([text for text, fits in zip(texts, writing.fits, strict=True) if not fits])
-    return replace(guess, notes=[f"nearly all values are numbers or times, but {strays}: mend them", *guess.notes])
+    return replace(guess, notes=[f"nearly all values are numbers or times, but {strays}: fix them", *guess.notes])
 
 
 def _guess_written(writing: Writing, distinct: pa.Array, counts: Array) -> Guess:
@@ -146,7 +149,8 @@ def _guess_written(writing: Writing, distinct: pa.Array, counts: Array) -> Guess
     if not strays or not guess.declaration:
         return guess
     rows = int(counts[~writing.fits].sum())
-    note = f"{rows} of {int(counts.sum())} rows hold {_quoted(strays)}: read as missing (`nulls`); mend the data if not"
+    held = f"{rows} of {int(counts.sum())} rows {'holds' if rows == 1 else 'hold'} {_quoted(strays)}"
+    note = f"{held}: read as missing (`nulls`); fix the data if that is wrong"
     declaration = {**guess.declaration, "nullable": True}
     return Guess(declaration, [note, *guess.notes], strays)
 
@@ -190,6 +194,8 @@ def _quoted(texts: Sequence[str]) -> str:
 
 def _with_bins(declaration: Declaration, distinct: pa.Array, counts: Array, notes: Sequence[str] = ()) -> Guess:
     """The declaration with special values that many rows share, and a note with edges that could be declared."""
+    if declaration["type"] == "integer" and _is_running(declaration, counts):
+        notes = [f"all {len(counts):,} values differ, with few gaps: does it number the rows? then remove it", *notes]
     numeric = declaration["type"] in ("integer", "continuous") and not pa.types.is_decimal(distinct.type)
     if not numeric or not is_wide(declaration):
         return Guess(declaration, list(notes))
@@ -207,6 +213,12 @@ def _with_bins(declaration: Declaration, distinct: pa.Array, counts: Array, note
     if edges:
         said.append(f"edges: {edges}  (rounded quantiles; add them to declare bins, else fit refines bins for 5% of ρ)")
     return Guess(declaration, said)
+
+
+def _is_running(declaration: Declaration, counts: Array) -> bool:
+    """Whether integers number the rows: so many that happen to differ would lie further apart."""
+    span = declaration["max"] - declaration["min"] + 1
+    return bool(len(counts) >= ENOUGH and (counts == 1).all() and span <= 2 * len(counts))
 
 
 def _guess_typed(distinct: pa.Array, *, whole_is_integer: bool = True) -> Declaration:

@@ -45,7 +45,7 @@ def propose_edges(values: Array, counts: Array, special: list[Any]) -> list[Any]
     cuts = values[np.minimum(place, len(values) - 1)]
     spread = float(np.quantile(cuts, 0.75) - np.quantile(cuts, 0.25)) or float(values.max() - values.min()) or 1.0
     digits = -math.floor(math.log10(spread / _EDGES * 2))
-    rounded = sorted({round(float(cut), digits) for cut in cuts})
+    rounded = sorted({round(float(cut), digits) + 0.0 for cut in cuts})  # −0.0 is 0.0
     inside = [edge for edge in rounded if values.min() < edge <= values.max()]
     return [int(edge) for edge in inside] if digits <= 0 and values.dtype.kind in "iu" else inside
 

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from sundog.data.bins import QUANTILE_BINS
 from sundog.data.columns import Column, ContinuousColumn, DatetimeColumn, IntegerColumn, OrderedColumn
 from sundog.data.columns.arrow import missing, shown
 from sundog.data.columns.listed import ListedColumn
@@ -26,7 +27,6 @@ from sundog.errors import DataError
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.mechanisms import noisy_bounds, noisy_extent, noisy_quantiles, stable_set
 
-QUANTILE_BINS = 16  # how many bins `bins: quantiles` makes
 _EARLIEST, _LATEST, _YEARS = "1900-01-01", "2100-01-01", 200  # learned dates are looked for between these
 _FAR = 2**61  # learned integers lie between this and its negative
 

@@ -133,6 +133,10 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
 
         return draft(data, name=name)
 
+    def __str__(self) -> str:
+        """The text of its file."""
+        return self.to_yaml()
+
     def _repr_html_(self) -> str:
         """What a notebook shows: a row for each column."""
         rest = {key: value for key, value in self._as_data().items() if key not in ("sundog", "reviewed")}

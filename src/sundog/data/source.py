@@ -87,7 +87,7 @@ def reading(name: str) -> Iterator[None]:
     except FileNotFoundError:
         raise DataError(f"{name}: there is no such file; check the path") from None
     except IsADirectoryError:
-        raise DataError(f"{name}: is a directory; name a file in it") from None
+        raise DataError(f"{name or '.'}: is a directory; name a file in it") from None
     except PermissionError:
         raise DataError(f"{name}: may not be read; check its permissions") from None
     except UnicodeDecodeError as error:

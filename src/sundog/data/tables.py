@@ -95,7 +95,7 @@ def _diagnose(path: AnyPath, delimiter: str, header: list[str], message: str) ->
             data = (row for row in rows if row or len(header) == 1)
             for number, row in enumerate(data):
                 if number and len(row) != len(header):
-                    return f"{name}: row {number} has {len(row)} fields, the header has {len(header)}; mend that row"
+                    return f"{name}: row {number} has {len(row)} fields, the header has {len(header)}; fix that row"
     if "straddling" in message:
         return f"{name}: a row is longer than {BLOCK >> 20} MiB; check its line ends"
     return f"{name}: is not a csv file that can be read; check delimiter and quotes"

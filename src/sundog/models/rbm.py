@@ -50,8 +50,8 @@ _BERNOULLI, _GAUSSIAN = "bernoulli", "gaussian"
 _EVIDENCE = 1024  # chains that say how likely conditions are
 _FEWEST_CHAINS, _MOST_CHAINS = 500, 2**15
 _MOST_NUMBERS, _FEWEST_WIDE = 2**25, 64  # units of all particles together; and particles, however many that are
-_MOVES, _MOVES_BETWEEN = 50, 5  # of a chain: from a particle to its first record, and to each further one
-_ENOUGH_CHAINS, _MOST_EACH = 8192, 8  # with more records than that, a chain gives several, and no more than so many
+_MOVES, _MOVES_BETWEEN = 50, 4  # of a chain: from a particle to its first record, and to each further one
+_ENOUGH_CHAINS, _MOST_EACH = 6000, 12  # with twice as many records a chain gives several, and no more than so many
 _ROWS = 4096  # chains that move together: what they need is still in a processor's cache
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from sundog.privacy.accountant import Method, epsilon_spent
+from sundog.privacy.accountant import Method, epsilon_spent, fits
 from sundog.privacy.events import Charge, DiscreteLaplace, Pure
 
 COUNT = "number of records"
@@ -29,17 +29,33 @@ def epsilon_of_counts(charges: Iterable[Charge]) -> float:
     return sum(event.epsilon * times for event, times in events if isinstance(event, DiscreteLaplace | Pure))
 
 
+def without_counts(charges: Iterable[Charge]) -> list[Charge]:
+    """Everything but the counts of records."""
+    return [charge for charge in charges if not is_count(charge)]
+
+
 def epsilon_of_rest(charges: Iterable[Charge], *, delta: float, method: Method = "pld") -> float:
     """The ε of everything but the counts of records."""
-    return epsilon_spent([charge for charge in charges if not is_count(charge)], delta=delta, method=method)
+    return epsilon_spent(without_counts(charges), delta=delta, method=method)
 
 
 def epsilon_of_fit(charges: Iterable[Charge], *, delta: float, method: Method = "pld") -> float:
-    """The ε of a fit: of its count, and of the rest at δ, whichever of the two chose what the rest is.
+    """The ε of a fit, or of several: of the counts, and of the rest at δ, whatever the counts chose for the rest.
 
     >>> count = Charge(event=DiscreteLaplace(rate=0.02), purpose=COUNT)
-    >>> epsilon_of_fit([count, Charge(event=Pure(epsilon=0.5), purpose="a median")], delta=1e-6)
-    0.52...
+    >>> round(epsilon_of_fit([count, Charge(event=Pure(epsilon=0.5), purpose="a median")], delta=1e-6), 4)
+    0.52
     """
     charges = tuple(charges)
     return epsilon_of_counts(charges) + epsilon_of_rest(charges, delta=delta, method=method)
+
+
+def fit_within(charges: Iterable[Charge], *, epsilon: float, delta: float) -> bool:
+    """Whether `epsilon_of_fit` is at most ε, with as little work as the answer takes.
+
+    >>> count = Charge(event=DiscreteLaplace(rate=0.02), purpose=COUNT)
+    >>> fit_within([count], epsilon=0.02, delta=1e-6), fit_within([count, count], epsilon=0.03, delta=1e-6)
+    (True, False)
+    """
+    charges = tuple(charges)
+    return fits(without_counts(charges), epsilon=epsilon - epsilon_of_counts(charges), delta=delta)

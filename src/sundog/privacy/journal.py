@@ -80,8 +80,12 @@ class Journal:
         """
         try:
             file = self.path.open("rb" if shared else "r+b", buffering=0)
+        except FileNotFoundError:
+            raise LedgerError(
+                f"{self.path}: no such file; check the path, or make one with `sundog ledger {self.path} --epsilon …`"
+            ) from None
         except OSError as error:
-            raise LedgerError(f"{self.path}: cannot be opened ({error.strerror}); is the path right?") from None
+            raise LedgerError(f"{self.path}: cannot be opened ({error.strerror}); check its permissions") from None
         with file:
             try:
                 lock(file, portalocker.LOCK_SH if shared else portalocker.LOCK_EX)

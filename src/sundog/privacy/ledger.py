@@ -23,7 +23,8 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sundog.errors import BudgetError, BudgetExceededError, LedgerError
-from sundog.privacy.accountant import METHODS, Method, epsilon_spent, fits
+from sundog.privacy.accountant import METHODS, Method
+from sundog.privacy.counted import epsilon_of_fit, fit_within
 from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.journal import Journal
 from sundog.privacy.noise import NoiseSource
@@ -198,7 +199,7 @@ class Ledger:
 
     def spent(self, method: Method = "pld") -> float:
         """ε so far at the ledger's δ: by `pld` (the claim), `rdp` or `moments`."""
-        return epsilon_spent(self.charges, delta=self.budget.delta, method=method)
+        return epsilon_of_fit(self.charges, delta=self.budget.delta, method=method)
 
     def check(self, *charges: Charge) -> None:
         """Raises BudgetExceededError if the charges could not be made now; records nothing."""
@@ -214,7 +215,7 @@ class Ledger:
     def to_dict(self) -> dict[str, Any]:
         """The whole ledger as plain JSON values."""
         entries, delta = self.entries, self.budget.delta
-        spent = {method: epsilon_spent(_charges(entries), delta=delta, method=method) for method in METHODS}
+        spent = {method: epsilon_of_fit(_charges(entries), delta=delta, method=method) for method in METHODS}
         return {
             "epsilon": self.budget.epsilon,
             "delta": delta,
@@ -231,13 +232,13 @@ class Ledger:
 
     def _check(self, charges: Sequence[Charge]) -> None:
         before, delta = _charges(self._known()), self.budget.delta
-        if fits([*before, *charges], epsilon=self.budget.epsilon, delta=delta):
+        if fit_within([*before, *charges], epsilon=self.budget.epsilon, delta=delta):
             return
-        spent = epsilon_spent([*before, *charges], delta=delta)
+        spent = epsilon_of_fit([*before, *charges], delta=delta)
         what = ", ".join(dict.fromkeys(f"'{charge.purpose}'" for charge in charges[:3]))
         raise BudgetExceededError(
             f"refused: {what} would bring ε to {spent:.4g} of {self.budget.epsilon:.4g} (at δ = {delta:.3g}); "
-            f"{epsilon_spent(before, delta=delta):.4g} was spent before; lower the request or open a larger ledger"
+            f"{epsilon_of_fit(before, delta=delta):.4g} was spent before; lower the request or open a larger ledger"
         )
 
     def _known(self) -> list[Entry]:

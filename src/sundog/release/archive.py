@@ -114,7 +114,8 @@ def write_archive(path: str | Path, archive: Archive) -> None:
     {'bias': array([0., 0., 0.])}
     """
     path = Path(path)
-    with _errors_naming(path, "cannot be written", "free some space or choose another place"):
+    fix = "free some space or choose another place" if path.parent.is_dir() else "create its folder first"
+    with _errors_naming(path, "cannot be written", fix):
         if path.exists() and not path.is_file():
             raise ReleaseError("is not a regular file; choose another name")
         with replacing(path) as file:

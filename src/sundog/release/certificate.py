@@ -15,7 +15,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 from sundog import notebook
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
-from sundog.privacy.accountant import METHODS, Method, epsilon_spent
+from sundog.privacy.accountant import METHODS, Method
 from sundog.privacy.budget import (
     LARGEST_DELTA,
     LARGEST_EPSILON,
@@ -142,9 +142,9 @@ class Certificate(BaseModel):
 
     def unpaid(self, schema: Schema) -> list[str]:
         """The learned parts of a schema for which the certificate does not name a charge that it has."""
-        due = learned_parts(schema, counted=any(map(is_count, self.charges)))
-        unnamed = [part.part for part in due if part not in self.learned]
-        return list(dict.fromkeys([*unnamed, *unpaid_parts(due, self.charges)]))
+        counted = any(map(is_count, self.charges))
+        unnamed = [part.part for part in learned_parts(schema, counted=counted) if part not in self.learned]
+        return list(dict.fromkeys([*unnamed, *unpaid_parts(schema, self.charges, counted=counted)]))
 
     def warnings(self) -> list[str]:
         """What a reader should know although everything adds up."""
@@ -153,11 +153,12 @@ class Certificate(BaseModel):
             found.append(
                 f"ε = {self.epsilon:g} is above {LARGEST_MEANINGFUL_EPSILON:g}: it promises hardly any protection"
             )
-        if self.delta > LARGEST_DELTA:
-            found.append(
-                f"δ = {self.delta:g} is above {LARGEST_DELTA:g}: it would allow publishing one record in "
-                f"{1 / self.delta:,.0f}"
-            )
+        deltas = {"δ": self.delta, **({} if self.ledger is None else {"the shared ledger's δ": self.ledger.delta})}
+        found += [
+            f"{what} = {delta:g} is above {LARGEST_DELTA:g}: it would allow publishing one record in {1 / delta:,.0f}"
+            for what, delta in deltas.items()
+            if delta > LARGEST_DELTA
+        ]
         return found
 
     @property
@@ -196,13 +197,15 @@ class Certificate(BaseModel):
         return problems
 
     def _wrong_ledger(self) -> list[str]:
-        """A shared ledger that cannot be: overspent, or with less in it than this release alone spent."""
+        """A shared ledger that cannot be, or means nothing: overspent, or with less in it than this release spent."""
         if self.ledger is None:
             return []
         problems = []
+        if self.ledger.delta > LARGEST_MEANINGFUL_DELTA:
+            problems.append(f"the shared ledger's δ = {self.ledger.delta:g} promises nothing")
         if self.ledger.spent > self.ledger.epsilon * (1 + 1e-9):
             problems.append(f"the shared ledger is overspent: ε = {self.ledger.spent:.4g} of {self.ledger.epsilon:g}")
-        alone = epsilon_spent(self.charges, delta=self.ledger.delta)
+        alone = epsilon_of_fit(self.charges, delta=self.ledger.delta)
         if alone > self.ledger.spent * 1.01 + 1e-9:
             problems.append(
                 f"the shared ledger says ε = {self.ledger.spent:.4g} was spent in all, and this release alone spent "

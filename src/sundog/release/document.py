@@ -63,10 +63,11 @@ class Document:
     def _from_archive(cls, archive: Archive) -> Document:
         manifest = archive.manifest
         model, libraries = manifest["model"], manifest["libraries"]
+        about = (manifest["created"], *libraries, *libraries.values())
         # Nothing that is not understood: what is dropped here would not be under the signature.
         if set(manifest) != _FIELDS or set(model) != {"name", "config"} or not isinstance(model["config"], dict):
             raise ReleaseError("the manifest is malformed")
-        if not all(isinstance(text, str) for text in (manifest["created"], *libraries.values())):
+        if not all(isinstance(text, str) and text.isprintable() for text in about):
             raise ReleaseError("the manifest is malformed")
         certificate = Certificate.from_dict(manifest["certificate"])
         schema = _schema(manifest["schema"])
@@ -98,6 +99,7 @@ class Document:
             *self.certificate.recheck(self.schema, self.model.assumptions),
             *(f"no charge pays for the {part}" for part in self._unpaid_count()),
             *(f"no charge pays for the {part}" for part in self.model.unexplained(self.certificate.charges)),
+            *self._wrong_count(),
         ]
 
     def refuse_unpaid(self) -> None:
@@ -112,10 +114,10 @@ class Document:
             problems += [] if public_key is None else ["it is not signed"]
         else:
             signer = signing.fingerprint(self.signature.public_key)
-            if not signing.check(self.hash, self.signature, public_key=public_key):
-                problems.append(
-                    "the signature is not by the given key" if public_key else "the signature does not hold"
-                )
+            if not signing.check(self.hash, self.signature):
+                problems.append("the signature does not hold")
+            elif not signing.check(self.hash, self.signature, public_key=public_key):
+                problems.append("the signature is not by the given key")
         return Verdict(
             problems=problems,
             warnings=self.certificate.warnings(),
@@ -135,6 +137,13 @@ class Document:
         needed = self.model.counts_records or self.certificate.conditional is not None
         known = self.schema.records is not None or any(map(is_count, self.certificate.charges))
         return [COUNT] if needed and not known else []
+
+    def _wrong_count(self) -> list[str]:
+        """A count of records in the certificate that is not the one which the model was planned for."""
+        given = self.certificate.conditional
+        if given is None or not self.model.counts_records or self.model.records == max(1, given.records):
+            return []
+        return ["the number of records in the certificate is not the one that the model was made for"]
 
 
 def malformed(path: str | Path, error: Exception) -> ReleaseError:

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
+from sundog.data.bins import QUANTILE_BINS
 from sundog.data.columns import Column, OrderedColumn
 from sundog.data.columns.listed import ListedColumn
 from sundog.data.schema import Schema
 from sundog.privacy.counted import COUNT
-from sundog.privacy.events import Charge, one_line
+from sundog.privacy.events import Charge, DiscreteLaplace, one_line
+from sundog.privacy.mechanisms import tree_levels
 from sundog.release.text import Text
 
-_VALUES, _RANGE = "values of", "range of"
+Price = tuple[str, int, int]  # a kind of event, how often it happens, and to how much one unit can add up
+
 _BINS: dict[Any, str] = {"quantiles": "quantiles of", "refined": "bins of"}
-_NOISE = frozenset({"discrete_laplace", "pure", "discrete_gaussian", "gaussian"})
-_KEYS = "failure"  # values that nobody declared are found at the risk of δ
 
 
 class Learned(BaseModel):
@@ -44,32 +45,42 @@ def learned_parts(schema: Schema, *, counted: bool) -> list[Learned]:
         schema: as it is in the release, complete.
         counted: whether the number of records was measured.
     """
-    parts = [Learned(part=COUNT, charge=COUNT)] if counted else []
-    for name, column in schema.columns.items():
-        parts += [
-            Learned(part=one_line(f"{what} {name}"), charge=one_line(f"{purpose} {name}"))
-            for what, purpose in _of_column(column)
-        ]
-    return parts
+    return [part for part, _ in _priced_parts(schema, counted=counted)]
 
 
-def unpaid_parts(parts: Iterable[Learned], charges: Sequence[Charge]) -> list[str]:
-    """The parts that no charge paid for; each charge pays for one."""
-    paid = Counter(charge.purpose for charge in charges if charge.event.kind in _NOISE)
-    keys = Counter(charge.purpose for charge in charges if charge.event.kind == _KEYS)
+def unpaid_parts(schema: Schema, charges: Sequence[Charge], *, counted: bool) -> list[str]:
+    """The parts that no charge paid for, by a mechanism that measures such a part; each charge pays for one."""
+    paid = Counter((charge.purpose, _price(charge)) for charge in charges)
     missing = []
-    for part in parts:
-        paid[part.charge] -= 1
-        keys[part.charge] -= part.charge.startswith(_VALUES)
-        if paid[part.charge] < 0 or keys[part.charge] < 0:
+    for part, prices in _priced_parts(schema, counted=counted):
+        for price in prices:
+            paid[part.charge, price] -= 1
+        if any(paid[part.charge, price] < 0 for price in prices):
             missing.append(part.part)
     return missing
 
 
-def _of_column(column: Column) -> list[tuple[str, str]]:
-    found = []
-    if column.learn:
-        found.append(("values of", _VALUES) if isinstance(column, ListedColumn) else ("min and max of", _RANGE))
+def _price(charge: Charge) -> Price:
+    event = charge.event
+    return event.kind, charge.count, event.sensitivity if isinstance(event, DiscreteLaplace) else 1
+
+
+def _priced_parts(schema: Schema, *, counted: bool) -> Iterator[tuple[Learned, list[Price]]]:
+    """Each learned part, and what it takes to measure it."""
+    if counted:
+        yield Learned(part=COUNT, charge=COUNT), [("discrete_laplace", 1, schema.cap)]
+    for name, column in schema.columns.items():
+        for what, purpose, prices in _of_column(column, schema.cap):
+            yield Learned(part=one_line(f"{what} {name}"), charge=one_line(f"{purpose} {name}")), prices
+
+
+def _of_column(column: Column, cap: int) -> Iterator[tuple[str, str, list[Price]]]:
+    geometric: Price = ("discrete_laplace" if cap == 1 else "pure", 1, 1)
+    if column.learn and isinstance(column, ListedColumn):  # values that nobody declared are found at the risk of δ
+        yield "values of", "values of", [geometric, ("failure", 1, 1)]
+    elif column.learn:
+        yield "min and max of", "range of", [geometric]
     if isinstance(column, OrderedColumn) and column.edges is not None and column.bins in _BINS:
-        found.append(("edges of", _BINS[column.bins]))
-    return found
+        quantiles: Price = ("pure", QUANTILE_BINS - 1, 1)
+        levels: Price = ("discrete_gaussian", tree_levels(column.lattice_size) * cap, 1)
+        yield "edges of", _BINS[column.bins], [quantiles if column.bins == "quantiles" else levels]

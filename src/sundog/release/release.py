@@ -54,7 +54,7 @@ def _version(name: str) -> str:
         return sundog.__version__ if name == "sundog" else "unknown"
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Release:
     """A fitted model with its schema and certificate."""
 
@@ -70,6 +70,11 @@ class Release:
     def records(self) -> int | None:
         """About how many records the model was fitted on, as far as the budget told."""
         return self.model.records
+
+    def __repr__(self) -> str:
+        """Short, for a prompt: the certificate and the schema can be printed by themselves."""
+        promise = f"epsilon={self.certificate.epsilon:g}, delta={self.certificate.delta:.3g}"
+        return f"Release(model={self.model.name!r}, columns={len(self.schema.columns)}, {promise})"
 
     def _repr_html_(self) -> str:
         """What a notebook shows: what it is, and its certificate."""
@@ -221,9 +226,9 @@ class Release:
     def batches(self, n: int, *, seed: int | None = None, where: Conditions | None = None) -> Iterator[Records]:
         """Draws n records a batch at a time, so that any number of them passes through constant memory."""
         conditions = encode_conditions(where or {}, self.schema, self.model.choices)
-        if seed is not None and seed < 0:
-            raise DataError(f"seed must be zero or more, not {seed}")
-        root = secrets.randbits(128) if seed is None else seed
+        if seed is not None and not (isinstance(seed, int | np.integer) and seed >= 0):
+            raise DataError(f"seed must be a whole number, zero or more, not {seed!r}")
+        root = secrets.randbits(128) if seed is None else int(seed)
         return self._draw(n, root, conditions)
 
     def _draw(self, n: int, root: int, conditions: Where) -> Iterator[Records]:
@@ -239,9 +244,11 @@ class Release:
 
     def _count(self, n: int | None) -> int:
         count = self.records if n is None else n
-        if count is None or count < 0:
-            raise DataError("say how many records to draw (n must be zero or more)")
-        return count
+        if count is None:
+            raise DataError("say how many records to draw: the release does not say how many there were")
+        if not (isinstance(count, int | np.integer) and count >= 0):
+            raise DataError(f"n must be a whole number, zero or more, not {count!r}")
+        return int(count)
 
 
 def new_manifest(schema: Schema, model: str, config: dict[str, Any], certificate: Certificate) -> dict[str, Any]:

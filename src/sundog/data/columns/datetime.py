@@ -174,8 +174,10 @@ class DatetimeColumn(OrderedColumn):
         value = value_of(one)
         micros, aware, bad = clock.read(one, self.format)
         if bad[0]:
-            expected = f"as {self.format}" if self.format else "in ISO 8601; declare its `format`"
-            return f"{shown(value)} is not a time written {expected}, or list it under `nulls` if it means missing"
+            expected, fix = (f"as {self.format}", "fix it") if self.format else ("in ISO 8601", "declare its `format`")
+            return (
+                f"{shown(value)} is not a time written {expected}; {fix}, or list it under `nulls` if it means missing"
+            )
         if aware[0] and self.timezone is None:
             return f"{shown(value)} has a timezone but none is declared; declare `timezone`"
         ticks, skipped = self._on_clock(micros, aware)
