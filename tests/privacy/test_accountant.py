@@ -601,3 +601,14 @@ def test_losses_far_below_zero_overflow_nothing() -> None:
     several = [charge(SampledGaussian(noise_multiplier=0.15, sample_rate=0.9), 20), charge(Pure(epsilon=0.1))]
     with np.errstate(over="raise", invalid="raise"):
         assert 50 < spent(*several, delta=0.5) <= spent(*several, delta=0.5, method="rdp")
+
+
+@pytest.mark.parametrize("count", [10**9, 10**12])
+@pytest.mark.parametrize("noise", [0.17, 0.23, 0.28])
+def test_rounding_to_the_power_of_many_runs_is_no_answer(noise: float, count: int) -> None:
+    """Probabilities that add up to a millionth too much overflow after so many runs."""
+    several = [charge(SampledGaussian(noise_multiplier=noise, sample_rate=2.8e-9), count), charge(Pure(epsilon=0.001))]
+    with np.errstate(over="raise", invalid="raise"):
+        found = spent(*several, delta=1e-3)
+    # In one run of many thousands or more a record is in the sample, and then hardly hidden at all.
+    assert found > (1.0 if 2.8e-9 * count > 0.1 else 0.0)

@@ -291,7 +291,7 @@ def _composed(totals: dict[Event, int], grid: float) -> Any:
 
 
 def _composed_on(totals: dict[Event, int], grid: float) -> Any:
-    from sundog.privacy.pld import TooManyPointsError
+    from sundog.privacy.pld import GridError
 
     parts = dict(totals)
     gaussians: dict[Event, int] = {event: parts.pop(event) for event in totals if isinstance(event, Gaussian)}
@@ -299,7 +299,7 @@ def _composed_on(totals: dict[Event, int], grid: float) -> Any:
         parts[Gaussian(noise_multiplier=merged)] = 1
     try:
         found = [_pld(event, count, grid) for event, count in parts.items()]
-    except TooManyPointsError:
+    except GridError:
         return None
     if len(found) * sum(part._pmf_remove.size for part in found) > _MOST_WORK:
         return None

@@ -19,11 +19,12 @@ from scipy import fft
 Floats = npt.NDArray[np.float64]
 
 MOST_POINTS = 2**21  # of one distribution
+_MOST_MASS = 1.01  # of one run's probabilities, each rounded up, to the power of many runs; not a number is more
 _TAIL = 1e-15  # the chance of extreme losses that a composition counts as infinite, as dp-accounting does
 
 
-class TooManyPointsError(Exception):
-    """A composed distribution would be too large; only hostile events have such ones."""
+class GridError(Exception):
+    """On this grid a distribution would be too large, or is lost in rounding: a coarser one may do."""
 
 
 class _GaussianLoss(losses.GaussianPrivacyLoss):  # type: ignore[misc]
@@ -63,7 +64,7 @@ def sampled_gaussian_pld(*, noise_multiplier: float, sample_rate: float, grid: f
         low = math.floor(bounds.epsilon_lower / grid)
         high = max(math.ceil(bounds.epsilon_upper / grid), low + 1)
         if high - low > MOST_POINTS:
-            raise TooManyPointsError
+            raise GridError
         delta = loss.get_delta_for_epsilon(np.arange(low, high + 1) * grid)
         pmfs.append(pld_pmf.DensePLDPmf(grid, low, _connected_dots(delta, grid), delta[-1], True))
     return plds.PrivacyLossDistribution(*pmfs)
@@ -96,12 +97,14 @@ def _self_composed_pmf(pmf: Any, count: int) -> Any:
     first, last = _likely(probabilities, count)
     length = last - first + 1
     if length > MOST_POINTS:
-        raise TooManyPointsError
+        raise GridError
     cycle = fft.next_fast_len(max(length, len(probabilities)), real=True)
     # what falls outside [first, last] wraps around into it, and is also charged to the infinite loss: never too little
     whole = fft.irfft(fft.rfft(probabilities, cycle) ** count, cycle)
     start = first % cycle
     inside = np.concatenate([whole[start:], whole[:start]])[:length]
+    if not inside.sum() < _MOST_MASS:
+        raise GridError
     infinite = _TAIL - math.expm1(count * math.log1p(-pmf._infinity_mass))
     return pld_pmf.DensePLDPmf(pmf._discretization, pmf._lower_loss * count + first, inside, infinite, True)
 
@@ -147,4 +150,5 @@ def _epsilon_of_pmf(pmf: Any, delta: float) -> float:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         candidates = np.where((upper > delta) & (lower > 0), np.log((upper - delta) / lower), -np.inf)
     reached = np.flatnonzero(candidates[:-1] >= losses)
-    return max(0.0, float(candidates[reached[0] if len(reached) else -1]))
+    found = float(candidates[reached[0] if len(reached) else -1])
+    return math.inf if math.isnan(found) else max(0.0, found)
