@@ -33,6 +33,8 @@ PARTS = {
     "min and max of age": "range of age",
     "min and max of pay": "range of pay",
     "min and max of born": "range of born",
+    "edges of pay": "bins of pay",  # wide columns, whose bins are refined
+    "edges of born": "bins of born",
     "values of job": "values of job",
     "edges of pay": "bins of pay",
     "edges of born": "bins of born",
