@@ -166,6 +166,12 @@ def test_rows_are_counted_across_chunks() -> None:
 # ---- continuous
 
 
+def test_a_last_step_below_rounding_makes_no_second_code_for_the_bound() -> None:
+    column = ContinuousColumn(min=-2.7e-306, max=999999.9999999999, resolution=1 / 3)
+    codes = [column.lattice_size - 2, column.lattice_size - 1]
+    assert encode(column, column.decode(codes)).tolist() == codes
+
+
 @given(FLOAT, st.floats(1e-3, 1e6), st.sampled_from([1e-6, 0.01, 0.1, 0.25, 1 / 3, 1.0, 7.5]), st.data())
 def test_continuous_values_move_at_most_half_a_resolution(
     low: float, width: float, res: float, data: st.DataObject

@@ -59,8 +59,14 @@ class Lattice:
 
     @cached_property
     def size(self) -> int:
-        """The number of points."""
-        return math.ceil((exact(self.high) - exact(self.low)) / exact(self.step)) + 1
+        """The number of points; one that is less than rounding below `high` is `high` itself.
+
+        >>> Lattice(0.0, 1e6, 1 / 3).size
+        3000001
+        """
+        size = math.ceil((exact(self.high) - exact(self.low)) / exact(self.step)) + 1
+        before = exact(self.low) + (size - 2) * exact(self.step)
+        return size - (size > 1 and max(float(before), self.low + (size - 2) * self.step) >= self.high)
 
     def encode(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
         """The nearest point of each value; a value outside the bounds gets the bound."""
