@@ -612,3 +612,18 @@ def test_rounding_to_the_power_of_many_runs_is_no_answer(noise: float, count: in
         found = spent(*several, delta=1e-3)
     # In one run of many thousands or more a record is in the sample, and then hardly hidden at all.
     assert found > (1.0 if 2.8e-9 * count > 0.1 else 0.0)
+
+
+def test_distributions_are_made_only_as_long_as_they_are_few_points_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+
+    def counted(event: Event, count: int, grid: float) -> Any:
+        made.append(grid)
+        return real(event, count, grid)
+
+    real = accountant._pld
+    monkeypatch.setattr(accountant, "_pld", counted)
+    monkeypatch.setattr(accountant, "_MOST_POINTS", 1)
+    totals: dict[Event, int] = {SampledGaussian(noise_multiplier=1 + n / 64, sample_rate=0.1): 9 for n in range(20)}
+    assert accountant._composed(totals, 1e-3) is None
+    assert len(made) == len(set(made))  # one on each grid, and not all twenty

@@ -297,12 +297,16 @@ def _composed_on(totals: dict[Event, int], grid: float) -> Any:
     gaussians: dict[Event, int] = {event: parts.pop(event) for event in totals if isinstance(event, Gaussian)}
     if merged := _as_one_gaussian(gaussians):
         parts[Gaussian(noise_multiplier=merged)] = 1
-    try:
-        found = [_pld(event, count, grid) for event, count in parts.items()]
-    except GridError:
-        return None
-    if len(found) * sum(part._pmf_remove.size for part in found) > _MOST_WORK:
-        return None
+    found: list[Any] = []
+    points = 0
+    for event, count in parts.items():
+        try:
+            found.append(_pld(event, count, grid))
+        except GridError:
+            return None
+        points += found[-1]._pmf_remove.size
+        if points > _MOST_POINTS or len(parts) * points > _MOST_WORK:  # before the next one takes memory, too
+            return None
     return functools.reduce(lambda whole, part: whole.compose(part), found)
 
 
