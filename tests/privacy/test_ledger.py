@@ -471,7 +471,7 @@ def test_somebody_elses_file_is_refused_and_kept(tmp_path: Path, content: bytes)
 
 def test_missing_files_and_folders_are_refused(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "nothing"):
-        with pytest.raises(LedgerError, match="cannot be opened|no such file"):
+        with pytest.raises(LedgerError, match=r"cannot be opened|no such file"):
             Ledger.open(path)
 
 
