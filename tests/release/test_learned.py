@@ -36,8 +36,6 @@ PARTS = {
     "edges of pay": "bins of pay",  # wide columns, whose bins are refined
     "edges of born": "bins of born",
     "values of job": "values of job",
-    "edges of pay": "bins of pay",
-    "edges of born": "bins of born",
 }
 
 
