@@ -9,7 +9,7 @@ A bank's table is generated: −1 in `last_contact` where nobody was called befo
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from importlib import resources
 from itertools import combinations
 from pathlib import Path
@@ -81,7 +81,7 @@ def bank_rows(options: argparse.Namespace) -> list[Row]:
         kind: draw(real, columns, "rbm", {"epochs": 1 if options.quick else 10})
         for kind, columns in {"refined": BANK, "equal": with_equal_width(BANK)}.items()
     }
-    errors = {
+    errors: dict[str, Callable[[Any], Any]] = {
         "share of −1, error": lambda frame: abs((frame.last_contact == -1).mean() - (real.last_contact == -1).mean()),
         "share of 0, error": lambda frame: abs((frame.transfers == 0).mean() - (real.transfers == 0).mean()),
         "0 transfers with a duration": lambda frame: (frame.duration[frame.transfers == 0] > 0).mean(),

@@ -19,10 +19,9 @@ import pytest
 from sundog.checkpoint import Checkpoint
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
-from sundog.privacy import accountant, calibration, ledger
+from sundog.privacy import accountant, calibration, counted
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
-from sundog.release import certificate
 from sundog.release.release import Release
 from sundog.synthesizer import Synthesizer
 
@@ -104,9 +103,9 @@ def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 
         return asked
 
-    for module in (calibration, certificate, ledger):
+    for module in (calibration, counted):
         monkeypatch.setattr(module, "epsilon_spent", remember(accountant.epsilon_spent))
-    monkeypatch.setattr(ledger, "fits", remember(accountant.fits))
+    monkeypatch.setattr(counted, "fits", remember(accountant.fits))
 
 
 def fit(folder: Path, model: str, schema: Schema, *, shared: bool, resume: bool = False, **options: Any) -> Release:

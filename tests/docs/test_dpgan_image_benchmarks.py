@@ -81,7 +81,7 @@ def test_codes_belong_to_their_images() -> None:
     schema = sundog.Schema.from_dict({"columns": {"image": image, "label": label}, "reviewed": True})
     labels = rng.integers(0, 2, 200)
     images = np.broadcast_to(255 * labels[:, None, None], (200, 4, 4)).astype(np.uint8)
-    synth = sundog.Synthesizer("gan", 50.0, 1e-5, seed=0, settings={"epochs": 1, "hidden": 16, "latent": 3})
+    synth = sundog.Synthesizer("gan", 20.0, 1e-5, seed=0, settings={"epochs": 1, "hidden": 16, "latent": 3})
     release = synth.fit({"image": images, "label": np.array(["a", "b"])[labels]}, schema).release_
     whole = pool_of(release, 50, seed=0)
     model: Any = release.model

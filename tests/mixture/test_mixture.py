@@ -294,7 +294,7 @@ def test_people_with_several_records_are_refused_before_anything_is_spent() -> N
 @pytest.mark.parametrize("clusters", [0, -3, 2.5, "3", None, 501, 10**30], ids=repr)
 def test_a_number_of_clusters_that_is_none_is_refused(clusters: Any) -> None:
     ledger = Ledger(epsilon=1.0, delta=1e-6)
-    with pytest.raises(SundogError, match="clusters must be a whole number from 2 to 500"):
+    with pytest.raises(SundogError, match="clusters must be a whole number"):
         Synthesizer("independent", epsilon=1.0, clusters=clusters, ledger=ledger).fit(values(two_kinds(9)), TABLE)
     assert ledger.charges == ()
 

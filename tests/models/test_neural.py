@@ -207,7 +207,7 @@ def test_a_stack_that_was_stopped_goes_on_bit_for_bit(tmp_path: Path, monkeypatc
 class _Pace:
     """Two steps at a time."""
 
-    steps = 2
+    steps = fixed = 2
 
     def learn(self, **_: float) -> None:
         pass

@@ -34,13 +34,14 @@ from sundog.release.document import Document, ordered
 SCHEMA = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 1, "learn": True}}})
 EVENTS: list[Event] = [
     DiscreteLaplace(rate=0.02),
-    Pure(epsilon=0.05),
+    DiscreteLaplace(rate=0.05),
     Gaussian(noise_multiplier=30.0),
     SampledGaussian(noise_multiplier=2.0, sample_rate=0.01),
     DiscreteGaussian(sigma=20.0),
     Failure(delta=1e-9),
+    Pure(epsilon=0.05),
 ]
-PURPOSES = ["number of records", "range of age", "means", "training", "marginal of age", "values"]
+PURPOSES = ["number of records", "range of age", "means", "training", "marginal of age", "values", "a median"]
 
 
 def sound() -> dict[str, Any]:

@@ -281,9 +281,9 @@ def test_zip64_claims(tmp_path: Path, values: tuple[int, ...], message: str) -> 
         (PLAIN.replace(b"0.1", b'1,"epsilon":100'), "not strict JSON"),
         (PLAIN.replace(b'"min"', b'"max"'), "not strict JSON"),
         (PLAIN.replace(b"0.1", b"[" * 100_000 + b"]" * 100_000), "not strict JSON"),
-        (PLAIN.replace(b"0.1", b'{"a":' * 100_000), "not strict JSON"),
+        (PLAIN.replace(b"0.1", b'{"a":' * 90_000), "not strict JSON"),
         (PLAIN.replace(b"0.1", b"[" * 100 + b"]" * 100), "nested more than 64 deep"),
-        (PLAIN.replace(b"0.1", b"[" + b"[]," * 1_100_000 + b"[]]"), "more than 2,000,000 items|zip bomb"),
+        (PLAIN.replace(b"0.1", b"[" + b"[]," * 1_100_000 + b"[]]"), "more than 500,000 items|zip bomb"),
         (b"[]", "not a JSON object"),
         (b"null", "not a JSON object"),
         (b"{}", "not that of a sundog release"),
@@ -363,7 +363,7 @@ def entry(dtype: object = "F32", shape: object = (2,), offsets: object = (0, 8))
         (weights({"__metadata__": {"a": "b"}}), "described wrongly"),
         (weights({"w": {**entry(), "more": 1}}, bytes(8)), "described wrongly"),
         (weights({"w\n\x1b[2J": 7}), r"tensor 'w\\n\\x1b\[2J' is described wrongly"),
-        (weights({f"{i}": entry("U8", [0], (0, 0)) for i in range(100_001)}), "more than 100,000 tensors"),
+        (weights({f"{i}": entry("U8", [0], (0, 0)) for i in range(50_001)}), "more than 50,000 tensors"),
     ],
 )
 def test_hostile_weights(tmp_path: Path, content: bytes, message: str) -> None:

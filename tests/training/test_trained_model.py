@@ -47,8 +47,8 @@ class Coins:
     assumptions: Sequence[str] = ()
     private: State | None = None
 
-    def __init__(self, schema: Schema, means: Any) -> None:
-        self.schema, self.means, self.records = schema, means, None
+    def __init__(self, schema: Schema, means: Any, records: int | None) -> None:
+        self.schema, self.means, self.records = schema, means, records
 
     @classmethod
     def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
@@ -66,7 +66,7 @@ class Coins:
     ) -> Plan:
         assert records is not None
         training = plan_training(budget, already=already, records=records, batch=50, epochs=settings["epochs"])
-        return Plan((training.charge(training.steps),), {"training": training})
+        return Plan((training.charge(training.steps),), {"training": training, "records": records})
 
     @classmethod
     def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
@@ -99,7 +99,7 @@ class Coins:
             after=cls.after,
         )
         trainer.run()
-        return cls(records.schema, module.weight.detach()[:, 0].clamp(0, 1).numpy())
+        return cls(records.schema, module.weight.detach()[:, 0].clamp(0, 1).numpy(), max(1, plan.settings["records"]))
 
     @staticmethod
     def after(number: int) -> None:
@@ -115,11 +115,11 @@ class Coins:
         return [] if any(isinstance(charge.event, SampledGaussian) for charge in charges) else ["the means"]
 
     def state(self) -> State:
-        return State({"means": self.means}, {})
+        return State({"means": self.means}, {"records": self.records})
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
-        return cls(schema, state.tensors["means"])
+        return cls(schema, state.tensors["means"], state.config["records"])
 
 
 @pytest.fixture(autouse=True)

@@ -30,7 +30,7 @@ from sundog.errors import LedgerError
 LARGEST_LOSS = 1e10  # ε of one event
 MOST_TIMES = 10**12  # that one event happens
 
-Noise = Annotated[float, Field(ge=1e-9, le=1e15, allow_inf_nan=False)]
+Noise = Annotated[float, Field(ge=1e-12, le=1e15, allow_inf_nan=False)]
 Loss = Annotated[float, Field(ge=1e-15, le=LARGEST_LOSS, allow_inf_nan=False)]
 
 

@@ -40,7 +40,7 @@ _MAX_JSON_DEPTH = 64
 _MAX_JSON_ITEMS = 500_000  # a parsed item takes some 100 bytes, far more than the 3 it may take in the file
 _MAX_JSON_OBJECTS = 100_000  # and an object four times as many
 _MAX_HEADER = 32 * 2**20
-_MAX_TENSORS = 100_000
+_MAX_TENSORS = 50_000
 _MAX_AXES = 16
 _DTYPES = {
     "BOOL": "|b1",
