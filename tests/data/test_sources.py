@@ -110,7 +110,7 @@ def test_records_are_those_that_were_written(reader: str, tmp_path: Path) -> Non
     assert {name: found[name] for name in CODES} == {name: [c[i] for i in kept] for name, c in CODES.items()}
 
 
-# --- each record is read by itself (DESIGN.md, rule 4) ---
+# --- each record is read by itself ---
 
 HOSTILE: list[Any] = [
     None, "", "NA", " ", "x", "7", "7.0", "007", "1e3", "nan", "true", "2020-03-01", "2020-03-01T00:00:00+05:00",
