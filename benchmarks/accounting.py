@@ -12,7 +12,7 @@ import dp_accounting
 from dp_accounting import pld
 from report import Row, arguments, interleaved, publish
 
-from sundog.privacy import accountant
+from sundog.privacy import accountant, renyi
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.calibration import noise_multiplier_for, training_plan
 
@@ -58,7 +58,7 @@ def peer_noise(rate: float, steps: int, epsilon: float) -> float:
 
 def ours_from_scratch(question: dict[str, Any]) -> float:
     """Ours without the memory of the last time it was asked."""
-    for cached in (accountant._pld, accountant._single_pld, accountant._renyi):
+    for cached in (accountant._pld, accountant._single_pld, renyi._renyi):
         cached.cache_clear()
     return noise_multiplier_for(**question)
 

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sundog.privacy.accountant import epsilon_spent, gaussian_epsilon
+from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.analytic_gaussian import gaussian_epsilon
 from sundog.privacy.calibration import training_plan
 from sundog.privacy.events import Charge, Gaussian
 

@@ -11,12 +11,13 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from dp_accounting import rdp
-from dp_accounting.pld import common, pld_privacy_accountant
-from dp_accounting.pld import privacy_loss_distribution as plds
+from dp_accounting.pld import pld_privacy_accountant
 from scipy import optimize, stats
+from tests.privacy.reference import reference_pld
 
 from sundog.privacy import accountant, events
-from sundog.privacy.accountant import GRID, Method, delta_spent, epsilon_spent, gaussian_delta, gaussian_epsilon
+from sundog.privacy.accountant import GRID, Method, delta_spent, epsilon_spent
+from sundog.privacy.analytic_gaussian import gaussian_delta, gaussian_epsilon
 from sundog.privacy.events import (
     Charge,
     DiscreteGaussian,
@@ -27,7 +28,6 @@ from sundog.privacy.events import (
     Pure,
     SampledGaussian,
 )
-from sundog.privacy.pld import sampled_gaussian_pld, self_composed
 
 Floats = npt.NDArray[np.float64]
 
@@ -60,29 +60,6 @@ def spent(*charges: Charge, delta: float = DELTA, method: Method = "pld") -> flo
 def wide(event: Event) -> bool:
     """Accounted as the worst that its ε allows."""
     return isinstance(event, DiscreteLaplace) and event.sensitivity > 1
-
-
-def reference_pld(event: Event) -> Any:
-    """What dp-accounting itself makes of one event."""
-    match event:
-        case Gaussian():
-            return plds.from_gaussian_mechanism(event.noise_multiplier, value_discretization_interval=GRID)
-        case SampledGaussian():
-            return plds.from_gaussian_mechanism(
-                event.noise_multiplier, sampling_prob=event.sample_rate, value_discretization_interval=GRID
-            )
-        case DiscreteGaussian():
-            return plds.from_discrete_gaussian_mechanism(event.sigma, value_discretization_interval=GRID)
-        case DiscreteLaplace():
-            return plds.from_discrete_laplace_mechanism(
-                event.rate, sensitivity=event.sensitivity, value_discretization_interval=GRID
-            )
-        case Pure():
-            pair = common.DifferentialPrivacyParameters(event.epsilon, 0.0)
-            return plds.from_privacy_parameters(pair, value_discretization_interval=GRID)
-        case Failure():
-            pair = common.DifferentialPrivacyParameters(0.0, event.delta)
-            return plds.from_privacy_parameters(pair, value_discretization_interval=GRID)
 
 
 # --- the contract of every kind of event ----------------------------------------------------------------------------
@@ -234,33 +211,6 @@ def test_mixtures_agree_with_dp_accounting() -> None:
     theirs = [reference_pld(part.event).self_compose(part.count) for part in ours]
     whole = theirs[0].compose(theirs[1]).compose(theirs[2])
     assert spent(*ours) == pytest.approx(whole.get_epsilon_for_delta(DELTA), rel=1e-3)
-
-
-@pytest.mark.parametrize(("q", "sigma"), [(1e-4, 0.7), (0.0017, 1.0), (0.01, 8.0), (0.3, 2.0), (1.0, 3.0)])
-def test_our_distribution_is_dp_accountings_own(q: float, sigma: float) -> None:
-    ours = sampled_gaussian_pld(noise_multiplier=sigma, sample_rate=q, grid=GRID)
-    theirs = plds.from_gaussian_mechanism(sigma, sampling_prob=q, value_discretization_interval=GRID)
-    top = theirs.get_epsilon_for_delta(1e-12)
-    for epsilon in np.linspace(0, top, 25):
-        expected = theirs.get_delta_for_epsilon(epsilon)
-        assert ours.get_delta_for_epsilon(epsilon) == pytest.approx(expected, rel=1e-9, abs=1e-15)
-    for side in ("_pmf_remove", "_pmf_add"):
-        a, b = (getattr(pld, side).to_dense_pmf() for pld in (ours, theirs))
-        assert a._lower_loss == b._lower_loss
-        np.testing.assert_allclose(a._probs, b._probs, rtol=1e-6, atol=1e-11)
-        assert a._infinity_mass == pytest.approx(b._infinity_mass, abs=1e-15)
-
-
-@pytest.mark.parametrize("count", [2, 50, 3000])
-@pytest.mark.parametrize(
-    "event", [SampledGaussian(noise_multiplier=0.8, sample_rate=0.01), DiscreteGaussian(sigma=30.0), Pure(epsilon=0.02)]
-)
-def test_our_self_composition_is_dp_accountings_own(event: Event, count: int) -> None:
-    one = reference_pld(event)
-    ours, theirs = self_composed(one, count), one.self_compose(count)
-    for epsilon in np.linspace(0, theirs.get_epsilon_for_delta(1e-9), 25):
-        expected = theirs.get_delta_for_epsilon(epsilon)
-        assert ours.get_delta_for_epsilon(epsilon) == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
 def test_the_three_columns_of_the_papers_example() -> None:
@@ -530,14 +480,14 @@ def test_huge_counts_of_many_kinds_take_little_time(scale: float) -> None:
 
 def test_the_largest_distribution_that_is_composed_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
-    whole = accountant._composed
+    whole = accountant._compose
 
     def watched(totals: dict[Event, int], grid: float) -> Any:
         found = whole(totals, grid)
-        sizes.append(0 if found is None else len(totals) * found._pmf_remove.size)
+        sizes.append(0 if found is None else len(totals) * found.size)
         return found
 
-    monkeypatch.setattr(accountant, "_composed", watched)
+    monkeypatch.setattr(accountant, "_compose", watched)
     for scale, count, delta in itertools.product(TINY, (1, 1000, 10**6), (1e-6, 0.4)):
         spent(*(charge(Pure(epsilon=scale * (1 + i / 64)), count) for i in range(64)), delta=delta)
     assert 0 < max(sizes) < 2**24
@@ -582,15 +532,6 @@ def test_a_small_loss_at_a_tiny_delta_costs_no_more_than_itself() -> None:
     assert spent(small, noise, delta=1e-11) == pytest.approx(0.002 + spent(noise, delta=1e-11))
 
 
-@pytest.mark.parametrize("delta", [1e-40, 1e-9, 1e-5, 0.3, 0.9999])
-@pytest.mark.parametrize("scale", [0.0, 1e-30, 1e-9, 1e-3, 1.0, 1e3, 1e20, math.inf])
-def test_orders_are_turned_into_epsilon_as_by_dp_accounting(scale: float, delta: float) -> None:
-    orders = accountant._RDP_ORDERS
-    divergences = np.minimum(scale * orders, math.inf) if scale else np.zeros_like(orders)
-    theirs = float(rdp.compute_epsilon(orders, divergences, delta)[0])
-    assert accountant._epsilon_of_orders(orders, divergences, delta) == pytest.approx(theirs, rel=1e-12, abs=1e-15)
-
-
 def test_all_pairs_compose() -> None:
     for one, other in itertools.combinations(EVENTS, 2):
         assert spent(charge(one), charge(other)) < 5
@@ -625,5 +566,5 @@ def test_distributions_are_made_only_as_long_as_they_are_few_points_together(mon
     monkeypatch.setattr(accountant, "_pld", counted)
     monkeypatch.setattr(accountant, "_MOST_POINTS", 1)
     totals: dict[Event, int] = {SampledGaussian(noise_multiplier=1 + n / 64, sample_rate=0.1): 9 for n in range(20)}
-    assert accountant._composed(totals, 1e-3) is None
+    assert accountant._compose(totals, 1e-3) is None
     assert len(made) == len(set(made))  # one on each grid, and not all twenty

@@ -460,7 +460,7 @@ def test_the_state_holds_no_example_and_no_batch(tmp_path: Path) -> None:
 _LIVES = """
 import json, os, random, signal, sys, time
 from pathlib import Path
-import dp_accounting.rdp, scipy.special, randomgen, torch._dynamo  # or every child would import them again
+import scipy.special, randomgen, torch._dynamo  # or every child would import them again
 import tests.training.test_resume as t
 from sundog.training.plan import TrainingPlan
 

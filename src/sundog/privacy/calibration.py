@@ -13,7 +13,8 @@ from collections.abc import Callable, Sequence
 from scipy import optimize
 
 from sundog.errors import BudgetExceededError
-from sundog.privacy.accountant import epsilon_spent, gaussian_delta
+from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.analytic_gaussian import gaussian_delta
 from sundog.privacy.events import MOST_TIMES, Charge, SampledGaussian
 
 Planner = Callable[[float], Sequence[Charge]]

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 _BATCH_VALUES = 2**20  # values drawn at a time: small enough for caches, large enough for vectors
 
-_LIBRARIES = ("sundog", "dp-accounting", "numpy", "randomgen", "scipy")
+_LIBRARIES = ("sundog", "numpy", "randomgen", "scipy")
 
 
 def installed_versions() -> dict[str, str]:
