@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import inspect
 import os
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -21,8 +20,8 @@ from sundog.models import AUTO, get_model, refuse_unknown
 from sundog.models.base import Model, State
 from sundog.models.choice import best_model
 from sundog.preflight import refuse_fit_output
-from sundog.privacy.budget import LARGEST_DELTA
-from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.budget import LARGEST_DELTA, promised
+from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress, silent
 from sundog.release.release import Release
@@ -125,7 +124,9 @@ class Synthesizer:
 
     def _check(self) -> None:
         """Refuses arguments that cannot be meant, whatever the data is."""
-        Budget(_number(self.epsilon, "epsilon"), LARGEST_DELTA if self.delta is None else _number(self.delta, "delta"))
+        promised(
+            _number(self.epsilon, "epsilon"), LARGEST_DELTA if self.delta is None else _number(self.delta, "delta")
+        )
         if not isinstance(self.model, str):
             raise ArgumentError(f"model must be {AUTO} or the name of a model, not {self.model!r}")
         if self.model != AUTO:
@@ -183,7 +184,6 @@ class Synthesizer:
             refuse_fit_output(place, inputs, overwrite=overwrite)
         schema = Schema.of(schema)
         model = self._checked_model(schema)
-        self._warn(schema)
         if self.public is not None and labels is not None:
             _refuse_lacking(self.public, schema)
         told = {"clusters": self.clusters, "public": self.public is not None}
@@ -207,14 +207,6 @@ class Synthesizer:
             if fit.release is not None:  # what could not be saved here can be saved elsewhere
                 self.release_, self.private_ = fit.release, fit.private
         return self
-
-    def _warn(self, schema: Schema) -> None:
-        if not schema.reviewed:
-            warnings.warn(
-                "the schema was drafted from the data and not reviewed: what it reveals is outside the guarantee; "
-                "look through it, then set `reviewed: true`",
-                stacklevel=3,
-            )
 
     def _named(self, schema: Schema) -> str:
         if self.model != AUTO:
