@@ -147,11 +147,13 @@ class Synthesizer:
             self._refuse_settings(get_model(self.model))
 
     def _refuse_settings(self, base: type[Model]) -> None:
-        """Raises if the model, or a mixture of it, has not one of the settings."""
-        known = [name for name in _mixed(base, self.clusters).defaults if name not in _OPTIONS]
+        """Raises if the model, or a mixture of it, has not one of the settings, or cannot have its value."""
+        model = _mixed(base, self.clusters)
+        known = [name for name in model.defaults if name not in _OPTIONS]
         for name in (name for name in self.settings or {} if name not in known):
             hint = did_you_mean(name, known, otherwise=f"its settings: {', '.join(known) or 'none'}")
             raise ArgumentError(f"model {base.name!r} has no setting {name!r}; {hint}")
+        model.check_settings({**model.defaults, **self._given(model)})
 
     def fit(
         self,
@@ -186,8 +188,7 @@ class Synthesizer:
         model = self._checked_model(schema)
         if self.public is not None and labels is not None:
             _refuse_lacking(self.public, schema)
-        told = {"clusters": self.clusters, "public": self.public is not None}
-        settings = {**(self.settings or {}), **{name: value for name, value in told.items() if name in model.defaults}}
+        settings = self._given(model)
         is_open = self.model == AUTO and self.clusters == 1 and not (self.settings or self.show_loss)
         request = Request(
             model,
@@ -207,6 +208,11 @@ class Synthesizer:
             if fit.release is not None:  # what could not be saved here can be saved elsewhere
                 self.release_, self.private_ = fit.release, fit.private
         return self
+
+    def _given(self, model: type[Model]) -> dict[str, Any]:
+        """The settings, with the options that the model is told beside them."""
+        told = {"clusters": self.clusters, "public": self.public is not None}
+        return {**(self.settings or {}), **{name: value for name, value in told.items() if name in model.defaults}}
 
     def _named(self, schema: Schema) -> str:
         if self.model != AUTO:
