@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from sklearn.base import clone
 
 from sundog.data.schema import Schema
-from sundog.errors import SchemaError, SundogError
+from sundog.errors import NotFittedError, SchemaError, SundogError
 from sundog.privacy.ledger import Ledger
 from sundog.synthesizer import Synthesizer
 
@@ -73,6 +74,23 @@ def test_wrong_arguments_are_refused_at_once_in_one_line(arguments: dict[str, An
         setattr(synthesizer, name, value)
     with pytest.raises(SundogError):  # nor does it get past `fit`
         synthesizer.fit(FRAME, DECLARED)
+
+
+def test_what_only_a_fit_leaves_says_so_before_the_fit() -> None:
+    synthesizer = Synthesizer("independent", delta=1e-6)
+    for name in ("release_", "private_", "sample", "certificate"):
+        assert not hasattr(synthesizer, name)
+        with pytest.raises(
+            NotFittedError, match=r"^this Synthesizer is not fitted yet; call fit\(data, schema\) first"
+        ):
+            getattr(synthesizer, name)
+    with pytest.raises(AttributeError, match=r"has no attribute 'relase_'$"):
+        synthesizer.relase_  # type: ignore[attr-defined]  # noqa: B018
+    assert not hasattr(copy.deepcopy(synthesizer), "release_")
+    synthesizer.fit(FRAME, DECLARED)
+    assert synthesizer.private_ is None
+    with pytest.raises(AttributeError, match=r"use release_\.sample"):
+        synthesizer.sample  # type: ignore[attr-defined]  # noqa: B018
 
 
 @pytest.mark.parametrize("epsilon", [1, np.float64(1), np.float32(1), np.int64(1)], ids=repr)

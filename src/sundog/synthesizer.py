@@ -6,7 +6,7 @@ import inspect
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from sundog.data.explain import did_you_mean
 from sundog.data.match import match
 from sundog.data.read import open_source
 from sundog.data.schema import Schema
-from sundog.errors import ArgumentError, DataError, SundogError
+from sundog.errors import ArgumentError, DataError, NotFittedError, SundogError
 from sundog.fitting import Fit
 from sundog.models import AUTO, get_model, refuse_unknown
 from sundog.models.base import Model, State
@@ -29,6 +29,8 @@ from sundog.request import Request
 
 _OPTIONS = ("clusters", "public")  # which a model is told beside its settings
 _DEVICES = ("cpu", "cuda")
+_FITTED = ("release_", "private_")
+_OF_RELEASE = ("batches", "certificate", "sample", "save", "verify", "write")  # looked for here at times
 
 
 class Synthesizer:
@@ -121,6 +123,17 @@ class Synthesizer:
         defaults = inspect.signature(type(self)).parameters
         given = {name: value for name, value in self.get_params().items() if value is not defaults[name].default}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+
+    if not TYPE_CHECKING:  # or a type checker would believe in every attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """Says where to find what is not here: after a fit, or in the release."""
+            kind = type(self).__name__
+            if name in (*_FITTED, *_OF_RELEASE) and "release_" not in vars(self):
+                then = "" if name in _FITTED else f", then use release_.{name}"
+                raise NotFittedError(f"this {kind} is not fitted yet; call fit(data, schema) first{then}")
+            hint = f"; use release_.{name}" if name in _OF_RELEASE else ""
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}")
 
     def _check(self) -> None:
         """Refuses arguments that cannot be meant, whatever the data is."""
