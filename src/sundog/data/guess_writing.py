@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -144,9 +144,25 @@ def _number(texts: pa.Array, fits: Mask, form: NumberFormat | None, doubt: str |
     written = texts.filter(pa.array(fits))
     plain = written if form is None else form.to_plain(written)
     whole = bool(_matches(plain, PLAIN_INTEGER).all())
+    if decimals := _decimals(plain):
+        form = replace(form or NumberFormat(), decimals=decimals)
     values = numbers.to_int64(plain).values if whole else numbers.to_float64(plain)[0]
     example = None if form is None else form.example(whole=whole)
     return Writing(fits, numbers=values, whole=whole, format=example, doubt=doubt)
+
+
+def _decimals(plain: pa.Array) -> int:
+    """How many decimals all numbers are written with, if zeros are among them; 0 where they differ.
+
+    Example:
+        >>> _decimals(pa.array(["7.00", "12.50"])), _decimals(pa.array(["7", "12.50"]))
+        (2, 0)
+    """
+    behind = pc.utf8_length(pc.replace_substring_regex(plain, r"^[-+]?[0-9]+\.", ""))
+    fixed = pc.match_substring_regex(plain, r"^[-+]?[0-9]+\.[0-9]+$")
+    if not pc.all(fixed).as_py() or len(pc.unique(behind)) != 1 or not _any(plain, "0$"):
+        return 0
+    return int(behind[0].as_py())
 
 
 def _doubt(texts: pa.Array, fits: Mask, form: NumberFormat) -> str | None:
