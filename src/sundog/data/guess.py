@@ -17,7 +17,7 @@ from sundog.data.columns import arrow, clock
 from sundog.data.columns.datetime import MICROSECONDS
 from sundog.data.columns.values import chunks, spellings
 from sundog.data.guess_bins import is_wide, propose_edges, propose_special
-from sundog.data.guess_writing import Writing, find_writing
+from sundog.data.guess_writing import TIME_OF_DAY, Writing, find_writing
 from sundog.data.source import Values
 
 Array = np.ndarray[Any, Any]
@@ -138,7 +138,9 @@ def _guess_text(distinct: pa.Array, counts: Array, values: pa.ChunkedArray, *, b
 
 def _guess_written(writing: Writing, distinct: pa.Array, counts: Array) -> Guess:
     notes = [] if writing.doubt is None else [writing.doubt]
-    if writing.times is not None:
+    if writing.times is not None and (writing.format or "").startswith("%H"):
+        guess = Guess(_guess_time_of_day(writing.times), notes)
+    elif writing.times is not None:
         guess = Guess(_guess_times(writing.times, "UTC" if writing.aware else None), notes)
     else:
         found = pa.array(writing.numbers)
@@ -267,6 +269,12 @@ def _guess_times(micros: Array, zone: str | None) -> Declaration:
     low, high = (_iso(int(bound), zone) for bound in (micros.min(), micros.max()))
     guess = {"type": "datetime", "min": low, "max": high, "resolution": resolution}
     return guess if zone is None else {**guess, "timezone": zone}
+
+
+def _guess_time_of_day(micros: Array) -> Declaration:
+    """From midnight to midnight, which tells nothing of the data; text in a DataFrame, which knows no time of day."""
+    bounds = {"min": f"{TIME_OF_DAY}T00:00:00", "max": f"{TIME_OF_DAY}T23:59:59"}
+    return {**_guess_times(micros, None), **bounds, "dtype": "str"}
 
 
 def _iso(micros: int, zone: str | None) -> str:

@@ -30,6 +30,16 @@ _DATES = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d"
 _CLOCKS = ("", " %H:%M", " %H:%M:%S")
 _DIGITS = {"%d": "[0-9]{1,2}", "%m": "[0-9]{1,2}", "%Y": "[0-9]{4}", "%H": "[0-9]{1,2}", "%M": "[0-9]{2}"}
 _DIGITS["%S"] = "[0-9]{2}"
+_USUAL_ISO = "%Y-%m-%dT%H:%M:%S"
+_ISO_DAY, _ISO_TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{2}:[0-9]{2}"
+_ISO_FORMATS = {
+    "%Y-%m-%d %H:%M": f"^{_ISO_DAY} {_ISO_TIME}$",
+    "%Y-%m-%d %H:%M:%S": f"^{_ISO_DAY} {_ISO_TIME}:[0-9]{{2}}$",
+    "%Y-%m-%d %H:%M:%S.%f": rf"^{_ISO_DAY} {_ISO_TIME}:[0-9]{{2}}\.[0-9]{{6}}$",
+    "%Y-%m-%dT%H:%M": f"^{_ISO_DAY}T{_ISO_TIME}$",
+    _USUAL_ISO: f"^{_ISO_DAY}T{_ISO_TIME}:[0-9]{{2}}$",
+}
+TIME_OF_DAY = "1900-01-01"  # the day that a format without one means
 _SAMPLE = 1000  # texts that are looked at for currencies and units
 
 _MOST_STRAYS = 0.1  # of the rows, and of the different texts
@@ -93,11 +103,17 @@ def _times(texts: pa.Array) -> Iterator[Writing]:
         micros, aware, bad = clock.parse_iso(texts.filter(pa.array(fits)))
         if aware.all() or not aware.any():
             fits[fits] = ~bad
-            yield Writing(fits, times=micros[~bad], aware=bool(aware.all()))
+            spelled = _iso_format(texts.filter(pa.array(fits)), micros[~bad])
+            yield Writing(fits, times=micros[~bad], aware=bool(aware.all()), format=spelled)
     fits = _matches(texts, _COMPACT)
     if fits.sum() > 2:
         doubt = "could be whole numbers, not dates (then declare min and max)"
         yield from _formatted(texts, fits, "%Y%m%d", doubt)
+    for time in _CLOCKS[1:]:
+        fits = _matches(texts, f"^{re.sub(r'%.', lambda part: _DIGITS[part[0]], time.strip())}$")
+        if fits.any():
+            doubt = f"a time of day, on {TIME_OF_DAY}; were it a duration, make it a number"
+            yield from _formatted(texts, fits, time.strip(), doubt)
     for date in _DATES:
         for time in _CLOCKS:
             pattern = re.sub(r"%.", lambda part: _DIGITS[part[0]], re.sub(r"([./-])", r"[\1]", date + time))
@@ -107,6 +123,20 @@ def _times(texts: pa.Array) -> Iterator[Writing]:
                 swapped = other and next(_formatted(texts, fits.copy(), other + time, None), None)
                 both = swapped and np.array_equal(swapped.fits, fits)
                 yield from _formatted(texts, fits, date + time, f"could be {other}{time}" if both else None)
+
+
+def _iso_format(texts: pa.Array, micros: Array) -> str | None:
+    """The `format` of ISO times that are not written as columns write them: with a T, and seconds unless days will do.
+
+    Example:
+        >>> _iso_format(pa.array(["2020-01-31 10:30"]), np.array([1580466600000000]))
+        '%Y-%m-%d %H:%M'
+    """
+    for text_format, pattern in _ISO_FORMATS.items():
+        if _matches(texts, pattern).all():
+            usual = text_format == _USUAL_ISO and bool((micros % clock.DAY).any())
+            return None if usual else text_format
+    return None
 
 
 def _formatted(texts: pa.Array, fits: Mask, text_format: str, doubt: str | None) -> Iterator[Writing]:
