@@ -305,6 +305,23 @@ def test_texts_of_a_frame_come_back_as_they_were(dtype: Any) -> None:
     pd.testing.assert_frame_equal(to_frame(encode(read(frame, schema), schema)), frame)
 
 
+@pytest.mark.parametrize("values", [[3, 1, 2, 1], [3, None, 1, 1], [0.5, 1.5, 0.5, 1.5]], ids=str)
+@pytest.mark.parametrize("ordered", [False, True])
+def test_categories_that_are_numbers_stay_categories(values: list[float | None], ordered: bool) -> None:
+    kinds = sorted({value for value in values if value is not None})
+    frame = pd.DataFrame({"kind": pd.Categorical(values, categories=kinds, ordered=ordered)})
+    for source in (frame, pa.Table.from_pandas(frame)):
+        schema = quiet(source)
+        declared = schema.to_dict()["columns"]["kind"]
+        assert declared["type"] == ("ordinal" if ordered else "categorical")
+        assert (declared["values"], declared["dtype"]) == (kinds, "category")
+        pd.testing.assert_frame_equal(to_frame(encode(read(source, schema), schema)), frame)
+
+
+def test_many_categories_that_are_numbers_are_numbers() -> None:
+    assert columns(pd.DataFrame({"n": pd.Categorical(range(500))}))["n"]["type"] == "integer"
+
+
 def test_times_of_day_are_drafted_from_objects_too() -> None:
     frame = pd.DataFrame({"clock": [time.fromisoformat(text) for text in CLOCKS]})
     schema = quiet(frame)

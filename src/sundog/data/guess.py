@@ -73,14 +73,15 @@ def guess_column(values: Values, *, blanks: bool = True) -> Guess:
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return _guess_lists(values)
-    if pa.types.is_dictionary(values.type) and not arrow.is_text(kind):
-        values = values.cast(kind)
     distinct, counts = _counted(values)
     if not len(distinct):
         return Guess(None, ["is empty and is left out"])
     if arrow.is_text(kind):
         guess = _guess_text(distinct, counts, values, blanks=blanks)
+    elif _are_categories(values, distinct):
+        guess = Guess(_guess_numbered(values, distinct))
     else:
+        values = values.cast(kind) if pa.types.is_dictionary(values.type) else values
         guess = _with_bins(_guess_typed(distinct), distinct, counts)
     if guess.declaration and pc.any(pc.is_null(values, nan_is_null=True)).as_py():
         return replace(guess, declaration={**guess.declaration, "nullable": True})
@@ -184,6 +185,18 @@ def _guess_categories(texts: list[str], counts: Array) -> Guess:
     other = next(name for name in ("other", "other values", "(other)") if name not in frequent)
     listed = {"type": "categorical", "values": [*frequent, other], "undeclared": "other", "other": other}
     return Guess(listed, [f"{rare}: these become {other!r} ({1 - held:.0%} of rows)"])
+
+
+def _are_categories(values: pa.ChunkedArray, distinct: pa.Array) -> bool:
+    """Whether numbers are a few categories, as whoever made the data says."""
+    numeric = pa.types.is_integer(distinct.type) or pa.types.is_floating(distinct.type)
+    return bool(pa.types.is_dictionary(values.type) and numeric and len(distinct) <= LISTED)
+
+
+def _guess_numbered(values: pa.ChunkedArray, distinct: pa.Array) -> Declaration:
+    if values.type.ordered:
+        return {"type": "ordinal", "values": values.chunk(0).dictionary.to_pylist()}
+    return {"type": "categorical", "values": sorted(distinct.to_pylist())}
 
 
 def _quoted(texts: Sequence[str]) -> str:
