@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from sklearn.base import clone
 
 from sundog.data.schema import Schema
-from sundog.errors import SchemaError, SundogError
+from sundog.errors import NotFittedError, SchemaError, SundogError
 from sundog.privacy.ledger import Ledger
 from sundog.synthesizer import Synthesizer
 
@@ -29,6 +30,9 @@ FRAME = pd.DataFrame({"age": [31, 47, 25, 62] * 25})
         ({"epsilon": True}, "epsilon must be a number, not True"),
         ({"epsilon": float("nan")}, "epsilon must be a positive number, not nan"),
         ({"delta": 1.0}, "delta must lie between 0 and 1, not 1.0"),
+        ({"delta": 0.02}, "delta = 0.02 promises nothing: publishing every record with that probability would keep it"),
+        ({"delta": 1e-60}, "delta must be above 1e-50, not 1e-60"),
+        ({"epsilon": 1e-12}, "epsilon must be between 0.0001 and 1e+09, not 1e-12"),
         ({"delta": [1e-6]}, "delta must be a number"),
         ({"model": "rbmm"}, "there is no model 'rbmm'; did you mean 'rbm'?"),
         ({"model": "Independant"}, "there is no model 'Independant'; did you mean 'independent'?"),
@@ -41,6 +45,15 @@ FRAME = pd.DataFrame({"age": [31, 47, 25, 62] * 25})
         ({"ledger": 7}, "ledger must be a Ledger or the path of a ledger file, not 7"),
         ({"settings": [("hidden", 3)]}, "settings must be a mapping of names to values"),
         ({"model": "rbm", "settings": {"hiden": 3}}, "model 'rbm' has no setting 'hiden'; did you mean 'hidden'?"),
+        ({"model": "rbm", "settings": {"epochs": "x"}}, "model 'rbm': setting 'epochs' must be a number above 0"),
+        ({"model": "vae", "settings": {"layers": 0}}, "model 'vae': setting 'layers' must be"),
+        ({"model": "gan", "settings": {"hidden": 0}}, "model 'gan': setting 'hidden' must be"),
+        (
+            {"model": "gan", "settings": {"means": 0.5, "naming": 0.5}},
+            "settings means=0.5, naming=0.5: 1 of the",
+        ),
+        ({"model": "rbm", "clusters": 3, "settings": {"kernel": "x"}}, "setting 'kernel' must be gaussian or"),
+        ({"model": "rbm", "clusters": 501, "settings": {"hidden": 9}}, "clusters must be a whole number from 2 to"),
         ({"settings": {"clusters": 3}}, "'clusters' is no setting of a model"),
         ({"noise": 7}, "noise must be a NoiseSource, not 7"),
         ({"show_loss": "yes"}, "show_loss must be True or False, not 'yes'"),
@@ -61,6 +74,23 @@ def test_wrong_arguments_are_refused_at_once_in_one_line(arguments: dict[str, An
         setattr(synthesizer, name, value)
     with pytest.raises(SundogError):  # nor does it get past `fit`
         synthesizer.fit(FRAME, DECLARED)
+
+
+def test_what_only_a_fit_leaves_says_so_before_the_fit() -> None:
+    synthesizer = Synthesizer("independent", delta=1e-6)
+    for name in ("release_", "private_", "sample", "certificate"):
+        assert not hasattr(synthesizer, name)
+        with pytest.raises(
+            NotFittedError, match=r"^this Synthesizer is not fitted yet; call fit\(data, schema\) first"
+        ):
+            getattr(synthesizer, name)
+    with pytest.raises(AttributeError, match=r"has no attribute 'relase_'$"):
+        synthesizer.relase_  # type: ignore[attr-defined]  # noqa: B018
+    assert not hasattr(copy.deepcopy(synthesizer), "release_")
+    synthesizer.fit(FRAME, DECLARED)
+    assert synthesizer.private_ is None
+    with pytest.raises(AttributeError, match=r"use release_\.sample"):
+        synthesizer.sample  # type: ignore[attr-defined]  # noqa: B018
 
 
 @pytest.mark.parametrize("epsilon", [1, np.float64(1), np.float32(1), np.int64(1)], ids=repr)

@@ -96,6 +96,30 @@ def test_the_promised_delta_is_never_below_the_proven_one(noise: int, monkeypatc
     assert release.verify() == []
 
 
+def test_what_is_said_of_the_budget_adds_up_and_names_the_promised_delta() -> None:
+    said: list[str] = []
+    wide = {"n": {"type": "integer", "min": 0, "max": 99_999}, "b": {"type": "boolean"}}
+    synthesizer = Synthesizer("independent", epsilon=1.0)
+    synthesizer.fit(data_of(100_000), schema_of(wide), progress=lambda stage, _: said.append(stage))
+    (budget,) = (stage for stage in said if stage.startswith("budget"))
+    first, *lines = budget.splitlines()
+    assert [int(line.split("%")[0].split()[-1]) for line in lines] == [2, 98]
+    assert "5% of this, measured by ρ, refines default bins" in lines[-1]
+    certificate = synthesizer.release_.certificate
+    assert certificate.conditional is not None
+    assert certificate.conditional.delta < certificate.delta == 1e-5
+    assert first.startswith(
+        f"budget: ε = 1, δ = 1e-05 (promised; the noise is for δ = {certificate.conditional.delta:.3g}, "
+    )
+
+
+def test_a_shared_ledger_whose_delta_promises_nothing_is_refused_before_it_pays() -> None:
+    ledger = Ledger(epsilon=2.0, delta=0.02)
+    with pytest.raises(BudgetExceededError, match=r"the shared ledger's δ = 0\.02 promises nothing"):
+        Synthesizer("independent", epsilon=1.0, ledger=ledger).fit(data_of(50), schema_of())
+    assert not ledger.charges
+
+
 def test_delta_is_never_above_its_largest() -> None:
     assert Synthesizer("independent", epsilon=1.0).fit(data_of(3), schema_of()).release_.certificate.delta == 1e-5
 
@@ -209,7 +233,9 @@ def test_stages_are_told_in_order_with_how_far_they_are(tmp_path: Path) -> None:
     assert delta < 1e-5
     assert stages == [
         "reading",
-        f"budget: ε = 4, δ = {delta:.3g}",  # once the records were counted
+        # once the records were counted
+        f"budget: ε = 4, δ = 1e-05 (promised; the noise is for δ = {delta:.3g}, which follows from the noisy number of "
+        "records)",
         "learning the schema",
         "planning",
         "counting",

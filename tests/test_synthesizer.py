@@ -185,7 +185,7 @@ def test_an_unreviewed_schema_warns_and_is_written_on_the_certificate() -> None:
     assert any("NOT REVIEWED" in line for line in release.certificate.assumed_public)
 
 
-@pytest.mark.parametrize("delta", [1.1e-5, 1e-3, 0.1])
+@pytest.mark.parametrize("delta", [1.1e-5, 1e-3, 0.01])
 def test_a_large_delta_warns(delta: float) -> None:
     with pytest.warns(UserWarning, match=r"delta = .* is large") as caught:
         release = fitted(delta=delta)

@@ -14,6 +14,10 @@ class ArgumentError(SundogError, ValueError):
     """An argument is not one that can be meant."""
 
 
+class NotFittedError(SundogError, ValueError, AttributeError):
+    """Something was asked for that only a fit leaves; `hasattr` is False, as for scikit-learn's error of that name."""
+
+
 class DataError(SundogError):
     """The data does not fit the schema, or the file cannot be read."""
 

@@ -26,12 +26,13 @@ from sundog.data.read import Raw, encode, read
 from sundog.data.records import Records
 from sundog.data.refine import SHARE, Refinement, wants_refinement
 from sundog.data.schema import Schema
-from sundog.errors import DataError, LedgerError, SundogError
+from sundog.errors import BudgetError, DataError, LedgerError, SundogError
 from sundog.files import FULL, os_error_of, refuse_full
 from sundog.models.base import Model, Plan, State, Workshop
 from sundog.preflight import note_written, rehearse, room_for
 from sundog.privacy.budget import (
     LARGEST_DELTA,
+    LARGEST_MEANINGFUL_DELTA,
     LARGEST_MEANINGFUL_EPSILON,
     Split,
     calibrated_delta,
@@ -92,10 +93,10 @@ class Fit:
             if not ledger.charges:  # a fit that goes on has been checked before
                 self._rehearse(ledger, out)
                 self._refuse_early(split, ledger)
+            self._warn_of(ledger.budget)  # now: an input error is one line, and nothing is spent yet
             count = self._count_records(raw, split, stages)
             self.request = self.request.chosen(self.schema, count)
-            split = replace(split, budget=ledger.budget)
-            self._warn_of(ledger.budget)
+            split = replace(split, budget=ledger.budget, promised_delta=delta)
             self.progress(str(split), 0.0)
             schema = self._learn_schema(lesson, split, stages)
             if records is None:
@@ -230,6 +231,12 @@ class Fit:
         return ledger.budget.delta
 
     def _warn_of(self, budget: Budget) -> None:
+        if not self.schema.reviewed:
+            warnings.warn(
+                "the schema was drafted from the data and not reviewed: what it reveals is outside the guarantee; "
+                "look through it, then set `reviewed: true`",
+                stacklevel=4,
+            )
         if budget.epsilon > LARGEST_MEANINGFUL_EPSILON:
             warnings.warn(
                 f"epsilon = {budget.epsilon:g} protects hardly anybody: the odds of a guess about a record may change "
@@ -245,6 +252,11 @@ class Fit:
 
     def _rehearse(self, ledger: Ledger, out: Path | None) -> None:
         """Makes the certificate and, but for its weights, the release file, and throws them away."""
+        if self.shared is not None and self.shared.budget.delta > LARGEST_MEANINGFUL_DELTA:
+            raise BudgetError(
+                f"the shared ledger's δ = {self.shared.budget.delta:g} promises nothing, and `verify` would say no; "
+                f"start a ledger with a δ of {LARGEST_MEANINGFUL_DELTA:g} or less"
+            )
         try:
             certificate = certify(ledger, self.schema, shared=self.shared)
         except ValidationError as error:

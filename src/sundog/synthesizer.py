@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import inspect
 import os
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -15,14 +14,14 @@ from sundog.data.explain import did_you_mean
 from sundog.data.match import match
 from sundog.data.read import open_source
 from sundog.data.schema import Schema
-from sundog.errors import ArgumentError, DataError, SundogError
+from sundog.errors import ArgumentError, DataError, NotFittedError, SundogError
 from sundog.fitting import Fit
 from sundog.models import AUTO, get_model, refuse_unknown
 from sundog.models.base import Model, State
 from sundog.models.choice import best_model
 from sundog.preflight import refuse_fit_output
-from sundog.privacy.budget import LARGEST_DELTA
-from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.budget import LARGEST_DELTA, promised
+from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress, silent
 from sundog.release.release import Release
@@ -30,6 +29,8 @@ from sundog.request import Request
 
 _OPTIONS = ("clusters", "public")  # which a model is told beside its settings
 _DEVICES = ("cpu", "cuda")
+_FITTED = ("release_", "private_")
+_OF_RELEASE = ("batches", "certificate", "sample", "save", "verify", "write")  # looked for here at times
 
 
 class Synthesizer:
@@ -123,9 +124,22 @@ class Synthesizer:
         given = {name: value for name, value in self.get_params().items() if value is not defaults[name].default}
         return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
 
+    if not TYPE_CHECKING:  # or a type checker would believe in every attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """Says where to find what is not here: after a fit, or in the release."""
+            kind = type(self).__name__
+            if name in (*_FITTED, *_OF_RELEASE) and "release_" not in vars(self):
+                then = "" if name in _FITTED else f", then use release_.{name}"
+                raise NotFittedError(f"this {kind} is not fitted yet; call fit(data, schema) first{then}")
+            hint = f"; use release_.{name}" if name in _OF_RELEASE else ""
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}")
+
     def _check(self) -> None:
         """Refuses arguments that cannot be meant, whatever the data is."""
-        Budget(_number(self.epsilon, "epsilon"), LARGEST_DELTA if self.delta is None else _number(self.delta, "delta"))
+        promised(
+            _number(self.epsilon, "epsilon"), LARGEST_DELTA if self.delta is None else _number(self.delta, "delta")
+        )
         if not isinstance(self.model, str):
             raise ArgumentError(f"model must be {AUTO} or the name of a model, not {self.model!r}")
         if self.model != AUTO:
@@ -146,11 +160,13 @@ class Synthesizer:
             self._refuse_settings(get_model(self.model))
 
     def _refuse_settings(self, base: type[Model]) -> None:
-        """Raises if the model, or a mixture of it, has not one of the settings."""
-        known = [name for name in _mixed(base, self.clusters).defaults if name not in _OPTIONS]
+        """Raises if the model, or a mixture of it, has not one of the settings, or cannot have its value."""
+        model = _mixed(base, self.clusters)
+        known = [name for name in model.defaults if name not in _OPTIONS]
         for name in (name for name in self.settings or {} if name not in known):
             hint = did_you_mean(name, known, otherwise=f"its settings: {', '.join(known) or 'none'}")
             raise ArgumentError(f"model {base.name!r} has no setting {name!r}; {hint}")
+        model.check_settings({**model.defaults, **self._given(model)})
 
     def fit(
         self,
@@ -183,11 +199,9 @@ class Synthesizer:
             refuse_fit_output(place, inputs, overwrite=overwrite)
         schema = Schema.of(schema)
         model = self._checked_model(schema)
-        self._warn(schema)
         if self.public is not None and labels is not None:
             _refuse_lacking(self.public, schema)
-        told = {"clusters": self.clusters, "public": self.public is not None}
-        settings = {**(self.settings or {}), **{name: value for name, value in told.items() if name in model.defaults}}
+        settings = self._given(model)
         is_open = self.model == AUTO and self.clusters == 1 and not (self.settings or self.show_loss)
         request = Request(
             model,
@@ -208,13 +222,10 @@ class Synthesizer:
                 self.release_, self.private_ = fit.release, fit.private
         return self
 
-    def _warn(self, schema: Schema) -> None:
-        if not schema.reviewed:
-            warnings.warn(
-                "the schema was drafted from the data and not reviewed: what it reveals is outside the guarantee; "
-                "look through it, then set `reviewed: true`",
-                stacklevel=3,
-            )
+    def _given(self, model: type[Model]) -> dict[str, Any]:
+        """The settings, with the options that the model is told beside them."""
+        told = {"clusters": self.clusters, "public": self.public is not None}
+        return {**(self.settings or {}), **{name: value for name, value in told.items() if name in model.defaults}}
 
     def _named(self, schema: Schema) -> str:
         if self.model != AUTO:

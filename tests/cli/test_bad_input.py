@@ -57,7 +57,7 @@ def test_bad_data_is_one_line_and_leaves_no_trace(
     monkeypatch.chdir(tmp_path)
     content, named = BAD_DATA[bad]
     Path("bad.csv").write_text(content)
-    Schema.from_dict({"columns": COLUMNS}).save("s.yaml")
+    Schema.from_dict({"reviewed": False, "columns": COLUMNS}).save("s.yaml")  # only a good fit warns of that
     if ledger_is_there:
         Ledger.create("l", epsilon=5.0, delta=1e-5)
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
@@ -164,6 +164,7 @@ FIT = ("fit", "people.csv", "--schema", "people.yaml", "--model", "independent",
         ((*FIT, "--epsilon", "-1"), "epsilon"),
         ((*FIT, "--epsilon", "nan"), "epsilon"),
         ((*FIT, "--epsilon", "1", "--delta", "0"), "delta"),
+        ((*FIT, "--epsilon", "1", "--delta", "0.5"), "promises nothing"),
         ((*FIT, "--epsilon", "1", "--model", "nonsense"), "nonsense"),
         ((*FIT, "--epsilon", "1", "--set", "depth=3"), "depth"),
         ((*FIT, "--epsilon", "1", "--set", "depth"), "name=value"),

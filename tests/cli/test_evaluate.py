@@ -17,10 +17,11 @@ from sundog.data.schema import Schema
 from sundog.privacy.ledger import Ledger
 from sundog.synthesizer import Synthesizer
 
+AGE = {"type": "integer", "min": 0, "max": 99}
 SCHEMA = Schema.from_dict(
     {
         "columns": {
-            "age": {"type": "integer", "min": 0, "max": 99},
+            "age": AGE,
             "sex": {"type": "categorical", "values": ["f", "m"]},
             "old": {"type": "categorical", "values": ["no", "yes"]},
             "same": {"type": "categorical", "values": ["a", "b"]},
@@ -146,11 +147,40 @@ def test_compare_puts_releases_side_by_side(sundog: Sundog) -> None:
     assert "e1.sundog" in done.out
     assert "e4.sundog" in done.out
     assert "fidelity.tvd_1way" in done.out
+    for name in ("e1", "e4"):  # what evaluate says of each
+        alone = call(sundog, f"evaluate {name}.sundog --real real.csv --holdout holdout.csv --target old")
+        said, head, *figures = alone.out.splitlines()
+        assert f"{name}.sundog: {said}" in done.out.splitlines()
+        assert head.split("this")[1].split() == ["other", "real", "records", "independent", "columns"]
+        for figure in figures:
+            (row,) = (line for line in done.out.splitlines() if line.split()[0] == figure.split()[0])
+            assert row.endswith(figure[-53:])  # other real records, and independent columns
+            assert figure[37:63] in row
     page = Path("c.html").read_text()
     assert "e1.sundog" in page
     assert "e4.sundog" in page
     found = json.loads(call(sundog, "compare e1.sundog e4.sundog --real real.csv --json").out)
     assert set(found) == {"e1.sundog", "e4.sundog"}
+
+
+def test_compare_says_that_schemas_differ(sundog: Sundog) -> None:
+    coarse = SCHEMA.to_dict() | {"columns": SCHEMA.to_dict()["columns"] | {"age": {**AGE, "bins": 4}}}
+    Synthesizer("independent", delta=1e-6).fit("real.csv", coarse).release_.save("coarse.sundog")
+    done = call(sundog, "compare e1.sundog coarse.sundog --real real.csv")
+    assert "different schemas" in done.err
+    (titles,) = (line for line in done.out.splitlines() if line.startswith("   "))
+    assert titles.split() == [
+        "e1.sundog",
+        "coarse.sundog",
+        "real,",
+        "e1.sundog",
+        "independent,",
+        "e1.sundog",
+        "real,",
+        "coarse.sundog",
+        "independent,",
+        "coarse.sundog",
+    ]
 
 
 BAD = {

@@ -17,8 +17,10 @@ import pandas as pd
 from scipy import sparse
 from tests.data.containers import Container
 
+from sundog.data.columns import OrderedColumn
 from sundog.data.learn import prepare
 from sundog.data.read import encode, read
+from sundog.data.refine import _counted
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 
@@ -116,6 +118,9 @@ SCALARS = {
     "learned reals": Case({"type": "continuous", "learn": True, "nullable": True}, [1.5, 2.25, 70.0]),
     "learned days": Case({"type": "datetime", "learn": True, "nullable": True}, TIMES),
     "quantiles": Case({**WHOLE, "bins": "quantiles"}, [1, 7, 3]),
+    "refined": Case({**WHOLE, "max": 9999, "special": [-1], "min": -1, "bins": "refined"}, [1, 7, -1, 7]),
+    "refined reals": Case({**REAL, "max": 999, "special": [0.5], "bins": "refined"}, [0.15, 7.0, 0.5]),
+    "refined times": Case({**BERLIN, "bins": "refined"}, TIMES),
 }
 
 SETS = {
@@ -177,9 +182,12 @@ HOSTILE_GRIDS: list[Any] = [
 
 def outcome(source: Any, schema: Schema) -> tuple[int, Any]:
     """How many records there are, and their codes; of a column that is learned, what the mechanism is given."""
-    raw = read(source, schema)
-    if schema.columns["x"].complete and schema.columns["x"].model_dump().get("bins") is None:
+    raw, column = read(source, schema), schema.columns["x"]
+    bins = column.model_dump().get("bins")
+    if column.complete and bins in (None, "refined"):
         codes = encode(raw, schema).codes["x"]
+        if isinstance(column, OrderedColumn) and bins == "refined":
+            return raw.count, Counter(_counted(column, codes).tolist())
         return raw.count, codes.toarray() if sparse.issparse(codes) else codes
     found = prepare(raw, schema).values["x"]
     return raw.count, found if isinstance(found, Counter) else Counter(found.tolist())
@@ -200,6 +208,29 @@ def known(case: Case, container: Container, path: Path) -> tuple[int, Any]:
     if isinstance(found, Exception):
         raise LookupError from found
     return found  # type: ignore[no-any-return]
+
+
+def broken_by_order(records: list[Any], order: list[int], case: Case, container: Container, path: Path) -> str | None:
+    """What another order of the records changes but their order; None where nothing.
+
+    LookupError where no such container can hold them.
+    """
+    found: list[Any] = []
+    for each in (records, [records[place] for place in order]):
+        try:
+            source = container(each, path)
+        except Exception as error:
+            raise LookupError from error
+        try:
+            found.append(outcome(source, case.schema))
+        except DataError:
+            found.append(None)
+    before, after = found
+    if before is None or after is None:
+        return None if before is after else "one of the two orders is refused"
+    ordered = before[1] if isinstance(before[1], Counter) else before[1][order]
+    same = ordered == after[1] if isinstance(ordered, Counter) else np.array_equal(ordered, after[1])
+    return None if before[0] == after[0] and same else f"{before} became {after}"
 
 
 def broken_by(record: Any, place: int, case: Case, container: Container, path: Path) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from datetime import date
+from datetime import date, time
 from decimal import Decimal
 from importlib import resources
 from pathlib import Path
@@ -20,6 +20,7 @@ from scipy import sparse
 from sundog.data.draft import draft
 from sundog.data.read import encode, read
 from sundog.data.schema import Schema
+from sundog.data.typed import to_frame
 from sundog.data.write import open_writer
 from sundog.errors import DataError
 from sundog.synthesizer import Synthesizer
@@ -57,12 +58,20 @@ def test_guesses_from_text(tmp_path: Path) -> None:
             "age": {"type": "integer", "min": 31, "max": 47, "nullable": True},
             "zip": {"type": "categorical", "values": ["01234", "99999"]},
             "smokes": {"type": "boolean", "true": "Yes", "false": "No"},
-            "price": {"type": "continuous", "min": 1.5, "max": 2.25, "resolution": 0.01, "nullable": True},
+            "price": {
+                "type": "continuous",
+                "format": "12.50",
+                "min": 1.5,
+                "max": 2.25,
+                "resolution": 0.01,
+                "nullable": True,
+            },
             "when": {
                 "type": "datetime",
                 "min": "2020-01-01T10:00:00",
                 "max": "2020-01-01T12:00:00",
                 "resolution": "minute",
+                "format": "%Y-%m-%d %H:%M",
             },
             "day": {"type": "datetime", "min": "2020-01-01", "max": "2020-03-01", "resolution": "day"},
             "town": {"type": "categorical", "values": ["Bern", "Genf"]},
@@ -184,6 +193,7 @@ ROWS = 400
 AGES = RNG.integers(18, 95, ROWS)
 AMOUNTS = RNG.lognormal(8, 1.5, ROWS).round(2)
 DAYS = pd.Series(pd.Timestamp("2019-03-01") + pd.to_timedelta(RNG.integers(0, 900, ROWS), "D"))
+CLOCKS = [f"{hour:02}:{minute:02}" for hour, minute in RNG.integers(0, (24, 60), (ROWS, 2))]
 ZIPS = [f"{code:05}" for code in RNG.choice(RNG.integers(1000, 9999, 700), 2000)]
 
 
@@ -199,18 +209,32 @@ MESSY: dict[str, tuple[list[str], dict[str, Any], str]] = {
     "blanks": ([f" {age} " if age % 3 else " " for age in AGES], {"type": "integer", "nullable": True}, ""),
     "commas": ([grouped(a, 0) for a in AMOUNTS], {"type": "integer", "format": "1,234"}, "were it decimal"),
     "dots": ([grouped(a, 0, ".,") for a in AMOUNTS], {"type": "integer", "format": "1.234"}, "were it decimal"),
-    "spaces": ([grouped(a, 2, " ,") for a in AMOUNTS], {"type": "continuous", "format": "1 234,5"}, ""),
+    "spaces": ([grouped(a, 2, " ,") for a in AMOUNTS], {"type": "continuous", "format": "1 234,50"}, ""),
     "no-break spaces": ([grouped(a, 0, "\u00a0.") for a in AMOUNTS], {"type": "integer", "format": "1 234"}, ""),
-    "swiss": ([grouped(a, 2, "'.") for a in AMOUNTS], {"type": "continuous", "format": "1'234.5"}, ""),
-    "dollars": ([f"-${grouped(a)}" if a < 500 else f"${grouped(a)}" for a in AMOUNTS], {"format": "$1,234.5"}, ""),
-    "euros": ([f"{grouped(a, 2, '.,')} €" for a in AMOUNTS], {"type": "continuous", "format": "1.234,5€"}, ""),
+    "swiss": ([grouped(a, 2, "'.") for a in AMOUNTS], {"type": "continuous", "format": "1'234.50"}, ""),
+    "dollars": ([f"-${grouped(a)}" if a < 500 else f"${grouped(a)}" for a in AMOUNTS], {"format": "$1,234.50"}, ""),
+    "euros": ([f"{grouped(a, 2, '.,')} €" for a in AMOUNTS], {"type": "continuous", "format": "1.234,50€"}, ""),
     "percent": ([f"{age}%" for age in AGES], {"type": "integer", "format": "12%"}, ""),
-    "kilograms": ([f"{age / 10} kg" for age in AGES], {"type": "continuous", "format": "12.5 kg"}, ""),
-    "decimal comma": ([f"{age / 10}".replace(".", ",") for age in AGES], {"type": "continuous", "format": "12,5"}, ""),
+    "kilograms": ([f"{age / 10} kg" for age in AGES], {"type": "continuous", "format": "12.0 kg"}, ""),
+    "decimal comma": ([f"{age / 10}".replace(".", ",") for age in AGES], {"type": "continuous", "format": "12,0"}, ""),
     "german dates": (days("%d.%m.%Y"), {"type": "datetime", "format": "%d.%m.%Y", "resolution": "day"}, ""),
     "american dates": (days("%m/%d/%Y"), {"type": "datetime", "format": "%m/%d/%Y"}, ""),
     "british times": (days("%d/%m/%Y 08:15"), {"format": "%d/%m/%Y %H:%M", "resolution": "minute"}, ""),
     "compact dates": (days("%Y%m%d"), {"type": "datetime", "format": "%Y%m%d"}, "could be whole numbers"),
+    "times of day": (CLOCKS, {"type": "datetime", "format": "%H:%M", "resolution": "minute"}, "a time of day"),
+    "times with a space": (
+        [f"{day} {clock}:59" for day, clock in zip(days("%Y-%m-%d"), CLOCKS, strict=True)],
+        {"type": "datetime", "format": "%Y-%m-%d %H:%M:%S"},
+        "",
+    ),
+    "times as pandas writes them": (
+        [f"{day} {clock}:59.000017" for day, clock in zip(days("%Y-%m-%d"), CLOCKS, strict=True)],
+        {"type": "datetime", "format": "%Y-%m-%d %H:%M:%S.%f", "resolution": "microsecond"},
+        "",
+    ),
+    "times to the minute": (days("%Y-%m-%dT08:15"), {"format": "%Y-%m-%dT%H:%M", "resolution": "minute"}, ""),
+    "midnights": (days("%Y-%m-%dT%H:%M:%S"), {"format": "%Y-%m-%dT%H:%M:%S", "resolution": "day"}, ""),
+    "times with a T": (days("%Y-%m-%dT08:15:00"), {"format": None, "resolution": "minute"}, ""),
     "dates with a gap": (
         ["-", *days("%d.%m.%Y")[1:]],
         {"format": "%d.%m.%Y", "nullable": True},
@@ -260,6 +284,49 @@ def test_a_draft_of_a_messy_table_can_be_fitted(tmp_path: Path, name: str) -> No
     with open_writer(tmp_path / "out.csv", schema) as writer:  # and what is written is read again
         writer.write(encode(read(synthesizer.release_.sample(50, seed=0), schema), schema))
     assert len(encode(read(tmp_path / "out.csv", schema), schema)) == 50
+
+
+@pytest.mark.parametrize("name", [name for name in MESSY if "times" in name or name == "midnights"])
+def test_times_are_written_as_they_were(tmp_path: Path, name: str) -> None:
+    values = MESSY[name][0]
+    pd.DataFrame({"x": values}).to_csv(tmp_path / "t.csv", index=False)
+    schema = quiet(tmp_path / "t.csv")
+    with open_writer(tmp_path / "out.csv", schema) as writer:
+        writer.write(encode(read(tmp_path / "t.csv", schema), schema))
+    assert (tmp_path / "out.csv").read_text().splitlines() == ["x", *values]
+
+
+@pytest.mark.parametrize("dtype", [None, object], ids=str)
+def test_texts_of_a_frame_come_back_as_they_were(dtype: Any) -> None:
+    texts = {"day": days("%d.%m.%Y"), "clock": CLOCKS, "amount": [grouped(amount, 0) for amount in AMOUNTS]}
+    frame = pd.DataFrame(texts, dtype=dtype)
+    schema = quiet(frame)
+    assert [column.type for column in schema.columns.values()] == ["datetime", "datetime", "integer"]
+    pd.testing.assert_frame_equal(to_frame(encode(read(frame, schema), schema)), frame)
+
+
+@pytest.mark.parametrize("values", [[3, 1, 2, 1], [3, None, 1, 1], [0.5, 1.5, 0.5, 1.5]], ids=str)
+@pytest.mark.parametrize("ordered", [False, True])
+def test_categories_that_are_numbers_stay_categories(values: list[float | None], ordered: bool) -> None:
+    kinds = sorted({value for value in values if value is not None})
+    frame = pd.DataFrame({"kind": pd.Categorical(values, categories=kinds, ordered=ordered)})
+    for source in (frame, pa.Table.from_pandas(frame)):
+        schema = quiet(source)
+        declared = schema.to_dict()["columns"]["kind"]
+        assert declared["type"] == ("ordinal" if ordered else "categorical")
+        assert (declared["values"], declared["dtype"]) == (kinds, "category")
+        pd.testing.assert_frame_equal(to_frame(encode(read(source, schema), schema)), frame)
+
+
+def test_many_categories_that_are_numbers_are_numbers() -> None:
+    assert columns(pd.DataFrame({"n": pd.Categorical(range(500))}))["n"]["type"] == "integer"
+
+
+def test_times_of_day_are_drafted_from_objects_too() -> None:
+    frame = pd.DataFrame({"clock": [time.fromisoformat(text) for text in CLOCKS]})
+    schema = quiet(frame)
+    assert columns(frame)["clock"]["format"] == "%H:%M:%S"
+    assert to_frame(encode(read(frame, schema), schema))["clock"].tolist() == [f"{text}:00" for text in CLOCKS]
 
 
 @pytest.mark.parametrize(

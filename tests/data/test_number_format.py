@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -16,10 +17,25 @@ from sundog.data.columns.number_format import NumberFormat
 from sundog.data.learn import prepare
 from sundog.data.read import encode, read
 from sundog.data.schema import Schema
+from sundog.data.typed import to_frame
 from sundog.errors import DataError, SchemaError
 from sundog.privacy.ledger import Ledger
 
-EXAMPLES = ["1,234.5", "1.234,5", "1 234,5", "1'234.5", "$1,234.5", "1.234,5 €", "12.5%", "12,5", "USD 12.5", "12.5 kg"]
+EXAMPLES = [
+    "1,234.50",
+    "1234.000",
+    "12.0",
+    "1,234.5",
+    "1.234,5",
+    "1 234,5",
+    "1'234.5",
+    "$1,234.5",
+    "1.234,5 €",
+    "12.5%",
+    "12,5",
+    "USD 12.5",
+    "12.5 kg",
+]
 
 
 @pytest.mark.parametrize(
@@ -78,6 +94,31 @@ def test_what_is_written_is_read_again(number: int, example: str) -> None:
     assert column.encode(text, where="x").tolist() == column.encode(value, where="x").tolist()
     form = NumberFormat.of(example)
     assert NumberFormat.of(form.example(whole=False)) == form
+
+
+@pytest.mark.parametrize(
+    ("example", "written"),
+    [
+        ("1,234.50", ["12,379.00", "0.10", "-7.25"]),
+        ("1,234.5", ["12,379", "0.1", "-7.25"]),
+        ("12.0", ["12379.0", "0.1", "-7.25"]),
+        ("$1234.500", ["$12379.000", "$0.100", "-$7.250"]),
+    ],
+)
+def test_as_many_decimals_are_written_as_an_example_with_zeros_shows(example: str, written: list[str]) -> None:
+    column = ContinuousColumn(min=-10, max=99_999, resolution=0.01, format=example)
+    assert column.spell(pa.array([12379.0, 0.1, -7.25])).to_pylist() == written
+
+
+def test_a_draft_keeps_the_decimals_of_the_source() -> None:
+    texts = [f"{value / 4:,.2f}" for value in range(0, 90_000, 1000)]
+    plain = [text.replace(",", "") for text in texts]
+    with warnings.catch_warnings(action="ignore"):
+        schema = Schema.draft(pd.DataFrame({"grouped": texts, "plain": plain}))
+    assert [column["format"] for column in schema.to_dict()["columns"].values()] == ["1,234.50", "12.50"]
+    frame = to_frame(encode(read({"grouped": texts, "plain": [float(text) for text in plain]}, schema), schema))
+    assert frame["grouped"].tolist() == texts
+    assert frame["plain"].tolist() == plain
 
 
 def test_a_range_is_learned_from_formatted_numbers() -> None:

@@ -601,6 +601,34 @@ def test_set_problems(tmp_path: Path) -> None:
     assert "item 3" in complaint(sparse.csr_array(np.eye(4)), SETS)
 
 
+SERIES = {"type": "series", "length": 2, "min": 0, "max": 9, "nullable": True}
+HIDDEN = np.ma.MaskedArray([[1, 2], [3, 4], [5, 6]], [[0, 0], [0, 1], [0, 0]])
+
+
+@pytest.mark.parametrize(
+    ("column", "values"),
+    [
+        (SERIES, HIDDEN),
+        (SERIES, list(HIDDEN)),
+        ({"type": "image", "shape": [1, 2]}, HIDDEN[:, None]),
+        ({"type": "set", "universe": 2, "max_size": 2}, np.ma.MaskedArray(np.eye(3, 2), HIDDEN.mask)),
+    ],
+    ids=["series", "list of series", "images", "sets"],
+)
+def test_what_is_masked_in_arrays_of_several_axes_is_refused(column: dict[str, Any], values: Any) -> None:
+    said = complaint({"x": values}, of(x=column))
+    assert said == "dict: column 'x': row 2 has masked values; fill them, or make them NaN: `.filled(np.nan)`"
+    shown = [row for row in values if not np.ma.is_masked(row)]
+    whole = values[[0, 2]] if isinstance(values, np.ndarray) else shown
+    assert len(codes({"x": whole}, of(x=column))["x"]) == 2
+
+
+def test_a_masked_value_is_a_missing_one() -> None:
+    age = of(age={"type": "integer", "min": 0, "max": 9, "nullable": True})
+    for values in ([1, np.ma.masked, 2], np.ma.MaskedArray([1, 7, 2], [0, 1, 0])):
+        assert codes({"age": values}, age) == {"age": [1, 10, 2]}
+
+
 def test_series_problems(tmp_path: Path) -> None:
     schema = of(load={"type": "series", "length": 3, "min": 0, "max": 9})
     (tmp_path / "t.csv").write_text("load_0,load_1\n1,2\n")

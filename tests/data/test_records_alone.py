@@ -155,6 +155,28 @@ def test_any_value_anywhere(data: st.DataObject, tmp_path: Path) -> None:
     assert found is None, f"{name} as {kind}"
 
 
+GROUPS: dict[str, tuple[dict[str, Case], dict[str, Container], list[Any]]] = {
+    "values": (material.SCALARS, {**containers_of.IN_MEMORY}, material.HOSTILE),
+    "sets": (material.SETS, {**containers_of.SET_CONTAINERS}, material.HOSTILE_SETS),
+    "grids": (material.GRIDS, {**containers_of.GRID_CONTAINERS}, material.HOSTILE_GRIDS),
+}
+
+
+@settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_any_order_of_any_values(data: st.DataObject, tmp_path: Path) -> None:
+    cases, containers, hostile = GROUPS[data.draw(st.sampled_from(sorted(GROUPS)))]
+    name, kind = data.draw(st.sampled_from(sorted(cases))), data.draw(st.sampled_from(sorted(containers)))
+    case = cases[name].bare if kind in containers_of.BARE else cases[name]
+    records = [*case.records, *data.draw(st.lists(st.sampled_from(hostile), max_size=2))]
+    order = data.draw(st.permutations(range(len(records))))
+    try:
+        found = material.broken_by_order(records, order, case, containers[kind], tmp_path)
+    except LookupError:
+        return
+    assert found is None, f"{name} as {kind}: {records} in the order {order}"
+
+
 def test_the_order_of_records_is_only_their_order() -> None:
     mixed = [1, "2", None, 2.5, True, Decimal("2.0"), datetime(2020, 1, 2), "x"]
     schema = Schema.from_dict({"columns": {"x": material.listed("1", "2", "2.5", "2020-01-02", other="o")}})
@@ -223,11 +245,20 @@ def _trust_quotes(patch: pytest.MonkeyPatch) -> None:
         (_infer_sets, material.SETS, containers_of.SET_CONTAINERS, material.HOSTILE_SETS[:5]),
         (_share_a_scale, {"x": material.SCALARS["text, decimals"]}, containers_of.IN_MEMORY, material.NUMBERS),
         (_infer_types, {"x": material.SCALARS["datetime, local"]}, containers_of.IN_MEMORY, material.MOMENTS),
+        (_infer_types, {"x": material.SCALARS["refined times"]}, containers_of.IN_MEMORY, material.MOMENTS),
         (_learn_spellings, {"x": material.SCALARS["learned numbers"]}, containers_of.IN_MEMORY, material.NUMBERS),
         (_learn_spellings, {"x": material.SCALARS["learned numbers"]}, containers_of.IN_FILES, material.NOTHINGS),
         (_trust_quotes, {"x": material.SCALARS["text, texts"]}, containers_of.IN_FILES, material.SPOILED),
     ],
-    ids=["sets of one type", "one scale", "one timezone", "spelled by type", "spelled by type, files", "open quotes"],
+    ids=[
+        "sets of one type",
+        "one scale",
+        "one timezone",
+        "bins of one type",
+        "spelled by type",
+        "spelled by type, files",
+        "open quotes",
+    ],
 )
 def test_what_was_broken_is_found(
     mutate: Any, cases: Any, containers: Any, records: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -237,3 +268,12 @@ def test_what_was_broken_is_found(
     mutate(monkeypatch)
     found = list(violations(cases, containers, records, tmp_path))
     assert found
+
+
+def test_an_order_that_matters_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    case, lists = material.SCALARS["datetime, local"], containers_of.IN_MEMORY["lists"]
+    records = [*case.records, material.MOMENTS[2]]  # an aware one, which Arrow takes the timezone of if it is the first
+    order = [*range(len(records))][::-1]
+    assert material.broken_by_order(records, order, case, lists, tmp_path) is None
+    _infer_types(monkeypatch)
+    assert material.broken_by_order(records, order, case, lists, tmp_path) is not None

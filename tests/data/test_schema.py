@@ -393,6 +393,12 @@ def test_records() -> None:
         Records(schema, codes, 4)
 
 
+def test_the_timezone_of_a_machine_is_no_declaration() -> None:
+    column = {"type": "datetime", "min": "2020-01-01", "max": "2021-01-01", "timezone": "localtime"}
+    with pytest.raises(SchemaError, match="'localtime' is another one on each machine; use a name such as"):
+        Schema.from_dict({"columns": {"t": column}})
+
+
 @pytest.mark.parametrize("zone", ["posixrules", "Factory", "right/UTC", "Nowhere/Land", "+05:00", ""])
 def test_timezones_that_arrow_does_not_know(zone: str) -> None:
     column = {"type": "datetime", "min": "2020-01-01", "max": "2021-01-01", "timezone": zone}

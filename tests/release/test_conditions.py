@@ -83,6 +83,8 @@ def selected(where: Any, name: str) -> list[Any]:
         ("born<1900-01-01", "born", None),
         ("born<2100-01-01", "born", lambda v: v is not None),
         (["visit>=05.03.2020", "visit<01.04.2020"], "visit", lambda v: (3, 5) <= (v.month, v.day) < (4, 1)),
+        (["visit>=2020-03-05", "visit<01.04.2020"], "visit", lambda v: (3, 5) <= (v.month, v.day) < (4, 1)),
+        ("visit in 2020-03-05,06.03.2020", "visit", lambda v: v.month == 3 and v.day in (5, 6)),
         ("seen>=2020-03-29", "seen", lambda v: v.date() >= date(2020, 3, 29)),
         ("seen<2020-03-29T04:00:00+02:00", "seen", lambda v: v.isoformat() < "2020-03-29T04"),
         ("job in cook,nurse", "job", lambda v: v in ("cook", "nurse")),

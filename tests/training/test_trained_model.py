@@ -51,6 +51,10 @@ class Coins:
         self.schema, self.means, self.records = schema, means, records
 
     @classmethod
+    def check_settings(cls, settings: Mapping[str, Any]) -> None:
+        """Takes everything."""
+
+    @classmethod
     def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
         """Takes everything."""
 

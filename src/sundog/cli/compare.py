@@ -5,13 +5,17 @@ Example: sundog compare a.sundog b.sundog --real adult.csv.gz --holdout test.csv
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sundog.cli.console import note, progress, say, say_json
 from sundog.cli.evaluate import PRIVATE, spelled
+
+if TYPE_CHECKING:
+    from sundog.evaluate.evaluate import Report
 
 
 def run(
@@ -61,10 +65,28 @@ def run(
     if as_json:
         say_json(found.to_dict())
         return
-    names = [name for name in found.reports[0].measures if all(name in report.measures for report in found.reports)]
-    say(" " * 40 + "".join(f"  {report.name:>26.26}" for report in found.reports))
-    for name in names:
-        say(f"{name:40}" + "".join(f"  {spelled(report.measures[name]):>26}" for report in found.reports))
+    _tell(found.reports)
     note(PRIVATE)
     if out is not None:
         note(f"{out}: the whole comparison")
+
+
+def _tell(reports: Sequence[Report]) -> None:
+    """The headline of each, and the figures that they are about in a table."""
+    from sundog.evaluate.compare import DIFFERENT
+    from sundog.evaluate.report.headline import main_names
+
+    for report in reports:
+        say(f"{report.name}: {report.headline}")
+    stands = [(report.name, report.measures) for report in reports]
+    for report in {id(report.bounds): report for report in reports}.values():  # different schemas have their own
+        shared = all(each.bounds is report.bounds for each in reports)
+        titles = ("other real records", "independent columns") if shared else ("real", "independent")
+        apart = "" if shared else f", {report.name}"
+        stands += [(f"{titles[0]}{apart}", report.ceiling), (f"{titles[1]}{apart}", report.floor)]
+    names = dict.fromkeys(name for report in reports for name in main_names(report.sections))
+    say(f"  {'':34}" + "".join(f" {title:>26.26}" for title, _ in stands))
+    for name in names:
+        say(f"  {name:34}" + "".join(f" {spelled(measures.get(name)):>26}" for _, measures in stands))
+    for remark in dict.fromkeys(remark for report in reports for remark in report.notes if remark == DIFFERENT):
+        note(remark)

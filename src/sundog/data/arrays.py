@@ -15,6 +15,7 @@ from scipy import sparse
 
 from sundog.data.columns.arrow import missing as absent
 from sundog.data.columns.arrow import shown
+from sundog.data.columns.grid import refuse_masked
 from sundog.data.columns.numbers import to_float64
 from sundog.data.columns.values import kinds, value_of
 from sundog.data.source import BARE, AnyPath, Shape, Source, Values, check_memory, one_line, open_bytes, reading
@@ -123,6 +124,8 @@ def _in_memory(values: Any, where: str) -> Values:
     if sparse.issparse(values):
         return sparse.csr_array(values)
     if isinstance(values, np.ndarray) and (values.ndim != 1 or values.dtype.kind != "O"):
+        if values.ndim != 1:
+            refuse_masked(values, where)
         return values
     return in_memory(values, where)
 

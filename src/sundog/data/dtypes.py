@@ -153,7 +153,9 @@ def to_arrow(column: ScalarColumn, codes: Any) -> pa.Array:
     if name == "category":
         return _categories(column, codes)
     values = column.decode(codes)
-    if name in ("str", "string") or (name in (None, "object") and _is_spelled(column)):
+    if name in _TEXT and (name != "object" or isinstance(column, OrderedColumn)):
+        return _spell(column, values)
+    if name in (None, "object") and _is_spelled(column):
         return _spell(column, values)
     if name is None or name == "object":
         return values

@@ -17,7 +17,7 @@ from sundog.data.columns import arrow, clock
 from sundog.data.columns.datetime import MICROSECONDS
 from sundog.data.columns.values import chunks, spellings
 from sundog.data.guess_bins import is_wide, propose_edges, propose_special
-from sundog.data.guess_writing import Writing, find_writing
+from sundog.data.guess_writing import TIME_OF_DAY, Writing, find_writing
 from sundog.data.source import Values
 
 Array = np.ndarray[Any, Any]
@@ -73,14 +73,15 @@ def guess_column(values: Values, *, blanks: bool = True) -> Guess:
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return _guess_lists(values)
-    if pa.types.is_dictionary(values.type) and not arrow.is_text(kind):
-        values = values.cast(kind)
     distinct, counts = _counted(values)
     if not len(distinct):
         return Guess(None, ["is empty and is left out"])
     if arrow.is_text(kind):
         guess = _guess_text(distinct, counts, values, blanks=blanks)
+    elif _are_categories(values, distinct):
+        guess = Guess(_guess_numbered(values, distinct))
     else:
+        values = values.cast(kind) if pa.types.is_dictionary(values.type) else values
         guess = _with_bins(_guess_typed(distinct), distinct, counts)
     if guess.declaration and pc.any(pc.is_null(values, nan_is_null=True)).as_py():
         return replace(guess, declaration={**guess.declaration, "nullable": True})
@@ -138,7 +139,9 @@ def _guess_text(distinct: pa.Array, counts: Array, values: pa.ChunkedArray, *, b
 
 def _guess_written(writing: Writing, distinct: pa.Array, counts: Array) -> Guess:
     notes = [] if writing.doubt is None else [writing.doubt]
-    if writing.times is not None:
+    if writing.times is not None and (writing.format or "").startswith("%H"):
+        guess = Guess(_guess_time_of_day(writing.times), notes)
+    elif writing.times is not None:
         guess = Guess(_guess_times(writing.times, "UTC" if writing.aware else None), notes)
     else:
         found = pa.array(writing.numbers)
@@ -182,6 +185,18 @@ def _guess_categories(texts: list[str], counts: Array) -> Guess:
     other = next(name for name in ("other", "other values", "(other)") if name not in frequent)
     listed = {"type": "categorical", "values": [*frequent, other], "undeclared": "other", "other": other}
     return Guess(listed, [f"{rare}: these become {other!r} ({1 - held:.0%} of rows)"])
+
+
+def _are_categories(values: pa.ChunkedArray, distinct: pa.Array) -> bool:
+    """Whether numbers are a few categories, as whoever made the data says."""
+    numeric = pa.types.is_integer(distinct.type) or pa.types.is_floating(distinct.type)
+    return bool(pa.types.is_dictionary(values.type) and numeric and len(distinct) <= LISTED)
+
+
+def _guess_numbered(values: pa.ChunkedArray, distinct: pa.Array) -> Declaration:
+    if values.type.ordered:
+        return {"type": "ordinal", "values": values.chunk(0).dictionary.to_pylist()}
+    return {"type": "categorical", "values": sorted(distinct.to_pylist())}
 
 
 def _quoted(texts: Sequence[str]) -> str:
@@ -267,6 +282,12 @@ def _guess_times(micros: Array, zone: str | None) -> Declaration:
     low, high = (_iso(int(bound), zone) for bound in (micros.min(), micros.max()))
     guess = {"type": "datetime", "min": low, "max": high, "resolution": resolution}
     return guess if zone is None else {**guess, "timezone": zone}
+
+
+def _guess_time_of_day(micros: Array) -> Declaration:
+    """From midnight to midnight, which tells nothing of the data; text in a DataFrame, which knows no time of day."""
+    bounds = {"min": f"{TIME_OF_DAY}T00:00:00", "max": f"{TIME_OF_DAY}T23:59:59"}
+    return {**_guess_times(micros, None), **bounds, "dtype": "str"}
 
 
 def _iso(micros: int, zone: str | None) -> str:

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,16 @@ _DATES = ("%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y", "%m-%d-%Y", "%Y/%m/%d"
 _CLOCKS = ("", " %H:%M", " %H:%M:%S")
 _DIGITS = {"%d": "[0-9]{1,2}", "%m": "[0-9]{1,2}", "%Y": "[0-9]{4}", "%H": "[0-9]{1,2}", "%M": "[0-9]{2}"}
 _DIGITS["%S"] = "[0-9]{2}"
+_USUAL_ISO = "%Y-%m-%dT%H:%M:%S"
+_ISO_DAY, _ISO_TIME = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "[0-9]{2}:[0-9]{2}"
+_ISO_FORMATS = {
+    "%Y-%m-%d %H:%M": f"^{_ISO_DAY} {_ISO_TIME}$",
+    "%Y-%m-%d %H:%M:%S": f"^{_ISO_DAY} {_ISO_TIME}:[0-9]{{2}}$",
+    "%Y-%m-%d %H:%M:%S.%f": rf"^{_ISO_DAY} {_ISO_TIME}:[0-9]{{2}}\.[0-9]{{6}}$",
+    "%Y-%m-%dT%H:%M": f"^{_ISO_DAY}T{_ISO_TIME}$",
+    _USUAL_ISO: f"^{_ISO_DAY}T{_ISO_TIME}:[0-9]{{2}}$",
+}
+TIME_OF_DAY = "1900-01-01"  # the day that a format without one means
 _SAMPLE = 1000  # texts that are looked at for currencies and units
 
 _MOST_STRAYS = 0.1  # of the rows, and of the different texts
@@ -93,11 +103,17 @@ def _times(texts: pa.Array) -> Iterator[Writing]:
         micros, aware, bad = clock.parse_iso(texts.filter(pa.array(fits)))
         if aware.all() or not aware.any():
             fits[fits] = ~bad
-            yield Writing(fits, times=micros[~bad], aware=bool(aware.all()))
+            spelled = _iso_format(texts.filter(pa.array(fits)), micros[~bad])
+            yield Writing(fits, times=micros[~bad], aware=bool(aware.all()), format=spelled)
     fits = _matches(texts, _COMPACT)
     if fits.sum() > 2:
         doubt = "could be whole numbers, not dates (then declare min and max)"
         yield from _formatted(texts, fits, "%Y%m%d", doubt)
+    for time in _CLOCKS[1:]:
+        fits = _matches(texts, f"^{re.sub(r'%.', lambda part: _DIGITS[part[0]], time.strip())}$")
+        if fits.any():
+            doubt = f"a time of day, on {TIME_OF_DAY}; were it a duration, make it a number"
+            yield from _formatted(texts, fits, time.strip(), doubt)
     for date in _DATES:
         for time in _CLOCKS:
             pattern = re.sub(r"%.", lambda part: _DIGITS[part[0]], re.sub(r"([./-])", r"[\1]", date + time))
@@ -107,6 +123,20 @@ def _times(texts: pa.Array) -> Iterator[Writing]:
                 swapped = other and next(_formatted(texts, fits.copy(), other + time, None), None)
                 both = swapped and np.array_equal(swapped.fits, fits)
                 yield from _formatted(texts, fits, date + time, f"could be {other}{time}" if both else None)
+
+
+def _iso_format(texts: pa.Array, micros: Array) -> str | None:
+    """The `format` of ISO times that are not written as columns write them: with a T, and seconds unless days will do.
+
+    Example:
+        >>> _iso_format(pa.array(["2020-01-31 10:30"]), np.array([1580466600000000]))
+        '%Y-%m-%d %H:%M'
+    """
+    for text_format, pattern in _ISO_FORMATS.items():
+        if _matches(texts, pattern).all():
+            usual = text_format == _USUAL_ISO and bool((micros % clock.DAY).any())
+            return None if usual else text_format
+    return None
 
 
 def _formatted(texts: pa.Array, fits: Mask, text_format: str, doubt: str | None) -> Iterator[Writing]:
@@ -144,9 +174,25 @@ def _number(texts: pa.Array, fits: Mask, form: NumberFormat | None, doubt: str |
     written = texts.filter(pa.array(fits))
     plain = written if form is None else form.to_plain(written)
     whole = bool(_matches(plain, PLAIN_INTEGER).all())
+    if decimals := _decimals(plain):
+        form = replace(form or NumberFormat(), decimals=decimals)
     values = numbers.to_int64(plain).values if whole else numbers.to_float64(plain)[0]
     example = None if form is None else form.example(whole=whole)
     return Writing(fits, numbers=values, whole=whole, format=example, doubt=doubt)
+
+
+def _decimals(plain: pa.Array) -> int:
+    """How many decimals all numbers are written with, if zeros are among them; 0 where they differ.
+
+    Example:
+        >>> _decimals(pa.array(["7.00", "12.50"])), _decimals(pa.array(["7", "12.50"]))
+        (2, 0)
+    """
+    behind = pc.utf8_length(pc.replace_substring_regex(plain, r"^[-+]?[0-9]+\.", ""))
+    fixed = pc.match_substring_regex(plain, r"^[-+]?[0-9]+\.[0-9]+$")
+    if not pc.all(fixed).as_py() or len(pc.unique(behind)) != 1 or not _any(plain, "0$"):
+        return 0
+    return int(behind[0].as_py())
 
 
 def _doubt(texts: pa.Array, fits: Mask, form: NumberFormat) -> str | None:

@@ -15,6 +15,8 @@ from sundog.evaluate.evaluate import Bounds, Report, report_on, written
 from sundog.evaluate.inputs import as_release, gather, name_of, schema_for
 from sundog.progress import Progress, silent
 
+DIFFERENT = "The releases have different schemas: their bins differ, and so may their distances."
+
 
 @dataclass(frozen=True)
 class SideBySide:
@@ -81,8 +83,7 @@ def compare(
         bounds[declared] = report.bounds
         reports.append(replace(report, name=name_of(synthetic)))
     if len({json.dumps(declared.to_dict(), sort_keys=True) for declared in schemas}) > 1:
-        note = "The releases have different schemas: their bins differ, and so may their distances."
-        reports = [replace(report, notes=(*report.notes, note)) for report in reports]
+        reports = [replace(report, notes=(*report.notes, DIFFERENT)) for report in reports]
     return SideBySide(tuple(_named_apart(reports)))
 
 

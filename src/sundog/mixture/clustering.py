@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sundog.data.records import Records
-from sundog.errors import ReleaseError, SundogError
+from sundog.errors import ArgumentError, ReleaseError, SundogError
 from sundog.mixture.features import FourierFeatures, Kernel, balance, median_distance, noisy_median_distance
 from sundog.mixture.kmeans import Centres, Points, in_chunks, into_ball, nearest, on_grain, private_lloyd
 from sundog.mixture.space import Space
@@ -164,13 +164,13 @@ def plan_clustering(
 def check_clustering(settings: Mapping[str, Any]) -> None:
     """Refuses settings that are none."""
     if settings["kernel"] not in ("gaussian", "exponential"):
-        raise SundogError(f"setting 'kernel' must be gaussian or exponential, not {settings['kernel']!r}")
+        raise ArgumentError(f"setting 'kernel' must be gaussian or exponential, not {settings['kernel']!r}")
     for name, least, most, kind in (("dimension", 2, _MOST_DIMENSIONS, "an even"), ("iterations", 1, 1000, "a whole")):
         value = settings[name]
         if value is None:
             continue
         if not (type(value) is int and least <= value <= most and not (kind == "an even" and value % 2)):
-            raise SundogError(f"setting {name!r} must be {kind} number from {least} to {most}, not {value!r}")
+            raise ArgumentError(f"setting {name!r} must be {kind} number from {least} to {most}, not {value!r}")
 
 
 class Clusters:

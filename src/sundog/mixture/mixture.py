@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.errors import SundogError
+from sundog.errors import ArgumentError, SundogError
 from sundog.mixture.clustering import (
     CLUSTERING,
     ClusteringPlan,
@@ -81,6 +81,20 @@ class Mixture:
     # --- learning ---
 
     @classmethod
+    def check_settings(cls, settings: Mapping[str, Any]) -> None:
+        """Refuses settings that are none, of the component or of the clustering."""
+        cls._kind().check_settings(_components(settings))
+        check_clustering(settings)
+        clusters = settings["clusters"]
+        if not (type(clusters) is int and 1 < clusters <= MOST_CLUSTERS):
+            raise ArgumentError(f"clusters must be a whole number from 2 to {MOST_CLUSTERS}, not {clusters!r}")
+        if not (type(settings["clustering"]) in (int, float) and 0 < settings["clustering"] < 1):
+            raise ArgumentError(
+                f"setting 'clustering' must be a number between 0 and 1, not {settings['clustering']!r}"
+            )
+        refuse_shares(settings)
+
+    @classmethod
     def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
         """Refuses what the component refuses, and clusters that are none."""
         if schema.unit is not None and schema.cap > 1:
@@ -93,14 +107,8 @@ class Mixture:
             raise SundogError(
                 f"clusters: the schema has a column {CLUSTER!r}, which is what components go by; rename it"
             )
-        check_clustering(settings)
+        cls.check_settings(settings)
         _check_by(schema, settings["by"])
-        clusters = settings["clusters"]
-        if not (type(clusters) is int and 1 < clusters <= MOST_CLUSTERS):
-            raise SundogError(f"clusters must be a whole number from 2 to {MOST_CLUSTERS}, not {clusters!r}")
-        if not (type(settings["clustering"]) in (int, float) and 0 < settings["clustering"] < 1):
-            raise SundogError(f"setting 'clustering' must be a number between 0 and 1, not {settings['clustering']!r}")
-        refuse_shares(settings)
 
     @classmethod
     def plan(

@@ -93,6 +93,10 @@ class Model(Protocol):
     counts_records: ClassVar[bool]  # whether the plan needs to know (about) how many records there are
 
     @classmethod
+    def check_settings(cls, settings: Mapping[str, Any]) -> None:
+        """Refuses settings that are wrong whatever the schema is."""
+
+    @classmethod
     def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
         """Refuses a schema or settings that it cannot work with, before anything is spent."""
 

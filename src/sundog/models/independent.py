@@ -66,6 +66,10 @@ class Independent:
         return {name: _Sampler(self.schema.columns[name], p) for name, p in self.marginals.items()}
 
     @classmethod
+    def check_settings(cls, settings: Mapping[str, Any]) -> None:
+        """There are none."""
+
+    @classmethod
     def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
         """Takes every schema."""
 

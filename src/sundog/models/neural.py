@@ -20,7 +20,7 @@ import torch
 from torch import Tensor, nn
 
 from sundog.data.schema import Schema
-from sundog.errors import SundogError
+from sundog.errors import ArgumentError, SundogError
 from sundog.models.base import Parts, Plan, Workshop
 from sundog.models.means import plan_means
 from sundog.models.released.base import LARGEST_SIZE, is_size
@@ -144,8 +144,8 @@ def refuse_people(model: str, schema: Schema) -> None:
 def check_settings(model: str, settings: Mapping[str, Any], own: Mapping[str, Setting]) -> None:
     """Refuses settings that are none, the model's own among them."""
     for name, (is_right, what) in {**SETTINGS, **own}.items():
-        if not is_right(settings[name]):
-            raise SundogError(f"model {model!r}: setting {name!r} must be {what}, not {settings[name]!r}")
+        if name in settings and not is_right(settings[name]):
+            raise ArgumentError(f"model {model!r}: setting {name!r} must be {what}, not {settings[name]!r}")
     refuse_shares(settings)
 
 
@@ -157,7 +157,7 @@ def refuse_shares(settings: Mapping[str, Any]) -> None:
     shares = {name: settings[name] for name in _SHARES if name in settings}
     if (total := math.fsum(shares.values())) > MOST_SHARED:
         asked = ", ".join(f"{name}={share:g}" for name, share in shares.items())
-        raise SundogError(f"settings {asked}: {total:.3g} of the budget; at most {MOST_SHARED} can be shared out so")
+        raise ArgumentError(f"settings {asked}: {total:.3g} of the budget; at most {MOST_SHARED} can be shared out so")
 
 
 def plan_network(

@@ -146,10 +146,15 @@ class Vae:
     # --- learning ---
 
     @classmethod
+    def check_settings(cls, settings: Mapping[str, Any]) -> None:
+        """Refuses settings that are none."""
+        check_settings(cls.name, settings, _SETTINGS)
+
+    @classmethod
     def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
         """Refuses settings that are none, and people with several records."""
         refuse_people(cls.name, schema)
-        check_settings(cls.name, settings, _SETTINGS)
+        cls.check_settings(settings)
         told = settings["condition"]
         if told is not None and not isinstance(schema.columns.get(told), ScalarColumn):
             raise SundogError(

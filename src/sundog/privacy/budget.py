@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sundog.errors import BudgetExceededError
+from sundog.errors import BudgetError
 from sundog.privacy.ledger import Budget
 
 # What a certificate can promise; outside of it nothing could be measured, or nothing would be protected.
@@ -50,36 +50,45 @@ def promised(epsilon: float, delta: float) -> Budget:
     Budget(epsilon=1.0, delta=1e-06)
     >>> promised(1e-12, 1e-6)
     Traceback (most recent call last):
-    sundog.errors.BudgetExceededError: epsilon must be between 0.0001 and 1e+09, not 1e-12
+    sundog.errors.BudgetError: epsilon must be between 0.0001 and 1e+09, not 1e-12
     """
+    budget = Budget(epsilon, delta)
     if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
-        raise BudgetExceededError(
-            f"epsilon must be between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}, not {epsilon:g}"
+        raise BudgetError(f"epsilon must be between {SMALLEST_EPSILON:g} and {LARGEST_EPSILON:g}, not {epsilon:g}")
+    if delta <= SMALLEST_DELTA:
+        raise BudgetError(f"delta must be above {SMALLEST_DELTA:g}, not {delta:g}")
+    if delta > LARGEST_MEANINGFUL_DELTA:
+        raise BudgetError(
+            f"delta = {delta:g} promises nothing: publishing every record with that probability would keep it; use "
+            f"{LARGEST_MEANINGFUL_DELTA:g} or less ({LARGEST_DELTA:g} or less is usual)"
         )
-    if not SMALLEST_DELTA < delta < 1:
-        raise BudgetExceededError(f"delta must be above {SMALLEST_DELTA:g} and below 1, not {delta:g}")
-    return Budget(epsilon, delta)
+    return budget
 
 
 @dataclass(frozen=True)
 class Split:
     """A budget and the share of ε that each stage gets; the stage named `model` takes what the others leave.
 
-    `bins` is the part of what is left, measured by ρ, that refines default bins: 0 where there are none to refine.
-
-    >>> split = Split(Budget(1.0, 1e-6), {"records": 0.02, "schema": 0.1})
+    >>> split = Split(Budget(1.0, 1e-6), {"records": 0.02, "schema": 0.1}, bins=0.05, promised_delta=1e-5)
     >>> split.epsilon("schema")
     0.1
     >>> print(split)
-    budget: ε = 1, δ = 1e-06
+    budget: ε = 1, δ = 1e-05 (promised; the noise is for δ = 1e-06, which follows from the noisy number of records)
       records    2%   ε = 0.02
       schema    10%   ε = 0.1
-      model     88%   and whatever composition saves
+      model     88%   and whatever composition saves; 5% of this, measured by ρ, refines default bins
+
+    Args:
+        budget: what the stages share; its δ is the one that noise is calibrated to.
+        shares: of ε, by stage.
+        bins: the part of the model's share, measured by ρ, that refines default bins: 0 where there are none.
+        promised_delta: the δ of the certificate, where it is not that of the budget.
     """
 
     budget: Budget
     shares: Mapping[str, float]
     bins: float = 0.0
+    promised_delta: float | None = None
 
     @property
     def rest(self) -> float:
@@ -91,10 +100,13 @@ class Split:
         return self.budget.epsilon * self.shares.get(stage, 0.0)
 
     def __str__(self) -> str:
-        lines = [f"budget: ε = {self.budget.epsilon:g}, δ = {self.budget.delta:.3g}"]
+        delta = self.budget.delta
+        promised = delta if self.promised_delta is None else self.promised_delta
+        lines = [f"budget: ε = {self.budget.epsilon:g}, δ = {promised:.3g}"]
+        if promised != delta:
+            lines[0] += f" (promised; the noise is for δ = {delta:.3g}, which follows from the noisy number of records)"
         for stage, share in self.shares.items():
             lines.append(f"  {stage:<8} {share:>4.0%}   ε = {self.epsilon(stage):.4g}")
-        if self.bins:
-            lines.append(f"  {'bins':<8} {self.bins:>4.0%}   of the ρ of what is left, to refine default bins")
-        lines.append(f"  {REST:<8} {1 - sum(self.shares.values()):>4.0%}   and whatever composition saves")
+        bins = f"; {self.bins:.0%} of this, measured by ρ, refines default bins" if self.bins else ""
+        lines.append(f"  {REST:<8} {1 - sum(self.shares.values()):>4.0%}   and whatever composition saves{bins}")
         return "\n".join(lines)

@@ -13,6 +13,7 @@ import csv
 import re
 from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -173,14 +174,22 @@ def _code(name: str, column: ScalarColumn, spellings: Sequence[Any], nulls: Sequ
     """The code of the first spelling that the column has, or a refusal of the value as it was given."""
     refusal = None
     missing = null_spellings(column, nulls)
-    for value in dict.fromkeys(spellings) if isinstance(spellings[0], str) else spellings:
+    given = list(dict.fromkeys(spellings)) if isinstance(spellings[0], str) else list(spellings)
+    for reader, value in product(_readers(column), given):
         try:
             absent = column.nullable and isinstance(value, str) and value in missing
-            return int(_strict(column).encode([None if absent else value], where="")[0])
+            return int(reader.encode([None if absent else value], where="")[0])
         except DataError as error:
             refusal = refusal or error
     reason = str(refusal).removeprefix(": row 1").lstrip(": ").partition(";")[0]
     raise DataError(f"where: column {name!r}: {reason}; ask for a value that the schema declares") from None
+
+
+def _readers(column: ScalarColumn) -> list[ScalarColumn]:
+    """How a value may be written: as in the data, and times in ISO 8601 too."""
+    own = _strict(column)
+    formatted = isinstance(own, DatetimeColumn) and own.format is not None
+    return [own, own.model_copy(update={"format": None})] if formatted else [own]
 
 
 def _strict(column: ScalarColumn) -> ScalarColumn:

@@ -26,6 +26,7 @@ _LATEST = (datetime.max - EPOCH) // MICROSECOND + DAY
 
 _ISO = r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[ T][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:\.[0-9]{1,6})?)?)?"
 _OFFSET = r"(?:Z|[-+][0-9]{2}:?[0-9]{2})"
+_GROUPS = {"Y": "([0-9]{4})", "f": "([0-9]{1,6})"}
 _SIMPLE_DIRECTIVES = frozenset("YmdHMS")
 
 
@@ -120,6 +121,8 @@ def parse_iso(texts: Any) -> tuple[Micros, Mask, Mask]:
 
 def spell(times: Any, text_format: str, unit: str = "s") -> Any:
     """Arrow timestamps as text; seconds have as many digits as the unit."""
+    if "%S.%f" in text_format and text_format.count("%f") == text_format.count("%S") == 1:
+        text_format, unit = text_format.replace("%S.%f", "%S"), "us"
     if _directives(text_format) <= _SIMPLE_DIRECTIVES | {"z"}:
         return pc.strftime(times.cast(pa.timestamp(unit, times.type.tz), safe=False), format=text_format)
     distinct = times.dictionary_encode()
@@ -153,14 +156,18 @@ def _as_iso(text_format: str) -> tuple[str, str]:
 
     >>> _as_iso("%d.%m.%Y")
     ('^([0-9]{2})\\.([0-9]{2})\\.([0-9]{4})$', '\\3-\\2-\\1T00:00:00')
+    >>> _as_iso("%H:%M")  # of the day that Python takes where a format has none
+    ('^([0-9]{2}):([0-9]{2})$', '1900-01-01T\\1:\\2:00')
     """
     literals, letters = re.split(r"%.", text_format), re.findall(r"%(.)", text_format)
-    if len(set(letters)) < len(letters) or not set("Ymd") <= set(letters) <= set("YmdHMS"):
+    days = set("Ymd") & set(letters)
+    if len(set(letters)) < len(letters) or len(days) in (1, 2) or not set(letters) <= set("YmdHMSf"):
         return r"[^\s\S]", ""
-    groups = ["([0-9]{4})" if letter == "Y" else "([0-9]{2})" for letter in letters]
+    groups = [_GROUPS.get(letter, "([0-9]{2})") for letter in letters]
     pattern = "".join(re.escape(literal) + group for literal, group in zip(literals, [*groups, ""], strict=True))
     part = {letter: f"\\{place}" for place, letter in enumerate(letters, start=1)}
-    day, time = "-".join(part[letter] for letter in "Ymd"), ":".join(part.get(letter, "00") for letter in "HMS")
+    day = "-".join(part[letter] for letter in "Ymd") if days else "1900-01-01"
+    time = ":".join(part.get(letter, "00") for letter in "HMS") + (f".{part['f']}" if "f" in part else "")
     return f"^{pattern}$", f"{day}T{time}"
 
 

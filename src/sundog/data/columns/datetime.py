@@ -55,6 +55,8 @@ class DatetimeColumn(OrderedColumn):
     @field_validator("timezone")
     @classmethod
     def _is_a_timezone(cls, name: str | None) -> str | None:
+        if name == "localtime":
+            raise ValueError("timezone 'localtime' is another one on each machine; use a name such as 'Europe/Berlin'")
         if name is not None:
             try:  # Python knows some that Arrow does not (posixrules, Factory)
                 ZoneInfo(name)

@@ -33,6 +33,14 @@ def to_grid(values: Any, shape: tuple[int, ...], *, where: str) -> NDArray[Any]:
     return grid.reshape((len(grid), *shape))
 
 
+def refuse_masked(values: NDArray[Any], where: str, first_row: int = 1) -> None:
+    """Refuses records with masked values: what lies under a mask is nobody's to read, and not all columns have gaps."""
+    masked = np.ma.getmaskarray(values).any(axis=tuple(range(1, values.ndim)))
+    if masked.any():
+        row = first_row + int(masked.argmax())
+        raise DataError(f"{where}: row {row} has masked values; fill them, or make them NaN: `.filled(np.nan)`")
+
+
 def first_wrong(grid: NDArray[Any], wrong: NDArray[np.bool_]) -> tuple[int, Any]:
     """The 1-based row of the first marked value, and the value."""
     flat = int(wrong.argmax())
@@ -44,6 +52,8 @@ def _from_objects(records: Any, shape: tuple[int, ...], where: str) -> NDArray[n
     size = math.prod(shape)
     grid = np.empty((len(records), size))
     for row, record in enumerate(records):
+        if isinstance(record, np.ma.MaskedArray):
+            refuse_masked(record[None], where, row + 1)
         numbers = np.array(record, np.float64) if _is_numeric(record) else None
         if numbers is None or numbers.size != size:
             found = "not an array of numbers" if numbers is None else f"{numbers.size} numbers"

@@ -42,6 +42,8 @@ def tagged(value: Any) -> _Tagged:
 def _tagged(value: Any) -> _Tagged:
     if isinstance(value, pa.Scalar):
         return tagged(value.as_py())
+    if np.ma.is_masked(value):
+        return _NOTHING
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return tagged(value.item() if value.dtype.kind not in "Mm" else value[()])
     raise TypeError(f"holds a value of type {type(value).__name__}")

@@ -1,4 +1,7 @@
-"""How numbers are written in a file, said by an example: "1,234.5", "1.234,5", "$1,234.50", "12%"."""
+"""How numbers are written in a file, said by an example: "1,234.5", "1.234,5", "$1,234.50", "12%".
+
+An example whose last decimal is 0 says that so many decimals are always written: 7 is "$7.00" then, and "$7" otherwise.
+"""
 
 from __future__ import annotations
 
@@ -21,11 +24,11 @@ _NO_NUMBER = "?"  # what stands for a text that is not written so, for the reade
 class NumberFormat:
     """Thousands separator, decimal mark and what stands before and behind a number; each may be left out of a text.
 
-    >>> NumberFormat.of("$1,234.5")
-    NumberFormat(thousands=',', decimal='.', prefix='$', suffix='')
+    >>> NumberFormat.of("$1,234.50")
+    NumberFormat(thousands=',', decimal='.', prefix='$', suffix='', decimals=2)
     >>> NumberFormat.of("1 234"), NumberFormat.of("1,5")
-    (NumberFormat(thousands=' ', decimal='.', prefix='', suffix=''),
-     NumberFormat(thousands='', decimal=',', prefix='', suffix=''))
+    (NumberFormat(thousands=' ', decimal='.', prefix='', suffix='', decimals=0),
+     NumberFormat(thousands='', decimal=',', prefix='', suffix='', decimals=0))
     >>> NumberFormat.of("1.234,5 €").to_plain(pa.array(["12.345,67 €", "7", "1.23"])).to_pylist()
     ['12345.67', '7', '?']
     """
@@ -34,6 +37,7 @@ class NumberFormat:
     decimal: str = "."
     prefix: str = ""
     suffix: str = ""
+    decimals: int = 0  # written at least
 
     @classmethod
     def of(cls, example: str) -> NumberFormat:
@@ -49,7 +53,9 @@ class NumberFormat:
             decimal = marks[-1]
         elif thousands == ".":
             decimal = ","
-        made = cls(thousands, decimal, found["prefix"].strip(), found["suffix"].strip())
+        rest = found["number"].partition(decimal)[2] if decimal in marks else ""
+        decimals = len(rest) if rest.endswith("0") else 0
+        made = cls(thousands, decimal, found["prefix"].strip(), found["suffix"].strip(), decimals)
         if thousands not in THOUSANDS or decimal not in ".," or thousands == decimal or not made._fits(example):
             raise ValueError("is no example of a number")
         return made
@@ -59,8 +65,12 @@ class NumberFormat:
 
         >>> NumberFormat.of("$1,234.5").example(whole=True), NumberFormat.of("12%").example(whole=False)
         ('$1,234', '12.5%')
+        >>> NumberFormat(decimals=2).example(whole=False)
+        '12.50'
         """
-        number = "1234" if self.thousands else "12"
+        number = "1234" if self.thousands or self.decimals == 3 else "12"  # 12.500 would show thousands
+        if self.decimals == 1:
+            return self._spell(number)
         return self._spell(number if whole else f"{number}.5")
 
     @property
@@ -73,7 +83,7 @@ class NumberFormat:
 
     def to_plain(self, values: Any) -> Any:
         """Texts of an Arrow array as plain numbers, each by itself; typed values stay as they are."""
-        if not is_text(values.type):
+        if not is_text(values.type) or self == NumberFormat(decimals=self.decimals):
             return values
         texts = pc.utf8_trim_whitespace(values)
         fits = pc.match_substring_regex(texts, self.pattern)
@@ -106,8 +116,9 @@ class NumberFormat:
         sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
         if "e" in digits:  # which floats are printed with where they are very large or small
             digits = f"{float(digits):f}"
-        whole, point, rest = digits.partition(".")
+        whole, _, rest = digits.partition(".")
         grouped = f"{int(whole):,}".replace(",", self.thousands)
         space = " " if self.suffix[:1].isalpha() else ""
         before = f"{self.prefix} " if self.prefix[-1:].isalpha() else self.prefix
-        return f"{sign}{before}{grouped}{self.decimal if point else ''}{rest}{space}{self.suffix}"
+        rest = rest.ljust(self.decimals, "0")
+        return f"{sign}{before}{grouped}{self.decimal if rest else ''}{rest}{space}{self.suffix}"

@@ -27,7 +27,7 @@ from sundog.models.features import FeatureRows, Features
 from sundog.models.gan.duel import Generator
 from sundog.models.gan.namer import plan_naming, trained_namer
 from sundog.models.gan.networks import new_generator
-from sundog.models.gan.settings import DEFAULTS, settled
+from sundog.models.gan.settings import DEFAULTS, refuse_wrong, settled
 from sundog.models.gan.shapes import has_people
 from sundog.models.gan.start import Start, measured_start, people_charge
 from sundog.models.gan.training import train
@@ -81,6 +81,11 @@ class Gan:
         return assumed_by_gan(self.config)
 
     # --- learning ---
+
+    @classmethod
+    def check_settings(cls, settings: Mapping[str, Any]) -> None:
+        """Refuses settings that are none."""
+        refuse_wrong(settings)
 
     @classmethod
     def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:

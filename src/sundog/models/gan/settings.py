@@ -89,6 +89,14 @@ _RIGHT: Mapping[str, Setting] = {
 }
 
 
+def refuse_wrong(settings: Mapping[str, Any]) -> None:
+    """Raises if settings are wrong whatever the schema is; what is null follows from the schema."""
+    by_schema = {*_BY_SHAPE, "warm"}
+    check_settings(
+        "gan", {name: value for name, value in settings.items() if value is not None or name not in by_schema}, _RIGHT
+    )
+
+
 def settled(schema: Schema, settings: Mapping[str, Any]) -> dict[str, Any]:
     """All settings, with what is right for the records where nothing was asked for; raises if some are not."""
     shape = best_shape(schema) if settings["shape"] == "auto" else settings["shape"]
