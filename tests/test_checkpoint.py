@@ -405,18 +405,19 @@ def test_a_second_fit_while_the_first_is_at_work_is_refused(shared: bool, tmp_pa
 
 
 _HOLD = """
-import sys, time
+import sys
 from pathlib import Path
 from sundog.checkpoint import Checkpoint
 checkpoint = Checkpoint.begin(Path(sys.argv[1]), {})
 print("held", flush=True)
-time.sleep(60)
+sys.stdin.read()  # until it is killed
 """
 
 
 def test_another_process_is_kept_out_until_the_first_one_ends(tmp_path: Path) -> None:
     out = tmp_path / "o.sundog"
-    with subprocess.Popen([sys.executable, "-c", _HOLD, str(out)], stdout=subprocess.PIPE, text=True) as process:
+    command, pipe = [sys.executable, "-c", _HOLD, str(out)], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "held\n"

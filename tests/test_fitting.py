@@ -98,7 +98,7 @@ def test_the_promised_delta_is_never_below_the_proven_one(noise: int, monkeypatc
 
 def test_what_is_said_of_the_budget_adds_up_and_names_the_promised_delta() -> None:
     said: list[str] = []
-    wide = {"n": {"type": "integer", "min": 0, "max": 99_999}, "b": {"type": "boolean"}}
+    wide: dict[str, dict[str, Any]] = {"n": {"type": "integer", "min": 0, "max": 99_999}, "b": {"type": "boolean"}}
     synthesizer = Synthesizer("independent", epsilon=1.0)
     synthesizer.fit(data_of(100_000), schema_of(wide), progress=lambda stage, _: said.append(stage))
     (budget,) = (stage for stage in said if stage.startswith("budget"))

@@ -36,12 +36,14 @@ from sundog.models.base import Model, Plan, State, Workshop
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, DiscreteLaplace
 from sundog.privacy.ledger import Budget, Ledger, summed
+from sundog.privacy.noise import NoiseSource
 from sundog.release.certificate import certify
 from sundog.release.release import Release
 from sundog.synthesizer import Synthesizer
 
 DELTA = 1e-6
 _PLANS: dict[Any, Plan] = {}
+_FITS: dict[Any, tuple[Model, Plan, Ledger]] = {}
 every_kind = pytest.mark.parametrize("kind", KINDS)
 
 
@@ -63,13 +65,24 @@ class ModelContract:
             _PLANS[key] = self.model.plan(schema, budget, already=already, records=100, settings=settings)
         return _PLANS[key]
 
-    def fit(self, records: Records, *, seed: int = 0) -> tuple[Model, Plan, Ledger]:
-        plan = self.plan(records.schema)
-        ledger = Ledger(epsilon=self.epsilon, delta=DELTA)
-        return self.model.fit(records, plan, ledger, Workshop(seed)), plan, ledger
+    def fit(self, records: Records, *, repeatable: bool = False) -> tuple[Model, Plan, Ledger]:
+        """A fit, kept for the next test with the same records: none of them changes it.
 
-    def release(self, records: Records) -> Release:
-        model, _, ledger = self.fit(records)
+        Args:
+            records: what to fit.
+            repeatable: with the same noise each time, for what chance could spoil: noise may leave a single value.
+        """
+        codes = {name: plain(codes) for name, codes in records.codes.items()}
+        key = (self.model, repeatable, json.dumps([records.schema.to_dict(), codes]))
+        if key not in _FITS:
+            plan = self.plan(records.schema)
+            noise = NoiseSource.seeded(0) if repeatable else None
+            ledger = Ledger(epsilon=self.epsilon, delta=DELTA, noise=noise)
+            _FITS[key] = self.model.fit(records, plan, ledger, Workshop(seed=0)), plan, ledger
+        return _FITS[key]
+
+    def release(self, records: Records, *, repeatable: bool = False) -> Release:
+        model, _, ledger = self.fit(records, repeatable=repeatable)
         schema = records.schema.model_copy(update={"records": 100})  # declared, as the plan takes it
         return Release(schema, model, certify(ledger, schema))
 
@@ -113,7 +126,8 @@ class ModelContract:
 
     @every_kind
     def test_the_same_seed_gives_the_same_records_and_another_gives_others(self, kind: str) -> None:
-        release = self.release(random_records(schema_of(KINDS[kind]), 1000))  # of fewer, noise might leave one value
+        # Of images with as few levels as these a mean near a bound leaves one, by rounding.
+        release = self.release(random_records(schema_of(KINDS[kind]), 100), repeatable=True)
         first = arrays_of(release, 200, seed=1)
         assert same_samples(first, arrays_of(release, 200, seed=1))
         assert not same_samples(first, arrays_of(release, 200, seed=2))
@@ -123,7 +137,7 @@ class ModelContract:
     @pytest.mark.parametrize("n", [0, 1, 7])
     def test_as_many_records_as_were_asked_for(self, kind: str, n: int) -> None:
         schema = schema_of(KINDS[kind])
-        model, _, _ = self.fit(random_records(schema, 20))
+        model, _, _ = self.fit(random_records(schema, 50))
         codes = model.sample(n, np.random.default_rng(0), {})
         assert {name: codes[name].shape for name in codes} == {
             name: (n, *column.shape) for name, column in schema.columns.items()
@@ -136,7 +150,7 @@ class ModelContract:
         schema = schema_of({name: SCALARS[name], "other": SCALARS["integer"]})
         column = schema.columns[name]
         assert isinstance(column, ScalarColumn)
-        release = self.release(random_records(schema, 1000))  # of fewer the noise might leave one value of the other
+        release = self.release(random_records(schema, 100), repeatable=True)
         for code in {0, column.lattice_size // 2, column.size - 1}:
             (value,) = column.decode(np.array([code])).to_pylist()
             drawn = next(release.batches(30, seed=5, where={name: value}))
@@ -147,7 +161,7 @@ class ModelContract:
         assert set(drawn.codes[name].tolist()) <= {0, column.lattice_size // 2}
 
     def test_several_conditions_hold_together(self) -> None:
-        release = self.release(random_records(schema_of(KINDS["mix"]), 100))
+        release = self.release(random_records(schema_of(KINDS["mix"]), 50))
         where = {"categorical": "blue", "integer": None, "day": "2020-02-29"}
         drawn = arrays_of(release, 25, seed=1, where=where)
         assert drawn["categorical"].to_pylist() == ["blue"] * 25
@@ -156,7 +170,7 @@ class ModelContract:
 
     @pytest.mark.parametrize("name", ARRAYS)
     def test_a_condition_on_an_array_is_refused(self, name: str) -> None:
-        release = self.release(random_records(schema_of({name: ARRAYS[name]}), 10))
+        release = self.release(random_records(schema_of({name: ARRAYS[name]}), 50))
         with pytest.raises(DataError, match=name):
             release.sample(3, where={name: 1})
 
@@ -250,7 +264,7 @@ class ModelContract:
     @every_kind
     def test_samples_stay_in_the_declared_domain(self, kind: str) -> None:
         schema = schema_of(KINDS[kind])
-        release = self.release(random_records(schema, 60))
+        release = self.release(random_records(schema, 50))
         drawn = next(release.batches(300, seed=4))
         again = encode(read(arrays_of(release, 300, seed=4), schema), schema)
         for name, column in schema.columns.items():

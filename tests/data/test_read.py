@@ -602,7 +602,7 @@ def test_set_problems(tmp_path: Path) -> None:
 
 
 SERIES = {"type": "series", "length": 2, "min": 0, "max": 9, "nullable": True}
-HIDDEN = np.ma.MaskedArray([[1, 2], [3, 4], [5, 6]], [[0, 0], [0, 1], [0, 0]])
+HIDDEN = np.ma.MaskedArray([[1, 2], [3, 4], [5, 6]], [[False, False], [False, True], [False, False]])
 
 
 @pytest.mark.parametrize(
@@ -625,7 +625,7 @@ def test_what_is_masked_in_arrays_of_several_axes_is_refused(column: dict[str, A
 
 def test_a_masked_value_is_a_missing_one() -> None:
     age = of(age={"type": "integer", "min": 0, "max": 9, "nullable": True})
-    for values in ([1, np.ma.masked, 2], np.ma.MaskedArray([1, 7, 2], [0, 1, 0])):
+    for values in ([1, np.ma.masked, 2], np.ma.MaskedArray([1, 7, 2], [False, True, False])):
         assert codes({"age": values}, age) == {"age": [1, 10, 2]}
 
 

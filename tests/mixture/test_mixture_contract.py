@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from types import FunctionType
 from typing import Any, ClassVar
 
 import pytest
 import torch
-from tests.contracts.material import KINDS, constant_records, plain, random_records, schema_of
+from tests.contracts.material import KINDS, constant_records, random_records, schema_of
 from tests.contracts.model_contract import ModelContract
 from tests.mixture.two_kinds import CLUSTERED, QUICK, values
 
-from sundog.data.records import Records
 from sundog.mixture.mixture import mixture_of
-from sundog.models.base import Model, Plan
 from sundog.models.independent import Independent
 from sundog.models.rbm import Rbm
 from sundog.models.vae import Vae
@@ -53,16 +50,7 @@ class MixtureContract(ModelContract):
     """What a model promises, of components that promise it: by name there are no mixtures, only by clusters."""
 
     epsilon: ClassVar[float] = 8.0  # so that some of fifty records are left of three clusters
-    fits: ClassVar[dict[Any, tuple[Model, Plan, Ledger]]] = {}
     settings: ClassVar[dict[str, Any]] = {**CLUSTERED, "clusters": 3}
-
-    def fit(self, records: Records, *, seed: int = 0) -> tuple[Model, Plan, Ledger]:
-        """A fit, kept for the next test with the same records: none of them changes it."""
-        codes = {name: plain(values) for name, values in records.codes.items()}
-        key = (self.model, seed, json.dumps(records.schema.to_dict()), json.dumps(codes))
-        if key not in self.fits:
-            self.fits[key] = super().fit(records, seed=seed)
-        return self.fits[key]
 
     def synthesizer(self, **options: Any) -> Synthesizer:
         kind: Any = self.model

@@ -85,12 +85,12 @@ def test_the_lock_holds_against_another_opening_of_the_file(path: Path) -> None:
     thread = threading.Thread(target=wait)
     with mine.locked():
         thread.start()
-        assert started.wait(5)
+        assert started.wait(600)
         thread.join(0.1)
         assert thread.is_alive()
         mine.append({"name": "held"})
         order.append("mine")
-    thread.join(5)
+    thread.join(600)
     assert order == ["mine", "theirs"]
 
 

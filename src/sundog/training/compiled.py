@@ -93,22 +93,25 @@ def _own_files() -> Iterator[None]:
     """Compiles into a folder of this process, by a compiler that stops with it.
 
     torch's compiler writes libraries where every later process looks for them, and a process that is stopped meanwhile
-    leaves them half-written there; in worker processes it would go on, or complain, after this one was stopped.
+    leaves them half-written there; in worker processes it would go on, or complain, after this one was stopped. The C++
+    compiler's temporary files are kept there too, because after Ctrl-C Python kills it before it has removed them.
     """
     from torch._inductor import config
 
-    name = "TORCHINDUCTOR_CACHE_DIR"
-    before = os.environ.get(name)
-    os.environ[name] = _folder()
+    folder = _folder()
+    ours = {"TORCHINDUCTOR_CACHE_DIR": folder, "TMPDIR": folder}
+    before = {name: os.environ.get(name) for name in ours}
+    os.environ.update(ours)
     try:
         # The number of threads is looked at in each call, and not compiled in.
         with config.patch({"compile_threads": 1, "cpp.dynamic_threads": True, "fx_graph_cache": False}):
             yield
     finally:
-        if before is None:
-            del os.environ[name]
-        else:
-            os.environ[name] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 @functools.cache
