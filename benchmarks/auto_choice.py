@@ -23,9 +23,9 @@ from dpgan.series import MEASURES, Days, meters, transformers, waves
 from report import DATA, Row, arguments, publish
 
 import sundog
-from sundog.data.read import encode, read
-from sundog.demo.picture import total_variation
-from sundog.models.choice import best_model
+from sundog.data.reading.read import encode, read
+from sundog.demo.plots import total_variation
+from sundog.models.auto import best_model
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
 DELTA = 1e-6

@@ -21,7 +21,7 @@ from report import DATA, Row, arguments, publish
 
 import sundog
 from sundog.data.bins import bins_for
-from sundog.data.read import encode, read
+from sundog.data.reading.read import encode, read
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
 EQUAL = 64  # as many as there are by default

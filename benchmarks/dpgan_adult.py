@@ -27,12 +27,12 @@ from dpgan.common import records_of, settings_of
 from report import DATA, Row, arguments, publish
 
 import sundog
-from sundog.data.read import encode, read
+from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
-from sundog.evaluate.comparison import Comparison
-from sundog.evaluate.tables.marginals import marginals
-from sundog.evaluate.tables.table import Tables
-from sundog.evaluate.utility import utility
+from sundog.evaluation.comparison import Comparison
+from sundog.evaluation.prediction.utility import utility
+from sundog.evaluation.tables.marginals import marginals
+from sundog.evaluation.tables.table_pair import Tables
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
 TARGET, DELTA = "income", 1e-5

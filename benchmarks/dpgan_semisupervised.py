@@ -29,11 +29,11 @@ from dpgan.images import Fit, Trials, fitted, keep, load
 from report import Row, arguments, publish
 
 import sundog
-from sundog.evaluate.images.classifiers import Images, Labels, accuracy
-from sundog.evaluate.images.sample import view_of
-from sundog.evaluate.images.semisupervised import STEPS, Codes, compared, supervised
+from sundog.evaluation.images.classifiers import Images, Labels, accuracy
+from sundog.evaluation.images.image_sample import view_of
+from sundog.evaluation.images.semisupervised import STEPS, Codes, compared, supervised
 from sundog.models.gan.gan import Gan
-from sundog.training.threads import one_thread
+from sundog.training.speed.threads import one_thread
 
 EPSILON = 10.0
 POOL = 20_000  # generated images

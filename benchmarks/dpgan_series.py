@@ -22,8 +22,8 @@ from dpgan.series import MEASURES, Days, Silence, meters, spanned, transformers,
 from report import DATA, Row, arguments, publish
 
 import sundog
-from sundog.evaluate.measure import Measure
-from sundog.evaluate.section import Section
+from sundog.evaluation.measure import Measure
+from sundog.evaluation.section import Section
 
 EPSILON, DELTA = 6.0, 1e-5
 SAMPLES = 10_000

@@ -36,10 +36,10 @@ from sklearn.cluster import KMeans
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.mixture.clustering import ClusteringPlan, find_clusters, plan_clustering
-from sundog.mixture.features import FourierFeatures, balance, median_distance
+from sundog.mixture.fourier_features import FourierFeatures, balance, median_distance
 from sundog.mixture.kmeans import SPLIT, TOO_FEW, into_ball, packing, start_again
-from sundog.models.base import Workshop
-from sundog.models.features import Features
+from sundog.models.neural.features import Features
+from sundog.models.protocol import FitContext
 from sundog.privacy.calibration import noise_multiplier_for
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
@@ -95,8 +95,8 @@ def accuracy(labels: npt.NDArray[np.int64], clusters: npt.NDArray[np.int64]) -> 
 def ours(data: Material, plans: list[ClusteringPlan], seed: int) -> Curve:
     features, judged, found = Features(data.private.schema), slice(0, JUDGED), []
     for epsilon, plan in zip(EPSILONS, plans, strict=True):
-        workshop = Workshop(seed=seed, public=data.public if plan.public else None)
-        clusters = find_clusters(features, data.private, plan, Ledger(epsilon=epsilon, delta=DELTA), workshop)
+        context = FitContext(seed=seed, public=data.public if plan.public else None)
+        clusters = find_clusters(features, data.private, plan, Ledger(epsilon=epsilon, delta=DELTA), context)
         found.append(accuracy(data.labels[judged], clusters.owner(features, data.private.take(judged))))
     return np.array(found)
 

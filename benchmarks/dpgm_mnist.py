@@ -30,11 +30,11 @@ from report import DATA, Row, arguments, publish
 from sklearn.datasets import load_digits
 
 import sundog
-from sundog.data.read import encode, read
+from sundog.data.reading.read import encode, read
 from sundog.data.records import Records, joined
-from sundog.evaluate.comparison import Comparison, split
-from sundog.evaluate.images.classifiers import accuracy, train
-from sundog.evaluate.images.sample import View, view_of
+from sundog.evaluation.comparison import Comparison, split
+from sundog.evaluation.images.classifiers import accuracy, train
+from sundog.evaluation.images.image_sample import View, view_of
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "mnist-binary.schema.yaml"
 EPSILON, DELTA = 1.74, 1e-5

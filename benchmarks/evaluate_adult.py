@@ -23,7 +23,7 @@ from sklearn.metrics import roc_auc_score
 
 import sundog
 from sundog.data.bins import bins_for
-from sundog.data.read import encode, read
+from sundog.data.reading.read import encode, read
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
 TARGET, POSITIVE = "income", ">50K"

@@ -20,7 +20,7 @@ import pandas as pd
 from report import Row, arguments, publish
 
 from sundog.data.schema import Schema
-from sundog.evaluate.evaluate import Report, evaluate
+from sundog.evaluation.evaluate import Report, evaluate
 
 REAL, HELD_OUT = 1500, 1000  # records
 

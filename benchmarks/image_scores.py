@@ -16,13 +16,13 @@ from report import DATA, Row, arguments, publish
 from sklearn.datasets import load_digits
 
 import sundog
-from sundog.data.read import encode, read
+from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
-from sundog.evaluate.comparison import Comparison, split
-from sundog.evaluate.images.classifiers import Images
-from sundog.evaluate.images.judge import judge_for
-from sundog.evaluate.images.sample import view_of
-from sundog.evaluate.images.scores import frechet, frechet_distance, inception_score
+from sundog.evaluation.comparison import Comparison, split
+from sundog.evaluation.images.classifiers import Images
+from sundog.evaluation.images.image_sample import view_of
+from sundog.evaluation.images.image_scores import frechet, frechet_distance, inception_score
+from sundog.evaluation.images.judge import judge_for
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "mnist.schema.yaml"
 PAPER = 9.96

@@ -17,9 +17,9 @@ import pandas as pd
 from report import DATA, Row, arguments, publish
 
 import sundog
-from sundog.data.read import encode, read
+from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
-from sundog.demo.picture import total_variation
+from sundog.demo.plots import total_variation
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
 

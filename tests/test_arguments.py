@@ -15,8 +15,8 @@ from sklearn.base import clone
 
 from sundog.data.schema import Schema
 from sundog.errors import NotFittedError, SchemaError, SundogError
+from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.ledger import Ledger
-from sundog.synthesizer import Synthesizer
 
 DECLARED: dict[str, Any] = {"columns": {"age": {"type": "integer", "min": 0, "max": 99}}}
 FRAME = pd.DataFrame({"age": [31, 47, 25, 62] * 25})

@@ -15,16 +15,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sundog.checkpoint import Checkpoint
 from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, DataError, LedgerError, SundogError
-from sundog.fitting import Fit
-from sundog.models.independent import Independent
+from sundog.fit.fitting import Fit
+from sundog.fit.synthesizer import Synthesizer
+from sundog.models.independent.independent import Independent
+from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.events import Charge, Pure
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 
 SCHEMA = Schema.from_dict({"columns": {"n": {"type": "integer", "learn": True}, "b": {"type": "boolean"}}})
 DATA = {"n": np.arange(3000) % 10, "b": np.arange(3000) % 2 == 0}
@@ -407,7 +407,7 @@ def test_a_second_fit_while_the_first_is_at_work_is_refused(shared: bool, tmp_pa
 _HOLD = """
 import sys
 from pathlib import Path
-from sundog.checkpoint import Checkpoint
+from sundog.privacy.checkpoint import Checkpoint
 checkpoint = Checkpoint.begin(Path(sys.argv[1]), {})
 print("held", flush=True)
 sys.stdin.read()  # until it is killed

@@ -15,8 +15,9 @@ import pytest
 import sundog
 from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, DataError, LedgerError, ReleaseError, SundogError
-from sundog.models.base import State
-from sundog.models.independent import Independent
+from sundog.fit.synthesizer import Synthesizer
+from sundog.models.independent.independent import Independent
+from sundog.models.protocol import State
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.budget import default_delta
 from sundog.privacy.counted import epsilon_of_fit
@@ -24,7 +25,6 @@ from sundog.privacy.events import Charge, DiscreteLaplace, Pure
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 
 COLUMNS: dict[str, dict[str, Any]] = {
     "n": {"type": "integer", "min": 0, "max": 9},
@@ -84,7 +84,7 @@ def test_the_promised_delta_is_never_below_the_proven_one(noise: int, monkeypatc
         ledger.spend(Charge(event=event, purpose=purpose))
         return exact + noise
 
-    monkeypatch.setattr("sundog.fitting.noisy_count", count)
+    monkeypatch.setattr("sundog.fit.fitting.noisy_count", count)
     data = {**data_of(50_000), "who": np.arange(50_000) // 50}
     release = Synthesizer("independent", epsilon=0.1).fit(data, schema_of(unit="who", cap=50)).release_
     certificate = release.certificate
@@ -504,7 +504,7 @@ def test_a_release_that_could_not_be_written_costs_nothing(tmp_path: Path, monke
     def refused(path: Path, *_: Any) -> None:
         raise ReleaseError(f"{path}: not written")
 
-    monkeypatch.setattr("sundog.preflight.write_archive", refused)
+    monkeypatch.setattr("sundog.fit.preflight.write_archive", refused)
     leaves_no_trace(tmp_path, "not written")
 
 

@@ -16,14 +16,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sundog.checkpoint import Checkpoint
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
+from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy import accountant, calibration, counted
+from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 
 DATA = {"n": np.arange(3000) % 10, "b": np.arange(3000) % 2 == 0}
 LEARNED = Schema.from_dict({"columns": {"n": {"type": "integer", "learn": True}, "b": {"type": "boolean"}}})

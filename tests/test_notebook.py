@@ -10,8 +10,8 @@ import pytest
 
 import sundog
 from sundog.data.schema import Schema
+from sundog.fit.synthesizer import Synthesizer
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 
 HOSTILE = "<script>alert('x')</script>&\x1b[31m"
 ALLOWED = {"div", "strong", "p", "pre", "table", "thead", "tbody", "tr", "th", "td"}

@@ -13,10 +13,10 @@ from tests.contracts.material import same_samples
 
 from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, DataError, SundogError
+from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 
 COLUMNS: dict[str, dict[str, Any]] = {
     "age": {"type": "integer", "min": 0, "max": 99},

@@ -22,11 +22,11 @@ import sundog
 from dpgan.common import records_of
 from dpgan.downstream import learned
 from sundog.data.records import Records
-from sundog.evaluate.comparison import Comparison, at_most, split
-from sundog.evaluate.images.judge import judge_for
-from sundog.evaluate.images.sample import view_of
-from sundog.evaluate.images.scores import frechet_distance, inception_score
-from sundog.training.threads import one_thread
+from sundog.evaluation.comparison import Comparison, at_most, split
+from sundog.evaluation.images.image_sample import view_of
+from sundog.evaluation.images.image_scores import frechet_distance, inception_score
+from sundog.evaluation.images.judge import judge_for
+from sundog.training.speed.threads import one_thread
 
 DELTA = 1e-5
 PANELS = 4  # side by side

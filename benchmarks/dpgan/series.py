@@ -13,12 +13,12 @@ from torch import Tensor
 
 import sundog
 from sundog.data.columns import SeriesColumn
-from sundog.data.read import encode, read
+from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
-from sundog.evaluate.comparison import Comparison
-from sundog.evaluate.measure import Measure
-from sundog.evaluate.section import Section
-from sundog.evaluate.series.series import series
+from sundog.evaluation.comparison import Comparison
+from sundog.evaluation.measure import Measure
+from sundog.evaluation.section import Section
+from sundog.evaluation.series.series import series
 from sundog.privacy.noise import NoiseSource
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"

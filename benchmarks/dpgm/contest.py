@@ -14,8 +14,8 @@ from scipy import sparse
 
 import sundog
 from dpgm.mwem import MWEM, Plan
-from sundog.data.read import encode, read
-from sundog.evaluate.sets.queries import (
+from sundog.data.reading.read import encode, read
+from sundog.evaluation.sets.queries import (
     CANDIDATES,
     CLASSES,
     QUERIES,

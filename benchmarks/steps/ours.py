@@ -14,13 +14,13 @@ from torch.optim import Adam
 from steps.networks import Network, Vae
 from steps.peers import BOUND, NOISE, RATE, Step
 from sundog.privacy.noise import NoiseSource
+from sundog.training.batches.examples import leaves
 from sundog.training.clipping import Fixed
-from sundog.training.data import leaves
-from sundog.training.gradients import Padded
-from sundog.training.graphs import GraphedStep
 from sundog.training.groups import flat
-from sundog.training.speed import Speed
-from sundog.training.stacked import stack
+from sundog.training.per_example.engine import Padded
+from sundog.training.speed.cuda_graphs import GraphedStep
+from sundog.training.speed.options import Speed
+from sundog.training.stacked_modules import stack
 from sundog.training.step import PrivateStep
 
 

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sundog.data.schema import Schema
     from sundog.errors import SundogError
-    from sundog.evaluate.evaluate import evaluate
+    from sundog.evaluation.evaluate import evaluate
+    from sundog.fit.synthesizer import Synthesizer
     from sundog.privacy.ledger import Ledger
     from sundog.release.release import Release
-    from sundog.synthesizer import Synthesizer
 
 __version__ = "0.1.0"
 
@@ -27,17 +27,16 @@ __all__ = ["Ledger", "Release", "Schema", "SundogError", "Synthesizer", "__versi
 
 # Loaded when first asked for: `import sundog` is instant, and never imports what the caller does not use.
 _HOME = {
+    "evaluate": "sundog.evaluation.evaluate",
     "Ledger": "sundog.privacy.ledger",
     "Release": "sundog.release.release",
     "Schema": "sundog.data.schema",
     "SundogError": "sundog.errors",
-    "Synthesizer": "sundog.synthesizer",
+    "Synthesizer": "sundog.fit.synthesizer",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name == "evaluate":  # a room that can be called
-        return import_module("sundog.evaluate")
     if name not in _HOME:
         raise AttributeError(f"module 'sundog' has no attribute {name!r}")
     return getattr(import_module(_HOME[name]), name)

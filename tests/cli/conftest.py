@@ -12,7 +12,7 @@ from tests.cli.calling import Called, Sundog
 
 from sundog.cli.main import _run
 from sundog.data.schema import Schema
-from sundog.synthesizer import Synthesizer
+from sundog.fit.synthesizer import Synthesizer
 
 COLUMNS: dict[str, dict[str, Any]] = {
     "age": {"type": "integer", "min": 0, "max": 99},

@@ -17,13 +17,13 @@ import yaml
 from tests.cli.calling import Sundog
 
 from sundog.cli.main import app
-from sundog.data.read import encode, read
+from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
+from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.calibration import training_plan
 from sundog.privacy.ledger import Ledger
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 
 COMMANDS = [str(command.name) for command in app.registered_commands]
 PROGRAM = Path(sys.executable).with_name("sundog")

@@ -14,8 +14,8 @@ import pytest
 from tests.cli.calling import Called, Sundog
 
 from sundog.data.schema import Schema
+from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.ledger import Ledger
-from sundog.synthesizer import Synthesizer
 
 AGE = {"type": "integer", "min": 0, "max": 99}
 SCHEMA = Schema.from_dict(

@@ -60,7 +60,7 @@ def _left_running(group: int, *, seconds: float = 60) -> list[int]:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="needs /proc to see a compiler run")
 def test_ctrl_c_while_the_compiler_runs_is_one_line_and_breaks_nothing(tmp_path: Path) -> None:
-    from sundog.training.compiled import has_compiler
+    from sundog.training.speed.compile import has_compiler
 
     if not has_compiler():
         pytest.skip("needs a C++ compiler")

@@ -68,7 +68,8 @@ def check_what_was_left(folder: Path) -> None:
 # folder, and another one then goes on with what was left.
 _KILLER = """
 import json, os, shutil, signal, sys
-import sundog.fitting, sundog.models.independent, sundog.release.release, sundog.synthesizer, sundog.privacy.noise
+import sundog.fit.fitting, sundog.fit.synthesizer, sundog.models.independent.independent
+import sundog.privacy.noise, sundog.release.release
 from sundog.cli.main import _run
 
 root, every, arguments = sys.argv[1], int(sys.argv[2]), sys.argv[3:]

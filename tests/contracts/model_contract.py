@@ -26,20 +26,20 @@ from tests.contracts.material import (
     schema_of,
 )
 
+from sundog.data.bin_refinement import Refinement
 from sundog.data.columns import ScalarColumn, SetColumn
-from sundog.data.read import encode, read
+from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
-from sundog.data.refine import Refinement
 from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, DataError, ReleaseError
-from sundog.models.base import Model, Plan, State, Workshop
+from sundog.fit.synthesizer import Synthesizer
+from sundog.models.protocol import FitContext, Model, Plan, State
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, DiscreteLaplace
 from sundog.privacy.ledger import Budget, Ledger, summed
 from sundog.privacy.noise import NoiseSource
 from sundog.release.certificate import certify
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 
 DELTA = 1e-6
 _PLANS: dict[Any, Plan] = {}
@@ -78,7 +78,7 @@ class ModelContract:
             plan = self.plan(records.schema)
             noise = NoiseSource.seeded(0) if repeatable else None
             ledger = Ledger(epsilon=self.epsilon, delta=DELTA, noise=noise)
-            _FITS[key] = self.model.fit(records, plan, ledger, Workshop(seed=0)), plan, ledger
+            _FITS[key] = self.model.fit(records, plan, ledger, FitContext(seed=0)), plan, ledger
         return _FITS[key]
 
     def release(self, records: Records, *, repeatable: bool = False) -> Release:
@@ -201,7 +201,7 @@ class ModelContract:
         plan = self.plan(records.schema)
         small = Ledger(epsilon=0.9 * self.epsilon, delta=DELTA)
         with pytest.raises(BudgetExceededError, match="refused"):
-            self.model.fit(records, plan, small, Workshop(seed=0))
+            self.model.fit(records, plan, small, FitContext(seed=0))
         assert small.charges == ()
 
     def test_interrupted_after_a_charge_it_goes_on_and_charges_nothing_twice(self, tmp_path: Path) -> None:

@@ -17,11 +17,11 @@ import pandas as pd
 from scipy import sparse
 from tests.data.containers import Container
 
+from sundog.data.bin_refinement import _counted
 from sundog.data.columns import OrderedColumn
-from sundog.data.learn import prepare
-from sundog.data.read import encode, read
-from sundog.data.refine import _counted
+from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
+from sundog.data.schema_learning import prepare
 from sundog.errors import DataError
 
 

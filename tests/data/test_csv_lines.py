@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from sundog.data import tables
-from sundog.data.read import encode, read
+from sundog.data.reading import tables
+from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SchemaError
 

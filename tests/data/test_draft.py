@@ -17,13 +17,13 @@ import pyarrow.parquet as pq
 import pytest
 from scipy import sparse
 
-from sundog.data.draft import draft
-from sundog.data.read import encode, read
+from sundog.data.drafting.draft import draft
+from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
-from sundog.data.typed import to_frame
-from sundog.data.write import open_writer
+from sundog.data.writing.frames import to_frame
+from sundog.data.writing.write import open_writer
 from sundog.errors import DataError
-from sundog.synthesizer import Synthesizer
+from sundog.fit.synthesizer import Synthesizer
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

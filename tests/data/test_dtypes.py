@@ -12,11 +12,11 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from sundog.data.read import encode, read
+from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
-from sundog.data.typed import to_frame, to_table
+from sundog.data.writing.frames import to_frame, to_table
 from sundog.errors import SchemaError
-from sundog.synthesizer import Synthesizer
+from sundog.fit.synthesizer import Synthesizer
 
 N = 60
 DAYS = pd.to_datetime([f"2020-01-{day:02}" for day in range(1, 31)] * 2)

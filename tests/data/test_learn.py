@@ -13,15 +13,15 @@ import pytest
 
 from sundog.data.bins import QUANTILE_BINS, bins_for
 from sundog.data.columns import CategoricalColumn, IntegerColumn
-from sundog.data.learn import Lesson, prepare, unknown_columns
-from sundog.data.read import encode, read
+from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
+from sundog.data.schema_learning import SchemaLearning, prepare, unknown_columns
 from sundog.errors import BudgetExceededError, DataError, SchemaError
+from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import DiscreteLaplace, Failure, Pure
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
-from sundog.synthesizer import Synthesizer
 
 N = 4000
 LEARNED: dict[str, dict[str, Any]] = {
@@ -75,8 +75,8 @@ def test_unknown_columns_are_those_to_learn_and_those_to_cut() -> None:
 
 
 def test_a_learned_range_that_is_also_cut_takes_two_measurements(people: pd.DataFrame) -> None:
-    lesson = prepare(read(people, schema_of()), schema_of())
-    assert lesson.measurements == len(LEARNED) + 1
+    learning = prepare(read(people, schema_of()), schema_of())
+    assert learning.measurements == len(LEARNED) + 1
     assert prepare(read(people, schema_of("income")), schema_of("income")).measurements == 1
 
 
@@ -340,9 +340,9 @@ def test_nothing_is_learned_from_a_ledger_that_cannot_pay(people: pd.DataFrame) 
 
 
 def test_preparing_costs_nothing_and_says_what_is_wrong(people: pd.DataFrame) -> None:
-    lesson = prepare(read(people, schema_of()), schema_of())
-    assert isinstance(lesson, Lesson)
-    assert list(lesson.values) == list(LEARNED)
+    learning = prepare(read(people, schema_of()), schema_of())
+    assert isinstance(learning, SchemaLearning)
+    assert list(learning.values) == list(LEARNED)
     with pytest.raises(DataError, match=r"DataFrame: column 'visits': row 2: 'many' is not a whole number"):
         prepare(read(pd.DataFrame({"visits": ["1", "many"]}), schema_of("visits")), schema_of("visits"))
     with pytest.raises(DataError, match=r"DataFrame: column 'seen'"):

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from sundog.data.columns import ContinuousColumn, IntegerColumn
 from sundog.data.columns.number_format import NumberFormat
-from sundog.data.learn import prepare
-from sundog.data.read import encode, read
+from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
-from sundog.data.typed import to_frame
+from sundog.data.schema_learning import prepare
+from sundog.data.writing.frames import to_frame
 from sundog.errors import DataError, SchemaError
 from sundog.privacy.ledger import Ledger
 

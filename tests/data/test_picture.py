@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from matplotlib.image import imread
 
-from sundog.data.picture import MOST, arranged, draw, pixels
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.data.write import count_for, open_writer
+from sundog.data.writing.contact_sheet import MOST, arranged, draw, pixels
+from sundog.data.writing.write import count_for, open_writer
 from sundog.errors import DataError
 
 IMAGE = {"type": "image", "shape": [4, 4], "levels": 16}

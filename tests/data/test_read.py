@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from sundog.data.read import Raw, encode, first_of_each, read
+from sundog.data.reading.read import Raw, encode, first_of_each, read
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
 

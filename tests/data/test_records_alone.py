@@ -23,9 +23,10 @@ from tests.data import one_more_record as material
 from tests.data.containers import Container
 from tests.data.one_more_record import Case
 
-from sundog.data import learn, read, tables
+from sundog.data import schema_learning
 from sundog.data.columns import base, listed
 from sundog.data.columns.set import SetColumn
+from sundog.data.reading import read, tables
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 
@@ -232,7 +233,7 @@ def _share_a_scale(patch: pytest.MonkeyPatch) -> None:
 
 
 def _learn_spellings(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(learn, "_tally", _tally_as_typed)
+    patch.setattr(schema_learning, "_tally", _tally_as_typed)
 
 
 def _trust_quotes(patch: pytest.MonkeyPatch) -> None:

@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from sundog.data.bin_refinement import SHARE, Refinement, choose_starts, wants_refinement
 from sundog.data.bins import DEFAULT, Bins, bins_for
 from sundog.data.columns import Column, ContinuousColumn, DatetimeColumn, IntegerColumn, OrderedColumn
-from sundog.data.learn import prepare
-from sundog.data.read import encode, read
-from sundog.data.refine import SHARE, Refinement, choose_starts, wants_refinement
+from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
+from sundog.data.schema_learning import prepare
 from sundog.errors import SchemaError
+from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.calibration import gaussian_noise_for
 from sundog.privacy.events import DiscreteGaussian
@@ -23,7 +24,6 @@ from sundog.privacy.ledger import Ledger
 from sundog.privacy.mechanisms import Partition, tree
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 
 N = 20_000
 WIDE: dict[str, dict[str, Any]] = {
@@ -315,7 +315,7 @@ def test_a_learned_range_is_refined_too() -> None:
 
 
 def test_an_interrupted_fit_keeps_refined_bins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sundog.models.rbm import Rbm
+    from sundog.models.rbm.rbm import Rbm
 
     def stop(*args: Any, **rest: Any) -> None:
         raise KeyboardInterrupt

@@ -19,10 +19,10 @@ import pandas as pd
 import polars
 import pytest
 
-from sundog.data.database import without_secrets
-from sundog.data.read import encode, read
+from sundog.data.reading.database import without_secrets
+from sundog.data.reading.read import encode, read
+from sundog.data.reading.source import Piped
 from sundog.data.schema import Schema
-from sundog.data.source import Piped
 from sundog.errors import DataError, SundogError
 
 Row = dict[str, Any]

@@ -21,10 +21,10 @@ from scipy import sparse
 
 from sundog import files
 from sundog.data.columns import Column, SetColumn
-from sundog.data.read import encode, read
+from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.data.write import open_writer, to_frame, to_table
+from sundog.data.writing.write import open_writer, to_frame, to_table
 from sundog.errors import DataError
 
 SCALARS: dict[str, dict[str, Any]] = {

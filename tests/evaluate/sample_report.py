@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from sundog.evaluate.measure import Measure, Measures, Metric
-from sundog.evaluate.report.style import ACCENT, REAL, SYNTHETIC
-from sundog.evaluate.section import Picture, Section
+from sundog.evaluation.measure import Measure, Measures, Metric
+from sundog.evaluation.report.style import ACCENT, REAL, SYNTHETIC
+from sundog.evaluation.section import Picture, Section
 from sundog.privacy.events import Charge, DiscreteGaussian
 from sundog.release.certificate import Certificate
 

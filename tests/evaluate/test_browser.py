@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import pytest
 from tests.evaluate.sample_report import hostile, sample
 
-from sundog.evaluate.report.compare_page import compare_page
-from sundog.evaluate.report.page import page
+from sundog.evaluation.report.compare_page import compare_page
+from sundog.evaluation.report.page import page
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Dialog, Page

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from sundog.evaluate.measure import Measure
-from sundog.evaluate.report import claims
+from sundog.evaluation.measure import Measure
+from sundog.evaluation.report import claims
 
 ROOT = Path(__file__).parents[2]
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from sundog.evaluate.images.classifiers import (
+from sundog.evaluation.images.classifiers import (
     Classifier,
     Images,
     Kind,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from sklearn.metrics import normalized_mutual_info_score
 
 from sundog.errors import DataError
-from sundog.evaluate.clustering import clustering_accuracy, normalised_mutual_information
+from sundog.evaluation.clustering import clustering_accuracy, normalised_mutual_information
 
 Integers = npt.NDArray[np.int64]
 few = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), min_size=1, max_size=30)

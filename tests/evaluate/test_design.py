@@ -6,7 +6,7 @@ import numpy as np
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.evaluate.design import is_unordered, one_hot, ordinal, scalar_columns
+from sundog.evaluation.prediction.design_matrix import is_unordered, one_hot, ordinal, scalar_columns
 
 SCHEMA = Schema.from_dict(
     {

@@ -15,8 +15,8 @@ import pytest
 import sundog
 from sundog.data.schema import Schema
 from sundog.errors import DataError
-from sundog.evaluate.compare import compare
-from sundog.evaluate.evaluate import evaluate
+from sundog.evaluation.compare import compare
+from sundog.evaluation.evaluate import evaluate
 
 TABLE = Schema.from_dict(
     {
@@ -120,7 +120,7 @@ def test_the_dictionary_has_the_names_that_stay() -> None:
 
 
 def test_the_room_can_be_called() -> None:
-    importlib.import_module("sundog.evaluate.measure")  # which makes the room an attribute of the package
+    importlib.import_module("sundog.evaluation.measure")  # which makes the room an attribute of the package
     report = sundog.evaluate(noise(100, 1), real=table(100, 0), schema=TABLE)
     assert report.measures["fidelity.tvd_1way"].value > 0
 

@@ -26,12 +26,12 @@ from tests.evaluate.two_tables import (
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.evaluate.comparison import independent
-from sundog.evaluate.fidelity import METRICS, fidelity
-from sundog.evaluate.section import Section
-from sundog.evaluate.tables.blocks import Blocks
-from sundog.evaluate.tables.marginals import by_chance, cells, distance, marginals
-from sundog.evaluate.tables.table import Tables
+from sundog.evaluation.block_bootstrap import Blocks
+from sundog.evaluation.comparison import independent
+from sundog.evaluation.fidelity import METRICS, fidelity
+from sundog.evaluation.section import Section
+from sundog.evaluation.tables.marginals import by_chance, cells, distance, marginals
+from sundog.evaluation.tables.table_pair import Tables
 
 
 @pytest.fixture(scope="module")
@@ -325,7 +325,7 @@ def test_odd_names_and_many_categories_can_be_drawn() -> None:
     rng = np.random.default_rng(0)
     real = {name: rng.integers(0, 41, 50).tolist() for name in columns}
     section = on_codes(columns, real, real)
-    from sundog.evaluate.report.style import drawing
+    from sundog.evaluation.report.style import drawing
 
     with drawing():
         for picture in section.pictures:

@@ -18,7 +18,7 @@ from tests.evaluate.two_tables import (
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
-from sundog.evaluate.fidelity import fidelity
+from sundog.evaluation.fidelity import fidelity
 
 # --- hostile input -------------------------------------------------------------------------------------------------
 

@@ -22,9 +22,9 @@ from tests.evaluate.two_tables import (
     value,
 )
 
-from sundog.evaluate.fidelity import fidelity
-from sundog.evaluate.section import Section
-from sundog.evaluate.tables.wasserstein import sliced_distance
+from sundog.evaluation.fidelity import fidelity
+from sundog.evaluation.section import Section
+from sundog.evaluation.tables.wasserstein import sliced_distance
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sundog.evaluate.grouped import GROUPS, Deal
+from sundog.evaluation.grouped_means import GROUPS, Deal
 
 
 def test_averages_are_those_of_all_records() -> None:

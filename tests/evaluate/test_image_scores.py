@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 from scipy import linalg, stats
 
-from sundog.evaluate.images.scores import (
+from sundog.evaluation.images.image_scores import (
     discriminator_score,
     frechet,
     frechet_distance,

@@ -16,14 +16,14 @@ from sklearn.datasets import load_digits
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
-from sundog.evaluate.comparison import Comparison, split
-from sundog.evaluate.images import judge as image_judge
-from sundog.evaluate.images.classifiers import Classifier, train
-from sundog.evaluate.images.images import METRICS, images
-from sundog.evaluate.images.judge import judge_for
-from sundog.evaluate.images.sample import view_of
-from sundog.evaluate.images.scores import frechet_distance, inception_score
-from sundog.evaluate.section import Section
+from sundog.evaluation.comparison import Comparison, split
+from sundog.evaluation.images import judge as image_judge
+from sundog.evaluation.images.classifiers import Classifier, train
+from sundog.evaluation.images.image_sample import view_of
+from sundog.evaluation.images.image_scores import frechet_distance, inception_score
+from sundog.evaluation.images.images import METRICS, images
+from sundog.evaluation.images.judge import judge_for
+from sundog.evaluation.section import Section
 
 LABELS = {"type": "categorical", "values": list(range(10))}
 DIGITS = Schema.from_dict({"columns": {"image": {"type": "image", "shape": [8, 8], "levels": 17}, "label": LABELS}})
@@ -54,9 +54,9 @@ def _limited(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     """Networks that learn for fewer steps: enough for digits, or hardly at all where it does not matter what."""
     image_judge._taught.cache_clear()
     monkeypatch.setattr(
-        "sundog.evaluate.images.images.train", lambda *args, **kwargs: train(*args, steps=steps, **kwargs)
+        "sundog.evaluation.images.images.train", lambda *args, **kwargs: train(*args, steps=steps, **kwargs)
     )
-    monkeypatch.setattr("sundog.evaluate.images.judge.MOST_STEPS", steps)
+    monkeypatch.setattr("sundog.evaluation.images.judge.MOST_STEPS", steps)
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +163,7 @@ def test_one_judge_serves_release_ceiling_and_floor(monkeypatch: pytest.MonkeyPa
         taught.append(kwargs["seed"])
         return train(*args, **kwargs)
 
-    monkeypatch.setattr("sundog.evaluate.images.judge.train", counted)
+    monkeypatch.setattr("sundog.evaluation.images.judge.train", counted)
     for trial in (COMPARISON, COMPARISON.ceiling(), COMPARISON.floor(), replace(COMPARISON, synthetic=COMPARISON.test)):
         images(trial, "image")
     assert len(taught) == 1

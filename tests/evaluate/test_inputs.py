@@ -16,11 +16,11 @@ from scipy import sparse
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SchemaError
-from sundog.evaluate.compare import SideBySide, compare
-from sundog.evaluate.comparison import Comparison, at_most, independent, split
-from sundog.evaluate.evaluate import Report, evaluate
-from sundog.evaluate.inputs import UNDECLARED, gather
-from sundog.synthesizer import Synthesizer
+from sundog.evaluation.compare import SideBySide, compare
+from sundog.evaluation.comparison import Comparison, at_most, independent, split
+from sundog.evaluation.evaluate import Report, evaluate
+from sundog.evaluation.inputs import UNDECLARED, gather
+from sundog.fit.synthesizer import Synthesizer
 
 COLUMNS = {"age": {"type": "integer", "min": 0, "max": 99}, "sex": {"type": "categorical", "values": ["f", "m"]}}
 SCHEMA = Schema.from_dict({"columns": COLUMNS})

@@ -15,11 +15,11 @@ from sklearn.metrics import roc_auc_score
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
-from sundog.evaluate import propensity as module
-from sundog.evaluate.comparison import Comparison
-from sundog.evaluate.learners import one_thread
-from sundog.evaluate.measure import Measure
-from sundog.evaluate.propensity import propensity
+from sundog.evaluation.comparison import Comparison
+from sundog.evaluation.measure import Measure
+from sundog.evaluation.prediction import propensity as module
+from sundog.evaluation.prediction.learners import one_thread
+from sundog.evaluation.prediction.propensity import propensity
 
 Array = npt.NDArray[np.int64]
 

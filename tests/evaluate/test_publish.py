@@ -9,13 +9,13 @@ import pytest
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, DataError, SundogError
-from sundog.evaluate.evaluate import evaluate
-from sundog.evaluate.measure import Measures
-from sundog.evaluate.publish import Publication
+from sundog.evaluation.evaluate import evaluate
+from sundog.evaluation.measure import Measures
+from sundog.evaluation.publish import Publication
+from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 
 SCHEMA = Schema.from_dict(
     {
@@ -97,7 +97,7 @@ def test_one_record_changes_one_cell_of_each_marginal_and_one_answer_of_each_mod
         counted.append([histogram.counts.tolist() for histogram in histograms])  # type: ignore[attr-defined]
         return [histogram.counts for histogram in histograms]  # type: ignore[attr-defined]
 
-    monkeypatch.setattr("sundog.evaluate.publish.noisy_histograms", noticed)
+    monkeypatch.setattr("sundog.evaluation.publish.noisy_histograms", noticed)
     real, holdout = frame(300, 9), frame(200, 5)
     for one, other in ((real, holdout), (real[:-1], holdout), (real, holdout[:-1])):
         ledger = Ledger(epsilon=1.0, delta=1e-6)

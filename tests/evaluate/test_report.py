@@ -16,13 +16,13 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 from tests.evaluate.sample_report import HOSTILE, Sample, certificate, hostile, sample
 
-from sundog.evaluate.measure import Measure, Metric
-from sundog.evaluate.report import pictures, words
-from sundog.evaluate.report.compare_page import BEST, SHARED, compare_page, marks
-from sundog.evaluate.report.markup import Html, document, tag
-from sundog.evaluate.report.page import page
-from sundog.evaluate.report.style import ACCENT, REAL, SYNTHETIC, drawing
-from sundog.evaluate.section import Picture, Section
+from sundog.evaluation.measure import Measure, Metric
+from sundog.evaluation.report import svg, words
+from sundog.evaluation.report.compare_page import BEST, SHARED, compare_page, marks
+from sundog.evaluation.report.markup import Html, document, tag
+from sundog.evaluation.report.page import page
+from sundog.evaluation.report.style import ACCENT, REAL, SYNTHETIC, drawing
+from sundog.evaluation.section import Picture, Section
 
 
 class Seen(HTMLParser):
@@ -208,8 +208,8 @@ def test_pictures_are_named_for_those_who_cannot_see_them(whole: str) -> None:
 
 
 def test_black_becomes_the_ink_of_the_page(whole: str) -> None:
-    svg = pictures.drawn(picture(lambda figure: figure.subplots().plot([1, 2], color="black")), "a-")
-    assert "currentColor" in svg
+    text = svg.drawn(picture(lambda figure: figure.subplots().plot([1, 2], color="black")), "a-")
+    assert "currentColor" in text
     assert "#000000" not in whole
 
 
@@ -222,17 +222,17 @@ def test_text_on_an_image_keeps_its_colour() -> None:
         for axes, said in ((on_image, "on"), (on_mesh, "mesh"), (on_glass, "glass"), (beside, "beside")):
             axes.text(0, 0, said)
 
-    svg = pictures.drawn(picture(draw), "a-")
-    kept = {said for said in ("on", "mesh", "glass", "beside") if re.search(rf"<text[^>]*#010101[^>]*>{said}<", svg)}
+    text = svg.drawn(picture(draw), "a-")
+    kept = {said for said in ("on", "mesh", "glass", "beside") if re.search(rf"<text[^>]*#010101[^>]*>{said}<", text)}
     assert kept == {"on", "mesh"}
-    assert {"glass", "beside"} <= set(Seen(svg).words("text"))
+    assert {"glass", "beside"} <= set(Seen(text).words("text"))
 
 
 def test_the_font_is_the_page_s() -> None:
-    svg = pictures.drawn(picture(lambda figure: figure.subplots().set_xlabel("x", fontweight="bold")), "a-")
-    assert "var(--sans)" in svg
-    assert "DejaVu" not in svg
-    assert "<style" not in svg
+    text = svg.drawn(picture(lambda figure: figure.subplots().set_xlabel("x", fontweight="bold")), "a-")
+    assert "var(--sans)" in text
+    assert "DejaVu" not in text
+    assert "<style" not in text
 
 
 def test_dollars_are_no_mathematics_and_logarithms_are_plain() -> None:
@@ -243,7 +243,7 @@ def test_dollars_are_no_mathematics_and_logarithms_are_plain() -> None:
         axes.set_yscale("log")
         axes.legend()
 
-    seen = Seen(pictures.drawn(picture(draw), "a-"))
+    seen = Seen(svg.drawn(picture(draw), "a-"))
     assert r"$\frac{$" in seen.words("text")
     assert {"1", "10", "100", "1000"} <= set(seen.words("text"))
     assert not any("mathdefault" in text for text in seen.words("text"))
@@ -255,9 +255,9 @@ def test_a_large_drawing_becomes_an_image_and_its_text_stays(monkeypatch: pytest
         axes.scatter(np.arange(500), np.arange(500) % 7)
         axes.set_xlabel("many points")
 
-    small = pictures.drawn(picture(draw), "a-")
-    monkeypatch.setattr(pictures, "LARGEST", 10_000)
-    large = pictures.drawn(picture(draw), "a-")
+    small = svg.drawn(picture(draw), "a-")
+    monkeypatch.setattr(svg, "LARGEST", 10_000)
+    large = svg.drawn(picture(draw), "a-")
     assert "data:image/png" not in small
     assert "data:image/png" in large
     assert len(large) < len(small)

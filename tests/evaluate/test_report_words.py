@@ -7,11 +7,11 @@ import math
 import pytest
 from tests.evaluate.sample_report import sample
 
-from sundog.evaluate.measure import Better, Measure, Metric, combine, ratio
-from sundog.evaluate.report import words
-from sundog.evaluate.report.headline import headline, main_names, verdicts
-from sundog.evaluate.report.words import Standing, interval
-from sundog.evaluate.section import Section
+from sundog.evaluation.measure import Better, Measure, Metric, combine, ratio
+from sundog.evaluation.report import words
+from sundog.evaluation.report.headline import headline, main_names, verdicts
+from sundog.evaluation.report.words import Standing, interval
+from sundog.evaluation.section import Section
 
 HIGH, LOW = Measure(0.9, 0.89, 0.91), Measure(0.5, 0.49, 0.51)
 

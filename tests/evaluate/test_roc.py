@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from sundog.evaluate.measure import bootstrap
-from sundog.evaluate.roc import POINTS, Ranking, measured_area
+from sundog.evaluation.measure import bootstrap
+from sundog.evaluation.prediction.roc import POINTS, Ranking, measured_area
 
 scored = st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.integers(0, 3)), min_size=2, max_size=30)
 

@@ -12,8 +12,8 @@ from sklearn.datasets import load_digits
 from sklearn.decomposition import PCA
 from sklearn.mixture import GaussianMixture
 
-from sundog.evaluate.images.classifiers import BATCH, Images, Labels
-from sundog.evaluate.images.semisupervised import (
+from sundog.evaluation.images.classifiers import BATCH, Images, Labels
+from sundog.evaluation.images.semisupervised import (
     METRICS,
     Codes,
     Generate,
@@ -24,7 +24,7 @@ from sundog.evaluate.images.semisupervised import (
     semi_supervised,
     supervised,
 )
-from sundog.evaluate.measure import Measures
+from sundog.evaluation.measure import Measures
 
 FEW = 50  # labelled images
 

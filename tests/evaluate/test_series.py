@@ -16,13 +16,13 @@ from scipy import stats
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
-from sundog.evaluate.comparison import Comparison
-from sundog.evaluate.grouped import Deal
-from sundog.evaluate.section import Section
-from sundog.evaluate.series import models as series_models
-from sundog.evaluate.series.models import discriminative_score, predictive_score
-from sundog.evaluate.series.series import series
-from sundog.evaluate.series.statistics import (
+from sundog.evaluation.comparison import Comparison
+from sundog.evaluation.grouped_means import Deal
+from sundog.evaluation.section import Section
+from sundog.evaluation.series import recurrent_scores as series_models
+from sundog.evaluation.series.recurrent_scores import discriminative_score, predictive_score
+from sundog.evaluation.series.series import series
+from sundog.evaluation.series.statistics import (
     autocorrelation,
     filled,
     power_spectrum,

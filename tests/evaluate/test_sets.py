@@ -16,11 +16,17 @@ from scipy import sparse
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
-from sundog.evaluate.comparison import Comparison
-from sundog.evaluate.section import Section
-from sundog.evaluate.sets import queries
-from sundog.evaluate.sets.queries import answers, cooccurring_queries, counting_queries, random_queries, relative_errors
-from sundog.evaluate.sets.sets import sets
+from sundog.evaluation.comparison import Comparison
+from sundog.evaluation.section import Section
+from sundog.evaluation.sets import queries
+from sundog.evaluation.sets.queries import (
+    answers,
+    cooccurring_queries,
+    counting_queries,
+    random_queries,
+    relative_errors,
+)
+from sundog.evaluation.sets.sets import sets
 
 Baskets = Sequence[Sequence[int]]
 

@@ -22,15 +22,22 @@ from sklearn.metrics import (
     roc_auc_score,
 )
 
-from sundog.data.read import encode, read
+from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
-from sundog.evaluate import task
-from sundog.evaluate.comparison import Comparison
-from sundog.evaluate.learners import TREES, one_thread
-from sundog.evaluate.section import Section
-from sundog.evaluate.utility import INTERVALS, balanced_rows, class_scores, number_scores, roc_picture, utility
+from sundog.evaluation.comparison import Comparison
+from sundog.evaluation.prediction import task
+from sundog.evaluation.prediction.learners import TREES, one_thread
+from sundog.evaluation.prediction.utility import (
+    INTERVALS,
+    balanced_rows,
+    class_scores,
+    number_scores,
+    roc_picture,
+    utility,
+)
+from sundog.evaluation.section import Section
 
 Columns = dict[str, dict[str, Any]]
 

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sundog.errors import SundogError
-from sundog.evaluate.series.warping import default_window, nearest
+from sundog.evaluation.series.warping import default_window, nearest
 
 Floats = NDArray[np.float64]
 

@@ -9,9 +9,9 @@ import pandas as pd
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.evaluate.comparison import Comparison
-from sundog.evaluate.fidelity import fidelity
-from sundog.evaluate.section import Section
+from sundog.evaluation.comparison import Comparison
+from sundog.evaluation.fidelity import fidelity
+from sundog.evaluation.section import Section
 
 SCHEMA: dict[str, Any] = {
     "age": {"type": "integer", "min": 0, "max": 99, "edges": [18, 40, 65]},

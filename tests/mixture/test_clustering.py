@@ -20,16 +20,16 @@ from sundog.mixture.clustering import (
     find_clusters,
     plan_clustering,
 )
-from sundog.mixture.features import FourierFeatures
+from sundog.mixture.feature_space import Space
+from sundog.mixture.fourier_features import FourierFeatures
 from sundog.mixture.kmeans import GRAIN, on_grain
-from sundog.mixture.space import Space
-from sundog.models.base import Workshop
-from sundog.models.features import Features
-from sundog.models.released.unpaid import unpaid_clustering
+from sundog.models.neural.features import Features
+from sundog.models.protocol import FitContext
+from sundog.models.unpaid import unpaid_clustering
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.ledger_views import Prepaid
 from sundog.privacy.noise import NoiseSource
-from sundog.privacy.views import Prepaid
 
 IMAGES = schema_of({"image": {"type": "image", "shape": [5, 5], "levels": 2}})
 FEATURES = Features(IMAGES)
@@ -111,12 +111,12 @@ def test_clusters_are_found(public: bool, kernel: str) -> None:
     ledger = Ledger(epsilon=2.0, delta=1e-5)
     plan = planned(epsilon=2.0, public=public, settings={**CLUSTERING, "kernel": kernel, "dimension": 64})
     seen: list[tuple[str, float]] = []
-    workshop = Workshop(
+    context = FitContext(
         seed=1,
         public=stripes(300, seed=9)[0] if public else None,
         progress=lambda stage, done: seen.append((stage, done)),
     )
-    clusters = find_clusters(FEATURES, records, plan, ledger, workshop)
+    clusters = find_clusters(FEATURES, records, plan, ledger, context)
     owner = clusters.owner(FEATURES, records)
     assert purity(kind, owner) > 0.8  # a fifth, if nothing is learned
     np.testing.assert_allclose(clusters.counts, np.bincount(owner, minlength=5), atol=6 * plan.counts_noise + 20)
@@ -138,18 +138,18 @@ def test_everything_is_charged_in_one_line_before_anything_is_drawn() -> None:
     ledger = Ledger(epsilon=1.0, delta=1e-5, noise=Untouchable())
     plan = planned(records=200)
     with pytest.raises(Drawn):
-        find_clusters(FEATURES, stripes(200)[0], plan, ledger, Workshop(seed=0))
+        find_clusters(FEATURES, stripes(200)[0], plan, ledger, FitContext(seed=0))
     assert [entry.charges for entry in ledger.entries] == [plan.charges()]
     poor = Ledger(epsilon=0.5, delta=1e-5, noise=Untouchable())
     with pytest.raises(BudgetExceededError):
-        find_clusters(FEATURES, stripes(200)[0], plan, poor, Workshop(seed=0))
+        find_clusters(FEATURES, stripes(200)[0], plan, poor, FitContext(seed=0))
     assert poor.entries == ()
 
 
 def test_what_was_paid_for_and_lost_is_not_paid_for_again() -> None:
     ledger, plan = Ledger(epsilon=1.0, delta=1e-5), planned(records=300)
     ledger.spend(*plan.charges())
-    find_clusters(FEATURES, stripes(300)[0], plan, Prepaid(ledger, plan.charges()), Workshop(seed=0))
+    find_clusters(FEATURES, stripes(300)[0], plan, Prepaid(ledger, plan.charges()), FitContext(seed=0))
     assert ledger.charges == plan.charges()
 
 
@@ -157,9 +157,9 @@ def test_what_was_paid_for_and_lost_is_not_paid_for_again() -> None:
 @pytest.mark.parametrize("public", [False, True])
 def test_few_records(count: int, public: bool) -> None:
     records = stripes(count)[0]
-    workshop = Workshop(seed=0, public=stripes(40, seed=3)[0] if public else None)
+    context = FitContext(seed=0, public=stripes(40, seed=3)[0] if public else None)
     plan = planned(records=100, public=public)
-    clusters = find_clusters(FEATURES, records, plan, Ledger(epsilon=1.0, delta=1e-5), workshop)
+    clusters = find_clusters(FEATURES, records, plan, Ledger(epsilon=1.0, delta=1e-5), context)
     owner = clusters.owner(FEATURES, records)
     assert owner.shape == (count,)
     assert clusters.counts.shape == (5,)
@@ -170,7 +170,7 @@ def test_few_records(count: int, public: bool) -> None:
 def test_records_that_are_all_equal(clusters: int) -> None:
     records = stripes(1)[0].take([0] * 400)
     plan = planned(records=400, clusters=clusters)
-    found = find_clusters(FEATURES, records, plan, Ledger(epsilon=1.0, delta=1e-5), Workshop(seed=0))
+    found = find_clusters(FEATURES, records, plan, Ledger(epsilon=1.0, delta=1e-5), FitContext(seed=0))
     assert len(set(found.owner(FEATURES, records).tolist())) == 1
 
 
@@ -179,7 +179,7 @@ def test_records_of_every_kind(kind: str) -> None:
     schema = schema_of(KINDS[kind])
     records, features = random_records(schema, 150), Features(schema)
     plan = planned(records=150, clusters=3)
-    found = find_clusters(features, records, plan, Ledger(epsilon=1.0, delta=1e-5), Workshop(seed=0))
+    found = find_clusters(features, records, plan, Ledger(epsilon=1.0, delta=1e-5), FitContext(seed=0))
     assert found.owner(features, records).shape == (150,)
 
 
@@ -211,9 +211,9 @@ def test_a_start_is_found_from_few_points(public: bool, monkeypatch: pytest.Monk
     k_means = clustering._k_means
     monkeypatch.setattr(clustering, "_k_means", noted)
     monkeypatch.setattr(clustering, "_POINTS", 50)
-    workshop = Workshop(seed=0, public=stripes(300, seed=3)[0] if public else None)
+    context = FitContext(seed=0, public=stripes(300, seed=3)[0] if public else None)
     plan = planned(records=3, public=public)
-    find_clusters(FEATURES, stripes(100)[0], plan, Ledger(epsilon=1.0, delta=1e-5), workshop)
+    find_clusters(FEATURES, stripes(100)[0], plan, Ledger(epsilon=1.0, delta=1e-5), context)
     assert [len(points) for points in seen] == [50, 15]
     assert np.linalg.norm(seen[0], axis=1).max() <= 2.01  # though three records have noise longer than they are
 
@@ -222,7 +222,7 @@ def test_too_few_public_records_are_refused_before_anything_is_spent() -> None:
     ledger, plan = Ledger(epsilon=1.0, delta=1e-5), planned(public=True)
     for public in (None, stripes(4)[0]):
         with pytest.raises(SundogError, match="public"):
-            find_clusters(FEATURES, stripes(20)[0], plan, ledger, Workshop(public=public))
+            find_clusters(FEATURES, stripes(20)[0], plan, ledger, FitContext(public=public))
     assert ledger.entries == ()
 
 
@@ -232,7 +232,7 @@ def test_too_few_public_records_are_refused_before_anything_is_spent() -> None:
 @pytest.fixture(scope="module")
 def found() -> Clusters:
     ledger = Ledger(epsilon=1.0, delta=1e-5)
-    return find_clusters(FEATURES, stripes(300)[0], planned(records=300), ledger, Workshop(seed=0))
+    return find_clusters(FEATURES, stripes(300)[0], planned(records=300), ledger, FitContext(seed=0))
 
 
 def test_arrays_bring_the_same_clusters_back(found: Clusters) -> None:

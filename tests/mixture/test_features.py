@@ -13,8 +13,8 @@ from hypothesis.extra import numpy as arrays
 from tests.contracts.material import KINDS, random_records, schema_of
 
 from sundog.data.records import Records
-from sundog.mixture import features as module
-from sundog.mixture.features import (
+from sundog.mixture import fourier_features as module
+from sundog.mixture.fourier_features import (
     FourierFeatures,
     Kernel,
     balance,
@@ -22,7 +22,7 @@ from sundog.mixture.features import (
     median_distance,
     noisy_median_distance,
 )
-from sundog.models.features import Features
+from sundog.models.neural.features import Features
 from sundog.privacy.ledger import Ledger
 
 IMAGES = schema_of({"image": {"type": "image", "shape": [3, 4], "levels": 5}})

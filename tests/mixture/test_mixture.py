@@ -25,20 +25,20 @@ from tests.mixture.two_kinds import (
 from sundog.data.code_set import CodeSet
 from sundog.data.records import Records
 from sundog.errors import DataError, SundogError
+from sundog.fit.synthesizer import Synthesizer
 from sundog.mixture.clustering import ClusteringPlan
 from sundog.mixture.mixture import Mixture, mixture_of
-from sundog.models.base import Model, State, Workshop
 from sundog.models.gan.gan import Gan
-from sundog.models.independent import Independent
-from sundog.models.rbm import Rbm
-from sundog.models.vae import Vae
+from sundog.models.independent.independent import Independent
+from sundog.models.protocol import FitContext, Model, State
+from sundog.models.rbm.rbm import Rbm
+from sundog.models.vae.vae import Vae
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, Pure
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.release.certificate import certify
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 
 
 @pytest.fixture(autouse=True)
@@ -65,7 +65,7 @@ def test_weights_are_noisy_counts_and_no_exact_ones() -> None:
     settings = {**kind.defaults, **CLUSTERED, "clusters": 4}
     plan = kind.plan(TABLE, BUDGET, already=(), records=3000, settings=settings)
     noise = ClusteringPlan(**plan.settings["clustering"]).counts_noise
-    found = [kind.fit(two_kinds(), plan, Ledger(epsilon=1.0, delta=1e-6), Workshop(seed=1)) for _ in range(2)]
+    found = [kind.fit(two_kinds(), plan, Ledger(epsilon=1.0, delta=1e-6), FitContext(seed=1)) for _ in range(2)]
     for mixture in found:
         assert mixture.weights.sum() == pytest.approx(1)
         assert (mixture.weights > 0).all()
@@ -148,7 +148,7 @@ def test_it_costs_the_same_however_many_components_there_are(component: type[Mod
     settings = {**kind.defaults, **quick, **CLUSTERED, "clusters": clusters}
     plan = kind.plan(TABLE, BUDGET, already=(), records=100, settings=settings)
     ledger = Ledger(epsilon=1.0, delta=1e-6)
-    mixture = kind.fit(two_kinds(100), plan, ledger, Workshop(seed=1))
+    mixture = kind.fit(two_kinds(100), plan, ledger, FitContext(seed=1))
     assert len(mixture.components) == clusters
     release = Release(TABLE, mixture, certify(ledger, TABLE))
     assert release.certificate.charges == list(plan.charges)
@@ -165,7 +165,7 @@ def test_a_public_column_is_private_within_a_cluster() -> None:
     plan = kind.plan(schema, BUDGET, already=(), records=3000, settings=settings)
     assert "marginal of side" in [charge.purpose for charge in plan.charges]
     ledger = Ledger(epsilon=1.0, delta=1e-6)
-    first = kind.fit(records, plan, ledger, Workshop(seed=1))
+    first = kind.fit(records, plan, ledger, FitContext(seed=1))
     assert ledger.charges == plan.charges
     again = kind.from_state(schema, first.state())
     charges = [charge for charge in plan.charges if charge.purpose != "marginal of side"]
@@ -361,7 +361,7 @@ def test_a_component_must_know_of_parts() -> None:
     with pytest.raises(SundogError, match="model 'gan' cannot be the component of a mixture"):
         kind.check(TABLE, settings)
     with pytest.raises(SundogError, match="'gan'"):
-        kind.fit(two_kinds(100), plan, ledger, Workshop(seed=1))
+        kind.fit(two_kinds(100), plan, ledger, FitContext(seed=1))
     assert ledger.charges == ()
 
 

@@ -12,13 +12,13 @@ from tests.contracts.material import KINDS, constant_records, random_records, sc
 from tests.contracts.model_contract import ModelContract
 from tests.mixture.two_kinds import CLUSTERED, QUICK, values
 
+from sundog.fit.synthesizer import Synthesizer
 from sundog.mixture.mixture import mixture_of
-from sundog.models.independent import Independent
-from sundog.models.rbm import Rbm
-from sundog.models.vae import Vae
+from sundog.models.independent.independent import Independent
+from sundog.models.rbm.rbm import Rbm
+from sundog.models.vae.vae import Vae
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
-from sundog.synthesizer import Synthesizer
 
 
 def of_few_kinds(contract: type[ModelContract]) -> type[ModelContract]:

@@ -12,16 +12,16 @@ import torch
 from tests.mixture.two_kinds import TABLE, independent, two_kinds, vaes
 
 from sundog.data.schema import Schema
-from sundog.data.write import to_frame
+from sundog.data.writing.write import to_frame
 from sundog.errors import ReleaseError
+from sundog.fit.synthesizer import Synthesizer
 from sundog.mixture.mixture import Mixture
-from sundog.models import get_model
-from sundog.models.base import State
-from sundog.models.released.mixture import PUBLIC_RECORDS
+from sundog.mixture.released import PUBLIC_RECORDS
+from sundog.models.protocol import State
+from sundog.models.registry import get_model
 from sundog.privacy.ledger import Ledger
 from sundog.release.certificate import certify
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 
 
 @pytest.fixture(autouse=True)

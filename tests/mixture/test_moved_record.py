@@ -22,9 +22,9 @@ from tests.training.test_audit import SURE, smallest_rate
 from sundog.data.records import Records
 from sundog.mixture.clustering import Clusters
 from sundog.mixture.mixture import Mixture, mixture_of
-from sundog.models.base import Workshop
-from sundog.models.features import Features
-from sundog.models.independent import Independent
+from sundog.models.independent.independent import Independent
+from sundog.models.neural.features import Features
+from sundog.models.protocol import FitContext
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
 
@@ -75,7 +75,7 @@ def epsilon_of(*attacks: Attack) -> float:
     right = np.zeros(len(attacks), int)
     for moved in np.random.default_rng(0).random(RUNS) < 0.5:
         ledger = Ledger(epsilon=EPSILON, delta=1e-6)
-        mixture = MIXTURE.fit(world(bool(moved)), plan, ledger, Workshop())
+        mixture = MIXTURE.fit(world(bool(moved)), plan, ledger, FitContext())
         assert ledger.charges == plan.charges
         right += [(attack(mixture) > 0) == moved for attack in attacks]
     rate = smallest_rate(int(right.max()), RUNS, SURE)

@@ -10,12 +10,12 @@ import pytest
 import torch
 from torch import Tensor
 
-from sundog.models import neural
-from sundog.models.base import Parts, Workshop
-from sundog.models.neural import Adam, Trainee, train, warm_up
+from sundog.models.neural import network_training
+from sundog.models.neural.network_training import Adam, Trainee, train, warm_up
+from sundog.models.protocol import FitContext, Parts
 from sundog.privacy.ledger import Budget, Ledger
-from sundog.training.data import InMemory
-from sundog.training.plan import plan_training
+from sundog.training.batches.examples import InMemory
+from sundog.training.training_plan import plan_training
 
 FIT = """
 import sys
@@ -66,13 +66,13 @@ def test_a_training_waits_for_the_background_and_survives_it(monkeypatch: pytest
         begun.append(device)
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr(neural, "_load", broken)
+    monkeypatch.setattr(network_training, "_load", broken)
     warm_up.cache_clear()
     plan = plan_training(Budget(1.0, 1e-5), already=[], records=10, batch=5, epochs=1)
     examples = InMemory(torch.ones(10, 2))
     for _ in range(2):
         fresh = Ledger(epsilon=1.0, delta=1e-5)
-        train([Line()], examples, Parts.whole(10), plan, fresh, Workshop(), clip=1.0, learning_rate=0.1)
+        train([Line()], examples, Parts.whole(10), plan, fresh, FitContext(), clip=1.0, learning_rate=0.1)
         assert begun == ["cpu"]  # and it is begun once
         assert fresh.charges
     warm_up.cache_clear()

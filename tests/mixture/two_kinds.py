@@ -10,9 +10,9 @@ from tests.contracts.material import schema_of
 
 from sundog.data.records import Records
 from sundog.mixture.mixture import Mixture, mixture_of
-from sundog.models.base import Model, Workshop
-from sundog.models.independent import Independent
-from sundog.models.vae import Vae
+from sundog.models.independent.independent import Independent
+from sundog.models.protocol import FitContext, Model
+from sundog.models.vae.vae import Vae
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
 
@@ -50,7 +50,7 @@ def fitted(component: type[Model], epsilon: float = 20.0, **settings: Any) -> Mi
         TABLE, budget, already=(), records=3000, settings={**kind.defaults, **CLUSTERED, "dimension": 64, **settings}
     )
     ledger = Ledger(epsilon=epsilon, delta=1e-6, noise=NoiseSource.seeded(1))
-    return kind.fit(two_kinds(), plan, ledger, Workshop(seed=1))
+    return kind.fit(two_kinds(), plan, ledger, FitContext(seed=1))
 
 
 @cache

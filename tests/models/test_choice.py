@@ -8,8 +8,8 @@ import pytest
 
 from sundog.data.schema import Schema
 from sundog.mixture.mixture import mixture_of
-from sundog.models import get_model
-from sundog.models.choice import best_model
+from sundog.models.auto import best_model
+from sundog.models.registry import get_model
 
 AGE = {"type": "integer", "min": 0, "max": 99}
 IMAGE = {"type": "image", "shape": [8, 8]}

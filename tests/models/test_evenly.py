@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sundog.models.evenly import even_cells, even_points, evenly_held
+from sundog.models.systematic_sampling import even_cells, even_points, evenly_held
 
 
 @settings(max_examples=100)

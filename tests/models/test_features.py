@@ -17,7 +17,7 @@ from sundog.data.bins import bins_for
 from sundog.data.code_set import CodeSet
 from sundog.data.columns import ScalarColumn, SetColumn
 from sundog.data.records import Records
-from sundog.models.features import Features, joined
+from sundog.models.neural.features import Features, joined
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
 CERTAIN = 60.0  # a logit

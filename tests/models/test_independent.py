@@ -19,12 +19,12 @@ from tests.contracts.model_contract import ModelContract
 
 from sundog.data.bins import bins_for
 from sundog.data.columns import SetColumn
-from sundog.data.read import encode, read
+from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
-from sundog.models.base import Plan, State, Workshop
-from sundog.models.independent import Independent, _to_simplex
+from sundog.models.independent.independent import Independent, _to_simplex
+from sundog.models.protocol import FitContext, Plan, State
 from sundog.privacy.events import DiscreteGaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
@@ -43,7 +43,7 @@ def plan(schema: Schema, *, epsilon: float = 1.0, delta: float = 1e-6) -> Plan:
 def fit(records: Records, plan: Plan, *, seed: int | None = None) -> Independent:
     noise = None if seed is None else NoiseSource.seeded(seed)
     ledger = Ledger(epsilon=1e6, delta=1e-6, noise=noise)
-    return Independent.fit(records, plan, ledger, Workshop())
+    return Independent.fit(records, plan, ledger, FitContext())
 
 
 def noisier(plan: Plan, factor: float) -> Plan:
@@ -234,7 +234,7 @@ def test_a_schema_of_public_columns_alone_spends_nothing() -> None:
     records = random_records(schema_of(columns), 60)
     free = plan(records.schema)
     ledger = Ledger(epsilon=1e-9, delta=1e-9)
-    model = Independent.fit(records, free, ledger, Workshop())
+    model = Independent.fit(records, free, ledger, FitContext())
     assert ledger.charges == ()
     for name, marginal in true_marginals(records).items():
         assert np.allclose(model.marginals[name], marginal), name

@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sundog.checkpoint import Checkpoint
 from sundog.errors import BudgetExceededError, SundogError
-from sundog.models.base import Workshop
-from sundog.models.kept import Arrays, kept, refuse_early
+from sundog.models.protocol import FitContext
+from sundog.models.resumable import Arrays, kept, refuse_early
+from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.events import Charge, Gaussian, Pure, SampledGaussian
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.mechanisms import gaussian_sum
@@ -43,7 +43,7 @@ class Bench:
         checkpoint = Checkpoint.resume(self.out, {})
         try:
             ledger = Ledger.open(self.path).run(epsilon=1.0, delta=1e-5, name=checkpoint.run)
-            return kept(name, charges, measure, ledger, Workshop(checkpoint=checkpoint))
+            return kept(name, charges, measure, ledger, FitContext(checkpoint=checkpoint))
         finally:
             checkpoint.release()
 
@@ -73,7 +73,7 @@ def test_what_was_finished_comes_from_the_checkpoint(bench: Bench) -> None:
 
 def test_without_a_checkpoint_it_is_just_measured(bench: Bench) -> None:
     ledger = Ledger(epsilon=1.0, delta=1e-5)
-    first, again = (kept("means", BOTH, bench.measure, ledger, Workshop())["sum"] for _ in range(2))
+    first, again = (kept("means", BOTH, bench.measure, ledger, FitContext())["sum"] for _ in range(2))
     assert not np.array_equal(first, again)
     assert ledger.charges == (*BOTH, *BOTH)
 

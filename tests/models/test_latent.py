@@ -10,9 +10,9 @@ from torch import nn
 
 from sundog.data.records import Records
 from sundog.errors import BudgetExceededError
-from sundog.models.base import Parts, Workshop
-from sundog.models.features import Features
-from sundog.models.latent import _believed, _rows, latent_charge, put_into_decoders
+from sundog.models.neural.features import Features
+from sundog.models.protocol import FitContext, Parts
+from sundog.models.vae.latent_moments import _believed, _rows, latent_charge, put_into_decoders
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 
@@ -51,7 +51,7 @@ def folded(
         parts,
         noise_multiplier=noise,
         ledger=Ledger(epsilon=1e12, delta=1e-5),
-        workshop=Workshop(),
+        context=FitContext(),
     )
     return [(layer.weight.detach(), layer.bias.detach()) for layer in layers]
 
@@ -138,7 +138,7 @@ def test_nothing_is_measured_that_is_not_paid_for() -> None:
             Parts.whole(10),
             noise_multiplier=1.0,
             ledger=ledger,
-            workshop=Workshop(),
+            context=FitContext(),
         )
     assert ledger.charges == ()
     assert latent_charge(2.0).event.noise_multiplier == 2.0  # type: ignore[union-attr]

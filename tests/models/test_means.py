@@ -13,15 +13,15 @@ import torch
 from scipy import sparse, stats
 from tests.contracts.material import KINDS, constant_records, random_records, schema_of
 
-from sundog.checkpoint import Checkpoint
 from sundog.data.records import Records
 from sundog.errors import BudgetExceededError
-from sundog.models import means as module
-from sundog.models.base import Parts, Workshop
-from sundog.models.features import FeatureRows, Features
-from sundog.models.means import MeansPlan, noisy_means, noisy_sums, plan_means
-from sundog.models.released.unpaid import unpaid_means
+from sundog.models.neural import noisy_means as module
+from sundog.models.neural.features import FeatureRows, Features
+from sundog.models.neural.noisy_means import MeansPlan, noisy_means, noisy_sums, plan_means
+from sundog.models.protocol import FitContext, Parts
+from sundog.models.unpaid import unpaid_means
 from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
@@ -54,8 +54,8 @@ def means_of(
     records: Records, parts: Parts, plan: MeansPlan = EXACT, ledger: Ledger | None = None, **options: Any
 ) -> tuple[Floats, Floats]:
     features = Features(records.schema)
-    workshop = Workshop(**options)
-    return noisy_means(features, features.examples(records), parts, plan, ledger or Free(), workshop)
+    context = FitContext(**options)
+    return noisy_means(features, features.examples(records), parts, plan, ledger or Free(), context)
 
 
 def rows_of(records: Records) -> Floats:
@@ -257,6 +257,6 @@ def test_the_length_is_one_that_records_have(parts: int, epsilon: float) -> None
     each = Parts(np.arange(count) % parts, (count / parts,) * parts)
     for _ in range(5):
         ledger = Ledger(epsilon=100.0, delta=1e-5)
-        _, scale = noisy_sums(features, rows, each, plan, ledger, Workshop())
+        _, scale = noisy_sums(features, rows, each, plan, ledger, FitContext())
         norm = scale / plan.noise_multiplier
         assert np.sqrt(60) < norm <= np.sqrt(140)

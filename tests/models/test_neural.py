@@ -13,16 +13,16 @@ import torch
 from scipy import stats
 from torch import Tensor, nn
 
-from sundog.checkpoint import Checkpoint
-from sundog.models import neural
-from sundog.models.base import Parts, Workshop
-from sundog.models.neural import Trainee, initialised, train
+from sundog.models.neural import network_training
+from sundog.models.neural.network_training import Trainee, initialised, train
+from sundog.models.protocol import FitContext, Parts
+from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger, summed
 from sundog.privacy.noise import NoiseSource
-from sundog.training.data import InMemory
-from sundog.training.plan import TrainingPlan
-from sundog.training.stacked import stack
+from sundog.training.batches.examples import InMemory
+from sundog.training.stacked_modules import stack
+from sundog.training.training_plan import TrainingPlan
 
 Integers = npt.NDArray[np.int64]
 
@@ -85,8 +85,8 @@ def plan_of(size: float, *, steps: int = 25, noise: float = 1e-7, rate: float = 
 
 def trained(networks: list[Any], data: Tensor, parts: Parts, plan: TrainingPlan, **options: Any) -> list[Any]:
     ledger = options.pop("ledger", None) or Free(NoiseSource.seeded(1))
-    workshop = Workshop(seed=1, **options)
-    return train(copy.deepcopy(networks), InMemory(data), parts, plan, ledger, workshop, clip=1.0, learning_rate=0.02)
+    context = FitContext(seed=1, **options)
+    return train(copy.deepcopy(networks), InMemory(data), parts, plan, ledger, context, clip=1.0, learning_rate=0.02)
 
 
 def assert_alike(one: nn.Module, other: nn.Module) -> None:
@@ -149,7 +149,7 @@ def test_each_part_has_the_noise_of_the_whole_plan(factor: float) -> None:
     networks = initialised(Wide, 3, seed=1)
     whole: Any = stack(networks)
     plan = plan_of(60.0, steps=1, noise=2.0, rate=0.5)
-    step = neural._step(
+    step = network_training._step(
         whole, Parts(np.zeros(0, np.int64), (10.0, 20.0, 40.0)), plan, Free(), clip=3.0, learning_rate=0.01
     )
     step([torch.zeros(3, 0, 40)])

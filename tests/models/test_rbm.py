@@ -19,16 +19,17 @@ from tests.contracts.model_contract import ModelContract
 from sundog.data.code_set import CodeSet
 from sundog.data.records import Records
 from sundog.errors import ReleaseError, SundogError
-from sundog.models import neural, rbm
-from sundog.models.base import Parts, State, Workshop
-from sundog.models.features import Features
-from sundog.models.rbm import Rbm
-from sundog.models.rbm_network import Network
+from sundog.fit.synthesizer import Synthesizer
+from sundog.models.neural import network_training
+from sundog.models.neural.features import Features
+from sundog.models.protocol import FitContext, Parts, State
+from sundog.models.rbm import rbm
+from sundog.models.rbm.network import Network
+from sundog.models.rbm.rbm import Rbm
 from sundog.privacy.events import Charge, Gaussian, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 
 QUICK: dict[str, Any] = {"hidden": 20, "chains": 20, "batch": 50, "epochs": 1, "learning_rate": 0.3}  # it varies
 COLUMNS: dict[str, dict[str, Any]] = {
@@ -78,7 +79,7 @@ def fitted(records: Records, **settings: Any) -> Rbm:
     given = {**Rbm.defaults, "hidden": 12, "chains": 400, "batch": 400, "epochs": 30, **settings}
     plan = Rbm.plan(records.schema, Budget(50.0, 1e-5), already=(), records=len(records), settings=given)
     ledger = Ledger(epsilon=50.0, delta=1e-5, noise=NoiseSource.seeded(1))
-    return Rbm.fit(records, plan, ledger, Workshop(seed=2))
+    return Rbm.fit(records, plan, ledger, FitContext(seed=2))
 
 
 @cache
@@ -165,7 +166,7 @@ def test_conditions_have_their_probability() -> None:
 def test_conditions_have_the_same_probability_whoever_asks(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [sticky().log_evidence({"twin": 1}) for _ in range(2)]
     assert found[0] == found[1]
-    monkeypatch.setattr(neural, "_NUMBERS", 9 * 100)  # 100 chains at a time
+    monkeypatch.setattr(network_training, "_NUMBERS", 9 * 100)  # 100 chains at a time
     model = sticky()
     assert math.exp(model.log_evidence({"twin": 1}) - found[0]) == pytest.approx(1, rel=0.2)
     model.network.move = None  # type: ignore[assignment, method-assign]
@@ -210,7 +211,7 @@ def test_parts_have_networks_of_their_own() -> None:
     settings = {**Rbm.defaults, "hidden": 4, "chains": 100, "batch": 400, "epochs": 5}
     plan = Rbm.plan(TABLE, Budget(20.0, 1e-5), already=(), records=4000, settings=settings)
     ledger = Ledger(epsilon=20.0, delta=1e-5, noise=NoiseSource.seeded(1))
-    models = Rbm.fit_parts(records, Parts(kind, sizes), plan, ledger, Workshop(seed=2))
+    models = Rbm.fit_parts(records, Parts(kind, sizes), plan, ledger, FitContext(seed=2))
     assert [model.records for model in models] == [round(size) for size in sizes]
     for part, model in enumerate(models):
         drawn = model.sample(2000, np.random.default_rng(part), {})

@@ -13,11 +13,11 @@ import torch
 from scipy import stats
 from tests.contracts.material import schema_of
 
-from sundog.models import rbm_chains
-from sundog.models.features import Features
-from sundog.models.rbm import Rbm
-from sundog.models.rbm_chains import _PlaceChains, _VectorChains, chains_from
-from sundog.models.rbm_network import Network
+from sundog.models.neural.features import Features
+from sundog.models.rbm import gibbs
+from sundog.models.rbm.gibbs import _PlaceChains, _VectorChains, chains_from
+from sundog.models.rbm.network import Network
+from sundog.models.rbm.rbm import Rbm
 
 COLUMNS: dict[str, dict[str, Any]] = {
     "kind": {"type": "categorical", "values": ["a", "b", "c"]},
@@ -88,14 +88,14 @@ def test_weights_too_large_for_exponentials_take_the_careful_way() -> None:
 def test_many_records_take_few_moves_each(records: int, most: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of Adult, 20 µs a record are ten moves or so on one core."""
     moved = 0
-    plain = rbm_chains._PlaceChains.move
+    plain = gibbs._PlaceChains.move
 
     def counted(chains: Any) -> None:
         nonlocal moved
         moved += len(chains._places)
         plain(chains)
 
-    monkeypatch.setattr(rbm_chains._PlaceChains, "move", counted)
+    monkeypatch.setattr(gibbs._PlaceChains, "move", counted)
     model = Rbm(SCHEMA, machine(chains=4096), 100)
     drawn = model.sample(records, np.random.default_rng(0), {})
     assert {len(codes) for codes in drawn.values()} == {records}

@@ -12,9 +12,9 @@ from tests.contracts.material import schema_of
 from tests.models.test_rbm import fitted
 
 from sundog.data.records import Records
-from sundog.models.features import Features
-from sundog.models.rbm import Rbm
-from sundog.models.rbm_network import Network
+from sundog.models.neural.features import Features
+from sundog.models.rbm.network import Network
+from sundog.models.rbm.rbm import Rbm
 
 
 @pytest.fixture(autouse=True)

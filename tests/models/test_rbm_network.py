@@ -14,12 +14,12 @@ from scipy import special
 from tests.contracts.material import schema_of
 from torch import Tensor
 
-from sundog.models.features import Features
-from sundog.models.rbm_network import Network
+from sundog.models.neural.features import Features
+from sundog.models.rbm.network import Network
 from sundog.training.clipping import Fixed
-from sundog.training.gradients import clipped_sum
 from sundog.training.groups import flat
-from sundog.training.stacked import stack, unstack
+from sundog.training.per_example.engine import clipped_sum
+from sundog.training.stacked_modules import stack, unstack
 
 Floats = npt.NDArray[np.float64]
 

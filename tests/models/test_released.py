@@ -9,10 +9,10 @@ import torch
 
 from sundog.data.bins import bin_count, bins_for
 from sundog.data.schema import Schema
-from sundog.models.features import Features
 from sundog.models.gan.gan import _new_generator
-from sundog.models.layout import Layout
-from sundog.models.released.gan import generator_shapes
+from sundog.models.gan.released import generator_shapes
+from sundog.models.neural.features import Features
+from sundog.models.neural.layout import Layout
 
 SCALARS: dict[str, Any] = {
     "sex": {"type": "categorical", "values": ["f", "m"], "nullable": True},

@@ -18,19 +18,19 @@ from sundog.data.code_set import CodeSet
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError, SundogError
-from sundog.models import neural
-from sundog.models.base import State, Workshop
-from sundog.models.features import Features
-from sundog.models.independent import Independent
-from sundog.models.latent import latent_charge
-from sundog.models.means import MeansPlan
-from sundog.models.released.unpaid import LATENT
-from sundog.models.vae import Vae
+from sundog.fit.synthesizer import Synthesizer
+from sundog.models.independent.independent import Independent
+from sundog.models.neural import network_training
+from sundog.models.neural.features import Features
+from sundog.models.neural.noisy_means import MeansPlan
+from sundog.models.protocol import FitContext, State
+from sundog.models.unpaid import LATENT
+from sundog.models.vae.latent_moments import latent_charge
+from sundog.models.vae.vae import Vae
 from sundog.privacy.events import Charge, Gaussian, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 
 QUICK: dict[str, Any] = {"hidden": 8, "latent": 3, "batch": 50, "epochs": 4, "learning_rate": 0.1}
 COLUMNS: dict[str, dict[str, Any]] = {
@@ -66,7 +66,7 @@ def learned() -> Vae:
     settings = {**Vae.defaults, "hidden": 40, "latent": 4, "batch": 200, "epochs": 30, "beta": 0.5}
     plan = Vae.plan(TABLE, Budget(50.0, 1e-5), already=(), records=4000, settings=settings)
     ledger = Ledger(epsilon=50.0, delta=1e-5, noise=NoiseSource.seeded(1))
-    return Vae.fit(table(), plan, ledger, Workshop(seed=2))
+    return Vae.fit(table(), plan, ledger, FitContext(seed=2))
 
 
 def pairs(codes: dict[str, Any], names: tuple[str, str]) -> npt.NDArray[np.float64]:
@@ -88,7 +88,7 @@ def distance(codes: dict[str, Any], other: dict[str, Any]) -> float:
 
 def test_it_learns_what_belongs_together() -> None:
     plan = Independent.plan(TABLE, Budget(50.0, 1e-5), already=(), records=None, settings={})
-    independent = Independent.fit(table(), plan, Ledger(epsilon=50.0, delta=1e-5), Workshop())
+    independent = Independent.fit(table(), plan, Ledger(epsilon=50.0, delta=1e-5), FitContext())
     far = distance(independent.sample(20_000, np.random.default_rng(0), {}), table().codes)
     near = distance(learned().sample(20_000, np.random.default_rng(0), {}), table().codes)
     assert far > 0.4
@@ -145,7 +145,7 @@ def test_values_that_are_often_missing_are_as_large_as_they_were() -> None:
     codes[np.random.default_rng(0).random(codes.shape) < 0.5] = schema.columns["meter"].null_code
     plan = Vae.plan(schema, Budget(20.0, 1e-5), already=(), records=2000, settings={**Vae.defaults, **QUICK})
     ledger = Ledger(epsilon=20.0, delta=1e-5, noise=NoiseSource.seeded(1))
-    drawn = Vae.fit(Records(schema, {"meter": codes}, 2000), plan, ledger, Workshop(seed=2)).sample(
+    drawn = Vae.fit(Records(schema, {"meter": codes}, 2000), plan, ledger, FitContext(seed=2)).sample(
         4000, np.random.default_rng(0), {}
     )["meter"]
     there = drawn != schema.columns["meter"].null_code
@@ -165,7 +165,7 @@ def test_conditions_have_the_same_probability_whoever_asks() -> None:
 def test_few_candidates_at_a_time_are_as_good_as_many(monkeypatch: pytest.MonkeyPatch) -> None:
     shares = []
     for numbers in (2**23, 40 * 500):  # 500 at a time
-        monkeypatch.setattr(neural, "_NUMBERS", numbers)
+        monkeypatch.setattr(network_training, "_NUMBERS", numbers)
         model = Vae.from_state(TABLE, learned().state())
         drawn = model.sample(4000, np.random.default_rng(3), {"kind": 0})
         shares.append(np.bincount(drawn["twin"], minlength=4) / 4000)
@@ -255,7 +255,7 @@ def test_moments_of_many_latent_variables_are_not_measured() -> None:
         plan = Vae.plan(TABLE, Budget(1.0, 1e-6), already=(), records=200, settings=settings)
         assert any(charge.purpose == LATENT for charge in plan.charges) is is_due
         ledger = Ledger(epsilon=1.0, delta=1e-6)
-        model = Vae.fit(table(200), plan, ledger, Workshop())
+        model = Vae.fit(table(200), plan, ledger, FitContext())
         assert {charge.purpose for charge in ledger.charges} == {charge.purpose for charge in plan.charges}
         assert model.unexplained(plan.charges) == []
         rest = [charge for charge in plan.charges if charge.purpose != LATENT]

@@ -10,9 +10,9 @@ import pytest
 from sundog.errors import BudgetExceededError, LedgerError
 from sundog.privacy.events import Charge, Gaussian, Pure
 from sundog.privacy.ledger import Ledger
+from sundog.privacy.ledger_views import Disjoint, Prepaid
 from sundog.privacy.mechanisms import gaussian_sum
 from sundog.privacy.noise import NoiseSource
-from sundog.privacy.views import Disjoint, Prepaid
 
 COUNT = Charge(event=Pure(epsilon=0.2), purpose="a count")
 SUM = Charge(event=Gaussian(noise_multiplier=20.0), purpose="a sum")

@@ -16,7 +16,7 @@ from scipy import stats
 from sundog.data.code_set import CodeSet
 from sundog.data.schema import Schema
 from sundog.errors import DataError
-from sundog.models.independent import Independent
+from sundog.models.independent.independent import Independent
 from sundog.privacy.ledger import Ledger
 from sundog.release.certificate import certify
 from sundog.release.conditions import encode_conditions

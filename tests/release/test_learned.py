@@ -12,6 +12,7 @@ import pytest
 
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
+from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.accountant import METHODS
 from sundog.privacy.counted import COUNT, epsilon_of_fit
 from sundog.privacy.events import Charge, DiscreteGaussian, DiscreteLaplace, Event, Failure, Pure, one_line
@@ -20,7 +21,6 @@ from sundog.release.certificate import Certificate
 from sundog.release.document import Document
 from sundog.release.learned import Learned, learned_parts, unpaid_parts
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 
 COLUMNS: dict[str, Any] = {
     "age": {"type": "integer", "learn": True},

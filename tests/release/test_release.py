@@ -24,13 +24,13 @@ from hypothesis import strategies as st
 from tests.contracts.material import KINDS, random_records, same_samples, schema_of
 
 from sundog.errors import DataError, ReleaseError, SundogError
+from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.accountant import METHODS, epsilon_spent
 from sundog.privacy.noise import NoiseSource
 from sundog.release.archive import Archive, read_archive, write_archive
 from sundog.release.certificate import NOT_PRIVATE, Certificate
 from sundog.release.release import Release
 from sundog.release.signing import sign
-from sundog.synthesizer import Synthesizer
 
 COLUMNS: dict[str, dict[str, Any]] = {
     "name": {"type": "categorical", "values": ["a", "b", "c"], "nullable": True},
@@ -684,7 +684,7 @@ _JUDGE = """
 import json, os, resource, sys, warnings
 warnings.simplefilter("error")
 from sundog.errors import ReleaseError, SundogError
-import sundog.data.write, sundog.models.independent, sundog.privacy.pld
+import sundog.data.writing.write, sundog.models.independent.independent, sundog.privacy.pld
 from sundog.release.release import Release
 from sundog.release.signing import sign
 

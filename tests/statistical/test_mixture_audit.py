@@ -22,14 +22,14 @@ from torch import Tensor, nn
 
 from sundog.errors import BudgetExceededError
 from sundog.privacy.ledger import Ledger
+from sundog.privacy.ledger_views import Disjoint
 from sundog.privacy.mechanisms import gaussian_group_sums, gaussian_sum
 from sundog.privacy.noise import NoiseSource
-from sundog.privacy.views import Disjoint
+from sundog.training.batches.examples import InMemory
+from sundog.training.batches.stacked_examples import StackedExamples
 from sundog.training.clipping import Fixed
-from sundog.training.data import InMemory
 from sundog.training.groups import flat
-from sundog.training.shared import StackedExamples
-from sundog.training.stacked import StackedLinear, stack
+from sundog.training.stacked_modules import StackedLinear, stack
 from sundog.training.step import PrivateStep
 
 Floats = npt.NDArray[np.float64]

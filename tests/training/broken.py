@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 
 from sundog.privacy.noise import NoiseSource
+from sundog.training.batches.poisson import Index
 from sundog.training.clipping import ClipPolicy
-from sundog.training.gradients import Groups, Loss, Weigh, clipped_sum
-from sundog.training.sampler import Index
+from sundog.training.per_example.engine import Groups, Loss, Weigh, clipped_sum
 from sundog.training.step import PrivateStep
 
 Engine = Callable[..., PrivateStep]

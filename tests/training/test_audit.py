@@ -37,10 +37,10 @@ from sundog.privacy.accountant import delta_spent, epsilon_spent
 from sundog.privacy.calibration import training_plan
 from sundog.privacy.events import Charge
 from sundog.privacy.noise import NoiseSource
+from sundog.training.batches.poisson import pieces, poisson_batch
 from sundog.training.clipping import Fixed
-from sundog.training.gradients import Groups
 from sundog.training.groups import by_layer, flat, noise_scales
-from sundog.training.sampler import pieces, poisson_batch
+from sundog.training.per_example.engine import Groups
 from sundog.training.step import PrivateStep
 
 Floats = npt.NDArray[np.float64]

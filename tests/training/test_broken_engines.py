@@ -34,10 +34,10 @@ from tests.training.broken import (
 from torch import Tensor, nn
 
 from sundog.privacy.noise import NoiseSource
+from sundog.training.batches.poisson import poisson_batch
 from sundog.training.clipping import ClipPolicy, Fixed, NoisyMode, QuantileTracking
-from sundog.training.gradients import Groups
 from sundog.training.groups import by_layer, flat
-from sundog.training.sampler import poisson_batch
+from sundog.training.per_example.engine import Groups
 from sundog.training.step import PrivateStep, gradient_noise
 
 Floats = npt.NDArray[np.float64]

@@ -11,11 +11,11 @@ from torch import Tensor, nn
 
 from sundog.privacy.noise import NoiseSource
 from sundog.training.clipping import ClipPolicy, Fixed, NoisyMode, QuantileTracking
-from sundog.training.compiled import compiled
-from sundog.training.gradients import Groups, Padded
 from sundog.training.groups import flat, weights_and_biases
-from sundog.training.speed import Speed
-from sundog.training.stacked import stack
+from sundog.training.per_example.engine import Groups, Padded
+from sundog.training.speed.compile import compiled
+from sundog.training.speed.options import Speed
+from sundog.training.stacked_modules import stack
 from sundog.training.step import PrivateStep
 
 pytestmark = pytest.mark.skipif(

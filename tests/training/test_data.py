@@ -13,9 +13,9 @@ import pytest
 import torch
 
 from sundog.errors import DataError
-from sundog.training.data import ArrowColumns, Examples, InMemory, MemoryMapped, Places, leaves, mapped
-from sundog.training.prefetch import Prefetch
-from sundog.training.sampler import Index
+from sundog.training.batches.examples import ArrowColumns, Examples, InMemory, MemoryMapped, Places, leaves, mapped
+from sundog.training.batches.poisson import Index
+from sundog.training.batches.prefetch import Prefetch
 
 ROWS = 500
 RNG = np.random.default_rng(0)

@@ -14,9 +14,9 @@ from torch import Tensor, nn
 
 from sundog.errors import SundogError
 from sundog.training.clipping import clip_weights
-from sundog.training.gradients import Groups, Loss, clipped_sum
 from sundog.training.groups import by_layer, flat, weights_and_biases
-from sundog.training.layers import tapped, untapped
+from sundog.training.per_example.engine import Groups, Loss, clipped_sum
+from sundog.training.per_example.layers import tapped, untapped
 
 TOLERANCE = 1e-10  # in double precision; far below the 1e-5 that single precision needs
 

@@ -13,10 +13,10 @@ from torch.nn.utils.rnn import pad_sequence
 from sundog.privacy.chacha import DeviceNormals, reference_normals
 from sundog.privacy.noise import NoiseSource
 from sundog.training.clipping import ClipPolicy, Fixed, QuantileTracking
-from sundog.training.gradients import Padded
-from sundog.training.graphs import GraphedStep, Replayed, capacity_for
 from sundog.training.groups import flat
-from sundog.training.stacked import stack
+from sundog.training.per_example.engine import Padded
+from sundog.training.speed.cuda_graphs import GraphedStep, Replayed, capacity_for
+from sundog.training.stacked_modules import stack
 from sundog.training.step import PrivateStep
 
 pytestmark = [

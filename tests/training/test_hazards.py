@@ -9,18 +9,18 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from sundog.checkpoint import Checkpoint
 from sundog.errors import SundogError
+from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
+from sundog.training.batches.examples import InMemory
 from sundog.training.clipping import Fixed, clip_weights
-from sundog.training.data import InMemory
-from sundog.training.gradients import clipped_sum
 from sundog.training.groups import flat
-from sundog.training.plan import TrainingPlan
+from sundog.training.per_example.engine import clipped_sum
+from sundog.training.per_example.factors import Lookup, Outer, OuterSum, Use
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
-from sundog.training.uses import Lookup, Outer, OuterSum, Use
+from sundog.training.training_plan import TrainingPlan
 
 
 def contribution(module: nn.Module, loss: Callable[[Tensor], Tensor], x: Tensor, bound: float) -> float:

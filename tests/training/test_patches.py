@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from sundog.training.patches import patches, strided
+from sundog.training.per_example.patches import patches, strided
 
 _PAIR = st.tuples(st.integers(1, 3), st.integers(1, 3))
 

@@ -17,14 +17,14 @@ import safetensors.torch
 import torch
 from tests.training.toy import DELTA, EPSILON, PLAN, Toy, everything, toy
 
-from sundog.checkpoint import Checkpoint
 from sundog.errors import BudgetExceededError, LedgerError, SundogError
+from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.events import Charge, Pure
 from sundog.privacy.ledger import Ledger, summed
 from sundog.privacy.noise import NoiseSource
-from sundog.training.plan import TrainingPlan
-from sundog.training.state import TrainingState, load_state, packed, save_state, unpacked
 from sundog.training.trainer import Trainer
+from sundog.training.training_plan import TrainingPlan
+from sundog.training.training_state import TrainingState, load_state, packed, save_state, unpacked
 
 BLOCK = 3
 
@@ -462,7 +462,7 @@ import json, os, random, signal, sys, time
 from pathlib import Path
 import scipy.special, randomgen, torch._dynamo  # or every child would import them again
 import tests.training.test_resume as t
-from sundog.training.plan import TrainingPlan
+from sundog.training.training_plan import TrainingPlan
 
 root, mode, count = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 plan = TrainingPlan(0.05, int(sys.argv[4]), 2.0 * int(sys.argv[4]) ** 0.5, 20.0)

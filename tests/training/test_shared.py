@@ -11,8 +11,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sundog.training.data import InMemory
-from sundog.training.shared import StackedExamples, piece_for, ranks
+from sundog.training.batches.examples import InMemory
+from sundog.training.batches.stacked_examples import StackedExamples, piece_for, ranks
 
 Integers = npt.NDArray[np.int64]
 

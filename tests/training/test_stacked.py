@@ -10,9 +10,9 @@ from torch.nn import functional
 from sundog.errors import SundogError
 from sundog.privacy.noise import NoiseSource
 from sundog.training.clipping import Fixed, QuantileTracking, clip_weights
-from sundog.training.gradients import Padded, clipped_sum
 from sundog.training.groups import flat, weights_and_biases
-from sundog.training.stacked import StackedLinear, stack, unstack
+from sundog.training.per_example.engine import Padded, clipped_sum
+from sundog.training.stacked_modules import StackedLinear, stack, unstack
 from sundog.training.step import PrivateStep
 
 

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from sundog.errors import SundogError
 from sundog.privacy.noise import NoiseSource
+from sundog.training.batches.poisson import pieces, poisson_batch
 from sundog.training.clipping import Automatic, ClipPolicy, Decay, Fixed, NoisyMode, PublicMean, QuantileTracking
-from sundog.training.gradients import Groups, clipped_sum, norms
 from sundog.training.groups import by_bound, by_layer, flat, noise_scales, weights_and_biases
-from sundog.training.sampler import pieces, poisson_batch
+from sundog.training.per_example.engine import Groups, clipped_sum, norms
 from sundog.training.step import PrivateStep, gradient_noise
 
 RIGHT, WRONG = 1e-7, 1e-10  # p-values: a false alarm once in ten million runs, and no doubt about a wrong scale

@@ -13,12 +13,12 @@ from tests.training.toy import DELTA, EPSILON, toy
 
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
-from sundog.models.rbm_network import Network
+from sundog.fit.synthesizer import Synthesizer
+from sundog.models.rbm.network import Network
 from sundog.privacy.ledger import Ledger
-from sundog.synthesizer import Synthesizer
 from sundog.training import trainer as module
+from sundog.training.speed.threads import ThreadChoice, allowed_threads, one_thread
 from sundog.training.step import PrivateStep
-from sundog.training.threads import ThreadChoice, allowed_threads, one_thread
 
 
 @pytest.fixture

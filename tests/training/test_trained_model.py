@@ -12,23 +12,23 @@ import pytest
 import torch
 from torch import nn
 
-from sundog import models
-from sundog.checkpoint import Checkpoint
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, LedgerError, SundogError
-from sundog.models.base import Codes, Plan, State, Where, Workshop
+from sundog.fit.synthesizer import Synthesizer
+from sundog.models import registry
+from sundog.models.protocol import Codes, FitContext, Plan, State, Where
+from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
+from sundog.training.batches.examples import InMemory
 from sundog.training.clipping import Fixed
-from sundog.training.data import InMemory
 from sundog.training.groups import flat
-from sundog.training.plan import plan_training
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
+from sundog.training.training_plan import plan_training
 
 RECORDS = 300
 DATA = {"a": np.arange(RECORDS) % 2 == 0, "b": np.arange(RECORDS) % 3 == 0}
@@ -73,7 +73,7 @@ class Coins:
         return Plan((training.charge(training.steps),), {"training": training, "records": records})
 
     @classmethod
-    def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
+    def fit(cls, records: Records, plan: Plan, ledger: Ledger, context: FitContext) -> Self:
         torch.set_num_threads(1)
         training = plan.settings["training"]
         names = list(records.schema.columns)
@@ -96,9 +96,9 @@ class Coins:
             data,
             training,
             ledger,
-            seed=workshop.seed,
-            progress=workshop.progress,
-            checkpoint=workshop.checkpoint,
+            seed=context.seed,
+            progress=context.progress,
+            checkpoint=context.checkpoint,
             block=5,
             after=cls.after,
         )
@@ -128,8 +128,8 @@ class Coins:
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(models.MODELS, "coins", f"{__name__}:Coins")
-    monkeypatch.setattr("sundog.models.import_module", lambda _: sys.modules[__name__])
+    monkeypatch.setitem(registry.MODELS, "coins", f"{__name__}:Coins")
+    monkeypatch.setattr("sundog.models.registry.import_module", lambda _: sys.modules[__name__])
 
 
 def fit(out: Path | None, *, schema: Schema = SCHEMA, resume: bool = False, **options: Any) -> Release:

@@ -21,17 +21,17 @@ from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, Pure, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger, summed
 from sundog.privacy.noise import NoiseSource
-from sundog.training.averages import MovingAverage
-from sundog.training.blocks import BLOCK_SECONDS, Pace
+from sundog.training.batches.examples import InMemory, Places
+from sundog.training.batches.poisson import Index
 from sundog.training.clipping import Fixed
-from sundog.training.data import InMemory, Places
 from sundog.training.groups import flat
-from sundog.training.plan import TrainingPlan, plan_training
-from sundog.training.sampler import Index
+from sundog.training.pacing import BLOCK_SECONDS, Pace
 from sundog.training.schedules import constant, cosine, warmed_up
 from sundog.training.step import PrivateStep
 from sundog.training.telemetry import duration
 from sundog.training.trainer import Trainer
+from sundog.training.training_plan import TrainingPlan, plan_training
+from sundog.training.weight_average import MovingAverage
 
 
 def ledger_of(epsilon: float = EPSILON, **options: Any) -> Ledger:

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from sundog.privacy.ledger import Ledger
+from sundog.training.batches.examples import Examples, InMemory
 from sundog.training.clipping import QuantileTracking
-from sundog.training.data import Examples, InMemory
 from sundog.training.groups import weights_and_biases
-from sundog.training.plan import TrainingPlan
 from sundog.training.schedules import cosine, warmed_up
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
+from sundog.training.training_plan import TrainingPlan
 
 ROWS = 400
 PLAN = TrainingPlan(sample_rate=0.05, steps=12, noise_multiplier=2.0, expected_batch=20.0)

@@ -15,7 +15,7 @@ from sundog.cli.console import note, progress, say, say_json
 from sundog.cli.evaluate import PRIVATE, spelled
 
 if TYPE_CHECKING:
-    from sundog.evaluate.evaluate import Report
+    from sundog.evaluation.evaluate import Report
 
 
 def run(
@@ -33,8 +33,8 @@ def run(
 ) -> None:
     """Compares, and writes the page."""
     from sundog.data.schema import Schema
-    from sundog.evaluate.compare import compare
-    from sundog.evaluate.report.markup import is_page
+    from sundog.evaluation.compare import compare
+    from sundog.evaluation.report.markup import is_page
     from sundog.files import refuse_output
 
     inputs = {
@@ -73,8 +73,8 @@ def run(
 
 def _tell(reports: Sequence[Report]) -> None:
     """The headline of each, and the figures that they are about in a table."""
-    from sundog.evaluate.compare import DIFFERENT
-    from sundog.evaluate.report.headline import main_names
+    from sundog.evaluation.compare import DIFFERENT
+    from sundog.evaluation.report.headline import main_names
 
     for report in reports:
         say(f"{report.name}: {report.headline}")

@@ -16,7 +16,7 @@ from sundog.cli.console import note, progress, say, say_json
 from sundog.cli.streams import Format, sources
 
 if TYPE_CHECKING:
-    from sundog.evaluate.measure import Measure
+    from sundog.evaluation.measure import Measure
 
 
 def run(
@@ -40,9 +40,9 @@ def run(
 ) -> None:
     """Evaluates, and writes the report."""
     from sundog.data.schema import Schema
-    from sundog.evaluate.evaluate import evaluate
-    from sundog.evaluate.report.headline import main_names
-    from sundog.evaluate.report.markup import is_page
+    from sundog.evaluation.evaluate import evaluate
+    from sundog.evaluation.report.headline import main_names
+    from sundog.evaluation.report.markup import is_page
     from sundog.files import refuse_output
 
     inputs = {

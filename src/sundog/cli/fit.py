@@ -58,12 +58,12 @@ def run(
     ] = False,
 ) -> None:
     """Fits and saves."""
-    from sundog.data.picture import shown
-    from sundog.models import AUTO
-    from sundog.preflight import refuse_fit_output
+    from sundog.data.writing.contact_sheet import shown
+    from sundog.fit.preflight import refuse_fit_output
+    from sundog.fit.synthesizer import Synthesizer
+    from sundog.models.registry import AUTO
     from sundog.privacy.noise import NoiseSource
     from sundog.release.private import private_path
-    from sundog.synthesizer import Synthesizer
 
     inputs = {"data": data, "schema": schema, "labels": labels, "public data": public, "ledger": ledger}
     refuse_fit_output(out, inputs, overwrite=force)

@@ -88,11 +88,11 @@ def _training_plan(
 
 
 def _model_plan(path: Path, model: str, budget: Any, records: int | None) -> tuple[dict[str, Any], str]:
-    from sundog.data.refine import Refinement
+    from sundog.data.bin_refinement import Refinement
     from sundog.data.schema import Schema
     from sundog.errors import SundogError
-    from sundog.models import AUTO, get_model
-    from sundog.models.choice import best_model
+    from sundog.models.auto import best_model
+    from sundog.models.registry import AUTO, get_model
     from sundog.release.shares import describe
 
     schema = Schema.load(path)

@@ -39,7 +39,7 @@ def run(
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
     """Samples into a file."""
-    from sundog.data.write import Stream
+    from sundog.data.writing.write import Stream
     from sundog.errors import ArgumentError
     from sundog.files import refuse_output
     from sundog.release.release import Release

@@ -27,7 +27,7 @@ def run(
     format_: Format = None,
 ) -> None:
     """Drafts a schema."""
-    from sundog.data.database import is_url, without_password, without_secrets
+    from sundog.data.reading.database import is_url, without_password, without_secrets
     from sundog.data.schema import Schema
     from sundog.files import refuse_output
 

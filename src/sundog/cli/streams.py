@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from sundog.data.source import Piped
+    from sundog.data.reading.source import Piped
 
 STDIN = STDOUT = "-"
 WRITTEN = ("csv", "tsv", "jsonl", "parquet", "npz")
@@ -23,7 +23,7 @@ FormatWritten = Annotated[str | None, typer.Option("--format", help=f"{_HELP} {'
 
 def format_of(asked: str | None, *, piped: bool, known: Sequence[str]) -> str:
     """The format of a pipe; names of files say theirs."""
-    from sundog.data.explain import did_you_mean
+    from sundog.data.validation_errors import did_you_mean
     from sundog.errors import ArgumentError
 
     if asked is not None and not piped:
@@ -35,7 +35,7 @@ def format_of(asked: str | None, *, piped: bool, known: Sequence[str]) -> str:
 
 def sources(format_: str | None, **given: str | None) -> dict[str, str | Piped | None]:
     """What was given by name, with what comes through stdin in the place of `-`: it can be read once."""
-    from sundog.data.source import Piped
+    from sundog.data.reading.source import Piped
     from sundog.errors import ArgumentError
 
     piped = [name for name, source in given.items() if source == STDIN]

@@ -27,7 +27,7 @@ from sundog.data.columns import (
     ScalarColumn,
 )
 from sundog.data.columns.listed import Value
-from sundog.data.explain import did_you_mean
+from sundog.data.validation_errors import did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, StrictStr, Valid
 from sundog import notebook
 from sundog.data import dtypes, schema_yaml
 from sundog.data.columns import COLUMN_TYPES, AnyColumn, Column
-from sundog.data.explain import brief, explain
+from sundog.data.validation_errors import brief, explain
 from sundog.errors import SchemaError
 
 MOST_COLUMNS = 4096
@@ -129,7 +129,7 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
     @classmethod
     def draft(cls, data: Any, name: str | None = None) -> Schema:
         """A first guess from the data itself, which is NOT PRIVATE until someone has reviewed it."""
-        from sundog.data.draft import draft
+        from sundog.data.drafting.draft import draft
 
         return draft(data, name=name)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from sundog.data.explain import brief
+from sundog.data.validation_errors import brief
 from sundog.errors import SchemaError
 from sundog.files import replacing
 from sundog.privacy.events import printable

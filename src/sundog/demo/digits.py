@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from sundog.data.schema import Schema
-from sundog.demo.picture import draw_images
+from sundog.demo.plots import draw_images
+from sundog.fit.synthesizer import Synthesizer
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 
 EPSILON = 4.0  # few images: at ε = 1 nobody could read them
 CLUSTERS = 10

@@ -13,17 +13,17 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sundog.data.read import encode, read
+from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.demo.digits import EPSILON, show_digits
-from sundog.demo.picture import draw_marginals, total_variation
+from sundog.demo.plots import draw_marginals, total_variation
 from sundog.errors import BudgetExceededError, ReleaseError
+from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.ledger import Ledger
 from sundog.release.release import Release
 from sundog.release.signing import generate_key, load_private_key, load_public_key
-from sundog.synthesizer import Synthesizer
-from sundog.training.threads import one_thread
+from sundog.training.speed.threads import one_thread
 
 Say = Callable[[str], None]
 

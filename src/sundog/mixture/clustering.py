@@ -22,18 +22,18 @@ import numpy.typing as npt
 
 from sundog.data.records import Records
 from sundog.errors import ArgumentError, ReleaseError, SundogError
-from sundog.mixture.features import FourierFeatures, Kernel, balance, median_distance, noisy_median_distance
+from sundog.mixture.feature_space import Space
+from sundog.mixture.fourier_features import FourierFeatures, Kernel, balance, median_distance, noisy_median_distance
 from sundog.mixture.kmeans import Centres, Points, in_chunks, into_ball, nearest, on_grain, private_lloyd
-from sundog.mixture.space import Space
-from sundog.models.base import Workshop
-from sundog.models.features import Features
-from sundog.models.released.unpaid import CENTRES, COUNTS, MOMENTS, WIDTH
+from sundog.models.neural.features import Features
+from sundog.models.protocol import FitContext
+from sundog.models.unpaid import CENTRES, COUNTS, MOMENTS, WIDTH
 from sundog.privacy.calibration import smallest_noise
 from sundog.privacy.events import Charge, Gaussian, Pure
 from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.ledger_views import Prepaid
 from sundog.privacy.mechanisms import gaussian_group_sums
-from sundog.privacy.views import Prepaid
-from sundog.training.data import Device
+from sundog.training.batches.examples import Device
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -216,7 +216,7 @@ class Clusters:
 
 
 def find_clusters(
-    features: Features, records: Records, plan: ClusteringPlan, ledger: Ledger, workshop: Workshop
+    features: Features, records: Records, plan: ClusteringPlan, ledger: Ledger, context: FitContext
 ) -> Clusters:
     """Clusters the records, charging the whole plan at once and before anything is measured.
 
@@ -226,7 +226,7 @@ def find_clusters(
     >>> ledger, features = Ledger(epsilon=1.0, delta=1e-6), Features(schema)
     >>> plan = plan_clustering(ledger.budget, records=500, clusters=3)
     >>> records = Records(schema, {"basket": scipy.sparse.csr_array(np.eye(500, 9, dtype=np.uint8))}, 500)
-    >>> clusters = find_clusters(features, records, plan, ledger, Workshop(seed=0))
+    >>> clusters = find_clusters(features, records, plan, ledger, FitContext(seed=0))
     >>> clusters.owner(features, records).shape, clusters.counts.shape
     ((500,), (3,))
 
@@ -235,15 +235,15 @@ def find_clusters(
         records: the private records.
         plan: what to spend, and on what.
         ledger: pays, and draws the noise.
-        workshop: has the seed (of frequencies and starts, never of noise), and public records if the plan needs them.
+        context: has the seed (of frequencies and starts, never of noise), and public records if the plan needs them.
     """
-    public = workshop.public if plan.public else None
+    public = context.public if plan.public else None
     if plan.public and (public is None or len(public) < max(2, plan.clusters)):
         raise SundogError(f"{plan.clusters} clusters that start from public records need as many of them, and two")
-    rng = np.random.default_rng(workshop.seed)
+    rng = np.random.default_rng(context.seed)
     ledger.spend(*plan.charges())
     prepaid = Prepaid(ledger, _one_by_one(plan.charges()))
-    workshop.progress("clustering", 0.0)
+    context.progress("clustering", 0.0)
     fourier = FourierFeatures.draw(
         width=features.width,
         dimension=plan.dimension,
@@ -251,7 +251,7 @@ def find_clusters(
         kernel=plan.kernel,
         rng=rng,
         weights=balance(features),
-        device=workshop.device,
+        device=context.device,
     )
     if public is not None:
         space = Space.of_public(fourier, features, public, rank=plan.rank)
@@ -266,14 +266,14 @@ def find_clusters(
             ledger=prepaid,
             purpose=MOMENTS,
         )
-    workshop.progress("clustering", 0.4)
+    context.progress("clustering", 0.4)
     points = in_chunks(space.points(fourier, features, records))
-    workshop.progress("clustering", 0.8)
+    context.progress("clustering", 0.8)
     known = None if public is None else space.points(fourier, features, public)
     start = _coarse_start(points, known, space, plan, prepaid, rng)
     found = _lloyd(points, start, space, plan, prepaid, rng, iterations=plan.iterations)
     counts = _counts(points, found.centres, plan, prepaid)
-    workshop.progress("clustering", 1.0)
+    context.progress("clustering", 1.0)
     return Clusters(fourier, space.mean + found.centres @ space.basis.T, counts)
 
 

@@ -26,19 +26,19 @@ from sundog.mixture.clustering import (
     find_clusters,
     plan_clustering,
 )
-from sundog.models import get_model
-from sundog.models.base import Codes, Model, Parts, Plan, State, Where, Workshop, allowed
-from sundog.models.features import Features, joined
-from sundog.models.kept import kept, refuse_early
-from sundog.models.means import gaussian_share
-from sundog.models.neural import refuse_shares, warm_up
-from sundog.models.released.mixture import (
+from sundog.mixture.released import (
     MOST_CLUSTERS,
     all_private,
     assumed_by_mixture,
     component_states,
 )
-from sundog.models.released.unpaid import unpaid_clustering
+from sundog.models.neural.features import Features, joined
+from sundog.models.neural.network_training import refuse_shares, warm_up
+from sundog.models.neural.noisy_means import gaussian_share
+from sundog.models.protocol import Codes, FitContext, Model, Parts, Plan, State, Where, allowed
+from sundog.models.registry import get_model
+from sundog.models.resumable import kept, refuse_early
+from sundog.models.unpaid import unpaid_clustering
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Budget, Ledger
@@ -143,27 +143,27 @@ class Mixture:
         )
 
     @classmethod
-    def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
+    def fit(cls, records: Records, plan: Plan, ledger: Ledger, context: FitContext) -> Self:
         """Finds the clusters, and learns a component from each."""
         kind = cls._kind()
         refuse_early(plan.charges, ledger)
-        warm_up(workshop.device)
+        warm_up(context.device)
         clustering, component = ClusteringPlan(**plan.settings["clustering"]), plan.settings["component"]
         seen = _columns_of(records, plan.settings["by"])
-        known = None if workshop.public is None else _columns_of(workshop.public, plan.settings["by"])
+        known = None if context.public is None else _columns_of(context.public, plan.settings["by"])
         features = Features(seen.schema)
 
         def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
-            return find_clusters(features, seen, clustering, ledger, replace(workshop, public=known)).to_tensors()
+            return find_clusters(features, seen, clustering, ledger, replace(context, public=known)).to_tensors()
 
-        found = kept("clusters", clustering.charges(), measure, ledger, workshop)
-        clusters = Clusters.from_tensors(found, workshop.device)
+        found = kept("clusters", clustering.charges(), measure, ledger, context)
+        clusters = Clusters.from_tensors(found, context.device)
         weights = np.maximum(clusters.counts, 0.0) + 1e-9
         weights /= weights.sum()
         count = plan.settings["records"]
         parts = Parts(clusters.owner(features, seen), tuple(float(weight) * count for weight in weights))
         private = Records(all_private(records.schema), records.codes, len(records))
-        components = kind.fit_parts(private, parts, component, ledger, workshop)  # type: ignore[attr-defined]
+        components = kind.fit_parts(private, parts, component, ledger, context)  # type: ignore[attr-defined]
         return cls(components, weights, count, public=clustering.public)
 
     @classmethod
@@ -251,7 +251,7 @@ class Mixture:
 def mixture_of(component: type[Model]) -> type[Mixture]:
     """The class of mixtures of this model.
 
-    >>> from sundog.models.independent import Independent
+    >>> from sundog.models.independent.independent import Independent
     >>> mixture_of(Independent).defaults["clustering"]
     0.1
     """

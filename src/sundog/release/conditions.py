@@ -25,9 +25,9 @@ from sundog.data.columns import DatetimeColumn, IntegerColumn, OrderedColumn, Or
 from sundog.data.columns.arrow import shown
 from sundog.data.columns.number import NumberColumn
 from sundog.data.columns.numbers import parse_integer, parse_number
-from sundog.data.explain import did_you_mean
-from sundog.data.match import null_spellings
+from sundog.data.reading.column_matching import null_spellings
 from sundog.data.schema import Schema
+from sundog.data.validation_errors import did_you_mean
 from sundog.errors import DataError
 
 Conditions: TypeAlias = Mapping[str, Any] | Iterable[str] | str

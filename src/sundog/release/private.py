@@ -16,7 +16,7 @@ import safetensors.numpy
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
 from sundog.files import replacing
-from sundog.models.base import State
+from sundog.models.protocol import State
 
 SUFFIX = ".private"
 _NOTE = "not part of the release: keep it to yourself"

@@ -18,10 +18,10 @@ import sundog
 from sundog import notebook
 from sundog.data.records import Records, joined
 from sundog.data.schema import Schema
-from sundog.data.typed import FORMS, to_form
+from sundog.data.writing.frames import FORMS, to_form
 from sundog.errors import ArgumentError, DataError, SundogError
-from sundog.models import get_model
-from sundog.models.base import Model, Where
+from sundog.models.protocol import Model, Where
+from sundog.models.registry import get_model
 from sundog.progress import Progress, silent
 from sundog.release import signing
 from sundog.release.archive import FORMAT, VERSION
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     import polars as pl
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-    from sundog.data.write import Stream
+    from sundog.data.writing.write import Stream
 
 _BATCH_VALUES = 2**20  # values drawn at a time: small enough for caches, large enough for vectors
 
@@ -212,7 +212,7 @@ class Release:
 
         Returns how many there are. See `sample` for the arguments.
         """
-        from sundog.data.write import count_for, open_writer
+        from sundog.data.writing.write import count_for, open_writer
 
         count, written = self._count(count_for(path, n, self.records)), 0
         batches = self.batches(count, seed=seed, where=where)

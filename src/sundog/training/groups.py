@@ -14,8 +14,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from sundog.training.gradients import Groups
-from sundog.training.stacked import StackedLinear
+from sundog.training.per_example.engine import Groups
+from sundog.training.stacked_modules import StackedLinear
 
 
 def flat(module: nn.Module) -> Groups:

@@ -18,13 +18,13 @@ from torch import Tensor, nn
 
 from sundog.errors import SundogError
 from sundog.privacy.noise import NoiseSource
-from sundog.training.allocator import keep_memory
+from sundog.training.batches.examples import leaves
 from sundog.training.clipping import ClipPolicy
-from sundog.training.compiled import Program, compiled
-from sundog.training.data import leaves
-from sundog.training.gradients import Groups, Loss, Masks, Padded, clipped_sum
 from sundog.training.groups import noise_scales
-from sundog.training.speed import EXACT, Speed
+from sundog.training.per_example.engine import Groups, Loss, Masks, Padded, clipped_sum
+from sundog.training.speed.allocator import keep_memory
+from sundog.training.speed.compile import Program, compiled
+from sundog.training.speed.options import EXACT, Speed
 
 
 def gradient_noise(noise_multiplier: float, side_noise: float | None) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge
 from sundog.progress import Progress, silent
-from sundog.training.plan import TrainingPlan
+from sundog.training.training_plan import TrainingPlan
 
 _INTERVAL = 0.25  # seconds between two messages
 _COARSENESS = 4  # of the grid: milliseconds, and near enough to look at

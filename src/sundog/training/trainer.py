@@ -21,26 +21,26 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from sundog.checkpoint import Checkpoint
 from sundog.errors import LedgerError, SundogError
+from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress, silent
-from sundog.training.averages import MovingAverage
-from sundog.training.blocks import Pace, Patience
-from sundog.training.compiled import helps_on_a_processor
-from sundog.training.data import Batch, Examples, Places
-from sundog.training.gradients import Padded
-from sundog.training.graphs import GraphedStep
-from sundog.training.plan import TrainingPlan
-from sundog.training.prefetch import Prefetch
-from sundog.training.sampler import Index, poisson_batch
+from sundog.training.batches.examples import Batch, Examples, Places
+from sundog.training.batches.poisson import Index, poisson_batch
+from sundog.training.batches.prefetch import Prefetch
+from sundog.training.pacing import Pace, Patience
+from sundog.training.per_example.engine import Padded
 from sundog.training.schedules import Schedule
-from sundog.training.state import TrainingState, damaged, load_state, save_state
+from sundog.training.speed.compile import helps_on_a_processor
+from sundog.training.speed.cuda_graphs import GraphedStep
+from sundog.training.speed.threads import ThreadChoice, allowed_threads, one_thread
 from sundog.training.step import PrivateStep, can_compile
 from sundog.training.telemetry import Telemetry
-from sundog.training.threads import ThreadChoice, allowed_threads, one_thread
+from sundog.training.training_plan import TrainingPlan
+from sundog.training.training_state import TrainingState, damaged, load_state, save_state
+from sundog.training.weight_average import MovingAverage
 
 _COMPILING = 30.0  # seconds of a processor that it takes to compile a step
 _SAVED = 0.25  # of the private part of a step, where it is compiled

@@ -14,20 +14,20 @@ from torch import Tensor
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.models.base import Workshop
-from sundog.models.features import Compact, Features
-from sundog.models.gan.balance import Balance
-from sundog.models.gan.duel import Duel, Generator
+from sundog.models.gan.adversarial_step import Duel, Generator
+from sundog.models.gan.critic_schedule import Balance
 from sundog.models.gan.gan import Gan
 from sundog.models.gan.networks import new_critic, new_generator
 from sundog.models.gan.objectives import NonSaturating, Objective
+from sundog.models.neural.features import Compact, Features
+from sundog.models.protocol import FitContext
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.training import trainer
 from sundog.training.clipping import Fixed
-from sundog.training.gradients import Masks, Padded, clipped_sum
 from sundog.training.groups import flat
+from sundog.training.per_example.engine import Masks, Padded, clipped_sum
 
 QUICK: dict[str, Any] = {"hidden": 8, "latent": 3, "batch": 50, "epochs": 1, "critic_steps": 1}
 DELTA = 1e-5
@@ -108,4 +108,4 @@ def fitted(records: Records, *, epsilon: float = 5.0, seed: int = 0, **settings:
     options = {**Gan.defaults, **QUICK, **settings}
     plan = Gan.plan(records.schema, Budget(epsilon, DELTA), already=(), records=len(records), settings=options)
     ledger = Ledger(epsilon=epsilon, delta=DELTA, noise=NoiseSource.seeded(seed))
-    return Gan.fit(records, plan, ledger, Workshop(seed=seed))
+    return Gan.fit(records, plan, ledger, FitContext(seed=seed))

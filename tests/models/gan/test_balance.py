@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from sundog.models.gan.balance import FEWEST, MOST, Balance
+from sundog.models.gan.critic_schedule import FEWEST, MOST, Balance
 from sundog.models.gan.objectives import NonSaturating, Wasserstein
 
 # --- the balance ---

@@ -7,9 +7,9 @@ import torch
 from tests.contracts.model_contract import ModelContract
 from tests.models.gan.material import QUICK
 
-from sundog.models import calibration
 from sundog.models.gan import training
 from sundog.models.gan.gan import Gan
+from sundog.models.neural import mean_matching
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is promised here is not how good records are."""
     torch.set_num_threads(1)
     monkeypatch.setattr(training, "_BATCH", 32)
-    monkeypatch.setattr(calibration, "_ROUNDS", 2)
+    monkeypatch.setattr(mean_matching, "_ROUNDS", 2)
 
 
 class TestGan(ModelContract):

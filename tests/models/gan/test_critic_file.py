@@ -18,17 +18,17 @@ from tests.contracts.material import random_records, schema_of
 from tests.models.gan.material import DELTA, GAPS, IMAGES, LABEL, QUICK, TABLE, fitted
 
 from sundog.errors import DataError, SundogError
-from sundog.models import calibration
-from sundog.models.base import State
+from sundog.fit.synthesizer import Synthesizer
 from sundog.models.gan import critic as module
 from sundog.models.gan import training
 from sundog.models.gan.critic import Critic
 from sundog.models.gan.gan import Gan
+from sundog.models.neural import mean_matching
+from sundog.models.protocol import State
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.release.private import load_private, private_path, save_private
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 from sundog.training.trainer import Trainer
 
 TWINS = schema_of({"label": LABEL, "twin": LABEL})
@@ -41,7 +41,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """How good records are is nothing to do with it."""
     torch.set_num_threads(1)
     monkeypatch.setattr(training, "_BATCH", 32)
-    monkeypatch.setattr(calibration, "_ROUNDS", 2)
+    monkeypatch.setattr(mean_matching, "_ROUNDS", 2)
 
 
 @cache

@@ -14,13 +14,13 @@ from tests.models.gan.material import GAPS, IMAGES, TABLE, assert_clipped, new_d
 from torch import Tensor
 
 from sundog.data.schema import Schema
-from sundog.models.features import Compact, Features
-from sundog.models.gan.balance import Balance
-from sundog.models.gan.duel import Duel, straight_through
+from sundog.models.gan.adversarial_step import Duel, straight_through
+from sundog.models.gan.critic_schedule import Balance
 from sundog.models.gan.objectives import NonSaturating, Objective, Wasserstein
+from sundog.models.neural.features import Compact, Features
 from sundog.training.clipping import Fixed
-from sundog.training.gradients import clipped_sum
 from sundog.training.groups import flat
+from sundog.training.per_example.engine import clipped_sum
 
 CASES = pytest.mark.parametrize(
     ("schema", "shape"),

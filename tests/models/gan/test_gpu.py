@@ -11,8 +11,8 @@ from tests.contracts.material import random_records
 from tests.models.gan.material import DELTA, GAPS, IMAGES, QUICK, TABLE
 
 from sundog.data.schema import Schema
-from sundog.models.base import Workshop
 from sundog.models.gan.gan import Gan
+from sundog.models.protocol import FitContext
 from sundog.privacy.ledger import Budget, Ledger
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -34,7 +34,7 @@ def test_a_fit_on_a_gpu_spends_its_plan_and_can_be_sampled(schema: Schema, setti
     chosen = {**Gan.defaults, **QUICK, "condition": "label", **settings}
     plan = Gan.plan(schema, Budget(5.0, DELTA), already=(), records=300, settings=chosen)
     ledger = Ledger(epsilon=5.0, delta=DELTA)
-    model = Gan.fit(records, plan, ledger, Workshop(seed=0, device="cuda"))
+    model = Gan.fit(records, plan, ledger, FitContext(seed=0, device="cuda"))
     spent = {charge.purpose: charge.count for charge in plan.charges}
     assert {name: sum(c.count for c in ledger.charges if c.purpose == name) for name in spent} == spent
     assert set(model.sample(50, np.random.default_rng(0), {"label": 1})["label"]) == {1}

@@ -13,24 +13,24 @@ from torch import Tensor
 
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
-from sundog.models.base import Workshop
-from sundog.models.features import FeatureRows, Features
-from sundog.models.gan import namer as module
-from sundog.models.gan.duel import Duel
+from sundog.models.gan import label_classifier as module
+from sundog.models.gan.adversarial_step import Duel
 from sundog.models.gan.gan import Gan
-from sundog.models.gan.namer import Namer, plan_naming, trained_namer
+from sundog.models.gan.label_classifier import Namer, plan_naming, trained_namer
 from sundog.models.gan.networks import new_namer
 from sundog.models.gan.objectives import NonSaturating, Wasserstein
-from sundog.models.means import gaussian_share
-from sundog.models.released.unpaid import unpaid_naming
+from sundog.models.neural.features import FeatureRows, Features
+from sundog.models.neural.noisy_means import gaussian_share
+from sundog.models.protocol import FitContext
+from sundog.models.unpaid import unpaid_naming
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Budget, Ledger, summed
 from sundog.privacy.noise import NoiseSource
 from sundog.training.clipping import Fixed
-from sundog.training.gradients import Padded, clipped_sum
 from sundog.training.groups import flat
-from sundog.training.plan import TrainingPlan
+from sundog.training.per_example.engine import Padded, clipped_sum
+from sundog.training.training_plan import TrainingPlan
 
 MIXED = schema_of({**TABLE.to_dict()["columns"], "image": {"type": "image", "shape": [3, 4]}})
 CASES = pytest.mark.parametrize(
@@ -230,7 +230,7 @@ def test_a_training_of_it_spends_its_plan_however_many_records_there_are(records
     ledger = Ledger(epsilon=2.0, delta=DELTA, noise=NoiseSource.seeded(0))
     settings = {"condition": "label", "shape": "conv", "hidden": 8, "records": 60, "naming": plan.to_dict()}
     rows = features.examples(random_records(IMAGES, records))
-    namer = trained_namer(features, rows, settings, ledger, Workshop(seed=0))
+    namer = trained_namer(features, rows, settings, ledger, FitContext(seed=0))
     assert summed(ledger.charges) == [plan.charge(plan.steps)]
     assert not any(weight.requires_grad for weight in namer.parameters())
     assert all(weight.isfinite().all() for weight in namer.parameters())
@@ -243,7 +243,7 @@ def test_a_private_namer_names_records_that_it_never_saw() -> None:
     features, plan = Features(schema), plan_naming(Budget(10.0, DELTA), share=0.3, records=2000)
     ledger = Ledger(epsilon=10.0, delta=DELTA, noise=NoiseSource.seeded(0))
     settings = {"condition": "label", "shape": "conv", "hidden": 8, "records": 2000, "naming": plan.to_dict()}
-    namer = trained_namer(features, striped(schema, 2000), settings, ledger, Workshop(seed=0))
+    namer = trained_namer(features, striped(schema, 2000), settings, ledger, FitContext(seed=0))
     batch = striped(schema, 300, seed=1).take(np.arange(300))
     begun = namer_of(schema, "conv").loss(batch).detach()
     assert float(namer.loss(batch).mean()) < 0.2 * float(begun.mean())
@@ -260,7 +260,7 @@ def test_where_no_column_is_told_nothing_is_named(schema: Schema, settings: dict
     assert plan.settings["naming"] is None
     assert "naming" not in [charge.purpose for charge in plan.charges]
     ledger = Ledger(epsilon=2.0, delta=DELTA)
-    model = Gan.fit(random_records(schema, 60), plan, ledger, Workshop(seed=0))
+    model = Gan.fit(random_records(schema, 60), plan, ledger, FitContext(seed=0))
     assert model.config["named"] is False
     assert summed(ledger.charges) == list(plan.charges)
     assert model.unexplained(ledger.charges) == []

@@ -18,18 +18,18 @@ from torch import Tensor
 
 from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, ReleaseError, SundogError
-from sundog.models import calibration
-from sundog.models.base import State, Workshop
-from sundog.models.gan import gan, namer, training
+from sundog.fit.synthesizer import Synthesizer
+from sundog.models.gan import gan, label_classifier, training
 from sundog.models.gan.gan import Gan
-from sundog.models.gan.namer import Namer, trained_namer
+from sundog.models.gan.label_classifier import Namer, trained_namer
+from sundog.models.neural import mean_matching
+from sundog.models.protocol import FitContext, State
 from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger, summed
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 from sundog.training import trainer
-from sundog.training.blocks import Pace
+from sundog.training.pacing import Pace
 from sundog.training.trainer import Trainer
 
 SHARED = 0.3
@@ -41,9 +41,9 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """How good records are is nothing to do with it."""
     torch.set_num_threads(1)
     monkeypatch.setattr(training, "_BATCH", 32)
-    monkeypatch.setattr(calibration, "_ROUNDS", 2)
+    monkeypatch.setattr(mean_matching, "_ROUNDS", 2)
     monkeypatch.setattr(trainer, "Pace", lambda block: Pace(5))
-    monkeypatch.setattr(namer, "_EPOCHS", 10.0)
+    monkeypatch.setattr(label_classifier, "_EPOCHS", 10.0)
 
 
 def fit(out: Path | None = None, *, resume: bool = False, noise: NoiseSource | None = None, **settings: Any) -> Release:
@@ -67,7 +67,7 @@ def test_the_ledger_has_exactly_the_planned_steps_of_naming(schema: Schema, shap
     settings = {**Gan.defaults, **QUICK, "shape": shape, "condition": "label", "naming": SHARED}
     plan = Gan.plan(schema, Budget(2.0, DELTA), already=(), records=100, settings=settings)
     ledger = Ledger(epsilon=2.0, delta=DELTA)
-    model = Gan.fit(random_records(schema, 100), plan, ledger, Workshop(seed=0))
+    model = Gan.fit(random_records(schema, 100), plan, ledger, FitContext(seed=0))
     named = [charge for charge in ledger.charges if charge.purpose == "naming"]
     assert [charge.count for charge in named] == [5, 5, 5, 1]
     event = SampledGaussian(noise_multiplier=plan.settings["naming"]["noise_multiplier"], sample_rate=0.64)
@@ -85,7 +85,7 @@ def test_a_ledger_that_cannot_pay_for_the_naming_too_is_refused_before_anything_
     ledger = Ledger(epsilon=1.9, delta=DELTA)
     ledger.check(*without)
     with pytest.raises(BudgetExceededError):
-        Gan.fit(random_records(IMAGES, 100), plan, ledger, Workshop(seed=0))
+        Gan.fit(random_records(IMAGES, 100), plan, ledger, FitContext(seed=0))
     assert ledger.charges == ()
 
 
@@ -249,8 +249,8 @@ def test_progress_says_which_training_it_is() -> None:
     said: list[str] = []
     settings = {**Gan.defaults, **QUICK, "naming": SHARED}
     plan = Gan.plan(IMAGES, Budget(2.0, DELTA), already=(), records=100, settings=settings)
-    workshop = Workshop(seed=0, progress=lambda text, _: said.append(text))
-    Gan.fit(random_records(IMAGES, 100), plan, Ledger(epsilon=2.0, delta=DELTA), workshop)
+    context = FitContext(seed=0, progress=lambda text, _: said.append(text))
+    Gan.fit(random_records(IMAGES, 100), plan, Ledger(epsilon=2.0, delta=DELTA), context)
     kinds = [text.partition(":")[0] for text in said if ": step" in text]
     assert list(dict.fromkeys(kinds)) == ["naming", "training"]
     assert any(text.startswith(f"naming: step {STEPS} of {STEPS}") for text in said)

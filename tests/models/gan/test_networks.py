@@ -13,10 +13,10 @@ from tests.models.gan.material import GAPS, IMAGES, LABEL, SERIES, TABLE, fitted
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
-from sundog.models.features import Features
+from sundog.models.gan.architectures import best_shape, refuse_shape
 from sundog.models.gan.networks import Grid, new_critic, new_generator
 from sundog.models.gan.networks.series import Rhythms
-from sundog.models.gan.shapes import best_shape, refuse_shape
+from sundog.models.neural.features import Features
 
 
 def image(*shape: int, **rest: Any) -> Schema:

@@ -15,16 +15,16 @@ from tests.models.gan.material import DELTA, GAPS, LABEL, QUICK, TABLE, assert_g
 from torch import Tensor, nn
 
 from sundog.data.records import Records
-from sundog.models.features import Features
+from sundog.fit.synthesizer import Synthesizer
 from sundog.models.gan import training
-from sundog.models.gan.fading import Fading
+from sundog.models.gan.architectures import best_shape
+from sundog.models.gan.decaying_optimizer import Fading
 from sundog.models.gan.networks import Pairs
-from sundog.models.gan.shapes import best_shape
+from sundog.models.neural.features import Features
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 from sundog.training import trainer
-from sundog.training.blocks import Pace
+from sundog.training.pacing import Pace
 
 TWINS = schema_of({"label": LABEL, "twin": LABEL})
 

@@ -15,28 +15,28 @@ from tests.contracts.material import random_records, schema_of
 from tests.models.gan.material import DELTA, IMAGES, LABEL, QUICK, SERIES, TABLE, assert_clipped, new_duel
 from torch import Tensor
 
-from sundog.data.read import encode, read
+from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
-from sundog.models import calibration
-from sundog.models.base import Workshop
-from sundog.models.features import Compact, Features
+from sundog.fit.synthesizer import Synthesizer
 from sundog.models.gan import training
-from sundog.models.gan.duel import Duel
+from sundog.models.gan.adversarial_step import Duel
+from sundog.models.gan.conditional_means import Start
 from sundog.models.gan.gan import Gan
 from sundog.models.gan.objectives import NonSaturating, Objective, Wasserstein
-from sundog.models.gan.start import Start
-from sundog.models.people import PeopleRows
+from sundog.models.neural import mean_matching
+from sundog.models.neural.features import Compact, Features
+from sundog.models.neural.person_examples import PeopleRows
+from sundog.models.protocol import FitContext
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.ledger import Budget, Ledger, summed
 from sundog.privacy.mechanisms import noisy_count
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 from sundog.training.clipping import Fixed
-from sundog.training.gradients import Clipped, clipped_sum
 from sundog.training.groups import flat
+from sundog.training.per_example.engine import Clipped, clipped_sum
 from sundog.training.trainer import Trainer
 
 CAP = 3
@@ -55,7 +55,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """How good records are is nothing to do with it."""
     torch.set_num_threads(1)
     monkeypatch.setattr(training, "_BATCH", 32)
-    monkeypatch.setattr(calibration, "_ROUNDS", 2)
+    monkeypatch.setattr(mean_matching, "_ROUNDS", 2)
 
 
 def people(schema: Schema, held: list[int], seed: int = 0) -> Records:
@@ -300,7 +300,7 @@ def test_the_charge_is_the_same_however_many_people_and_records_there_are(schema
     assert epsilon_spent(plan.charges, delta=DELTA) == pytest.approx(2.0, rel=2e-3)
     for held in (HELD * 6, [CAP], []):
         ledger = Ledger(epsilon=2.0, delta=DELTA)
-        Gan.fit(people(schema, held), plan, ledger, Workshop(seed=0))
+        Gan.fit(people(schema, held), plan, ledger, FitContext(seed=0))
         assert summed(ledger.charges) == list(plan.charges)
 
 
@@ -317,7 +317,7 @@ def test_all_that_a_training_learns_of_people_goes_through_the_noisy_sum(
         examples = PeopleRows(features, people(VISITS, held, seed=len(held)))
         ledger = Ledger(epsilon=2.0, delta=DELTA, noise=NoiseSource.seeded(1))
         start = Start(torch.zeros(0), [torch.full((features.width,), 0.5)], [0.1])
-        both = training.train(features, examples, plan.settings, start, None, ledger, Workshop(seed=0))
+        both = training.train(features, examples, plan.settings, start, None, ledger, FitContext(seed=0))
         return [weight.detach().clone() for weight in both.parameters()]
 
     def nothing(*args: Any, **options: Any) -> Clipped:
@@ -364,7 +364,7 @@ def test_people_are_counted_once_although_the_fit_was_interrupted(
     def stop(self: Trainer) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("sundog.models.gan.start.noisy_count", counted)
+    monkeypatch.setattr("sundog.models.gan.conditional_means.noisy_count", counted)
     with monkeypatch.context() as patch:
         patch.setattr(Trainer, "run", stop)
         with pytest.raises(KeyboardInterrupt):

@@ -15,22 +15,22 @@ from tests.models.gan.material import DELTA, GAPS, IMAGES, QUICK, TABLE, fitted
 from torch import Tensor
 
 from sundog.data.schema import Schema
-from sundog.models.base import Workshop
-from sundog.models.features import Features
+from sundog.fit.synthesizer import Synthesizer
 from sundog.models.gan import training
+from sundog.models.gan.conditional_means import Start
 from sundog.models.gan.gan import Gan
-from sundog.models.gan.namer import trained_namer
-from sundog.models.gan.start import Start
+from sundog.models.gan.label_classifier import trained_namer
+from sundog.models.neural.features import Features
+from sundog.models.protocol import FitContext
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger, summed
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 from sundog.training import step, trainer
-from sundog.training.blocks import Pace
-from sundog.training.gradients import Clipped, clipped_sum
 from sundog.training.groups import noise_scales
+from sundog.training.pacing import Pace
+from sundog.training.per_example.engine import Clipped, clipped_sum
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
 
@@ -49,7 +49,7 @@ def test_what_is_charged_is_the_plan_and_the_plan_is_the_budget(schema: Schema, 
     settings = {**Gan.defaults, **QUICK, "shape": shape, "objective": objective}
     plan = Gan.plan(schema, Budget(2.0, DELTA), already=(), records=60, settings=settings)
     ledger = Ledger(epsilon=2.0, delta=DELTA)
-    Gan.fit(random_records(schema, 60), plan, ledger, Workshop(seed=0))
+    Gan.fit(random_records(schema, 60), plan, ledger, FitContext(seed=0))
     assert summed(ledger.charges) == list(plan.charges)
     assert 0.998 * 2.0 <= epsilon_spent(ledger.charges, delta=DELTA) <= 2.0
     sampled = [charge for charge in ledger.charges if isinstance(charge.event, SampledGaussian)]
@@ -65,7 +65,7 @@ def test_the_charge_is_the_same_whatever_the_records_are() -> None:
     for records in (random_records(TABLE, 200), random_records(TABLE, 1), random_records(TABLE, 0)):
         plan = Gan.plan(TABLE, Budget(2.0, DELTA), already=(), records=60, settings={**Gan.defaults, **QUICK})
         ledger = Ledger(epsilon=2.0, delta=DELTA)
-        Gan.fit(records, plan, ledger, Workshop(seed=0))
+        Gan.fit(records, plan, ledger, FitContext(seed=0))
         charges.append(summed(ledger.charges))
     assert charges[0] == charges[1] == charges[2]
 
@@ -158,8 +158,8 @@ def generators(sizes: tuple[int, ...], **settings: Any) -> list[dict[str, Any]]:
         )
         named = None
         if plan.settings["naming"]:
-            named = trained_namer(features, rows, plan.settings, ledger, Workshop(seed=0))
-        both = training.train(features, rows, plan.settings, start, named, ledger, Workshop(seed=0))
+            named = trained_namer(features, rows, plan.settings, ledger, FitContext(seed=0))
+        both = training.train(features, rows, plan.settings, start, named, ledger, FitContext(seed=0))
         found.append({name: weight.clone() for name, weight in both.state_dict().items()})
     return found
 

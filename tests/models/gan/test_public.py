@@ -17,22 +17,22 @@ from torch import Tensor
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
-from sundog.models import calibration
-from sundog.models.base import Workshop
-from sundog.models.features import Features
+from sundog.fit.synthesizer import Synthesizer
 from sundog.models.gan import training
+from sundog.models.gan.conditional_means import Start
 from sundog.models.gan.gan import Gan
-from sundog.models.gan.start import Start
-from sundog.models.gan.warming import play
-from sundog.models.released.gan import PUBLIC_RECORDS
+from sundog.models.gan.released import PUBLIC_RECORDS
+from sundog.models.gan.warm_start import play
+from sundog.models.neural import mean_matching
+from sundog.models.neural.features import Features
+from sundog.models.protocol import FitContext
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.ledger import Budget, Ledger, summed
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 from sundog.training import step, trainer
-from sundog.training.blocks import Pace
-from sundog.training.gradients import Clipped, clipped_sum
+from sundog.training.pacing import Pace
+from sundog.training.per_example.engine import Clipped, clipped_sum
 from sundog.training.step import PrivateStep
 
 KINDS = "weights and biases"
@@ -53,7 +53,7 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     """How good records are is nothing to do with it."""
     torch.set_num_threads(1)
     monkeypatch.setattr(training, "_BATCH", 32)
-    monkeypatch.setattr(calibration, "_ROUNDS", 2)
+    monkeypatch.setattr(mean_matching, "_ROUNDS", 2)
 
 
 def planned(schema: Schema, **settings: Any) -> Any:
@@ -63,7 +63,7 @@ def planned(schema: Schema, **settings: Any) -> Any:
 
 def fitted(plan: Any, schema: Schema, public: int = 20) -> Ledger:
     ledger = Ledger(epsilon=2.0, delta=DELTA, noise=NoiseSource.seeded(3))
-    Gan.fit(random_records(schema, 60), plan, ledger, Workshop(seed=0, public=random_records(schema, public, 9)))
+    Gan.fit(random_records(schema, 60), plan, ledger, FitContext(seed=0, public=random_records(schema, public, 9)))
     return ledger
 
 
@@ -96,7 +96,7 @@ def test_people_may_have_public_records_to_begin_with() -> None:
     records = replace(random_records(schema, 60), unit=np.arange(60) // 2)
     public = replace(random_records(schema, 9), unit=np.arange(9))
     ledger = Ledger(epsilon=2.0, delta=DELTA)
-    Gan.fit(records, plan, ledger, Workshop(seed=0, public=public))
+    Gan.fit(records, plan, ledger, FitContext(seed=0, public=public))
     assert summed(ledger.charges) == list(plan.charges)
 
 
@@ -217,7 +217,7 @@ def started(records: Records, public: Records, monkeypatch: pytest.MonkeyPatch, 
         Start(torch.ones(3) / 3, [torch.full((features.width,), 0.5)] * 3, [0.1] * 3),
         None,
         Ledger(epsilon=2.0, delta=DELTA),
-        Workshop(seed=0, public=public),
+        FitContext(seed=0, public=public),
     )
     return found
 
@@ -249,7 +249,7 @@ def test_a_warm_start_learns_what_public_records_say(monkeypatch: pytest.MonkeyP
     public.codes["twin"][:] = public.codes["label"]  # the start knows nothing of it
     ledger = Ledger(epsilon=2.0, delta=DELTA)
     plan = planned(PLAIN, shape="mlp", warm=40, generator_rate=1e-6)
-    Gan.fit(random_records(PLAIN, 60), plan, ledger, Workshop(seed=0, public=public))
+    Gan.fit(random_records(PLAIN, 60), plan, ledger, FitContext(seed=0, public=public))
     assert losses[1] < losses[0] - 0.2
 
 
@@ -330,8 +330,8 @@ def test_a_seed_fixes_how_it_clips(way: str) -> None:
             planned(TABLE, epochs=4, **WAYS[way]),
             Ledger(epsilon=2.0, delta=DELTA, noise=NoiseSource.seeded(1)),
         )
-        workshop = Workshop(seed=0, public=random_records(TABLE, 20, 9))
-        found.append(Gan.fit(random_records(TABLE, 60), plan, ledger, workshop).state().tensors)
+        context = FitContext(seed=0, public=random_records(TABLE, 20, 9))
+        found.append(Gan.fit(random_records(TABLE, 60), plan, ledger, context).state().tensors)
     assert all(np.array_equal(found[0][name], found[1][name]) for name in found[0])
 
 

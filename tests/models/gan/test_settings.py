@@ -10,8 +10,8 @@ from tests.models.gan.material import GAPS, IMAGES, LABEL, SERIES, TABLE
 
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
+from sundog.models.gan.configuration import _BY_SHAPE, DEFAULTS, settled
 from sundog.models.gan.gan import Gan
-from sundog.models.gan.settings import _BY_SHAPE, DEFAULTS, settled
 
 PLAIN = schema_of({"label": LABEL, "twin": LABEL})
 METERS = schema_of({"meter": SERIES})

@@ -14,10 +14,10 @@ from torch import Tensor
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.models.base import Workshop
-from sundog.models.features import Features
-from sundog.models.gan.start import Start, _smooth, measured_start, people_charge
-from sundog.models.means import MeansPlan
+from sundog.models.gan.conditional_means import Start, _smooth, measured_start, people_charge
+from sundog.models.neural.features import Features
+from sundog.models.neural.noisy_means import MeansPlan
+from sundog.models.protocol import FitContext
 from sundog.privacy.ledger import Budget, Ledger, summed
 from sundog.privacy.noise import NoiseSource
 
@@ -40,7 +40,7 @@ def measured(records: Records, told: str | None, *, count: int | None = None, pl
         "counting": counting,
     }
     ledger = Ledger(epsilon=EPSILON, delta=1e-5, noise=NoiseSource.seeded(0))
-    found = measured_start(Features(records.schema), records, settings, ledger, Workshop())
+    found = measured_start(Features(records.schema), records, settings, ledger, FitContext())
     assert summed(ledger.charges) == [*counting, *plan.charges()]
     return found
 

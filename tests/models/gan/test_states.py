@@ -16,12 +16,12 @@ from tests.models.gan.material import GAPS, IMAGES, QUICK, TABLE, fitted
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError, SundogError
-from sundog.models.base import State
+from sundog.fit.synthesizer import Synthesizer
 from sundog.models.gan.gan import Gan
-from sundog.models.released.base import LARGEST_SIZE
+from sundog.models.protocol import State
+from sundog.models.released_model import LARGEST_SIZE
 from sundog.privacy.ledger import Ledger
 from sundog.release.release import Release
-from sundog.synthesizer import Synthesizer
 
 HUNDRED: dict[str, Any] = {"type": "integer", "min": 0, "max": 99, "bins": 100}
 WIDE = schema_of({"label": {"type": "boolean"}, **{f"c{number}": HUNDRED for number in range(21)}})

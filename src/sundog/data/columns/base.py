@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sundog.data.columns import arrow
 from sundog.data.columns.values import MIXED, alone, chunks, kinds
-from sundog.data.explain import explain
+from sundog.data.validation_errors import explain
 from sundog.errors import DataError, SchemaError
 
 MAX_CODES = 2**63  # so that every code fits an int64 as well as a uint64

@@ -27,7 +27,7 @@ from sundog.data.columns.clock import Time, parse_iso
 from sundog.data.columns.kinds import spell
 from sundog.data.columns.numbers import EXACT, INT64_MAX, INT64_MIN, number_of, parse_integer, parse_number
 from sundog.data.columns.values import ROUNDED, python_values, value_of
-from sundog.data.explain import brief, did_you_mean
+from sundog.data.validation_errors import brief, did_you_mean
 
 
 def _is_a_value(value: Any) -> Any:

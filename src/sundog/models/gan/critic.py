@@ -9,12 +9,12 @@ import torch
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
-from sundog.models.base import State
-from sundog.models.features import Features
+from sundog.models.gan.architectures import SHAPES, refuse_shape
 from sundog.models.gan.networks import Judge, new_critic
-from sundog.models.gan.shapes import SHAPES, refuse_shape
-from sundog.models.neural import rows_at_a_time
-from sundog.models.released.base import is_size
+from sundog.models.neural.features import Features
+from sundog.models.neural.network_training import rows_at_a_time
+from sundog.models.protocol import State
+from sundog.models.released_model import is_size
 
 
 class Critic:

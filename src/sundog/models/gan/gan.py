@@ -20,28 +20,28 @@ from torch import Tensor, nn
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.models.base import Codes, Plan, State, Where, Workshop
-from sundog.models.calibration import calibrating
-from sundog.models.decoded import Decoded
-from sundog.models.features import FeatureRows, Features
-from sundog.models.gan.duel import Generator
-from sundog.models.gan.namer import plan_naming, trained_namer
+from sundog.models.gan.adversarial_step import Generator
+from sundog.models.gan.architectures import has_people
+from sundog.models.gan.conditional_means import Start, measured_start, people_charge
+from sundog.models.gan.configuration import DEFAULTS, refuse_wrong, settled
+from sundog.models.gan.label_classifier import plan_naming, trained_namer
 from sundog.models.gan.networks import new_generator
-from sundog.models.gan.settings import DEFAULTS, refuse_wrong, settled
-from sundog.models.gan.shapes import has_people
-from sundog.models.gan.start import Start, measured_start, people_charge
+from sundog.models.gan.released import ReleasedGan, assumed_by_gan, unpaid_gan
 from sundog.models.gan.training import train
-from sundog.models.kept import refuse_early
-from sundog.models.neural import (
+from sundog.models.neural.decoder_sampling import Decoded
+from sundog.models.neural.features import FeatureRows, Features
+from sundog.models.neural.mean_matching import calibrating
+from sundog.models.neural.network_training import (
     plan_network,
     rows_at_a_time,
     warm_up,
 )
-from sundog.models.people import PeopleRows
-from sundog.models.released.gan import ReleasedGan, assumed_by_gan, unpaid_gan
+from sundog.models.neural.person_examples import PeopleRows
+from sundog.models.protocol import Codes, FitContext, Plan, State, Where
+from sundog.models.resumable import refuse_early
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
-from sundog.training.threads import one_thread
+from sundog.training.speed.threads import one_thread
 
 _OF_PEOPLE = 4  # one is in a step: there are few of them
 _CERTAIN = 2.0  # a mean that is so many times its noise
@@ -122,21 +122,21 @@ class Gan:
 
     @classmethod
     @one_thread()
-    def fit(cls, records: Records, plan: Plan, ledger: Ledger, workshop: Workshop) -> Self:
+    def fit(cls, records: Records, plan: Plan, ledger: Ledger, context: FitContext) -> Self:
         """Trains one on all records."""
         refuse_early(plan.charges, ledger)
-        warm_up(workshop.device)
+        warm_up(context.device)
         settings, features = plan.settings, Features(records.schema)
         rows = PeopleRows if has_people(records.schema) else FeatureRows
-        examples = rows(features, records, workshop.device)
-        namer = trained_namer(features, examples, settings, ledger, workshop) if settings["naming"] else None
-        begun = measured_start(features, records, settings, ledger, workshop)
-        both = train(features, examples, settings, begun, namer, ledger, workshop)
+        examples = rows(features, records, context.device)
+        namer = trained_namer(features, examples, settings, ledger, context) if settings["naming"] else None
+        begun = measured_start(features, records, settings, ledger, context)
+        both = train(features, examples, settings, begun, namer, ledger, context)
         config = {name: settings[name] for name in ("shape", "hidden", "latent", "condition", "records", "public")}
         config["named"] = settings["naming"] is not None
         critic = State(_arrays(both.critic), {name: settings[name] for name in ("shape", "hidden", "condition")})
         model = cls(records.schema, both.generator, config, begun.shares.log(), critic)
-        model._calibrate(begun, workshop.seed)
+        model._calibrate(begun, context.seed)
         return model
 
     @torch.no_grad()

@@ -10,25 +10,25 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sundog.models.base import Workshop
-from sundog.models.features import FeatureRows, Features
-from sundog.models.gan.balance import Balance
-from sundog.models.gan.bounds import KeptGroups, groups_for, policy_for
-from sundog.models.gan.duel import MOMENTS, Duel, Generator, Networks
-from sundog.models.gan.fading import Fading
-from sundog.models.gan.namer import Namer
+from sundog.models.gan.adversarial_step import MOMENTS, Duel, Generator, Networks
+from sundog.models.gan.conditional_means import Start
+from sundog.models.gan.critic_clipping import KeptGroups, groups_for, policy_for
+from sundog.models.gan.critic_schedule import Balance
+from sundog.models.gan.decaying_optimizer import Fading
+from sundog.models.gan.label_classifier import Namer
 from sundog.models.gan.networks import Judge, Pairs, new_critic, new_generator
 from sundog.models.gan.objectives import NonSaturating, Wasserstein
-from sundog.models.gan.start import Start
-from sundog.models.gan.warming import play, seeded
-from sundog.models.neural import PIECE, Adam, fastest, graphed, initialised, warm_up
-from sundog.models.people import PeopleRows
+from sundog.models.gan.warm_start import play, seeded
+from sundog.models.neural.features import FeatureRows, Features
+from sundog.models.neural.network_training import PIECE, Adam, fastest, graphed, initialised, warm_up
+from sundog.models.neural.person_examples import PeopleRows
+from sundog.models.protocol import FitContext
 from sundog.privacy.ledger import Ledger
-from sundog.training.plan import TrainingPlan
 from sundog.training.schedules import Schedule, cosine
-from sundog.training.speed import EXACT, Speed
+from sundog.training.speed.options import EXACT, Speed
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
+from sundog.training.training_plan import TrainingPlan
 
 _LAST_RATE = 0.1  # of the first
 _DECAY = 0.99  # of the average of the generator's weights
@@ -44,7 +44,7 @@ def train(
     begun: Start,
     namer: Namer | None,
     ledger: Ledger,
-    workshop: Workshop,
+    context: FitContext,
 ) -> Networks:
     """Trains a generator and its critic.
 
@@ -55,31 +55,31 @@ def train(
         begun: what the generator starts from.
         namer: names what the generator is told; None where nobody does.
         ledger: is charged for the critic's steps.
-        workshop: where, and who watches.
+        context: where, and who watches.
     """
     training = TrainingPlan(**settings["training"])
     schedule = cosine(training.steps, last=_LAST_RATE)
-    duel = _duel(features, settings, begun, namer, schedule, workshop)
-    wait([warm_up(workshop.device)])
-    public = None if workshop.public is None else features.examples(workshop.public, workshop.device)
+    duel = _duel(features, settings, begun, namer, schedule, context)
+    wait([warm_up(context.device)])
+    public = None if context.public is None else features.examples(context.public, context.device)
     if public is not None and settings["warm"]:
         rate = settings["learning_rate"]
-        play(duel, public, steps=settings["warm"], learning_rate=rate, seed=workshop.seed, progress=workshop.progress)
-    with seeded(workshop.seed, duel.prior.device):
+        play(duel, public, steps=settings["warm"], learning_rate=rate, seed=context.seed, progress=context.progress)
+    with seeded(context.seed, duel.prior.device):
         step = _step(duel, training, ledger, settings, public)
     trainer = Trainer(
         graphed(step, examples),
         examples,
         training,
         ledger,
-        seed=workshop.seed,
-        progress=workshop.progress,
-        checkpoint=workshop.checkpoint,
+        seed=context.seed,
+        progress=context.progress,
+        checkpoint=context.checkpoint,
         schedule=schedule,
         after=duel.after,
         keep={**duel.kept, "groups": KeptGroups(step.groups)},
         largest_piece=max(1, min(_PIECE, PIECE // features.width) // features.schema.cap),
-        show_loss=workshop.show_loss,
+        show_loss=context.show_loss,
     )
     trainer.run()
     duel.average.apply()
@@ -92,24 +92,24 @@ def _duel(
     begun: Start,
     namer: Namer | None,
     schedule: Schedule,
-    workshop: Workshop,
+    context: FitContext,
 ) -> Duel:
     start, prior = begun.logits(features), begun.shares
-    (both,) = initialised(lambda: _networks(features, settings, start, prior), 1, workshop.seed)
-    both.to(workshop.device)
+    (both,) = initialised(lambda: _networks(features, settings, start, prior), 1, context.seed)
+    both.to(context.device)
     return Duel(
         features,
         both.generator,
         both.critic,
         NonSaturating() if settings["objective"] == "non-saturating" else Wasserstein(settings["penalty"]),
-        None if namer is None else namer.to(workshop.device),
-        prior.to(workshop.device),
+        None if namer is None else namer.to(context.device),
+        prior.to(context.device),
         Balance(settings["critic_steps"], settings["recognised"]),
         batch=_BATCH,
         learning_rate=settings["generator_rate"],
         decay=_DECAY,
         schedule=schedule,
-        means=features.means(start).to(workshop.device) if settings["anchor"] else None,
+        means=features.means(start).to(context.device) if settings["anchor"] else None,
         anchor=settings["anchor"],
     )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from sundog.models.features import Features
+from sundog.models.gan.architectures import arrays
 from sundog.models.gan.geometry import Geometry
-from sundog.models.gan.shapes import arrays
+from sundog.models.neural.features import Features
 
 NEARLY_NONE = 1e-4  # of a range: a root is too steep at zero
 

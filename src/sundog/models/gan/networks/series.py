@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 
 from sundog.data.columns import SeriesColumn
-from sundog.models.decoded import replaced
-from sundog.models.features import Features
 from sundog.models.gan.geometry import FRESH, TOGETHER
 from sundog.models.gan.networks.base import Body, others_of
 from sundog.models.gan.networks.grid import NEARLY_NONE, Grid, rooted
+from sundog.models.neural.decoder_sampling import replaced
+from sundog.models.neural.features import Features
 
 
 class Recurrent(Body):

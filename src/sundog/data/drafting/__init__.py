@@ -1,0 +1,1 @@
+"""A first guess at a schema, by looking at the data: NOT PRIVATE until it was reviewed."""

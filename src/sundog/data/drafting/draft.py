@@ -1,0 +1,172 @@
+"""A first guess at a schema, made by looking at the data: a place to start from, NOT PRIVATE until it was reviewed."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sundog.data.columns.arrow import is_text
+from sundog.data.columns.values import MIXED, spellings
+from sundog.data.drafting.column_types import Declaration, Guess, guess_column, is_named_id
+from sundog.data.dtypes import seen_dtypes, with_dtypes
+from sundog.data.reading import tables, transactions
+from sundog.data.reading.read import open_source
+from sundog.data.reading.source import BARE, Source, Values
+from sundog.data.schema import Schema
+from sundog.errors import DataError
+
+NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
+
+
+def draft(data: Any, name: str | None = None) -> Schema:
+    """Guess a schema from data; every bound and category in it is copied from the records.
+
+    Args:
+        data: a path, or whatever `read` takes.
+        name: what to call the data in messages.
+
+    Example:
+        >>> import pandas as pd
+        >>> with warnings.catch_warnings(action="ignore"):
+        ...     schema = draft(pd.DataFrame({"age": [31, 47], "smokes": ["yes", "no"]}))
+        >>> schema.to_dict()["columns"]
+        {'age': {'type': 'integer', 'min': 31, 'max': 47},
+         'smokes': {'type': 'boolean', 'true': 'yes', 'false': 'no'}}
+    """
+    source, delimiter = _open(data)
+    where = name or source.name
+    loaded = _columns(source, where)
+    nulls = _nulls(loaded.values()) if source.nulls else []
+    guesses = {
+        key: _guess(key, tables.blank(read, nulls) if isinstance(read, pa.ChunkedArray) else read, bool(source.nulls))
+        for key, read in loaded.items()
+    }
+    for key, guess in guesses.items():
+        if guess.declaration is None:
+            _warn(f"{where}: column {key!r} {guess.notes[0]}")
+    nulls += sorted({spelling for guess in guesses.values() for spelling in guess.nulls} - set(nulls))
+    kept = {key: guess for key, guess in guesses.items() if guess.declaration is not None}
+    if not kept:
+        raise DataError(f"{where}: no column is left to draft from; write the schema by hand")
+    _warn(f"{where}: the drafted schema is NOT PRIVATE until someone has reviewed it")
+    head: dict[str, Any] = {"sundog": 1, "reviewed": False}
+    if delimiter != ",":
+        head["delimiter"] = delimiter
+    if nulls and nulls != [""]:
+        head["nulls"] = nulls
+    columns = {key or _name_of(guess): _nullable(guess, loaded[key], nulls) for key, guess in kept.items()}
+    seen = {} if source.nulls else seen_dtypes(data, loaded)  # text has no dtypes
+    schema = Schema.from_dict({**head, "columns": with_dtypes(columns, seen)}, where=where)
+    notes = {key or _name_of(guess): guess.notes for key, guess in kept.items()}
+    left_out = [f"{key}: {guess.notes[0]}" for key, guess in guesses.items() if guess.declaration is None]
+    return schema.with_comments(notes, left_out)
+
+
+def _guess(key: str, values: Values, blanks: bool) -> Guess:
+    if is_named_id(key, values):
+        return Guess(
+            None, [f"is named like an identifier and is left out; say `unit: {key}` if it says whose record it is"]
+        )
+    return guess_column(values, blanks=blanks)
+
+
+def _nullable(guess: Guess, values: Values, nulls: list[str]) -> Declaration:
+    """The declaration, nullable where a text that means missing in another column is here, too, and is not listed."""
+    declaration: Declaration = guess.declaration or {}
+    if not isinstance(values, pa.ChunkedArray) or pa.types.is_nested(values.type):
+        return declaration
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    missing = set(nulls) - {str(value) for value in declaration.get("values", ())}
+    if is_text(kind) and missing & set(pc.unique(values).to_pylist()):
+        return {**declaration, "nullable": True}
+    return declaration
+
+
+def _open(data: Any) -> tuple[Source, str]:
+    """Open the data; of a csv, find the delimiter too."""
+    if not (isinstance(data, str | os.PathLike) and str(data).lower().endswith((".csv", ".csv.gz"))):
+        return open_source(data), ","
+    path = Path(data)
+    delimiter = max(",;\t|", key=lambda mark: len(tables.csv_header(path, mark)))  # the first of the best
+    return tables.open_csv(path, delimiter=delimiter), delimiter
+
+
+def _columns(source: Source, where: str) -> dict[str, Values]:
+    """Everything in the source that has a value for each record."""
+    loaded = source.load(list(source.shapes))
+    if set(transactions.SPARSE_PARTS) <= set(loaded):
+        indices, indptr, shape = (loaded.pop(part) for part in transactions.SPARSE_PARTS)
+        loaded = {BARE: transactions.from_parts(indices, indptr, shape, where), **loaded}
+    lengths = {key: int(values.shape[0]) if hasattr(values, "shape") else len(values) for key, values in loaded.items()}
+    wide = {key: lengths[key] for key, values in loaded.items() if getattr(values, "ndim", 1) > 1}
+    count = Counter((wide or lengths).values()).most_common(1)[0][0] if lengths else 0
+    if not count:
+        raise DataError(f"{where}: has no records; give at least one")
+    for key in [key for key, length in lengths.items() if length != count]:
+        _warn(f"{where}: {key!r} has {lengths[key]} values for {count} records and is left out")
+        del loaded[key]
+    found = {
+        key: _inferred(values, f"{where}: column {key!r}") if getattr(values, "ndim", 1) == 1 else values
+        for key, values in loaded.items()
+    }
+    deep = {key: _type(values) for key, values in found.items() if _is_deep(_type(values))}
+    for key, kind in deep.items():
+        _warn(f"{where}: column {key!r} holds {kind}, for which there is no column type; it is left out")
+        del found[key]
+    return found
+
+
+def _type(values: Any) -> Any:
+    return values.type if isinstance(values, pa.ChunkedArray) else pa.null()
+
+
+def _is_deep(kind: Any) -> bool:
+    """Whether an Arrow type nests more than a list of values does."""
+    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
+    return bool(pa.types.is_nested(kind.value_type if is_list else kind))
+
+
+def _inferred(values: Any, where: str) -> pa.ChunkedArray:
+    """One Arrow type for all values, as far as there is one: a draft may look at them together."""
+    if (
+        isinstance(values, np.ndarray)
+        and values.dtype == object
+        and any(isinstance(value, list | tuple | set | frozenset) for value in values)
+    ):
+        lists = [list(value) if isinstance(value, set | frozenset) else value for value in values]
+        with suppress(pa.ArrowException):
+            return pa.chunked_array([pa.array(lists, from_pandas=True)])
+        raise DataError(f"{where}: its lists hold values of several types; make them text or numbers")
+    column = tables.to_arrow(values, where)
+    if column.type == MIXED:
+        return pa.chunked_array([spellings(chunk, where=where) for chunk in column.chunks])
+    return column
+
+
+def _nulls(columns: Any) -> list[str]:
+    """The usual spellings of a missing value that occur, and cells of white space; an empty cell always is one."""
+    found = {""}
+    for values in columns:
+        if isinstance(values, pa.ChunkedArray) and not pa.types.is_nested(values.type):
+            texts = pc.unique(values).cast(pa.string())
+            white = texts.filter(pc.match_substring_regex(texts, r"^\s+$")).to_pylist()
+            found |= {*white, *(set(texts.to_pylist()) & set(NULLS))}
+    return [*(null for null in NULLS if null in found), *sorted(found - set(NULLS))]
+
+
+def _name_of(guess: Guess) -> str:
+    """What to call values that came without a name."""
+    kind = str((guess.declaration or {})["type"])
+    return {"set": "items"}.get(kind, kind)
+
+
+def _warn(message: str) -> None:
+    warnings.warn(message, UserWarning, stacklevel=4)  # whoever called Schema.draft

@@ -1,0 +1,1 @@
+"""Readers of every kind of source: each value is read alone."""

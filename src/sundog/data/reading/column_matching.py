@@ -1,0 +1,207 @@
+"""Which part of a source belongs to which declared column, and the form that the column's encoder takes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sundog.data.columns import (
+    BooleanColumn,
+    Column,
+    ContinuousColumn,
+    IntegerColumn,
+    ListedColumn,
+    SeriesColumn,
+    SetColumn,
+)
+from sundog.data.columns.kinds import spell
+from sundog.data.columns.number import NumberColumn
+from sundog.data.columns.numbers import number_of
+from sundog.data.columns.values import MIXED
+from sundog.data.reading import arrays, tables, transactions
+from sundog.data.reading.source import BARE, Shape, Source, Values
+from sundog.data.schema import Schema
+from sundog.errors import DataError
+
+Plan = dict[str, list[str]]
+"""For each declared column the names in the source that make it up."""
+
+_TEXTS = ("U", "S", "T")
+_TRUTHS = {"0", "1", "0.0", "1.0", "True", "False"}
+
+
+def match(source: Source, schema: Schema) -> Plan:
+    """Find every declared column by name; the one array-valued column left over also by its shape.
+
+    Example:
+        >>> schema = Schema.from_dict({"columns": {"load": {"type": "series", "length": 2, "min": 0, "max": 9}}})
+        >>> match(Source("t.csv", {"load_0": (), "load_1": ()}, dict), schema)
+        {'load': ['load_0', 'load_1']}
+        >>> match(Source("t.npz", {"x": (2,), "day": ()}, dict), schema)
+        {'load': ['x']}
+    """
+    plan = {name: keys for name, column in schema.columns.items() if (keys := _by_name(name, column, source))}
+    plan |= {name: [*plan[name], transactions.RUNS] for name in plan if _in_turn(name, source, schema)}
+    used = {key for keys in plan.values() for key in keys} | {schema.unit}
+    free = {key: shape for key, shape in source.shapes.items() if key not in used}
+    left = [name for name in schema.columns if name not in plan]
+    # Labels are scalars: beside one array-valued column they are what is left over, not what the bare array is.
+    left = [name for name in left if schema.columns[name].shape] or left
+    if len(left) == 1 and (key := _by_shape(schema.columns[left[0]], free)) is not None:
+        plan[left[0]] = [key]
+    return plan
+
+
+def _by_name(name: str, column: Column, source: Source) -> list[str]:
+    if name in source.shapes:
+        return [name]
+    if column.type == "series" and f"{name}_0" in source.shapes:
+        keys = [f"{name}_{step}" for step in range(column.shape[0])]
+        for key in keys:
+            if key not in source.shapes:
+                raise tables.missing(key, source)
+        return keys
+    if column.type == "set":
+        for prefix in (f"{name}_", ""):
+            keys = [prefix + part for part in transactions.SPARSE_PARTS]
+            if all(key in source.shapes for key in keys):
+                return keys
+    return []
+
+
+def _in_turn(name: str, source: Source, schema: Schema) -> bool:
+    """Whether the items of all records stand there one after another; texts only do if they are no column, either."""
+    is_set = schema.columns[name].type == "set" and source.shapes.get(name) == ()
+    if not is_set or transactions.RUNS not in source.shapes or transactions.RUNS in {*schema.columns, schema.unit}:
+        return False
+    loaded = source.load([name, transactions.RUNS])
+    items, starts = loaded[name], loaded[transactions.RUNS]
+    if not all(isinstance(part, np.ndarray) and part.dtype.kind != "O" for part in (items, starts)):
+        return False
+    if items.dtype.kind not in "UST" or starts.dtype.kind not in "iu" or items.shape != starts.shape:
+        return True
+    # Numbers that one text among them made texts: `from_runs` refuses them.
+    return bool(starts[0] == 0 and starts[-1] == len(items) and (np.diff(starts.astype(np.int64)) >= 0).all())
+
+
+def _by_shape(column: Column, free: dict[str, Shape]) -> str | None:
+    if BARE in free:
+        return BARE
+    if not column.shape:
+        return None
+    fitting = [key for key, shape in free.items() if shape and math.prod(shape) == math.prod(column.shape)]
+    if "x" in fitting:
+        return "x"
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def conform(column: Column, values: list[Values], source: Source, name: str, *, private: bool = True) -> Values:
+    """Bring the values of one column to what its encoder takes: Arrow for scalars, arrays, lists or sparse rows.
+
+    Example:
+        >>> column = Schema.from_dict({"columns": {"n": {"type": "integer", "min": 0, "max": 9}}}).columns["n"]
+        >>> conform(column, [np.array([1.0, np.nan])], Source("t.npz", {}, dict), "n").to_pylist()
+        [1.0, None]
+    """
+    where = f"{source.name}: column {name!r}"
+    if isinstance(column, SetColumn):
+        if len(values) == 2:
+            items, indptr = values
+            return transactions.from_runs(items, indptr, where)
+        if len(values) > 1:
+            indices, indptr, shape = values
+            return transactions.from_parts(indices, indptr, shape, where)
+        return values[0]
+    if len(values) > 1:
+        for step in values if private else ():
+            _refuse_retyped(column, step, source.nulls, where)
+        steps = (tables.blank(scalars(step, where), source.nulls) for step in values)
+        return np.column_stack([arrays.to_numbers(step, f"{where}, step {i}") for i, step in enumerate(steps)])
+    if column.shape:
+        return values[0]
+    nulls = null_spellings(column, source.nulls)
+    if private:
+        _refuse_retyped(column, values[0], nulls, where)
+    return tables.blank(scalars(values[0], where), nulls)
+
+
+def _refuse_retyped(column: Column, values: Values, nulls: Sequence[str], where: str) -> None:
+    """Refuse arrays whose values numpy would spell differently if one of the others was text or a number.
+
+    Beside a text numpy makes '1.0' of 1.0, 'True' of True, 'nan' of a gap and '0.1' of a float32 that is not quite 0.1;
+    beside a number it makes 1 of True.
+    """
+    kind = values.dtype.kind if isinstance(values, np.ndarray) else ""
+    if _is_spelled(column):
+        refuse_unspelled(values, where, "fbMiu" if isinstance(column, ListedColumn) and column.respells else "fbM")
+    elif kind in _TEXTS and _is_counted(column, nulls):
+        fix = ", or declare the `format` of the text" if isinstance(column, NumberColumn) else ""
+        raise DataError(f"{where}: is an array of text; save it as numbers{fix}")
+    if (kind == "b" or (kind == "f" and isinstance(column, BooleanColumn))) and (null := _TRUTHS & {*nulls}):
+        problem = f"is an array of {values.dtype}, in which {min(null)!r} of `nulls` is ambiguous"
+        raise DataError(f"{where}: {problem}; save it as whole numbers")
+
+
+def refuse_unspelled(values: Values, where: str, kinds: str = "fbM") -> None:
+    """Refuse arrays of kinds that numpy spells in another way than sundog does, where spellings count.
+
+    Example:
+        >>> refuse_unspelled(np.array(["1.0"]), "t.npz: column 'id'")
+        >>> refuse_unspelled(np.array([1.0]), "t.npz: column 'id'")
+        Traceback (most recent call last):
+        sundog.errors.DataError: t.npz: column 'id': is an array of float64, but is read as text; save it as text
+    """
+    if isinstance(values, np.ndarray) and values.dtype.kind in kinds:
+        raise DataError(f"{where}: is an array of {values.dtype}, but is read as text; save it as text")
+
+
+def _is_counted(column: Column, nulls: Sequence[str]) -> bool:
+    """Whether a column reads numbers that numpy may have spelled in a way that it does not understand."""
+    if isinstance(column, IntegerColumn):  # which reads '7.0' as 7, but not where 7 means missing
+        return any(number_of(null) is not None for null in nulls)
+    return isinstance(column, ContinuousColumn | ListedColumn | SeriesColumn)
+
+
+def _is_spelled(column: Column) -> bool:
+    """Whether a column reads values as text."""
+    if isinstance(column, ListedColumn):
+        return column.values is None or isinstance(column.values[0], str)
+    return isinstance(column, NumberColumn) and column.format is not None
+
+
+def null_spellings(column: Column, nulls: Sequence[str]) -> list[str]:
+    """The spellings that mean "missing" in this column: a declared value means itself.
+
+    Example:
+        >>> from sundog.data.columns import CategoricalColumn
+        >>> null_spellings(CategoricalColumn(values=["DE", "NA"]), ["", "NA"])
+        ['']
+    """
+    declared = {text for value in declared_texts(column) for text in (str(value), spell(value))}
+    return [null for null in nulls if null not in declared]
+
+
+def declared_texts(column: Column) -> Sequence[Any]:
+    """The values that a scalar column lists, as the schema spells them."""
+    if isinstance(column, BooleanColumn):
+        return [column.true, column.false]
+    return (column.values or ()) if isinstance(column, ListedColumn) else ()
+
+
+def scalars(values: Values, where: str) -> pa.ChunkedArray:
+    """One value a record, as Arrow; arrays, lists and matrices are refused.
+
+    Example:
+        >>> scalars(np.array([3, 4]), "x").to_pylist()
+        [3, 4]
+    """
+    if not isinstance(values, pa.ChunkedArray | np.ndarray):
+        raise DataError(f"{where}: is a sparse matrix; one value a record is needed")
+    column = tables.to_arrow(values, where)
+    if pa.types.is_nested(column.type) and column.type != MIXED:
+        raise DataError(f"{where}: holds {column.type}; one value a record is needed, or declare it as series or set")
+    return column

@@ -1,0 +1,82 @@
+"""JSON lines: one object a line, whose keys are the columns; a key that a line lacks is a missing value."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+from sundog.data.reading.python_values import open_objects
+from sundog.data.reading.source import AnyPath, Source, open_bytes, reading
+from sundog.errors import DataError
+
+
+class _RepeatedKeyError(ValueError):
+    """One object has a key twice: the second would silently win."""
+
+
+class _Nested(dict[str, Any]):
+    """An object, told apart from the record that holds it."""
+
+
+def open_json_lines(
+    path: AnyPath, *, nulls: Sequence[str] = ("",), wanted: Collection[str | None] | None = None
+) -> Source:
+    r"""Open a file of JSON lines, plain or gzip.
+
+    Args:
+        path: the file.
+        nulls: spellings of a missing value, beside null and a key that is not there.
+        wanted: the columns to keep; all of them by default.
+
+    Example:
+        >>> path = getfixture("tmp_path") / "t.jsonl"
+        >>> _ = path.write_text('{"a": 1, "b": "x"}\n{"b": "y"}\n')
+        >>> open_json_lines(path).shapes
+        {'a': (), 'b': ()}
+    """
+    records = list(_records(path, wanted))
+    if not records:
+        raise DataError(f"{path.name}: has no records; give one JSON object a line")
+    names = dict.fromkeys(key for record in records for key in record)
+    return open_objects({key: [record.get(key) for record in records] for key in names}, path.name, nulls)
+
+
+def _records(path: AnyPath, wanted: Collection[str | None] | None) -> Iterator[dict[str, Any]]:
+    with reading(path.name), open_bytes(path) as file:
+        for number, line in enumerate(file, start=1):
+            text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
+            if text.strip():
+                yield _record(text, f"{path.name}: line {number}", wanted)
+
+
+def _record(line: bytes, where: str, wanted: Collection[str | None] | None) -> dict[str, Any]:
+    """The object of one line; what is wrong with it is said without quoting it."""
+    try:
+        record = json.loads(line.decode("utf-8"), object_pairs_hook=_pairs)
+    except UnicodeDecodeError:
+        raise DataError(f"{where} is not UTF-8 text; save it as UTF-8") from None
+    except _RepeatedKeyError as error:
+        raise DataError(f"{where}: the key {str(error)!r} is there twice; keep one") from None
+    except (ValueError, RecursionError):
+        raise DataError(f"{where} is not a JSON object; write one object a line") from None
+    if not isinstance(record, dict):
+        raise DataError(f'{where} is not a JSON object; write one object a line, such as {{"age": 31}}')
+    kept = {key: value for key, value in record.items() if wanted is None or key in wanted}
+    for key, value in kept.items():
+        items = value if isinstance(value, list) else [value]
+        if any(isinstance(item, list | dict) for item in items):
+            raise DataError(f"{where}: {key!r} holds {_kind(value)}; give each of its values a key of its own")
+    return kept
+
+
+def _pairs(pairs: list[tuple[str, Any]]) -> _Nested:
+    found = _Nested(pairs)
+    if len(found) < len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _RepeatedKeyError(next(key for place, key in enumerate(keys) if key in keys[:place]))
+    return found
+
+
+def _kind(value: Any) -> str:
+    return "an object" if isinstance(value, dict) else "a list of lists or objects"

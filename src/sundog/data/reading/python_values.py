@@ -1,0 +1,37 @@
+"""Columns of Python values, as workbooks, JSON lines and databases hold them: each value is read by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import date
+from decimal import Decimal
+from typing import Any
+
+from sundog.data.reading import arrays
+from sundog.data.reading.source import Source
+
+_PLAIN = (str, int, float, bytes, date, Decimal, list)  # bool is an int, datetime a date
+
+
+def open_objects(columns: Mapping[str, list[Any]], name: str, nulls: Sequence[str]) -> Source:
+    """Offer lists of values under their names.
+
+    Example:
+        >>> open_objects({"a": [1, "x", None]}, "t.xlsx", [""]).shapes
+        {'a': ()}
+    """
+    return replace(arrays.open_arrays(columns, name), nulls=tuple(nulls))
+
+
+def plain(value: Any) -> Any:
+    """A value as every column type takes it: what has no form there is spelled, and looks at nothing but itself.
+
+    Example:
+        >>> import datetime
+        >>> plain(datetime.time(12, 30)), plain(memoryview(b"a")), plain(None)
+        ('12:30:00', b'a', None)
+    """
+    if value is None or isinstance(value, _PLAIN):
+        return value
+    return bytes(value) if isinstance(value, memoryview | bytearray) else str(value)

@@ -1,0 +1,287 @@
+"""Tables: csv as exact text, parquet, Arrow IPC, and whatever speaks Arrow in memory (pandas, polars, pyarrow)."""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import io
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from sundog.data.columns import arrow
+from sundog.data.columns.kinds import spell_number
+from sundog.data.columns.numbers import EXACT, number_of, to_float64
+from sundog.data.columns.values import MIXED, chunks
+from sundog.data.reading.csv_lines import check_lines
+from sundog.data.reading.source import AnyPath, Piped, Source, Values, one_line, open_bytes, reading
+from sundog.errors import DataError
+
+BLOCK = 1 << 23  # bytes parsed at a time; also the longest row that a csv may have
+TEXT = pa.dictionary(pa.int32(), pa.string())  # repeated spellings are stored once, and later parsed once
+
+
+def open_csv(
+    path: AnyPath, *, delimiter: str = ",", nulls: Sequence[str] = ("",), broken: Sequence[str] = ()
+) -> Source:
+    r"""Open a csv file (plain or gzip); every column is text, so that spellings survive.
+
+    Every record is one line, except that the `broken` values, in quotes, may have line breaks in them.
+
+    Example:
+        >>> path = getfixture("tmp_path") / "t.csv"
+        >>> _ = path.write_text("zip,n\n01234,1\n")
+        >>> open_csv(path).load(["zip"])["zip"].to_pylist()
+        ['01234']
+    """
+    header = csv_header(path, delimiter)
+    shapes = dict.fromkeys(unique(header, f"{path.name}: the header"), ())
+    return Source(path.name, shapes, lambda names: _load_csv(path, delimiter, header, names, broken), tuple(nulls))
+
+
+def csv_header(path: AnyPath, delimiter: str) -> list[str]:
+    """The names in the first line; only the beginning of the file is unpacked."""
+    name = path.name
+    with reading(name):
+        with open_bytes(path) as file:
+            start = file.read(BLOCK)
+        if b"\0" in start:
+            raise DataError(f"{name}: is not a text file (it has zero bytes); save it as csv in UTF-8")
+        text = start.decode("utf-8-sig", errors="strict" if len(start) < BLOCK else "ignore")
+    if not text.strip():
+        raise DataError(f"{name}: is empty; give it a header line and records")
+    try:
+        return next(row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row)
+    except (csv.Error, StopIteration):
+        raise DataError(f"{name}: its first line is not a csv header; put the column names there") from None
+
+
+def _load_csv(
+    path: AnyPath, delimiter: str, header: list[str], names: list[str], broken: Sequence[str]
+) -> dict[str, Values]:
+    with reading(path.name), open_bytes(path) as file:
+        try:
+            table = pacsv.read_csv(
+                pa.PythonFile(check_lines(file, path.name, delimiter, broken), mode="r"),
+                read_options=pacsv.ReadOptions(block_size=BLOCK),
+                # A lone empty line is a missing value when there is one column, and nothing otherwise.
+                parse_options=pacsv.ParseOptions(
+                    delimiter=delimiter, newlines_in_values=bool(broken), ignore_empty_lines=len(header) > 1
+                ),
+                convert_options=pacsv.ConvertOptions(
+                    include_columns=names, column_types=dict.fromkeys(names, TEXT), strings_can_be_null=False
+                ),
+            )
+        except pa.ArrowInvalid as error:
+            raise DataError(_diagnose(path, delimiter, header, str(error))) from None
+    return {name: table[name] for name in names}
+
+
+def _diagnose(path: AnyPath, delimiter: str, header: list[str], message: str) -> str:
+    """Say what is wrong with a csv that pyarrow refused, by reading it again, slowly; never quote a private row."""
+    name = path.name
+    if "UTF8" in message:
+        column = next((f" column {c!r}" for i, c in enumerate(header) if f"column #{i}:" in message), "")
+        return f"{name}:{column} is not UTF-8 text; save it as UTF-8"
+    if "columns, got" in message:
+        with open_bytes(path) as file:
+            rows = csv.reader(io.TextIOWrapper(file, "utf-8-sig", "replace", newline=""), delimiter=delimiter)
+            data = (row for row in rows if row or len(header) == 1)
+            for number, row in enumerate(data):
+                if number and len(row) != len(header):
+                    return f"{name}: row {number} has {len(row)} fields, the header has {len(header)}; fix that row"
+    if "straddling" in message:
+        return f"{name}: a row is longer than {BLOCK >> 20} MiB; check its line ends"
+    return f"{name}: is not a csv file that can be read; check delimiter and quotes"
+
+
+def open_parquet(path: AnyPath) -> Source:
+    """Open a parquet file; columns are read when asked for."""
+
+    def opened() -> Any:
+        return pa.BufferReader(path.content) if isinstance(path, Piped) else path
+
+    def load(names: list[str]) -> dict[str, Values]:
+        with reading(path.name):
+            table = pq.read_table(opened(), columns=names, partitioning=None)
+            table.validate(full=True)  # a damaged file can hold offsets that point anywhere
+        return {name: table[name] for name in names}
+
+    with reading(path.name):
+        if path.is_dir():
+            raise IsADirectoryError(path)
+        names = pq.read_schema(opened()).names
+    return Source(path.name, dict.fromkeys(unique(names, path.name), ()), load)
+
+
+def open_ipc(path: AnyPath) -> Source:
+    """Open an Arrow IPC file or stream (.arrow, .feather)."""
+    with reading(path.name):
+        if path.is_dir():
+            raise IsADirectoryError(path)
+        with pa.BufferReader(path.content) if isinstance(path, Piped) else pa.OSFile(str(path)) as file:
+            is_file = file.read(6) == b"ARROW1"
+            file.seek(0)
+            table = (pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)).read_all()
+            table.validate(full=True)
+    return open_table(table, path.name)
+
+
+def open_table(table: pa.Table, name: str) -> Source:
+    """Offer the columns of an Arrow table.
+
+    Example:
+        >>> open_table(pa.table({"a": [1, 2]}), "table").load(["a"])["a"].to_pylist()
+        [1, 2]
+    """
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(unique(table.column_names, name), ())
+    return Source(name, shapes, lambda names: {column: _without_views(table[column]) for column in names})
+
+
+def _without_views(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Text as Arrow's functions take it: polars hands over string views, of which they know little."""
+    kind = values.type
+    if pa.types.is_string_view(kind):
+        return values.cast(pa.large_string())
+    if pa.types.is_dictionary(kind) and pa.types.is_string_view(kind.value_type):
+        return pa.chunked_array(
+            [
+                pa.DictionaryArray.from_arrays(
+                    chunk.indices, chunk.dictionary.cast(pa.large_string()), ordered=kind.ordered
+                )
+                for chunk in values.chunks
+            ],
+            pa.dictionary(kind.index_type, pa.large_string(), kind.ordered),
+        )
+    return values
+
+
+def open_frame(frame: pd.DataFrame, name: str) -> Source:
+    """Offer the columns of a pandas DataFrame; the index is no column and does not matter.
+
+    Example:
+        >>> frame = pd.DataFrame({"a": ["x", None]}, index=[7, 9])
+        >>> open_frame(frame, "DataFrame").load(["a"])["a"].to_pylist()
+        ['x', None]
+    """
+    labels = [str(label) for label in frame.columns]
+
+    def load(names: list[str]) -> dict[str, Values]:
+        found = {column: frame.iloc[:, labels.index(column)] for column in names}
+        return {column: in_memory(values, f"{name}: column {column!r}") for column, values in found.items()}
+
+    return Source(name, dict.fromkeys(unique(labels, name), ()), load)
+
+
+def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
+    """Turn a Series, a numpy array or a list into Arrow; NaN, NaT and None become nulls.
+
+    Example:
+        >>> to_arrow(np.array([1.0, np.nan]), "x").to_pylist()
+        [1.0, None]
+    """
+    if isinstance(values, np.ndarray) and values.ndim != 1:
+        raise DataError(f"{where}: has shape {values.shape}; one value a record is needed")
+    try:
+        parts = list(chunks(values, where=where))
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise DataError(f"{where}: cannot be read as a column ({one_line(error)}); make it text or numbers") from None
+    return pa.chunked_array(parts, parts[0].type if parts else pa.string())
+
+
+def in_memory(values: Any, where: str) -> Values:
+    """A list, a Series or an array as a source offers it: objects stay objects until their column is known.
+
+    Example:
+        >>> in_memory([{"tea"}, ["milk", 1]], "baskets")
+        array([{'tea'}, list(['milk', 1])], dtype=object)
+    """
+    if isinstance(values, list | tuple):
+        return np.fromiter(values, object, len(values))
+    if isinstance(values, np.ndarray | pd.Series) and values.dtype == object and values.ndim == 1:
+        found = np.array(values)
+        if isinstance(values, np.ma.MaskedArray):
+            found[np.ma.getmaskarray(values)] = None
+        return found
+    return to_arrow(values, where)
+
+
+def blank(values: pa.ChunkedArray, spellings: Sequence[str]) -> pa.ChunkedArray:
+    """Make the given spellings nulls: texts, and numbers that are spelled so.
+
+    Example:
+        >>> blank(pa.chunked_array([["a", "NA"]]), ["NA"]).to_pylist()
+        ['a', None]
+        >>> blank(pa.chunked_array([[-1.0, 2.5]]), ["-1"]).to_pylist()
+        [None, 2.5]
+    """
+    if not spellings:
+        return values
+    return pa.chunked_array([_blank(chunk, spellings) for chunk in values.chunks], values.type)
+
+
+def _blank(chunk: pa.Array, spellings: Sequence[str]) -> pa.Array:
+    if chunk.type == MIXED:
+        whole = pa.concat_arrays([chunk])
+        children = [_blank(whole.field(place), spellings) for place in range(whole.type.num_fields)]
+        names = [field.name for field in whole.type]
+        return pa.UnionArray.from_dense(whole.type_codes, whole.offsets, children, names)
+    if isinstance(chunk, pa.DictionaryArray):
+        gone = _are(chunk.dictionary, spellings)
+        if gone is None or not pc.any(gone).as_py():
+            return chunk
+        indices = pc.if_else(gone.take(chunk.indices), pa.scalar(None, chunk.indices.type), chunk.indices)
+        return pa.DictionaryArray.from_arrays(indices, chunk.dictionary, ordered=chunk.type.ordered)
+    gone = _are(chunk, spellings)
+    return chunk if gone is None else pc.if_else(gone, pa.scalar(None, chunk.type), chunk)
+
+
+def _are(values: pa.Array, spellings: Sequence[str]) -> pa.Array | None:
+    """Which values are spelled like one of these; None where the type alone says that none is."""
+    kind = values.type
+    if arrow.is_text(kind):
+        return pc.is_in(values, pa.array(spellings, kind))
+    spelled = {text: number_of(text) for text in spellings}
+    numbers = [
+        float(number)
+        for text, number in spelled.items()
+        if number is not None and abs(number) < EXACT and spell_number(number) == text
+    ]
+    if not numbers or not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+        return None
+    return pa.array(np.isin(to_float64(values)[0], numbers))
+
+
+def missing(column: str, source: Source) -> DataError:
+    """Say that a declared column is not there, and what may be behind it.
+
+    Example:
+        >>> str(missing("age", Source("t.csv", {"Age": ()}, lambda names: {})))
+        "t.csv: column 'age' is missing (did you mean 'Age'?); add it to the data or take it out of the schema"
+    """
+    names = list(source.shapes)
+    if len(names) == 1 and (delimiter := next((mark for mark in ";|\t," if mark in names[0]), None)):
+        shown = arrow.shown(names[0], 40)
+        return DataError(f"{source.name}: the header is one field, {shown}; declare `delimiter: {delimiter!r}`")
+    plain = {name.strip().lower(): name for name in names}
+    close = difflib.get_close_matches(column.lower(), plain, n=1)
+    if close:
+        hint = f"did you mean {plain[close[0]]!r}?"
+    else:
+        hint = f"there are: {', '.join(map(repr, names[:8]))}{', …' if len(names) > 8 else ''}"
+    fix = "add it to the data or take it out of the schema"
+    return DataError(f"{source.name}: column {column!r} is missing ({hint}); {fix}")
+
+
+def unique(names: list[str], where: str) -> list[str]:
+    """The names, which may not be there twice."""
+    if len(set(names)) < len(names):
+        twice = next(name for i, name in enumerate(names) if name in names[:i])
+        raise DataError(f"{where}: column {twice!r} is there twice; rename one of them")
+    return names

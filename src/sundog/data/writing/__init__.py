@@ -1,0 +1,1 @@
+"""Writers of synthetic records: files, DataFrames, pictures."""

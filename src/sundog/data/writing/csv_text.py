@@ -1,0 +1,124 @@
+"""Records as csv text: every value spelled so that reading it again gives the same code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sundog.data.columns import BooleanColumn, Column, ImageColumn, OrderedColumn, SetColumn
+from sundog.data.reading.column_matching import null_spellings
+from sundog.data.reading.transactions import to_lists
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.errors import DataError
+
+TABLE_SIZE = 1 << 12  # a column with up to this many codes is spelled from a table, written once
+ROWS = 1 << 16
+CELLS = 1 << 22
+
+Spell = Callable[[Any], list[pa.Array]]
+"""Codes of one column to its csv columns: one, or as many as a series has steps."""
+
+
+class Speller:
+    r"""Turns records into csv lines, quoting only what needs it.
+
+    Example:
+        >>> from sundog.data.reading.read import encode, read
+        >>> schema = Schema.from_dict({"columns": {"a": {"type": "categorical", "values": ["x", "y, z"]}}})
+        >>> speller = Speller(schema, ",")
+        >>> records = encode(read({"a": ["y, z", "x"]}, schema), schema)
+        >>> speller.header(), b"".join(speller.lines(records))
+        (b'a\n', b'"y, z"\nx\n')
+    """
+
+    def __init__(self, schema: Schema, delimiter: str) -> None:
+        self.delimiter = delimiter
+        self.names = [name for column in schema.columns for name in csv_names(column, schema.columns[column])]
+        self.nulls = {name: null_spelling(name, column, schema.nulls) for name, column in schema.columns.items()}
+        self.spells = {name: self._spell(name, column) for name, column in schema.columns.items()}
+
+    def header(self) -> bytes:
+        """The first line."""
+        return self.delimiter.join(self._quoted(pa.array(self.names, pa.string())).to_pylist()).encode() + b"\n"
+
+    def lines(self, records: Records) -> Iterator[bytes]:
+        """The records, some thousand lines at a time."""
+        rows = max(1, min(ROWS, CELLS // len(self.names)))
+        for start in range(0, len(records), rows):
+            piece = {name: codes[start : start + rows] for name, codes in records.codes.items()}
+            cells = [text for name, spell in self.spells.items() for text in spell(piece[name])]
+            lines = pc.binary_join_element_wise(pc.binary_join_element_wise(*cells, self.delimiter), "", "\n")
+            # The bytes of an Arrow text array lie one after the other: they are the csv.
+            _, offsets, data = lines.buffers()
+            yield data.slice(0, int(np.frombuffer(offsets, np.int32)[len(lines)]))
+
+    def _spell(self, name: str, column: Column) -> Spell:
+        if isinstance(column, ImageColumn):
+            raise DataError(f"column {name!r}: images do not fit a csv; write .npz or .parquet")
+        if isinstance(column, SetColumn):
+            return self._spell_sets(name, column)
+        if column.shape:
+            return lambda codes: [
+                self._text(name, column, pa.array(step, from_pandas=True)) for step in column.decode(codes).T
+            ]
+        if column.size > TABLE_SIZE:
+            return lambda codes: [self._text(name, column, column.decode(codes))]
+        table = self._text(name, column, column.decode(np.arange(column.size)))
+        return lambda codes: [table.take(pa.array(codes))]
+
+    def _spell_sets(self, name: str, column: SetColumn) -> Spell:
+        apart = column.separator
+        if any(apart in str(item) or not str(item) for item in column.items):
+            raise DataError(f"column {name!r}: items with {apart!r} or without a name do not fit a csv; write .parquet")
+        names = [str(item) for item in column.items]
+        return lambda codes: [self._quoted(pc.binary_join(to_lists(names, codes), apart))]
+
+    def _text(self, name: str, column: Column, values: pa.Array) -> pa.Array:
+        """Spell typed values as the column's own reader takes them."""
+        if isinstance(column, BooleanColumn):
+            text = pc.if_else(values, column.true, column.false)
+        elif isinstance(column, OrderedColumn):
+            text = column.spell(values)
+        else:
+            text = pc.cast(values, pa.string())
+        return self._quoted(pc.fill_null(text, self.nulls[name]))
+
+    def _quoted(self, text: pa.Array) -> pa.Array:
+        """Quote what has a delimiter, a quote or a line end in it; an empty only cell too, lest the line vanish."""
+        special = f'["\r\n{re.escape(self.delimiter)}]' + ("|^$" if len(self.names) == 1 else "")
+        needs = pc.match_substring_regex(text, special)
+        if not pc.any(needs).as_py():
+            return text
+        doubled = pc.replace_substring(text, '"', '""')
+        return pc.if_else(needs, pc.binary_join_element_wise('"', doubled, '"', ""), text)
+
+
+def null_spelling(name: str, column: Column, nulls: Sequence[str]) -> str:
+    """How a missing value is written: as the first declared spelling that no value of the column has.
+
+    Example:
+        >>> from sundog.data.columns import CategoricalColumn
+        >>> null_spelling("c", CategoricalColumn(values=["", "x"], nullable=True), ["", "NA"])
+        'NA'
+    """
+    free = null_spellings(column, nulls)
+    if column.nullable and not free:
+        raise DataError(f"column {name!r}: every spelling in `nulls` is one of its values; add another to `nulls`")
+    return free[0] if free else ""
+
+
+def csv_names(name: str, column: Column) -> list[str]:
+    """The csv columns of one declared column: a series has one for each step.
+
+    Example:
+        >>> from sundog.data.columns import SeriesColumn
+        >>> csv_names("y", SeriesColumn(length=2, min=0, max=1))
+        ['y_0', 'y_1']
+    """
+    return [f"{name}_{step}" for step in range(column.shape[0])] if column.type == "series" else [name]

@@ -1,0 +1,344 @@
+"""Writing: records to csv, JSON lines, parquet, npz or a picture, piece by piece, all of it or nothing."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import zipfile
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, cast
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from scipy import sparse
+
+from sundog.data.columns import Column, DatetimeColumn, SetColumn
+from sundog.data.reading.source import one_line
+from sundog.data.reading.transactions import SPARSE_PARTS
+from sundog.data.records import Records, joined, stacked
+from sundog.data.schema import Schema
+from sundog.data.writing.contact_sheet import ENOUGH, draw, refuse_many, refuse_picture
+from sundog.data.writing.csv_text import Speller, null_spelling
+from sundog.data.writing.frames import to_arrays, to_arrow, to_frame, to_table
+from sundog.errors import DataError
+from sundog.files import replacing
+
+__all__ = ["Stream", "Writer", "count_for", "open_writer", "to_frame", "to_table"]
+
+GROUP = 1 << 17  # rows of a parquet row group
+
+
+@dataclass(frozen=True)
+class Stream:
+    """Where records go that are not written to a file by its name, such as stdout."""
+
+    file: BinaryIO
+    format: str = "csv"
+
+    @property
+    def name(self) -> str:
+        """The name of a file of that format."""
+        return f"stdout.{self.format}"
+
+
+class _Forward:
+    """A stream of which nothing is asked but to take bytes: a pipe does not know where it is."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.file, self.place, self.closed = file, 0, False
+
+    def write(self, data: Any) -> int:
+        written = len(memoryview(data).cast("B"))
+        self.file.write(data)
+        self.place += written
+        return written
+
+    def tell(self) -> int:
+        return self.place
+
+    def flush(self) -> None:
+        self.file.flush()
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False
+
+
+class Writer(ABC):
+    """Takes records, any number of times."""
+
+    def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
+        self.file, self.schema, self.name = file, schema, name
+
+    def write(self, records: Records) -> None:
+        """Append records."""
+        with _writing(self.name):
+            self._write(records)
+
+    @abstractmethod
+    def _write(self, records: Records) -> None: ...
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Write what comes last."""
+
+    def abandon(self) -> None:  # noqa: B027 - most formats hold nothing that must be let go
+        """Let go after an error."""
+
+
+@contextmanager
+def _open_stream(stream: Stream, schema: Schema) -> Iterator[Writer]:
+    """Write records to a stream; what has gone through cannot be taken back."""
+    with _writing(stream.name):
+        writer = _writer_for(Path(stream.name))(cast(BinaryIO, _Forward(stream.file)), schema, stream.name)
+        yield writer
+        writer.finish()
+        stream.file.flush()
+
+
+@contextmanager
+def open_writer(path: str | os.PathLike[str] | Stream, schema: Schema) -> Iterator[Writer]:
+    r"""Write records to a file that appears, complete, when the block ends, and not at all if it ends in an error.
+
+    Example:
+        >>> from sundog.data.reading.read import encode, read
+        >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 99}}})
+        >>> path = getfixture("tmp_path") / "out.csv"
+        >>> with open_writer(path, schema) as writer:
+        ...     writer.write(encode(read({"age": [31, 47]}, schema), schema))
+        >>> path.read_text()
+        'age\n31\n47\n'
+    """
+    if isinstance(path, Stream):
+        with _open_stream(path, schema) as writer:
+            yield writer
+        return
+    target = Path(path)
+    kind = _writer_for(target)
+    if target.is_dir():
+        raise DataError(f"{target.name}: is a directory; name a file")
+    if not target.parent.is_dir():
+        raise DataError(f"{target}: its folder does not exist; create it first")
+    opened = None
+    with ExitStack() as stack:  # so that only our own errors are explained, not those of the block
+        try:
+            with _writing(target.name):
+                opened = kind(stack.enter_context(replacing(target)), schema, target.name)
+            yield opened
+            with _writing(target.name):
+                opened.finish()
+        except BaseException:
+            if opened is not None:
+                opened.abandon()
+            raise
+        with _writing(target.name):
+            stack.close()
+
+
+def count_for(path: str | os.PathLike[str] | Stream, asked: int | None, usual: int | None) -> int | None:
+    """How many records to write: as many as were asked for, or as is usual; a picture has fewer.
+
+    >>> count_for("digits.npz", None, 60_000), count_for("digits.png", None, 60_000), count_for("digits.png", 7, 60_000)
+    (60000, 100, 7)
+    """
+    named = Path(path.name if isinstance(path, Stream) else path)
+    if _writer_for(named) is not PictureWriter:
+        return usual if asked is None else asked
+    refuse_many(asked or 0, named.name)
+    return ENOUGH if asked is None else asked
+
+
+def _writer_for(path: Path) -> type[Writer]:
+    name = path.name.lower()
+    for suffix, kind in WRITERS.items():
+        if name.endswith(suffix):
+            return kind
+    raise DataError(f"{path.name}: is of no known format; end the name in {', '.join(WRITERS)}")
+
+
+@contextmanager
+def _writing(name: str) -> Iterator[None]:
+    """Turn what a full disk or a forbidden folder makes the libraries raise into one line that names the file."""
+    try:
+        yield
+    except BrokenPipeError:  # whoever reads has seen enough
+        raise
+    except PermissionError:
+        raise DataError(f"{name}: may not be written here; check the folder's permissions") from None
+    except OSError as error:
+        reason = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else one_line(error)
+        raise DataError(
+            f"{name}: cannot be written ({reason}); nothing was kept, free space or choose another folder"
+        ) from None
+
+
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Name the file in what is said about a column."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"{name}: {error}") from None
+
+
+class CsvWriter(Writer):
+    """Lines of text, in the schema's own spelling."""
+
+    def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
+        super().__init__(file, schema, name)
+        delimiter = "\t" if ".tsv" in name.lower() else schema.delimiter
+        with _naming(name):
+            self.speller = Speller(schema, delimiter)
+        self._put(self.speller.header())
+
+    def _write(self, records: Records) -> None:
+        for lines in self.speller.lines(records):
+            self._put(lines)
+
+    def _put(self, data: Any) -> None:
+        self.file.write(data)
+
+    def finish(self) -> None:
+        """Nothing is left to write."""
+
+
+class GzipCsvWriter(CsvWriter):
+    """The same, packed; without a time stamp, so that the same records give the same bytes."""
+
+    def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
+        self.packer = zlib.compressobj(6, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
+        super().__init__(file, schema, name)
+
+    def _put(self, data: Any) -> None:
+        self.file.write(self.packer.compress(data))
+
+    def finish(self) -> None:
+        """Write what the packer still holds."""
+        self.file.write(self.packer.flush())
+
+
+class JsonLinesWriter(Writer):
+    """One object a line; sets, series and images are lists."""
+
+    def _write(self, records: Records) -> None:
+        columns = [_json_values(column, records.codes[name]) for name, column in self.schema.columns.items()]
+        names = list(self.schema.columns)
+        for row in zip(*columns, strict=True):
+            record = dict(zip(names, row, strict=True))
+            self.file.write(json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n")
+
+    def finish(self) -> None:
+        """Nothing is left to write."""
+
+
+def _json_values(column: Column, codes: Any) -> list[Any]:
+    """The values of one column as JSON has them; None for a missing one."""
+    values = to_arrow(column, codes)
+    if pa.types.is_temporal(values.type) and isinstance(column, DatetimeColumn):
+        values = column.spell(column.decode(codes))
+    found = values.to_pylist()
+    if column.nullable and column.shape:
+        return [[None if step != step else step for step in row] for row in found]
+    return found  # type: ignore[no-any-return]
+
+
+class ParquetWriter(Writer):
+    """Typed columns; sets are lists of items, images and series lists of fixed length."""
+
+    def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
+        super().__init__(file, schema, name)
+        self.parquet = pq.ParquetWriter(file, to_table(_none(schema)).schema)
+
+    def _write(self, records: Records) -> None:
+        for start in range(0, len(records), GROUP):
+            self.parquet.write_table(to_table(records.take(slice(start, start + GROUP))))
+
+    def finish(self) -> None:
+        """Write the footer."""
+        self.parquet.close()
+
+    def abandon(self) -> None:
+        """Close the library's writer now, lest it tries when it is collected."""
+        with suppress(Exception):
+            self.parquet.close()
+
+
+class NpzWriter(Writer):
+    """One array a column; the codes, which are small, wait in memory until all are there."""
+
+    def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
+        super().__init__(file, schema, name)
+        with _naming(name):
+            self.nulls = {key: null_spelling(key, column, schema.nulls) for key, column in schema.columns.items()}
+        self.parts: dict[str, list[Any]] = {column: [codes] for column, codes in _none(schema).codes.items()}
+
+    def _write(self, records: Records) -> None:
+        for column, codes in records.codes.items():
+            self.parts[column].append(codes)
+
+    def finish(self) -> None:
+        """Write one column after the other."""
+        sets = [name for name, column in self.schema.columns.items() if isinstance(column, SetColumn)]
+        # A set alone has the usual names of a sparse matrix, unless a column is called so.
+        plain = len(sets) == 1 and not set(SPARSE_PARTS) & set(self.schema.columns)
+        with zipfile.ZipFile(self.file, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, column in self.schema.columns.items():
+                parts = self.parts.pop(name)
+                codes = stacked(parts)
+                for key, array in to_arrays(column, codes, self.nulls[name]).items():
+                    member = name if not key else key if plain else f"{name}_{key}"
+                    with archive.open(f"{member}.npy", "w", force_zip64=True) as stream:
+                        np.lib.format.write_array(stream, array, allow_pickle=False)
+
+
+class PictureWriter(Writer):
+    """Images and series to look at: not too many."""
+
+    def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
+        super().__init__(file, schema, name)
+        refuse_picture(schema, name)
+        self.parts = [_none(schema)]
+
+    def _write(self, records: Records) -> None:
+        self.parts.append(records)
+        refuse_many(sum(map(len, self.parts)), self.name)
+
+    def finish(self) -> None:
+        """Draw them."""
+        draw(joined(self.parts), self.file)
+
+
+def _none(schema: Schema) -> Records:
+    """No records, but of the right shapes."""
+    codes = {
+        name: sparse.csr_array((0, *column.shape), dtype=np.uint8)
+        if isinstance(column, SetColumn)
+        else np.zeros((0, *column.shape), column.dtype)
+        for name, column in schema.columns.items()
+    }
+    return Records(schema, codes, 0)
+
+
+WRITERS: dict[str, type[Writer]] = {
+    ".csv": CsvWriter,
+    ".tsv": CsvWriter,
+    ".csv.gz": GzipCsvWriter,
+    ".tsv.gz": GzipCsvWriter,
+    ".jsonl": JsonLinesWriter,
+    ".ndjson": JsonLinesWriter,
+    ".parquet": ParquetWriter,
+    ".npz": NpzWriter,
+    ".png": PictureWriter,
+}

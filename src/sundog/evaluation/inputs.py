@@ -1,0 +1,253 @@
+"""From whatever was given (a release, a file of any tool, tables, arrays) to records that can be compared."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sundog.data.columns import Column, ImageColumn, ListedColumn, OrderedColumn, SeriesColumn, SetColumn
+from sundog.data.reading.database import is_url, without_secrets
+from sundog.data.reading.read import encode, read
+from sundog.data.records import Records, joined
+from sundog.data.schema import Schema
+from sundog.errors import DataError, SchemaError
+from sundog.evaluation.comparison import Comparison, at_most, split
+from sundog.evaluation.overlap import MOST, copied_share
+from sundog.progress import Progress, silent
+from sundog.release.release import Release
+
+ROWS = 100_000  # of each kind are looked at, at most
+TEST_SHARE = 0.25  # of the real records stand in for a holdout that was not given
+FEWEST = 20  # records of each kind
+UNDECLARED = "(not declared)"  # what another tool made up
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What was given, as records.
+
+    Args:
+        name: of what is on trial.
+        release: it, if it is a release.
+        comparison: the records to look at, at most `ROWS` of each kind.
+        real: all real records, for what is measured with budget.
+        held_out: all records that were held out, if there were any.
+        notes: what a reader of the figures must know.
+        counts: how many records there were of each kind.
+        warning: what makes the figures misleading, if anything does.
+    """
+
+    name: str
+    release: Release | None
+    comparison: Comparison
+    real: Records
+    held_out: Records | None
+    notes: tuple[str, ...]
+    counts: dict[str, int]
+    warning: str | None = None
+
+
+def gather(
+    synthetic: Any,
+    *,
+    real: Any,
+    holdout: Any = None,
+    target: str | None = None,
+    schema: Schema | None = None,
+    labels: Any = None,
+    holdout_labels: Any = None,
+    n: int | None = None,
+    rows: int = ROWS,
+    seed: int = 0,
+    whole_holdout: bool = False,
+    progress: Progress = silent,
+) -> Inputs:
+    """Reads everything; whatever is wrong with it is a DataError of one line. See `evaluate` for the arguments.
+
+    With `whole_holdout`, all records that were held out are looked at, however many there are.
+    """
+    if rows < FEWEST or (n is not None and n < FEWEST):
+        raise DataError(f"{rows if n is None else min(n, rows)} records are too few; look at {FEWEST} at least")
+    release = as_release(synthetic)
+    strict = schema_for(release, schema, real)
+    _check_target(strict, target)
+    progress("reading", 0.0)
+    shared = strict if release is not None else forgiving(strict)
+    everything, owners = _real(real, strict, shared, labels)
+    _refuse_one_class(everything, target)
+    held_out = None if holdout is None else _real(holdout, strict, shared, holdout_labels)[0]
+    draws = Comparison(everything, everything, everything, everything, seed=seed)
+    place = _some(len(everything), rows, draws.rng("real rows"))
+    chosen = everything.take(place)
+    if held_out is None:
+        train, test = split(chosen, TEST_SHARE, draws.rng("split"), None if owners is None else owners[place])
+    else:
+        train = chosen
+        test = held_out if whole_holdout else at_most(held_out, rows, draws.rng("test rows"))
+    drawn, made = _synthetic(synthetic, release, shared, n, rows, draws)
+    counts = {"real": len(everything), "held-out": 0 if held_out is None else len(held_out), "synthetic": made}
+    looked_at = {"real": len(train), "held-out": len(test), "synthetic": len(drawn)}
+    _refuse_few(counts, looked_at)
+    return Inputs(
+        name=name_of(synthetic),
+        release=release,
+        comparison=Comparison(chosen, drawn, train, test, _target(strict, target), seed, progress),
+        real=everything,
+        held_out=held_out,
+        notes=tuple(_notes(counts, {**looked_at, "real": len(chosen)}, strict)),
+        counts=counts,
+        warning=_not_held_out(everything, held_out),
+    )
+
+
+# --- what is on trial ----------------------------------------------------------------------------------------------
+
+
+def as_release(synthetic: Any) -> Release | None:
+    """What was given, if it is a release or the path of one."""
+    if isinstance(synthetic, Release):
+        return synthetic
+    is_file = isinstance(synthetic, str | os.PathLike) and Path(synthetic).suffix == ".sundog"
+    return Release.load(synthetic) if is_file else None
+
+
+def _synthetic(
+    synthetic: Any, release: Release | None, schema: Schema, n: int | None, rows: int, draws: Comparison
+) -> tuple[Records, int]:
+    """The records on trial, and how many there were before some were chosen.
+
+    Of a release as many are drawn as it says there were: the exact number of real records must not show in what is
+    published about it.
+    """
+    if release is None:
+        nobodys = schema.model_copy(update={"unit": None, "cap": 1})
+        raw = read(synthetic, nobodys, private=False)
+        chosen = raw if raw.count <= rows else raw.take(_some(raw.count, rows, draws.rng("synthetic rows")))
+        return encode(chosen, nobodys), raw.count
+    count = min(n or release.records or rows, rows)
+    return joined(list(release.batches(count, seed=draws.seed))), count
+
+
+def _some(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """All places, or so many of them at random, in order."""
+    return np.arange(count) if count <= most else np.sort(rng.choice(count, most, replace=False))
+
+
+def name_of(synthetic: Any) -> str:
+    """What to call it."""
+    if isinstance(synthetic, str) and is_url(synthetic):
+        return without_secrets(synthetic)
+    if isinstance(synthetic, str | os.PathLike):
+        return Path(synthetic).name
+    return "the release" if isinstance(synthetic, Release) else "the synthetic data"
+
+
+# --- what is real --------------------------------------------------------------------------------------------------
+
+
+def schema_for(release: Release | None, schema: Schema | None, real: Any) -> Schema:
+    """That of the release; or the one that was given, or else one drafted from the real data."""
+    if release is not None:
+        if schema is not None:
+            raise SchemaError("a release has its own schema; leave out the other one")
+        return release.schema
+    return Schema.draft(real) if schema is None else schema
+
+
+def forgiving(schema: Schema) -> Schema:
+    """The same schema for data that was not made by it: nothing is refused that can be counted as a difference.
+
+    >>> schema = Schema.from_dict({"columns": {"sex": {"type": "categorical", "values": ["f", "m"]}}})
+    >>> forgiving(schema).columns["sex"].values
+    ('f', 'm', '(not declared)')
+    """
+    return schema.with_columns({name: _forgiving(column) for name, column in schema.columns.items()})
+
+
+def _forgiving(column: Column) -> Column:
+    if isinstance(column, ImageColumn | SetColumn):
+        return column
+    declared: dict[str, Any] = {**column.model_dump(exclude_defaults=True), "nullable": True}
+    declared.pop("dtype", None)  # which may have no missing values
+    if isinstance(column, OrderedColumn | SeriesColumn):
+        declared["out_of_bounds"] = "clamp"
+    if isinstance(column, ListedColumn) and column.values is not None and column.undeclared == "error":
+        values = tuple(str(value) for value in column.values)
+        other = UNDECLARED
+        while other in values:
+            other += "*"
+        declared |= {"values": (*values, other), "undeclared": "other", "other": other}
+    return type(column).model_validate(declared)
+
+
+def _real(source: Any, strict: Schema, shared: Schema, labels: Any) -> tuple[Records, NDArray[np.int64] | None]:
+    """Real records in codes of the shared schema, and whose they are; they must be as the strict schema declares."""
+    raw = read(source, strict, labels=labels)
+    if strict.unit is not None:
+        raw = raw.capped(strict.cap)
+    records = encode(raw, strict)
+    owners = None if raw.unit is None else np.unique(raw.unit.to_numpy(), return_inverse=True)[1]
+    return (records if shared is strict else encode(raw, shared)), owners
+
+
+def _check_target(schema: Schema, target: str | None) -> None:
+    if target is not None and target not in schema.columns:
+        raise DataError(f"target: there is no column {target!r}; the columns are {', '.join(schema.columns)}")
+    if target is not None and schema.columns[target].shape:
+        raise DataError(f"target: column {target!r} holds {schema.columns[target].type}s; name one of single values")
+
+
+def _refuse_one_class(records: Records, target: str | None) -> None:
+    if target is not None and len(np.unique(records.codes[target])) < 2:
+        raise DataError(f"target: column {target!r} has one value in all real records; name a column to predict")
+
+
+def _target(schema: Schema, target: str | None) -> str | None:
+    """The column that was named; or the labels, where arrays have one column of them."""
+    if target is not None:
+        return target
+    arrays = [name for name, column in schema.columns.items() if column.shape]
+    labels = [name for name, column in schema.columns.items() if isinstance(column, ListedColumn)]
+    return labels[0] if arrays and len(labels) == 1 else None
+
+
+# --- what to say about it ------------------------------------------------------------------------------------------
+
+
+def _refuse_few(counts: dict[str, int], looked_at: dict[str, int]) -> None:
+    for kind, count in looked_at.items():
+        if count < FEWEST:
+            there = counts[kind] or counts["real"]
+            fix = "look at more rows" if there > sum(looked_at.values()) else f"give more than {there} of them"
+            raise DataError(f"{count} {kind} records are too few for figures that mean something; {fix}")
+
+
+def _not_held_out(real: Records, held_out: Records | None) -> str | None:
+    """A warning where the held-out records are copies of the real ones."""
+    share = 0.0 if held_out is None else copied_share(real, held_out)
+    if share <= MOST:
+        return None
+    return (
+        f"{share:.0%} of the held-out records are among the real ones, too, and figures about them flatter; hold out "
+        "records that the release has not learned from"
+    )
+
+
+def _notes(counts: dict[str, int], looked_at: dict[str, int], schema: Schema) -> Iterator[str]:
+    for kind, count in counts.items():
+        if looked_at[kind] < count:
+            yield f"{looked_at[kind]:,} of {count:,} {kind} records were looked at, chosen at random."
+    if not counts["held-out"]:
+        yield "No records were held out: a random quarter of the real ones stood in, which the model may have learned."
+    if schema.unit is not None:
+        yield f"Intervals take records for independent; those of one {schema.unit} are not: they are a little narrow."
+    for kind in ("image", "series", "set"):
+        names = [name for name, column in schema.columns.items() if column.type == kind]
+        if len(names) > 1:
+            yield f"Of {len(names)} columns of type {kind} only {names[0]!r} was looked at."

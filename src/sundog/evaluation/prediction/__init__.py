@@ -1,0 +1,1 @@
+"""What can be learned from synthetic records: predicting a column, and telling synthetic from real."""

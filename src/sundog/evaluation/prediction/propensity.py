@@ -1,0 +1,128 @@
+"""Can a model tell synthetic records from real ones? And which columns give them away?
+
+Real records that were held out and as many synthetic ones are put in one heap. Gradient boosting learns from one half
+of it which is which, and is asked about the other half. The halves do not change places: both turns would find the same
+differences by chance, and two figures that err together would look like two that agree.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sundog.data.records import Records
+from sundog.errors import DataError
+from sundog.evaluation.comparison import Comparison, at_most
+from sundog.evaluation.measure import Metric
+from sundog.evaluation.prediction import learners
+from sundog.evaluation.prediction.design_matrix import Floats, Integers, ordinal, scalar_columns
+from sundog.evaluation.prediction.roc import Ranking, measured_area
+from sundog.evaluation.section import Picture, Section
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Bools = NDArray[np.bool_]
+
+_FEWEST = 20  # records of each kind
+_MOST = 20_000
+_SHUFFLED = 5_000  # records whose columns are shuffled
+_SHOWN = 10  # columns in the picture
+_AUC = "fidelity.propensity_auc"
+
+_METRICS = {
+    _AUC: Metric(
+        "told apart from real",
+        "low",
+        "How often a model, shown a synthetic record and a real one, says rightly which is which; 0.5 is guessing, "
+        "1 is always.",
+    )
+}
+
+
+@learners.one_thread()
+def propensity(comparison: Comparison) -> Section:
+    """How well synthetic records can be told from real ones that were held out, by all scalar columns together."""
+    names = scalar_columns(comparison.real.schema)
+    if not names:
+        raise DataError("no column has one value a record; records cannot be told apart by columns")
+    rng = comparison.rng("propensity")
+    heap, is_synthetic = _heap(comparison, names, rng)
+    learn, test = _halves(is_synthetic, rng)
+    learned, asked = learners.without_empty(heap[learn], heap[test])
+    model = learners.boosting(int(rng.integers(2**31)), comparison.real.schema, names, rows=len(learn))
+    learners.fitted(model, learned, is_synthetic[learn])
+    importance = _importance(model, asked, is_synthetic[test], names, rng)
+    ranking = Ranking(model.predict_proba(asked)[:, 1], is_synthetic[test])
+    return Section(
+        title="Telling synthetic from real",
+        measures={_AUC: measured_area([ranking], is_synthetic[test], rng)},
+        metrics=_METRICS,
+        details={"propensity": {"gives_away": importance}},
+        pictures=[_picture(importance)],
+    )
+
+
+def _heap(comparison: Comparison, names: list[str], rng: np.random.Generator) -> tuple[Floats, Bools]:
+    kinds = {"synthetic": comparison.synthetic, "held-out": comparison.test}
+    for kind, records in kinds.items():
+        if len(records) < _FEWEST:
+            raise DataError(f"{len(records)} {kind} records are too few to tell them apart; give at least {_FEWEST}")
+    count = min(_MOST, *map(len, kinds.values()))
+    parts: list[Records] = [at_most(records, count, rng) for records in kinds.values()]
+    return np.concatenate([ordinal(part, names) for part in parts]), np.repeat([True, False], count)
+
+
+def _halves(is_synthetic: Bools, rng: np.random.Generator) -> tuple[Integers, Integers]:
+    """The heap in two, each with as many synthetic records as real ones."""
+    order = rng.permutation(len(is_synthetic))
+    kinds = [order[is_synthetic[order] == kind] for kind in (True, False)]
+    return np.concatenate([rows[::2] for rows in kinds]), np.concatenate([rows[1::2] for rows in kinds])
+
+
+def _importance(
+    model: Any, records: Floats, is_synthetic: Bools, names: list[str], rng: np.random.Generator
+) -> dict[str, float]:
+    """How much smaller the area gets when a column is shuffled between records; the largest loss first."""
+    rows = rng.permutation(len(records))[:_SHUFFLED]
+    records, is_synthetic = records[rows], is_synthetic[rows]
+
+    def area(asked: Floats) -> float:
+        return Ranking(model.predict_proba(asked)[:, 1], is_synthetic).area()
+
+    whole = area(records)
+    losses = {}
+    for place, name in enumerate(names):
+        shuffled = records.copy()
+        shuffled[:, place] = rng.permutation(shuffled[:, place])
+        losses[name] = whole - area(shuffled)
+    return dict(sorted(losses.items(), key=lambda item: -item[1]))
+
+
+def _picture(importance: dict[str, float]) -> Picture:
+    shown = dict(list(importance.items())[:_SHOWN])
+
+    def draw() -> Figure:
+        from matplotlib.figure import Figure
+
+        from sundog.evaluation.report.style import SYNTHETIC
+
+        figure = Figure(figsize=(6, 0.8 + 0.3 * len(shown)), layout="constrained")
+        axes = figure.subplots()
+        axes.barh(range(len(shown)), list(shown.values()), color=SYNTHETIC)
+        axes.set_yticks(range(len(shown)), list(shown))
+        axes.invert_yaxis()
+        axes.axvline(0, color="black", linewidth=0.6)
+        axes.set_xlim(right=max(0.05, 1.05 * max(shown.values())))  # what is nothing looks like nothing
+        axes.set_xlabel("loss of area under the curve without this column")
+        return figure
+
+    return Picture(
+        title="What gives synthetic records away",
+        caption="A model tries to tell synthetic records from real ones. Each bar is what it loses when a column is "
+        "shuffled between records: a long bar is a column whose values, alone or beside the others, look made up. "
+        "Where nothing gives the records away, all bars are near zero.",
+        draw=draw,
+    )

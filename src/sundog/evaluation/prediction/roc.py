@@ -1,0 +1,122 @@
+"""Receiver operating characteristics: the area under the curve, fast enough for a bootstrap, and the curve itself.
+
+An area of few records of a kind is told too surely by resampling them, and where all pairs are ranked rightly no
+resample says anything else. So beside the bootstrap there is a formula: all areas that are no further from what was
+seen than their own standard error allows (Hanley and McNeil 1982, inverted and made symmetric by Newcombe 2006).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from sundog.evaluation.measure import Measure, Z, bootstrap
+
+POINTS = 200  # of a curve that is drawn
+
+
+class Ranking:
+    """Records in the order of their scores, sorted once and then weighed as often as needed.
+
+    >>> ranking = Ranking([0.1, 0.4, 0.35, 0.8], [False, False, True, True])
+    >>> ranking.area()
+    0.75
+    >>> ranking.area(np.array([1, 0, 1, 1]))
+    1.0
+    """
+
+    def __init__(self, scores: ArrayLike, positive: ArrayLike) -> None:
+        """Takes a score for each record, and whether it is one of those that should have high scores."""
+        scores = np.asarray(scores)
+        self._order = np.argsort(-scores, kind="stable")
+        self._positive = np.asarray(positive, bool)[self._order]
+        ordered = scores[self._order]
+        self._starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))  # of equal scores
+
+    def area(self, weights: NDArray[Any] | None = None) -> float:
+        """How often a positive record beats a negative one, a tie counting half; NaN where one kind is missing."""
+        positive, negative = self._totals(weights)
+        pairs = positive.sum() * negative.sum()
+        if not pairs:
+            return float("nan")
+        beaten = negative.sum() - np.cumsum(negative) + negative / 2
+        return float((positive * beaten).sum() / pairs)
+
+    def interval(self) -> Measure:
+        """The area with the interval of the formula; only the number of records of each kind matters to it.
+
+        >>> found = Ranking([1, 2, 3, 4, 5], [False, False, False, True, True]).interval()
+        >>> round(found.low, 2), found.value, found.high
+        (0.44, 1.0, 1.0)
+        """
+        positive, negative = (float(total.sum()) for total in self._totals(None))
+        area = self.area()
+        if not math.isfinite(area):
+            return Measure(area, 0.0, 1.0)
+
+        def error(at: float) -> float:
+            more = (positive + negative) / 2 - 1
+            both = 1 + more * (1 - at) / (2 - at) + more * at / (1 + at)
+            return math.sqrt(at * (1 - at) * both / (positive * negative))
+
+        return Measure(area, *(_furthest(area, end, error) for end in (0.0, 1.0)))
+
+    def curve(self) -> dict[str, list[float]]:
+        """False and true positive rates from (0, 0) to (1, 1), at most `POINTS` of them, evenly spread."""
+        rates = [np.append(0.0, np.cumsum(total) / total.sum()) for total in self._totals(None)]
+        along = (rates[0] + rates[1]).searchsorted(np.linspace(0.0, 2.0, POINTS))
+        kept = np.unique(np.append(0, along.clip(max=len(rates[0]) - 1)))
+        kept = kept if len(kept) <= POINTS else kept[::2]
+        return {"fpr": rates[1][kept].tolist(), "tpr": rates[0][kept].tolist()}
+
+    def _totals(self, weights: NDArray[Any] | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The weight of positive and of negative records at each distinct score, the highest first."""
+        ordered = np.ones(len(self._order)) if weights is None else np.asarray(weights, float)[self._order]
+        positive = np.add.reduceat(ordered * self._positive, self._starts)
+        return positive, np.add.reduceat(ordered, self._starts) - positive
+
+
+def measured_area(rankings: Sequence[Ranking], kinds: NDArray[Any], rng: np.random.Generator) -> Measure:
+    """The mean area of several rankings of the same records; its interval holds that of resampled records.
+
+    Args:
+        rankings: those where one kind is missing are left out.
+        kinds: of each record, which are resampled kind by kind.
+        rng: where the resampling comes from.
+    """
+    rankings = [ranking for ranking in rankings if math.isfinite(ranking.area())]
+    if not rankings:
+        return Measure(math.nan, 0.0, 1.0)
+
+    def area(rows: NDArray[np.int64]) -> float:
+        weights = np.bincount(rows, minlength=len(kinds))
+        return float(np.mean([ranking.area(weights) for ranking in rankings]))
+
+    resampled = bootstrap(area, len(kinds), rng, groups=kinds, lowest=0.0, highest=1.0)
+    formula = average([ranking.interval() for ranking in rankings])
+    return Measure(resampled.value, min(resampled.low, formula.low), max(resampled.high, formula.high))
+
+
+def average(measures: Sequence[Measure]) -> Measure:
+    """The mean of measures that err independently: their distances to the ends add up as squares.
+
+    >>> average([Measure(0.5, 0.2, 0.9), Measure(1.0, 0.6, 1.0)])
+    Measure(value=0.75, low=0.5, high=0.95)
+    """
+    value = float(np.mean([each.value for each in measures]))
+    down = math.hypot(*(each.value - each.low for each in measures)) / len(measures)
+    up = math.hypot(*(each.high - each.value for each in measures)) / len(measures)
+    return Measure(value, value - down, value + up)
+
+
+def _furthest(area: float, end: float, error: Callable[[float], float]) -> float:
+    """What is furthest from an area, towards an end, and still no more than its own standard errors away from it."""
+    near, far = area, end
+    for _ in range(50):
+        middle = (near + far) / 2
+        near, far = (middle, far) if abs(middle - area) <= Z * error(middle) else (near, middle)
+    return near

@@ -1,0 +1,250 @@
+"""Is the synthetic data useful? Models learn from it to predict a column, and are tested on real records.
+
+Three models of different kinds learn from synthetic records and predict records that were held out ("train on
+synthetic, test on real"). Then the protocol of Frigerio et al. (2019): both sides cut to equally many records of each
+class, a random forest, the mean accuracy of three such cuts. What is predicted for a held-out record depends on that
+record and on the synthetic ones alone. Intervals are about these synthetic records: they say what other real records
+would have changed, not what another sample of the release would have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sundog.evaluation.comparison import Comparison
+from sundog.evaluation.measure import Measure, Measures, Metric, binomial, bootstrap
+from sundog.evaluation.prediction import learners
+from sundog.evaluation.prediction.design_matrix import Floats, Integers, is_numeric
+from sundog.evaluation.prediction.roc import Ranking, average, measured_area
+from sundog.evaluation.prediction.task import Task, task_of
+from sundog.evaluation.prediction.utility_plots import roc_picture, scores_picture
+from sundog.evaluation.section import Section
+
+__all__ = ["roc_picture", "utility"]
+
+INTERVALS = (
+    "The intervals say what other test records would have changed, not another draw of synthetic records or another "
+    "training: small differences between releases may be chance."
+)
+
+_RESAMPLINGS = 3
+_NAMES = {
+    "logistic": "logistic regression",
+    "ridge": "linear regression",
+    "forest": "random forest",
+    "boosting": "gradient boosting",
+}
+
+
+@learners.one_thread()
+def utility(comparison: Comparison) -> Section:
+    """How well models that learned from the synthetic records predict the target of real ones."""
+    task = task_of(comparison)
+    return _regression(task, comparison) if task.is_quantity else _classification(task, comparison)
+
+
+# --- classes -------------------------------------------------------------------------------------------------------
+
+
+def _classification(task: Task, comparison: Comparison) -> Section:
+    found = {}
+    for name, model in _classifiers(task, comparison).items():
+        learn, test = task.for_lines if name == "logistic" else task.for_trees
+        found[name] = learners.chances(model, learn, task.learned, test, len(task.classes))
+    measures: Measures = {}
+    for name, chances in found.items():
+        scores = class_scores(chances, task.truth, comparison.rng(f"utility of {name}"))
+        measures |= {f"utility.tstr.{name}.{score}": measure for score, measure in scores.items()}
+    metrics = {name: _metric(name, task.target) for name in measures}
+    categorical = [place for place, name in enumerate(task.features) if not is_numeric(task.test.schema.columns[name])]
+    measures["utility.balanced_forest"] = _balanced_forest(task, comparison, slice(None))
+    if len(categorical) > 1:
+        measures["utility.balanced_forest_categorical"] = _balanced_forest(task, comparison, categorical)
+    metrics |= {name: metric for name, metric in _BALANCED.items() if name in measures}
+    details = {}
+    if len(task.classes) == 2:
+        details["roc"] = {name: Ranking(chances[:, 1], task.truth == 1).curve() for name, chances in found.items()}
+    most_common = float(np.bincount(task.truth).max() / len(task.truth))
+    return Section(
+        title=f"Predicting {task.target}",
+        measures=measures,
+        metrics=metrics,
+        details=details,
+        pictures=[scores_picture(measures, _NAMES, "accuracy", blind=most_common)],
+        notes=[*task.notes, *_class_notes(task), INTERVALS],
+    )
+
+
+def _classifiers(task: Task, comparison: Comparison) -> dict[str, Any]:
+    classes = len(np.unique(task.learned))  # never those of the real records
+    return {
+        "logistic": learners.logistic(),
+        "forest": learners.forest(_seed(comparison, "forest"), classes=classes),
+        "boosting": learners.boosting(
+            _seed(comparison, "boosting"), task.test.schema, task.features, rows=len(task.train), classes=classes
+        ),
+    }
+
+
+def class_scores(chances: Floats, truth: Integers, rng: np.random.Generator) -> dict[str, Measure]:
+    """Accuracy, balanced accuracy (the mean over classes) and area under the curve (each class against the rest).
+
+    Args:
+        chances: of each class, for each record.
+        truth: the class of each record.
+        rng: for the bootstrap over records.
+    """
+    right = chances.argmax(axis=1) == truth
+    present = np.unique(truth)
+    # With two classes both curves have the same area.
+    curves = present[-1:] if chances.shape[1] == 2 else present
+    rankings = [Ranking(chances[:, class_], truth == class_) for class_ in curves]
+    answers = [right[truth == class_] for class_ in present]
+    return {
+        "accuracy": binomial(int(right.sum()), len(right)),
+        "balanced_accuracy": average([binomial(int(each.sum()), len(each)) for each in answers]),
+        "auc": measured_area(rankings, truth, rng),
+    }
+
+
+def _balanced_forest(task: Task, comparison: Comparison, places: Any) -> Measure:
+    """The mean accuracy over resamplings; the interval covers both their spread and that of so many answers."""
+    learn, test = (matrix[:, places] for matrix in task.for_trees)
+    shares: list[float] = []
+    for resampling in range(_RESAMPLINGS):
+        rng = comparison.rng(f"balanced classes {resampling}")
+        rows, tested = balanced_rows(task.learned, rng), balanced_rows(task.truth, rng)
+        model = learners.forest(int(rng.integers(2**31)), classes=len(np.unique(task.learned)))
+        found = learners.chances(model, learn[rows], task.learned[rows], test[tested], len(task.classes))
+        shares.append(float((found.argmax(axis=1) == task.truth[tested]).mean()))
+    mean = float(np.mean(shares))
+    counted = binomial(mean * len(tested), len(tested))  # resamplings share records: they count once
+    return Measure(mean, min(counted.low, *shares), max(counted.high, *shares))
+
+
+def balanced_rows(classes: Integers, rng: np.random.Generator) -> Integers:
+    """Rows drawn at random, equally many of each class and as many as there are.
+
+    >>> rows = balanced_rows(np.array([0, 0, 0, 1, 1]), np.random.default_rng(0))
+    >>> np.array([0, 0, 0, 1, 1])[rows].tolist()
+    [0, 0, 1, 1]
+    """
+    present, sizes = np.unique(classes, return_counts=True)
+    drawn = [rng.choice(np.flatnonzero(classes == class_), sizes.min(), replace=False) for class_ in present]
+    return np.concatenate(drawn)
+
+
+def _class_notes(task: Task) -> list[str]:
+    known, wanted = np.unique(task.learned), np.unique(task.truth)
+    if len(known) == 1:
+        return [f"All synthetic records have the same {task.target}: every model predicts it, whatever it is shown."]
+    missing = len(np.setdiff1d(wanted, known))
+    if missing:
+        return [f"{missing} of {len(wanted)} classes of {task.target} do not occur in the synthetic records."]
+    return []
+
+
+# --- quantities ----------------------------------------------------------------------------------------------------
+
+
+def _regression(task: Task, comparison: Comparison) -> Section:
+    models = {
+        "ridge": learners.ridge(),
+        "forest": learners.forest_of_numbers(_seed(comparison, "forest")),
+        "boosting": learners.boosting_of_numbers(
+            _seed(comparison, "boosting"), task.test.schema, task.features, rows=len(task.train)
+        ),
+    }
+    measures: Measures = {}
+    for name, model in models.items():
+        learn, test = task.for_lines if name == "ridge" else task.for_trees
+        predicted = np.asarray(learners.fitted(model, learn, task.learned).predict(test))
+        scores = number_scores(predicted, task.truth, comparison.rng(f"utility of {name}"))
+        measures |= {f"utility.tstr.{name}.{score}": measure for score, measure in scores.items()}
+    return Section(
+        title=f"Predicting {task.target}",
+        measures=measures,
+        metrics={name: _metric(name, task.target) for name in measures},
+        pictures=[scores_picture(measures, _NAMES, "r2", blind=0.0)],
+        notes=[*task.notes, INTERVALS],
+    )
+
+
+def number_scores(predicted: Floats, truth: Floats, rng: np.random.Generator) -> dict[str, Measure]:
+    """The share of the variance that is explained (R²), and the mean absolute error.
+
+    Args:
+        predicted: a number for each record.
+        truth: the right one.
+        rng: for the bootstrap over records.
+    """
+    error = np.abs(predicted - truth)
+
+    def explained(rows: NDArray[np.int64]) -> float:
+        variance = truth[rows].var()
+        return float(1 - (error[rows] ** 2).mean() / variance) if variance > 0 else math.nan
+
+    return {
+        "r2": bootstrap(explained, len(truth), rng, highest=1.0),
+        "mae": Measure.around(float(error.mean()), error=float(error.std() / math.sqrt(len(error))), lowest=0.0),
+    }
+
+
+def _seed(comparison: Comparison, name: str) -> int:
+    return int(comparison.rng(f"training of {name}").integers(2**31))
+
+
+# --- what to say about it ------------------------------------------------------------------------------------------
+
+_SCORES: Mapping[str, Metric] = {
+    "accuracy": Metric(
+        "accuracy",
+        "high",
+        "The share of real records whose {target} a {model} gets right, having seen synthetic ones only.",
+    ),
+    "balanced_accuracy": Metric(
+        "balanced accuracy",
+        "high",
+        "The same share for each class of {target}, averaged: rare classes count as much as common ones.",
+    ),
+    "auc": Metric(
+        "area under the ROC curve",
+        "high",
+        "How often a {model} ranks a record of a class above one that is not of it; 0.5 is guessing, 1 is perfect.",
+    ),
+    "r2": Metric(
+        "R²",
+        "high",
+        "The share of the differences in {target} that a {model} explains; 0 is what the mean alone would do.",
+    ),
+    "mae": Metric(
+        "mean error",
+        "low",
+        "How far off the {target} that a {model} predicts is on average, as a share of the declared range.",
+    ),
+}
+
+_BALANCED: Mapping[str, Metric] = {
+    "utility.balanced_forest": Metric(
+        "random forest, balanced classes",
+        "high",
+        "The accuracy of a random forest when all classes are equally common, in training and in the test.",
+    ),
+    "utility.balanced_forest_categorical": Metric(
+        "random forest, balanced classes, categories only",
+        "high",
+        "The same for a random forest that sees the categorical columns only.",
+    ),
+}
+
+
+def _metric(name: str, target: str) -> Metric:
+    *_, model, score = name.split(".")
+    about = _SCORES[score]
+    meaning = about.meaning.format(target=target, model=_NAMES[model])
+    return Metric(f"{_NAMES[model]}: {about.label}", about.better, meaning)

@@ -1,0 +1,293 @@
+"""What a headline may claim, one function a claim: an answer, a sentence, and the figures it rests on.
+
+Every claim is put so that "yes" is good news: no column is off, relations are kept, models learn as from real records,
+nobody can tell the records from real ones. "yes" and "no" are said only where an interval rules out the other, and
+"unknown" says what is still possible. `benchmarks/headline.py` has records for which each sentence is true and records
+for which it is false, and `tests/evaluate/test_claims.py` holds every sentence to them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sundog.evaluation.measure import Measure, Metric
+from sundog.evaluation.report.words import (
+    MARGIN,
+    UNCLEAR,
+    UNKNOWN,
+    Answer,
+    Standing,
+    capital,
+    judge,
+    number,
+    percent,
+    places,
+    span,
+    still_possible,
+)
+
+OFF = 0.05  # a column or an item that is off by no more than this counts as kept
+GUESSING, NEARLY_GUESSING = 0.5, 0.55  # areas under the curve of who tells records apart
+MADE_UP = 0.2  # of the strength of real relations may be made up (as squares) where relations are called kept
+LEARNED = 0.25  # models that have come further than this have learned relations
+LEAST = 0.0005  # a share that is not shown as zero
+
+LEARNERS = {
+    "forest": "A forest",
+    "logistic": "A logistic regression",
+    "ridge": "A linear regression",
+    "boosting": "A boosted ensemble of trees",
+    "mlp": "A neural network",
+    "cnn": "A convolutional network",
+}
+SCORES = {"auc": "an AUC of", "accuracy": "an accuracy of", "r2": "an R² of", "cnn": "an accuracy of"}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The answer to one claim.
+
+    Args:
+        claim: its name: columns, relations, pairs, prediction, indistinguishable, items, or that of a measure.
+        verdict: yes, partly, no, mixed (the measures disagree) or unknown (it cannot be told at this size).
+        sentence: for a reader; nothing where a headline need not mention it.
+        evidence: the figures it rests on, JSON-able.
+    """
+
+    claim: str
+    verdict: Answer
+    sentence: str
+    evidence: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "claim": self.claim,
+            "verdict": self.verdict,
+            "sentence": self.sentence,
+            "evidence": dict(self.evidence),
+        }
+
+
+# --- columns by themselves -----------------------------------------------------------------------------------------
+
+
+def none_is_off(claim: str, kind: str, together: Mapping[str, Measure]) -> Verdict:
+    """That none of the columns (or items) is off; one that is gets its name, however good the others are.
+
+    A distance of samples is too large rather than too small, so the upper ends hold; the lower ones allow for chance.
+
+    Args:
+        claim: the name of the claim.
+        kind: what is looked at: column, item.
+        together: the distance of each, with intervals that hold for all together.
+    """
+    known = {name: each for name, each in together.items() if math.isfinite(each.value)}
+    if not known:
+        return Verdict(claim, "unknown", f"How far single {kind}s are off {UNKNOWN}.", {})
+    worst = max(known, key=lambda name: (known[name].low, known[name].value))
+    widest = max(known, key=lambda name: known[name].high)
+    off = [name for name in known if known[name].low > OFF]
+    evidence = {"margin": OFF, kind: worst, **known[worst].to_dict(), "off": off, "none_beyond": known[widest].high}
+    if known[widest].high <= OFF:
+        sentence = f"No {kind} is off by more than {percent(known[widest].high)}."
+        return Verdict(claim, "yes", sentence, evidence)
+    if off:
+        more = len(off) - 1
+        others = f", and {more} more {kind}{'s are' if more > 1 else ' is'} off by more than {OFF:.0%}"
+        sentence = f"{capital(kind)} {worst!r} is off by {span(known[worst])}{others if more else ''}."
+        return Verdict(claim, "no", sentence, evidence)
+    hidden = f"at this size one could be off by up to {percent(known[widest].high)} ({widest!r})"
+    sentence = f"No {kind} is shown to be off by more than {OFF:.0%}, but {hidden}."
+    return Verdict(claim, "unknown", sentence, evidence)
+
+
+# --- relations between columns -------------------------------------------------------------------------------------
+
+
+def relations_are_kept(
+    kept: Measure | None, error: Measure | None, weakest: Mapping[str, Any] | None, learned: Sequence[Measure]
+) -> Verdict:
+    """That what links columns in the real data links them in the synthetic data, too.
+
+    Args:
+        kept: the share that is kept; None where the real data shows no relations.
+        error: how far relations are off, missing and made up ones.
+        weakest: the pair that has measurably lost most, if any.
+        learned: how far models that learn from the records come from what independent columns teach (0) to what real
+            records teach (1); they must not contradict.
+    """
+    if kept is None or error is None:
+        said = "The real records show no relations between columns that could be measured at this size."
+        return Verdict("relations", "unknown", said, {})
+    evidence: dict[str, Any] = {"kept": kept.to_dict(), "error": error.to_dict(), "weakest_pair": weakest}
+    evidence["learned"] = [share.to_dict() for share in learned]
+    figures = f"{percent(kept.value)}, {span(kept)}"
+    answer = judge(kept)
+    if answer == "yes":
+        return _if_all_agree(figures, error, weakest, learned, evidence)
+    if answer == "no":
+        most = f"at most {percent(kept.high)}" if kept.high >= LEAST else "nothing"
+        if any(share.low > LEARNED for share in learned):
+            said = f"Pairs of columns have lost their relations ({most} is kept), but models trained on it do predict: "
+            return Verdict("relations", "mixed", f"{said}the measures disagree.", evidence)
+        return Verdict("relations", "no", f"Relations between columns are lost: {most} is kept.", evidence)
+    least = f" Most is missing {_between(weakest)}." if weakest is not None else ""
+    if answer == "partly":
+        said = f"Of the relations between columns {percent(kept.value)} ({span(kept)}) is kept.{least}"
+        return Verdict("relations", "partly", said, evidence)
+    possible = still_possible(kept)
+    unclear = f"How much of the relations between columns is kept {UNCLEAR}{f': {possible}' if possible else ''}."
+    said = f"{unclear}{least}"
+    return Verdict("relations", "unknown", said, evidence)
+
+
+def _if_all_agree(
+    figures: str,
+    error: Measure,
+    weakest: Mapping[str, Any] | None,
+    learned: Sequence[Measure],
+    evidence: Mapping[str, Any],
+) -> Verdict:
+    """On the whole relations are kept; unless one pair, what is made up or a model says something else."""
+    on_the_whole = f"On the whole relations between columns are kept ({figures})"
+    if weakest is not None:
+        share = Measure(weakest["value"], weakest["low"], weakest["high"])
+        said = f"{on_the_whole}, but not {_between(weakest)} ({percent(share.value)}, {span(share)})."
+        return Verdict("relations", "partly", said, evidence)
+    if error.low > MADE_UP / 2:
+        said = f"{on_the_whole}, beside others that are made up or too strong (error {span(error)})."
+        return Verdict("relations", "partly", said, evidence)
+    if any(share.high < 1 - MARGIN for share in learned):
+        said = (
+            f"Pairs of columns are related as in the real data ({figures}), but models trained on it predict worse: "
+            "the measures disagree, and relations of more than two columns may be lost."
+        )
+        return Verdict("relations", "mixed", said, evidence)
+    if error.high > MADE_UP:
+        said = f"{on_the_whole}; whether others are made up cannot be told at this size."
+        return Verdict("relations", "unknown", said, evidence)
+    return Verdict("relations", "yes", f"Relations between columns are kept ({figures}).", evidence)
+
+
+def _between(weakest: Mapping[str, Any] | None) -> str:
+    return "" if weakest is None else "between {!r} and {!r}".format(*weakest["columns"])
+
+
+def pairs_beat_independent_columns(error: Measure) -> Verdict:
+    """That pairs of columns are closer to the real ones than columns with the real distributions, each by itself."""
+    evidence = {"error": error.to_dict(), "independent_columns": 1.0}
+    if error.low > 1 + MARGIN:
+        said = "Pairs of columns are further from the real ones than those of independent columns."
+        return Verdict("pairs", "no", said, evidence)
+    return Verdict("pairs", "yes" if error.high < 1 else "unknown", "", evidence)
+
+
+# --- models --------------------------------------------------------------------------------------------------------
+
+
+def models_learn_from_it(name: str, standing: Standing, others: Mapping[str, Standing]) -> Verdict:
+    """That a model trained on the records predicts real ones as well as a model trained on real records.
+
+    Args:
+        name: of the score that is told.
+        standing: of that score.
+        others: the same score of other models, which must not contradict.
+    """
+    evidence = _evidence(name, standing) | {other: each.verdict for other, each in others.items()}
+    reached = _reached(name)
+    if standing.ceiling is None or standing.short is None:
+        value = number(standing.measure.value, places(standing.measure.value))
+        said = f"{reached} {value}." if math.isfinite(standing.measure.value) else f"{reached} … it {UNKNOWN}."
+        return Verdict("prediction", "unknown", said, evidence)
+    decimals = min(places(standing.measure.value), 2)
+    value, real = (number(each, decimals) for each in (standing.measure.value, standing.ceiling.value))
+    answer, share = standing.verdict, standing.share
+    worse = [other for other, each in others.items() if each.share is not None and each.share.high < 1 - MARGIN]
+    if share is None:
+        said = f"{reached} {value} where real data gives {real}; {standing.words}."
+    elif answer == "yes" and worse:
+        answer = "mixed"
+        said = f"{reached} {value}, as real data does ({real}), but {_model(worse[0])} does worse than on real data."
+    elif answer == "yes":
+        said = f"{reached} {value}, as real data does ({real}{_within(standing, decimals)})."
+    elif answer == "no":
+        said = f"{reached} {value} where real data gives {real}, {standing.words}."
+    elif answer == "partly":
+        said = f"{reached} {value} where real data gives {real}: {standing.words}."
+    else:
+        said = f"{reached} {value} where real data gives {real}; what is missing {standing.words}."
+    return Verdict("prediction", answer, said, evidence)
+
+
+def _within(standing: Standing, decimals: int) -> str:
+    """How much worse than real data it could still be."""
+    hidden = 0.0 if standing.short is None else max(0.0, standing.short.high)
+    return f", at most {number(hidden, decimals + 1)} better" if hidden else ""
+
+
+def nobody_can_tell(name: str, who: str, score: str, found: Measure, guessing: float, nearly: float) -> Verdict:
+    """That a model cannot tell the records from real ones.
+
+    Args:
+        name: of the measure.
+        who: tells, in words.
+        score: what the measure is called in a sentence.
+        found: how well.
+        guessing: who guesses reaches this.
+        nearly: up to this it is as good as guessing.
+    """
+    evidence = {name: found.to_dict(), "guessing": guessing, "margin": nearly - guessing}
+    shown = f"{score} {number(found.value, 2)}"
+    ends = f"{number(found.low, 2)} to {number(found.high, 2)}; {guessing:g} is guessing"
+    if not math.isfinite(found.value):
+        return Verdict("indistinguishable", "unknown", f"Whether {who} tells it from real records {UNKNOWN}.", evidence)
+    if found.low > guessing:
+        said = f"{capital(who)} tells it from real records ({shown}, {ends})."
+        return Verdict("indistinguishable", "no", said, evidence)
+    if found.high <= nearly:
+        said = f"{capital(who)} cannot tell it from real records ({shown}, {ends})."
+        return Verdict("indistinguishable", "yes", said, evidence)
+    said = f"Whether {who} can tell it from real records cannot be told at this size ({shown}, {ends})."
+    return Verdict("indistinguishable", "unknown", said, evidence)
+
+
+# --- any other measure ---------------------------------------------------------------------------------------------
+
+
+def is_as_good_as_real(name: str, standing: Standing, metric: Metric) -> Verdict:
+    """That a measure is what real data gives."""
+    value = number(standing.measure.value, places(standing.measure.value))
+    said = f"{capital(metric.label)}: {value}{f', {standing.words}' if standing.words else ''}."
+    return Verdict(name, standing.verdict, said, _evidence(name, standing))
+
+
+def _evidence(name: str, standing: Standing) -> dict[str, Any]:
+    """The measure, what real data and independent columns give, and where it lies between them."""
+    ends = {
+        name: standing.measure,
+        "ceiling": standing.ceiling,
+        "floor": standing.floor,
+        "share": standing.share,
+        "short_of_ceiling": standing.short,
+    }
+    return {key: None if each is None else each.to_dict() for key, each in ends.items()}
+
+
+def is_of_a_model(name: str) -> bool:
+    """Whether a measure is the score of a model that learned from the records."""
+    *steps, score = name.split(".")
+    return score in SCORES and any(step in LEARNERS for step in (*steps, score))
+
+
+def _model(name: str) -> str:
+    words = next(LEARNERS[step] for step in name.split(".") if step in LEARNERS)
+    return words[:1].lower() + words[1:]
+
+
+def _reached(name: str) -> str:
+    """The beginning of a sentence about a model."""
+    return f"{capital(_model(name))} trained on it reaches {SCORES[name.rpartition('.')[2]]}"

@@ -1,0 +1,126 @@
+"""A report in a few sentences: the claims that its sections allow, and the answers to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sundog.evaluation.measure import Measure, Measures
+from sundog.evaluation.report import claims
+from sundog.evaluation.report.claims import Verdict
+from sundog.evaluation.report.words import Standing, standings
+from sundog.evaluation.section import Section
+
+_MAIN = (
+    "fidelity.tvd_1way",
+    "fidelity.tvd_furthest_column",
+    "fidelity.tvd_2way",
+    "fidelity.relations_kept",
+    "fidelity.propensity_auc",
+    "utility.tstr.forest.auc",
+    "utility.tstr.forest.r2",
+    "images.frechet",
+    "images.downstream.cnn",
+    "images.downstream.worst_class",
+    "series.discriminative_score",
+    "sets.item_tvd",
+    "sets.furthest_item",
+    "queries.relative_error",
+    "queries.relative_error_cooccurring",
+)
+_CLAIMED = (  # measures that a sentence of their own is about; the others have one of the claims' sentences
+    "images.frechet",
+    "images.downstream.worst_class",
+    "queries.relative_error_cooccurring",
+)
+_JUDGES = {
+    "fidelity.propensity_auc": ("a classifier", "AUC", claims.GUESSING, claims.NEARLY_GUESSING),
+    "series.discriminative_score": (
+        "a recurrent network",
+        "discriminative score",
+        0.0,
+        claims.NEARLY_GUESSING - claims.GUESSING,
+    ),
+}
+
+
+def main_names(sections: Sequence[Section]) -> list[str]:
+    """The measures that a headline is about: what is best known, and of other sections the first."""
+    names = []
+    for section in sections:
+        names += [name for name in _MAIN if name in section.measures] or list(section.measures)[:1]
+    return names
+
+
+def headline(sections: Sequence[Section], ceiling: Measures, floor: Measures) -> str:
+    """The whole report in a few sentences."""
+    said = (verdict.sentence for verdict in verdicts(sections, ceiling, floor))
+    return " ".join(sentence for sentence in said if sentence) or "Nothing was measured."
+
+
+def verdicts(sections: Sequence[Section], ceiling: Measures, floor: Measures) -> list[Verdict]:
+    """The answers to all claims that these sections allow."""
+    standing = standings(sections, ceiling, floor)
+    scores = {name: standing[name] for section in sections for name in _scores(section)}
+    learned = [each.share for each in scores.values() if each.share is not None]
+    found: list[Verdict] = []
+    for section in sections:
+        claimed = _of_columns(section, learned) + _of_models(section, standing) + _of_judges(section)
+        found += claimed + _of_measures(section, standing, claimed=bool(claimed))
+    return found
+
+
+def _of_columns(section: Section, learned: Sequence[Measure]) -> list[Verdict]:
+    """Columns by themselves and together; items of sets."""
+    found = []
+    details = section.details.get("fidelity", {})
+    if "fidelity.tvd_furthest_column" in section.measures:
+        found.append(claims.none_is_off("columns", "column", _measures(details["tvd_columns_together"])))
+        if len(details["tvd_columns_together"]) > 1:
+            kept, error = (section.measures.get(f"fidelity.relations_{what}") for what in ("kept", "error"))
+            found.append(claims.relations_are_kept(kept, error, details.get("weakest_pair"), learned))
+    if "fidelity.pairs_error" in section.measures:
+        found.append(claims.pairs_beat_independent_columns(section.measures["fidelity.pairs_error"]))
+    if "sets.furthest_item" in section.measures:
+        found.append(claims.none_is_off("items", "item", _measures(section.details["sets"]["furthest_items"])))
+    return found
+
+
+def _measures(details: Mapping[str, Mapping[str, Any]]) -> Measures:
+    nan = float("nan")
+    return {
+        name: Measure(*(nan if each[end] is None else each[end] for end in ("value", "low", "high")))
+        for name, each in details.items()
+    }
+
+
+def _scores(section: Section) -> list[str]:
+    """The scores of models that learned from the records: of a forest if there is one, and the same of others."""
+    scored = [name for name in section.measures if claims.is_of_a_model(name)]
+    first = next((name for name in (*_MAIN, *scored) if name in scored), None)
+    if first is None:
+        return []
+    score = first.rpartition(".")[2]
+    return [first, *(name for name in scored if name != first and name.endswith(f".{score}"))]
+
+
+def _of_models(section: Section, standing: Mapping[str, Standing]) -> list[Verdict]:
+    names = _scores(section)
+    if not names:
+        return []
+    return [claims.models_learn_from_it(names[0], standing[names[0]], {name: standing[name] for name in names[1:]})]
+
+
+def _of_judges(section: Section) -> list[Verdict]:
+    return [
+        claims.nobody_can_tell(name, who, score, section.measures[name], guessing, nearly)
+        for name, (who, score, guessing, nearly) in _JUDGES.items()
+        if name in section.measures
+    ]
+
+
+def _of_measures(section: Section, standing: Mapping[str, Standing], *, claimed: bool) -> list[Verdict]:
+    """Measures that no other claim is about; of a section without any claim, the first."""
+    names = [name for name in _CLAIMED if name in section.measures]
+    names = names or ([] if claimed else list(section.measures)[:1])
+    return [claims.is_as_good_as_real(name, standing[name], section.metrics[name]) for name in names]

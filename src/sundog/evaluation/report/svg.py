@@ -1,0 +1,135 @@
+"""Figures as SVG inside a page: they take its ink and its font, and their names do not clash."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from sundog.evaluation.report.markup import Html, printable, tag
+from sundog.evaluation.report.style import drawing
+from sundog.evaluation.section import Picture
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+LARGEST = 1_000_000
+"""A drawing of more characters has its data turned into an image; text and axes stay drawings."""
+
+_DPI = 200  # of images inside a drawing: twice what a page shows
+_PX = 4 / 3  # a point, as pages measure
+_TAG = re.compile(r"<[^>]*>")
+_BLACK, _NEARLY_BLACK = "#000000", "#010101"
+
+
+def gallery(pictures: Sequence[Picture], prefix: str) -> Html:
+    """All pictures with their titles and captions; `prefix` keeps them apart from others in the page."""
+    shown = [_shown(picture, f"{prefix}-{place}-") for place, picture in enumerate(pictures)]
+    return tag("div", *shown, class_="pictures") if shown else Html()
+
+
+def _shown(picture: Picture, prefix: str) -> Html:
+    return tag(
+        "figure",
+        tag("h3", picture.title),
+        tag("div", drawn(picture, prefix), class_="canvas", tabindex=0 if picture.wide else None),
+        tag("figcaption", picture.caption),
+        class_="wide" if picture.wide else None,
+    )
+
+
+def drawn(picture: Picture, prefix: str) -> Html:
+    """The picture as an element of a page, the same bytes for the same picture."""
+    with drawing(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # the page's font will have it
+        figure = picture.draw()
+        _plain_logarithms(figure)
+        _keep_ink_on_images(figure)
+        _lay_out(figure)
+        svg = _saved(figure)
+        if len(svg) > LARGEST:
+            _as_image(figure)
+            svg = _saved(figure)
+    return _inlined(svg, prefix, f"{picture.title}. {picture.caption}")
+
+
+def _lay_out(figure: Figure) -> None:
+    """Once for all: saving would do it again and again, and it takes longer than the rest."""
+    engine = figure.get_layout_engine()
+    if engine is not None:
+        engine.execute(figure)
+        figure.set_layout_engine("none")
+
+
+def _saved(figure: Figure) -> str:
+    file = io.StringIO()
+    frame: Any = {"bbox_inches": "tight", "pad_inches": 0.04}  # whatever the layout: nothing is cut off
+    figure.savefig(file, format="svg", transparent=True, dpi=_DPI, metadata={"Date": None}, **frame)
+    return printable(file.getvalue())
+
+
+def _plain_logarithms(figure: Figure) -> None:
+    """Writes 0.01 along logarithmic axes, where matplotlib would write mathematics, which is switched off."""
+    from matplotlib.ticker import Formatter, LogFormatterMathtext
+
+    class Plain(Formatter):
+        def __init__(self, original: Formatter) -> None:
+            self.original = original
+
+        def __call__(self, x: float, pos: int | None = None) -> str:
+            return f"{x:g}" if self.original(x, pos) else ""
+
+        def set_locs(self, locs: Any) -> None:
+            self.original.set_locs(locs)
+
+    for axis in (axis for axes in figure.axes for axis in (axes.xaxis, axes.yaxis)):
+        if isinstance(axis.get_major_formatter(), LogFormatterMathtext):
+            axis.set_major_formatter(Plain(axis.get_major_formatter()))
+        if isinstance(axis.get_minor_formatter(), LogFormatterMathtext):
+            axis.set_minor_formatter(Plain(axis.get_minor_formatter()))
+
+
+def _keep_ink_on_images(figure: Figure) -> None:
+    """Black text on an image stays black in the dark, as the image stays what it is; unless one can see through it."""
+    from matplotlib.collections import QuadMesh
+    from matplotlib.colors import to_hex
+
+    for axes in figure.axes:
+        images = [*axes.images, *(each for each in axes.collections if isinstance(each, QuadMesh))]
+        if images and all(image.cmap([0.0, 1.0])[:, 3].min() == 1 for image in images):
+            for text in axes.texts:
+                if to_hex(text.get_color()) == _BLACK:
+                    text.set_color(_NEARLY_BLACK)
+
+
+def _as_image(figure: Figure) -> None:
+    for axes in figure.axes:
+        for artist in (*axes.collections, *axes.lines, *axes.patches):
+            artist.set_rasterized(True)
+
+
+def _inlined(svg: str, prefix: str, label: str) -> Html:
+    """What matplotlib writes, as part of a page.
+
+    Its text is escaped, so everything between < and > is a tag. Names that something refers to get the prefix, others
+    go; black becomes the page's ink; the page's style takes the place of its own.
+    """
+    referred = set(re.findall(r'(?:url\(#|href="#)([^")]+)', svg))
+
+    def adapted(found: re.Match[str]) -> str:
+        piece = found[0].replace(_BLACK, "currentColor")
+        piece = re.sub(r' id="([^"]*)"', lambda name: f' id="{prefix}{name[1]}"' if name[1] in referred else "", piece)
+        piece = re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}", piece)
+        return re.sub(r"'DejaVu Sans'[^;\"]*", "var(--sans)", piece)
+
+    root = re.search(r"<svg[^>]*>", svg)
+    size = root and re.search(r'width="([\d.]+)pt" height="([\d.]+)pt" viewBox="([^"]+)"', root[0])
+    if root is None or size is None:  # pragma: no cover  another matplotlib
+        raise ValueError("matplotlib wrote an SVG of an unknown form")
+    inner = svg[root.end() : svg.rindex("</svg>")]
+    inner = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", inner, flags=re.DOTALL)
+    inner = re.sub(r">\s+<", "><", _TAG.sub(adapted, inner)).strip()
+    width, height = (round(float(side) * _PX) for side in size.groups()[:2])
+    return tag("svg", Html(inner), viewBox=size[3], width=width, height=height, role="img", aria_label=label)

@@ -1,0 +1,112 @@
+"""Pictures of time series, real ones beside synthetic ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sundog.evaluation.grouped_means import Floats, Paired
+from sundog.evaluation.section import Picture
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_CURVES = 2000  # series of a kind are enough for bands
+
+
+def profiles(real: Floats, synthetic: Floats, label: str) -> Picture:
+    """Mean curves with bands."""
+    return Picture(
+        "A typical series",
+        "The mean over all series at each place, and the band between which nine of ten values lie.",
+        lambda: _draw_profiles(real, synthetic, label),
+        wide=True,
+    )
+
+
+def autocorrelations(lags: Paired) -> Picture:
+    """Mean autocorrelation functions."""
+    return Picture(
+        "What a value says about later ones",
+        "The mean correlation of a series with itself so many places later.",
+        lambda: _draw_curves(lags.real, lags.synthetic, xlabel="places later", ylabel="autocorrelation"),
+    )
+
+
+def spectra(powers: Paired) -> Picture:
+    """Normalised mean power spectra."""
+    return Picture(
+        "Rhythms",
+        "The share of the power of all series at each frequency: a daily rhythm is a peak.",
+        lambda: _draw_spectra(powers.real, powers.synthetic),
+    )
+
+
+def neighbours(synthetic: Floats, real: Floats, label: str) -> Picture:
+    """Synthetic series, each with the real one that is nearest to it."""
+    return Picture(
+        "Synthetic series and the real ones nearest to them",
+        "Under dynamic time warping. They should be alike in kind; one that lies on its neighbour is a copy.",
+        lambda: _draw_neighbours(synthetic, real, label),
+        wide=True,
+    )
+
+
+def _draw_profiles(real: Floats, synthetic: Floats, label: str) -> Figure:
+    figure, axes = _one(width=8.0)
+    for values, colour, name in _kinds(real, synthetic):
+        low, high = np.quantile(values[:: max(1, len(values) // _CURVES)], [0.05, 0.95], axis=0)
+        places = np.arange(values.shape[1])
+        axes.fill_between(places, low, high, color=colour, alpha=0.2, linewidth=0)
+        axes.plot(places, values.mean(axis=0), color=colour, label=name)
+    axes.set(xlabel="place", ylabel=label)
+    axes.legend()
+    return figure
+
+
+def _draw_curves(real: Floats, synthetic: Floats, **labels: str) -> Figure:
+    figure, axes = _one(width=5.0)
+    for values, colour, name in _kinds(real, synthetic):
+        axes.plot(np.arange(1, len(values) + 1), values, color=colour, label=name)
+    axes.axhline(0.0, color="black", linewidth=0.6)
+    axes.set(**labels)
+    axes.legend()
+    return figure
+
+
+def _draw_spectra(real: Floats, synthetic: Floats) -> Figure:
+    shares = [power / (power.sum() or 1.0) for power in (real, synthetic)]
+    figure = _draw_curves(*shares, xlabel="cycles in a series", ylabel="share of power")
+    figure.axes[0].set(yscale="log" if all(share.all() for share in shares) else "linear")
+    figure.axes[0].yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
+    figure.axes[0].yaxis.set_minor_formatter(lambda *_: "")
+    return figure
+
+
+def _draw_neighbours(synthetic: Floats, real: Floats, label: str) -> Figure:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.0, 4.2), layout="constrained")
+    grid: Any = figure.subplots(2, 3, sharex=True)
+    for axes, *pair in zip(grid.flat, real, synthetic, strict=False):
+        for values, colour, name in _kinds(*pair):
+            axes.plot(values, color=colour, linewidth=1.1, label=name)
+    for axes in grid.flat[len(synthetic) :]:
+        axes.set_axis_off()
+    grid[0, 0].legend()
+    figure.supylabel(label, fontsize="medium")
+    return figure
+
+
+def _one(*, width: float) -> tuple[Figure, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, 3.2), layout="constrained")
+    return figure, figure.subplots()
+
+
+def _kinds(real: Floats, synthetic: Floats) -> list[tuple[Floats, str, str]]:
+    from sundog.evaluation.report.style import REAL, SYNTHETIC
+
+    return [(real, REAL, "real"), (synthetic, SYNTHETIC, "synthetic")]

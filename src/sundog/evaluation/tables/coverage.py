@@ -1,0 +1,103 @@
+"""Coverage: whether the synthetic table reaches what the real one holds, and invents nothing. Nulls are counted apart.
+
+The range coverage of a numeric column is the share of the real range, from least to greatest value, that the synthetic
+values span (SDMetrics' RangeCoverage); a constant column has no range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sundog.evaluation.block_bootstrap import Floats, mean, measured, plain
+from sundog.evaluation.measure import Measures, Metric
+from sundog.evaluation.tables.table_pair import Tables
+
+METRICS = {
+    "fidelity.range_coverage": Metric(
+        "Range coverage",
+        "high",
+        "The share of the real range, from the least to the greatest value, that synthetic values span "
+        "(mean over numeric columns).",
+    ),
+    "fidelity.category_coverage": Metric(
+        "Category coverage",
+        "high",
+        "The share of the real categories that occur among the synthetic records (mean over columns).",
+    ),
+    "fidelity.category_adherence": Metric(
+        "Category adherence",
+        "high",
+        "The share of synthetic values whose category occurs among the real records (mean over columns).",
+    ),
+    "fidelity.null_difference": Metric(
+        "Difference of missing values",
+        "low",
+        "How far the share of missing values is off (mean over columns that may have them).",
+        ideal=0.0,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Estimates by measure and column."""
+
+    found: Mapping[str, Mapping[str, Floats]]
+
+    @property
+    def measures(self) -> Measures:
+        """The means over columns; without a column of the kind there is none."""
+        means = {name: mean(list(columns.values())) for name, columns in self.found.items()}
+        return {name: measured(estimates) for name, estimates in means.items() if estimates is not None}
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The values by column, for machines; null where one is not defined."""
+        return {
+            name.removeprefix("fidelity."): {column: plain(estimates) for column, estimates in columns.items()}
+            for name, columns in self.found.items()
+        }
+
+
+def coverage(tables: Tables) -> Coverage:
+    """The coverage of every column."""
+    categories = {name: _categories(tables, name) for name in tables.categorical}
+    found = (
+        {name: _range_coverage(tables, name) for name in tables.numeric},
+        {name: covered for name, (covered, _) in categories.items()},
+        {name: adherent for name, (_, adherent) in categories.items()},
+        {name: _null_difference(tables, name) for name in tables.missing},
+    )
+    return Coverage(dict(zip(METRICS, found, strict=True)))
+
+
+def _range_coverage(tables: Tables, name: str) -> Floats:
+    real, synthetic = tables.split(tables.offsets[name])
+    (low, high), (lowest, highest) = tables.real.extremes(real), tables.synthetic.extremes(synthetic)
+    length = np.where(high > low, high - low, np.nan)
+    missed = np.maximum(lowest - low, 0) + np.maximum(high - highest, 0)
+    missed = np.where(np.isnan(lowest), length, missed)  # without values nothing is covered
+    return np.maximum(1 - missed / length, 0)
+
+
+def _categories(tables: Tables, name: str) -> tuple[Floats, Floats]:
+    """Coverage and adherence of a column."""
+    labels = tables.labels[name]
+    real, synthetic = tables.sums(labels, int(labels.max(initial=0)) + 1)
+    known = real > 0
+    return _ratio(known & (synthetic > 0), known), _ratio(synthetic * known, synthetic)
+
+
+def _ratio(part: NDArray[Any], whole: NDArray[Any]) -> Floats:
+    total = whole.sum(axis=1)
+    return np.asarray(part.sum(axis=1) / np.where(total > 0, total, np.nan))
+
+
+def _null_difference(tables: Tables, name: str) -> Floats:
+    shares = [counts[:, 1] / counts.sum(axis=1) for counts in tables.sums(tables.missing[name].astype(np.int64), 2)]
+    return np.asarray(np.abs(shares[0] - shares[1]))

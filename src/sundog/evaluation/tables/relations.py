@@ -1,0 +1,233 @@
+"""Relations: how much of what links two columns in the real data is in the synthetic data, too.
+
+Columns are cut into a few groups. What links two of them is how far the share of records in each pair of groups is from
+the product of the shares of both, r = p(a, b) − p(a)·p(b), which is zero everywhere for independent columns; r · r′ is
+the sum over pairs of groups and pairs of columns, each pair of groups weighed by 1 / (p(a)·p(b)) as in Pearson's χ².
+
+- kept: r(synthetic) · r(held out) / r(train) · r(held out). 1 for real data, 0 for independent columns.
+- error: |r(synthetic) − r(real)|² / |r(real)|². 0 for real data, 1 for independent columns; more where the synthetic
+  data holds relations that the real data does not.
+- pairs: the same as error with p(a, b) in place of r, which also sees columns that are off by themselves.
+
+A square of a sample is too large by what sampling adds, which hides differences where records are few. So no sample is
+multiplied by itself: squares are products of two independent samples (the held-out records and those to train on; two
+halves of the synthetic ones), and no figure is biased, however few records there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sundog.data.columns import OrderedColumn, ScalarColumn
+from sundog.evaluation.block_bootstrap import Blocks, Floats, Labels
+from sundog.evaluation.comparison import Comparison
+from sundog.evaluation.measure import Measure, Measures, Metric, combine, ratio, simultaneous
+from sundog.evaluation.tables.table_pair import Columns
+
+GROUPS = 6  # of a column; one more for what is missing
+RARE = 0.02  # a group with less than this share weighs as one that has it
+FEWEST = 4  # records of each kind: fewer have no halves that could be resampled
+WEAK = 0.9  # a pair of which less than this is kept is weakened
+
+METRICS = {
+    "fidelity.relations_kept": Metric(
+        "Relations kept",
+        "high",
+        "The share of what links two columns in the real data that links them in the synthetic data, too (over all "
+        "pairs): 1 for real data, 0 for independent columns.",
+    ),
+    "fidelity.relations_error": Metric(
+        "Error of relations",
+        "low",
+        "How far relations between two columns are off, missing or made up, as a share of those in the real data "
+        "(squares, over all pairs): 0 for real data, 1 for independent columns.",
+    ),
+    "fidelity.pairs_error": Metric(
+        "Error of pairs",
+        "low",
+        "The same for pairs of columns as they are, which also sees columns that are off by themselves.",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Relations:
+    """What is kept of the relations of the real data; nothing is known where the real data shows none.
+
+    Args:
+        measures: by their names.
+        weakest: the pair that has lost most, of those that have measurably lost some, and the share that is kept.
+    """
+
+    measures: Measures
+    weakest: tuple[Columns, Measure] | None
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The weakest pair, for machines."""
+        if self.weakest is None:
+            return {"weakest_pair": None}
+        pair, kept = self.weakest
+        return {"weakest_pair": {"columns": list(pair), **kept.to_dict()}}
+
+
+def relations(comparison: Comparison, pairs: list[Columns]) -> Relations:
+    """Compares the relations of these pairs of columns."""
+    if not pairs or min(len(each) for each in (comparison.train, comparison.test, comparison.synthetic)) < FEWEST:
+        return Relations({}, None)
+    columns = {name: c for name, c in comparison.real.schema.columns.items() if isinstance(c, ScalarColumn)}
+    grouping = {name: _Grouping.of(comparison, name, columns[name]) for pair in pairs for name in pair}
+    samples = _Samples.of(comparison, grouping)
+    found = {pair: _Products.of(samples, grouping, pair) for pair in pairs}
+    total = sum(found.values(), start=_Products.nothing())
+    real = Measure.of_estimates(total.real)
+    parts = dict(zip(METRICS, (total.kept, total.error, total.pairs), strict=True))
+    shares = {name: ratio(Measure.of_estimates(part), real) for name, part in parts.items()}
+    if real.value <= 0 or any(share is None for share in shares.values()):
+        return Relations({}, None)
+    return Relations({name: share for name, share in shares.items() if share is not None}, _weakest(found))
+
+
+def _weakest(found: Mapping[Columns, _Products]) -> tuple[Columns, Measure] | None:
+    """The pair with the largest loss, beyond doubt though it was looked for among all of them."""
+    z = simultaneous(len(found))
+    losses: dict[Columns, float] = {}
+    for pair, products in found.items():
+        kept, real = (Measure.of_estimates(each, z=z) for each in (products.kept, products.real))
+        loss = combine((WEAK, real), (-1.0, kept), z=z)
+        if real.low > 0 and loss.low > 0:
+            losses[pair] = loss.value
+    if not losses:
+        return None
+    pair = max(losses, key=lambda each: losses[each])
+    share = ratio(*(Measure.of_estimates(each, z=z) for each in (found[pair].kept, found[pair].real)), z=z)
+    return None if share is None else (pair, share)
+
+
+# --- groups --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Grouping:
+    """The groups of a column, by the real records: of numbers by quantiles, of others the most frequent values.
+
+    Args:
+        ends: of numbers, the last code of each group but one; of others, the codes that have a group of their own.
+        ordered: whether they are numbers.
+        null_code: what is missing has the last group; -1 where nothing may be.
+        shares: of all groups, in the real records.
+    """
+
+    ends: NDArray[Any]
+    ordered: bool
+    null_code: int
+    shares: Floats
+
+    @classmethod
+    def of(cls, comparison: Comparison, name: str, column: ScalarColumn) -> _Grouping:
+        codes = np.concatenate([comparison.train.codes[name], comparison.test.codes[name]]).astype(np.int64)
+        ordered = isinstance(column, OrderedColumn)
+        null_code = -1 if column.null_code is None else column.null_code
+        known = codes[codes != null_code]
+        values, counts = np.unique(known, return_counts=True)
+        if ordered and len(known):
+            steps = np.quantile(known, np.arange(1, GROUPS) / GROUPS, method="lower")
+            spikes = values[counts > len(known) / GROUPS]
+            ends = np.unique(np.concatenate([steps, spikes - 1]))  # a frequent value does not hide in its group
+        else:
+            ends = np.sort(values[np.argsort(-counts, kind="stable")[: GROUPS - 1]])
+        bare = cls(ends, ordered, null_code, np.empty(0))
+        return replace(bare, shares=np.bincount(bare.labels(codes), minlength=bare.size) / max(1, len(codes)))
+
+    @property
+    def size(self) -> int:
+        return len(self.ends) + 2  # the rest, and what is missing
+
+    def labels(self, codes: NDArray[Any]) -> Labels:
+        """The group of each code."""
+        codes = codes.astype(np.int64)
+        found = np.searchsorted(self.ends, codes, side="left")
+        if not self.ordered:
+            found = np.where(np.isin(codes, self.ends), found, len(self.ends))
+        return np.where(codes == self.null_code, self.size - 1, found).astype(np.int64)
+
+
+# --- products of samples -------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class _Samples:
+    """The independent samples, in blocks, with the groups of their records: held out, train, two halves synthetic."""
+
+    blocks: tuple[Blocks, ...]
+    labels: tuple[Mapping[str, Labels], ...]
+
+    @classmethod
+    def of(cls, comparison: Comparison, grouping: Mapping[str, _Grouping]) -> _Samples:
+        rng = comparison.rng("relations")
+        half = rng.permutation(len(comparison.synthetic)) % 2 == 0
+        records = (
+            comparison.test,
+            comparison.train,
+            comparison.synthetic.take(half),
+            comparison.synthetic.take(~half),
+        )
+        return cls(
+            tuple(Blocks.dealt(len(each), rng) for each in records),
+            tuple({name: group.labels(each.codes[name]) for name, group in grouping.items()} for each in records),
+        )
+
+    def joint(self, place: int, pair: Columns, grouping: Mapping[str, _Grouping]) -> Floats:
+        """The share of records in each pair of groups: (estimates, groups of one, groups of the other)."""
+        one, other = (grouping[name].size for name in pair)
+        first, second = (self.labels[place][name] for name in pair)
+        counts = self.blocks[place].sums(first * other + second, one * other)
+        shares: Floats = (counts / counts.sum(axis=1, keepdims=True)).reshape(-1, one, other)
+        return shares
+
+
+@dataclass(frozen=True, eq=False)
+class _Products:
+    """Estimates of sums over pairs of groups; those of several pairs of columns add up."""
+
+    kept: Floats
+    real: Floats
+    error: Floats
+    pairs: Floats
+
+    @classmethod
+    def nothing(cls) -> _Products:
+        return cls(*(np.zeros(1) for _ in range(4)))
+
+    @classmethod
+    def of(cls, samples: _Samples, grouping: Mapping[str, _Grouping], pair: Columns) -> _Products:
+        one, other = (np.maximum(grouping[name].shares, RARE) for name in pair)
+        weight = 1 / np.outer(one, other)
+        joint = [samples.joint(place, pair, grouping) for place in range(4)]
+        kept, real, error = _compared([_residual(each) for each in joint], weight)
+        return cls(kept, real, error, _compared(joint, weight)[2])
+
+    def __add__(self, other: _Products) -> _Products:
+        return _Products(*(getattr(self, name) + getattr(other, name) for name in ("kept", "real", "error", "pairs")))
+
+
+def _residual(joint: Floats) -> Floats:
+    """How far each pair of groups is from the product of both."""
+    found: Floats = joint - joint.sum(axis=2, keepdims=True) * joint.sum(axis=1, keepdims=True)
+    return found
+
+
+def _compared(samples: list[Floats], weight: Floats) -> tuple[Floats, Floats, Floats]:
+    """The product of synthetic and held out, of train and held out, and the squared distance of synthetic and real."""
+    held_out, train, *halves = samples
+
+    def times(left: Floats, right: Floats) -> Floats:
+        return np.asarray((weight * left * right).sum(axis=(1, 2)))
+
+    kept, real = times(held_out, (halves[0] + halves[1]) / 2), times(held_out, train)
+    return kept, real, times(halves[0], halves[1]) - 2 * kept + real

@@ -1,0 +1,112 @@
+"""Shapes and trends: scores between 0 and 1 with the meaning that they have in SDMetrics' quality report.
+
+A numeric column has 1 - the Kolmogorov–Smirnov statistic, any other 1 - the total variation distance of its
+categories; nulls are left out. A pair of numeric columns has 1 - half the difference of their correlations, any other
+1 - the total variation distance of the joint table, where null is a category and a numeric column is cut into ten bins
+of equal width between the least and the greatest real value (what is beyond has bins of its own). All pairs count,
+however weak their relation is; those with a constant numeric column have no correlation, and are left out. The overall
+quality is the mean of both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sundog.evaluation.block_bootstrap import Distance, Labels, plain
+from sundog.evaluation.measure import Measures, Metric
+from sundog.evaluation.tables.associations import Associations
+from sundog.evaluation.tables.curves import Curves
+from sundog.evaluation.tables.marginals import Marginals, cells, distance
+from sundog.evaluation.tables.table_pair import Columns, Tables
+
+BINS = 10
+
+METRICS = {
+    "fidelity.column_shapes": Metric(
+        "Column shapes",
+        "high",
+        "How alike the distributions of single columns are (mean over columns; as SDMetrics defines it).",
+        ideal=1.0,
+    ),
+    "fidelity.column_pair_trends": Metric(
+        "Column pair trends",
+        "high",
+        "How alike the relations between two columns are (mean over pairs; as SDMetrics defined it, whose newer "
+        "versions leave out weakly related pairs).",
+        ideal=1.0,
+    ),
+    "fidelity.quality": Metric(
+        "Overall quality",
+        "high",
+        "The mean of column shapes and column pair trends (the overall score of SDMetrics, over all pairs).",
+        ideal=1.0,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Scores:
+    """The scores of each column and of each pair, as what is missing to 1."""
+
+    shapes: Mapping[str, Distance]
+    trends: Mapping[Columns, Distance]
+
+    @property
+    def measures(self) -> Measures:
+        """The means, and the mean of them; those that nothing is known of are left out."""
+        shapes, trends = Distance.mean(self.shapes.values()), Distance.mean(self.trends.values())
+        quality = Distance.mean([each for each in (shapes, trends) if each is not None])
+        found = dict(zip(METRICS, (shapes, trends, quality), strict=True))
+        return {name: distance.similarity() for name, distance in found.items() if distance is not None}
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """All scores, for machines; null where a score is not defined."""
+        return {
+            "column_shapes": {name: plain(1 - shape.estimates) for name, shape in self.shapes.items()},
+            "column_pair_trends": [
+                {"columns": list(pair), "score": plain(1 - trend.estimates)} for pair, trend in self.trends.items()
+            ],
+        }
+
+
+def scores(tables: Tables, marginals: Marginals, associations: Associations, curves: Mapping[str, Curves]) -> Scores:
+    """The scores of all columns, and of the pairs whose marginals were looked at."""
+    cut = {name: _cut(tables, name) for name in tables.numeric} if tables.categorical else {}
+    trends = {}
+    for pair in marginals.pairs:
+        if pair in associations.correlations:
+            real, synthetic = associations.correlations[pair]
+            trends[pair] = Distance.between(real / 2, synthetic / 2)
+        elif set(pair) <= set(tables.categorical):
+            trends[pair] = marginals.pairs[pair]
+        else:
+            trends[pair] = distance(tables, cells(*(cut.get(name, tables.bins[name]) for name in pair)))
+    return Scores({name: _shape(tables, name, curves) for name in tables.columns}, trends)
+
+
+def _shape(tables: Tables, name: str, curves: Mapping[str, Curves]) -> Distance:
+    """The distance of a column. Where all synthetic values are missing it is 1; where all real ones are, none."""
+    if name in curves:
+        return curves[name].kolmogorov
+    if name in tables.categorical:
+        shape = distance(tables, tables.labels[name])
+        if np.isfinite(shape.estimates[0]):
+            return shape
+    known, _ = tables.split(~tables.missing[name])
+    return Distance(np.full(len(tables.real.weights), 1.0 if known.any() else np.nan), by_chance=0.0)
+
+
+def _cut(tables: Tables, name: str) -> Labels:
+    """The bin of each value, as SDMetrics has it: the greatest real value begins the last one; null has its own."""
+    values = tables.offsets[name]
+    known, _ = tables.split(values)
+    known = known[np.isfinite(known)]
+    low, high = (known.min(), known.max()) if len(known) else (0.0, 0.0)
+    room = 0.5 if low == high else 0.0  # around a constant, as in `np.histogram`
+    found = np.digitize(values, np.linspace(low - room, high + room, BINS + 1))
+    return np.where(np.isfinite(values), found, BINS + 2)

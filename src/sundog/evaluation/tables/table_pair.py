@@ -1,0 +1,138 @@
+"""Two tables side by side, in the forms that the measures need."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from sundog.data.bins import Bins, bins_for
+from sundog.data.columns import ContinuousColumn, IntegerColumn, OrderedColumn, ScalarColumn
+from sundog.errors import DataError
+from sundog.evaluation.block_bootstrap import Blocks, Floats, Labels
+from sundog.evaluation.comparison import Comparison
+
+Columns = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """The scalar columns of real and synthetic records. Every array has the real rows first, then the synthetic ones.
+
+    Args:
+        columns: the scalar columns; integers, numbers and times are `numeric`, all others `categorical`.
+        real: the real rows, in blocks.
+        synthetic: the synthetic rows, in blocks.
+        bins: the declared bin of each value; null has one of its own.
+        labels: of categorical columns, a number for each category that occurs; -1 for null.
+        offsets: of numeric columns, how far each value is above the declared minimum; NaN for null.
+        missing: of nullable columns, which values are null.
+    """
+
+    columns: Mapping[str, ScalarColumn]
+    real: Blocks
+    synthetic: Blocks
+    bins: Mapping[str, NDArray[Any]]
+    labels: Mapping[str, Labels]
+    offsets: Mapping[str, Floats]
+    missing: Mapping[str, NDArray[np.bool_]]
+
+    @classmethod
+    def of(cls, comparison: Comparison) -> Tables:
+        """The tables of a comparison."""
+        for kind, records in (("real", comparison.real), ("synthetic", comparison.synthetic)):
+            if not len(records):
+                raise DataError(f"there are no {kind} records to compare; give at least one")
+        rng = comparison.rng("fidelity blocks")
+        schema = comparison.real.schema
+        columns = {name: column for name, column in schema.columns.items() if isinstance(column, ScalarColumn)}
+        codes = {
+            name: np.concatenate([comparison.real.codes[name], comparison.synthetic.codes[name]]) for name in columns
+        }
+        numeric = {name: column for name, column in columns.items() if isinstance(column, OrderedColumn)}
+        return cls(
+            columns=columns,
+            real=Blocks.dealt(len(comparison.real), rng),
+            synthetic=Blocks.dealt(len(comparison.synthetic), rng),
+            bins={name: public_bins(column).to_bins(codes[name]) for name, column in columns.items()},
+            labels={name: _labels(columns[name], codes[name]) for name in columns if name not in numeric},
+            offsets={name: offsets(column, codes[name]) for name, column in numeric.items()},
+            missing={name: codes[name] == column.null_code for name, column in columns.items() if column.nullable},
+        )
+
+    @property
+    def numeric(self) -> list[str]:
+        """The names of the numeric columns."""
+        return list(self.offsets)
+
+    @property
+    def categorical(self) -> list[str]:
+        """The names of all others."""
+        return list(self.labels)
+
+    def scaled(self, name: str) -> Floats:
+        """The values of a numeric column between 0 and 1, from the least to the greatest that is declared."""
+        _, span = _spacing(self.columns[name])
+        return self.offsets[name] / (float(span) or 1.0)
+
+    def split(self, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """What belongs to the real rows, and what belongs to the synthetic ones."""
+        rows = len(self.real.of_row)
+        return values[:rows], values[rows:]
+
+    def sums(self, labels: NDArray[Any], size: int) -> tuple[Floats, Floats]:
+        """How many rows of each table have each label: estimates of both."""
+        real, synthetic = self.split(labels)
+        return self.real.sums(real, size), self.synthetic.sums(synthetic, size)
+
+
+def public_bins(column: ScalarColumn) -> Bins:
+    """The declared bins; where they were to be learned as quantiles and never were, the default ones."""
+    if isinstance(column, OrderedColumn) and column.bins == "quantiles" and column.edges is None:
+        column = column.model_copy(update={"bins": None})
+    return bins_for(column)
+
+
+def offsets(column: OrderedColumn, codes: NDArray[Any]) -> Floats:
+    """How far values are above the declared minimum, in steps of their own; NaN for null.
+
+    >>> offsets(IntegerColumn(min=100, max=125, step=10, nullable=True), np.array([0, 2, 3, 4])).tolist()
+    [0.0, 20.0, 25.0, nan]
+    """
+    step, span = _spacing(column)
+    found = np.minimum(codes.astype(np.float64) * step, float(span))  # the last step may be shorter than the others
+    return np.where(codes == column.null_code, np.nan, found) if column.nullable else found
+
+
+def _spacing(column: ScalarColumn) -> tuple[float, float]:
+    """The distance of neighbouring values, and of the declared bounds."""
+    if isinstance(column, IntegerColumn) and column.min is not None and column.max is not None:
+        return column.step, column.max - column.min
+    if isinstance(column, ContinuousColumn):
+        return column.lattice.step, column.lattice.high - column.lattice.low
+    return 1, column.lattice_size - 1
+
+
+def _labels(column: ScalarColumn, codes: NDArray[Any]) -> Labels:
+    seen, _ = pd.factorize(np.where(codes == column.null_code, np.nan, codes) if column.nullable else codes)
+    return np.asarray(seen, np.int64)
+
+
+def chosen(names: list[str], size: int, most: int, rng: np.random.Generator) -> list[Columns]:
+    """All combinations of so many columns; of too many, some at random.
+
+    >>> chosen(["a", "b", "c"], 2, 10, np.random.default_rng(0))
+    [('a', 'b'), ('a', 'c'), ('b', 'c')]
+    """
+    if math.comb(len(names), size) <= most:
+        return list(combinations(names, size))
+    places: set[tuple[int, ...]] = set()
+    while len(places) < most:
+        places.add(tuple(sorted(rng.choice(len(names), size, replace=False).tolist())))
+    return [tuple(names[place] for place in each) for each in sorted(places)]

@@ -1,0 +1,265 @@
+"""Pictures of two tables: columns over each other, distances by column, associations, and where points lie."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from sundog.data.bins import Bins
+from sundog.data.columns import DatetimeColumn, OrderedColumn, OrdinalColumn, ScalarColumn
+from sundog.evaluation.block_bootstrap import Floats
+from sundog.evaluation.measure import Measures
+from sundog.evaluation.section import Picture
+from sundog.evaluation.tables.associations import Associations
+from sundog.evaluation.tables.table_pair import Tables, public_bins
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PANELS, BARS, CATEGORIES, STEPS = 16, 30, 8, 64  # how much one picture can hold
+SQUARE, PIXELS = 40, 48
+
+
+def pictures(tables: Tables, columns: Measures, associations: Associations) -> list[Picture]:
+    """All that this table can show; what is drawn is kept, the table is not."""
+    found = [_distances(columns), _overlays(tables, columns)]
+    if len(associations.names) > 1:
+        found.append(_associations(associations))
+    if 2 <= len(tables.numeric) <= 3 and len(tables.columns) <= 4:
+        density = _density(tables)
+        found += [] if density is None else [density]
+    return found
+
+
+def _worst(columns: Measures, most: int) -> list[str]:
+    return sorted(columns, key=lambda name: -columns[name].value)[:most]
+
+
+# --- distances by column -------------------------------------------------------------------------------------------
+
+
+def _distances(columns: Measures) -> Picture:
+    names = _worst(columns, BARS)[::-1]  # bars are drawn from the bottom
+
+    def draw() -> Figure:
+        from matplotlib.figure import Figure
+
+        from sundog.evaluation.report.style import ACCENT
+
+        found = [columns[name] for name in names]
+        figure = Figure(figsize=(6, 0.8 + 0.24 * len(names)), layout="constrained")
+        axes = figure.subplots()
+        ends = [[each.value - each.low for each in found], [each.high - each.value for each in found]]
+        axes.barh(range(len(names)), [each.value for each in found], color=ACCENT, xerr=ends)
+        axes.set_yticks(range(len(names)), [_short(name, 28) for name in names])
+        axes.set_xlabel("total variation distance")
+        axes.margins(y=0.01)
+        return figure
+
+    some = f" The {len(names)} worst of {len(columns)} columns." if len(names) < len(columns) else ""
+    caption = (
+        "The share of rows that would have to change for a column to have the real distribution, worst first; "
+        "the lines are 95% intervals." + some
+    )
+    return Picture("Distance of each column", caption, draw)
+
+
+# --- columns over each other ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Panel:
+    """The shares of a column in both tables: of categories, each with its name, or of bins, where some have one."""
+
+    title: str
+    real: Floats
+    synthetic: Floats
+    names: dict[int, str]
+    ordered: bool
+
+
+def _overlays(tables: Tables, columns: Measures) -> Picture:
+    panels = [_panel(tables, name) for name in _worst(columns, PANELS)]
+
+    def draw() -> Figure:
+        from matplotlib.figure import Figure
+        from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+        across = min(4, len(panels))
+        down = -(-len(panels) // across)
+        figure = Figure(figsize=(max(3.0 * across, 4.5), 2.4 * down + 0.3), layout="constrained")
+        grid = figure.subplots(down, across, squeeze=False).ravel()
+        for axes, panel in zip(grid, panels, strict=False):
+            (_draw_steps if panel.ordered else _draw_bars)(axes, panel)
+            shares = axes.yaxis if panel.ordered else axes.xaxis
+            shares.set_major_locator(MaxNLocator(4))
+            shares.set_major_formatter(PercentFormatter(1.0))
+            axes.set_title(_short(panel.title, 28))
+        for axes in grid[len(panels) :]:
+            axes.set_axis_off()
+        figure.legend(*grid[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
+        return figure
+
+    some = f" The {len(panels)} worst of {len(columns)} columns." if len(panels) < len(columns) else ""
+    caption = "The share of rows with each value, real and synthetic, columns with the greatest distance first." + some
+    return Picture("Real and synthetic columns", caption, draw, wide=True)
+
+
+def _draw_steps(axes: Axes, panel: _Panel) -> None:
+    from sundog.evaluation.report.style import REAL, SYNTHETIC
+
+    edges = np.arange(len(panel.real) + 1) - 0.5
+    axes.stairs(panel.real, edges, fill=True, color=REAL, alpha=0.45, label="real")
+    axes.stairs(panel.synthetic, edges, color=SYNTHETIC, label="synthetic")
+    axes.set_xticks(list(panel.names), list(panel.names.values()))
+    axes.set_ylim(bottom=0)
+
+
+def _draw_bars(axes: Axes, panel: _Panel) -> None:
+    from sundog.evaluation.report.style import REAL, SYNTHETIC
+
+    places = np.arange(len(panel.real))
+    axes.barh(places - 0.2, panel.real, 0.4, color=REAL, label="real")
+    axes.barh(places + 0.2, panel.synthetic, 0.4, color=SYNTHETIC, label="synthetic")
+    axes.set_yticks(list(panel.names), [_short(name, 16) for name in panel.names.values()])
+    axes.invert_yaxis()
+
+
+def _panel(tables: Tables, name: str) -> _Panel:
+    column = tables.columns[name]
+    bins = public_bins(column)
+    real, synthetic = (np.bincount(side, minlength=bins.count) / len(side) for side in tables.split(tables.bins[name]))
+    if isinstance(column, OrderedColumn):
+        return _steps(name, column, bins, real, synthetic)
+    return _bars(name, column, real, synthetic)
+
+
+def _steps(name: str, column: OrderedColumn, bins: Bins, real: Floats, synthetic: Floats) -> _Panel:
+    """Bins in their order, neighbours together where there are too many; null apart at the end."""
+    count = len(bins.starts)
+    steps = min(count, STEPS)
+    starts = np.arange(steps) * count // steps
+    named = sorted({0, steps // 2, steps - 1}) if not bins.nullable else sorted({0, steps // 2})
+    names = {place: _spelled(column, bins.starts[starts[place]]) for place in named}
+    if bins.nullable:
+        starts = np.append(starts, count)
+        names[steps] = "missing"
+    return _Panel(name, np.add.reduceat(real, starts), np.add.reduceat(synthetic, starts), names, ordered=True)
+
+
+def _bars(name: str, column: ScalarColumn, real: Floats, synthetic: Floats) -> _Panel:
+    """The most frequent categories, those with an order in it; the others together."""
+    order = np.argsort(-(real + synthetic), kind="stable")
+    most = CATEGORIES if len(order) > CATEGORIES + 1 else len(order)  # one other needs no more room by its name
+    shown, rest = order[:most], order[most:]
+    if isinstance(column, OrdinalColumn):
+        shown = np.sort(shown)
+    names = [_spelled(column, code) for code in shown]
+    found = [side[shown] for side in (real, synthetic)]
+    if len(rest):
+        names.append(f"{len(rest)} others")
+        found = [np.append(shares, side[rest].sum()) for shares, side in zip(found, (real, synthetic), strict=True)]
+    return _Panel(name, found[0], found[1], dict(enumerate(names)), ordered=False)
+
+
+# --- associations --------------------------------------------------------------------------------------------------
+
+
+def _associations(associations: Associations) -> Picture:
+    difference = associations.synthetic - associations.real
+    shown = np.sort(np.argsort(-np.abs(difference).mean(axis=0), kind="stable")[:SQUARE])
+    names = [associations.names[place] for place in shown]
+    matrices = {
+        title: matrix[np.ix_(shown, shown)]
+        for title, matrix in (
+            ("real", associations.real),
+            ("synthetic", associations.synthetic),
+            ("synthetic − real", difference),
+        )
+    }
+
+    def draw() -> Figure:
+        from matplotlib.figure import Figure
+
+        side = 2.2 + 0.12 * len(names)
+        figure = Figure(figsize=(3 * side + 1.5, side + 1.2), layout="constrained")
+        grid = figure.subplots(1, 3, sharey=True)
+        labels = [_short(name, 20) for name in names]
+        for axes, (title, matrix) in zip(grid, matrices.items(), strict=True):
+            image = axes.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1)
+            axes.set_title(title)
+            axes.set_xticks(range(len(labels)), labels, rotation=90)
+            axes.set_yticks(range(len(labels)), labels)
+        figure.colorbar(image, ax=grid, shrink=0.8)
+        return figure
+
+    few = len(names) < len(associations.names)
+    some = f" The {len(names)} columns with the greatest differences of {len(associations.names)}." if few else ""
+    caption = (
+        "How much each column says about each other one: correlation of two numeric columns, Cramér's V "
+        "(bias-corrected) of two others, correlation ratio of one of each. In the third square, pale is good." + some
+    )
+    return Picture("Associations between columns", caption, draw, wide=True)
+
+
+# --- where points lie ----------------------------------------------------------------------------------------------
+
+
+def _density(tables: Tables) -> Picture | None:
+    """The first two numeric columns, real beside synthetic."""
+    names = tables.numeric[:2]
+    points = np.column_stack([tables.scaled(name) for name in names])
+    sides = [side[np.isfinite(side).all(axis=1)] for side in tables.split(points)]
+    if not all(len(side) for side in sides):
+        return None
+    ends = np.stack([np.concatenate(sides).min(axis=0), np.concatenate(sides).max(axis=0)], axis=1)
+    ends[:, 1] = np.where(ends[:, 1] > ends[:, 0], ends[:, 1], ends[:, 0] + 1)
+    least = min(1 / len(side) for side in sides)
+    shares = [np.histogram2d(side[:, 0], side[:, 1], bins=PIXELS, range=ends)[0] / len(side) for side in sides]
+    ticks = [_ticks(tables.columns[name], *ends[place]) for place, name in enumerate(names)]
+
+    def draw() -> Figure:
+        from matplotlib.colors import LogNorm
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(9, 4.2), layout="constrained")
+        grid = figure.subplots(1, 2, sharex=True, sharey=True)
+        norm = LogNorm(least, max(2 * least, *(share.max() for share in shares)))
+        for axes, title, share in zip(grid, ("real", "synthetic"), shares, strict=True):
+            shown = np.ma.masked_equal(share.T, 0)
+            image = axes.imshow(shown, norm=norm, cmap="viridis", origin="lower", extent=ends.ravel(), aspect="auto")
+            axes.set_title(title)
+            axes.set_xlabel(_short(names[0], 40))
+            axes.set_xticks(*ticks[0])
+            axes.set_yticks(*ticks[1])
+        grid[0].set_ylabel(_short(names[1], 40))
+        figure.colorbar(image, ax=grid, label="share of rows", format="%g")
+        return figure
+
+    caption = "How many records lie where: the brighter, the more. Each mark of the scale is ten times the one before."
+    return Picture(f"{names[0]} and {names[1]}", caption, draw, wide=True)
+
+
+def _ticks(column: ScalarColumn, low: float, high: float) -> tuple[list[float], list[str]]:
+    places = np.linspace(low, high, 4).tolist()
+    last = column.lattice_size - 1
+    return places, [_spelled(column, min(last, max(0, round(place * last)))) for place in places]
+
+
+# --- text ----------------------------------------------------------------------------------------------------------
+
+
+def _spelled(column: ScalarColumn, code: Any) -> str:
+    """The value of a code, in few letters."""
+    value = column.decode(np.array([code]))
+    if isinstance(column, DatetimeColumn):
+        value = column.spell(value)
+    (text,) = value.to_pylist()
+    return "missing" if text is None else f"{text:.4g}" if isinstance(text, float) else str(text)
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"

@@ -1,0 +1,112 @@
+"""Wasserstein distances: how far values would have to move, as a share of the declared range.
+
+One column at a time it is exact. Several columns together are looked at along random directions, where the distance is
+that of one column again: the sliced distance is the mean over directions (Bonneel et al., J. Math. Imaging Vis. 2015).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sundog.evaluation.block_bootstrap import Blocks, Floats, mean, measured, plain
+from sundog.evaluation.comparison import Comparison
+from sundog.evaluation.measure import Measures, Metric
+from sundog.evaluation.tables.curves import Curves
+from sundog.evaluation.tables.table_pair import Tables
+
+DIRECTIONS, ROWS, PLACES = 128, 20_000, 256
+
+METRICS = {
+    "fidelity.wasserstein_1d": Metric(
+        "Wasserstein distance of columns",
+        "low",
+        "How far the values of a numeric column would have to move to be distributed as the real ones, as a share of "
+        "the declared range (mean over columns).",
+        ideal=0.0,
+    ),
+    "fidelity.wasserstein_sliced": Metric(
+        "Sliced Wasserstein distance",
+        "low",
+        "The same for all numeric columns together, seen along random directions (mean over directions).",
+        ideal=0.0,
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Wasserstein:
+    """Estimates of the distance of each numeric column, and of all of them together."""
+
+    columns: dict[str, Floats]
+    sliced: Floats | None
+
+    @property
+    def measures(self) -> Measures:
+        """Those that there is something to measure for."""
+        found = dict(zip(METRICS, (mean(list(self.columns.values())), self.sliced), strict=True))
+        return {name: measured(estimates, highest=np.inf) for name, estimates in found.items() if estimates is not None}
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The distances by column, for machines."""
+        return {"wasserstein_1d": {name: plain(estimates) for name, estimates in self.columns.items()}}
+
+
+def wasserstein(tables: Tables, curves: Mapping[str, Curves], comparison: Comparison) -> Wasserstein:
+    """The distances of each numeric column that has values in both tables, and of all of them together."""
+    columns = {name: each.wasserstein for name, each in curves.items()}
+    if len(tables.numeric) < 2:
+        return Wasserstein(columns, None)
+    points = np.column_stack([tables.scaled(name) for name in tables.numeric])
+    # Both draw with the same numbers, so that of equal tables equal rows are taken.
+    real, synthetic = (_at_most(side, comparison.rng("fidelity sliced rows")) for side in tables.split(points))
+    if not len(real) or not len(synthetic):
+        return Wasserstein(columns, None)
+    return Wasserstein(columns, sliced_distance(real, synthetic, comparison.rng("fidelity directions")))
+
+
+def _at_most(points: Floats, rng: np.random.Generator) -> Floats:
+    """The complete rows, or some of them."""
+    complete = points[np.isfinite(points).all(axis=1)]
+    return complete if len(complete) <= ROWS else complete[rng.choice(len(complete), ROWS, replace=False)]
+
+
+def sliced_distance(real: Floats, synthetic: Floats, rng: np.random.Generator) -> Floats:
+    """Estimates of the sliced Wasserstein distance of two clouds of points, one point a row.
+
+    >>> points = np.random.default_rng(0).random((50, 2))
+    >>> float(sliced_distance(points, points, np.random.default_rng(0))[0])
+    0.0
+    """
+    directions = rng.standard_normal((DIRECTIONS, real.shape[1]))
+    directions /= np.linalg.norm(directions, axis=1, keepdims=True)
+    slices = directions @ real.T, directions @ synthetic.T
+    blocks = Blocks.dealt(len(real), rng), Blocks.dealt(len(synthetic), rng)
+    estimates = _resampled(blocks, slices)
+    count = max(len(real), len(synthetic))
+    estimates[0] = np.abs(_quantiles(slices[0], count) - _quantiles(slices[1], count)).mean()
+    return estimates
+
+
+def _quantiles(slices: Floats, count: int) -> Floats:
+    """So many quantiles of each slice, evenly spaced: all values in order, if there are as many."""
+    size = slices.shape[1]
+    return np.sort(slices, axis=1)[:, (2 * np.arange(count) + 1) * size // (2 * count)]
+
+
+def _resampled(blocks: tuple[Blocks, Blocks], slices: tuple[Floats, Floats]) -> Floats:
+    """Estimates of the mean distance along all directions, from counts in narrow bins."""
+    low = np.minimum(*(each.min(axis=1) for each in slices))[:, None]
+    width = (np.maximum(*(each.max(axis=1) for each in slices))[:, None] - low) / PLACES
+    first = PLACES * np.arange(DIRECTIONS)[:, None]  # every direction has its own bins, and all are counted at once
+    below = []
+    for side, values in zip(blocks, slices, strict=True):
+        label = np.minimum((values - low) / np.where(width > 0, width, 1), PLACES - 1).astype(np.int64)
+        counts = side.sums(first + label, DIRECTIONS * PLACES).reshape(-1, DIRECTIONS, PLACES)
+        below.append(np.cumsum(counts, axis=2) / counts.sum(axis=2, keepdims=True))
+    area: Floats = (np.abs(below[0] - below[1]).sum(axis=2) * width[:, 0]).mean(axis=1)
+    return area

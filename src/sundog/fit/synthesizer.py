@@ -1,0 +1,304 @@
+"""The front door: `Synthesizer` takes private data and gives a release."""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from sundog.data.reading.column_matching import match
+from sundog.data.reading.read import open_source
+from sundog.data.schema import Schema
+from sundog.data.validation_errors import did_you_mean
+from sundog.errors import ArgumentError, DataError, NotFittedError, SundogError
+from sundog.fit.fitting import Fit
+from sundog.fit.preflight import refuse_fit_output
+from sundog.fit.request import Request
+from sundog.models.auto import best_model
+from sundog.models.protocol import Model, State
+from sundog.models.registry import AUTO, get_model, refuse_unknown
+from sundog.privacy.budget import LARGEST_DELTA, promised
+from sundog.privacy.ledger import Ledger
+from sundog.privacy.noise import NoiseSource
+from sundog.progress import Progress, silent
+from sundog.release.release import Release
+
+_OPTIONS = ("clusters", "public")  # which a model is told beside its settings
+_DEVICES = ("cpu", "cuda")
+_FITTED = ("release_", "private_")
+_OF_RELEASE = ("batches", "certificate", "sample", "save", "verify", "write")  # looked for here at times
+
+
+class Synthesizer:
+    """Learns a private dataset and releases a model of it.
+
+    >>> import pandas as pd
+    >>> df = pd.DataFrame({"age": [31, 47, 25, 62] * 50, "sex": ["Female", "Male"] * 100})
+    >>> columns = {
+    ...     "age": {"type": "integer", "min": 18, "max": 90},
+    ...     "sex": {"type": "categorical", "values": ["Female", "Male"]},
+    ... }
+    >>> schema = Schema.from_dict({"columns": columns})
+    >>> synth = Synthesizer(model="independent", epsilon=1.0, delta=1e-6).fit(df, schema)
+    >>> synth.release_.sample(3, seed=7, where={"sex": "Female"})["sex"].tolist()
+    ['Female', 'Female', 'Female']
+
+    Args:
+        model: `auto` or the name of a model.
+        epsilon: what this release may spend.
+        delta: the δ at which ε is meant; by default 1 / (10·n^1.1) for about n records, never above 1e-5 nor above that
+            of the ledger.
+        clusters: how many components; more than one makes a mixture of the model, each for a cluster of records.
+        public: data that is public, of the same schema, for models that can make use of it.
+        device: where neural models train: `cpu` or `cuda`.
+        ledger: a ledger, or the path of a ledger file, shared with other fits on the same data.
+        seed: fixes initialisation, never privacy noise.
+        settings: settings of the model by name.
+        noise: a test's noise source; every certificate then reads NOT PRIVATE.
+        show_loss: tell `progress` the training loss on private records. That is NOT PRIVATE: for your eyes only.
+    """
+
+    release_: Release
+    private_: State | None  # what stays with the curator, such as a critic
+
+    def __init__(
+        self,
+        model: str = "auto",
+        epsilon: float = 1.0,
+        delta: float | None = None,
+        clusters: int = 1,
+        public: Any = None,
+        device: str = "cpu",
+        ledger: Ledger | str | Path | None = None,
+        seed: int | None = None,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        noise: NoiseSource | None = None,
+        show_loss: bool = False,
+    ) -> None:
+        self.model = model
+        self.epsilon = epsilon
+        self.delta = delta
+        self.clusters = clusters
+        self.public = public
+        self.device = device
+        self.ledger = ledger
+        self.seed = seed
+        self.settings = settings
+        self.noise = noise
+        self.show_loss = show_loss
+
+        self._check()
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  as scikit-learn has it
+        """The arguments by name, as scikit-learn asks for them.
+
+        >>> Synthesizer("rbm", epsilon=2.0).get_params()["epsilon"]
+        2.0
+        """
+        return {name: getattr(self, name) for name in _ARGUMENTS}
+
+    def set_params(self, **params: Any) -> Self:
+        """Changes arguments; none of them if one is wrong.
+
+        >>> Synthesizer().set_params(model="vae").model
+        'vae'
+        """
+        for name in (name for name in params if name not in _ARGUMENTS):
+            raise ArgumentError(f"there is no argument {name!r}; {did_you_mean(name, _ARGUMENTS)}")
+        type(self)(**{**self.get_params(), **params})
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_clone__(self) -> Self:
+        """The same arguments, none of them copied: a copied ledger would have its budget twice."""
+        return type(self)(**self.get_params())
+
+    def __repr__(self) -> str:
+        defaults = inspect.signature(type(self)).parameters
+        given = {name: value for name, value in self.get_params().items() if value is not defaults[name].default}
+        return f"{type(self).__name__}({', '.join(f'{name}={value!r}' for name, value in given.items())})"
+
+    if not TYPE_CHECKING:  # or a type checker would believe in every attribute
+
+        def __getattr__(self, name: str) -> Any:
+            """Says where to find what is not here: after a fit, or in the release."""
+            kind = type(self).__name__
+            if name in (*_FITTED, *_OF_RELEASE) and "release_" not in vars(self):
+                then = "" if name in _FITTED else f", then use release_.{name}"
+                raise NotFittedError(f"this {kind} is not fitted yet; call fit(data, schema) first{then}")
+            hint = f"; use release_.{name}" if name in _OF_RELEASE else ""
+            raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}")
+
+    def _check(self) -> None:
+        """Refuses arguments that cannot be meant, whatever the data is."""
+        promised(
+            _number(self.epsilon, "epsilon"), LARGEST_DELTA if self.delta is None else _number(self.delta, "delta")
+        )
+        if not isinstance(self.model, str):
+            raise ArgumentError(f"model must be {AUTO} or the name of a model, not {self.model!r}")
+        if self.model != AUTO:
+            refuse_unknown(self.model)
+        if not _is_whole(self.clusters) or self.clusters < 1:
+            raise ArgumentError(f"clusters must be a whole number of 1 or more, not {self.clusters!r}")
+        if self.device not in _DEVICES:
+            raise ArgumentError(f"there is no device {self.device!r}; choose {' or '.join(_DEVICES)}")
+        if self.seed is not None and not (_is_whole(self.seed) and self.seed >= 0):
+            raise ArgumentError(f"seed must be a whole number of 0 or more, or None, not {self.seed!r}")
+        for name, kinds, what in _KINDS:
+            if not isinstance(getattr(self, name), kinds):
+                raise ArgumentError(f"{name} must be {what}, not {getattr(self, name)!r}")
+        for name in self.settings or {}:
+            if name in _OPTIONS:
+                raise ArgumentError(f"{name!r} is no setting of a model; use --{name} (in Python, the argument {name})")
+        if self.settings and self.model != AUTO:
+            self._refuse_settings(get_model(self.model))
+
+    def _refuse_settings(self, base: type[Model]) -> None:
+        """Raises if the model, or a mixture of it, has not one of the settings, or cannot have its value."""
+        model = _mixed(base, self.clusters)
+        known = [name for name in model.defaults if name not in _OPTIONS]
+        for name in (name for name in self.settings or {} if name not in known):
+            hint = did_you_mean(name, known, otherwise=f"its settings: {', '.join(known) or 'none'}")
+            raise ArgumentError(f"model {base.name!r} has no setting {name!r}; {hint}")
+        model.check_settings({**model.defaults, **self._given(model)})
+
+    def fit(
+        self,
+        data: Any,
+        schema: Schema | str | os.PathLike[str] | Mapping[str, Any],
+        *,
+        labels: Any = None,
+        out: str | Path | None = None,
+        resume: bool = False,
+        overwrite: bool = False,
+        progress: Progress = silent,
+    ) -> Self:
+        """Learns the data; `release_` is the result, and a second fit spends again.
+
+        Args:
+            data: a path or a database URL, a DataFrame (pandas or polars), an Arrow table, an array of images or
+                series, a sparse matrix or lists of sets.
+            schema: what is publicly known about the data: a `Schema`, the path of a schema file, or a dict.
+            labels: class labels of images or series, when they are not part of the data.
+            out: where to save the release; an interrupted fit then leaves a checkpoint beside it.
+            resume: go on from that checkpoint.
+            overwrite: replace a release that is there already, once the new one is complete; what it spent is counted
+                only if both fits share a ledger.
+            progress: is told what is being done, and how much of it is.
+        """
+        place = None if out is None else Path(out)
+        if place is not None:
+            inputs = {"data": data, "labels": labels, "public data": self.public, "ledger": self.ledger}
+            inputs |= {} if isinstance(schema, Schema) else {"schema": schema}
+            refuse_fit_output(place, inputs, overwrite=overwrite)
+        schema = Schema.of(schema)
+        model = self._checked_model(schema)
+        if self.public is not None and labels is not None:
+            _refuse_lacking(self.public, schema)
+        settings = self._given(model)
+        is_open = self.model == AUTO and self.clusters == 1 and not (self.settings or self.show_loss)
+        request = Request(
+            model,
+            float(self.epsilon),
+            None if self.delta is None else float(self.delta),
+            None if self.seed is None else int(self.seed),
+            settings,
+            self.device,
+            self.show_loss,
+            self.public,
+            is_open,
+        )
+        fit = Fit(request, schema, self.ledger, self.noise, progress)
+        try:
+            fit.run(data, labels=labels, out=place, resume=resume)
+        finally:
+            if fit.release is not None:  # what could not be saved here can be saved elsewhere
+                self.release_, self.private_ = fit.release, fit.private
+        return self
+
+    def _given(self, model: type[Model]) -> dict[str, Any]:
+        """The settings, with the options that the model is told beside them."""
+        told = {"clusters": self.clusters, "public": self.public is not None}
+        return {**(self.settings or {}), **{name: value for name, value in told.items() if name in model.defaults}}
+
+    def _named(self, schema: Schema) -> str:
+        if self.model != AUTO:
+            return self.model
+        return best_model(
+            schema,
+            epsilon=self.epsilon,
+            records=schema.records,
+            device=self.device,
+            public=self.public is not None,
+            clusters=self.clusters,
+        )
+
+    def _checked_model(self, schema: Schema) -> type[Model]:
+        self._check()  # again: attributes can be set
+        base = get_model(self._named(schema))
+        model = _mixed(base, self.clusters)
+        given = {
+            "public": self.public is not None,
+            "device": self.device != "cpu",
+            "show_loss": self.show_loss,
+        }
+        for option in (name for name, used in given.items() if used and name not in model.options):
+            raise SundogError(f"model {base.name!r} makes no use of {option}; leave it out")
+        self._refuse_settings(base)
+        if self.device != "cpu":
+            _refuse_missing_cuda()
+        return model
+
+
+def _refuse_lacking(public: Any, schema: Schema) -> None:
+    """Raises where public data lacks a column: labels are those of the private data."""
+    source = open_source(public, schema)
+    plan = match(source, schema)
+    for column in (name for name in schema.columns if name not in plan):
+        raise DataError(
+            f"{source.name}: column {column!r} is missing; public data is one file (npz, for images) with all columns"
+        )
+
+
+_ARGUMENTS = tuple(inspect.signature(Synthesizer).parameters)
+_KINDS: tuple[tuple[str, Any, str], ...] = (
+    ("ledger", (Ledger, str, os.PathLike, type(None)), "a Ledger or the path of a ledger file"),
+    ("settings", (Mapping, type(None)), "a mapping of names to values"),
+    ("noise", (NoiseSource, type(None)), "a NoiseSource"),
+    ("show_loss", bool, "True or False"),
+)
+
+
+def _mixed(base: type[Model], clusters: int) -> type[Model]:
+    """The model, or the mixture of it where there is more than one cluster."""
+    if clusters == 1:
+        return base
+    from sundog.mixture.mixture import mixture_of
+
+    return mixture_of(base)
+
+
+def _number(value: Any, name: str) -> float:
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
+        raise ArgumentError(f"{name} must be a number, not {value!r}")
+    return float(value)
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _refuse_missing_cuda() -> None:
+    """Raises where this machine cannot train on a GPU."""
+    import torch
+
+    if not torch.cuda.is_available():
+        raise SundogError(
+            "device 'cuda': torch finds no CUDA device here; leave the device out, or install a build of torch for CUDA"
+        )

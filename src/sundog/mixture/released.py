@@ -1,0 +1,91 @@
+"""A mixture as it is in a release: the arrays of all components, one above the other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from sundog.data.schema import Schema
+from sundog.errors import ReleaseError
+from sundog.models.model_state import State
+from sundog.models.readers import read_model
+from sundog.models.registry import MODELS
+from sundog.models.released_model import MOST_RECORDS, ReleasedModel, is_whole
+from sundog.models.unpaid import unpaid_clustering
+from sundog.privacy.events import Charge
+
+PUBLIC_RECORDS = "the records that were given as public, with which the clustering began"
+MOST_CLUSTERS = 500
+_NAME = "mixture"
+
+
+class ReleasedMixture:
+    """Components of one kind, and how often each is drawn from."""
+
+    counts_records: ClassVar[bool] = True
+
+    def __init__(self, schema: Schema, state: State) -> None:
+        self.config = state.config
+        private = all_private(schema)
+        self.components: list[ReleasedModel] = [
+            read_model(state.config["of"], private, part) for part in component_states(state)
+        ]
+        self.records: int = state.config["records"]
+
+    @property
+    def assumptions(self) -> Sequence[str]:
+        """Where clusters began with records that were given as public."""
+        return assumed_by_mixture(public=self.config["public"])
+
+    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+        """The clusters, and what the components learned."""
+        clusters = unpaid_clustering(charges, public=self.config["public"])
+        return clusters + self.components[0].unexplained(charges)
+
+
+def assumed_by_mixture(*, public: bool) -> list[str]:
+    """What a clustering took to be public."""
+    return [PUBLIC_RECORDS] if public else []
+
+
+def component_states(state: State) -> list[State]:
+    """The state of each component, once that of the mixture is found to be one."""
+    config, tensors = state.config, dict(state.tensors)
+    weights = tensors.pop("weights", np.zeros(0))
+    if not _is_config(config):
+        raise ReleaseError("the configuration is not that of a mixture")
+    configs = config["components"]
+    if weights.dtype != np.float64 or weights.shape != (len(configs),) or not _are_chances(weights):
+        raise ReleaseError("the weights of the mixture are not ones")
+    if any(not len(tensor.shape) or len(tensor) != len(configs) for tensor in tensors.values()):
+        raise ReleaseError("the arrays of the mixture are not one for each component")
+    parts = [{name: tensor[place] for name, tensor in tensors.items()} for place in range(len(configs))]
+    return [State(part, each) for part, each in zip(parts, configs, strict=True)]
+
+
+def all_private(schema: Schema) -> Schema:
+    """The cluster of a record is private: what is public of all records is not public of those in one cluster."""
+    columns = {name: column.model_copy(update={"public": False}) for name, column in schema.columns.items()}
+    return schema.model_copy(update={"columns": columns})
+
+
+def _is_config(config: Mapping[str, Any]) -> bool:
+    of, configs = config.get("of"), config.get("components")
+    return (
+        set(config) == {"of", "records", "public", "components"}
+        and type(of) is str
+        and of in MODELS
+        and of != _NAME
+        and type(config["public"]) is bool
+        and isinstance(configs, list)
+        and 1 <= len(configs) <= MOST_CLUSTERS
+        and all(isinstance(each, dict) for each in configs)
+        and is_whole(config["records"], MOST_RECORDS)
+    )
+
+
+def _are_chances(weights: npt.NDArray[Any]) -> bool:
+    return bool(np.isfinite(weights).all() and (weights >= 0).all() and abs(weights.sum() - 1) < 1e-6)

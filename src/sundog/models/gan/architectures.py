@@ -1,0 +1,61 @@
+"""Which networks fit which records: pairs for tables, convolutions for images, an LSTM for series, or perceptrons."""
+
+from __future__ import annotations
+
+from sundog.data.columns import Column, ImageColumn, OrderedColumn, ScalarColumn, SetColumn
+from sundog.data.schema import Schema
+from sundog.errors import SundogError
+from sundog.models.neural.layout import Layout
+
+SHAPES = ("mlp", "pairs", "conv", "lstm")
+_WIDEST = 2048  # features: a critic of pairs has a weight for each two of them
+
+
+def best_shape(schema: Schema) -> str:
+    """Pairs for tables, convolutions where there is one image, and perceptrons for everything else."""
+    columns = schema.columns.values()
+    if all(isinstance(column, ScalarColumn) for column in columns) and _width(schema) <= _WIDEST:
+        return "pairs"
+    images = [column for column in columns if isinstance(column, ImageColumn)]
+    return "conv" if len(images) == len(arrays(schema)) == 1 and not has_people(schema) else "mlp"
+
+
+def has_people(schema: Schema) -> bool:
+    """Whether an example is a person with several records."""
+    return schema.unit is not None and schema.cap > 1
+
+
+def arrays(schema: Schema) -> list[str]:
+    """The images and series of a schema."""
+    return [name for name, column in schema.columns.items() if not isinstance(column, ScalarColumn | SetColumn)]
+
+
+def refuse_shape(schema: Schema, shape: str) -> None:
+    """Raises if records are not of this shape."""
+    found = arrays(schema)
+    if shape not in ("mlp", "pairs") and len(found) != 1:
+        raise SundogError(
+            f"model 'gan': shape {shape!r} needs one image or series, and there are {len(found)}; use mlp"
+        )
+    if shape == "pairs" and (width := _width(schema)) > _WIDEST:
+        raise SundogError(
+            f"model 'gan': shape 'pairs' has a weight for each two of at most {_WIDEST} features, and there are "
+            f"{width}; use mlp"
+        )
+    if shape == "conv" and has_people(schema):
+        raise SundogError(
+            f"model 'gan': shape 'conv' judges single records, and people have up to {schema.cap} here; use mlp or lstm"
+        )
+    if shape == "lstm" and isinstance(schema.columns[found[0]], ImageColumn):
+        raise SundogError(f"model 'gan': shape 'lstm' is for series, and {found[0]!r} is an image; use conv")
+
+
+def _width(schema: Schema) -> int:
+    """How many features there are; those of columns that are still to be learned nobody knows."""
+    known = {name: column for name, column in schema.columns.items() if not _is_to_be_learned(column)}
+    return Layout(schema.model_copy(update={"columns": known})).width
+
+
+def _is_to_be_learned(column: Column) -> bool:
+    edges = isinstance(column, OrderedColumn) and column.edges is None and isinstance(column.bins, str)
+    return edges or not column.complete

@@ -1,0 +1,133 @@
+"""What a generator starts from: the means of records, for each value of the column that it is told.
+
+Every record has one value, so the sums for all values cost what one does; that of the value itself is its count. Where
+an example is a person, the means are of people's means, and how many people there are is asked privately.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sundog.data.columns import SeriesColumn
+from sundog.data.records import Records
+from sundog.models.gan.architectures import has_people
+from sundog.models.neural.features import FeatureRows, Features
+from sundog.models.neural.noisy_means import MeansPlan, noisy_means, noisy_sums
+from sundog.models.neural.person_examples import PeopleRows
+from sundog.models.protocol import FitContext, Parts
+from sundog.models.resumable import kept
+from sundog.models.unpaid import PEOPLE
+from sundog.privacy.events import Charge, DiscreteLaplace
+from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.mechanisms import noisy_count
+
+_PEOPLE_SHARE = 0.02  # of ε
+_CLEAR = 2.5  # a rhythm, or the count of a value, that is so many times its noise
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Start:
+    """What was measured.
+
+    Args:
+        shares: of the values of the told column; none where no column is told.
+        means: of the features of records that have the value; one row where no column is told.
+        scales: of the noise in those means.
+    """
+
+    shares: Tensor
+    means: Sequence[Tensor]
+    scales: Sequence[float]
+
+    def logits(self, features: Features) -> Tensor:
+        """As a generator has them: (values, features)."""
+        pairs = zip(self.means, self.scales, strict=True)
+        return torch.stack([features.logits(features.given_present(mean), least=scale) for mean, scale in pairs])
+
+
+def measured_start(
+    features: Features, records: Records, settings: Mapping[str, Any], ledger: Ledger, context: FitContext
+) -> Start:
+    """Measures, or finds what was measured before an interruption."""
+    told, plan = settings["condition"], MeansPlan(**settings["means"])
+    if has_people(records.schema):
+        people = PeopleRows(features, records)
+        count = _count(len(people), settings["counting"], ledger, context)
+        return _of_all(features, people, count, plan, ledger, context)
+    rows = FeatureRows(features, records)
+    count = float(settings["records"])
+    if told is None:
+        return _of_all(features, rows, count, plan, ledger, context)
+    at = features.at(told)
+    values = at.stop - at.start
+    parts = Parts(features.cells(told, records.codes[told]), (count / values,) * values)
+    sums, scale = noisy_sums(features, rows, parts, plan, ledger, context)
+    return _of_values(features, at, count, sums, scale)
+
+
+def _of_values(features: Features, at: slice, count: float, sums: Floats, scale: float) -> Start:
+    """Of each value that is told; one that does not stand out of the noise is thought to be like all records."""
+    count = max(1.0, count)
+    counts, values = sums[:, at].diagonal(), len(sums)
+    clear = counts > _CLEAR * scale
+    means = np.where(clear[:, None], sums / np.where(clear, counts, 1.0)[:, None], sums.sum(axis=0) / count)
+    means[:, at] = np.eye(values)
+    scales = np.where(clear, scale / np.where(clear, counts, 1.0), scale * values**0.5 / count)
+    shares = torch.from_numpy(np.maximum(counts, scale)).float()
+    return _smooth(features, shares / shares.sum(), torch.from_numpy(means.clip(0.0, 1.0)).float(), scales)
+
+
+def _of_all(
+    features: Features,
+    rows: FeatureRows | PeopleRows,
+    count: float,
+    plan: MeansPlan,
+    ledger: Ledger,
+    context: FitContext,
+) -> Start:
+    means, scales = noisy_means(features, rows, Parts.whole(count), plan, ledger, context)
+    return _smooth(features, torch.zeros(0), torch.from_numpy(means).float(), scales)
+
+
+def _smooth(features: Features, shares: Tensor, means: Tensor, scales: Floats) -> Start:
+    """Keeps of the mean of a series the rhythms that stand out of its noise, which is the same for all of them.
+
+    At each moment by itself the noise would look like a rhythm of its own, and every day would have it.
+    """
+    noise = torch.from_numpy(scales).float()[:, None]
+    for at in (
+        features.at(name) for name, column in features.schema.columns.items() if isinstance(column, SeriesColumn)
+    ):
+        waves = torch.fft.rfft(means[:, at], norm="ortho")
+        kept = torch.where(waves.abs() > _CLEAR * noise, waves, 0)
+        kept[:, 0] = waves[:, 0]  # the level is no rhythm
+        means[:, at] = torch.fft.irfft(kept, n=at.stop - at.start, norm="ortho").clamp(0.0, 1.0)
+    return Start(shares, list(means), scales.tolist())
+
+
+# --- people ---
+
+
+def people_charge(budget: Budget) -> Charge:
+    """What it costs to ask how many people there are."""
+    return Charge(event=DiscreteLaplace(rate=_PEOPLE_SHARE * budget.epsilon, sensitivity=1), purpose=PEOPLE)
+
+
+def _count(people: int, charges: Sequence[Charge], ledger: Ledger, context: FitContext) -> float:
+    (charge,) = charges
+    assert isinstance(charge.event, DiscreteLaplace)  # noqa: S101
+    epsilon = charge.event.rate
+
+    def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
+        return {"count": np.array([noisy_count(people, epsilon=epsilon, ledger=ledger, purpose=PEOPLE)], np.float64)}
+
+    return max(1.0, float(kept("people", charges, measure, ledger, context)["count"][0]))

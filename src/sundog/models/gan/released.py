@@ -1,0 +1,122 @@
+"""The generator of a generative adversarial network as it is in a release."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any, ClassVar
+
+from sundog.data.columns import ScalarColumn
+from sundog.data.schema import Schema
+from sundog.errors import ReleaseError, SundogError
+from sundog.models.gan.architectures import SHAPES, arrays, has_people, refuse_shape
+from sundog.models.gan.geometry import FRESH, KERNEL, TOGETHER, Geometry
+from sundog.models.model_state import State
+from sundog.models.neural.layout import Layout
+from sundog.models.released_model import MOST_RECORDS, check_finite, check_shapes, is_size, is_whole
+from sundog.models.unpaid import PEOPLE, unpaid, unpaid_means, unpaid_naming, unpaid_training
+from sundog.privacy.events import Charge
+
+PUBLIC_RECORDS = "the records that were given as public, from which the training began or took its clipping bounds"
+
+Shapes = dict[str, tuple[int, ...]]
+
+
+class ReleasedGan:
+    """The generator, and how often it is told what."""
+
+    counts_records: ClassVar[bool] = True
+
+    def __init__(self, schema: Schema, state: State) -> None:
+        if not _is_config(state.config, schema):
+            raise ReleaseError("the configuration is not that of a `gan` model")
+        self.schema, self.config = schema, state.config
+        check_shapes("a `gan`", state, generator_shapes(schema, state.config))
+        check_finite("`gan`", state.tensors)
+        self.records: int = state.config["records"]
+
+    @property
+    def assumptions(self) -> Sequence[str]:
+        """Where training began with records that were given as public, or took its bounds from them."""
+        return assumed_by_gan(self.config)
+
+    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+        """The means and the weights, unless they were paid for."""
+        return unpaid_gan(self.schema, self.config, charges)
+
+
+def assumed_by_gan(config: Mapping[str, Any]) -> list[str]:
+    """What a training took to be public."""
+    return [PUBLIC_RECORDS] if config["public"] else []
+
+
+def unpaid_gan(schema: Schema, config: Mapping[str, Any], charges: Sequence[Charge]) -> list[str]:
+    """The number of people, the means, the classifier and the weights, unless they were paid for."""
+    people = unpaid(charges, {PEOPLE: "discrete_laplace"}) if has_people(schema) else []
+    naming = unpaid_naming(charges) if config["named"] else []
+    return people + unpaid_means(charges) + naming + unpaid_training(charges)
+
+
+def generator_shapes(schema: Schema, config: Mapping[str, Any]) -> Shapes:
+    """The arrays of a generator, by what its networks are made of (gan/networks)."""
+    layout, shape, hidden = Layout(schema), config["shape"], config["hidden"]
+    told = layout.count(config["condition"])
+    inputs = config["latent"] + told
+    found: Shapes = {"start": (max(1, told), layout.width), **({"prior": (told,)} if told else {})}
+    if shape in ("mlp", "pairs"):
+        return found | _perceptron([inputs, 2 * hidden, 2 * hidden, layout.width])
+    (name,) = arrays(schema)
+    grid = Geometry.of_shape(schema.columns[name].shape, layout.at(name))
+    if others := layout.width - grid.numel:
+        found |= _linear("body.others", inputs, others)
+    return found | (_deconvolution(grid, inputs, hidden) if shape == "conv" else _recurrent(inputs, hidden))
+
+
+def _perceptron(sizes: list[int]) -> Shapes:
+    found: Shapes = {}
+    for place, (size, after) in enumerate(pairwise(sizes[:-1])):
+        found |= _linear(f"body.layers.{3 * place}", size, after)
+        found |= {f"body.layers.{3 * place + 1}.weight": (after,), f"body.layers.{3 * place + 1}.bias": (after,)}
+    return found | _linear(f"body.layers.{3 * (len(sizes) - 2)}", sizes[-2], sizes[-1])
+
+
+def _deconvolution(grid: Geometry, inputs: int, hidden: int) -> Shapes:
+    widths = grid.widths(max(1, hidden // 2), grid.halvings)[::-1]
+    found = _linear("body.first", inputs, widths[0] * math.prod(grid.halved(grid.halvings)))
+    for place, (width, after) in enumerate(pairwise([*widths, grid.channels])):
+        norm, larger = f"body.layers.{3 * place}", f"body.layers.{3 * place + 2}"
+        found |= {f"{norm}.weight": (width,), f"{norm}.bias": (width,)}
+        found |= {f"{larger}.weight": (width, after, *[KERNEL] * len(grid.size)), f"{larger}.bias": (after,)}
+    return found
+
+
+def _recurrent(inputs: int, hidden: int) -> Shapes:
+    gates = 4 * hidden
+    cell = {"weight_ih_l0": (gates, FRESH + inputs), "weight_hh_l0": (gates, hidden)}
+    biases: Shapes = {"bias_ih_l0": (gates,), "bias_hh_l0": (gates,)}
+    named = {f"body.cell.{name}": shape for name, shape in {**cell, **biases}.items()}
+    return named | _linear("body.out", hidden, TOGETHER)
+
+
+def _linear(name: str, inputs: int, outputs: int) -> Shapes:
+    return {f"{name}.weight": (outputs, inputs), f"{name}.bias": (outputs,)}
+
+
+def _is_config(config: Mapping[str, Any], schema: Schema) -> bool:
+    if set(config) != {"shape", "hidden", "latent", "condition", "records", "public", "named"}:
+        return False
+    condition = config["condition"]
+    try:
+        refuse_shape(schema, config["shape"])
+    except SundogError:
+        return False
+    return (
+        config["shape"] in SHAPES
+        and is_size(config["hidden"])
+        and is_size(config["latent"])
+        and is_whole(config["records"], MOST_RECORDS)
+        and type(config["public"]) is bool
+        and type(config["named"]) is bool
+        and (condition is None or (type(condition) is str and isinstance(schema.columns.get(condition), ScalarColumn)))
+    )

@@ -1,0 +1,53 @@
+"""A warm start (dp-GAN, 4.3): both networks play on public records first, for nothing."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+
+from sundog.models.gan.adversarial_step import MOMENTS, Duel
+from sundog.models.neural.features import FeatureRows
+from sundog.progress import Progress
+
+_BATCH = 256
+
+
+@contextlib.contextmanager
+def seeded(seed: int | None, device: torch.device) -> Iterator[None]:
+    """What torch draws inside the block is the seed's; outside of it nothing has changed."""
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        torch.manual_seed(secrets.randbits(62) if seed is None else seed)
+        yield
+
+
+def play(
+    duel: Duel, public: FeatureRows, *, steps: int, learning_rate: float, seed: int | None, progress: Progress
+) -> None:
+    """Takes so many ordinary steps of the critic, and the generator's between them.
+
+    Args:
+        duel: the networks.
+        public: public records.
+        steps: of the critic.
+        learning_rate: of the critic.
+        seed: of what is drawn.
+        progress: is told how far it is.
+    """
+    rng = np.random.default_rng(seed)
+    weights = list(duel.critic.parameters())
+    optimizer = torch.optim.Adam(weights, lr=learning_rate, betas=MOMENTS)
+    with seeded(seed, duel.prior.device):
+        for number in range(steps):
+            batch = public.take(rng.integers(len(public), size=min(_BATCH, len(public))))
+            gradients = torch.autograd.grad(duel.loss(batch).mean(), weights)
+            for weight, gradient in zip(weights, gradients, strict=True):
+                weight.grad = gradient
+            optimizer.step()
+            duel.after(0)
+            progress("warming up on public records", (number + 1) / steps)
+    for weight in weights:
+        weight.grad = None

@@ -1,0 +1,1 @@
+"""Independent columns: noisy one-way marginals."""

@@ -1,0 +1,80 @@
+"""Marginals as they are in a release."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import ClassVar
+
+import numpy as np
+
+from sundog.data.bins import bin_count
+from sundog.data.columns import Column, SetColumn
+from sundog.data.schema import Schema
+from sundog.errors import ReleaseError
+from sundog.models.model_state import State
+from sundog.models.released_model import MOST_RECORDS, is_whole
+from sundog.privacy.events import Charge, one_line
+
+
+class ReleasedIndependent:
+    """The marginals of all columns, by the place of their column."""
+
+    counts_records: ClassVar[bool] = False  # the histograms themselves tell
+    assumptions: Sequence[str] = ()
+
+    def __init__(self, schema: Schema, state: State) -> None:
+        config, keys = state.config, marginal_keys(schema)
+        if (
+            set(config) != {"records"}
+            or not is_whole(config["records"], MOST_RECORDS)
+            or set(state.tensors) != set(keys)
+        ):
+            raise ReleaseError("the weights are not those of an `independent` model of this schema")
+        for key, (name, column) in zip(keys, schema.columns.items(), strict=True):
+            p = state.tensors[key]
+            if p.dtype != np.float64 or p.shape != marginal_shape(column) or not ((p >= 0) & (p <= 1)).all():
+                raise ReleaseError(f"the marginal of column {name!r} is not one")
+            if not isinstance(column, SetColumn) and not np.allclose(p.sum(axis=-1), 1):
+                raise ReleaseError(f"the marginal of column {name!r} does not add up to one")
+        self.schema, self.records = schema, int(config["records"])
+
+    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+        """Private marginals that no charge paid for."""
+        return unpaid_marginals(self.schema, charges)
+
+
+def marginal_keys(schema: Schema) -> list[str]:
+    """What arrays are called: by the place of their column, for names may hold what no file should."""
+    return [f"marginal.{place}" for place in range(len(schema.columns))]
+
+
+def marginal_shape(column: Column) -> tuple[int, ...]:
+    """The shape of a column's marginal: (cells,), (positions, cells) of an array, (items,) of sets."""
+    if isinstance(column, SetColumn):
+        return column.shape
+    return (*((math.prod(column.shape),) if column.shape else ()), bin_count(column))
+
+
+def touched_cells(column: Column) -> int:
+    """How many cells one record changes: one at each position; for sets its items, and the count of records."""
+    return column.max_size + 1 if isinstance(column, SetColumn) else math.prod(column.shape)
+
+
+def marginal_purpose(name: str) -> str:
+    """What the charge for a marginal is for."""
+    return f"marginal of {name}"
+
+
+def unpaid_marginals(schema: Schema, charges: Sequence[Charge]) -> list[str]:
+    """The private marginals that no charge paid for."""
+    measured = [charge for charge in charges if charge.event.kind == "discrete_gaussian"]
+    paid = Counter((charge.purpose, charge.count) for charge in measured)
+    missing = []
+    for name, column in schema.columns.items():
+        due = one_line(marginal_purpose(name)), touched_cells(column) * schema.cap
+        paid[due] -= not column.public
+        if paid[due] < 0:
+            missing.append(f"marginal of {name!r}")
+    return missing

@@ -1,0 +1,1 @@
+"""What the models that train a network share."""

@@ -1,0 +1,139 @@
+"""Records out of a decoder: latent variables z in, the logits of all features out.
+
+Freely, z is drawn from N(0, I) and a record from its logits. Under conditions many z are drawn, and those that explain
+them are kept. A decoder may be told the value of one column besides; that column has a distribution of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from sundog.data.code_set import CodeSet
+from sundog.models.neural.features import Features, joined
+from sundog.models.neural.network_training import LARGEST_LOGIT
+from sundog.models.protocol import Codes, Where
+from sundog.training.speed.threads import one_thread
+
+Inputs = npt.NDArray[np.float32]
+_CANDIDATES, _FEWEST_CANDIDATES = 16, 4096  # for each conditioned record, and for all of them
+_FEW, _MANY = 256, 4096  # for an average
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """How records are drawn from a decoder.
+
+    Args:
+        features: of the records.
+        decoder: latent variables and what it is told, side by side, to logits.
+        latent: how many latent variables there are.
+        rows: how many records to work on at a time.
+        condition: the column that the decoder is told; None for no column.
+        prior: the logits of that column's values.
+    """
+
+    features: Features
+    decoder: Callable[[Tensor], Tensor]
+    latent: int
+    rows: int
+    condition: str | None = None
+    prior: Tensor = field(default_factory=lambda: torch.zeros(0))
+    _evidence: dict[frozenset[tuple[str, CodeSet | int]], float] = field(
+        default_factory=dict
+    )  # of conditions asked for
+
+    @property
+    def told(self) -> slice:
+        """Where the features are that the decoder is told."""
+        return self.features.at(self.condition)
+
+    @one_thread()
+    def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
+        """Draws z from the prior, or from those that explain the conditions, and a record from each."""
+        parts = range(0, max(1, n), self.rows)
+        return joined([self._draw(min(self.rows, n - start), rng, where) for start in parts])
+
+    @one_thread()
+    def log_evidence(self, where: Where) -> float:
+        """The logarithm of the probability of the conditions."""
+        key = frozenset(where.items())
+        if key not in self._evidence:
+            fit = self._fit(_FEWEST_CANDIDATES, 0, where)
+            self._evidence[key] = float(fit.logsumexp(dim=0)) - math.log(_FEWEST_CANDIDATES)
+        return self._evidence[key]
+
+    def inputs(self, n: int, rng: np.random.Generator, where: Where) -> Inputs:
+        """A draw from the prior, and what the decoder is told."""
+        z = rng.standard_normal((n, self.latent), np.float32)
+        if self.condition is None:
+            return z
+        cells = rng.choice(len(self.prior), n, p=self._told_chances(where).softmax(dim=0).numpy())
+        told = np.zeros((n, len(self.prior)), np.float32)
+        told[np.arange(n), cells] = 1.0
+        return np.concatenate([z, told], axis=1)
+
+    def _told_chances(self, where: Where) -> Tensor:
+        """The logarithms of how likely the values are that the decoder is told, and of what a condition allows."""
+        chances = self.prior.double().log_softmax(dim=0)
+        if self.condition is None or self.condition not in where:
+            return chances
+        return chances + self.features.log_shares(self.condition, where)
+
+    @torch.no_grad()
+    def logits(self, inputs: Inputs) -> Tensor:
+        """Of every feature; what the decoder was told is certain."""
+        given = torch.from_numpy(inputs)
+        logits = self.decoder(given).nan_to_num(0.0).clamp(-LARGEST_LOGIT, LARGEST_LOGIT)
+        return replaced(logits, (given[:, self.latent :] - 1) * LARGEST_LOGIT, self.told)
+
+    def some_logits(self, rng: np.random.Generator, where: Where) -> Tensor:
+        """Those of a few thousand draws, to see what is decoded on average."""
+        return self.logits(self.inputs(min(_MANY, max(_FEW, self.rows)), rng, where))
+
+    def _draw(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
+        inputs = self._explaining(n, rng, where) if where and n else self.inputs(n, rng, {})
+        return self.features.sample(self.logits(inputs), rng, where)
+
+    def _explaining(self, n: int, rng: np.random.Generator, where: Where) -> Inputs:
+        """Importance resampling: z in proportion to the likelihood of the conditions, out of many drawn freely."""
+        if where.keys() == {self.condition}:  # which all of them explain
+            return self.inputs(n, rng, where)
+        count, seed = max(_FEWEST_CANDIDATES, _CANDIDATES * n), int(rng.integers(2**62))
+        weights = self._fit(count, seed, where).softmax(dim=0).numpy()
+        chosen = rng.choice(count, n, p=weights / weights.sum())
+        found = np.empty((n, self.latent + len(self.prior)), np.float32)
+        for start, inputs in self._candidates(count, seed, where):
+            here = (start <= chosen) & (chosen < start + len(inputs))
+            found[here] = inputs[chosen[here] - start]
+        return found
+
+    def _fit(self, count: int, seed: int, where: Where) -> Tensor:
+        """How well each candidate explains the conditions."""
+        rest = {name: codes for name, codes in where.items() if name != self.condition}
+        fit = torch.cat(
+            [
+                self.features.log_likelihood(self.logits(inputs), rest)
+                for _, inputs in self._candidates(count, seed, where)
+            ]
+        ).double()
+        if len(rest) < len(where):
+            fit += float(self._told_chances(where).logsumexp(dim=0))
+        return fit
+
+    def _candidates(self, count: int, seed: int, where: Where) -> Iterator[tuple[int, Inputs]]:
+        """What could be decoded, some at a time and the same for the same seed, with the number of the first."""
+        rng = np.random.default_rng(seed)
+        for start in range(0, count, self.rows):
+            yield start, self.inputs(min(self.rows, count - start), rng, where)
+
+
+def replaced(logits: Tensor, values: Tensor, at: slice) -> Tensor:
+    """The logits with other values at some features."""
+    return torch.cat([logits[..., : at.start], values, logits[..., at.stop :]], dim=-1)

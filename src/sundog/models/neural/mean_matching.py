@@ -1,0 +1,33 @@
+"""Makes what a network draws agree with the means that were measured.
+
+Clipped gradients of records that are unlike most count less than they should, and so their features become too rare.
+Means were measured without that bias.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from sundog.models.neural.features import Features
+
+_ROUNDS = 15
+
+
+@torch.no_grad()
+def calibrating(features: Features, logits: Tensor, means: Tensor, *, least: float) -> Tensor:
+    """What to add to the logits, the same in every row, so that features have these means on average.
+
+    Args:
+        features: whose logits these are.
+        logits: of many draws, (n, features).
+        means: as they were measured.
+        least: of a mean below it, or so close to one, it is only known that it is rare: it stays.
+    """
+    known = (means > least) & (means < features.present(means) - least)
+    shift = torch.zeros_like(means)
+    target = features.logits(features.given_present(means), least=0.0)
+    for _ in range(_ROUNDS):
+        found = features.means(logits + shift).mean(dim=0)
+        shift += torch.where(known, target - features.logits(features.given_present(found), least=0.0), 0.0)
+    return shift

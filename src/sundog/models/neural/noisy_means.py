@@ -1,0 +1,163 @@
+"""The noisy mean of every feature, in each part of the records: what a network starts from.
+
+Where a network begins as the independent marginals, all of its training goes into what is between the columns. 1. Most
+records are much shorter than the longest that could be: how long is asked privately, by a quantile of their norms. 2.
+Records are clipped to that length and summed in each part; one Gaussian covers all parts, as a record is in one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+from torch import Tensor
+
+from sundog.data.columns import ScalarColumn, SetColumn
+from sundog.data.schema import Schema
+from sundog.models.neural.features import Features
+from sundog.models.protocol import FitContext, Parts
+from sundog.models.resumable import kept
+from sundog.models.unpaid import MEANS, NORM
+from sundog.privacy.calibration import noise_multiplier_for
+from sundog.privacy.events import Charge, Gaussian, Pure
+from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.mechanisms import gaussian_group_sums, noisy_quantiles
+
+_NORM_SHARE = 0.01  # of ε
+_SPREAD = 2**10  # parts of one
+_NUMBERS = 2**22  # looked at together
+_WRONG = 1e-3  # how often a quantile may be wrong by more records than are allowed for
+
+Floats = npt.NDArray[np.float64]
+
+
+class Rows(Protocol):
+    """Records, or people whose records were averaged."""
+
+    def __len__(self) -> int: ...
+
+    def vectors(self, index: npt.NDArray[np.int64]) -> Tensor:
+        """The vectors at these places."""
+
+
+@dataclass(frozen=True)
+class MeansPlan:
+    """What the means cost.
+
+    Args:
+        norm_epsilon: of the quantile of norms.
+        noise_multiplier: of the sums.
+    """
+
+    norm_epsilon: float
+    noise_multiplier: float
+
+    def charges(self) -> tuple[Charge, ...]:
+        """In the order in which they are made."""
+        return (
+            Charge(event=Pure(epsilon=self.norm_epsilon), purpose=NORM),
+            Charge(event=Gaussian(noise_multiplier=self.noise_multiplier), purpose=MEANS),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain JSON values."""
+        return asdict(self)
+
+
+def plan_means(budget: Budget, *, share: float) -> MeansPlan:
+    """A share of the budget, in the units in which Gaussians add up: 1 / noise_multiplier².
+
+    >>> round(plan_means(Budget(1.0, 1e-5), share=0.04).noise_multiplier, 1)
+    18.7
+    """
+    return MeansPlan(_NORM_SHARE * budget.epsilon, gaussian_share(budget, share))
+
+
+def gaussian_share(budget: Budget, share: float) -> float:
+    """The noise multiplier of a Gaussian that takes a share of the budget, in those units.
+
+    >>> round(gaussian_share(Budget(1.0, 1e-5), 0.25), 2)
+    7.46
+    """
+    all_of_it = noise_multiplier_for(epsilon=budget.epsilon, delta=budget.delta, sample_rate=1.0, steps=1)
+    return all_of_it / math.sqrt(share)
+
+
+def noisy_means(
+    features: Features, examples: Rows, parts: Parts, plan: MeansPlan, ledger: Ledger, context: FitContext
+) -> tuple[Floats, Floats]:
+    """The mean of each feature in each part, (parts, width), and the scale of the noise in each part's, (parts,)."""
+    sums, scale = noisy_sums(features, examples, parts, plan, ledger, context)
+    sizes = np.maximum(1.0, np.array(parts.sizes))
+    return np.clip(sums / sizes[:, None], 0.0, 1.0), scale / sizes
+
+
+def noisy_sums(
+    features: Features, examples: Rows, parts: Parts, plan: MeansPlan, ledger: Ledger, context: FitContext
+) -> tuple[Floats, float]:
+    """The sum of each feature in each part, (parts, width), and the scale of its noise."""
+
+    def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
+        norm, multiplier = _norm(features, examples, parts, plan, ledger), plan.noise_multiplier
+        _, sums = gaussian_group_sums(
+            _rows(features, examples, parts),
+            groups=len(parts.sizes),
+            width=features.width,
+            clip_norm=norm,
+            noise_multiplier=multiplier,
+            ledger=ledger,
+            purpose=MEANS,
+            counted=False,
+        )
+        return {"sums": sums, "scale": np.array([norm * multiplier])}
+
+    found = kept("means", plan.charges(), measure, ledger, context)
+    return found["sums"], float(found["scale"][0])
+
+
+def _norm(features: Features, examples: Rows, parts: Parts, plan: MeansPlan, ledger: Ledger) -> float:
+    """What most records do not exceed: squares of norms are rounded up to integers.
+
+    A longer one loses what is beyond it; a larger norm means more noise. Both weigh the same where so many records are
+    longer as noise of norm one has in all parts together (Amin et al. 2019), or as the quantile may be wrong by.
+    """
+    squares = [np.ceil(np.square(rows).sum(axis=1)).astype(np.int64) for _, rows in _chunks(features, examples)]
+    least, most = _squares(features.schema)
+    size = _SPREAD * (most - least) + 1
+    noise = len(parts.sizes) * plan.noise_multiplier * math.sqrt(features.width)
+    error = 2 * math.log(size / _WRONG) / plan.norm_epsilon  # of the exponential mechanism among so many answers
+    longer = max(noise, error) / max(1.0, sum(parts.sizes))
+    # A quantile is looked for between numbers, and where most are equal there is nothing between them: so they are
+    # spread, each by a draw of its own that no other record changes.
+    spread = np.concatenate([np.zeros(0), *squares]) - least - ledger.noise.uniform(len(examples))
+    codes = np.ceil(_SPREAD * spread).astype(np.int64).clip(0)
+    (code,) = noisy_quantiles(
+        codes, [1 - min(0.5, longer)], size=size, epsilon=plan.norm_epsilon, ledger=ledger, purpose=NORM
+    )
+    return math.sqrt(max(1, least + math.ceil(code / _SPREAD)))
+
+
+def _squares(schema: Schema) -> tuple[int, int]:
+    """The least and the largest square of a norm that a record can have: where all are alike, it is no secret."""
+    columns = schema.columns.values()
+    least = sum(isinstance(column, ScalarColumn) for column in columns)
+    others = [column for column in columns if not isinstance(column, ScalarColumn)]
+    return least, least + sum(
+        column.max_size if isinstance(column, SetColumn) else math.prod(column.shape) for column in others
+    )
+
+
+def _rows(features: Features, examples: Rows, parts: Parts) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
+    for index, rows in _chunks(features, examples):
+        yield np.zeros_like(index) if parts.owner is None else parts.owner[index], rows
+
+
+def _chunks(features: Features, examples: Rows) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
+    size = max(1, _NUMBERS // features.width)
+    for start in range(0, len(examples), size):
+        index = np.arange(start, min(start + size, len(examples)))
+        yield index, examples.vectors(index).cpu().numpy().astype(np.float64)

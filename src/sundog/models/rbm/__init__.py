@@ -1,0 +1,1 @@
+"""A restricted Boltzmann machine."""

@@ -1,0 +1,181 @@
+"""The network of a restricted Boltzmann machine: its energy, its gradient in two phases, and its chain.
+
+E(x, h) = −zᵀb − (h − ½)ᵀc − zᵀWᵀ(h − ½), with z = x − μ where units are Bernoulli or the cells of a scalar, and
+z = (x − μ) / s, plus ‖z‖²/2, where they are Gaussian. An intensity that is missing has z = 0.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sundog.models.neural.features import LARGEST_EXPONENT, Compact, Features
+from sundog.models.neural.network_training import LARGEST_LOGIT, Trainee
+from sundog.models.protocol import Where
+from sundog.models.rbm.gibbs import chains_from
+
+_WEIGHT = 0.1  # the standard deviation of the weights in the beginning
+_LEAST_INTENSITY = 1e-6  # whose logit is small enough for any lattice
+
+
+class Network(Trainee):
+    """Weights, and the particles of the chain; everything works on the last dimension.
+
+    Args:
+        features: the visible units.
+        means: about the means of the features, as far as they are public: (width,). None: of weights that are loaded.
+        least: the smallest mean with which a unit begins.
+        hidden: how many hidden units there are.
+        chains: how many particles there are.
+        moves: Gibbs steps of the particles after each step.
+        deviation: the standard deviation of intensities, which are then Gaussian; None for Bernoulli units.
+        clip: the norm to which the gradients of records are going to be clipped.
+    """
+
+    has_public_loss = True
+    centre: Tensor
+    particles: Tensor
+
+    def __init__(
+        self,
+        features: Features,
+        means: Tensor | None,
+        *,
+        least: float = 0.0,
+        hidden: int,
+        chains: int,
+        moves: int = 1,
+        deviation: float | None = None,
+        clip: float = math.inf,
+    ) -> None:
+        super().__init__()
+        self.features, self.moves, self.deviation, self.clip = features, moves, deviation, clip
+        self.hidden = nn.Linear(features.width, hidden)  # W and c
+        self.visible = nn.Linear(features.width, 1, bias=False)  # b
+        self.register_buffer("centre", torch.empty(1, features.width))
+        self.register_buffer("particles", torch.empty(chains, features.width))
+        if means is not None:
+            self._begin(features.given_present(means)[None], least)
+
+    @torch.no_grad()
+    def _begin(self, means: Tensor, least: float) -> None:
+        """As independent columns with these means, but for small weights."""
+        self.centre.copy_(means)
+        bias = self.features.logits(means, least=least)
+        if self.deviation is not None:
+            bias[:, self.features.levels] = 0.0
+        levels, gaps = self.features.gapped
+        bias[:, gaps] += self._mass(bias[:, levels])
+        self.hidden.weight.normal_(std=_WEIGHT)
+        self.hidden.bias.zero_()
+        self.visible.weight.copy_(bias)
+        logits = self.logits(torch.full((1, self.hidden.out_features), 0.5)).expand(len(self.particles), -1)
+        self.particles.copy_(self.draw(logits))
+
+    # --- learning ---
+
+    def loss(self, batch: Compact) -> Tensor:
+        """The free energy of each record."""
+        return self.free_energy(self.features.dense(batch))
+
+    def free_energy(self, x: Tensor) -> Tensor:
+        """−log Σₕ exp(−E(x, h)) of each vector."""
+        z = self._centred(x)
+        field = self.hidden(z)
+        energy: Tensor = (field / 2 - functional.softplus(field)).sum(dim=-1) - self.visible(z)[..., 0]
+        if self.deviation is not None:
+            energy = energy + z[..., self.features.levels].square().sum(dim=-1) / 2
+        return energy
+
+    def public_loss(self) -> Tensor:
+        """Minus the mean free energy of the particles, each with the weight that a record like it would have."""
+        energy = self._weights() * self.free_energy(self.particles)
+        return -energy.mean(dim=-1).sum()
+
+    @torch.no_grad()
+    def _weights(self) -> Tensor:
+        """min(1, C / norm); the gradient is z in b, p in c and z ⊗ p in W."""
+        z = self._centred(self.particles)
+        p: Tensor = self.hidden(z).sigmoid() - 0.5
+        squares: Tensor = (1 + z.square().sum(dim=-1)) * (1 + p.square().sum(dim=-1)) - 1
+        weights: Tensor = (self.clip / squares.sqrt()).clamp_max(1.0)
+        return weights
+
+    @torch.no_grad()
+    def proceed(self, done: float) -> None:
+        """Moves the particles, after a step."""
+        if done > 0:
+            seed = int(torch.randint(2**62, ()))  # from the generator on the host, whatever the device
+            chains = chains_from(self.particles, self, {}, np.random.Generator(np.random.SFC64(seed)))
+            for _ in range(self.moves):
+                chains.move()
+            self.particles.copy_(chains.vectors())
+
+    # --- the chain ---
+
+    def move(self, x: Tensor, generator: torch.Generator | None = None, where: Where | None = None) -> Tensor:
+        """A Gibbs step: all hidden units given the visible ones, then all visible ones, as `where` allows."""
+        logits = self.logits(self.excite(x, generator))
+        return self.draw(self.features.restricted(logits, where or {}), generator)
+
+    def excite(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Draws the hidden units."""
+        p: Tensor = self.hidden(self._centred(x)).sigmoid()
+        return (torch.rand(p.shape, generator=generator, device=p.device) < p).to(p.dtype)
+
+    def logits(self, h: Tensor) -> Tensor:
+        """The natural parameters of the visible units, given the hidden ones."""
+        logits: Tensor = (h - 0.5) @ self.hidden.weight + self.visible.weight
+        logits = logits.nan_to_num(0.0).clamp(-LARGEST_LOGIT, LARGEST_LOGIT)
+        levels, gaps = self.features.gapped
+        if gaps.start == gaps.stop:
+            return logits
+        return torch.cat([logits[..., : gaps.start], logits[..., gaps] - self._mass(logits[..., levels])], dim=-1)
+
+    @torch.no_grad()
+    def has_small_logits(self) -> bool:
+        """Whether no state of the hidden units has a logit beyond `LARGEST_EXPONENT`; a gap's is not looked at."""
+        largest = self.visible.weight.abs() + self.hidden.weight.abs().sum(dim=-2, keepdim=True) / 2
+        return bool((largest <= LARGEST_EXPONENT).all())
+
+    def _mass(self, natural: Tensor) -> Tensor:
+        """The weight, log Σ exp(−E), of all values of an intensity together; against it stands that it is missing."""
+        if self.deviation is None:
+            return functional.softplus(natural) - self.centre[..., self.features.gapped[0]] * natural
+        return natural.square() / 2 + math.log(self.deviation * math.sqrt(2 * math.pi))
+
+    def draw(self, logits: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Draws the visible units."""
+        x: Tensor = self.features.draw(logits, generator)
+        if self.deviation is not None:
+            x[..., self.features.levels] = self._intensities(logits, generator)
+        levels, gaps = self.features.gapped
+        x[..., levels] *= 1 - x[..., gaps]
+        return x
+
+    def answers(self, h: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """The logits from which `Features` makes a record; it draws what is Bernoulli, so what is Gaussian is drawn."""
+        logits = self.logits(h)
+        if self.deviation is not None:
+            logits[..., self.features.levels] = self._intensities(logits, generator).logit(eps=_LEAST_INTENSITY)
+        return logits
+
+    def _intensities(self, logits: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Draws of those that are Gaussian."""
+        natural = logits[..., self.features.levels]
+        noise = torch.randn(natural.shape, generator=generator, device=natural.device)
+        return self.centre[..., self.features.levels] + (self.deviation or 1.0) * (natural + noise)
+
+    def _centred(self, x: Tensor) -> Tensor:
+        """Standardised, where units are Gaussian; what is missing is in the centre."""
+        z = x - self.centre
+        if self.deviation is not None:
+            z[..., self.features.levels] /= self.deviation
+        levels, gaps = self.features.gapped
+        if gaps.start < gaps.stop:
+            z[..., levels] *= 1 - x[..., gaps]
+        return z

@@ -1,0 +1,255 @@
+"""A restricted Boltzmann machine, trained by persistent contrastive divergence (Tieleman 2008) under DP-SGD.
+
+1. E(x, h) = −(x − μ)ᵀb − (h − ½)ᵀc − (x − μ)ᵀWᵀ(h − ½), centred (Montavon and Müller 2012) at public means μ; the
+visible units x are those of `Features`. 2. The gradient of log p(x) has a positive phase, in which the record is, and a
+negative one: the same of particles that the model dreams. Only the first is private: clipped and noised. The particles
+are weighed as records are clipped, or else clipping would pull the model away from the data. 3. After each step the
+particles move by a few Gibbs steps. 4. To sample, a chain for each record goes on from one of the particles, which have
+been dreaming all the time; under conditions, the chain moves among vectors that satisfy them. See docs/rbm.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.models.neural.features import Features, joined
+from sundog.models.neural.network_training import (
+    SIZE,
+    Setting,
+    check_settings,
+    initialised,
+    plan_network,
+    refuse_people,
+    rows_at_a_time,
+    train,
+    warm_up,
+)
+from sundog.models.neural.noisy_means import MeansPlan, noisy_means
+from sundog.models.protocol import Codes, FitContext, Parts, Plan, State, Where
+from sundog.models.rbm.gibbs import chains_from
+from sundog.models.rbm.network import Network
+from sundog.models.rbm.released import KEPT, LEAST_DEVIATION, ReleasedRbm, is_deviation, unpaid_rbm
+from sundog.models.released_model import is_size, is_whole
+from sundog.models.resumable import refuse_early
+from sundog.privacy.events import Charge
+from sundog.privacy.ledger import Budget, Ledger
+from sundog.training.speed.allocator import keep_memory
+from sundog.training.speed.threads import one_thread
+from sundog.training.training_plan import TrainingPlan
+
+_BERNOULLI, _GAUSSIAN = "bernoulli", "gaussian"
+_EVIDENCE = 1024  # chains that say how likely conditions are
+_FEWEST_CHAINS, _MOST_CHAINS = 500, 2**15
+_MOST_NUMBERS, _FEWEST_WIDE = 2**25, 64  # units of all particles together; and particles, however many that are
+_MOVES, _MOVES_BETWEEN = 50, 4  # of a chain: from a particle to its first record, and to each further one
+_ENOUGH_CHAINS, _MOST_EACH = 6000, 12  # with twice as many records a chain gives several, and no more than so many
+_ROWS = 4096  # chains that move together: what they need is still in a processor's cache
+
+
+class Rbm:
+    """A restricted Boltzmann machine of whole records."""
+
+    name: ClassVar[str] = "rbm"
+    options: ClassVar[frozenset[str]] = frozenset({"device", "show_loss"})
+    defaults: ClassVar[Mapping[str, Any]] = {
+        "hidden": 50,
+        "visible": "bernoulli",  # the units of images and series; or gaussian
+        "deviation": 0.2,  # of Gaussian units, where intensities are between 0 and 1
+        "chains": None,  # as many as there are records in a batch
+        "moves": 3,  # of each chain after a step
+        "batch": None,  # by the number of records
+        "epochs": 60,
+        "clip": 5.0,
+        "learning_rate": 2e-2,
+        "means": 0.05,  # the share of the budget for the means
+    }
+    counts_records: ClassVar[bool] = True
+    choices: Mapping[str, int] = {}
+    assumptions: Sequence[str] = ()
+    private: State | None = None
+
+    def __init__(self, schema: Schema, network: Network, records: int) -> None:
+        self.schema, self.network, self.records = schema, network, records
+        self.features = network.features
+        starts = network.particles[:KEPT].clamp(0.0, 1.0)
+        self.starts = (255 * starts).round().to(torch.uint8)  # exact, but for intensities
+
+    # --- learning ---
+
+    @classmethod
+    def check_settings(cls, settings: Mapping[str, Any]) -> None:
+        """Refuses settings that are none."""
+        check_settings(cls.name, settings, _SETTINGS)
+
+    @classmethod
+    def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
+        """Refuses settings that are none, and people with several records."""
+        refuse_people(cls.name, schema)
+        cls.check_settings(settings)
+
+    @classmethod
+    def plan(
+        cls,
+        schema: Schema,
+        budget: Budget,
+        *,
+        already: Sequence[Charge],
+        records: int | None,
+        settings: Mapping[str, Any],
+    ) -> Plan:
+        """Means, steps, batches and noise, from the number of records that is public."""
+        cls.check(schema, settings)
+        return plan_network(budget, already=already, records=records, settings=settings)
+
+    @classmethod
+    def fit(cls, records: Records, plan: Plan, ledger: Ledger, context: FitContext) -> Self:
+        """Trains one on all records."""
+        return cls.fit_parts(records, Parts.whole(plan.settings["records"]), plan, ledger, context)[0]
+
+    @classmethod
+    @one_thread()
+    def fit_parts(cls, records: Records, parts: Parts, plan: Plan, ledger: Ledger, context: FitContext) -> list[Self]:
+        """Trains one on each part, all of them for the price of one."""
+        refuse_early(plan.charges, ledger)
+        warm_up(context.device)
+        settings = plan.settings
+        features = Features(records.schema)
+        examples = features.examples(records, context.device)
+        found = noisy_means(features, examples, parts, MeansPlan(**settings["means"]), ledger, context)
+        starts = iter(zip(*found, strict=True))
+        batch = settings["training"]["expected_batch"] / len(parts.sizes)
+        chains = settings["chains"] or default_chains(batch, features.width)
+
+        def new() -> Network:
+            means, scale = next(starts)
+            return Network(
+                features,
+                torch.from_numpy(means).float(),
+                least=float(scale),
+                hidden=settings["hidden"],
+                chains=chains,
+                moves=settings["moves"],
+                deviation=settings["deviation"] if settings["visible"] == _GAUSSIAN else None,
+                clip=settings["clip"],
+            )
+
+        trained = train(
+            initialised(new, len(parts.sizes), context.seed),
+            examples,
+            parts,
+            TrainingPlan(**settings["training"]),
+            ledger,
+            context,
+            width=features.width,
+            clip=float(settings["clip"]),
+            learning_rate=settings["learning_rate"],
+        )
+        sizes = [max(1, round(size)) for size in parts.sizes]
+        return [cls(records.schema, network, size) for network, size in zip(trained, sizes, strict=True)]
+
+    # --- sampling ---
+
+    @one_thread()
+    def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
+        """Runs chains, each for one record or a few; they move among vectors that satisfy the conditions."""
+        keep_memory()
+        each = max(1, min(_MOST_EACH, n // _ENOUGH_CHAINS))
+        size = each * self._rows
+        return joined([self._draw(min(size, n - start), each, rng, where) for start in range(0, max(1, n), size)])
+
+    @one_thread()
+    @torch.no_grad()
+    def log_evidence(self, where: Where) -> float:
+        """The logarithm of the probability of the conditions: their mean likelihood over free chains."""
+        logits = (self.network.logits(hidden.float()) for hidden in torch.split(self._free, self._rows))
+        fit = torch.cat([self.features.log_likelihood(part, where) for part in logits]).double()
+        return float(fit.logsumexp(dim=0)) - math.log(_EVIDENCE)
+
+    @cached_property
+    def _free(self) -> Tensor:
+        """The hidden units of chains without conditions: the same whatever is asked, for all who have the release."""
+        rng, rows = np.random.default_rng(0), self._rows
+        counts = [min(rows, _EVIDENCE - start) for start in range(0, _EVIDENCE, rows)]
+        with torch.no_grad():
+            return torch.cat([next(self._hidden(count, rng, {})).bool() for count in counts])
+
+    @property
+    def _rows(self) -> int:
+        """How many chains move together."""
+        return min(_ROWS, rows_at_a_time(self.features.width, self.network.hidden.out_features))
+
+    @torch.no_grad()
+    def _draw(self, n: int, each: int, rng: np.random.Generator, where: Where) -> Codes:
+        """Draws n records, `each` of them from one chain."""
+        chains = -(-n // each)
+        generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
+        counts = [min(chains, n - start) for start in range(0, max(1, n), max(1, chains))]
+        parts = zip(counts, self._hidden(chains, rng, where), strict=False)
+        answers = ((self.network.answers(h[:count], generator), rng, where) for count, h in parts)
+        return joined([self.features.sample(*answer) for answer in answers])
+
+    def _hidden(self, n: int, rng: np.random.Generator, where: Where) -> Iterator[Tensor]:
+        """The hidden units of n chains that have gone far enough; then those after some more moves, again and again."""
+        order = torch.from_numpy(rng.permutation(len(self.starts)))
+        chains = chains_from(self.starts[order[torch.arange(n) % len(order)]] / 255, self.network, where, rng)
+        moves = _MOVES
+        while True:
+            for _ in range(moves):
+                chains.move()
+            yield chains.excite()
+            moves = _MOVES_BETWEEN
+
+    # --- the release ---
+
+    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+        """The means and the weights, unless they were paid for."""
+        return unpaid_rbm(charges)
+
+    def state(self) -> State:
+        """The weights, the centre, and where chains begin."""
+        tensors = {name: tensor.detach().numpy() for name, tensor in self.network.state_dict().items()}
+        config = {
+            "hidden": self.network.hidden.out_features,
+            "chains": len(self.starts),
+            "deviation": self.network.deviation,
+            "records": self.records,
+        }
+        return State({**tensors, "particles": self.starts.numpy()}, config)
+
+    @classmethod
+    def from_state(cls, schema: Schema, state: State) -> Self:
+        """Checks that the weights are those of a machine of this schema."""
+        ReleasedRbm(schema, state)
+        features, hidden, chains = Features(schema), state.config["hidden"], state.config["chains"]
+        weights = {name: torch.from_numpy(tensor.copy()) for name, tensor in state.tensors.items()}
+        particles = weights.pop("particles")
+        with torch.device("meta"):  # so that nothing is drawn, and nothing takes memory
+            network = Network(features, None, hidden=hidden, chains=chains, deviation=state.config["deviation"])
+        network.load_state_dict({**weights, "particles": particles / 255}, assign=True)
+        return cls(schema, network, state.config["records"])
+
+
+def default_chains(batch: float, width: int) -> int:
+    """As many as there are records in a batch, within limits, and fewer where the vectors are very wide.
+
+    >>> default_chains(1000.0, 340), default_chains(64.0, 340), default_chains(1000.0, 100_000)
+    (1000, 500, 335)
+    """
+    return max(_FEWEST_WIDE, min(_MOST_CHAINS, max(_FEWEST_CHAINS, round(batch)), _MOST_NUMBERS // width))
+
+
+_SETTINGS: Mapping[str, Setting] = {
+    "visible": (lambda value: value in (_BERNOULLI, _GAUSSIAN), f"{_BERNOULLI} or {_GAUSSIAN}"),
+    "deviation": (is_deviation, f"a number from {LEAST_DEVIATION} to 1"),
+    "chains": (lambda value: value is None or is_size(value), SIZE[1]),
+    "moves": (lambda value: is_whole(value, 1000), "a whole number from 1 to 1000"),
+}

@@ -1,0 +1,138 @@
+"""The normal distribution that latent variables have after a training, measured and put into the decoder.
+
+A variational autoencoder asks of z that it be N(0, I), and no training makes it quite so. 1. For each record z is drawn
+from the encoder, whose weights are public by now, and its first and second moments are summed with noise; one Gaussian
+covers all parts, as a record is in one. 2. Where z ~ N(m, L Lᵀ), it is m + L e for a standard normal e, and the first
+layer of the decoder takes that in: W z + b = (W L) e + (W m + b). Sampling goes on drawing from N(0, I). 3. What is no
+larger than its noise is not taken in: m is shrunk towards 0 and the covariance towards I (James and Stein 1961).
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from sundog.models.neural.features import FeatureRows, Features
+from sundog.models.protocol import FitContext, Parts
+from sundog.models.resumable import kept
+from sundog.models.unpaid import LATENT
+from sundog.privacy.events import Charge, Gaussian
+from sundog.privacy.ledger import Ledger
+from sundog.privacy.mechanisms import gaussian_group_sums
+from sundog.privacy.mechanisms.sums import clip_rows
+
+_LEAST, _MOST = 0.1, 3.0  # a variance that is not between them is not believed
+_ROWS, _NUMBERS = 8192, 2**22  # at a time
+_GRAIN = 2.0**-10
+
+Floats = npt.NDArray[np.float64]
+
+
+def latent_charge(noise_multiplier: float) -> Charge:
+    """What the moments of all parts cost."""
+    return Charge(event=Gaussian(noise_multiplier=noise_multiplier), purpose=LATENT)
+
+
+def put_into_decoders(
+    encoders: Sequence[nn.Module],
+    decoders: Sequence[nn.Sequential],
+    features: Features,
+    examples: FeatureRows,
+    parts: Parts,
+    *,
+    noise_multiplier: float,
+    ledger: Ledger,
+    context: FitContext,
+) -> None:
+    """Measures the moments of each part, and changes the first layer of its decoder."""
+    first: list[Any] = [decoder[0] for decoder in decoders]
+    last: Any = list(encoders[0].children())[-1]
+    latent = int(last.out_features) // 2
+    upper = np.triu_indices(latent)
+    radius = _radius(latent)
+    norm = radius * math.sqrt(1 + radius**2)  # of (z, z zᵀ), of which a half is enough
+
+    def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
+        _, sums = gaussian_group_sums(
+            _rows(encoders, features, examples, parts, upper, radius, ledger),
+            groups=len(parts.sizes),
+            width=latent + len(upper[0]),
+            clip_norm=norm,
+            noise_multiplier=noise_multiplier,
+            ledger=ledger,
+            purpose=LATENT,
+            counted=False,
+        )
+        return {"sums": sums}
+
+    sums = kept("latent", [latent_charge(noise_multiplier)], measure, ledger, context)["sums"]
+    for layer, row, size in zip(first, sums, np.maximum(1.0, parts.sizes), strict=True):
+        mean, factor = _believed(row / size, latent, upper, scale=norm * noise_multiplier / size)
+        with torch.no_grad():
+            weight = layer.weight[:, :latent].double()
+            layer.bias += (weight @ torch.from_numpy(mean)).float()
+            layer.weight[:, :latent] = (weight @ torch.from_numpy(factor)).float()
+
+
+def _believed(moments: Floats, latent: int, upper: tuple[Any, Any], *, scale: float) -> tuple[Floats, Floats]:
+    """The mean and a factor of the covariance, made possible where noise has made them impossible."""
+    mean, products = _shrunk(moments[:latent], scale), np.zeros((latent, latent))
+    products[upper] = moments[latent:]
+    covariance = np.triu(products) + np.triu(products, 1).T - np.outer(mean, mean)
+    values, vectors = np.linalg.eigh(np.eye(latent) + _shrunk(covariance - np.eye(latent), scale))
+    return np.clip(mean, -_MOST, _MOST), vectors * np.sqrt(np.clip(values, _LEAST, _MOST))
+
+
+def _shrunk(found: Floats, scale: float) -> Floats:
+    """What is left of numbers with noise of this scale if its share of their squares is taken away.
+
+    >>> _shrunk(np.array([3.0, 4.0]), 2.5).tolist(), _shrunk(np.array([3.0, 4.0]), 5.0).tolist()
+    ([1.5, 2.0], [0.0, 0.0])
+    """
+    noise = found.size * scale**2
+    return found * (1 - noise / max(noise, float(np.square(found).sum()))) if noise else found
+
+
+@torch.no_grad()
+def _rows(
+    encoders: Sequence[nn.Module],
+    features: Features,
+    examples: FeatureRows,
+    parts: Parts,
+    upper: tuple[Any, Any],
+    radius: float,
+    ledger: Ledger,
+) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
+    """The moments of one z for each record, part after part; who draws what is as secret as the noise."""
+    draw = np.random.default_rng(ledger.noise.seed())
+    rows = max(1, min(_ROWS, _NUMBERS // len(upper[0])))
+    owner = np.zeros(len(examples), np.int64) if parts.owner is None else parts.owner
+    for part, trained in enumerate(encoders):
+        places = np.flatnonzero(owner == part)
+        encoder = copy.deepcopy(trained).double()
+        for start in range(0, len(places), rows):
+            index = places[start : start + rows]
+            x: Tensor = features.dense(examples.take(index)).cpu().double()
+            mean, log_variance = encoder(x).chunk(2, dim=-1)
+            spread = (log_variance / 2).exp().numpy()
+            z = mean.numpy() + spread * draw.standard_normal(mean.shape)
+            # How a matrix product rounds a row depends on how many rows there are beside it. No record may change the z
+            # of another, so z is rounded to a grain that is far coarser than such differences.
+            z = clip_rows(np.rint(z / _GRAIN) * _GRAIN, radius)
+            yield np.full(len(index), part), np.concatenate([z, (z[:, :, None] * z[:, None])[:, *upper]], axis=1)
+
+
+def _radius(latent: int) -> float:
+    """Which a standard normal z exceeds once in fifty times or so.
+
+    >>> round(_radius(8), 1)
+    4.2
+    """
+    return math.sqrt(latent + 2 * math.sqrt(2 * latent) + 2)

@@ -1,0 +1,1 @@
+"""The examples of a training, and the Poisson batches that are drawn from them."""

@@ -1,0 +1,135 @@
+"""Which torch modules can be tapped, and how.
+
+`tapped(module)` swaps the forward of every layer for its tapped twin while the block runs. A module with parameters
+of its own that is not in the registry is named by `untapped`, and the engine falls back to per-example gradients by
+vmap for the whole model.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from sundog.errors import SundogError
+from sundog.training.per_example import recording
+from sundog.training.per_example.recurrent import run_gru, run_lstm
+from sundog.training.stacked_modules import StackedLinear
+
+Forward = Callable[..., Any]
+
+
+@contextlib.contextmanager
+def tapped(module: nn.Module) -> Iterator[None]:
+    """Taps every layer of the module inside the block."""
+    layers = [layer for layer in module.modules() if type(layer) in _FORWARDS]
+    for layer in layers:
+        layer.forward = functools.partial(_FORWARDS[type(layer)], layer)
+    try:
+        yield
+    finally:
+        for layer in layers:
+            del layer.forward
+
+
+def untapped(module: nn.Module) -> list[str]:
+    """The layers that own trainable parameters and cannot be tapped, by name and type."""
+    found = []
+    for name, layer in module.named_modules():
+        own = [p for p in layer.parameters(recurse=False) if p.requires_grad]
+        if own and not _can_tap(layer):
+            found.append(f"{name or 'the model'} ({type(layer).__name__})")
+    return found
+
+
+def refuse_batch_statistics(module: nn.Module) -> None:
+    """Raises if a layer lets one example see another: no clipping can make that private."""
+    for name, layer in module.named_modules():
+        if isinstance(layer, nn.modules.batchnorm._BatchNorm) or getattr(layer, "track_running_stats", False):
+            raise SundogError(
+                f"layer {name} ({type(layer).__name__}) mixes the examples of a batch; use GroupNorm or LayerNorm"
+            )
+
+
+def _can_tap(layer: nn.Module) -> bool:
+    if type(layer) not in _FORWARDS:
+        return False
+    padded = getattr(layer, "padding_mode", "zeros") != "zeros" or isinstance(getattr(layer, "padding", 0), str)
+    # a weight that is computed from others, as weight_norm does, is not the layer's own
+    own = all(
+        name in layer._parameters for name in ("weight", "bias") if isinstance(getattr(layer, name, None), Tensor)
+    )
+    special = any(getattr(layer, name, 0) for name in ("proj_size", "dropout", "max_norm", "sparse"))
+    return own and not padded and not special and getattr(layer, "padding_idx", None) is None
+
+
+def _linear(layer: nn.Linear, x: Tensor) -> Tensor:
+    return recording.linear(x, layer.weight, layer.bias)
+
+
+def _stacked_linear(layer: StackedLinear, x: Tensor) -> Tensor:
+    return recording.stacked_linear(x, layer.weight, layer.bias)
+
+
+def _embedding(layer: nn.Embedding, index: Tensor) -> Tensor:
+    return recording.embedding(index, layer.weight)
+
+
+def _layer_norm(layer: nn.LayerNorm, x: Tensor) -> Tensor:
+    y = functional.layer_norm(x, layer.normalized_shape, eps=layer.eps)
+    return _affine(y, layer.weight, layer.bias, tuple(layer.normalized_shape))
+
+
+def _group_norm(layer: nn.GroupNorm, x: Tensor) -> Tensor:
+    y = functional.group_norm(x, layer.num_groups, eps=layer.eps)
+    return _affine(y, layer.weight, layer.bias, (layer.num_channels, *[1] * (x.dim() - 2)))
+
+
+def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None, view: tuple[int, ...]) -> Tensor:
+    if weight is not None:
+        x = recording.scale(x, weight, view)
+    return x if bias is None else recording.shift(x, bias, view)
+
+
+def _convolution(layer: Any, x: Tensor) -> Tensor:
+    return _with_bias(layer, recording.convolution(x, layer.weight, _geometry(layer)))
+
+
+def _transposed(layer: Any, x: Tensor, output_size: Any = None) -> Tensor:
+    if output_size is not None:
+        raise SundogError("a transposed convolution with output_size cannot be trained privately; use output_padding")
+    y = recording.convolution(x, layer.weight, _geometry(layer), transposed=True, extra=layer.output_padding)
+    return _with_bias(layer, y)
+
+
+def _with_bias(layer: Any, y: Tensor) -> Tensor:
+    return y if layer.bias is None else recording.shift(y, layer.bias, (len(layer.bias), *[1] * (y.dim() - 2)))
+
+
+def _geometry(layer: Any) -> dict[str, Any]:
+    return {
+        "kernel_size": list(layer.kernel_size),
+        "stride": list(layer.stride),
+        "padding": list(layer.padding),
+        "dilation": list(layer.dilation),
+        "groups": layer.groups,
+    }
+
+
+_FORWARDS: dict[type[nn.Module], Forward] = {
+    nn.Linear: _linear,
+    StackedLinear: _stacked_linear,
+    nn.Embedding: _embedding,
+    nn.LayerNorm: _layer_norm,
+    nn.GroupNorm: _group_norm,
+    nn.Conv1d: _convolution,
+    nn.Conv2d: _convolution,
+    nn.ConvTranspose1d: _transposed,
+    nn.ConvTranspose2d: _transposed,
+    nn.LSTM: run_lstm,
+    nn.GRU: run_gru,
+}

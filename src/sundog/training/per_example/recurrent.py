@@ -1,0 +1,88 @@
+"""Recurrent layers as tapped linear ones, step by step: torch's fused kernels show nothing of what happens inside."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from sundog.training.per_example import recording
+
+
+def run_lstm(layer: Any, x: Tensor, state: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    """`nn.LSTM.forward`: any number of layers, either direction, either order of dimensions."""
+    sequence, batch = _steps_first(layer, x)
+    hidden, memory = state if state is not None else (_zeros(layer, x, batch), _zeros(layer, x, batch))
+    last: list[tuple[Tensor, Tensor]] = []
+    for depth in range(layer.num_layers):
+        outputs = []
+        for direction in range(1 + layer.bidirectional):
+            start = (hidden[len(last)], memory[len(last)])
+            output, end = _unroll(layer, depth, direction, sequence, start, _lstm_cell)
+            outputs.append(output)
+            last.append(end)
+        sequence = torch.cat(outputs, dim=2)
+    ends = torch.stack([h for h, _ in last]), torch.stack([c for _, c in last])
+    return _given_order(layer, sequence), ends
+
+
+def run_gru(layer: Any, x: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """`nn.GRU.forward`, likewise."""
+    sequence, batch = _steps_first(layer, x)
+    hidden = state if state is not None else _zeros(layer, x, batch)
+    last: list[Tensor] = []
+    for depth in range(layer.num_layers):
+        outputs = []
+        for direction in range(1 + layer.bidirectional):
+            output, end = _unroll(layer, depth, direction, sequence, hidden[len(last)], _gru_cell)
+            outputs.append(output)
+            last.append(end)
+        sequence = torch.cat(outputs, dim=2)
+    return _given_order(layer, sequence), torch.stack(last)
+
+
+def _unroll(layer: Any, depth: int, direction: int, sequence: Tensor, state: Any, cell: Any) -> tuple[Tensor, Any]:
+    suffix = f"_l{depth}" + "_reverse" * direction
+    weights: list[Any] = [
+        getattr(layer, name + suffix, None) for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
+    ]
+    inputs = recording.linear(sequence.transpose(0, 1), weights[0], weights[1]).transpose(
+        0, 1
+    )  # all steps at once: (T, B, ·)
+    steps = range(len(inputs) - 1, -1, -1) if direction else range(len(inputs))
+    outputs: list[Any] = [None] * len(inputs)
+    for t in steps:
+        outputs[t], state = cell(inputs[t], state, (weights[2], weights[3]))
+    return torch.stack(outputs), state
+
+
+def _lstm_cell(x: Tensor, state: tuple[Tensor, Tensor], recurrent: Any) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+    hidden, memory = state
+    gates = x + recording.linear(hidden, *recurrent)
+    enter, forget, candidate, leave = gates.chunk(4, dim=1)
+    memory = forget.sigmoid() * memory + enter.sigmoid() * candidate.tanh()
+    hidden = leave.sigmoid() * memory.tanh()
+    return hidden, (hidden, memory)
+
+
+def _gru_cell(x: Tensor, hidden: Tensor, recurrent: Any) -> tuple[Tensor, Tensor]:
+    x_reset, x_update, x_new = x.chunk(3, dim=1)
+    h_reset, h_update, h_new = recording.linear(hidden, *recurrent).chunk(3, dim=1)
+    update = (x_update + h_update).sigmoid()
+    new = (x_new + (x_reset + h_reset).sigmoid() * h_new).tanh()
+    hidden = new + update * (hidden - new)
+    return hidden, hidden
+
+
+def _steps_first(layer: Any, x: Tensor) -> tuple[Tensor, int]:
+    sequence = x.transpose(0, 1) if layer.batch_first else x
+    return sequence, sequence.shape[1]
+
+
+def _given_order(layer: Any, sequence: Tensor) -> Tensor:
+    return sequence.transpose(0, 1) if layer.batch_first else sequence
+
+
+def _zeros(layer: Any, x: Tensor, batch: int) -> Tensor:
+    return x.new_zeros(layer.num_layers * (1 + layer.bidirectional), batch, layer.hidden_size)
