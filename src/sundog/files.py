@@ -84,13 +84,15 @@ def refuse_output(
     """Raises if a file cannot be written there, or would destroy an input or something else: before the work.
 
     Args:
-        out: the file to be written; None, or `-`, for none.
+        out: the file to be written; None for none.
         inputs: what the command reads, by what it is; whatever is not a path is passed over.
         replaces: whether an existing file may be replaced.
         fix: what to do if not.
     """
-    if out is None or str(out) == "-":
+    if out is None:
         return
+    if str(out) == "-":  # a file of that name is hard to get rid of
+        raise DataError("-: this is not written to stdout; name a file")
     refuse_folder(out)
     for role, given in inputs.items():
         if isinstance(given, str | os.PathLike) and is_same_file(out, given):

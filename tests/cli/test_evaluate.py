@@ -154,8 +154,8 @@ def test_compare_puts_releases_side_by_side(sundog: Sundog) -> None:
         assert head.split("this")[1].split() == ["other", "real", "records", "independent", "columns"]
         for figure in figures:
             (row,) = (line for line in done.out.splitlines() if line.split()[0] == figure.split()[0])
-            assert row.endswith(figure[-53:])  # other real records, and independent columns
-            assert figure[37:63] in row
+            assert row.endswith(figure[-55:])  # other real records, and independent columns
+            assert figure[37:64] in row
     page = Path("c.html").read_text()
     assert "e1.sundog" in page
     assert "e4.sundog" in page

@@ -58,6 +58,14 @@ def test_data_comes_through_a_pipe_and_records_go_through_one(here: Path) -> Non
     assert again_through.returncode == 0, again_through.stderr
 
 
+def test_a_draft_goes_to_stdout_and_other_results_do_not(here: Path, sundog: Sundog) -> None:
+    assert sundog("schema", "people.csv", "-o", "-").out == sundog("schema", "people.csv").out != ""
+    fit = ("fit", "people.csv", *FIT, "-o", "-")
+    for command in (fit, ("evaluate", "people.sundog", "--real", "people.csv", "-o", "-")):
+        assert sundog(*command).complaint == "-: this is not written to stdout; name a file"
+    assert not Path("-").exists()
+
+
 def test_drafts_from_a_pipe(here: Path, sundog: Sundog, piped: object) -> None:
     piped(b'{"age": 1, "sex": "f"}\n{"age": 2, "sex": "m"}\n')  # type: ignore[operator]
     called = sundog("schema", "-", "--format", "jsonl")

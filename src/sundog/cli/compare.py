@@ -85,8 +85,8 @@ def _tell(reports: Sequence[Report]) -> None:
         apart = "" if shared else f", {report.name}"
         stands += [(f"{titles[0]}{apart}", report.ceiling), (f"{titles[1]}{apart}", report.floor)]
     names = dict.fromkeys(name for report in reports for name in main_names(report.sections))
-    say(f"  {'':34}" + "".join(f" {title:>26.26}" for title, _ in stands))
+    say(f"  {'':34}" + "".join(f" {title:>27.27}" for title, _ in stands))
     for name in names:
-        say(f"  {name:34}" + "".join(f" {spelled(measures.get(name)):>26}" for _, measures in stands))
+        say(f"  {name:34}" + "".join(f" {spelled(measures.get(name)):>27}" for _, measures in stands))
     for remark in dict.fromkeys(remark for report in reports for remark in report.notes if remark == DIFFERENT):
         note(remark)

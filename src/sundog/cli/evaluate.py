@@ -83,10 +83,10 @@ def run(
         say_json(report.to_dict())
         return
     say(report.headline)
-    say(f"  {'':34} {'this':>26} {'other real records':>26} {'independent columns':>26}")
+    say(f"  {'':34} {'this':>27} {'other real records':>27} {'independent columns':>27}")
     for name in main_names(report.sections):
         stands = (each.get(name) for each in (report.measures, report.ceiling, report.floor))
-        say(f"  {name:34}" + "".join(f" {spelled(measure):>26}" for measure in stands))
+        say(f"  {name:34}" + "".join(f" {spelled(measure):>27}" for measure in stands))
     note(PRIVATE)
     if out is not None:
         note(f"{out}: the whole report")

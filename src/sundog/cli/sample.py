@@ -47,7 +47,8 @@ def run(
     piped = str(out) == STDOUT
     if piped and as_json:
         raise ArgumentError("--json prints to stdout, where the records go; leave it out, or write them to a file")
-    refuse_output(out, {"release": release}, replaces=lambda _: force, fix="choose another name, or add --force")
+    if not piped:
+        refuse_output(out, {"release": release}, replaces=lambda _: force, fix="choose another name, or add --force")
     kind = format_of(format_, piped=piped, known=WRITTEN)
     with progress() as report:
         report("sampling", 0.0)

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from sundog.cli.console import note, progress, say
-from sundog.cli.streams import STDIN, Format, sources
+from sundog.cli.streams import STDIN, STDOUT, Format, sources
 
 
 def run(
@@ -23,7 +23,7 @@ def run(
             "stdin."
         ),
     ],
-    out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write it; stdout by default.")] = None,
+    out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write it; stdout (-) by default.")] = None,
     format_: Format = None,
 ) -> None:
     """Drafts a schema."""
@@ -31,6 +31,7 @@ def run(
     from sundog.data.schema import Schema
     from sundog.files import refuse_output
 
+    out = None if str(out) == STDOUT else out
     refuse_output(out, {"data": data}, fix="a draft does not replace what may have been reviewed; delete it first")
     with progress() as report:
         report("reading", 0.0)
