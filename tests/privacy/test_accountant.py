@@ -7,6 +7,7 @@ import time
 from typing import Any, get_args
 
 import dp_accounting
+import mpmath
 import numpy as np
 import numpy.typing as npt
 import pytest
@@ -568,3 +569,37 @@ def test_distributions_are_made_only_as_long_as_they_are_few_points_together(mon
     totals: dict[Event, int] = {SampledGaussian(noise_multiplier=1 + n / 64, sample_rate=0.1): 9 for n in range(20)}
     assert accountant._compose(totals, 1e-3) is None
     assert len(made) == len(set(made))  # one on each grid, and not all twenty
+
+
+# By the central limit theorem, so many tiny losses are those of a Gaussian with this noise.
+@pytest.mark.parametrize("kind", ["discrete_laplace", "pure"])
+@pytest.mark.parametrize(("loss", "charges"), [(1e-9, 1), (7e-9, 1000), (7e-9, 10_000), (8e-9, 10_000)])
+def test_tiny_losses_add_up_however_often_they_are_charged(kind: str, loss: float, charges: int) -> None:
+    event: Event = Pure(epsilon=loss) if kind == "pure" else DiscreteLaplace(rate=loss)
+    runs = 10**12
+    exact = gaussian_epsilon(noise_multiplier=1 / (loss * math.sqrt(runs * charges)), delta=DELTA)
+    for method in METHODS:
+        assert spent(*[charge(event, runs)] * charges, method=method) >= exact * (1 - 1e-6)
+    assert not accountant.fits([charge(event, runs)] * charges, epsilon=exact * 0.999, delta=DELTA)
+
+
+@pytest.mark.parametrize("sigma", [1e-2, 1.0, 1e3, 8.8e7, 1e12])
+@pytest.mark.parametrize("scaled", [0.0, 0.1, 1.0, 4.0, 8.0])
+def test_the_delta_of_a_gaussian_is_never_rounded_down(sigma: float, scaled: float) -> None:
+    epsilon = scaled / sigma
+    with mpmath.workdps(60):
+        s, e = mpmath.mpf(sigma), mpmath.mpf(epsilon)
+        exact = mpmath.ncdf(1 / (2 * s) - e * s) - mpmath.exp(e) * mpmath.ncdf(-1 / (2 * s) - e * s)
+    found = gaussian_delta(noise_multiplier=sigma, epsilon=epsilon)
+    assert float(exact) * (1 - 1e-14) <= found <= float(exact) * (1 + 1e-13 * max(1.0, 100 * sigma))
+
+
+@pytest.mark.parametrize("epsilon", [1e3, 1e15, 1e300, math.inf])
+def test_beyond_every_loss_only_the_infinite_one_is_left(epsilon: float) -> None:
+    assert delta_spent([charge(SampledGaussian(noise_multiplier=1.0, sample_rate=0.01), 100)], epsilon=epsilon) < 1e-11
+
+
+def test_a_window_around_many_runs_is_as_narrow_as_their_spread() -> None:
+    """Were it wider, the grid would have to be coarser, and these would cost half as much again."""
+    many = charge(Pure(epsilon=0.0002921117851981429), 49_615)
+    assert spent(many, delta=7.4975e-3) == pytest.approx(0.0546, abs=1e-4)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 from dp_accounting import rdp
@@ -18,3 +19,17 @@ def test_orders_are_turned_into_epsilon_as_by_dp_accounting(scale: float, delta:
     divergences = np.minimum(scale * orders, math.inf) if scale else np.zeros_like(orders)
     theirs = float(rdp.compute_epsilon(orders, divergences, delta)[0])
     assert renyi._epsilon_of_orders(orders, divergences, delta) == pytest.approx(theirs, rel=1e-12, abs=1e-15)
+
+
+@pytest.mark.parametrize(
+    "epsilon", [1e-15, 1e-12, 1e-9, 8e-9, 1e-7, 1e-5, 1e-3, 0.39, 0.4, 1.0, 5.0, 49.9, 50.1, 300.0]
+)
+def test_the_divergence_of_randomised_response_keeps_its_digits(epsilon: float) -> None:
+    orders = np.array([2.0, 3.0, 64.0, 256.0])
+    with mpmath.workdps(400):
+        p = 1 / (1 + mpmath.exp(-mpmath.mpf(epsilon)))
+        exact = [
+            mpmath.log(p**order * (1 - p) ** (1 - order) + (1 - p) ** order * p ** (1 - order)) / (order - 1)
+            for order in map(mpmath.mpf, orders)
+        ]
+    assert renyi._pure_renyi(epsilon, orders) == pytest.approx([float(each) for each in exact], rel=1e-13)

@@ -27,7 +27,7 @@ from sundog.privacy.events import (
     Pure,
     SampledGaussian,
 )
-from sundog.privacy.pld import TAIL, GridError, LossDistribution
+from sundog.privacy.pld import TAIL, GridError, LossDistribution, compose_all
 from sundog.privacy.pld_of_events import pld_of
 from sundog.privacy.renyi import epsilon_by_orders
 
@@ -42,7 +42,6 @@ _MEANINGLESS = 1e5
 _MEANINGLESS_LOSS = 300.0
 _MOST_EVENTS = 64
 _MOST_POINTS = 2**21  # of the distributions of all events together, each as wide as the composed one
-_MOST_WORK = 2**26  # points of distributions, each time that one is composed with another
 
 # What Fourier transforms may lose of a composed δ (measured: 3·10⁻¹³). Where that is not negligible, PLD is not used.
 _FFT_ERROR = 1e-12
@@ -255,15 +254,15 @@ def _compose_on(totals: dict[Event, int], grid: float) -> LossDistribution | Non
         parts[Gaussian(noise_multiplier=merged)] = 1
     found: list[LossDistribution] = []
     points = 0
-    for event, count in parts.items():
-        try:
+    try:
+        for event, count in parts.items():
             found.append(_pld(event, count, grid))
-        except GridError:
-            return None
-        points += found[-1].size
-        if points > _MOST_POINTS or len(parts) * points > _MOST_WORK:  # before the next one takes memory, too
-            return None
-    return functools.reduce(LossDistribution.compose, found)
+            points += found[-1].size
+            if points > _MOST_POINTS:  # before the next one takes memory, too
+                return None
+        return compose_all(found)
+    except GridError:
+        return None
 
 
 @functools.lru_cache(maxsize=8)

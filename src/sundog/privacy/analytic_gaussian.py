@@ -6,15 +6,22 @@ import math
 
 from scipy import special
 
+_ROUNDING = 2e-15  # of a logarithm, relative to 1 + its size
+
 
 def gaussian_delta(*, noise_multiplier: float, epsilon: float) -> float:
-    """δ of one Gaussian mechanism at ε, exactly (Balle and Wang 2018, Theorem 8)."""
+    """δ of one Gaussian mechanism at ε, exactly (Balle and Wang 2018, Theorem 8), rounded up.
+
+    It is the difference of two numbers that are nearly equal where σ is large. What rounding may have taken from the
+    difference is added.
+    """
     s = noise_multiplier
-    upper = special.log_ndtr(0.5 / s - epsilon * s)
-    lower = epsilon + special.log_ndtr(-0.5 / s - epsilon * s)
-    if lower >= upper:  # equal to the last digit: the difference is below what floats can hold
+    upper = float(special.log_ndtr(0.5 / s - epsilon * s))
+    lower = float(epsilon + special.log_ndtr(-0.5 / s - epsilon * s))
+    if upper == -math.inf:
         return 0.0
-    return float(math.exp(upper) * -math.expm1(lower - upper))
+    gap = max(upper - lower, 0.0) + _ROUNDING * (1 - upper)
+    return math.exp(upper) * -math.expm1(-gap)
 
 
 def gaussian_epsilon(*, noise_multiplier: float, delta: float) -> float:

@@ -9,7 +9,10 @@ Losses are rounded so that no δ(ε) is smaller than the true one. `pld_of_event
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,7 +23,9 @@ from scipy import fft
 Floats = npt.NDArray[np.float64]
 
 MOST_POINTS = 2**20  # of one distribution
+_MOST_COMPOSED = 2**19  # of two that are composed, whose transforms take ten times the memory
 TAIL = 1e-15  # the probability of extreme losses that a composition counts as infinite, as dp-accounting does
+_ORDERS = range(-16, 10)  # of Chernoff's bound, as powers of two: the more runs, the smaller the best one
 _MOST_MASS = 1.01  # of one run's probabilities, each rounded up, to the power of many runs; not a number is more
 
 
@@ -45,9 +50,11 @@ class LossPmf:
 
     def compose(self, other: LossPmf) -> LossPmf:
         """The loss of two mechanisms together."""
+        if len(self.probabilities) + len(other.probabilities) > _MOST_COMPOSED:
+            raise GridError
         infinite = self.infinite + other.infinite - self.infinite * other.infinite
         probabilities = _convolve(self.probabilities, other.probabilities)
-        return LossPmf(self.grid, self.first + other.first, probabilities, infinite)
+        return LossPmf(self.grid, self.first + other.first, probabilities, infinite)._truncate()
 
     def self_compose(self, count: int) -> LossPmf:
         """The loss of `count` runs of one mechanism."""
@@ -66,8 +73,22 @@ class LossPmf:
         infinite = TAIL - math.expm1(count * math.log1p(-self.infinite))
         return LossPmf(self.grid, self.first * count + first, inside, infinite)
 
+    def _truncate(self) -> LossPmf:
+        """Without tails of probability `TAIL`: large losses become infinite, small ones the smallest that is left."""
+        below, above = np.cumsum(self.probabilities), np.cumsum(self.probabilities[::-1])
+        low = int(np.searchsorted(below, TAIL, side="right"))
+        high = len(above) - int(np.searchsorted(above, TAIL, side="right"))
+        if low >= high:
+            return self
+        kept = self.probabilities[low:high].copy()
+        kept[0] += below[low - 1] if low else 0.0
+        infinite = self.infinite + (float(above[len(above) - high - 1]) if high < len(above) else 0.0)
+        return LossPmf(self.grid, self.first + low, kept, min(infinite, 1.0))
+
     def delta(self, epsilon: float) -> float:
         """The hockey-stick divergence at ε: the smallest δ for which the mechanism is (ε, δ)-DP in this direction."""
+        if epsilon >= (self.first + len(self.probabilities)) * self.grid:
+            return self.infinite
         start = max(0, math.floor(epsilon / self.grid) - self.first)
         losses = (self.first + np.arange(start, len(self.probabilities))) * self.grid
         return self.infinite + _sum_products(-np.expm1(np.minimum(epsilon - losses, 0.0)), self.probabilities[start:])
@@ -133,6 +154,19 @@ class LossDistribution:
         return max(pmf.epsilon(delta) for pmf in {id(pmf): pmf for pmf in (self.remove, self.add)}.values())
 
 
+def compose_all(distributions: Iterable[LossDistribution]) -> LossDistribution:
+    """The losses of several mechanisms together: always the two smallest next, so that few transforms are large."""
+    order = itertools.count()
+    waiting = [(each.size, next(order), each) for each in distributions]
+    heapq.heapify(waiting)
+    while len(waiting) > 1:
+        _, _, first = heapq.heappop(waiting)
+        _, _, second = heapq.heappop(waiting)
+        both = first.compose(second)
+        heapq.heappush(waiting, (both.size, next(order), both))
+    return waiting[0][2]
+
+
 def _convolve(a: Floats, b: Floats) -> Floats:
     length = len(a) + len(b) - 1
     cycle = fft.next_fast_len(length, real=True)
@@ -151,9 +185,9 @@ def _bound_sum(probabilities: Floats, count: int) -> tuple[int, int]:
     n = len(probabilities)
     first, last = 0, (n - 1) * count
     middle = _sum_products(np.arange(n), probabilities)  # orders are about the mean, so that none of them is large
-    step = np.exp((np.arange(n) - middle) / n)
-    for doubled in range(10):
-        order = 2**doubled  # in units of 1 / n
+    step = np.exp((np.arange(n) - middle) * (2.0 ** _ORDERS[0] / n))
+    for doubled in _ORDERS:
+        order = 2.0**doubled  # in units of 1 / n
         for sign, factor in ((1, step), (-1, 1 / step)):
             moment = _sum_products(factor, probabilities)
             if not 1e-280 < moment < 1e280:  # where terms were rounded to nothing, it bounds nothing

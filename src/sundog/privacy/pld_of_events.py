@@ -112,8 +112,10 @@ def _connect_dots(ends: tuple[int, int], grid: float, delta_of: Callable[[Floats
     smallest = 1 - delta[0] + falls[0] / math.expm1(grid)
     largest = falls[-1] / math.expm1(-grid)
     between = (falls[1:] - falls[:-1] * math.exp(grid)) / math.expm1(grid)
-    probabilities = np.concatenate([[smallest], between, [largest]])
-    return LossPmf(grid, first, np.maximum(probabilities, 0.0), float(delta[-1]))
+    probabilities = np.maximum(np.concatenate([[smallest], between, [largest]]), 0.0)
+    infinite = float(delta[-1])
+    probabilities *= max(1.0, (1 - infinite) / probabilities.sum())  # what rounding took would add up over many runs
+    return LossPmf(grid, first, probabilities, infinite)
 
 
 # --- Events with few losses ---------------------------------------------------------------------------------------
