@@ -4,6 +4,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# A file's tests in one process and in order, so that fits which they share are made once.
+PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help demo test test-all check bench docs wheel clean
 
@@ -24,10 +26,10 @@ test: $(READY) ## Every quick test, lint and types included
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest -n 2 -m "not slow"
+	$(BIN)/python -m pytest $(PARALLEL) -m "not slow"
 
 test-all: $(READY) ## The slow tests too (minutes)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest $(PARALLEL)
 
 check: test ## The gate: ruff, mypy --strict, tests
 
@@ -35,7 +37,7 @@ bench: $(READY) ## Every claim, measured beside its peer
 	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
 
 docs: $(READY) ## Check that every example and link in the documentation works
-	$(BIN)/python -m pytest -n 2 tests/docs src --doctest-modules -q
+	$(BIN)/python -m pytest $(PARALLEL) tests/docs src --doctest-modules -q
 
 wheel: $(READY) ## Build the wheel
 	$(BIN)/python -m build --wheel

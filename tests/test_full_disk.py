@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.remembered import remember_answers
 
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
 from sundog.fit.synthesizer import Synthesizer
-from sundog.privacy import accountant, calibration, counted
 from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
@@ -90,22 +90,8 @@ class _Raw(io.FileIO):
 
 
 @pytest.fixture(autouse=True)
-def remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The accountant's answers, which take most of the time and are the same in every fit."""
-    known: dict[Any, Any] = {}
-
-    def remember(function: Callable[..., Any]) -> Callable[..., Any]:
-        def asked(charges: Any, **options: Any) -> Any:
-            key = (function, tuple(charges), *sorted(options.items()))
-            if key not in known:
-                known[key] = function(key[1], **options)
-            return known[key]
-
-        return asked
-
-    for module in (calibration, counted):
-        monkeypatch.setattr(module, "epsilon_spent", remember(accountant.epsilon_spent))
-    monkeypatch.setattr(counted, "fits", remember(accountant.fits))
+def _remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    remember_answers(monkeypatch.setattr)
 
 
 def fit(folder: Path, model: str, schema: Schema, *, shared: bool, resume: bool = False, **options: Any) -> Release:

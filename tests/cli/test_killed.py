@@ -18,6 +18,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.cli.calling import Sundog
+from tests.remembered import remember_answers
 
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
@@ -30,6 +31,11 @@ LEARNED: dict[str, dict[str, Any]] = {"n": {"type": "integer", "learn": True}, "
 PLAIN = ("--model", "independent")  # the quickest
 FIT = ("fit", "data.csv", "--schema", "s.yaml", "--epsilon", "2", "-o", "o.sundog", *PLAIN)
 ONE_THREAD = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
+
+
+@pytest.fixture(autouse=True)
+def _remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    remember_answers(monkeypatch.setattr)
 
 
 def prepare(folder: Path, *, records: int = 3000) -> Path:
@@ -74,17 +80,9 @@ from sundog.cli.main import _run
 
 root, every, arguments = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 
-# The accountant's answers are remembered, for they take most of the time and are the same for every child.
-from sundog.privacy import accountant, calibration, ledger
-from sundog.release import certificate
-remembered = {}
-def epsilon_spent(charges, **options):
-    key = (tuple(charges), *sorted(options.items()))
-    if key not in remembered:
-        remembered[key] = accountant.epsilon_spent(key[0], **options)
-    return remembered[key]
-for module in (calibration, certificate, ledger):
-    module.epsilon_spent = epsilon_spent
+# The accountant's answers take most of the time and are the same for every child.
+from tests.remembered import remember_answers
+remember_answers()
 
 EVENTS = {"open", "os.rename", "os.link", "os.mkdir", "os.remove", "os.rmdir", "os.truncate", "shutil.rmtree"}
 
@@ -141,6 +139,15 @@ json.dump(outcomes, open(os.path.join(root, "outcomes.json"), "w"))
 """
 
 
+def kill_before_operations(root: Path, every: int, *arguments: str) -> list[dict[str, Any]]:
+    """What was left by a fit that was killed before one operation or another, and by the one that went on."""
+    command = [sys.executable, "-c", _KILLER, str(root), str(every), *arguments]
+    here = Path(__file__).parents[2]  # where `tests` is
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=ONE_THREAD, timeout=1500, cwd=here)
+    found: list[dict[str, Any]] = json.loads((root / "outcomes.json").read_text())
+    return found
+
+
 @pytest.mark.parametrize(
     ("ledger", "every"),
     [
@@ -152,9 +159,7 @@ json.dump(outcomes, open(os.path.join(root, "outcomes.json"), "w"))
 )
 def test_killed_before_every_operation_on_a_file(ledger: tuple[str, ...], every: int, tmp_path: Path) -> None:
     root = prepare(tmp_path)
-    command = [sys.executable, "-c", _KILLER, str(root), str(every), *FIT, *ledger]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=ONE_THREAD, timeout=1500)
-    outcomes = json.loads((root / "outcomes.json").read_text())
+    outcomes = kill_before_operations(root, every, *FIT, *ledger)
     assert len(outcomes) > 25 / every
     assert {outcome["killed"] for outcome in outcomes} == {-signal.SIGKILL}
     for outcome in outcomes:

@@ -274,7 +274,7 @@ class ModelContract:
     @every_kind
     def test_one_extreme_record_more_changes_no_shape_and_no_key(self, kind: str) -> None:
         schema = schema_of(KINDS[kind])
-        few = constant_records(schema, 20)
+        few = constant_records(schema, 200)
         more = joined(few, constant_records(schema, 1, last=True))
         state, larger = (self.fit(records)[0].state() for records in (few, more))
         assert {n: (t.shape, t.dtype) for n, t in state.tensors.items()} == {

@@ -330,6 +330,11 @@ def test_malformed_columns(tmp_path: Path, column: str, says: str) -> None:
         ("reviewd: true\ncolumns: {a: {type: boolean}}", "unknown key 'reviewd'; did you mean 'reviewed'?"),
         ("records: many\ncolumns: {a: {type: boolean}}", "records must be a whole number, got 'many'"),
         ("records: 0\ncolumns: {a: {type: boolean}}", "records must be at least 1, got 0"),
+        (
+            f"records: {10**18}\ncolumns: {{a: {{type: boolean}}}}",
+            f"records must be at most {10**11}, got {10**18}",
+        ),
+        (f"records: {10**11 + 1}\ncolumns: {{a: {{type: boolean}}}}", f"records must be at most {10**11}"),
         ("unit: a\ncolumns: {a: {type: boolean}}", "column 'a' is the privacy unit and is not synthesised; remove it"),
         ("cap: 3\ncolumns: {a: {type: boolean}}", "cap is given without unit; name the column"),
         ("unit: p\ncap: 0\ncolumns: {a: {type: boolean}}", "cap must be at least 1, got 0"),
@@ -341,6 +346,11 @@ def test_malformed_columns(tmp_path: Path, column: str, says: str) -> None:
 )
 def test_malformed_files(tmp_path: Path, text: str | bytes, says: str) -> None:
     assert says in refused(write(tmp_path, text))
+
+
+def test_as_many_records_as_may_be_declared(tmp_path: Path) -> None:
+    """More would let a small file ask for an accountant's work that takes minutes."""
+    assert Schema.load(write(tmp_path, f"records: {10**11}\ncolumns: {{a: {{type: boolean}}}}")).records == 10**11
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:

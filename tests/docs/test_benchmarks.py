@@ -12,7 +12,7 @@ import pytest
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if path.name != "report.py")
-QUICKEST = {"dpgm_epsilon", "headline", "independent_adult"}
+QUICKEST = {"dpgm_epsilon", "independent_adult"}
 
 # One process for all, because most of the time goes into importing torch.
 _HELP = """

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from tests.cli.calling import Called, Sundog
-from tests.cli.test_killed import _KILLER, ONE_THREAD
+from tests.cli.test_killed import kill_before_operations
 
 from sundog.cli.main import _run
 from sundog.data.schema import Schema
@@ -182,9 +179,7 @@ def test_what_cannot_be_is_one_line_and_nothing_is_spent(
 def test_killed_before_operations_on_files_it_goes_on_and_is_charged_once(tmp_path: Path) -> None:
     """Before, between and after the clustering, the means and the blocks of the training."""
     root = prepare(tmp_path, records=300)
-    command = [sys.executable, "-c", _KILLER, str(root), "13", *CLUSTERED, "--seed", "1"]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=ONE_THREAD, timeout=1500)
-    outcomes = json.loads((root / "outcomes.json").read_text())
+    outcomes = kill_before_operations(root, 13, *CLUSTERED, "--seed", "1")
     assert {outcome["killed"] for outcome in outcomes} == {-signal.SIGKILL}
     whole = Release.load(root / "warm" / "o.sundog").certificate.charges
     left = []

@@ -6,6 +6,9 @@ times on real Poisson batches; the guess is "there" where the updates are likeli
 no guess can better. So the number of right guesses is binomial, its rate is (1 + a) / 2, and the advantage a is
 at most what the claim allows at ε = 0: δ(0), the total variation distance.
 
+One run plays ten such games: ten records, each with a coin and a direction of its own. A right engine draws them, clips
+them and adds noise to their directions independently, so ten guesses of a run are worth as much as those of ten runs.
+
 Two lower bounds on ε come out of the same runs.
 
 * `epsilon_of_guesses`: a Clopper-Pearson bound on the rate of right guesses gives one on a; some amount of noise allows
@@ -48,7 +51,9 @@ Floats = npt.NDArray[np.float64]
 LIKELY, SURE = 0.95, 1 - 1e-6
 DELTA = 1e-5
 LARGE_DELTA = 0.2  # within reach of thousands of runs
-OTHERS = torch.tensor([[0.0, 0.0, 2.0, -1.0], [0.0, 0.0, 0.1, 0.0], [0.0, 0.0, 0.0, 3.0]])
+RECORDS = 10  # that are there or not
+WIDTH = 2 * RECORDS + 2  # two numbers for each of them, and two for the others
+OTHERS = torch.cat([torch.zeros(3, 2 * RECORDS), torch.tensor([[2.0, -1.0], [0.1, 0.0], [0.0, 3.0]])], dim=1)
 
 
 class TwoLayers(nn.Module):
@@ -56,28 +61,38 @@ class TwoLayers(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.first = nn.Linear(1, 1, bias=False)
-        self.second = nn.Linear(3, 1, bias=False)
+        self.first = nn.Linear(RECORDS, 1, bias=False)
+        self.second = nn.Linear(WIDTH - RECORDS, 1, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        result: Tensor = self.first(x[:, :1]) + self.second(x[:, 1:])
+        result: Tensor = self.first(x[:, :RECORDS]) + self.second(x[:, RECORDS:])
         return result
 
 
 def one_layer() -> nn.Module:
-    return nn.Linear(4, 1, bias=False)
+    return nn.Linear(WIDTH, 1, bias=False)
 
 
 @dataclass(frozen=True)
 class Game:
-    """What is claimed, and the record that is there or not."""
+    """What is claimed, and the records that are there or not.
+
+    Args:
+        record: its number in the first layer, and the one in the second.
+    """
 
     noise_multiplier: float
     sample_rate: float
     steps: int
-    record: tuple[float, float, float, float] = (1.0, 3.0, 0.0, 0.0)
+    record: tuple[float, float] = (1.0, 3.0)
     module: Callable[[], nn.Module] = one_layer
     grouping: Callable[[nn.Module], Groups] = flat
+
+    @property
+    def records(self) -> Tensor:
+        """Each with its numbers in places of its own."""
+        axes = torch.eye(RECORDS)
+        return torch.cat([self.record[0] * axes, self.record[1] * axes, torch.zeros(RECORDS, 2)], dim=1)
 
     def plan(self, noise_multiplier: float) -> list[Charge]:
         return training_plan(noise_multiplier=noise_multiplier, sample_rate=self.sample_rate, steps=self.steps)
@@ -88,7 +103,7 @@ class Game:
 
 @dataclass(frozen=True)
 class Outcome:
-    """For every run whether the record was there, and how much likelier the updates are if it was."""
+    """For every record of every run whether it was there, and how much likelier the updates are if it was."""
 
     present: npt.NDArray[np.bool_]
     log_ratios: Floats
@@ -98,14 +113,14 @@ FULL_BATCHES = Game(noise_multiplier=1.0, sample_rate=1.0, steps=2)
 SAMPLED = Game(noise_multiplier=0.5, sample_rate=0.5, steps=2)
 LAYERS = replace(FULL_BATCHES, module=TwoLayers)
 GROUPS = replace(LAYERS, grouping=by_layer)
-IN_THE_LAST_LAYER = replace(LAYERS, record=(0.0, 2.0, 0.0, 0.0))
+IN_THE_LAST_LAYER = replace(LAYERS, record=(0.0, 2.0))
 
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 def play(game: Game, runs: int, engine: Engine = PrivateStep, sampler: Sampler = poisson_batch) -> Outcome:
-    """Many runs of the engine, half of them with the record."""
+    """Many runs of the engine, each with about half of the records."""
     module = game.module()
     groups = game.grouping(module)
     bounds = torch.linspace(0.5, 1.0, groups.count)
@@ -120,34 +135,33 @@ def play(game: Game, runs: int, engine: Engine = PrivateStep, sampler: Sampler =
         noise_multiplier=game.noise_multiplier,
         expected_batch=game.sample_rate * len(OTHERS),
     )
-    worlds = {True: torch.cat([OTHERS, torch.tensor([game.record])]), False: OTHERS}
-    present = np.random.default_rng(0).random(runs) < 0.5
-    weights = np.zeros((runs, game.steps + 1, OTHERS.shape[1]))
+    present = np.random.default_rng(0).random((runs, RECORDS)) < 0.5
+    weights = np.zeros((runs, game.steps + 1, WIDTH))
     for run in range(runs):
-        data = worlds[bool(present[run])]
+        data = torch.cat([OTHERS, game.records[torch.from_numpy(present[run])]])
         for parameter in module.parameters():
             nn.init.zeros_(parameter)
         for number in range(game.steps):
             batch = sampler(len(data), game.sample_rate, noise)
-            step([data[torch.from_numpy(piece)] for piece in pieces(batch, 4)])
+            step([data[torch.from_numpy(piece)] for piece in pieces(batch, 8)])
             weights[run, number + 1] = torch.cat([p.detach().flatten() for p in module.parameters()]).numpy()
     sums = -np.diff(weights, axis=1) * step.expected_batch
-    return Outcome(present, log_ratios(game, sums, groups, bounds))
+    return Outcome(present.ravel(), log_ratios(game, sums, groups, bounds).ravel())
 
 
 def log_ratios(game: Game, sums: Floats, groups: Groups, bounds: Tensor) -> Floats:
-    """log P(updates | there) / P(updates | not there), for every run.
+    """log P(updates | there) / P(updates | not there), for every run and record.
 
-    In units of the noise, the record moves the sum by a vector of length 1/σ, whatever the groups.
+    In units of the noise, a record moves the sum by a vector of length 1/σ, whatever the groups.
     """
     scales = noise_scales(groups, bounds, game.noise_multiplier)
-    parts = torch.split(torch.tensor(game.record), [parameter.numel() for parameter in groups.parameters])
+    parts = torch.split(game.records, [parameter.numel() for parameter in groups.parameters], dim=1)
     lengths = torch.zeros(groups.count)
     for part, group in zip(parts, groups.of, strict=True):
-        lengths[group] += part.square().sum()
+        lengths[group] += part[0].square().sum()  # they are all as long
     lengths.sqrt_()
     moved = [part * bounds[g] / lengths[g] / scales[g] ** 2 for part, g in zip(parts, groups.of, strict=True)]
-    inside = sums @ torch.cat(moved).double().numpy() - 0.5 / game.noise_multiplier**2
+    inside = sums @ torch.cat(moved, dim=1).T.double().numpy() - 0.5 / game.noise_multiplier**2
     found: Floats = np.log(1 - game.sample_rate + game.sample_rate * np.exp(inside)).sum(axis=1)
     return found
 
@@ -187,8 +201,10 @@ def smallest_rate(successes: int, trials: int, confidence: float) -> float:
     return float(stats.beta.ppf(1 - confidence, successes, trials - successes + 1)) if successes else 0.0
 
 
+# With so many runs a right engine fails less than once in a million times, the lower bounds as near as they must be
+# included: simulated, these are five standard deviations or more above what is asked for.
 @pytest.mark.parametrize(
-    ("game", "runs"), [(FULL_BATCHES, 5000), (GROUPS, 5000), (SAMPLED, 9000)], ids=["q = 1", "groups", "q < 1"]
+    ("game", "runs"), [(FULL_BATCHES, 1000), (GROUPS, 1000), (SAMPLED, 2000)], ids=["q = 1", "groups", "q < 1"]
 )
 def test_the_engine_loses_what_it_claims_and_no_more(game: Game, runs: int) -> None:
     outcome = play(game, runs)
@@ -201,10 +217,10 @@ def test_the_engine_loses_what_it_claims_and_no_more(game: Game, runs: int) -> N
 @pytest.mark.parametrize(
     ("game", "runs", "engine", "sampler"),
     [
-        (IN_THE_LAST_LAYER, 400, SilentLayer, poisson_batch),
-        (LAYERS, 1200, ForgottenNorm, poisson_batch),
-        (FULL_BATCHES, 2500, with_noise(2 / 3), poisson_batch),
-        (SAMPLED, 1500, PrivateStep, everybody),
+        (IN_THE_LAST_LAYER, 80, SilentLayer, poisson_batch),
+        (LAYERS, 240, ForgottenNorm, poisson_batch),
+        (FULL_BATCHES, 400, with_noise(2 / 3), poisson_batch),
+        (SAMPLED, 250, PrivateStep, everybody),
     ],
     ids=["no noise in one layer", "the norm of one layer left out", "two thirds of the noise", "no sampling"],
 )
