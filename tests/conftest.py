@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -20,3 +21,17 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture
+def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
+    """For tests that write thousands of files: only a power cut would tell whether the disk was waited for."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+@pytest.fixture
+def remembered_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The accountant is asked once for what many fits ask."""
+    from tests.remembered import remember_answers  # here: it loads the accountant
+
+    remember_answers(monkeypatch.setattr)

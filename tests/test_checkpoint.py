@@ -35,6 +35,8 @@ STAGES = {
     "marginal of b": "model",
 }
 
+pytestmark = pytest.mark.usefixtures("no_fsync", "remembered_answers")
+
 
 def fit(out: Path, ledger: Path | None, *, resume: bool = False, **options: Any) -> Release:
     options = {"epsilon": 2.0, "schema": SCHEMA, **options}

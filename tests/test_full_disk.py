@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.remembered import remember_answers
 
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
@@ -30,6 +29,8 @@ LEARNED = Schema.from_dict({"columns": {"n": {"type": "integer", "learn": True},
 DECLARED = Schema.from_dict({"columns": {"n": {"type": "integer", "min": 0, "max": 9}, "b": {"type": "boolean"}}})
 QUICK = {"epochs": 0.1, "hidden": 4}
 CREATING = ("link", "mkdir", "rename", "replace", "write", "fsync", "posix_fallocate")
+
+pytestmark = pytest.mark.usefixtures("no_fsync", "remembered_answers")
 
 
 class Disk:
@@ -87,11 +88,6 @@ class _Raw(io.FileIO):
     def write(self, data: Any) -> int:
         self.disk.use()
         return super().write(data)
-
-
-@pytest.fixture(autouse=True)
-def _remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    remember_answers(monkeypatch.setattr)
 
 
 def fit(folder: Path, model: str, schema: Schema, *, shared: bool, resume: bool = False, **options: Any) -> Release:

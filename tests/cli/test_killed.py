@@ -18,7 +18,6 @@ import numpy as np
 import pandas as pd
 import pytest
 from tests.cli.calling import Sundog
-from tests.remembered import remember_answers
 
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
@@ -32,10 +31,7 @@ PLAIN = ("--model", "independent")  # the quickest
 FIT = ("fit", "data.csv", "--schema", "s.yaml", "--epsilon", "2", "-o", "o.sundog", *PLAIN)
 ONE_THREAD = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
-
-@pytest.fixture(autouse=True)
-def _remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    remember_answers(monkeypatch.setattr)
+pytestmark = pytest.mark.usefixtures("remembered_answers")
 
 
 def prepare(folder: Path, *, records: int = 3000) -> Path:
