@@ -24,7 +24,7 @@ from sundog.privacy.counted import epsilon_of_fit
 from sundog.privacy.events import Charge, DiscreteLaplace, Pure
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
-from sundog.release.release import Release
+from sundog.release.release import Release, _version
 
 COLUMNS: dict[str, dict[str, Any]] = {
     "n": {"type": "integer", "min": 0, "max": 9},
@@ -483,6 +483,7 @@ def test_a_package_without_metadata_costs_no_release(
         return version(name)
 
     monkeypatch.setattr(importlib.metadata, "version", lacking)
+    monkeypatch.setattr("sundog.release.release._version", _version.__wrapped__)
     out = tmp_path / "o.sundog"
     Synthesizer("independent", epsilon=1.0).fit(data_of(100), schema_of(), out=out)
     assert Release.load(out).libraries[library] == (sundog.__version__ if library == "sundog" else "unknown")

@@ -46,6 +46,7 @@ def installed_versions() -> dict[str, str]:
     return {name: _version(name) for name in _LIBRARIES}
 
 
+@functools.cache  # finding one takes milliseconds
 def _version(name: str) -> str:
     """A release is not lost because a package was copied and not installed."""
     try:
