@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from sundog.errors import BudgetExceededError, SundogError
-from sundog.models.protocol import FitContext
-from sundog.models.resumable import Arrays, kept, refuse_early
 from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.events import Charge, Gaussian, Pure, SampledGaussian
 from sundog.privacy.ledger import Ledger
+from sundog.privacy.measure_once import Arrays, check_unpaid, measure_once
 from sundog.privacy.mechanisms import gaussian_sum
 
 NORM = Charge(event=Pure(epsilon=0.1), purpose="norm")
@@ -43,7 +42,7 @@ class Bench:
         checkpoint = Checkpoint.resume(self.out, {})
         try:
             ledger = Ledger.open(self.path).run(epsilon=1.0, delta=1e-5, name=checkpoint.run)
-            return kept(name, charges, measure, ledger, FitContext(checkpoint=checkpoint))
+            return measure_once(name, charges, measure, ledger, checkpoint)
         finally:
             checkpoint.release()
 
@@ -73,7 +72,7 @@ def test_what_was_finished_comes_from_the_checkpoint(bench: Bench) -> None:
 
 def test_without_a_checkpoint_it_is_just_measured(bench: Bench) -> None:
     ledger = Ledger(epsilon=1.0, delta=1e-5)
-    first, again = (kept("means", BOTH, bench.measure, ledger, FitContext())["sum"] for _ in range(2))
+    first, again = (measure_once("means", BOTH, bench.measure, ledger, None)["sum"] for _ in range(2))
     assert not np.array_equal(first, again)
     assert ledger.charges == (*BOTH, *BOTH)
 
@@ -158,28 +157,28 @@ def test_a_refusal_leaves_nothing(bench: Bench) -> None:
 
 def test_what_fits_and_what_does_not() -> None:
     ledger = Ledger(epsilon=0.5, delta=1e-5)
-    refuse_early([NORM, SUM], ledger)
+    check_unpaid([NORM, SUM], ledger)
     with pytest.raises(BudgetExceededError):
-        refuse_early([NORM, SUM, Charge(event=Pure(epsilon=0.4), purpose="too much")], ledger)
+        check_unpaid([NORM, SUM, Charge(event=Pure(epsilon=0.4), purpose="too much")], ledger)
     assert ledger.charges == ()
 
 
 def test_what_an_interrupted_fit_has_paid_is_not_asked_for_again() -> None:
     training = Charge(event=SampledGaussian(noise_multiplier=2.0, sample_rate=0.1), count=100, purpose="training")
     ledger = Ledger(epsilon=3.0, delta=1e-5)
-    refuse_early([training], ledger)
+    check_unpaid([training], ledger)
     for steps in (60, 40):
         ledger.spend(training.model_copy(update={"count": steps}))
-        refuse_early([training], ledger)  # twice as much would not fit
+        check_unpaid([training], ledger)  # twice as much would not fit
     with pytest.raises(BudgetExceededError):
-        refuse_early([training.model_copy(update={"count": 300})], ledger)
+        check_unpaid([training.model_copy(update={"count": 300})], ledger)
 
 
 def test_what_others_have_paid_helps_nobody(tmp_path: Path) -> None:
     half = Charge(event=Pure(epsilon=0.6), purpose="half")
     Ledger.create(tmp_path / "l", epsilon=1.0, delta=1e-5).run(epsilon=0.7, delta=1e-5).spend(half)
     with pytest.raises(BudgetExceededError):
-        refuse_early([half], Ledger.open(tmp_path / "l").run(epsilon=0.7, delta=1e-5))
+        check_unpaid([half], Ledger.open(tmp_path / "l").run(epsilon=0.7, delta=1e-5))
 
 
 def test_a_result_that_was_charged_past_is_not_measured_again(bench: Bench) -> None:
