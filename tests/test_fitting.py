@@ -84,7 +84,7 @@ def test_the_promised_delta_is_never_below_the_proven_one(noise: int, monkeypatc
         ledger.spend(Charge(event=event, purpose=purpose))
         return exact + noise
 
-    monkeypatch.setattr("sundog.fit.fitting.noisy_count", count)
+    monkeypatch.setattr("sundog.fit.stages.noisy_count", count)
     data = {**data_of(50_000), "who": np.arange(50_000) // 50}
     release = Synthesizer("independent", epsilon=0.1).fit(data, schema_of(unit="who", cap=50)).release_
     certificate = release.certificate
@@ -443,7 +443,7 @@ def test_a_training_that_goes_astray_is_told_and_no_release_is_left(
         return State({name: np.full(tensor.shape, np.nan) for name, tensor in found.tensors.items()}, found.config)
 
     monkeypatch.setattr(Independent, "state", astray)
-    with pytest.raises(SundogError, match="model 'independent': its training went astray") as caught:
+    with pytest.raises(SundogError, match="model 'independent': training diverged") as caught:
         Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(data_of(50), schema_of(), out=tmp_path / "o.sundog")
     assert "smaller learning_rate" in str(caught.value)
     assert not (tmp_path / "o.sundog").exists()

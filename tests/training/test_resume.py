@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import signal
 import subprocess
@@ -551,7 +552,8 @@ print(killed_at_random() if mode == "random" else killed_at_every_operation())
 def lives(tmp_path: Path, mode: str, count: int, steps: int) -> int:
     command = [sys.executable, "-c", _LIVES, str(tmp_path), mode, str(count), str(steps)]
     root = Path(__file__).parents[2]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=1500, cwd=root)
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ""}  # CUDA must not be initialised before a fork
+    done = subprocess.run(command, capture_output=True, text=True, timeout=1500, cwd=root, env=environment)
     error = tmp_path / "error.txt"
     assert done.returncode == 0, done.stderr + (error.read_text() if error.exists() else "")
     return int(done.stdout)

@@ -1,22 +1,29 @@
-"""What a fit needs at its end, checked before its first charge: a release must not be lost at the last step."""
+"""Checks before the first charge: the place of the release, the disk, the plan and the certificate."""
 
 from __future__ import annotations
 
 import math
 import os
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
+
+from pydantic import ValidationError
 
 from sundog.data.bins import bin_count
 from sundog.data.columns import Column, ScalarColumn
 from sundog.data.schema import Schema
 from sundog.data.schema_learning import unknown_columns
-from sundog.errors import DataError
+from sundog.errors import BudgetError, DataError, SundogError
 from sundog.files import refuse_folder, refuse_output
+from sundog.fit.request import Request, dearest_charges
+from sundog.fit.run import Run
+from sundog.privacy.budget import LARGEST_DELTA, LARGEST_MEANINGFUL_DELTA, LARGEST_MEANINGFUL_EPSILON, Split
 from sundog.privacy.checkpoint import Checkpoint
+from sundog.privacy.ledger import Budget
 from sundog.release.archive import Archive, content_hash, is_release, read_archive, write_archive
-from sundog.release.certificate import Certificate
+from sundog.release.certificate import Certificate, certify
 from sundog.release.private import is_private, private_path
 from sundog.release.release import installed_versions, new_manifest
 
@@ -25,7 +32,8 @@ _LEAST_ROOM = 2**20  # bytes
 _NUMBER = 4  # bytes
 _COPIES = 12  # of a network: two states of a training, each with an optimiser's moments and an average; the release
 _HIDDEN = 128  # units of a network that chooses their number by the shape of its records
-_WRITTEN = "release"  # in a checkpoint: what this fit has written, or was about to
+_WRITTEN = "release"  # in a checkpoint: the release that this fit has written, or was about to
+_GUESSES = (100, 10_000, 1_000_000)  # numbers of records to plan for, where none is declared
 
 
 def refuse_fit_output(out: Path, inputs: Mapping[str, Any], *, overwrite: bool) -> None:
@@ -59,8 +67,31 @@ def refuse_fit_output(out: Path, inputs: Mapping[str, Any], *, overwrite: bool) 
     )
 
 
-def rehearse(folder: Path, schema: Schema, model: str, certificate: Certificate) -> None:
-    """Writes the release without its weights, reads it back and removes it: what can be wrong with it is said now."""
+def check_before_spending(request: Request, schema: Schema, split: Split, run: Run, out: Path | None) -> None:
+    """Raises if the certificate or the release file could not be made, or the plan not be paid for.
+
+    A resumed fit that has spent something was checked before.
+    """
+    if run.ledger.charges:
+        return
+    if run.shared is not None and run.shared.budget.delta > LARGEST_MEANINGFUL_DELTA:
+        raise BudgetError(
+            f"the shared ledger's δ = {run.shared.budget.delta:g} promises nothing, and `verify` would say no; "
+            f"start a ledger with a δ of {LARGEST_MEANINGFUL_DELTA:g} or less"
+        )
+    try:
+        certificate = certify(run.ledger, schema, shared=run.shared)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        raise SundogError(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}, for a certificate") from None
+    if out is not None:
+        folder = out.parent if run.checkpoint is None else run.checkpoint.folder
+        _rehearse(folder, schema, request.model.name, certificate)
+    _refuse_unaffordable(request, schema, split, run)
+
+
+def _rehearse(folder: Path, schema: Schema, model: str, certificate: Certificate) -> None:
+    """Writes the release without its weights, reads it back and removes it."""
     about = {"created": "", "libraries": installed_versions()}
     manifest = {**about, **new_manifest(schema, model, {}, certificate)}
     trial = folder / "trial.sundog"
@@ -68,8 +99,49 @@ def rehearse(folder: Path, schema: Schema, model: str, certificate: Certificate)
     trial.unlink()
 
 
+def _refuse_unaffordable(request: Request, schema: Schema, split: Split, run: Run) -> None:
+    """Raises if the fit cannot be planned, or a shared ledger has no room for its plan.
+
+    Where records are counted first, the plan is not known yet. Then a shared ledger must have room for plans of very
+    different numbers of records, at the largest δ.
+    """
+    exact = schema.records is not None or not request.model.counts_records
+    for count in (schema.records,) if exact else _GUESSES:
+        try:
+            charges = dearest_charges(request, schema, split, count)
+        except SundogError:
+            if exact and "schema" not in split.shares:
+                raise
+            return  # too little budget for this plan may be enough for that of the counted records
+        if run.shared is None:
+            return
+        run.ledger.check(*charges)
+
+
+def warn_of_risks(schema: Schema, budget: Budget) -> None:
+    """Warns of an unreviewed schema, and of an ε or δ that protects little."""
+    if not schema.reviewed:
+        warnings.warn(
+            "the schema was drafted from the data and not reviewed: what it reveals is outside the guarantee; "
+            "look through it, then set `reviewed: true`",
+            stacklevel=4,
+        )
+    if budget.epsilon > LARGEST_MEANINGFUL_EPSILON:
+        warnings.warn(
+            f"epsilon = {budget.epsilon:g} protects hardly anybody: the odds of a guess about a record may change "
+            f"by a factor of e^{budget.epsilon:g}; 10 or less is usual",
+            stacklevel=4,
+        )
+    if budget.delta > LARGEST_DELTA:
+        warnings.warn(
+            f"delta = {budget.delta:g} is large: it would allow publishing one record in {1 / budget.delta:,.0f}; "
+            f"{LARGEST_DELTA:g} or less is usual",
+            stacklevel=4,
+        )
+
+
 def room_for(schema: Schema, settings: Mapping[str, Any]) -> int:
-    """About how many bytes a fit needs for its checkpoint and the release, but for what is yet to be learned."""
+    """About how many bytes a fit needs for its checkpoint and the release, without columns still to be learned."""
     unknown = unknown_columns(schema)
     width = sum(_width(column) for name, column in schema.columns.items() if name not in unknown)
     hidden = settings.get("hidden", 1) or _HIDDEN

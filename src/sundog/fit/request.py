@@ -1,4 +1,4 @@
-"""What a fit was asked for, and the most that it may be charged for it."""
+"""What a fit was asked for, how its budget is split, and the most that it may be charged."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sundog.data.bin_refinement import Refinement
+from sundog.data.bin_refinement import SHARE, Refinement, wants_refinement
 from sundog.data.columns import BooleanColumn
 from sundog.data.reading.database import is_url, without_secrets
 from sundog.data.schema import Schema
@@ -20,6 +20,7 @@ from sundog.privacy.events import Charge, DiscreteLaplace, Failure, Pure
 from sundog.privacy.ledger import Budget
 
 SCHEMA_DELTA = 0.1  # of δ, for discovering categories
+_SHARES = {"records": 0.02, "schema": 0.10}  # of ε, for the stages before the model, where they are needed
 
 
 @dataclass(frozen=True)
@@ -34,10 +35,10 @@ class Request:
     device: str = "cpu"
     show_loss: bool = False
     public: Any = None
-    is_open: bool = False  # whether another model will do, if there are fewer records than was thought
+    is_open: bool = False  # whether the model may still be chosen by the number of records
 
     def chosen(self, schema: Schema, count: int | None) -> Request:
-        """The same request, with the model that is best for about so many records if that is open."""
+        """This request with the best model for about `count` records, if the choice is still open."""
         if not self.is_open or count is None:
             return self
         public = self.public is not None
@@ -46,13 +47,13 @@ class Request:
 
     @property
     def _public_name(self) -> str | bool:
-        """What is kept of where the public data came from: never a password."""
+        """Where the public data came from, without passwords."""
         if isinstance(self.public, str) and is_url(self.public):
             return without_secrets(self.public)
         return str(self.public) if isinstance(self.public, str | Path) else self.public is not None
 
     def to_dict(self, schema: Schema, ledger: str | Path | None) -> dict[str, Any]:
-        """The request as JSON, to recognise it by when it is resumed."""
+        """The request as JSON, to compare with when the fit is resumed."""
         return {
             "model": AUTO if self.is_open else self.model.__name__,  # a mixture is of something
             "epsilon": self.epsilon,
@@ -70,15 +71,31 @@ class Request:
         """Whether δ follows from the number of records."""
         return self.delta is None
 
+    @property
+    def all_settings(self) -> dict[str, Any]:
+        """The settings of the model, with defaults for those that were not given."""
+        return {**self.model.defaults, **self.settings}
+
+
+def split_budget(request: Request, schema: Schema, budget: Budget) -> Split:
+    """The share of each stage; records are counted only if the model or δ depends on their undeclared number."""
+    needed = {
+        "records": schema.records is None and (request.chooses_delta or request.model.counts_records),
+        "schema": bool(unknown_columns(schema)),
+    }
+    shares = {stage: share for stage, share in _SHARES.items() if needed[stage]}
+    refined = any(wants_refinement(column) for column in schema.columns.values())
+    return Split(budget, shares, bins=SHARE if refined else 0.0)
+
 
 def dearest_charges(request: Request, schema: Schema, split: Split, count: int | None) -> list[Charge]:
-    """The most that a fit may be charged in all of its stages, for about so many records; nothing is measured yet.
+    """The most that all stages of a fit may be charged; nothing is measured.
 
     Args:
         request: what was asked for.
-        schema: what is known of the data; columns that are still to be learned get a stand-in.
-        split: who gets what, at the largest δ that may be calibrated to.
-        count: how many records to plan for.
+        schema: as declared; columns that are still to be learned are planned as boolean ones.
+        split: the share of each stage, at the largest δ that may be calibrated to.
+        count: about how many records to plan for.
     """
     budget, schema_delta = split.budget, SCHEMA_DELTA * split.budget.delta
     counting, learning = [], []
@@ -94,8 +111,7 @@ def dearest_charges(request: Request, schema: Schema, split: Split, count: int |
     before = [*learning, *Refinement.plan(schema, epsilon=split.rest, delta=budget.delta).charges]
     request = request.chosen(schema, count)
     rest = Budget(budget.epsilon - split.epsilon("records"), budget.delta)
-    settings = {**request.model.defaults, **request.settings}
-    plan = request.model.plan(schema, rest, already=before, records=count, settings=settings)
+    plan = request.model.plan(schema, rest, already=before, records=count, settings=request.all_settings)
     return [*plan.charges, *counting, *before]
 
 

@@ -1,76 +1,191 @@
-"""The stages of a fit: each is measured, paid for and kept once, however often the fit is interrupted."""
+"""The stages of a fit that spend: each takes values and returns what it found, measured and paid for once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import warnings
+from dataclasses import dataclass
 from typing import Any
 
-from sundog.errors import DataError, LedgerError
+import numpy as np
+
+from sundog.data.bin_refinement import Refinement
+from sundog.data.reading.read import Raw
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.data.schema_learning import SchemaLearning, nothing_learned
+from sundog.errors import SundogError
+from sundog.fit.request import SCHEMA_DELTA, Request
+from sundog.fit.run import Run
+from sundog.models.protocol import FitContext, Model, Plan, State
+from sundog.privacy.budget import Split, calibrated_delta
 from sundog.privacy.checkpoint import Checkpoint
-from sundog.privacy.events import Charge
-from sundog.privacy.ledger import Ledger
-from sundog.privacy.ledger_views import Prepaid
+from sundog.privacy.counted import COUNT, epsilon_of_counts, without_counts
+from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.measure_once import keep_stage, load_stage, measure_stage
+from sundog.privacy.mechanisms import noisy_count
+from sundog.progress import Progress
 
-Result = dict[str, Any]
 
-
-class Stages:
-    """What the stages before the model found, kept as they are finished.
-
-    >>> stages = Stages(None, Ledger(epsilon=1.0, delta=1e-6))
-    >>> stages.measured("records", lambda ledger: {"count": 100})
-    {'count': 100}
+@dataclass(frozen=True)
+class Counted:
+    """About how many records there are.
 
     Args:
-        checkpoint: where results are kept; without one, each is just measured.
-        ledger: who pays.
+        records: declared or measured; None if neither was needed.
+        paid: how many of the run's charges have paid for the stages so far.
     """
 
-    def __init__(self, checkpoint: Checkpoint | None, ledger: Ledger) -> None:
-        self.checkpoint, self.ledger = checkpoint, ledger
-        self._paid = 0  # how many charges the results of finished stages stand for
+    records: int | None
+    paid: int
 
-    @property
-    def charges(self) -> Sequence[Charge]:
-        """What the finished stages were charged."""
-        return self.ledger.charges if self.checkpoint is None else self.ledger.charges[: self._paid]
 
-    def measured(self, name: str, measure: Callable[[Ledger], Result]) -> Result:
-        """The result of a stage: from the checkpoint where it was finished before, measured and kept otherwise.
+@dataclass(frozen=True)
+class Learned:
+    """A schema of which a stage has learned something.
 
-        Nothing is shown before it is kept. So if an interrupted fit was charged for this stage and did not keep the
-        result, nobody has seen it, and the same charges pay for another one.
-        """
-        if self.checkpoint is None:
-            return measure(self.ledger)
-        found = self.finished(name)
-        if found is None:
-            paying = Prepaid(self.ledger, self.ledger.charges[self._paid :])
-            try:
-                found = {"result": measure(paying)}
-            except DataError as error:  # a result like any other: it was paid for, and must not be had twice
-                found = {"error": str(error)}
-            if paying.unused:  # something was charged after this stage, so there is a result of it somewhere
-                raise self.checkpoint.lost()
-            self.finish(name, found)
-        if "error" in found:
-            raise DataError(str(found["error"]))
-        return dict(found["result"])
+    Args:
+        schema: with what was learned.
+        paid: how many of the run's charges have paid for the stages so far.
+    """
 
-    def finished(self, name: str) -> Result | None:
-        """What was kept of a stage, if the ledger has what it was charged for."""
-        found = None if self.checkpoint is None else self.checkpoint.load(name, "charges")
-        if self.checkpoint is not None and found is not None:
-            if len(self.ledger.charges) < found["charges"]:
-                raise LedgerError(
-                    f"{self.checkpoint.folder}: the ledger lacks what the interrupted fit spent; resume with the "
-                    "ledger it began with"
-                )
-            self._paid = found["charges"]
-        return found
+    schema: Schema
+    paid: int
 
-    def finish(self, name: str, found: Result) -> None:
-        """Keeps the result of a stage."""
-        if self.checkpoint is not None:
-            self._paid = len(self.ledger.charges)
-            self.checkpoint.save(name, {**found, "charges": self._paid})
+
+@dataclass(frozen=True)
+class FittedModel:
+    """A model, and what of it stays with the curator."""
+
+    model: Model
+    private: State | None
+
+
+def count_records(raw: Raw, schema: Schema, request: Request, split: Split, run: Run) -> Counted:
+    """Counts the records if the budget has a share for it; where δ follows from the count, lowers the run's δ."""
+    if "records" not in split.shares:
+        return Counted(schema.records, paid=0)
+
+    def measure(ledger: Ledger) -> dict[str, Any]:
+        capped = raw.capped(schema.cap) if schema.unit else raw
+        epsilon = split.epsilon("records")
+        noisy = noisy_count(capped.count, epsilon=epsilon, ledger=ledger, purpose=COUNT, contribution=schema.cap)
+        return {"count": noisy}
+
+    stage = measure_stage("records", measure, run.ledger, run.checkpoint, paid=0)
+    count = int(stage.result["count"])
+    if request.chooses_delta:
+        run.ledger.tighten(delta=calibrated_delta(run.ledger.budget.delta, count))
+    return Counted(count, stage.paid)
+
+
+def learn_schema(learning: SchemaLearning, split: Split, run: Run, progress: Progress, *, paid: int) -> Learned:
+    """Learns what the schema does not declare, if anything."""
+    if "schema" not in split.shares:
+        return Learned(learning.schema, paid)
+
+    def measure(ledger: Ledger) -> dict[str, Any]:
+        progress("learning the schema", 0.0)
+        delta = SCHEMA_DELTA * ledger.budget.delta
+        return learning.learn(epsilon=split.epsilon("schema"), delta=delta, ledger=ledger).to_dict()
+
+    stage = measure_stage("schema", measure, run.ledger, run.checkpoint, paid=paid)
+    schema = Schema.from_dict(stage.result)
+    for name in nothing_learned(schema):
+        warnings.warn(
+            f"column {name!r}: no value was frequent enough to be learned, so every record is "
+            f"{schema.columns[name].to_dict()['other']!r}; declare its values, or remove it",
+            stacklevel=4,
+        )
+    return Learned(schema, stage.paid)
+
+
+def refine_bins(
+    records: Records, count: int | None, split: Split, run: Run, progress: Progress, *, paid: int
+) -> Learned:
+    """Chooses the bins of columns that leave them open."""
+    plan = Refinement.plan(records.schema, epsilon=split.rest, delta=split.budget.delta)
+    if not plan.names:
+        return Learned(records.schema, paid)
+
+    def measure(ledger: Ledger) -> dict[str, Any]:
+        progress("refining bins", 0.0)
+        schema, coarse = plan.refine(records, ledger, count=count)
+        return {"schema": schema.to_dict(), "coarse": coarse}
+
+    stage = measure_stage("bins", measure, run.ledger, run.checkpoint, paid=paid)
+    if stage.result["coarse"]:
+        names = ", ".join(repr(name) for name in stage.result["coarse"])
+        progress(
+            f"coarse bins: {names}\n  a value that fewer than about {plan.hidden:,.0f} records share is lost in "
+            "the noise: declare it as `special`, or declare `edges`",
+            0.0,
+        )
+    return Learned(Schema.from_dict(stage.result["schema"]), stage.paid)
+
+
+def fit_model(
+    records: Records, count: int | None, request: Request, run: Run, context: FitContext, *, paid: int
+) -> FittedModel:
+    """Fits the model with the rest of the budget; its own measurements are kept as it makes them."""
+    fitted = _load_model(run)
+    if fitted is None:
+        context.progress("planning", 0.0)
+        plan = plan_model(records.schema, count, request, run.ledger, paid=paid)
+        model = request.model.fit(records, plan, run.ledger, context)
+        fitted = model.state(), model.private
+        _refuse_diverged(request.model.name, fitted[0])
+        _keep_model(*fitted, run)
+    state, private = fitted
+    return FittedModel(request.model.from_state(records.schema, state), private)
+
+
+def plan_model(schema: Schema, count: int | None, request: Request, ledger: Ledger, *, paid: int) -> Plan:
+    """Plans the model with what the earlier stages have left of the budget.
+
+    The ε of a count is taken off the budget beforehand, so that the rest is private whatever δ, sampling rate or model
+    the count chose (docs/privacy.md); all other charges are composed with the model's own. Charges that an interrupted
+    fit made for the model itself are left out, so that its plan is the same as before.
+    """
+    charges = ledger.charges[:paid]
+    budget = Budget(ledger.budget.epsilon - epsilon_of_counts(charges), ledger.budget.delta)
+    return request.model.plan(
+        schema, budget, already=without_counts(charges), records=count, settings=request.all_settings
+    )
+
+
+def _load_model(run: Run) -> tuple[State, State | None] | None:
+    stage, checkpoint = load_stage("model", run.ledger, run.checkpoint), run.checkpoint
+    if stage is None or checkpoint is None:
+        return None
+    private = checkpoint.load("private")
+    return (
+        _load_state(checkpoint, "model", stage.result),
+        None if private is None else _load_state(checkpoint, "private", private),
+    )
+
+
+def _load_state(checkpoint: Checkpoint, name: str, config: dict[str, Any]) -> State:
+    tensors = checkpoint.load_tensors(name)
+    if tensors is None:
+        raise checkpoint.damaged(f"{name}.safetensors")
+    return State(tensors, config)
+
+
+def _keep_model(fitted: State, private: State | None, run: Run) -> None:
+    checkpoint = run.checkpoint
+    if checkpoint is None:
+        return
+    checkpoint.save_tensors("model", fitted.tensors)
+    if private is not None:
+        checkpoint.save_tensors("private", private.tensors)
+        checkpoint.save("private", private.config)
+    keep_stage("model", fitted.config, run.ledger, checkpoint)
+
+
+def _refuse_diverged(model: str, fitted: State) -> None:
+    """Refuses weights that are not finite: nothing could be sampled from them."""
+    if not all(np.isfinite(tensor).all() for tensor in fitted.tensors.values()):
+        raise SundogError(
+            f"model {model!r}: training diverged, and the weights are not finite; fit again with a smaller "
+            "learning_rate or other settings (what was spent stays spent)"
+        )

@@ -15,9 +15,10 @@ from sundog.data.reading.read import open_source
 from sundog.data.schema import Schema
 from sundog.data.validation_errors import did_you_mean
 from sundog.errors import ArgumentError, DataError, NotFittedError, SundogError
-from sundog.fit.fitting import Fit
+from sundog.fit.fitting import Fitted, run_fit
 from sundog.fit.preflight import refuse_fit_output
 from sundog.fit.request import Request
+from sundog.fit.run import Place
 from sundog.models.auto import best_model
 from sundog.models.protocol import Model, State
 from sundog.models.registry import AUTO, get_model, refuse_unknown
@@ -192,11 +193,11 @@ class Synthesizer:
                 only if both fits share a ledger.
             progress: is told what is being done, and how much of it is.
         """
-        place = None if out is None else Path(out)
-        if place is not None:
+        place = Place(self.ledger, self.noise, None if out is None else Path(out), resume)
+        if place.out is not None:
             inputs = {"data": data, "labels": labels, "public data": self.public, "ledger": self.ledger}
             inputs |= {} if isinstance(schema, Schema) else {"schema": schema}
-            refuse_fit_output(place, inputs, overwrite=overwrite)
+            refuse_fit_output(place.out, inputs, overwrite=overwrite)
         schema = Schema.of(schema)
         model = self._checked_model(schema)
         if self.public is not None and labels is not None:
@@ -214,13 +215,11 @@ class Synthesizer:
             self.public,
             is_open,
         )
-        fit = Fit(request, schema, self.ledger, self.noise, progress)
-        try:
-            fit.run(data, labels=labels, out=place, resume=resume)
-        finally:
-            if fit.release is not None:  # what could not be saved here can be saved elsewhere
-                self.release_, self.private_ = fit.release, fit.private
+        run_fit(request, schema, data, place, labels=labels, progress=progress, deliver=self._take)
         return self
+
+    def _take(self, fitted: Fitted) -> None:
+        self.release_, self.private_ = fitted.release, fitted.private
 
     def _given(self, model: type[Model]) -> dict[str, Any]:
         """The settings, with the options that the model is told beside them."""

@@ -37,11 +37,11 @@ from sundog.models.neural.network_training import refuse_shares, warm_up
 from sundog.models.neural.noisy_means import gaussian_share
 from sundog.models.protocol import Codes, FitContext, Model, Parts, Plan, State, Where, allowed
 from sundog.models.registry import get_model
-from sundog.models.resumable import kept, refuse_early
 from sundog.models.unpaid import unpaid_clustering
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.measure_once import check_unpaid, measure_once
 
 CLUSTER = "cluster"  # what a condition calls the number of a component
 _SHARE = 0.1  # of the budget, for finding the clusters
@@ -146,7 +146,7 @@ class Mixture:
     def fit(cls, records: Records, plan: Plan, ledger: Ledger, context: FitContext) -> Self:
         """Finds the clusters, and learns a component from each."""
         kind = cls._kind()
-        refuse_early(plan.charges, ledger)
+        check_unpaid(plan.charges, ledger)
         warm_up(context.device)
         clustering, component = ClusteringPlan(**plan.settings["clustering"]), plan.settings["component"]
         seen = _columns_of(records, plan.settings["by"])
@@ -156,7 +156,7 @@ class Mixture:
         def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
             return find_clusters(features, seen, clustering, ledger, replace(context, public=known)).to_tensors()
 
-        found = kept("clusters", clustering.charges(), measure, ledger, context)
+        found = measure_once("clusters", clustering.charges(), measure, ledger, context.checkpoint)
         clusters = Clusters.from_tensors(found, context.device)
         weights = np.maximum(clusters.counts, 0.0) + 1e-9
         weights /= weights.sum()

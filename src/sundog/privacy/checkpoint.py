@@ -21,7 +21,7 @@ import portalocker
 import safetensors
 import safetensors.numpy
 
-from sundog.errors import BudgetExceededError, SundogError
+from sundog.errors import SundogError
 from sundog.files import lock, os_error_of, replacing
 
 Tensors = dict[str, npt.NDArray[Any]]
@@ -152,13 +152,6 @@ class Checkpoint:
             pass
         raise self.damaged(path.name)
 
-    def lost(self) -> BudgetExceededError:
-        """What to say where a result is gone that something later was built on: the charge cannot pay for another."""
-        return BudgetExceededError(
-            f"{self.folder}: measurements of the interrupted fit were lost, and their budget stays spent; delete the "
-            "folder and fit again, from another budget"
-        )
-
     def damaged(self, file: str) -> SundogError:
         """What to say of a file that is not what was kept."""
         path = self.folder / file
@@ -185,13 +178,14 @@ class Checkpoint:
         """Keeps the arrays of a stage; call it before `save`, which says that the stage is finished."""
         self.save_bytes(f"{stage}.safetensors", safetensors.numpy.save(tensors))
 
-    def load_tensors(self, stage: str) -> Tensors:
-        """The arrays of a finished stage."""
-        path = self.folder / f"{stage}.safetensors"
+    def load_tensors(self, stage: str) -> Tensors | None:
+        """The arrays of a stage, or None where none were kept."""
+        file = f"{stage}.safetensors"
+        content = self.load_bytes(file)
         try:
-            return dict(safetensors.numpy.load(path.read_bytes()))
-        except (OSError, ValueError, safetensors.SafetensorError):
-            raise self.damaged(path.name) from None
+            return None if content is None else dict(safetensors.numpy.load(content))
+        except (ValueError, safetensors.SafetensorError):
+            raise self.damaged(file) from None
 
     def done(self) -> None:
         """Removes it: the release is there."""

@@ -1,10 +1,9 @@
-"""A whole training: draw, pay, step, keep, again. It can be stopped at any moment and goes on where it was.
+"""A whole training: draw a batch, pay, step, keep the state, repeat. It can be stopped at any moment and resumed.
 
-Steps are paid for in blocks, as they happen. A block is charged, and the charge is on the disk, before its first step;
-its result is kept, whole or not at all, after its last. So nothing that was kept was ever unpaid. If a process dies in
-between, the result of that block is gone and nobody has seen it: those steps are run again for the same charge. Every
-charge thus ends in one result, and after any number of crashes the ledger and the number of steps are those of a
-training that was never stopped.
+Steps are paid for in blocks. A block is charged, and the charge is on the disk, before its first step; its result is
+kept, whole or not at all, after its last. If a process dies in between, the block's steps are run again for the same
+charge (`privacy/measure_once.py`). So after any number of crashes the ledger and the number of steps are those of a
+training that was never interrupted.
 """
 
 from __future__ import annotations
@@ -21,10 +20,10 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from sundog.errors import LedgerError, SundogError
+from sundog.errors import SundogError
 from sundog.privacy.checkpoint import Checkpoint
-from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
+from sundog.privacy.measure_once import count_paid_steps, is_part_of
 from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress, silent
 from sundog.training.batches.examples import Batch, Examples, Places
@@ -189,32 +188,13 @@ class Trainer:
                 warnings.warn(f"training goes on, slower: {error}", stacklevel=2)
 
     def _resume(self) -> None:
-        """Loads what was kept, and finds what of it and beyond it is paid for."""
+        """Loads the kept state, and counts the steps that are paid for: those in it, and a block that was lost."""
         if self.checkpoint is None:
             return
         state = load_state(self.checkpoint, self.plan.purpose)
         if state is not None:
             self._load(self.checkpoint, state)
-        payments = self._payments()
-        self._paid = sum(payments)
-        folder = self.checkpoint.folder
-        if self.done > self._paid:
-            raise LedgerError(
-                f"{folder}: the ledger lacks what the interrupted fit spent; resume with the ledger it began with"
-            )
-        # A block is only paid for once the one before was kept. More than one that was not kept means that a newer
-        # state was, somewhere: its results exist, and the same charge cannot pay for others.
-        if self._paid - sum(payments[-1:]) > self.done or self._paid > self.plan.steps:
-            raise self.checkpoint.lost()
-
-    def _payments(self) -> list[int]:
-        """How many steps of this training each entry of this run's ledger pays for, oldest first."""
-        entries = self.ledger.own_entries
-        counts = (sum(charge.count for charge in entry.charges if self._is_mine(charge)) for entry in entries)
-        return [count for count in counts if count]
-
-    def _is_mine(self, charge: Charge) -> bool:
-        return charge == self.plan.charge(charge.count)
+        self._paid = count_paid_steps(self.plan.charge(self.plan.steps), self.done, self.ledger, self.checkpoint)
 
     def _save(self) -> None:
         if self.checkpoint is not None:
@@ -326,7 +306,8 @@ class Trainer:
             torch.cuda.synchronize(gpu)
 
     def _telemetry(self) -> Telemetry:
-        before = [charge for charge in self.ledger.charges if not self._is_mine(charge)]
+        whole = self.plan.charge(self.plan.steps)
+        before = [charge for charge in self.ledger.charges if not is_part_of(charge, whole)]
         delta = self.ledger.budget.delta
         return Telemetry(self.progress, self.plan, before=before, delta=delta, done=self.done)
 

@@ -22,10 +22,10 @@ from sundog.models.neural.features import FeatureRows, Features
 from sundog.models.neural.noisy_means import MeansPlan, noisy_means, noisy_sums
 from sundog.models.neural.person_examples import PeopleRows
 from sundog.models.protocol import FitContext, Parts
-from sundog.models.resumable import kept
 from sundog.models.unpaid import PEOPLE
 from sundog.privacy.events import Charge, DiscreteLaplace
 from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.measure_once import measure_once
 from sundog.privacy.mechanisms import noisy_count
 
 _PEOPLE_SHARE = 0.02  # of ε
@@ -130,4 +130,4 @@ def _count(people: int, charges: Sequence[Charge], ledger: Ledger, context: FitC
     def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
         return {"count": np.array([noisy_count(people, epsilon=epsilon, ledger=ledger, purpose=PEOPLE)], np.float64)}
 
-    return max(1.0, float(kept("people", charges, measure, ledger, context)["count"][0]))
+    return max(1.0, float(measure_once("people", charges, measure, ledger, context.checkpoint)["count"][0]))

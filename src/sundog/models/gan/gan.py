@@ -38,9 +38,9 @@ from sundog.models.neural.network_training import (
 )
 from sundog.models.neural.person_examples import PeopleRows
 from sundog.models.protocol import Codes, FitContext, Plan, State, Where
-from sundog.models.resumable import refuse_early
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.measure_once import check_unpaid
 from sundog.training.speed.threads import one_thread
 
 _OF_PEOPLE = 4  # one is in a step: there are few of them
@@ -124,7 +124,7 @@ class Gan:
     @one_thread()
     def fit(cls, records: Records, plan: Plan, ledger: Ledger, context: FitContext) -> Self:
         """Trains one on all records."""
-        refuse_early(plan.charges, ledger)
+        check_unpaid(plan.charges, ledger)
         warm_up(context.device)
         settings, features = plan.settings, Features(records.schema)
         rows = PeopleRows if has_people(records.schema) else FeatureRows

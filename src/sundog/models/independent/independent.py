@@ -29,12 +29,12 @@ from sundog.models.independent.released import (
     unpaid_marginals,
 )
 from sundog.models.protocol import Codes, FitContext, Parts, Plan, State, Where, allowed
-from sundog.models.resumable import kept
 from sundog.models.systematic_sampling import even_cells
 from sundog.privacy.calibration import smallest_noise
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.ledger_views import Disjoint
+from sundog.privacy.measure_once import measure_once
 from sundog.privacy.mechanisms import Histogram, histogram_charge, noisy_histograms
 
 Floats = npt.NDArray[np.float64]
@@ -114,7 +114,7 @@ class Independent:
             ]
             return {str(place): np.stack(measured) for place, measured in enumerate(zip(*noisy, strict=True))}
 
-        found = kept("marginals", plan.charges, measure, ledger, context) if sigma else {}
+        found = measure_once("marginals", plan.charges, measure, ledger, context.checkpoint) if sigma else {}
         return [
             cls._consistent(records.schema, {**part, **_part(found, sigma, number)}, sigma)
             for number, part in enumerate(counts)

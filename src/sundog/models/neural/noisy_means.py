@@ -20,11 +20,11 @@ from sundog.data.columns import ScalarColumn, SetColumn
 from sundog.data.schema import Schema
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext, Parts
-from sundog.models.resumable import kept
 from sundog.models.unpaid import MEANS, NORM
 from sundog.privacy.calibration import noise_multiplier_for
 from sundog.privacy.events import Charge, Gaussian, Pure
 from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.measure_once import measure_once
 from sundog.privacy.mechanisms import gaussian_group_sums, noisy_quantiles
 
 _NORM_SHARE = 0.01  # of ε
@@ -115,7 +115,7 @@ def noisy_sums(
         )
         return {"sums": sums, "scale": np.array([norm * multiplier])}
 
-    found = kept("means", plan.charges(), measure, ledger, context)
+    found = measure_once("means", plan.charges(), measure, ledger, context.checkpoint)
     return found["sums"], float(found["scale"][0])
 
 

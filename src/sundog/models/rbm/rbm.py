@@ -39,9 +39,9 @@ from sundog.models.rbm.gibbs import chains_from
 from sundog.models.rbm.network import Network
 from sundog.models.rbm.released import KEPT, LEAST_DEVIATION, ReleasedRbm, is_deviation, unpaid_rbm
 from sundog.models.released_model import is_size, is_whole
-from sundog.models.resumable import refuse_early
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.measure_once import check_unpaid
 from sundog.training.speed.allocator import keep_memory
 from sundog.training.speed.threads import one_thread
 from sundog.training.training_plan import TrainingPlan
@@ -119,7 +119,7 @@ class Rbm:
     @one_thread()
     def fit_parts(cls, records: Records, parts: Parts, plan: Plan, ledger: Ledger, context: FitContext) -> list[Self]:
         """Trains one on each part, all of them for the price of one."""
-        refuse_early(plan.charges, ledger)
+        check_unpaid(plan.charges, ledger)
         warm_up(context.device)
         settings = plan.settings
         features = Features(records.schema)

@@ -21,10 +21,10 @@ from torch import Tensor, nn
 
 from sundog.models.neural.features import FeatureRows, Features
 from sundog.models.protocol import FitContext, Parts
-from sundog.models.resumable import kept
 from sundog.models.unpaid import LATENT
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Ledger
+from sundog.privacy.measure_once import measure_once
 from sundog.privacy.mechanisms import gaussian_group_sums
 from sundog.privacy.mechanisms.sums import clip_rows
 
@@ -72,7 +72,7 @@ def put_into_decoders(
         )
         return {"sums": sums}
 
-    sums = kept("latent", [latent_charge(noise_multiplier)], measure, ledger, context)["sums"]
+    sums = measure_once("latent", [latent_charge(noise_multiplier)], measure, ledger, context.checkpoint)["sums"]
     for layer, row, size in zip(first, sums, np.maximum(1.0, parts.sizes), strict=True):
         mean, factor = _believed(row / size, latent, upper, scale=norm * noise_multiplier / size)
         with torch.no_grad():

@@ -45,11 +45,11 @@ from sundog.models.neural.network_training import (
 from sundog.models.neural.noisy_means import MeansPlan, gaussian_share, noisy_means
 from sundog.models.protocol import Codes, FitContext, Parts, Plan, State, Where
 from sundog.models.released_model import is_whole
-from sundog.models.resumable import refuse_early
 from sundog.models.vae.latent_moments import latent_charge, put_into_decoders
 from sundog.models.vae.released import MOST_LAYERS, MOST_MEASURED, ReleasedVae, unpaid_vae
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.measure_once import check_unpaid
 from sundog.training.speed.threads import one_thread
 from sundog.training.training_plan import TrainingPlan
 
@@ -187,7 +187,7 @@ class Vae:
     @one_thread()
     def fit_parts(cls, records: Records, parts: Parts, plan: Plan, ledger: Ledger, context: FitContext) -> list[Self]:
         """Trains one on each part, all of them for the price of one."""
-        refuse_early(plan.charges, ledger)
+        check_unpaid(plan.charges, ledger)
         warm_up(context.device)
         settings = plan.settings
         features = Features(records.schema)

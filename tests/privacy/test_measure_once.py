@@ -1,0 +1,558 @@
+"""Measurements are charged, made and kept once, whenever the process dies; planted bugs must be found."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import safetensors.numpy
+from _pytest.outcomes import Failed
+
+from sundog.errors import BudgetExceededError, LedgerError, SundogError
+from sundog.privacy import measure_once as module
+from sundog.privacy.checkpoint import Checkpoint
+from sundog.privacy.events import Charge, Gaussian, Pure, SampledGaussian
+from sundog.privacy.ledger import Ledger
+from sundog.privacy.ledger_views import Prepaid
+from sundog.privacy.measure_once import Arrays, check_unpaid, measure_once
+from sundog.privacy.mechanisms import gaussian_sum
+
+NORM = Charge(event=Pure(epsilon=0.1), purpose="norm")
+SUM = Charge(event=Gaussian(noise_multiplier=20.0), purpose="sum")
+BOTH = (NORM, SUM)
+OTHER = Charge(event=Pure(epsilon=0.05), purpose="another norm")
+
+
+class Killed(BaseException):
+    """Nothing that runs afterwards in this process."""
+
+
+class Bench:
+    """A ledger file and a checkpoint, in which one process after the other measures."""
+
+    def __init__(self, folder: Path) -> None:
+        self.out, self.path, self.measured = folder / "o.sundog", folder / "ledger", 0
+        Ledger.create(self.path, epsilon=1.0, delta=1e-5)
+
+    def begin(self) -> None:
+        if not Checkpoint.folder_for(self.out).exists():
+            Checkpoint.begin(self.out, {}).release()
+
+    def run(self, measure: Callable[[Ledger], Arrays], name: str = "means", charges: Sequence[Charge] = BOTH) -> Arrays:
+        """One process, as it were: it has only what is on the disk."""
+        self.begin()
+        checkpoint = Checkpoint.resume(self.out, {})
+        try:
+            ledger = Ledger.open(self.path).run(epsilon=1.0, delta=1e-5, name=checkpoint.run)
+            return measure_once(name, charges, measure, ledger, checkpoint)
+        finally:
+            checkpoint.release()
+
+    def measure(self, ledger: Ledger) -> Arrays:
+        self.measured += 1
+        ledger.spend(NORM)
+        found = gaussian_sum(np.ones((5, 3)), clip_norm=1.0, noise_multiplier=20.0, ledger=ledger, purpose="sum")
+        return {"sum": found}
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        return Ledger.open(self.path).charges
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Bench:
+    return Bench(tmp_path)
+
+
+def test_what_was_finished_comes_from_the_checkpoint(bench: Bench) -> None:
+    first = bench.run(bench.measure)
+    again = bench.run(bench.measure)
+    assert np.array_equal(first["sum"], again["sum"])
+    assert bench.measured == 1
+    assert bench.charges == BOTH
+
+
+def test_without_a_checkpoint_it_is_just_measured(bench: Bench) -> None:
+    ledger = Ledger(epsilon=1.0, delta=1e-5)
+    first, again = (measure_once("means", BOTH, bench.measure, ledger, None)["sum"] for _ in range(2))
+    assert not np.array_equal(first, again)
+    assert ledger.charges == (*BOTH, *BOTH)
+
+
+@pytest.mark.parametrize("times", [1, 3])
+@pytest.mark.parametrize("moment", ["before", "between", "after", "saving"])
+def test_killed_at_any_moment_it_is_measured_again_for_the_same_charge(
+    moment: str, times: int, bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def dies(ledger: Ledger) -> Arrays:
+        if moment == "before":
+            raise Killed
+        ledger.spend(NORM)
+        if moment == "between":
+            raise Killed
+        ledger.spend(SUM)
+        if moment == "after":
+            raise Killed
+        return {"sum": np.zeros(3)}  # which nobody must ever see
+
+    def killed(_: Checkpoint, stage: str, *rest: object) -> None:
+        if stage == "means":
+            raise Killed
+
+    for _ in range(times):
+        with monkeypatch.context() as patch:
+            if moment == "saving":
+                bench.begin()
+                patch.setattr(Checkpoint, "save_tensors", killed)
+            with pytest.raises(Killed):
+                bench.run(dies)
+    found = bench.run(bench.measure)
+    assert bench.charges == BOTH
+    assert found["sum"].any()
+    assert np.array_equal(bench.run(dies)["sum"], found["sum"])
+    assert bench.charges == BOTH
+
+
+def test_a_charge_of_something_else_pays_for_nothing(bench: Bench) -> None:
+    bench.run(bench.measure)
+    other = Charge(event=NORM.event, purpose="another norm")
+
+    def measure(ledger: Ledger) -> Arrays:
+        ledger.spend(other)
+        return {"norm": np.ones(1)}
+
+    bench.run(measure, name="other", charges=[other])
+    assert bench.charges == (*BOTH, other)
+
+
+def test_what_another_run_was_charged_pays_for_nothing(bench: Bench) -> None:
+    Ledger.open(bench.path).run(epsilon=1.0, delta=1e-5, name="somebody").spend(*BOTH)
+    bench.run(bench.measure)
+    assert bench.charges == (*BOTH, *BOTH)
+
+
+@pytest.mark.parametrize("harm", ["truncated", "text"])
+def test_a_damaged_file_is_said_and_nothing_is_measured(harm: str, bench: Bench) -> None:
+    bench.run(bench.measure)
+    file = Checkpoint.folder_for(bench.out) / "means.safetensors"
+    file.write_bytes(file.read_bytes()[:20] if harm == "truncated" else b"a shopping list")
+    with pytest.raises(SundogError, match=r"means\.safetensors: cannot be read; delete the folder"):
+        bench.run(bench.measure)
+    assert bench.measured == 1
+    assert bench.charges == BOTH
+
+
+def test_a_refusal_leaves_nothing(bench: Bench) -> None:
+    def dear(ledger: Ledger) -> Arrays:
+        ledger.spend(Charge(event=Pure(epsilon=3.0), purpose="dear"))
+        return {"sum": np.zeros(3)}
+
+    with pytest.raises(BudgetExceededError):
+        bench.run(dear)
+    assert list(bench.charges) == []
+    bench.run(bench.measure)
+    assert bench.charges == BOTH
+
+
+# --- refusing early ---
+
+
+def test_what_fits_and_what_does_not() -> None:
+    ledger = Ledger(epsilon=0.5, delta=1e-5)
+    check_unpaid([NORM, SUM], ledger)
+    with pytest.raises(BudgetExceededError):
+        check_unpaid([NORM, SUM, Charge(event=Pure(epsilon=0.4), purpose="too much")], ledger)
+    assert ledger.charges == ()
+
+
+def test_what_an_interrupted_fit_has_paid_is_not_asked_for_again() -> None:
+    training = Charge(event=SampledGaussian(noise_multiplier=2.0, sample_rate=0.1), count=100, purpose="training")
+    ledger = Ledger(epsilon=3.0, delta=1e-5)
+    check_unpaid([training], ledger)
+    for steps in (60, 40):
+        ledger.spend(training.model_copy(update={"count": steps}))
+        check_unpaid([training], ledger)  # twice as much would not fit
+    with pytest.raises(BudgetExceededError):
+        check_unpaid([training.model_copy(update={"count": 300})], ledger)
+
+
+def test_what_others_have_paid_helps_nobody(tmp_path: Path) -> None:
+    half = Charge(event=Pure(epsilon=0.6), purpose="half")
+    Ledger.create(tmp_path / "l", epsilon=1.0, delta=1e-5).run(epsilon=0.7, delta=1e-5).spend(half)
+    with pytest.raises(BudgetExceededError):
+        check_unpaid([half], Ledger.open(tmp_path / "l").run(epsilon=0.7, delta=1e-5))
+
+
+def test_a_result_that_was_charged_past_is_not_measured_again(bench: Bench) -> None:
+    """A checkpoint from before it was kept, beside a ledger from after: somewhere there is the result."""
+
+    def measure_other(ledger: Ledger) -> Arrays:
+        ledger.spend(OTHER)
+        return {"norm": np.ones(1)}
+
+    bench.run(bench.measure)
+    bench.run(measure_other, "next", [OTHER])
+    (Checkpoint.folder_for(bench.out) / "means.safetensors").unlink()
+    with pytest.raises(BudgetExceededError, match="measurements of the interrupted fit were lost"):
+        bench.run(bench.measure)
+    assert bench.measured == 1
+
+
+# --- a whole fit: a stage, arrays, a training in blocks; killed at every moment ---
+
+COUNT = Charge(event=Pure(epsilon=0.02), purpose="count")
+TRAINING = Charge(event=Pure(epsilon=0.01), count=6, purpose="training")
+BLOCK = TRAINING.model_copy(update={"count": 2})
+PAIR = (NORM, Charge(event=Pure(epsilon=0.03), purpose="means"))
+WHOLE = [COUNT, *PAIR, BLOCK, BLOCK, BLOCK]
+
+
+class Fit:
+    """A small fit on disk, and all that anybody has seen of its measurements."""
+
+    def __init__(self, folder: Path) -> None:
+        folder.mkdir()
+        self.out, self.path = folder / "o.sundog", folder / "ledger"
+        self.drawn = 0
+        self.seen: dict[str, set[int]] = {}  # results by measurement that were kept, or returned
+        Ledger.create(self.path, epsilon=1.0, delta=1e-5)
+
+    @property
+    def folder(self) -> Path:
+        return Checkpoint.folder_for(self.out)
+
+    @property
+    def charges(self) -> list[Charge]:
+        return list(Ledger.open(self.path).charges)
+
+    def live(self) -> None:
+        """One process: begins, or goes on with what is on the disk."""
+        checkpoint = Checkpoint.resume(self.out, {}) if self.folder.exists() else Checkpoint.begin(self.out, {})
+        try:
+            ledger = Ledger.open(self.path).run(epsilon=1.0, delta=1e-5, name=checkpoint.run)
+            stage = module.measure_stage("count", lambda paying: {"id": self.count(paying)}, ledger, checkpoint, paid=0)
+            self.note("count", stage.result["id"])
+            means = module.measure_once("means", PAIR, self.means, ledger, checkpoint)
+            self.note("means", means["id"][0])
+            self.train(ledger, checkpoint)
+        finally:
+            checkpoint.release()
+            self.look()
+
+    def count(self, ledger: Ledger) -> int:
+        ledger.spend(COUNT)
+        return self.draw("count", [COUNT])
+
+    def means(self, ledger: Ledger) -> Arrays:
+        for charge in PAIR:
+            ledger.spend(charge)
+        return {"id": np.array([self.draw("means", PAIR)])}
+
+    def train(self, ledger: Ledger, checkpoint: Checkpoint) -> None:
+        kept = checkpoint.load("training") or {"ids": []}
+        ids = list(kept["ids"])
+        paid = module.count_paid_steps(TRAINING, 2 * len(ids), ledger, checkpoint)
+        while len(ids) < 3:
+            if paid == 2 * len(ids):
+                ledger.spend(BLOCK)
+                paid += 2
+            ids.append(self.draw(f"block {len(ids)}", [BLOCK] * (len(ids) + 1)))
+            checkpoint.save("training", {"ids": ids})
+            self.note(f"block {len(ids) - 1}", ids[-1])
+
+    def draw(self, name: str, charges: Sequence[Charge]) -> int:
+        """Measures private data: the charges must be on the disk by then."""
+        on_disk = self.charges
+        assert all(on_disk.count(charge) >= charges.count(charge) for charge in charges), f"{name} is not paid for"
+        self.drawn += 1
+        return self.drawn
+
+    def note(self, name: str, result: int) -> None:
+        self.seen.setdefault(name, set()).add(int(result))
+        assert len(self.seen[name]) == 1, f"{name} has two results for one charge"
+
+    def look(self) -> None:
+        """Whatever lies on the disk, somebody may have seen."""
+        for name in ("count", "training"):
+            path = self.folder / f"{name}.json"
+            found = json.loads(path.read_text()) if path.exists() else {}
+            if "result" in found:
+                self.note(name, found["result"]["id"])
+            for number, result in enumerate(found.get("ids", [])):
+                self.note(f"block {number}", result)
+        path = self.folder / "means.safetensors"
+        if path.exists():
+            self.note("means", safetensors.numpy.load_file(path)["id"][0])
+
+
+def killing(patch: pytest.MonkeyPatch, at: int) -> None:
+    """Makes the process die at its operation number `at`: before or after a line of the ledger or a kept file."""
+    seen = itertools.count()
+
+    def mortal(act: Callable[..., None]) -> Callable[..., None]:
+        def wrapped(*arguments: Any) -> None:
+            if next(seen) == at:
+                raise Killed
+            act(*arguments)
+            if next(seen) == at:
+                raise Killed
+
+        return wrapped
+
+    patch.setattr(Ledger, "spend", mortal(Ledger.spend))
+    patch.setattr(Checkpoint, "save_bytes", mortal(Checkpoint.save_bytes))
+
+
+def killed(fit: Fit, at: int) -> bool:
+    """Whether one life was killed at this operation."""
+    with pytest.MonkeyPatch.context() as patch:
+        killing(patch, at)
+        try:
+            fit.live()
+        except Killed:
+            return True
+    return False
+
+
+def finish(fit: Fit) -> None:
+    try:
+        fit.live()
+    except SundogError as error:
+        raise AssertionError(f"the fit cannot go on: {error}") from None
+    assert fit.charges == WHOLE, "something was charged twice, or not at all"
+
+
+def kill_everywhere(folder: Path) -> int:
+    """Kills a fit at each of its operations, once and twice; it must finish with each measurement paid for once."""
+    for at in range(100):
+        for again in (None, 3):
+            fit = Fit(folder / f"{at}-{again}")
+            if not killed(fit, at):
+                return at
+            if again is not None:
+                killed(fit, again)
+            finish(fit)
+    raise AssertionError("the fit does not end")
+
+
+def bring_back_older_folders(folder: Path) -> int:
+    """Restores each checkpoint that a newer charge followed: what it lacks was kept somewhere, and must be refused."""
+    refused = 0
+    for at in range(100):
+        fit = Fit(folder / f"{at}")
+        if not killed(fit, at):
+            return refused
+        if not fit.folder.exists():
+            continue
+        charged = len(fit.charges)
+        shutil.copytree(fit.folder, folder / f"{at}" / "copy")
+        finish(fit)
+        shutil.rmtree(fit.folder)
+        shutil.copytree(folder / f"{at}" / "copy", fit.folder)
+        if charged < len(WHOLE) - 1:
+            before = fit.drawn
+            with pytest.raises(BudgetExceededError, match="measurements of the interrupted fit were lost"):
+                fit.live()
+            assert fit.charges == WHOLE
+            assert fit.drawn - before <= 1, "which no one is shown"
+            refused += 1
+    raise AssertionError("the fit does not end")
+
+
+def lose_each_file(folder: Path) -> None:
+    """Deletes a kept result that later ones were built on: it is not measured again."""
+    for name in ("count.json", "means.safetensors", "training.json"):
+        fit = Fit(folder / name)
+        finish(fit)
+        (fit.folder / name).unlink()
+        with pytest.raises(BudgetExceededError, match="measurements of the interrupted fit were lost"):
+            fit.live()
+        assert fit.charges == WHOLE
+
+
+def cut_the_ledger(folder: Path) -> None:
+    """Takes the charges of kept results away: they are not used."""
+    for lines in range(1, len(WHOLE) + 1):
+        fit = Fit(folder / str(lines))
+        finish(fit)
+        whole = fit.path.read_bytes().splitlines(keepends=True)
+        fit.path.write_bytes(b"".join(whole[:lines]))
+        with pytest.raises(LedgerError, match="the ledger lacks what the interrupted fit spent"):
+            fit.live()
+        assert fit.charges == WHOLE[: lines - 1]
+
+
+def test_killed_at_every_operation(tmp_path: Path) -> None:
+    assert kill_everywhere(tmp_path) > 20
+
+
+def test_older_folders_are_refused(tmp_path: Path) -> None:
+    assert bring_back_older_folders(tmp_path) > 10
+
+
+def test_lost_files_are_refused(tmp_path: Path) -> None:
+    lose_each_file(tmp_path)
+
+
+def test_a_ledger_without_the_charges_of_kept_results_is_refused(tmp_path: Path) -> None:
+    cut_the_ledger(tmp_path)
+
+
+# --- the checks above find what is wrong ---
+
+
+def measure_before_charging(patch: pytest.MonkeyPatch) -> None:
+    def means(fit: Fit, ledger: Ledger) -> Arrays:
+        found = {"id": np.array([fit.draw("means", PAIR)])}
+        for charge in PAIR:
+            ledger.spend(charge)
+        return found
+
+    patch.setattr(Fit, "means", means)
+
+
+def charge_blocks_late(patch: pytest.MonkeyPatch) -> None:
+    def train(fit: Fit, ledger: Ledger, checkpoint: Checkpoint) -> None:
+        for number in range(3):
+            fit.draw(f"block {number}", [BLOCK] * (number + 1))
+            ledger.spend(BLOCK)
+
+    patch.setattr(Fit, "train", train)
+
+
+def ignore_what_was_kept(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Checkpoint, "load_tensors", lambda *_: None)
+
+
+def ignore_kept_stages(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(module, "load_stage", lambda *_: None)
+
+
+def keep_nothing(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Checkpoint, "save_tensors", lambda *_: None)
+
+
+def keep_no_stage(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(module, "keep_stage", lambda *_, **__: None)
+
+
+def charge_again_after_a_crash(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(module, "Prepaid", lambda ledger, _: Prepaid(ledger, []))
+
+
+def charge_lost_blocks_again(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(module, "count_paid_steps", lambda _, kept, *__: kept)
+
+
+def overlook_newer_charges(patch: pytest.MonkeyPatch) -> None:
+    original, own_charges = module.measure_once, module.own_charges
+
+    def measure(*arguments: Any) -> Arrays:
+        with pytest.MonkeyPatch.context() as inner:
+            inner.setattr(module, "own_charges", lambda ledger: [each for each in own_charges(ledger) if each in PAIR])
+            return original(*arguments)
+
+    patch.setattr(module, "measure_once", measure)
+
+
+def overlook_unused_charges(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Prepaid, "unused", property(lambda _: []))
+
+
+def overlook_newer_blocks(patch: pytest.MonkeyPatch) -> None:
+    def paid(training: Charge, kept: int, ledger: Ledger, checkpoint: Checkpoint) -> int:
+        return sum(charge.count for charge in module.own_charges(ledger) if module.is_part_of(charge, training))
+
+    patch.setattr(module, "count_paid_steps", paid)
+
+
+CHECKS: dict[str, Callable[[Path], object]] = {
+    "kill": kill_everywhere,
+    "older": bring_back_older_folders,
+    "lose": lose_each_file,
+    "cut": cut_the_ledger,
+}
+
+
+TWICE = "has two results for one charge"
+OVERCHARGED = "something was charged twice"
+
+
+@pytest.mark.parametrize(
+    ("bug", "check", "finding"),
+    [
+        (measure_before_charging, "kill", "means is not paid for"),
+        (charge_blocks_late, "kill", "block 0 is not paid for"),
+        (ignore_what_was_kept, "kill", f"means {TWICE}"),
+        (ignore_kept_stages, "kill", f"count {TWICE}"),
+        (keep_nothing, "kill", "the fit cannot go on"),
+        (keep_no_stage, "kill", "the fit cannot go on"),
+        (charge_again_after_a_crash, "kill", OVERCHARGED),
+        (charge_lost_blocks_again, "kill", OVERCHARGED),
+        (overlook_newer_charges, "older", f"means {TWICE}"),
+        (overlook_newer_charges, "lose", f"means {TWICE}"),
+        (overlook_unused_charges, "older", f"count {TWICE}"),
+        (overlook_unused_charges, "lose", f"count {TWICE}"),
+        (overlook_newer_blocks, "older", f"block 0 {TWICE}"),
+        (overlook_newer_blocks, "lose", f"block 0 {TWICE}"),
+        (overlook_newer_blocks, "cut", "DID NOT RAISE"),
+    ],
+)
+def test_a_planted_bug_is_found(
+    bug: Callable[[pytest.MonkeyPatch], None],
+    check: str,
+    finding: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bug(monkeypatch)
+    with pytest.raises((AssertionError, Failed), match=finding):
+        CHECKS[check](tmp_path)
+
+
+def test_a_measurement_that_is_not_charged_is_not_kept(bench: Bench) -> None:
+    with pytest.raises(RuntimeError, match="'means' was made without spending all of its charges"):
+        bench.run(lambda ledger: {"sum": np.zeros(3)})
+    assert not (Checkpoint.folder_for(bench.out) / "means.safetensors").exists()
+
+
+# --- steps of a training ---
+
+
+@pytest.mark.parametrize(
+    ("made", "kept", "paid"),
+    [
+        ([], 0, 0),
+        ([OTHER], 0, 0),
+        ([BLOCK], 0, 2),  # lost, and nothing was charged after it
+        ([BLOCK], 1, 2),  # half of it was kept
+        ([BLOCK], 2, 2),
+        ([BLOCK, BLOCK], 2, 4),
+        ([BLOCK, BLOCK], 3, 4),
+        ([BLOCK, BLOCK, OTHER], 4, 4),
+        ([OTHER, BLOCK, OTHER], 2, 2),
+        ([BLOCK, OTHER], 0, "lost"),
+        ([BLOCK, OTHER], 1, "lost"),
+        ([BLOCK, BLOCK], 0, "lost"),
+        ([BLOCK, BLOCK, BLOCK], 3, "lost"),
+        ([BLOCK, BLOCK, BLOCK, BLOCK], 6, "lost"),  # more than the whole training costs
+        ([], 1, "lacks"),
+        ([BLOCK, OTHER], 3, "lacks"),
+    ],
+)
+def test_paid_steps(made: list[Charge], kept: int, paid: int | str, tmp_path: Path) -> None:
+    ledger = Ledger(epsilon=1.0, delta=1e-5)
+    for charge in made:
+        ledger.spend(charge)
+    checkpoint = Checkpoint(tmp_path, "")
+    if isinstance(paid, int):
+        assert module.count_paid_steps(TRAINING, kept, ledger, checkpoint) == paid
+    else:
+        with pytest.raises(LedgerError if paid == "lacks" else BudgetExceededError, match=paid):
+            module.count_paid_steps(TRAINING, kept, ledger, checkpoint)
