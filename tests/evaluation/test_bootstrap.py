@@ -1,12 +1,49 @@
-"""Averages by groups: right averages, and errors as large as theory says."""
+"""The bootstrap: right sums and averages, and errors as large as theory says, whichever way records are resampled."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from sundog.evaluation.bootstrap import PAIRED_BLOCKS, PairedBlocks
+from sundog.evaluation.bootstrap import (
+    PAIRED_BLOCKS,
+    Blocks,
+    PairedBlocks,
+    bootstrap_mean,
+    bootstrap_rows,
+    compute_error,
+    measure_estimates,
+)
+
+# --- blocks --------------------------------------------------------------------------------------------------------
+
+
+def test_blocks_hold_every_row_once_and_are_of_one_size() -> None:
+    blocks = Blocks.deal(1007, np.random.default_rng(0))
+    sizes = np.bincount(blocks.of_row)
+    assert len(sizes) == 50
+    assert set(sizes) == {20, 21}
+    assert (blocks.weights[0] == 1).all()
+    assert (blocks.weights.sum(axis=1) == 50).all()
+
+
+def test_sums_and_extremes_leave_out_what_is_missing() -> None:
+    rng = np.random.default_rng(0)
+    blocks = Blocks.deal(120, rng)
+    labels, values = rng.integers(-1, 3, 120), rng.normal(size=120)
+    sums = blocks.sums(labels, 3, values)
+    least, greatest = blocks.extremes(np.where(labels < 0, np.nan, values))
+    for place in (0, 31):
+        times = blocks.weights[place][blocks.of_row]
+        assert sums[place] == pytest.approx([(values * times)[labels == label].sum() for label in range(3)])
+        drawn = values[(times > 0) & (labels >= 0)]
+        assert (least[place], greatest[place]) == (drawn.min(), drawn.max())
+
+
+# --- two tables ----------------------------------------------------------------------------------------------------
 
 
 def test_averages_are_those_of_all_records() -> None:
@@ -44,6 +81,47 @@ def test_records_compared_with_themselves_differ_by_nothing() -> None:
 @pytest.mark.parametrize("counts", [(1, 1), (1, 500), (3, 2), (PAIRED_BLOCKS, PAIRED_BLOCKS + 1)])
 def test_few_records_make_few_groups(counts: tuple[int, int]) -> None:
     real, synthetic = (np.ones((count, 2)) for count in counts)
-    pair = PairedBlocks(real=counts[0], synthetic=counts[1], rng=np.random.default_rng(0)).average(real, synthetic)
-    assert pair.measure(lambda p, q: float(abs(p - q).sum())).value == 0.0
-    assert pair.real.tolist() == [1.0, 1.0]
+    blocks = PairedBlocks(real=counts[0], synthetic=counts[1], rng=np.random.default_rng(0))
+    assert blocks.average(real, synthetic).measure(lambda p, q: float(abs(p - q).sum())).value == 0.0
+    assert blocks.count == min(PAIRED_BLOCKS, *counts)
+
+
+# --- rows ----------------------------------------------------------------------------------------------------------
+
+
+def test_groups_are_resampled_by_themselves() -> None:
+    groups = np.array([0] * 17 + [4] * 3)
+    drawn = []
+    bootstrap_rows(lambda rows: float(drawn.append(groups[rows]) or 0), 20, np.random.default_rng(0), strata=groups)  # type: ignore[func-returns-value]
+    assert all(np.bincount(each).tolist() == [17, 0, 0, 0, 3] for each in drawn)
+
+
+def test_undefined_resamples_are_ignored() -> None:
+    found = measure_estimates(np.array([0.5, 0.4, math.nan, 0.6]))
+    assert found.high == pytest.approx(0.5 + 1.96 * math.sqrt(0.02), abs=1e-4)
+    assert measure_estimates(np.array([0.5, math.nan, math.nan])).low == 0.5
+
+
+def test_there_is_no_mean_of_nothing() -> None:
+    assert math.isnan(bootstrap_mean(np.empty(0), np.random.default_rng(0)).value)
+
+
+# --- all ways agree ------------------------------------------------------------------------------------------------
+
+
+def test_blocks_pairs_and_rows_find_the_error_of_a_mean() -> None:
+    """Averaged over seeds, within 5% of each other and of the standard error of the mean."""
+    values = np.random.default_rng(0).gamma(2.0, size=3000)
+    nothing = np.zeros((len(values), 1))
+    errors: dict[str, list[float]] = {"blocks": [], "pairs": [], "rows": []}
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        sums = Blocks.deal(len(values), rng).sums(np.zeros(len(values), np.int64), 1, values)[:, 0]
+        errors["blocks"].append(compute_error(sums / len(values)))
+        pairs = PairedBlocks(real=len(values), synthetic=len(values), rng=rng).average(values[:, None], nothing)
+        errors["pairs"].append(compute_error(pairs.real_estimates[:, 0]))
+        mean = bootstrap_mean(values, rng)
+        errors["rows"].append((mean.high - mean.value) / 1.96)
+    expected = values.std(ddof=1) / math.sqrt(len(values))
+    for way, found in errors.items():
+        assert np.mean(found) == pytest.approx(expected, rel=0.05), way

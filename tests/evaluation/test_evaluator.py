@@ -11,45 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from tests.evaluation.small_tables import TABLE, noise, table
 
 import sundog
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 from sundog.evaluation.evaluator import evaluate
-from sundog.evaluation.side_by_side import compare
-
-TABLE = Schema.from_dict(
-    {
-        "columns": {
-            "age": {"type": "integer", "min": 0, "max": 99},
-            "income": {"type": "continuous", "min": 0, "max": 200},
-            "sex": {"type": "categorical", "values": ["f", "m"]},
-            "job": {"type": "categorical", "values": ["a", "b", "c"]},
-        }
-    }
-)
-
-
-def table(rows: int, seed: int) -> pd.DataFrame:
-    """Everything depends on everything."""
-    rng = np.random.default_rng(seed)
-    age = rng.integers(0, 100, rows)
-    sex = np.where(rng.random(rows) < 0.2 + 0.6 * (age > 50), "f", "m")
-    income = np.clip(age + np.where(sex == "f", 40, 0) + rng.normal(0, 10, rows), 0, 200)
-    job = np.select([income < 50, income < 90], ["a", "b"], "c")
-    return pd.DataFrame({"age": age, "income": income.round(3), "sex": sex, "job": job})
-
-
-def noise(rows: int, seed: int) -> pd.DataFrame:
-    rng = np.random.default_rng(seed)
-    return pd.DataFrame(
-        {
-            "age": rng.integers(0, 100, rows),
-            "income": rng.uniform(0, 200, rows).round(3),
-            "sex": rng.choice(["f", "m"], rows),
-            "job": rng.choice(["a", "b", "c"], rows),
-        }
-    )
 
 
 def test_real_data_against_itself_is_perfect() -> None:
@@ -145,22 +112,6 @@ def test_sets_and_series_from_end_to_end(tmp_path: Path) -> None:
     assert report.measures["series.mean_profile_error"].value > report.ceiling["series.mean_profile_error"].value
     page = report.to_html(tmp_path / "r.html")
     assert page.count("<svg") >= 5
-
-
-def test_releases_side_by_side_share_what_is_measured_of_real_data() -> None:
-    real = table(200, 0)
-    seen: list[str] = []
-    found = compare(
-        [noise(150, 1), table(150, 2)], real=real, schema=TABLE, progress=lambda stage, done: seen.append(stage)
-    )
-    assert sum("of real data" in stage for stage in seen) == 2  # fidelity and propensity, once each
-    assert found.reports[0].ceiling == found.reports[1].ceiling
-    assert [report.name for report in found.reports] == ["the synthetic data (1)", "the synthetic data (2)"]
-    assert not any("different schemas" in note for report in found.reports for note in report.notes)
-    first, second = (report.measures["fidelity.association_error"] for report in found.reports)
-    assert second.high < first.low
-    with pytest.raises(DataError, match="at least two"):
-        compare([real], real=real)
 
 
 def test_publish_needs_a_ledger_and_a_ledger_publish() -> None:

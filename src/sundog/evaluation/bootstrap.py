@@ -210,14 +210,14 @@ class PairedBlocks:
 
     def __init__(self, *, real: int, synthetic: int, rng: np.random.Generator) -> None:
         """Deals the rows of both tables, at least one each, given their numbers."""
-        self._count = min(PAIRED_BLOCKS, real, synthetic)
+        self.count = min(PAIRED_BLOCKS, real, synthetic)
         self._rng = rng
         seed = int(rng.integers(2**63))
         self._real, self._synthetic = (self._deal(count, np.random.default_rng(seed)) for count in (real, synthetic))
 
     def _deal(self, rows: int, rng: np.random.Generator) -> Labels:
         of_row = np.empty(rows, np.int64)
-        for block, members in enumerate(np.array_split(rng.permutation(rows), self._count)):
+        for block, members in enumerate(np.array_split(rng.permutation(rows), self.count)):
             of_row[members] = block
         return of_row
 
@@ -225,7 +225,7 @@ class PairedBlocks:
         self, real: Any, synthetic: Any, add: Callable[[Any], Any] = lambda rows: rows.sum(axis=0)
     ) -> PairedAverages:
         """Averages the same features of the rows of both tables; `add` sums the features of some rows."""
-        weights = _draw_weights(self._count, self._rng)
+        weights = _draw_weights(self.count, self._rng)
         return PairedAverages(
             Blocks(self._real, weights).averages(real, add), Blocks(self._synthetic, weights).averages(synthetic, add)
         )

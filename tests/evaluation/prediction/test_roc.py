@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.metrics import roc_auc_score
 
-from sundog.evaluation.bootstrap import bootstrap_rows
 from sundog.evaluation.prediction.roc import POINTS, Ranking, measure_area
 
 scored = st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.integers(0, 3)), min_size=2, max_size=30)
@@ -79,10 +78,3 @@ def test_a_missing_kind_has_no_area() -> None:
     found = measure_area([Ranking([1.0, 2.0], [True, True])], np.array([1, 1]), np.random.default_rng(0))
     assert math.isnan(found.value)
     assert (found.low, found.high) == (0.0, 1.0)
-
-
-def test_groups_are_resampled_by_themselves() -> None:
-    groups = np.array([0] * 17 + [4] * 3)
-    drawn = []
-    bootstrap_rows(lambda rows: float(drawn.append(groups[rows]) or 0), 20, np.random.default_rng(0), strata=groups)  # type: ignore[func-returns-value]
-    assert all(np.bincount(each).tolist() == [17, 0, 0, 0, 3] for each in drawn)

@@ -21,13 +21,10 @@ from sklearn.metrics import (
     r2_score,
     roc_auc_score,
 )
+from tests.evaluation.prediction.people import COLUMNS, MODELS, Columns, compare, people, records, values
 
-from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.errors import DataError
-from sundog.evaluation.comparison import Comparison
-from sundog.evaluation.prediction import prediction_task
 from sundog.evaluation.prediction.learners import TREES, limit_threads
 from sundog.evaluation.prediction.utility import (
     INTERVALS,
@@ -36,44 +33,6 @@ from sundog.evaluation.prediction.utility import (
     score_classes,
     score_quantity,
 )
-from sundog.evaluation.prediction.utility_plots import plot_roc
-from sundog.evaluation.section import Section
-
-Columns = dict[str, dict[str, Any]]
-
-MODELS = ("logistic", "forest", "boosting")
-COLUMNS: Columns = {
-    "age": {"type": "integer", "min": 0, "max": 99},
-    "town": {"type": "categorical", "values": list("abcde")},
-    "level": {"type": "ordinal", "values": ["low", "mid", "high"]},
-    "ill": {"type": "boolean"},
-}
-
-
-def records(columns: Columns, **values: Any) -> Records:
-    schema = Schema.from_dict({"columns": columns})
-    return encode(read(pd.DataFrame(values), schema), schema)
-
-
-def compare(train: Records, test: Records, target: str, *, real: Records | None = None, seed: int = 0) -> Comparison:
-    """Train on the first, test on the second."""
-    real = train if real is None else real
-    return Comparison(real=real, synthetic=train, train=real, test=test, target=target, seed=seed)
-
-
-def people(count: int, seed: int, *, strength: float = 1.0) -> Records:
-    """Some are ill: the older, the likelier, more in towns a and b; with strength 0, anybody."""
-    rng = np.random.default_rng(seed)
-    age, town, level = rng.integers(0, 100, count), rng.integers(0, 5, count), rng.integers(0, 3, count)
-    odds = strength * ((age - 50) / 15 + 2.0 * (town < 2) - 1.0)
-    ill = rng.random(count) < 1 / (1 + np.exp(-odds))
-    levels = np.array(["low", "mid", "high"])[level]
-    return records(COLUMNS, age=age, town=np.array(list("abcde"))[town], level=levels, ill=ill)
-
-
-def values(section: Section) -> dict[str, float]:
-    return {name.removeprefix("utility."): measure.value for name, measure in section.measures.items()}
-
 
 # --- known answers -------------------------------------------------------------------------------------------------
 
@@ -309,13 +268,6 @@ def test_a_target_may_have_any_name() -> None:
     assert "{model}" in evaluate_utility(compare(kind, kind, "{model}")).metrics["utility.tstr.forest.accuracy"].meaning
 
 
-def test_so_many_records_are_enough_to_learn_from(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(prediction_task, "MOST", 50)
-    comparison = compare(people(200, 0), people(100, 1), "ill")
-    assert len(prediction_task.define_task(comparison).train) == 50
-    assert evaluate_utility(comparison).notes == ["Models learned from 50 of 200 records, chosen at random.", INTERVALS]
-
-
 # --- many classes, missing values, poor synthetic data -------------------------------------------------------------
 
 
@@ -507,80 +459,3 @@ def test_a_number_with_few_values_is_a_class() -> None:
     rng = np.random.default_rng(0)
     kind = records(columns, stars=rng.integers(1, 6, 60), age=rng.integers(0, 99, 60))
     assert "utility.tstr.forest.accuracy" in evaluate_utility(compare(kind, kind, "stars")).measures
-
-
-# --- what cannot be done -------------------------------------------------------------------------------------------
-
-
-def refusal(comparison: Comparison) -> str:
-    with pytest.raises(DataError) as caught:
-        evaluate_utility(comparison)
-    message = str(caught.value)
-    assert "\n" not in message
-    return message
-
-
-def test_targets_that_are_none() -> None:
-    kind = people(30, 0)
-    assert refusal(compare(kind, kind, "il")) == "target: there is no column 'il'; did you mean 'ill'?"
-    assert "no target is named" in refusal(replace(compare(kind, kind, "ill"), target=None))
-    shown = records({"ill": COLUMNS["ill"]}, ill=[True, False] * 15)
-    assert "column 'ill' is the only one" in refusal(compare(shown, shown, "ill"))
-
-
-def test_an_array_is_no_target() -> None:
-    schema = Schema.from_dict({"columns": {"photo": {"type": "image", "shape": [2, 2]}, "ill": COLUMNS["ill"]}})
-    kind = Records(schema, {"photo": np.zeros((30, 2, 2), np.uint8), "ill": np.arange(30) % 2}, 30)
-    assert "column 'photo' of type image cannot be a target" in refusal(compare(kind, kind, "photo"))
-
-
-def test_too_few_records_are_named() -> None:
-    few, enough = people(19, 0), people(60, 1)
-    assert "19 synthetic records" in refusal(compare(few, enough, "ill", real=enough))
-    assert "19 real records" in refusal(compare(enough, enough, "ill", real=few))
-    assert "19 held-out records" in refusal(compare(enough, few, "ill"))
-
-
-def test_a_target_with_one_value_in_the_real_data() -> None:
-    both = people(100, 0)
-    well = both.take(both.codes["ill"] == 0)
-    assert "column 'ill' has the same value in all real records" in refusal(compare(both, both, "ill", real=well))
-    assert "column 'ill' has the same value in all held-out records" in refusal(compare(both, well, "ill"))
-
-
-def test_a_target_with_too_many_classes() -> None:
-    columns: Columns = {"word": {"type": "categorical", "values": [f"w{i}" for i in range(60)]}, "age": COLUMNS["age"]}
-    kind = records(columns, word=[f"w{i}" for i in range(60)], age=range(60))
-    assert "column 'word' has 60 classes" in refusal(compare(kind, kind, "word"))
-
-
-# --- pictures ------------------------------------------------------------------------------------------------------
-
-
-def test_the_curves_are_of_the_model_that_is_best_with_real_data() -> None:
-    comparison = compare(people(300, 0, strength=0.3), people(300, 1), "ill", real=people(300, 2))
-    release, ceiling, floor = (
-        evaluate_utility(each) for each in (comparison, comparison.ceiling(), comparison.floor())
-    )
-    areas = {model: values(ceiling)[f"tstr.{model}.auc"] for model in MODELS}
-    best = max(areas, key=lambda model: areas[model])
-    axes = plot_roc(release, ceiling, floor).draw().axes[0]
-    lines = {str(line.get_label()): line for line in axes.lines[1:]}
-    assert list(lines) == [
-        f"real data ({areas[best]:.3f})",
-        f"this release ({values(release)[f'tstr.{best}.auc']:.3f})",
-        f"independent columns ({values(floor)[f'tstr.{best}.auc']:.3f})",
-    ]
-    fpr, tpr = (np.asarray(part) for part in lines[f"real data ({areas[best]:.3f})"].get_data())
-    assert np.trapezoid(tpr, fpr) == pytest.approx(areas[best], abs=0.01)
-
-
-@pytest.mark.parametrize("target", ["ill", "age"])
-def test_a_dot_for_each_model(target: str) -> None:
-    section = evaluate_utility(compare(people(100, 0), people(100, 1), target))
-    (picture,) = section.pictures
-    axes = picture.draw().axes[0]
-    assert [label.get_text() for label in axes.get_yticklabels()][1:] == ["random forest", "gradient boosting"]
-    score = "accuracy" if target == "ill" else "r2"
-    dots = [float(np.asarray(line.get_xdata())[0]) for line in axes.lines if line.get_marker() == "o"]
-    assert dots == [m.value for name, m in section.measures.items() if name.endswith(f".{score}")]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import math
 from dataclasses import replace
 from typing import Any
 
@@ -16,6 +15,7 @@ from tests.evaluation.tables.two_tables import (
     RELATIONS,
     SCHEMA,
     SCORES,
+    binned,
     compare,
     on_codes,
     people,
@@ -26,28 +26,13 @@ from tests.evaluation.tables.two_tables import (
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.evaluation.bootstrap import Blocks
 from sundog.evaluation.comparison import shuffle_columns
 from sundog.evaluation.section import Section
 from sundog.evaluation.tables.fidelity import METRICS, evaluate_fidelity
 from sundog.evaluation.tables.marginals import (
-    estimate_chance_distance,
-    measure_distance,
     measure_marginals,
-    number_cells,
 )
 from sundog.evaluation.tables.table_pair import TablePair
-
-
-@pytest.fixture(scope="module")
-def frames() -> tuple[pd.DataFrame, pd.DataFrame]:
-    return people(600, 0), people(500, 1, slope=0.7)
-
-
-@pytest.fixture(scope="module")
-def section(frames: tuple[pd.DataFrame, pd.DataFrame]) -> Section:
-    return evaluate_fidelity(compare(records(frames[0]), records(frames[1])))
-
 
 # --- identities ----------------------------------------------------------------------------------------------------
 
@@ -85,71 +70,6 @@ def test_tables_without_a_common_value_are_as_far_as_can_be() -> None:
     assert value(section, "column_shapes") == value(section, "column_pair_trends") == value(section, "quality") == 0
     assert value(section, "category_coverage") == value(section, "category_adherence") == 0
     assert value(section, "wasserstein_1d") == 1
-
-
-# --- marginals -----------------------------------------------------------------------------------------------------
-
-
-def binned(frame: pd.DataFrame) -> pd.DataFrame:
-    """The declared bins, cut by pandas."""
-    day = (frame["seen"] - pd.Timestamp("2020-01-01")).dt.days
-    income = pd.cut(frame["income"], [-1, 20, 40, 60, 80, 100], right=False, labels=False)
-    return pd.DataFrame(
-        {
-            "age": pd.cut(frame["age"], [0, 18, 40, 65, 100], right=False, labels=False),
-            "income": income.where(frame["income"] != 100, 4).fillna(-1),
-            "job": frame["job"].fillna("missing"),
-            "pain": frame["pain"],
-            "smoker": frame["smoker"],
-            "seen": day * 6 // 366,
-        }
-    )
-
-
-@pytest.mark.parametrize(("ways", "name"), [(1, "columns"), (2, "pairs"), (3, "triples")])
-def test_marginals_are_those_of_pandas(
-    frames: tuple[pd.DataFrame, pd.DataFrame], section: Section, ways: int, name: str
-) -> None:
-    real, synthetic = map(binned, frames)
-    found = {tuple(row["columns"]): row["value"] for row in section.details["fidelity"][f"tvd_{name}"]}
-    expected = {each: total_variation(real, synthetic, list(each)) for each in itertools.combinations(SCHEMA, ways)}
-    assert found == pytest.approx(expected, abs=1e-12)
-    assert value(section, f"tvd_{ways}way") == pytest.approx(np.mean(list(expected.values())), abs=1e-12)
-
-
-def test_a_resample_is_the_table_of_the_rows_it_draws(frames: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    """Cells of one table only share a number, and blocks are counted once: neither may change any resample."""
-    tables = TablePair.of(compare(records(frames[0]), records(frames[1])))
-    names = ["age", "income", "job"]
-    estimates = measure_distance(tables, number_cells(*(tables.bins[name] for name in names))).estimates
-    for place in (0, 1, 57, 100):
-        drawn = []
-        for side, frame in zip((tables.real, tables.synthetic), frames, strict=True):
-            times = side.weights[place].astype(int)[side.of_row]
-            drawn.append(binned(frame).loc[np.repeat(np.arange(len(frame)), times)])
-        assert estimates[place] == pytest.approx(total_variation(drawn[0], drawn[1], names), abs=1e-12)
-
-
-def test_blocks_hold_every_row_once_and_are_of_one_size() -> None:
-    blocks = Blocks.deal(1007, np.random.default_rng(0))
-    sizes = np.bincount(blocks.of_row)
-    assert len(sizes) == 50
-    assert set(sizes) == {20, 21}
-    assert (blocks.weights[0] == 1).all()
-    assert (blocks.weights.sum(axis=1) == 50).all()
-
-
-def test_sums_and_extremes_leave_out_what_is_missing() -> None:
-    rng = np.random.default_rng(0)
-    blocks = Blocks.deal(120, rng)
-    labels, values = rng.integers(-1, 3, 120), rng.normal(size=120)
-    sums = blocks.sums(labels, 3, values)
-    least, greatest = blocks.extremes(np.where(labels < 0, np.nan, values))
-    for place in (0, 31):
-        times = blocks.weights[place][blocks.of_row]
-        assert sums[place] == pytest.approx([(values * times)[labels == label].sum() for label in range(3)])
-        drawn = values[(times > 0) & (labels >= 0)]
-        assert (least[place], greatest[place]) == (drawn.min(), drawn.max())
 
 
 # --- intervals -----------------------------------------------------------------------------------------------------
@@ -220,19 +140,6 @@ def test_two_samples_of_one_distribution_are_not_told_apart() -> None:
             assert row["low"] < 0.01
 
 
-def test_noise_is_allowed_for_where_differences_may_be_noise() -> None:
-    """By hand: ½ √(rows of a cell / (n m)), summed over the cells that differ by less than 1.96 of such errors."""
-    real, synthetic = np.array([30, 10, 60, 0]), np.array([40, 8, 1, 1])
-    # The first and the third cell differ by 0.5 and 0.58, errors of 0.12 and 0.11: beyond doubt.
-    assert estimate_chance_distance(real, synthetic) == pytest.approx((math.sqrt(18 / 5000) + math.sqrt(1 / 5000)) / 2)
-    rng = np.random.default_rng(0)
-    for cells_, rows, others in ((5, 50, 50), (300, 50, 50), (300, 400, 100)):  # never less than what noise does
-        shares = rng.dirichlet(np.ones(cells_))
-        pairs = [(rng.multinomial(rows, shares), rng.multinomial(others, shares)) for _ in range(300)]
-        noise = np.mean([np.abs(one / rows - other / others).sum() / 2 for one, other in pairs])
-        assert noise <= np.mean([estimate_chance_distance(one, other) for one, other in pairs]) <= 1.6 * noise
-
-
 def test_intervals_shrink_with_more_rows() -> None:
     width = {}
     for rows in (200, 3200):
@@ -284,54 +191,3 @@ def test_every_measure_is_explained(section: Section) -> None:
         assert len(metric.label) < 40
     assert "newer versions leave out weakly related pairs" in METRICS["fidelity.column_pair_trends"].meaning
     json.dumps(section.details, allow_nan=False)
-
-
-def test_pictures_show_the_worst_columns_first(section: Section) -> None:
-    worst = max(section.details["fidelity"]["tvd_columns"], key=lambda row: row["value"])["columns"][0]
-    bars = section.pictures[0].draw().axes[0]
-    assert [text.get_text() for text in bars.get_yticklabels()][-1] == worst
-    panels = section.pictures[1].draw().axes
-    assert panels[0].get_title() == worst
-    assert sorted(axes.get_title() for axes in panels if axes.get_title()) == sorted(SCHEMA)
-    heat = section.pictures[2].draw().axes
-    assert [axes.get_title() for axes in heat[:3]] == ["real", "synthetic", "synthetic − real"]
-    real, synthetic, difference = (np.asarray(axes.images[0].get_array()) for axes in heat[:3])
-    assert np.allclose(difference, synthetic - real)
-
-
-def test_panels_hold_all_rows(section: Section) -> None:
-    for axes in section.pictures[1].draw().axes[: len(SCHEMA)]:
-        if axes.containers:
-            shares = [sum(bar.get_width() for bar in bars) for bars in axes.containers]
-        else:
-            shares = [patch.get_data().values.sum() for patch in axes.patches]  # type: ignore[attr-defined]
-        assert shares == pytest.approx([1, 1])
-
-
-def test_few_columns_are_seen_as_points() -> None:
-    names = ["age", "seen", "pain"]
-    columns = {name: SCHEMA[name] for name in names}
-    section = evaluate_fidelity(compare(records(people(200, 0), columns), records(people(200, 1), columns)))
-    assert section.pictures[-1].title == "age and seen"
-    panels = section.pictures[-1].draw().axes[:2]
-    assert [axes.get_title() for axes in panels] == ["real", "synthetic"]
-    assert [np.asarray(axes.images[0].get_array()).sum() for axes in panels] == pytest.approx([1, 1])
-    assert all(
-        "age" not in picture.title
-        for picture in evaluate_fidelity(compare(records(people(50, 0)), records(people(50, 1)))).pictures
-    )
-
-
-def test_odd_names_and_many_categories_can_be_drawn() -> None:
-    columns = {
-        "$a_{": {"type": "categorical", "values": [f"${place}^" * 20 for place in range(40)], "nullable": True},
-        "a very long name " * 8: {"type": "integer", "min": 0, "max": 10**6, "bins": 1000, "nullable": True},
-    }
-    rng = np.random.default_rng(0)
-    real = {name: rng.integers(0, 41, 50).tolist() for name in columns}
-    section = on_codes(columns, real, real)
-    from sundog.evaluation.report.plot_style import use_page_style
-
-    with use_page_style():
-        for picture in section.pictures:
-            picture.draw().canvas.draw()

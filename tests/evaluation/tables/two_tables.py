@@ -76,3 +76,24 @@ def value(section: Section, name: str) -> float:
 def total_variation(real: pd.DataFrame, synthetic: pd.DataFrame, names: list[str]) -> float:
     shares = [frame.groupby(names).size() / len(frame) for frame in (real, synthetic)]
     return float(shares[0].sub(shares[1], fill_value=0).abs().sum() / 2)
+
+
+def binned(frame: pd.DataFrame) -> pd.DataFrame:
+    """The declared bins, cut by pandas."""
+    day = (frame["seen"] - pd.Timestamp("2020-01-01")).dt.days
+    income = pd.cut(frame["income"], [-1, 20, 40, 60, 80, 100], right=False, labels=False)
+    return pd.DataFrame(
+        {
+            "age": pd.cut(frame["age"], [0, 18, 40, 65, 100], right=False, labels=False),
+            "income": income.where(frame["income"] != 100, 4).fillna(-1),
+            "job": frame["job"].fillna("missing"),
+            "pain": frame["pain"],
+            "smoker": frame["smoker"],
+            "seen": day * 6 // 366,
+        }
+    )
+
+
+def correlation(frame: pd.DataFrame, first: str, second: str) -> float:
+    known = frame[[first, second]].dropna().to_numpy(float)
+    return float(np.corrcoef(known.T)[0, 1])
