@@ -30,9 +30,9 @@ import sundog
 from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
 from sundog.evaluation.comparison import Comparison
-from sundog.evaluation.prediction.utility import utility
-from sundog.evaluation.tables.marginals import marginals
-from sundog.evaluation.tables.table_pair import Tables
+from sundog.evaluation.prediction.utility import evaluate_utility
+from sundog.evaluation.tables.marginals import measure_marginals
+from sundog.evaluation.tables.table_pair import TablePair
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
 TARGET, DELTA = "income", 1e-5
@@ -79,7 +79,10 @@ def frames(*, quick: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
 def figures(train: Records, synthetic: Records, test: Records) -> Figures:
     """Accuracies of forests, and distances of marginals."""
     comparison = Comparison(train, synthetic, train, test, target=TARGET)
-    found = {**utility(comparison).measures, **marginals(Tables.of(comparison), comparison).measures}
+    found = {
+        **evaluate_utility(comparison).measures,
+        **measure_marginals(TablePair.of(comparison), comparison).measures,
+    }
     return {name: found[key].value for name, key in {**FORESTS, **DISTANCES}.items()}
 
 

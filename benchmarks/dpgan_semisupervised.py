@@ -29,9 +29,9 @@ from dpgan.images import Fit, Trials, fitted, keep, load
 from report import Row, arguments, publish
 
 import sundog
-from sundog.evaluation.images.classifiers import Images, Labels, accuracy
-from sundog.evaluation.images.image_sample import view_of
-from sundog.evaluation.images.semisupervised import STEPS, Codes, compared, supervised
+from sundog.evaluation.images.image_classifiers import Images, Labels, measure_accuracy
+from sundog.evaluation.images.image_sample import find_images
+from sundog.evaluation.images.semi_supervised import STEPS, Codes, compare_methods, train_supervised
 from sundog.models.gan.gan import Gan
 from sundog.training.speed.threads import one_thread
 
@@ -81,9 +81,9 @@ class Task:
         """Of every way to learn."""
         rng, known = np.random.default_rng(self.seed), (self.images, self.labels)
         with one_thread():
-            found = compared(*known, self.pool, test=self.test, classes=self.classes, rng=rng, steps=self.steps)
-            told = supervised(*self._mixed(), classes=self.classes, rng=rng, steps=self.steps, distortion=1.0)
-            last = accuracy(told, *self.test).value
+            found = compare_methods(*known, self.pool, test=self.test, classes=self.classes, rng=rng, steps=self.steps)
+            told = train_supervised(*self._mixed(), classes=self.classes, rng=rng, steps=self.steps, distortion=1.0)
+            last = measure_accuracy(told, *self.test).value
         return {**{name.removeprefix("semi_supervised."): each.value for name, each in found.items()}, RELEASED: last}
 
     def _mixed(self) -> tuple[Images, Labels]:
@@ -110,7 +110,7 @@ def pool_of(release: sundog.Release, count: int, seed: int) -> Pool:
 
 def tasks(trials: Trials, release: sundog.Release, options: argparse.Namespace) -> dict[Key, Task]:
     """One for each number of labels and seed."""
-    view, quick = view_of(trials.comparison, "image"), options.quick
+    view, quick = find_images(trials.comparison, "image"), options.quick
     pool = pool_of(release, POOL // 20 if quick else POOL, seed=0)
     found = {}
     for seed in range(1 if quick else options.seeds):

@@ -33,8 +33,8 @@ import sundog
 from sundog.data.reading.read import encode, read
 from sundog.data.records import Records, joined
 from sundog.evaluation.comparison import Comparison, split
-from sundog.evaluation.images.classifiers import accuracy, train
-from sundog.evaluation.images.image_sample import View, view_of
+from sundog.evaluation.images.image_classifiers import measure_accuracy, train_classifier
+from sundog.evaluation.images.image_sample import ImageView, find_images
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "mnist-binary.schema.yaml"
 EPSILON, DELTA = 1.74, 1e-5
@@ -100,12 +100,12 @@ def small(folder: Path) -> Digits:
     return Digits([str(data), "--schema", str(own)], train_, test)
 
 
-def known(view: View, learned: Records, test: Records, seed: int, steps: int) -> float:
+def known(view: ImageView, learned: Records, test: Records, seed: int, steps: int) -> float:
     """The part of real test images whose class a classifier names that has learned from these records."""
     rng = np.random.default_rng(seed)
     images, real = view.sample(learned, len(learned), rng), view.sample(test, len(test), rng)
-    judge = train("cnn", images.pixels, images.labels, classes=len(view.classes), seed=seed, steps=steps)
-    return accuracy(judge, real.pixels, real.labels).value
+    judge = train_classifier("cnn", images.pixels, images.labels, classes=len(view.classes), seed=seed, steps=steps)
+    return measure_accuracy(judge, real.pixels, real.labels).value
 
 
 def fitted(
@@ -182,7 +182,7 @@ def contest(folder: Path, options: argparse.Namespace) -> list[Row]:
         print(f"{who.name}, seed {seed}: {times[who, seed]:.1f} s", flush=True)
     if options.plot:
         picture({who.name: each for (who, seed), each in releases.items() if seed == 0}, options.plot)
-    view = view_of(Comparison(digits.train, digits.test, digits.train, digits.test, target="label"), "image")
+    view = find_images(Comparison(digits.train, digits.test, digits.train, digits.test, target="label"), "image")
     steps, count = STEPS // 50 if options.quick else STEPS, len(digits.train)
     learned = [digits.train, *(_records(release, count, seed) for (_, seed), release in releases.items())]
     judged = [0, *(seed for _, seed in releases)]

@@ -3,7 +3,7 @@
     python benchmarks/headline.py              # the table of docs/evaluate.md, measured
     python benchmarks/headline.py --headlines  # the whole headline of every release
 
-`tests/evaluate/test_claims.py` holds each sentence to this table.
+`tests/evaluation/report/test_claims.py` holds each sentence to this table.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import pandas as pd
 from report import Row, arguments, publish
 
 from sundog.data.schema import Schema
-from sundog.evaluation.evaluate import Report, evaluate
+from sundog.evaluation.evaluator import Report, evaluate
 
 REAL, HELD_OUT = 1500, 1000  # records
 

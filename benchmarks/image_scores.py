@@ -19,10 +19,10 @@ import sundog
 from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
 from sundog.evaluation.comparison import Comparison, split
-from sundog.evaluation.images.classifiers import Images
-from sundog.evaluation.images.image_sample import view_of
-from sundog.evaluation.images.image_scores import frechet, frechet_distance, inception_score
-from sundog.evaluation.images.judge import judge_for
+from sundog.evaluation.images.feature_extractor import fit_feature_extractor
+from sundog.evaluation.images.image_classifiers import Images
+from sundog.evaluation.images.image_sample import find_images
+from sundog.evaluation.images.image_scores import frechet_distance, inception_score, measure_frechet
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "mnist.schema.yaml"
 PAPER = 9.96
@@ -57,8 +57,8 @@ def main() -> None:
     else:
         train, test = mnist("train"), mnist("t10k")
     comparison = Comparison(train, test, train, test, target="label")
-    view, rng = view_of(comparison, "image"), np.random.default_rng(0)
-    judge = judge_for(comparison, view)
+    view, rng = find_images(comparison, "image"), np.random.default_rng(0)
+    judge = fit_feature_extractor(comparison, view)
     assert judge is not None and judge.probabilities is not None  # noqa: PT018
     real = view.sample(test, len(test), rng).pixels
     dealt = view.sample(comparison.floor().synthetic, len(test), rng).pixels
@@ -66,8 +66,8 @@ def main() -> None:
 
     score = inception_score(judge.probabilities(real))
     seen = judge.features(half)
-    halves = frechet(seen, judge.features(other), rng).value
-    worst = frechet(seen, judge.features(dealt), rng).value
+    halves = measure_frechet(seen, judge.features(other), rng).value
+    worst = measure_frechet(seen, judge.features(dealt), rng).value
     rows = [
         Row("Inception, real", score, "", "paper, MNIST", PAPER),
         Row("Fréchet, two halves", halves, "", "without a jackknife", frechet_distance(seen, judge.features(other))),
@@ -76,7 +76,7 @@ def main() -> None:
         images = noisy(other, level)
         spoiled = inception_score(judge.probabilities(noisy(real, level)))
         rows.append(Row(f"Inception, noise {level}", spoiled, "", "without noise", score))
-        distance = frechet(seen, judge.features(images), rng).value
+        distance = measure_frechet(seen, judge.features(images), rng).value
         rows.append(Row(f"Fréchet, noise {level}", distance, "", "pixels dealt at random", worst))
     publish(rows, options)
 

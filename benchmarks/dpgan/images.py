@@ -22,10 +22,10 @@ import sundog
 from dpgan.common import records_of
 from dpgan.downstream import learned
 from sundog.data.records import Records
-from sundog.evaluation.comparison import Comparison, at_most, split
-from sundog.evaluation.images.image_sample import view_of
+from sundog.evaluation.comparison import Comparison, split, subsample
+from sundog.evaluation.images.feature_extractor import fit_feature_extractor
+from sundog.evaluation.images.image_sample import find_images
 from sundog.evaluation.images.image_scores import frechet_distance, inception_score
-from sundog.evaluation.images.judge import judge_for
 from sundog.training.speed.threads import one_thread
 
 DELTA = 1e-5
@@ -135,8 +135,8 @@ class Trials:
         return replace(worth, seconds=seconds, spent=release.certificate.spent["pld"] or 0.0)
 
     def _worth(self, records: Records, seed: int) -> Worth:
-        view, rng = view_of(self.comparison, "image"), np.random.default_rng(seed)
-        judge = judge_for(self.comparison, view)
+        view, rng = find_images(self.comparison, "image"), np.random.default_rng(seed)
+        judge = fit_feature_extractor(self.comparison, view)
         assert judge is not None and judge.probabilities is not None  # noqa: PT018
         images, real = (view.sample(each, len(self.test), rng).pixels for each in (records, self.test))
         with one_thread():
@@ -162,7 +162,7 @@ def load(folder: Path, *, quick: bool, device: str = "cpu", public: float = 0.0,
         print("on the digits of scikit-learn; set SUNDOG_DATA for MNIST")
     train, test = digits() if small else (mnist("train"), mnist("t10k"))
     rng, fewer = np.random.default_rng(0), records is not None and records < len(train)
-    train = at_most(train, records or len(train), rng)
+    train = subsample(train, records or len(train), rng)
     if public:
         train, given = split(train, public, rng)
         place, *_ = _saved(given, folder, "public")

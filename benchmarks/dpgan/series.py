@@ -18,7 +18,7 @@ from sundog.data.records import Records
 from sundog.evaluation.comparison import Comparison
 from sundog.evaluation.measure import Measure
 from sundog.evaluation.section import Section
-from sundog.evaluation.series.series import series
+from sundog.evaluation.series.series_evaluation import evaluate_series
 from sundog.privacy.noise import NoiseSource
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
@@ -51,7 +51,9 @@ class Days:
     def section(self, synthetic: Records | None = None) -> Section:
         """Compares generated days with those learned from; the held-out ones, if there are none."""
         learned, held_out = (self._records(part) for part in (self.learned, self.held_out))
-        return series(Comparison(learned, held_out if synthetic is None else synthetic, learned, held_out), self.column)
+        return evaluate_series(
+            Comparison(learned, held_out if synthetic is None else synthetic, learned, held_out), self.column
+        )
 
     def _records(self, part: Mapping[str, NDArray[Any]]) -> Records:
         """All of them: nobody has too many where nothing is released."""

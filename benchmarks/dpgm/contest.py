@@ -15,16 +15,16 @@ from scipy import sparse
 import sundog
 from dpgm.mwem import MWEM, Plan
 from sundog.data.reading.read import encode, read
-from sundog.evaluation.sets.queries import (
+from sundog.evaluation.sets.counting_queries import (
     CANDIDATES,
     CLASSES,
     QUERIES,
     SANITY,
     Query,
-    answers,
-    cooccurring_queries,
-    random_queries,
-    relative_errors,
+    compute_relative_errors,
+    count_answers,
+    draw_cooccurring_queries,
+    draw_random_queries,
 )
 from sundog.privacy.budget import default_delta
 
@@ -91,11 +91,11 @@ class Asked:
         """So many random queries, and as many of items held together, or as many as there are."""
         rng = np.random.default_rng(0)
         bound = SANITY * sets.real.shape[0]
-        random = random_queries(sets.real.shape[1], int(np.diff(sets.real.indptr).max()), rng, count)
-        candidates = cooccurring_queries(sets.real, rng, CANDIDATES * count)
-        enough = np.flatnonzero(answers(sets.real, candidates) >= bound)[:count]
+        random = draw_random_queries(sets.real.shape[1], int(np.diff(sets.real.indptr).max()), rng, count)
+        candidates = draw_cooccurring_queries(sets.real, rng, CANDIDATES * count)
+        enough = np.flatnonzero(count_answers(sets.real, candidates) >= bound)[:count]
         queries = [*random, *(candidates[place] for place in enough)]
-        return cls(queries, answers(sets.real, queries), bound, count)
+        return cls(queries, count_answers(sets.real, queries), bound, count)
 
     @property
     def answerable(self) -> npt.NDArray[np.bool_]:
@@ -104,8 +104,8 @@ class Asked:
 
     def errors(self, sets: Sets, synthetic: Any) -> dict[str, float]:
         """Mean relative errors, by the name of what was asked."""
-        scaled = answers(synthetic, self.queries) * (sets.real.shape[0] / synthetic.shape[0])
-        errors = relative_errors(scaled, self.truth, self.bound)
+        scaled = count_answers(synthetic, self.queries) * (sets.real.shape[0] / synthetic.shape[0])
+        errors = compute_relative_errors(scaled, self.truth, self.bound)
         protocol, together = errors[: self.random], errors[self.random :]
         classes = {
             f"{100 * place // CLASSES}%": float(part.mean())

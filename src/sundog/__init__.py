@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sundog.data.schema import Schema
     from sundog.errors import SundogError
-    from sundog.evaluation.evaluate import evaluate
+    from sundog.evaluation.evaluator import evaluate
     from sundog.fit.synthesizer import Synthesizer
     from sundog.privacy.ledger import Ledger
     from sundog.release.release import Release
@@ -27,7 +27,7 @@ __all__ = ["Ledger", "Release", "Schema", "SundogError", "Synthesizer", "__versi
 
 # Loaded when first asked for: `import sundog` is instant, and never imports what the caller does not use.
 _HOME = {
-    "evaluate": "sundog.evaluation.evaluate",
+    "evaluate": "sundog.evaluation.evaluator",
     "Ledger": "sundog.privacy.ledger",
     "Release": "sundog.release.release",
     "Schema": "sundog.data.schema",

@@ -15,7 +15,7 @@ from sundog.cli.console import note, progress, say, say_json
 from sundog.cli.evaluate import PRIVATE, spelled
 
 if TYPE_CHECKING:
-    from sundog.evaluation.evaluate import Report
+    from sundog.evaluation.evaluator import Report
 
 
 def run(
@@ -33,8 +33,8 @@ def run(
 ) -> None:
     """Compares, and writes the page."""
     from sundog.data.schema import Schema
-    from sundog.evaluation.compare import compare
-    from sundog.evaluation.report.markup import is_page
+    from sundog.evaluation.report.markup import is_report
+    from sundog.evaluation.side_by_side import compare
     from sundog.files import refuse_output
 
     inputs = {
@@ -45,7 +45,7 @@ def run(
         "holdout labels": holdout_labels,
         **{f"release {path}": path for path in synthetic},
     }
-    refuse_output(out, inputs, replaces=is_page, fix="it is not a report of sundog; choose another name")
+    refuse_output(out, inputs, replaces=is_report, fix="it is not a report of sundog; choose another name")
     with progress() as report_progress:
         found = compare(
             synthetic,
@@ -73,8 +73,8 @@ def run(
 
 def _tell(reports: Sequence[Report]) -> None:
     """The headline of each, and the figures that they are about in a table."""
-    from sundog.evaluation.compare import DIFFERENT
-    from sundog.evaluation.report.headline import main_names
+    from sundog.evaluation.report.headline import list_main_measures
+    from sundog.evaluation.side_by_side import DIFFERENT
 
     for report in reports:
         say(f"{report.name}: {report.headline}")
@@ -84,7 +84,7 @@ def _tell(reports: Sequence[Report]) -> None:
         titles = ("other real records", "independent columns") if shared else ("real", "independent")
         apart = "" if shared else f", {report.name}"
         stands += [(f"{titles[0]}{apart}", report.ceiling), (f"{titles[1]}{apart}", report.floor)]
-    names = dict.fromkeys(name for report in reports for name in main_names(report.sections))
+    names = dict.fromkeys(name for report in reports for name in list_main_measures(report.sections))
     say(f"  {'':34}" + "".join(f" {title:>27.27}" for title, _ in stands))
     for name in names:
         say(f"  {name:34}" + "".join(f" {spelled(measures.get(name)):>27}" for _, measures in stands))

@@ -40,9 +40,9 @@ def run(
 ) -> None:
     """Evaluates, and writes the report."""
     from sundog.data.schema import Schema
-    from sundog.evaluation.evaluate import evaluate
-    from sundog.evaluation.report.headline import main_names
-    from sundog.evaluation.report.markup import is_page
+    from sundog.evaluation.evaluator import evaluate
+    from sundog.evaluation.report.headline import list_main_measures
+    from sundog.evaluation.report.markup import is_report
     from sundog.files import refuse_output
 
     inputs = {
@@ -54,7 +54,7 @@ def run(
         "holdout labels": holdout_labels,
         "ledger": ledger,
     }
-    refuse_output(out, inputs, replaces=is_page, fix="it is not a report of sundog; choose another name")
+    refuse_output(out, inputs, replaces=is_report, fix="it is not a report of sundog; choose another name")
     with progress() as report_progress:
         read = sources(format_, synthetic=synthetic, real=real, holdout=holdout)
         report = evaluate(
@@ -84,7 +84,7 @@ def run(
         return
     say(report.headline)
     say(f"  {'':34} {'this':>27} {'other real records':>27} {'independent columns':>27}")
-    for name in main_names(report.sections):
+    for name in list_main_measures(report.sections):
         stands = (each.get(name) for each in (report.measures, report.ceiling, report.floor))
         say(f"  {name:34}" + "".join(f" {spelled(measure):>27}" for measure in stands))
     note(PRIVATE)

@@ -47,18 +47,18 @@ class Comparison:
 
     def floor(self) -> Comparison:
         """The same with columns that know nothing of each other: what no release should be worse than."""
-        return replace(self, synthetic=independent(self.train, self.rng("floor")))
+        return replace(self, synthetic=shuffle_columns(self.train, self.rng("floor")))
 
 
-def independent(records: Records, rng: np.random.Generator) -> Records:
+def shuffle_columns(records: Records, rng: np.random.Generator) -> Records:
     """The records with every value dealt to another record, each column and each place in it by itself.
 
     All one-way marginals stay, and everything between them goes.
     """
-    return Records(records.schema, {name: _dealt(codes, rng) for name, codes in records.codes.items()}, len(records))
+    return Records(records.schema, {name: _shuffle(codes, rng) for name, codes in records.codes.items()}, len(records))
 
 
-def _dealt(codes: Any, rng: np.random.Generator) -> Any:
+def _shuffle(codes: Any, rng: np.random.Generator) -> Any:
     if sparse.issparse(codes):
         by_item = codes.tocsc()
         rows = [rng.choice(codes.shape[0], size, replace=False) for size in np.diff(by_item.indptr)]
@@ -86,7 +86,7 @@ def split(
     return records.take(~second), records.take(second)
 
 
-def at_most(records: Records, most: int, rng: np.random.Generator) -> Records:
+def subsample(records: Records, most: int, rng: np.random.Generator) -> Records:
     """All records, or so many of them at random."""
     if len(records) <= most:
         return records

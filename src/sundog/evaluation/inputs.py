@@ -17,8 +17,8 @@ from sundog.data.reading.read import encode, read
 from sundog.data.records import Records, joined
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SchemaError
-from sundog.evaluation.comparison import Comparison, at_most, split
-from sundog.evaluation.overlap import MOST, copied_share
+from sundog.evaluation.comparison import Comparison, split, subsample
+from sundog.evaluation.holdout_overlap import MOST, compute_copied_share
 from sundog.progress import Progress, silent
 from sundog.release.release import Release
 
@@ -53,7 +53,7 @@ class Inputs:
     warning: str | None = None
 
 
-def gather(
+def read_inputs(
     synthetic: Any,
     *,
     real: Any,
@@ -74,42 +74,42 @@ def gather(
     """
     if rows < FEWEST or (n is not None and n < FEWEST):
         raise DataError(f"{rows if n is None else min(n, rows)} records are too few; look at {FEWEST} at least")
-    release = as_release(synthetic)
-    strict = schema_for(release, schema, real)
+    release = load_release(synthetic)
+    strict = choose_schema(release, schema, real)
     _check_target(strict, target)
     progress("reading", 0.0)
-    shared = strict if release is not None else forgiving(strict)
-    everything, owners = _real(real, strict, shared, labels)
+    shared = strict if release is not None else relax_schema(strict)
+    everything, owners = _read_real(real, strict, shared, labels)
     _refuse_one_class(everything, target)
-    held_out = None if holdout is None else _real(holdout, strict, shared, holdout_labels)[0]
+    held_out = None if holdout is None else _read_real(holdout, strict, shared, holdout_labels)[0]
     draws = Comparison(everything, everything, everything, everything, seed=seed)
-    place = _some(len(everything), rows, draws.rng("real rows"))
+    place = _choose_rows(len(everything), rows, draws.rng("real rows"))
     chosen = everything.take(place)
     if held_out is None:
         train, test = split(chosen, TEST_SHARE, draws.rng("split"), None if owners is None else owners[place])
     else:
         train = chosen
-        test = held_out if whole_holdout else at_most(held_out, rows, draws.rng("test rows"))
-    drawn, made = _synthetic(synthetic, release, shared, n, rows, draws)
+        test = held_out if whole_holdout else subsample(held_out, rows, draws.rng("test rows"))
+    drawn, made = _read_synthetic(synthetic, release, shared, n, rows, draws)
     counts = {"real": len(everything), "held-out": 0 if held_out is None else len(held_out), "synthetic": made}
     looked_at = {"real": len(train), "held-out": len(test), "synthetic": len(drawn)}
     _refuse_few(counts, looked_at)
     return Inputs(
-        name=name_of(synthetic),
+        name=describe_source(synthetic),
         release=release,
-        comparison=Comparison(chosen, drawn, train, test, _target(strict, target), seed, progress),
+        comparison=Comparison(chosen, drawn, train, test, _choose_target(strict, target), seed, progress),
         real=everything,
         held_out=held_out,
-        notes=tuple(_notes(counts, {**looked_at, "real": len(chosen)}, strict)),
+        notes=tuple(_note_limits(counts, {**looked_at, "real": len(chosen)}, strict)),
         counts=counts,
-        warning=_not_held_out(everything, held_out),
+        warning=_warn_of_overlap(everything, held_out),
     )
 
 
 # --- what is on trial ----------------------------------------------------------------------------------------------
 
 
-def as_release(synthetic: Any) -> Release | None:
+def load_release(synthetic: Any) -> Release | None:
     """What was given, if it is a release or the path of one."""
     if isinstance(synthetic, Release):
         return synthetic
@@ -117,7 +117,7 @@ def as_release(synthetic: Any) -> Release | None:
     return Release.load(synthetic) if is_file else None
 
 
-def _synthetic(
+def _read_synthetic(
     synthetic: Any, release: Release | None, schema: Schema, n: int | None, rows: int, draws: Comparison
 ) -> tuple[Records, int]:
     """The records on trial, and how many there were before some were chosen.
@@ -128,18 +128,18 @@ def _synthetic(
     if release is None:
         nobodys = schema.model_copy(update={"unit": None, "cap": 1})
         raw = read(synthetic, nobodys, private=False)
-        chosen = raw if raw.count <= rows else raw.take(_some(raw.count, rows, draws.rng("synthetic rows")))
+        chosen = raw if raw.count <= rows else raw.take(_choose_rows(raw.count, rows, draws.rng("synthetic rows")))
         return encode(chosen, nobodys), raw.count
     count = min(n or release.records or rows, rows)
     return joined(list(release.batches(count, seed=draws.seed))), count
 
 
-def _some(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+def _choose_rows(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
     """All places, or so many of them at random, in order."""
     return np.arange(count) if count <= most else np.sort(rng.choice(count, most, replace=False))
 
 
-def name_of(synthetic: Any) -> str:
+def describe_source(synthetic: Any) -> str:
     """What to call it."""
     if isinstance(synthetic, str) and is_url(synthetic):
         return without_secrets(synthetic)
@@ -151,7 +151,7 @@ def name_of(synthetic: Any) -> str:
 # --- what is real --------------------------------------------------------------------------------------------------
 
 
-def schema_for(release: Release | None, schema: Schema | None, real: Any) -> Schema:
+def choose_schema(release: Release | None, schema: Schema | None, real: Any) -> Schema:
     """That of the release; or the one that was given, or else one drafted from the real data."""
     if release is not None:
         if schema is not None:
@@ -160,17 +160,17 @@ def schema_for(release: Release | None, schema: Schema | None, real: Any) -> Sch
     return Schema.draft(real) if schema is None else schema
 
 
-def forgiving(schema: Schema) -> Schema:
+def relax_schema(schema: Schema) -> Schema:
     """The same schema for data that was not made by it: nothing is refused that can be counted as a difference.
 
     >>> schema = Schema.from_dict({"columns": {"sex": {"type": "categorical", "values": ["f", "m"]}}})
-    >>> forgiving(schema).columns["sex"].values
+    >>> relax_schema(schema).columns["sex"].values
     ('f', 'm', '(not declared)')
     """
-    return schema.with_columns({name: _forgiving(column) for name, column in schema.columns.items()})
+    return schema.with_columns({name: _relax_column(column) for name, column in schema.columns.items()})
 
 
-def _forgiving(column: Column) -> Column:
+def _relax_column(column: Column) -> Column:
     if isinstance(column, ImageColumn | SetColumn):
         return column
     declared: dict[str, Any] = {**column.model_dump(exclude_defaults=True), "nullable": True}
@@ -186,7 +186,7 @@ def _forgiving(column: Column) -> Column:
     return type(column).model_validate(declared)
 
 
-def _real(source: Any, strict: Schema, shared: Schema, labels: Any) -> tuple[Records, NDArray[np.int64] | None]:
+def _read_real(source: Any, strict: Schema, shared: Schema, labels: Any) -> tuple[Records, NDArray[np.int64] | None]:
     """Real records in codes of the shared schema, and whose they are; they must be as the strict schema declares."""
     raw = read(source, strict, labels=labels)
     if strict.unit is not None:
@@ -208,7 +208,7 @@ def _refuse_one_class(records: Records, target: str | None) -> None:
         raise DataError(f"target: column {target!r} has one value in all real records; name a column to predict")
 
 
-def _target(schema: Schema, target: str | None) -> str | None:
+def _choose_target(schema: Schema, target: str | None) -> str | None:
     """The column that was named; or the labels, where arrays have one column of them."""
     if target is not None:
         return target
@@ -228,9 +228,9 @@ def _refuse_few(counts: dict[str, int], looked_at: dict[str, int]) -> None:
             raise DataError(f"{count} {kind} records are too few for figures that mean something; {fix}")
 
 
-def _not_held_out(real: Records, held_out: Records | None) -> str | None:
+def _warn_of_overlap(real: Records, held_out: Records | None) -> str | None:
     """A warning where the held-out records are copies of the real ones."""
-    share = 0.0 if held_out is None else copied_share(real, held_out)
+    share = 0.0 if held_out is None else compute_copied_share(real, held_out)
     if share <= MOST:
         return None
     return (
@@ -239,7 +239,7 @@ def _not_held_out(real: Records, held_out: Records | None) -> str | None:
     )
 
 
-def _notes(counts: dict[str, int], looked_at: dict[str, int], schema: Schema) -> Iterator[str]:
+def _note_limits(counts: dict[str, int], looked_at: dict[str, int], schema: Schema) -> Iterator[str]:
     for kind, count in counts.items():
         if looked_at[kind] < count:
             yield f"{looked_at[kind]:,} of {count:,} {kind} records were looked at, chosen at random."

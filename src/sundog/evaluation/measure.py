@@ -7,16 +7,14 @@ Every figure of a report that was computed from samples says how far it may be o
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 Z = 1.959963984540054  # the normal quantile of a 95% interval
-ROUNDS = 100
 _FAR = 1e6  # a share this large is as good as any
 
 Better = Literal["low", "high"]
@@ -55,13 +53,6 @@ class Measure:
         value = float(value)
         return cls(value, min(value, max(lowest, value - Z * error)), max(value, min(highest, value + Z * error)))
 
-    @classmethod
-    def of_estimates(cls, estimates: NDArray[np.float64], *, z: float = Z) -> Measure:
-        """What the data itself says (the first) and, after it, what each resample says, which is kept."""
-        value, *resampled = (float(each) for each in estimates)
-        error = float(np.std(resampled, ddof=1))
-        return cls(value, value - z * error, value + z * error, resampled=tuple(resampled))
-
     def overlaps(self, other: Measure) -> bool:
         """Whether the intervals have a point in common; that shows neither a difference nor equality."""
         return self.low <= other.high and other.low <= self.high
@@ -94,10 +85,10 @@ class Metric:
     ideal: float | None = None
 
 
-def binomial(successes: float, trials: float, *, z: float = Z) -> Measure:
+def measure_share(successes: float, trials: float, *, z: float = Z) -> Measure:
     """A share of counted things, by Wilson's formula; with an interval of 95%, or of another normal quantile.
 
-    >>> share = binomial(9, 10)
+    >>> share = measure_share(9, 10)
     >>> round(share.value, 2), round(share.low, 2), round(share.high, 2)
     (0.9, 0.6, 0.98)
     """
@@ -107,44 +98,6 @@ def binomial(successes: float, trials: float, *, z: float = Z) -> Measure:
     middle = (share + z**2 / (2 * trials)) / (1 + z**2 / trials)
     half = z / (1 + z**2 / trials) * math.sqrt(share * (1 - share) / trials + z**2 / (4 * trials**2))
     return Measure(share, min(share, max(0.0, middle - half)), max(share, min(1.0, middle + half)))
-
-
-def bootstrap(
-    statistic: Callable[[NDArray[np.int64]], float],
-    count: int,
-    rng: np.random.Generator,
-    *,
-    groups: NDArray[Any] | None = None,
-    rounds: int = ROUNDS,
-    lowest: float = -math.inf,
-    highest: float = math.inf,
-) -> Measure:
-    """A statistic of rows, with a normal interval whose error is that over resampled rows.
-
-    >>> values = np.arange(100.0)
-    >>> mean = bootstrap(lambda rows: values[rows].mean(), 100, np.random.default_rng(0))
-    >>> mean.value, 43 < mean.low < 45, 54 < mean.high < 56
-    (49.5, True, True)
-
-    Args:
-        statistic: from the places of rows to a number.
-        count: how many rows there are.
-        rng: where the resampling comes from.
-        groups: of each row; rows are then drawn from each group by itself, so that rare ones stay as they are.
-        rounds: how often rows are resampled.
-        lowest: the least value that is possible.
-        highest: the greatest.
-    """
-    value = statistic(np.arange(count))
-    parts = [np.arange(count)] if groups is None else [np.flatnonzero(groups == each) for each in np.unique(groups)]
-
-    def drawn() -> NDArray[np.int64]:
-        return np.concatenate([part[rng.integers(0, len(part), len(part))] for part in parts])
-
-    found = [statistic(drawn()) for _ in range(rounds)]
-    usable = [each for each in found if math.isfinite(each)]
-    error = float(np.std(usable, ddof=1)) if len(usable) > 1 else 0.0
-    return Measure.around(value, error=error, lowest=lowest, highest=highest)
 
 
 # --- measures beside each other ------------------------------------------------------------------------------------
@@ -175,15 +128,27 @@ def combine(*terms: tuple[float, Measure], z: float = Z) -> Measure:
     return Measure(value, value - down, value + up)
 
 
-def ratio(part: Measure, whole: Measure, base: Measure | None = None, *, z: float = Z) -> Measure | None:
+def average_measures(measures: Sequence[Measure]) -> Measure:
+    """The mean of measures that err independently: their distances to the ends add up as squares.
+
+    >>> average_measures([Measure(0.5, 0.2, 0.9), Measure(1.0, 0.6, 1.0)])
+    Measure(value=0.75, low=0.5, high=0.95)
+    """
+    value = float(np.mean([each.value for each in measures]))
+    down = math.hypot(*(each.value - each.low for each in measures)) / len(measures)
+    up = math.hypot(*(each.high - each.value for each in measures)) / len(measures)
+    return Measure(value, value - down, value + up)
+
+
+def measure_ratio(part: Measure, whole: Measure, base: Measure | None = None, *, z: float = Z) -> Measure | None:
     """Where `part` lies between `base` (0, which is also the default base) and `whole` (1), with its interval.
 
     The interval holds every share that the data does not contradict (Fieller 1954): those for which part − base −
     share · (whole − base) may be zero. None where whole and base cannot be told apart: then every share may be.
 
-    >>> ratio(Measure(0.75, 0.7, 0.8), Measure.exact(1.0), Measure.exact(0.5))
+    >>> measure_ratio(Measure(0.75, 0.7, 0.8), Measure.exact(1.0), Measure.exact(0.5))
     Measure(value=0.5, low=0.4, high=0.6)
-    >>> ratio(Measure.exact(0.7), Measure(0.9, 0.4, 1.4), Measure.exact(0.5)) is None
+    >>> measure_ratio(Measure.exact(0.7), Measure(0.9, 0.4, 1.4), Measure.exact(0.5)) is None
     True
     """
     base = Measure.exact(0.0) if base is None else base
@@ -196,10 +161,10 @@ def ratio(part: Measure, whole: Measure, base: Measure | None = None, *, z: floa
         return rest.low <= 0 <= rest.high
 
     value = (part.value - base.value) / reach.value
-    return Measure(value, _last_possible(possible, value, -1.0), _last_possible(possible, value, 1.0))
+    return Measure(value, _find_last_possible(possible, value, -1.0), _find_last_possible(possible, value, 1.0))
 
 
-def _last_possible(possible: Callable[[float], bool], share: float, step: float) -> float:
+def _find_last_possible(possible: Callable[[float], bool], share: float, step: float) -> float:
     """The share furthest in the direction of the step that is still possible, all between being so."""
     near, far = share, share + step
     while possible(far) and abs(far) < _FAR:
@@ -210,19 +175,19 @@ def _last_possible(possible: Callable[[float], bool], share: float, step: float)
     return round(near, 9)
 
 
-def simultaneous(count: int) -> float:
+def bonferroni_quantile(count: int) -> float:
     """The normal quantile of intervals that hold all together in 95% of cases (Bonferroni).
 
-    >>> round(simultaneous(1), 2), round(simultaneous(20), 2)
+    >>> round(bonferroni_quantile(1), 2), round(bonferroni_quantile(20), 2)
     (1.96, 3.02)
     """
     return NormalDist().inv_cdf(1 - 0.025 / max(1, count))
 
 
-def nested(measures: Mapping[str, Measure]) -> dict[str, Any]:
+def nest_names(measures: Mapping[str, Measure]) -> dict[str, Any]:
     """Dotted names as nested dicts.
 
-    >>> nested({"fidelity.tvd_1way": Measure.exact(0.5)})
+    >>> nest_names({"fidelity.tvd_1way": Measure.exact(0.5)})
     {'fidelity': {'tvd_1way': {'value': 0.5, 'low': 0.5, 'high': 0.5}}}
     """
     tree: dict[str, Any] = {}

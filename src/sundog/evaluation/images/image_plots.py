@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sundog.data.writing.contact_sheet import Places, show_images
-from sundog.evaluation.images.classifiers import Images
-from sundog.evaluation.images.image_sample import Sample
+from sundog.evaluation.images.image_classifiers import Images
+from sundog.evaluation.images.image_sample import ImageSample
 from sundog.evaluation.section import Picture
 
 if TYPE_CHECKING:
@@ -21,10 +21,10 @@ ROWS, ACROSS = 8, 10  # of a grid without classes
 MOST_CLASSES = 20  # rows of a grid with classes, and of a confusion matrix with figures
 
 
-def grids(synthetic: Sample, real: Sample, classes: Sequence[str]) -> Picture:
+def plot_grids(synthetic: ImageSample, real: ImageSample, classes: Sequence[str]) -> Picture:
     """Synthetic images beside real ones, one row a class."""
     rows = classes[:MOST_CLASSES]
-    panels = {"synthetic": _rows(synthetic, len(rows)), "real (test)": _rows(real, len(rows))}
+    panels = {"synthetic": _arrange_rows(synthetic, len(rows)), "real (test)": _arrange_rows(real, len(rows))}
 
     def draw() -> Figure:
         from matplotlib.figure import Figure
@@ -32,7 +32,7 @@ def grids(synthetic: Sample, real: Sample, classes: Sequence[str]) -> Picture:
         count = len(rows) or ROWS
         figure = Figure(figsize=(9, 0.6 + 0.42 * count), layout="constrained")
         for axes, (title, cells) in zip(figure.subplots(1, 2), panels.items(), strict=True):
-            _show(axes, cells, rows)
+            _show_rows(axes, cells, rows)
             axes.set_title(title)
         return figure
 
@@ -41,7 +41,7 @@ def grids(synthetic: Sample, real: Sample, classes: Sequence[str]) -> Picture:
     return Picture("Synthetic and real images", f"{which}{left_out} An empty place: no such image.", draw, wide=True)
 
 
-def pairs(synthetic: Images, nearest: Images, *, out_of: int, ratio: float) -> Picture:
+def plot_nearest_pairs(synthetic: Images, nearest: Images, *, out_of: int, ratio: float) -> Picture:
     """Synthetic images above the training images that are nearest to them."""
     cells = [list(synthetic), list(nearest)]
 
@@ -50,7 +50,7 @@ def pairs(synthetic: Images, nearest: Images, *, out_of: int, ratio: float) -> P
 
         figure = Figure(figsize=(9, 2.6), layout="constrained")
         axes = figure.subplots()
-        _show(axes, cells, ["synthetic", "nearest real"])
+        _show_rows(axes, cells, ["synthetic", "nearest real"])
         return figure
 
     caption = f"Of {out_of} synthetic images, those that come nearest to a training image, and that image below."
@@ -62,7 +62,7 @@ def pairs(synthetic: Images, nearest: Images, *, out_of: int, ratio: float) -> P
     return Picture("Nearest real images", caption, draw, wide=True)
 
 
-def confusion(counts: NDArray[Any], classes: Sequence[str]) -> Picture:
+def plot_confusion(counts: NDArray[Any], classes: Sequence[str]) -> Picture:
     """Which class of real test images is taken for which, by the network that learned from synthetic ones."""
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
 
@@ -70,7 +70,7 @@ def confusion(counts: NDArray[Any], classes: Sequence[str]) -> Picture:
         from matplotlib.colors import LinearSegmentedColormap
         from matplotlib.figure import Figure
 
-        from sundog.evaluation.report.style import ACCENT
+        from sundog.evaluation.report.plot_style import ACCENT
 
         figure = Figure(figsize=(5, 4.6), layout="constrained")
         axes = figure.subplots()
@@ -91,13 +91,13 @@ def confusion(counts: NDArray[Any], classes: Sequence[str]) -> Picture:
     return Picture("What a network learns from synthetic images", caption, draw)
 
 
-def _rows(sample: Sample, classes: int) -> list[list[Images]]:
+def _arrange_rows(sample: ImageSample, classes: int) -> list[list[Images]]:
     if not classes:
         return [list(sample.pixels[row * ACROSS : (row + 1) * ACROSS]) for row in range(ROWS)]
     return [list(sample.pixels[sample.labels == label][:ACROSS]) for label in range(classes)]
 
 
-def _show(axes: Axes, cells: Sequence[Sequence[Images]], names: Sequence[str] = ()) -> None:
+def _show_rows(axes: Axes, cells: Sequence[Sequence[Images]], names: Sequence[str] = ()) -> None:
     """Images in rows, with a name beside each."""
     where = [(row, column) for row, images in enumerate(cells) for column in range(len(images))]
     rows, columns = np.array(where).T

@@ -12,14 +12,14 @@ from sundog.data.records import Records
 from sundog.data.writing.contact_sheet import pixels
 from sundog.errors import DataError
 from sundog.evaluation.comparison import Comparison
-from sundog.evaluation.images.classifiers import Images, Labels
+from sundog.evaluation.images.image_classifiers import Images, Labels
 
 FEWEST = 20  # images of each kind, to say anything
 NUMBERS = 2**26  # of a sample at most, each four bytes: 85,000 images of MNIST, 5,000 of 64 × 64 colours
 
 
 @dataclass(frozen=True)
-class Sample:
+class ImageSample:
     """Some images.
 
     Args:
@@ -35,7 +35,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class View:
+class ImageView:
     """Where images and their classes are in records.
 
     Args:
@@ -48,7 +48,7 @@ class View:
     target: str | None
     classes: tuple[str, ...]
 
-    def sample(self, records: Records, most: int, rng: np.random.Generator) -> Sample:
+    def sample(self, records: Records, most: int, rng: np.random.Generator) -> ImageSample:
         """So many images at most, or fewer if they are large, in random order; each with a class if there are any."""
         column = records.schema.columns[self.name]
         assert isinstance(column, ImageColumn)  # noqa: S101
@@ -57,16 +57,16 @@ class View:
             rows = rows[records.codes[self.target][rows] < len(self.classes)]  # the code of null is the last
         records = records.take(rows[: min(most, max(1, NUMBERS // math.prod(column.shape)))])
         labels = np.zeros(len(records)) if self.target is None else records.codes[self.target]
-        return Sample(pixels(column, records.codes[self.name]), labels.astype(np.int64))
+        return ImageSample(pixels(column, records.codes[self.name]), labels.astype(np.int64))
 
 
-def view_of(comparison: Comparison, name: str) -> View:
+def find_images(comparison: Comparison, name: str) -> ImageView:
     """The images of a column, with the classes of the target if it has some."""
     columns = comparison.real.schema.columns
     if not isinstance(columns.get(name), ImageColumn):
         raise DataError(f"column {name!r} holds no images; name an image column of the schema")
     target = columns.get(comparison.target or "")
     if not isinstance(target, ListedColumn | BooleanColumn) or target.lattice_size < 2:
-        return View(name, None, ())
+        return ImageView(name, None, ())
     values = target.decode(np.arange(target.lattice_size)).to_pylist()
-    return View(name, comparison.target, tuple(str(value) for value in values))
+    return ImageView(name, comparison.target, tuple(str(value) for value in values))

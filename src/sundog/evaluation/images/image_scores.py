@@ -47,19 +47,19 @@ def frechet_distance(first: Array, second: Array) -> float:
     (0.0, 25.0)
     """
     with threadpool_limits(1):  # more threads would only wait for each other, and long where somebody else is at work
-        root_1, root_2 = _root(first), _root(second)
+        root_1, root_2 = _factor_covariance(first), _factor_covariance(second)
         common = np.linalg.svd(root_1 @ root_2.T, compute_uv=False).sum()
     between = np.square(first.mean(axis=0, dtype=np.float64) - second.mean(axis=0, dtype=np.float64)).sum()
     return max(0.0, float(between + np.square(root_1).sum() + np.square(root_2).sum() - 2 * common))
 
 
-def _root(sample: Array) -> Array:
+def _factor_covariance(sample: Array) -> Array:
     """R with RᵀR the covariance of the rows."""
     centred = sample - sample.mean(axis=0, dtype=np.float64)
     return np.asarray(np.linalg.qr(centred / math.sqrt(max(1, len(sample) - 1)), mode="r"))
 
 
-def frechet(first: Array, second: Array, rng: np.random.Generator) -> Measure:
+def measure_frechet(first: Array, second: Array, rng: np.random.Generator) -> Measure:
     """The same without the bias of small samples, and with an interval: a jackknife that leaves out a tenth at a time.
 
     The plain distance of two samples of one distribution is not 0, but falls as one over their size; a jackknife
@@ -76,14 +76,16 @@ def frechet(first: Array, second: Array, rng: np.random.Generator) -> Measure:
     return Measure.around(max(0.0, value), error=error, lowest=0.0)
 
 
-def jensen_shannon(real: Array, generated: Array) -> Measure:
+def measure_jensen_shannon(real: Array, generated: Array) -> Measure:
     """The Jensen-Shannon divergence in nats that a discriminator proves: 0 for the same images, ln 2 for other ones.
 
     For any discriminator D, ln 2 + ½ E ln D(real) + ½ E ln(1 − D(generated)) is at most the divergence, and that for
     the best one; but for chance, so is the average over images that D was not trained on.
 
-    >>> jensen_shannon(np.zeros(9), np.zeros(9)).value, round(jensen_shannon(np.full(9, 50), np.full(9, -50)).value, 4)
-    (0.0, 0.6931)
+    >>> measure_jensen_shannon(np.zeros(9), np.zeros(9)).value
+    0.0
+    >>> round(measure_jensen_shannon(np.full(9, 50), np.full(9, -50)).value, 4)
+    0.6931
 
     Args:
         real: logits that an image is real, for real images.
@@ -100,7 +102,7 @@ def discriminator_score(generated: Array) -> float:
     """The paper's own figure: E ½ KL(D(x) ‖ B) + ½ KL(B ‖ D(x)) over generated x, with a fair coin B.
 
     Its tables call this the Jensen-Shannon score. It has no upper limit, and asks how sure the discriminator is, not
-    whether it is right: to be shown beside `jensen_shannon`, not in its place. Between two coins with logits t and 0
+    whether it is right: shown beside `measure_jensen_shannon`, not in its place. Between two coins with logits t and 0
     the sum of both divergences is (D − ½) t.
 
     >>> discriminator_score(np.zeros(3)), round(discriminator_score(np.array([-2.0, 2.0])), 4)

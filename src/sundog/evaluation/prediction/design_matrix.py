@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
-def scalar_columns(schema: Schema) -> list[str]:
+def list_scalar_columns(schema: Schema) -> list[str]:
     """The columns with one value a record."""
     return [name for name, column in schema.columns.items() if isinstance(column, ScalarColumn)]
 
@@ -32,11 +32,11 @@ def is_unordered(column: Column) -> bool:
     return isinstance(column, CategoricalColumn)
 
 
-def scaled(column: Column, codes: NDArray[Any]) -> Floats:
+def scale_to_range(column: Column, codes: NDArray[Any]) -> Floats:
     """Where the values lie in the declared range: 0 is the lowest that is possible, 1 the highest, NaN is null.
 
     >>> from sundog.data.columns import IntegerColumn
-    >>> scaled(IntegerColumn(min=10, max=20, nullable=True), np.array([0, 5, 10, 11])).tolist()
+    >>> scale_to_range(IntegerColumn(min=10, max=20, nullable=True), np.array([0, 5, 10, 11])).tolist()
     [0.0, 0.5, 1.0, nan]
     """
     places = codes / max(1, column.lattice_size - 1)
@@ -48,7 +48,7 @@ def is_null(column: Column, codes: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(codes == column.lattice_size)
 
 
-def one_hot(records: Records, names: Sequence[str]) -> Any:
+def encode_one_hot(records: Records, names: Sequence[str]) -> Any:
     """A sparse matrix for linear models: numbers scaled to the declared range, a column for each code of the others.
 
     Null has a column of its own.
@@ -58,32 +58,32 @@ def one_hot(records: Records, names: Sequence[str]) -> Any:
     ...     "sex": {"type": "categorical", "values": ["f", "m"]},
     ... }})
     >>> records = Records(schema, {"age": np.array([2, 5]), "sex": np.array([1, 0])}, 2)
-    >>> one_hot(records, ["age", "sex"]).toarray().tolist()
+    >>> encode_one_hot(records, ["age", "sex"]).toarray().tolist()
     [[0.5, 0.0, 0.0, 1.0], [0.0, 1.0, 1.0, 0.0]]
     """
-    blocks = [block for name in names for block in _blocks(records.schema.columns[name], records.codes[name])]
+    blocks = [block for name in names for block in _encode_column(records.schema.columns[name], records.codes[name])]
     return sparse.hstack(blocks, format="csr")
 
 
-def _blocks(column: Column, codes: NDArray[Any]) -> list[Any]:
+def _encode_column(column: Column, codes: NDArray[Any]) -> list[Any]:
     if not is_numeric(column):
-        return [_indicators(codes, column.size)]
-    blocks = [sparse.csr_array(np.nan_to_num(scaled(column, codes))[:, None])]
+        return [_encode_indicators(codes, column.size)]
+    blocks = [sparse.csr_array(np.nan_to_num(scale_to_range(column, codes))[:, None])]
     if column.nullable:
         blocks.append(sparse.csr_array(is_null(column, codes)[:, None].astype(np.float64)))
     return blocks
 
 
-def _indicators(codes: NDArray[Any], size: int) -> Any:
+def _encode_indicators(codes: NDArray[Any], size: int) -> Any:
     count = len(codes)
     return sparse.csr_array((np.ones(count), codes.astype(np.int64), np.arange(count + 1)), shape=(count, size))
 
 
-def ordinal(records: Records, names: Sequence[str]) -> Floats:
+def encode_ordinal(records: Records, names: Sequence[str]) -> Floats:
     """A matrix for trees, a column for each column: codes as they are; null is NaN in numbers, a code elsewhere.
 
     >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 4, "nullable": True}}})
-    >>> ordinal(Records(schema, {"age": np.array([2, 5])}, 2), ["age"]).tolist()
+    >>> encode_ordinal(Records(schema, {"age": np.array([2, 5])}, 2), ["age"]).tolist()
     [[2.0], [nan]]
     """
     matrix = np.empty((len(records), len(names)))

@@ -22,7 +22,7 @@ _LEAF = 20  # records that every leaf of boosting has at least, or a tenth of a 
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
+def limit_threads() -> Iterator[None]:
     """While it is open, boosting has one thread: several wait for each other, and on a busy machine they wait long.
 
     Those of a forest do not.
@@ -34,7 +34,7 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-def logistic() -> Any:
+def make_logistic() -> Any:
     """Logistic regression, on sparse columns brought to one scale."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
@@ -43,7 +43,7 @@ def logistic() -> Any:
     return make_pipeline(StandardScaler(with_mean=False), LogisticRegression())
 
 
-def ridge() -> Any:
+def make_ridge() -> Any:
     """Linear regression with a small penalty, on sparse columns brought to one scale."""
     from sklearn.linear_model import Ridge
     from sklearn.pipeline import make_pipeline
@@ -52,36 +52,36 @@ def ridge() -> Any:
     return make_pipeline(StandardScaler(with_mean=False), Ridge())
 
 
-def forest(seed: int, *, classes: int = 2) -> Any:
+def make_forest(seed: int, *, classes: int = 2) -> Any:
     """A random forest; with many classes, smaller trees, as each leaf holds a number for each class."""
     from sklearn.ensemble import RandomForestClassifier
 
     return RandomForestClassifier(TREES, min_samples_leaf=max(1, classes // 5), n_jobs=_CORES, random_state=seed)
 
 
-def forest_of_numbers(seed: int) -> Any:
+def make_forest_regressor(seed: int) -> Any:
     """A random forest that predicts a number."""
     from sklearn.ensemble import RandomForestRegressor
 
     return RandomForestRegressor(TREES, max_features=1 / 3, min_samples_leaf=5, n_jobs=_CORES, random_state=seed)
 
 
-def boosting(seed: int, schema: Schema, features: list[str], *, rows: int, classes: int = 2) -> Any:
+def make_boosting(seed: int, schema: Schema, features: list[str], *, rows: int, classes: int = 2) -> Any:
     """Gradient boosting; it grows a tree for each class in each round, so with more classes there are fewer rounds."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     rounds = max(_FEWEST_ROUNDS, 2 * _ROUNDS // max(2, classes))
-    return HistGradientBoostingClassifier(max_iter=rounds, **_boosting_settings(seed, schema, features, rows))
+    return HistGradientBoostingClassifier(max_iter=rounds, **_set_up_boosting(seed, schema, features, rows))
 
 
-def boosting_of_numbers(seed: int, schema: Schema, features: list[str], *, rows: int) -> Any:
+def make_boosting_regressor(seed: int, schema: Schema, features: list[str], *, rows: int) -> Any:
     """Gradient boosting that predicts a number."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    return HistGradientBoostingRegressor(max_iter=_ROUNDS, **_boosting_settings(seed, schema, features, rows))
+    return HistGradientBoostingRegressor(max_iter=_ROUNDS, **_set_up_boosting(seed, schema, features, rows))
 
 
-def _boosting_settings(seed: int, schema: Schema, features: list[str], rows: int) -> dict[str, Any]:
+def _set_up_boosting(seed: int, schema: Schema, features: list[str], rows: int) -> dict[str, Any]:
     columns = [schema.columns[name] for name in features]
     unordered = [is_unordered(column) and column.size <= _MOST_CATEGORIES for column in columns]
     return {
@@ -92,11 +92,11 @@ def _boosting_settings(seed: int, schema: Schema, features: list[str], rows: int
     }
 
 
-def without_empty(learn: Floats, test: Floats) -> tuple[Floats, Floats]:
+def zero_empty_columns(learn: Floats, test: Floats) -> tuple[Floats, Floats]:
     """Both with zeros in the columns that have no value in what is learned: nothing can be learned from them.
 
     >>> nan = np.nan
-    >>> learn, test = without_empty(np.array([[nan, 1.0], [nan, nan]]), np.array([[5.0, 2.0]]))
+    >>> learn, test = zero_empty_columns(np.array([[nan, 1.0], [nan, nan]]), np.array([[5.0, 2.0]]))
     >>> learn.tolist(), test.tolist()
     ([[0.0, 1.0], [0.0, nan]], [[0.0, 2.0]])
     """
@@ -104,7 +104,7 @@ def without_empty(learn: Floats, test: Floats) -> tuple[Floats, Floats]:
     return np.where(empty, 0.0, learn), np.where(empty, 0.0, test)
 
 
-def chances(model: Any, learn: Any, classes: Any, test: Any, count: int) -> Floats:
+def predict_probabilities(model: Any, learn: Any, classes: Any, test: Any, count: int) -> Floats:
     """How likely a trained model takes each of `count` classes to be, for every record to test on.
 
     Args:
@@ -116,13 +116,13 @@ def chances(model: Any, learn: Any, classes: Any, test: Any, count: int) -> Floa
     """
     from sklearn.dummy import DummyClassifier
 
-    model = fitted(DummyClassifier() if (classes == classes[0]).all() else model, learn, classes)
+    model = fit_model(DummyClassifier() if (classes == classes[0]).all() else model, learn, classes)
     found = np.zeros((test.shape[0], count))
     found[:, model.classes_] = model.predict_proba(test)
     return found
 
 
-def fitted(model: Any, learn: Any, targets: Any) -> Any:
+def fit_model(model: Any, learn: Any, targets: Any) -> Any:
     """The model, trained, and set to predict in one order: sums in two threads come out in two ways."""
     from sklearn.exceptions import ConvergenceWarning
 

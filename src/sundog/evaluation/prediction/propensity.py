@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from sundog.data.records import Records
 from sundog.errors import DataError
-from sundog.evaluation.comparison import Comparison, at_most
+from sundog.evaluation.comparison import Comparison, subsample
 from sundog.evaluation.measure import Metric
 from sundog.evaluation.prediction import learners
-from sundog.evaluation.prediction.design_matrix import Floats, Integers, ordinal, scalar_columns
-from sundog.evaluation.prediction.roc import Ranking, measured_area
+from sundog.evaluation.prediction.design_matrix import Floats, Integers, encode_ordinal, list_scalar_columns
+from sundog.evaluation.prediction.roc import Ranking, measure_area
 from sundog.evaluation.section import Picture, Section
 
 if TYPE_CHECKING:
@@ -42,47 +42,47 @@ _METRICS = {
 }
 
 
-@learners.one_thread()
-def propensity(comparison: Comparison) -> Section:
+@learners.limit_threads()
+def evaluate_propensity(comparison: Comparison) -> Section:
     """How well synthetic records can be told from real ones that were held out, by all scalar columns together."""
-    names = scalar_columns(comparison.real.schema)
+    names = list_scalar_columns(comparison.real.schema)
     if not names:
         raise DataError("no column has one value a record; records cannot be told apart by columns")
     rng = comparison.rng("propensity")
-    heap, is_synthetic = _heap(comparison, names, rng)
-    learn, test = _halves(is_synthetic, rng)
-    learned, asked = learners.without_empty(heap[learn], heap[test])
-    model = learners.boosting(int(rng.integers(2**31)), comparison.real.schema, names, rows=len(learn))
-    learners.fitted(model, learned, is_synthetic[learn])
-    importance = _importance(model, asked, is_synthetic[test], names, rng)
+    heap, is_synthetic = _pool_records(comparison, names, rng)
+    learn, test = _split_halves(is_synthetic, rng)
+    learned, asked = learners.zero_empty_columns(heap[learn], heap[test])
+    model = learners.make_boosting(int(rng.integers(2**31)), comparison.real.schema, names, rows=len(learn))
+    learners.fit_model(model, learned, is_synthetic[learn])
+    importance = _measure_importance(model, asked, is_synthetic[test], names, rng)
     ranking = Ranking(model.predict_proba(asked)[:, 1], is_synthetic[test])
     return Section(
         title="Telling synthetic from real",
-        measures={_AUC: measured_area([ranking], is_synthetic[test], rng)},
+        measures={_AUC: measure_area([ranking], is_synthetic[test], rng)},
         metrics=_METRICS,
         details={"propensity": {"gives_away": importance}},
-        pictures=[_picture(importance)],
+        pictures=[_plot_importance(importance)],
     )
 
 
-def _heap(comparison: Comparison, names: list[str], rng: np.random.Generator) -> tuple[Floats, Bools]:
+def _pool_records(comparison: Comparison, names: list[str], rng: np.random.Generator) -> tuple[Floats, Bools]:
     kinds = {"synthetic": comparison.synthetic, "held-out": comparison.test}
     for kind, records in kinds.items():
         if len(records) < _FEWEST:
             raise DataError(f"{len(records)} {kind} records are too few to tell them apart; give at least {_FEWEST}")
     count = min(_MOST, *map(len, kinds.values()))
-    parts: list[Records] = [at_most(records, count, rng) for records in kinds.values()]
-    return np.concatenate([ordinal(part, names) for part in parts]), np.repeat([True, False], count)
+    parts: list[Records] = [subsample(records, count, rng) for records in kinds.values()]
+    return np.concatenate([encode_ordinal(part, names) for part in parts]), np.repeat([True, False], count)
 
 
-def _halves(is_synthetic: Bools, rng: np.random.Generator) -> tuple[Integers, Integers]:
+def _split_halves(is_synthetic: Bools, rng: np.random.Generator) -> tuple[Integers, Integers]:
     """The heap in two, each with as many synthetic records as real ones."""
     order = rng.permutation(len(is_synthetic))
     kinds = [order[is_synthetic[order] == kind] for kind in (True, False)]
     return np.concatenate([rows[::2] for rows in kinds]), np.concatenate([rows[1::2] for rows in kinds])
 
 
-def _importance(
+def _measure_importance(
     model: Any, records: Floats, is_synthetic: Bools, names: list[str], rng: np.random.Generator
 ) -> dict[str, float]:
     """How much smaller the area gets when a column is shuffled between records; the largest loss first."""
@@ -101,13 +101,13 @@ def _importance(
     return dict(sorted(losses.items(), key=lambda item: -item[1]))
 
 
-def _picture(importance: dict[str, float]) -> Picture:
+def _plot_importance(importance: dict[str, float]) -> Picture:
     shown = dict(list(importance.items())[:_SHOWN])
 
     def draw() -> Figure:
         from matplotlib.figure import Figure
 
-        from sundog.evaluation.report.style import SYNTHETIC
+        from sundog.evaluation.report.plot_style import SYNTHETIC
 
         figure = Figure(figsize=(6, 0.8 + 0.3 * len(shown)), layout="constrained")
         axes = figure.subplots()

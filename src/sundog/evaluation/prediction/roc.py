@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from sundog.evaluation.measure import Measure, Z, bootstrap
+from sundog.evaluation.bootstrap import bootstrap_rows
+from sundog.evaluation.measure import Measure, Z, average_measures
 
 POINTS = 200  # of a curve that is drawn
 
@@ -63,7 +64,7 @@ class Ranking:
             both = 1 + more * (1 - at) / (2 - at) + more * at / (1 + at)
             return math.sqrt(at * (1 - at) * both / (positive * negative))
 
-        return Measure(area, *(_furthest(area, end, error) for end in (0.0, 1.0)))
+        return Measure(area, *(_find_furthest(area, end, error) for end in (0.0, 1.0)))
 
     def curve(self) -> dict[str, list[float]]:
         """False and true positive rates from (0, 0) to (1, 1), at most `POINTS` of them, evenly spread."""
@@ -80,7 +81,7 @@ class Ranking:
         return positive, np.add.reduceat(ordered, self._starts) - positive
 
 
-def measured_area(rankings: Sequence[Ranking], kinds: NDArray[Any], rng: np.random.Generator) -> Measure:
+def measure_area(rankings: Sequence[Ranking], kinds: NDArray[Any], rng: np.random.Generator) -> Measure:
     """The mean area of several rankings of the same records; its interval holds that of resampled records.
 
     Args:
@@ -96,24 +97,12 @@ def measured_area(rankings: Sequence[Ranking], kinds: NDArray[Any], rng: np.rand
         weights = np.bincount(rows, minlength=len(kinds))
         return float(np.mean([ranking.area(weights) for ranking in rankings]))
 
-    resampled = bootstrap(area, len(kinds), rng, groups=kinds, lowest=0.0, highest=1.0)
-    formula = average([ranking.interval() for ranking in rankings])
+    resampled = bootstrap_rows(area, len(kinds), rng, strata=kinds, lowest=0.0, highest=1.0)
+    formula = average_measures([ranking.interval() for ranking in rankings])
     return Measure(resampled.value, min(resampled.low, formula.low), max(resampled.high, formula.high))
 
 
-def average(measures: Sequence[Measure]) -> Measure:
-    """The mean of measures that err independently: their distances to the ends add up as squares.
-
-    >>> average([Measure(0.5, 0.2, 0.9), Measure(1.0, 0.6, 1.0)])
-    Measure(value=0.75, low=0.5, high=0.95)
-    """
-    value = float(np.mean([each.value for each in measures]))
-    down = math.hypot(*(each.value - each.low for each in measures)) / len(measures)
-    up = math.hypot(*(each.high - each.value for each in measures)) / len(measures)
-    return Measure(value, value - down, value + up)
-
-
-def _furthest(area: float, end: float, error: Callable[[float], float]) -> float:
+def _find_furthest(area: float, end: float, error: Callable[[float], float]) -> float:
     """What is furthest from an area, towards an end, and still no more than its own standard errors away from it."""
     near, far = area, end
     for _ in range(50):

@@ -16,16 +16,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from sundog.evaluation.bootstrap import bootstrap_rows
 from sundog.evaluation.comparison import Comparison
-from sundog.evaluation.measure import Measure, Measures, Metric, binomial, bootstrap
+from sundog.evaluation.measure import Measure, Measures, Metric, average_measures, measure_share
 from sundog.evaluation.prediction import learners
 from sundog.evaluation.prediction.design_matrix import Floats, Integers, is_numeric
-from sundog.evaluation.prediction.roc import Ranking, average, measured_area
-from sundog.evaluation.prediction.task import Task, task_of
-from sundog.evaluation.prediction.utility_plots import roc_picture, scores_picture
+from sundog.evaluation.prediction.prediction_task import Task, define_task
+from sundog.evaluation.prediction.roc import Ranking, measure_area
+from sundog.evaluation.prediction.utility_plots import plot_scores
 from sundog.evaluation.section import Section
-
-__all__ = ["roc_picture", "utility"]
 
 INTERVALS = (
     "The intervals say what other test records would have changed, not another draw of synthetic records or another "
@@ -41,30 +40,30 @@ _NAMES = {
 }
 
 
-@learners.one_thread()
-def utility(comparison: Comparison) -> Section:
+@learners.limit_threads()
+def evaluate_utility(comparison: Comparison) -> Section:
     """How well models that learned from the synthetic records predict the target of real ones."""
-    task = task_of(comparison)
-    return _regression(task, comparison) if task.is_quantity else _classification(task, comparison)
+    task = define_task(comparison)
+    return _evaluate_quantity(task, comparison) if task.is_quantity else _evaluate_classes(task, comparison)
 
 
 # --- classes -------------------------------------------------------------------------------------------------------
 
 
-def _classification(task: Task, comparison: Comparison) -> Section:
+def _evaluate_classes(task: Task, comparison: Comparison) -> Section:
     found = {}
-    for name, model in _classifiers(task, comparison).items():
+    for name, model in _make_classifiers(task, comparison).items():
         learn, test = task.for_lines if name == "logistic" else task.for_trees
-        found[name] = learners.chances(model, learn, task.learned, test, len(task.classes))
+        found[name] = learners.predict_probabilities(model, learn, task.learned, test, len(task.classes))
     measures: Measures = {}
     for name, chances in found.items():
-        scores = class_scores(chances, task.truth, comparison.rng(f"utility of {name}"))
+        scores = score_classes(chances, task.truth, comparison.rng(f"utility of {name}"))
         measures |= {f"utility.tstr.{name}.{score}": measure for score, measure in scores.items()}
-    metrics = {name: _metric(name, task.target) for name in measures}
+    metrics = {name: _describe_score(name, task.target) for name in measures}
     categorical = [place for place, name in enumerate(task.features) if not is_numeric(task.test.schema.columns[name])]
-    measures["utility.balanced_forest"] = _balanced_forest(task, comparison, slice(None))
+    measures["utility.balanced_forest"] = _score_balanced_forest(task, comparison, slice(None))
     if len(categorical) > 1:
-        measures["utility.balanced_forest_categorical"] = _balanced_forest(task, comparison, categorical)
+        measures["utility.balanced_forest_categorical"] = _score_balanced_forest(task, comparison, categorical)
     metrics |= {name: metric for name, metric in _BALANCED.items() if name in measures}
     details = {}
     if len(task.classes) == 2:
@@ -75,23 +74,23 @@ def _classification(task: Task, comparison: Comparison) -> Section:
         measures=measures,
         metrics=metrics,
         details=details,
-        pictures=[scores_picture(measures, _NAMES, "accuracy", blind=most_common)],
-        notes=[*task.notes, *_class_notes(task), INTERVALS],
+        pictures=[plot_scores(measures, _NAMES, "accuracy", blind=most_common)],
+        notes=[*task.notes, *_note_classes(task), INTERVALS],
     )
 
 
-def _classifiers(task: Task, comparison: Comparison) -> dict[str, Any]:
+def _make_classifiers(task: Task, comparison: Comparison) -> dict[str, Any]:
     classes = len(np.unique(task.learned))  # never those of the real records
     return {
-        "logistic": learners.logistic(),
-        "forest": learners.forest(_seed(comparison, "forest"), classes=classes),
-        "boosting": learners.boosting(
-            _seed(comparison, "boosting"), task.test.schema, task.features, rows=len(task.train), classes=classes
+        "logistic": learners.make_logistic(),
+        "forest": learners.make_forest(_draw_seed(comparison, "forest"), classes=classes),
+        "boosting": learners.make_boosting(
+            _draw_seed(comparison, "boosting"), task.test.schema, task.features, rows=len(task.train), classes=classes
         ),
     }
 
 
-def class_scores(chances: Floats, truth: Integers, rng: np.random.Generator) -> dict[str, Measure]:
+def score_classes(chances: Floats, truth: Integers, rng: np.random.Generator) -> dict[str, Measure]:
     """Accuracy, balanced accuracy (the mean over classes) and area under the curve (each class against the rest).
 
     Args:
@@ -106,31 +105,31 @@ def class_scores(chances: Floats, truth: Integers, rng: np.random.Generator) -> 
     rankings = [Ranking(chances[:, class_], truth == class_) for class_ in curves]
     answers = [right[truth == class_] for class_ in present]
     return {
-        "accuracy": binomial(int(right.sum()), len(right)),
-        "balanced_accuracy": average([binomial(int(each.sum()), len(each)) for each in answers]),
-        "auc": measured_area(rankings, truth, rng),
+        "accuracy": measure_share(int(right.sum()), len(right)),
+        "balanced_accuracy": average_measures([measure_share(int(each.sum()), len(each)) for each in answers]),
+        "auc": measure_area(rankings, truth, rng),
     }
 
 
-def _balanced_forest(task: Task, comparison: Comparison, places: Any) -> Measure:
+def _score_balanced_forest(task: Task, comparison: Comparison, places: Any) -> Measure:
     """The mean accuracy over resamplings; the interval covers both their spread and that of so many answers."""
     learn, test = (matrix[:, places] for matrix in task.for_trees)
     shares: list[float] = []
     for resampling in range(_RESAMPLINGS):
         rng = comparison.rng(f"balanced classes {resampling}")
-        rows, tested = balanced_rows(task.learned, rng), balanced_rows(task.truth, rng)
-        model = learners.forest(int(rng.integers(2**31)), classes=len(np.unique(task.learned)))
-        found = learners.chances(model, learn[rows], task.learned[rows], test[tested], len(task.classes))
+        rows, tested = draw_balanced_rows(task.learned, rng), draw_balanced_rows(task.truth, rng)
+        model = learners.make_forest(int(rng.integers(2**31)), classes=len(np.unique(task.learned)))
+        found = learners.predict_probabilities(model, learn[rows], task.learned[rows], test[tested], len(task.classes))
         shares.append(float((found.argmax(axis=1) == task.truth[tested]).mean()))
     mean = float(np.mean(shares))
-    counted = binomial(mean * len(tested), len(tested))  # resamplings share records: they count once
+    counted = measure_share(mean * len(tested), len(tested))  # resamplings share records: they count once
     return Measure(mean, min(counted.low, *shares), max(counted.high, *shares))
 
 
-def balanced_rows(classes: Integers, rng: np.random.Generator) -> Integers:
+def draw_balanced_rows(classes: Integers, rng: np.random.Generator) -> Integers:
     """Rows drawn at random, equally many of each class and as many as there are.
 
-    >>> rows = balanced_rows(np.array([0, 0, 0, 1, 1]), np.random.default_rng(0))
+    >>> rows = draw_balanced_rows(np.array([0, 0, 0, 1, 1]), np.random.default_rng(0))
     >>> np.array([0, 0, 0, 1, 1])[rows].tolist()
     [0, 0, 1, 1]
     """
@@ -139,7 +138,7 @@ def balanced_rows(classes: Integers, rng: np.random.Generator) -> Integers:
     return np.concatenate(drawn)
 
 
-def _class_notes(task: Task) -> list[str]:
+def _note_classes(task: Task) -> list[str]:
     known, wanted = np.unique(task.learned), np.unique(task.truth)
     if len(known) == 1:
         return [f"All synthetic records have the same {task.target}: every model predicts it, whatever it is shown."]
@@ -152,30 +151,30 @@ def _class_notes(task: Task) -> list[str]:
 # --- quantities ----------------------------------------------------------------------------------------------------
 
 
-def _regression(task: Task, comparison: Comparison) -> Section:
+def _evaluate_quantity(task: Task, comparison: Comparison) -> Section:
     models = {
-        "ridge": learners.ridge(),
-        "forest": learners.forest_of_numbers(_seed(comparison, "forest")),
-        "boosting": learners.boosting_of_numbers(
-            _seed(comparison, "boosting"), task.test.schema, task.features, rows=len(task.train)
+        "ridge": learners.make_ridge(),
+        "forest": learners.make_forest_regressor(_draw_seed(comparison, "forest")),
+        "boosting": learners.make_boosting_regressor(
+            _draw_seed(comparison, "boosting"), task.test.schema, task.features, rows=len(task.train)
         ),
     }
     measures: Measures = {}
     for name, model in models.items():
         learn, test = task.for_lines if name == "ridge" else task.for_trees
-        predicted = np.asarray(learners.fitted(model, learn, task.learned).predict(test))
-        scores = number_scores(predicted, task.truth, comparison.rng(f"utility of {name}"))
+        predicted = np.asarray(learners.fit_model(model, learn, task.learned).predict(test))
+        scores = score_quantity(predicted, task.truth, comparison.rng(f"utility of {name}"))
         measures |= {f"utility.tstr.{name}.{score}": measure for score, measure in scores.items()}
     return Section(
         title=f"Predicting {task.target}",
         measures=measures,
-        metrics={name: _metric(name, task.target) for name in measures},
-        pictures=[scores_picture(measures, _NAMES, "r2", blind=0.0)],
+        metrics={name: _describe_score(name, task.target) for name in measures},
+        pictures=[plot_scores(measures, _NAMES, "r2", blind=0.0)],
         notes=[*task.notes, INTERVALS],
     )
 
 
-def number_scores(predicted: Floats, truth: Floats, rng: np.random.Generator) -> dict[str, Measure]:
+def score_quantity(predicted: Floats, truth: Floats, rng: np.random.Generator) -> dict[str, Measure]:
     """The share of the variance that is explained (R²), and the mean absolute error.
 
     Args:
@@ -190,12 +189,12 @@ def number_scores(predicted: Floats, truth: Floats, rng: np.random.Generator) ->
         return float(1 - (error[rows] ** 2).mean() / variance) if variance > 0 else math.nan
 
     return {
-        "r2": bootstrap(explained, len(truth), rng, highest=1.0),
+        "r2": bootstrap_rows(explained, len(truth), rng, highest=1.0),
         "mae": Measure.around(float(error.mean()), error=float(error.std() / math.sqrt(len(error))), lowest=0.0),
     }
 
 
-def _seed(comparison: Comparison, name: str) -> int:
+def _draw_seed(comparison: Comparison, name: str) -> int:
     return int(comparison.rng(f"training of {name}").integers(2**31))
 
 
@@ -243,7 +242,7 @@ _BALANCED: Mapping[str, Metric] = {
 }
 
 
-def _metric(name: str, target: str) -> Metric:
+def _describe_score(name: str, target: str) -> Metric:
     *_, model, score = name.split(".")
     about = _SCORES[score]
     meaning = about.meaning.format(target=target, model=_NAMES[model])

@@ -15,7 +15,7 @@ _SCORE = {"accuracy": "accuracy on real records", "r2": "R² on real records"}
 _BLIND = {"accuracy": "always saying the most common class", "r2": "always saying the mean"}
 
 
-def scores_picture(measures: Measures, names: Mapping[str, str], score: str, *, blind: float) -> Picture:
+def plot_scores(measures: Measures, names: Mapping[str, str], score: str, *, blind: float) -> Picture:
     """A dot with its interval for each model.
 
     Args:
@@ -29,7 +29,7 @@ def scores_picture(measures: Measures, names: Mapping[str, str], score: str, *, 
     def draw() -> Figure:
         from matplotlib.figure import Figure
 
-        from sundog.evaluation.report.style import SYNTHETIC
+        from sundog.evaluation.report.plot_style import SYNTHETIC
 
         figure = Figure(figsize=(6, 0.8 + 0.4 * len(shown)), layout="constrained")
         axes = figure.subplots()
@@ -50,14 +50,14 @@ def scores_picture(measures: Measures, names: Mapping[str, str], score: str, *, 
     )
 
 
-def roc_picture(release: Section, ceiling: Section, floor: Section) -> Picture:
+def plot_roc(release: Section, ceiling: Section, floor: Section) -> Picture:
     """The curves of the model that is best with real data: trained on the release, on real and on independent data."""
     best = max(ceiling.details["roc"], key=lambda model: ceiling.measures[f"utility.tstr.{model}.auc"].value)
 
     def draw() -> Figure:
         from matplotlib.figure import Figure
 
-        from sundog.evaluation.report.style import ACCENT, REAL, SYNTHETIC
+        from sundog.evaluation.report.plot_style import ACCENT, REAL, SYNTHETIC
 
         figure = Figure(figsize=(4.5, 4.5), layout="constrained")
         axes = figure.subplots()

@@ -3,7 +3,7 @@
 Every claim is put so that "yes" is good news: no column is off, relations are kept, models learn as from real records,
 nobody can tell the records from real ones. "yes" and "no" are said only where an interval rules out the other, and
 "unknown" says what is still possible. `benchmarks/headline.py` has records for which each sentence is true and records
-for which it is false, and `tests/evaluate/test_claims.py` holds every sentence to them.
+for which it is false, and `tests/evaluation/report/test_claims.py` holds every sentence to them.
 """
 
 from __future__ import annotations
@@ -14,20 +14,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from sundog.evaluation.measure import Measure, Metric
-from sundog.evaluation.report.words import (
-    MARGIN,
-    UNCLEAR,
-    UNKNOWN,
-    Answer,
-    Standing,
-    capital,
-    judge,
-    number,
-    percent,
-    places,
-    span,
-    still_possible,
+from sundog.evaluation.report.number_text import (
+    capitalise,
+    choose_decimals,
+    describe_possible,
+    format_number,
+    format_percent,
+    format_range,
 )
+from sundog.evaluation.report.standing import MARGIN, UNCLEAR, UNKNOWN, Answer, Standing, judge_share
 
 OFF = 0.05  # a column or an item that is off by no more than this counts as kept
 GUESSING, NEARLY_GUESSING = 0.5, 0.55  # areas under the curve of who tells records apart
@@ -75,7 +70,7 @@ class Verdict:
 # --- columns by themselves -----------------------------------------------------------------------------------------
 
 
-def none_is_off(claim: str, kind: str, together: Mapping[str, Measure]) -> Verdict:
+def judge_each(claim: str, kind: str, together: Mapping[str, Measure]) -> Verdict:
     """That none of the columns (or items) is off; one that is gets its name, however good the others are.
 
     A distance of samples is too large rather than too small, so the upper ends hold; the lower ones allow for chance.
@@ -93,14 +88,14 @@ def none_is_off(claim: str, kind: str, together: Mapping[str, Measure]) -> Verdi
     off = [name for name in known if known[name].low > OFF]
     evidence = {"margin": OFF, kind: worst, **known[worst].to_dict(), "off": off, "none_beyond": known[widest].high}
     if known[widest].high <= OFF:
-        sentence = f"No {kind} is off by more than {percent(known[widest].high)}."
+        sentence = f"No {kind} is off by more than {format_percent(known[widest].high)}."
         return Verdict(claim, "yes", sentence, evidence)
     if off:
         more = len(off) - 1
         others = f", and {more} more {kind}{'s are' if more > 1 else ' is'} off by more than {OFF:.0%}"
-        sentence = f"{capital(kind)} {worst!r} is off by {span(known[worst])}{others if more else ''}."
+        sentence = f"{capitalise(kind)} {worst!r} is off by {format_range(known[worst])}{others if more else ''}."
         return Verdict(claim, "no", sentence, evidence)
-    hidden = f"at this size one could be off by up to {percent(known[widest].high)} ({widest!r})"
+    hidden = f"at this size one could be off by up to {format_percent(known[widest].high)} ({widest!r})"
     sentence = f"No {kind} is shown to be off by more than {OFF:.0%}, but {hidden}."
     return Verdict(claim, "unknown", sentence, evidence)
 
@@ -108,7 +103,7 @@ def none_is_off(claim: str, kind: str, together: Mapping[str, Measure]) -> Verdi
 # --- relations between columns -------------------------------------------------------------------------------------
 
 
-def relations_are_kept(
+def judge_relations(
     kept: Measure | None, error: Measure | None, weakest: Mapping[str, Any] | None, learned: Sequence[Measure]
 ) -> Verdict:
     """That what links columns in the real data links them in the synthetic data, too.
@@ -125,27 +120,27 @@ def relations_are_kept(
         return Verdict("relations", "unknown", said, {})
     evidence: dict[str, Any] = {"kept": kept.to_dict(), "error": error.to_dict(), "weakest_pair": weakest}
     evidence["learned"] = [share.to_dict() for share in learned]
-    figures = f"{percent(kept.value)}, {span(kept)}"
-    answer = judge(kept)
+    figures = f"{format_percent(kept.value)}, {format_range(kept)}"
+    answer = judge_share(kept)
     if answer == "yes":
-        return _if_all_agree(figures, error, weakest, learned, evidence)
+        return _judge_agreement(figures, error, weakest, learned, evidence)
     if answer == "no":
-        most = f"at most {percent(kept.high)}" if kept.high >= LEAST else "nothing"
+        most = f"at most {format_percent(kept.high)}" if kept.high >= LEAST else "nothing"
         if any(share.low > LEARNED for share in learned):
             said = f"Pairs of columns have lost their relations ({most} is kept), but models trained on it do predict: "
             return Verdict("relations", "mixed", f"{said}the measures disagree.", evidence)
         return Verdict("relations", "no", f"Relations between columns are lost: {most} is kept.", evidence)
-    least = f" Most is missing {_between(weakest)}." if weakest is not None else ""
+    least = f" Most is missing {_name_pair(weakest)}." if weakest is not None else ""
     if answer == "partly":
-        said = f"Of the relations between columns {percent(kept.value)} ({span(kept)}) is kept.{least}"
+        said = f"Of the relations between columns {format_percent(kept.value)} ({format_range(kept)}) is kept.{least}"
         return Verdict("relations", "partly", said, evidence)
-    possible = still_possible(kept)
+    possible = describe_possible(kept)
     unclear = f"How much of the relations between columns is kept {UNCLEAR}{f': {possible}' if possible else ''}."
     said = f"{unclear}{least}"
     return Verdict("relations", "unknown", said, evidence)
 
 
-def _if_all_agree(
+def _judge_agreement(
     figures: str,
     error: Measure,
     weakest: Mapping[str, Any] | None,
@@ -156,10 +151,10 @@ def _if_all_agree(
     on_the_whole = f"On the whole relations between columns are kept ({figures})"
     if weakest is not None:
         share = Measure(weakest["value"], weakest["low"], weakest["high"])
-        said = f"{on_the_whole}, but not {_between(weakest)} ({percent(share.value)}, {span(share)})."
+        said = f"{on_the_whole}, but not {_name_pair(weakest)} ({format_percent(share.value)}, {format_range(share)})."
         return Verdict("relations", "partly", said, evidence)
     if error.low > MADE_UP / 2:
-        said = f"{on_the_whole}, beside others that are made up or too strong (error {span(error)})."
+        said = f"{on_the_whole}, beside others that are made up or too strong (error {format_range(error)})."
         return Verdict("relations", "partly", said, evidence)
     if any(share.high < 1 - MARGIN for share in learned):
         said = (
@@ -173,11 +168,11 @@ def _if_all_agree(
     return Verdict("relations", "yes", f"Relations between columns are kept ({figures}).", evidence)
 
 
-def _between(weakest: Mapping[str, Any] | None) -> str:
+def _name_pair(weakest: Mapping[str, Any] | None) -> str:
     return "" if weakest is None else "between {!r} and {!r}".format(*weakest["columns"])
 
 
-def pairs_beat_independent_columns(error: Measure) -> Verdict:
+def judge_pairs(error: Measure) -> Verdict:
     """That pairs of columns are closer to the real ones than columns with the real distributions, each by itself."""
     evidence = {"error": error.to_dict(), "independent_columns": 1.0}
     if error.low > 1 + MARGIN:
@@ -189,7 +184,7 @@ def pairs_beat_independent_columns(error: Measure) -> Verdict:
 # --- models --------------------------------------------------------------------------------------------------------
 
 
-def models_learn_from_it(name: str, standing: Standing, others: Mapping[str, Standing]) -> Verdict:
+def judge_prediction(name: str, standing: Standing, others: Mapping[str, Standing]) -> Verdict:
     """That a model trained on the records predicts real ones as well as a model trained on real records.
 
     Args:
@@ -197,23 +192,25 @@ def models_learn_from_it(name: str, standing: Standing, others: Mapping[str, Sta
         standing: of that score.
         others: the same score of other models, which must not contradict.
     """
-    evidence = _evidence(name, standing) | {other: each.verdict for other, each in others.items()}
-    reached = _reached(name)
+    evidence = _collect_evidence(name, standing) | {other: each.verdict for other, each in others.items()}
+    reached = _begin_sentence(name)
     if standing.ceiling is None or standing.short is None:
-        value = number(standing.measure.value, places(standing.measure.value))
+        value = format_number(standing.measure.value, choose_decimals(standing.measure.value))
         said = f"{reached} {value}." if math.isfinite(standing.measure.value) else f"{reached} … it {UNKNOWN}."
         return Verdict("prediction", "unknown", said, evidence)
-    decimals = min(places(standing.measure.value), 2)
-    value, real = (number(each, decimals) for each in (standing.measure.value, standing.ceiling.value))
+    decimals = min(choose_decimals(standing.measure.value), 2)
+    value, real = (format_number(each, decimals) for each in (standing.measure.value, standing.ceiling.value))
     answer, share = standing.verdict, standing.share
     worse = [other for other, each in others.items() if each.share is not None and each.share.high < 1 - MARGIN]
     if share is None:
         said = f"{reached} {value} where real data gives {real}; {standing.words}."
     elif answer == "yes" and worse:
         answer = "mixed"
-        said = f"{reached} {value}, as real data does ({real}), but {_model(worse[0])} does worse than on real data."
+        said = (
+            f"{reached} {value}, as real data does ({real}), but {_name_model(worse[0])} does worse than on real data."
+        )
     elif answer == "yes":
-        said = f"{reached} {value}, as real data does ({real}{_within(standing, decimals)})."
+        said = f"{reached} {value}, as real data does ({real}{_describe_shortfall(standing, decimals)})."
     elif answer == "no":
         said = f"{reached} {value} where real data gives {real}, {standing.words}."
     elif answer == "partly":
@@ -223,13 +220,13 @@ def models_learn_from_it(name: str, standing: Standing, others: Mapping[str, Sta
     return Verdict("prediction", answer, said, evidence)
 
 
-def _within(standing: Standing, decimals: int) -> str:
+def _describe_shortfall(standing: Standing, decimals: int) -> str:
     """How much worse than real data it could still be."""
     hidden = 0.0 if standing.short is None else max(0.0, standing.short.high)
-    return f", at most {number(hidden, decimals + 1)} better" if hidden else ""
+    return f", at most {format_number(hidden, decimals + 1)} better" if hidden else ""
 
 
-def nobody_can_tell(name: str, who: str, score: str, found: Measure, guessing: float, nearly: float) -> Verdict:
+def judge_indistinguishable(name: str, who: str, score: str, found: Measure, guessing: float, nearly: float) -> Verdict:
     """That a model cannot tell the records from real ones.
 
     Args:
@@ -241,15 +238,15 @@ def nobody_can_tell(name: str, who: str, score: str, found: Measure, guessing: f
         nearly: up to this it is as good as guessing.
     """
     evidence = {name: found.to_dict(), "guessing": guessing, "margin": nearly - guessing}
-    shown = f"{score} {number(found.value, 2)}"
-    ends = f"{number(found.low, 2)} to {number(found.high, 2)}; {guessing:g} is guessing"
+    shown = f"{score} {format_number(found.value, 2)}"
+    ends = f"{format_number(found.low, 2)} to {format_number(found.high, 2)}; {guessing:g} is guessing"
     if not math.isfinite(found.value):
         return Verdict("indistinguishable", "unknown", f"Whether {who} tells it from real records {UNKNOWN}.", evidence)
     if found.low > guessing:
-        said = f"{capital(who)} tells it from real records ({shown}, {ends})."
+        said = f"{capitalise(who)} tells it from real records ({shown}, {ends})."
         return Verdict("indistinguishable", "no", said, evidence)
     if found.high <= nearly:
-        said = f"{capital(who)} cannot tell it from real records ({shown}, {ends})."
+        said = f"{capitalise(who)} cannot tell it from real records ({shown}, {ends})."
         return Verdict("indistinguishable", "yes", said, evidence)
     said = f"Whether {who} can tell it from real records cannot be told at this size ({shown}, {ends})."
     return Verdict("indistinguishable", "unknown", said, evidence)
@@ -258,14 +255,14 @@ def nobody_can_tell(name: str, who: str, score: str, found: Measure, guessing: f
 # --- any other measure ---------------------------------------------------------------------------------------------
 
 
-def is_as_good_as_real(name: str, standing: Standing, metric: Metric) -> Verdict:
+def judge_measure(name: str, standing: Standing, metric: Metric) -> Verdict:
     """That a measure is what real data gives."""
-    value = number(standing.measure.value, places(standing.measure.value))
-    said = f"{capital(metric.label)}: {value}{f', {standing.words}' if standing.words else ''}."
-    return Verdict(name, standing.verdict, said, _evidence(name, standing))
+    value = format_number(standing.measure.value, choose_decimals(standing.measure.value))
+    said = f"{capitalise(metric.label)}: {value}{f', {standing.words}' if standing.words else ''}."
+    return Verdict(name, standing.verdict, said, _collect_evidence(name, standing))
 
 
-def _evidence(name: str, standing: Standing) -> dict[str, Any]:
+def _collect_evidence(name: str, standing: Standing) -> dict[str, Any]:
     """The measure, what real data and independent columns give, and where it lies between them."""
     ends = {
         name: standing.measure,
@@ -277,17 +274,17 @@ def _evidence(name: str, standing: Standing) -> dict[str, Any]:
     return {key: None if each is None else each.to_dict() for key, each in ends.items()}
 
 
-def is_of_a_model(name: str) -> bool:
+def is_model_score(name: str) -> bool:
     """Whether a measure is the score of a model that learned from the records."""
     *steps, score = name.split(".")
     return score in SCORES and any(step in LEARNERS for step in (*steps, score))
 
 
-def _model(name: str) -> str:
+def _name_model(name: str) -> str:
     words = next(LEARNERS[step] for step in name.split(".") if step in LEARNERS)
     return words[:1].lower() + words[1:]
 
 
-def _reached(name: str) -> str:
+def _begin_sentence(name: str) -> str:
     """The beginning of a sentence about a model."""
-    return f"{capital(_model(name))} trained on it reaches {SCORES[name.rpartition('.')[2]]}"
+    return f"{capitalise(_name_model(name))} trained on it reaches {SCORES[name.rpartition('.')[2]]}"

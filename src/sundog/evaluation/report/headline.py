@@ -8,7 +8,7 @@ from typing import Any
 from sundog.evaluation.measure import Measure, Measures
 from sundog.evaluation.report import claims
 from sundog.evaluation.report.claims import Verdict
-from sundog.evaluation.report.words import Standing, standings
+from sundog.evaluation.report.standing import Standing, compute_standings
 from sundog.evaluation.section import Section
 
 _MAIN = (
@@ -33,7 +33,7 @@ _CLAIMED = (  # measures that a sentence of their own is about; the others have 
     "images.downstream.worst_class",
     "queries.relative_error_cooccurring",
 )
-_JUDGES = {
+_DISCRIMINATORS = {
     "fidelity.propensity_auc": ("a classifier", "AUC", claims.GUESSING, claims.NEARLY_GUESSING),
     "series.discriminative_score": (
         "a recurrent network",
@@ -44,7 +44,7 @@ _JUDGES = {
 }
 
 
-def main_names(sections: Sequence[Section]) -> list[str]:
+def list_main_measures(sections: Sequence[Section]) -> list[str]:
     """The measures that a headline is about: what is best known, and of other sections the first."""
     names = []
     for section in sections:
@@ -52,41 +52,41 @@ def main_names(sections: Sequence[Section]) -> list[str]:
     return names
 
 
-def headline(sections: Sequence[Section], ceiling: Measures, floor: Measures) -> str:
+def write_headline(sections: Sequence[Section], ceiling: Measures, floor: Measures) -> str:
     """The whole report in a few sentences."""
-    said = (verdict.sentence for verdict in verdicts(sections, ceiling, floor))
+    said = (verdict.sentence for verdict in reach_verdicts(sections, ceiling, floor))
     return " ".join(sentence for sentence in said if sentence) or "Nothing was measured."
 
 
-def verdicts(sections: Sequence[Section], ceiling: Measures, floor: Measures) -> list[Verdict]:
+def reach_verdicts(sections: Sequence[Section], ceiling: Measures, floor: Measures) -> list[Verdict]:
     """The answers to all claims that these sections allow."""
-    standing = standings(sections, ceiling, floor)
-    scores = {name: standing[name] for section in sections for name in _scores(section)}
+    standing = compute_standings(sections, ceiling, floor)
+    scores = {name: standing[name] for section in sections for name in _list_model_scores(section)}
     learned = [each.share for each in scores.values() if each.share is not None]
     found: list[Verdict] = []
     for section in sections:
-        claimed = _of_columns(section, learned) + _of_models(section, standing) + _of_judges(section)
-        found += claimed + _of_measures(section, standing, claimed=bool(claimed))
+        claimed = _judge_columns(section, learned) + _judge_models(section, standing) + _judge_discriminators(section)
+        found += claimed + _judge_measures(section, standing, claimed=bool(claimed))
     return found
 
 
-def _of_columns(section: Section, learned: Sequence[Measure]) -> list[Verdict]:
+def _judge_columns(section: Section, learned: Sequence[Measure]) -> list[Verdict]:
     """Columns by themselves and together; items of sets."""
     found = []
     details = section.details.get("fidelity", {})
     if "fidelity.tvd_furthest_column" in section.measures:
-        found.append(claims.none_is_off("columns", "column", _measures(details["tvd_columns_together"])))
+        found.append(claims.judge_each("columns", "column", _read_measures(details["tvd_columns_together"])))
         if len(details["tvd_columns_together"]) > 1:
             kept, error = (section.measures.get(f"fidelity.relations_{what}") for what in ("kept", "error"))
-            found.append(claims.relations_are_kept(kept, error, details.get("weakest_pair"), learned))
+            found.append(claims.judge_relations(kept, error, details.get("weakest_pair"), learned))
     if "fidelity.pairs_error" in section.measures:
-        found.append(claims.pairs_beat_independent_columns(section.measures["fidelity.pairs_error"]))
+        found.append(claims.judge_pairs(section.measures["fidelity.pairs_error"]))
     if "sets.furthest_item" in section.measures:
-        found.append(claims.none_is_off("items", "item", _measures(section.details["sets"]["furthest_items"])))
+        found.append(claims.judge_each("items", "item", _read_measures(section.details["sets"]["furthest_items"])))
     return found
 
 
-def _measures(details: Mapping[str, Mapping[str, Any]]) -> Measures:
+def _read_measures(details: Mapping[str, Mapping[str, Any]]) -> Measures:
     nan = float("nan")
     return {
         name: Measure(*(nan if each[end] is None else each[end] for end in ("value", "low", "high")))
@@ -94,9 +94,9 @@ def _measures(details: Mapping[str, Mapping[str, Any]]) -> Measures:
     }
 
 
-def _scores(section: Section) -> list[str]:
+def _list_model_scores(section: Section) -> list[str]:
     """The scores of models that learned from the records: of a forest if there is one, and the same of others."""
-    scored = [name for name in section.measures if claims.is_of_a_model(name)]
+    scored = [name for name in section.measures if claims.is_model_score(name)]
     first = next((name for name in (*_MAIN, *scored) if name in scored), None)
     if first is None:
         return []
@@ -104,23 +104,23 @@ def _scores(section: Section) -> list[str]:
     return [first, *(name for name in scored if name != first and name.endswith(f".{score}"))]
 
 
-def _of_models(section: Section, standing: Mapping[str, Standing]) -> list[Verdict]:
-    names = _scores(section)
+def _judge_models(section: Section, standing: Mapping[str, Standing]) -> list[Verdict]:
+    names = _list_model_scores(section)
     if not names:
         return []
-    return [claims.models_learn_from_it(names[0], standing[names[0]], {name: standing[name] for name in names[1:]})]
+    return [claims.judge_prediction(names[0], standing[names[0]], {name: standing[name] for name in names[1:]})]
 
 
-def _of_judges(section: Section) -> list[Verdict]:
+def _judge_discriminators(section: Section) -> list[Verdict]:
     return [
-        claims.nobody_can_tell(name, who, score, section.measures[name], guessing, nearly)
-        for name, (who, score, guessing, nearly) in _JUDGES.items()
+        claims.judge_indistinguishable(name, who, score, section.measures[name], guessing, nearly)
+        for name, (who, score, guessing, nearly) in _DISCRIMINATORS.items()
         if name in section.measures
     ]
 
 
-def _of_measures(section: Section, standing: Mapping[str, Standing], *, claimed: bool) -> list[Verdict]:
+def _judge_measures(section: Section, standing: Mapping[str, Standing], *, claimed: bool) -> list[Verdict]:
     """Measures that no other claim is about; of a section without any claim, the first."""
     names = [name for name in _CLAIMED if name in section.measures]
     names = names or ([] if claimed else list(section.measures)[:1])
-    return [claims.is_as_good_as_real(name, standing[name], section.metrics[name]) for name in names]
+    return [claims.judge_measure(name, standing[name], section.metrics[name]) for name in names]

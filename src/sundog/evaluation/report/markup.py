@@ -23,18 +23,18 @@ Child = str | int | float | None
 Attribute = str | int | float | bool | None
 
 
-def text(value: Child) -> Html:
+def escape(value: Child) -> Html:
     """A value as it can stand in a page; markup is left as it is, nothing becomes nothing.
 
-    >>> text("a < b"), text(Html("<b>a</b>"))
+    >>> escape("a < b"), escape(Html("<b>a</b>"))
     ('a &lt; b', '<b>a</b>')
     """
     if isinstance(value, Html):
         return value
-    return Html("" if value is None else html.escape(printable(str(value))))
+    return Html("" if value is None else html.escape(replace_control_characters(str(value))))
 
 
-def printable(value: str) -> str:
+def replace_control_characters(value: str) -> str:
     """The text without control characters: a parser may stumble over them."""
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value)
 
@@ -45,18 +45,18 @@ def tag(name: str, *children: Child, **attributes: Attribute) -> Html:
     >>> tag("p", "a & b", tag("br"), class_="note", aria_hidden="true", title=None)
     '<p class="note" aria-hidden="true">a &amp; b<br></p>'
     """
-    written = "".join(_attribute(key, value) for key, value in attributes.items())
+    written = "".join(_format_attribute(key, value) for key, value in attributes.items())
     if name in _VOID:
         return Html(f"<{name}{written}>")
-    return Html(f"<{name}{written}>{joined(*children)}</{name}>")
+    return Html(f"<{name}{written}>{join(*children)}</{name}>")
 
 
-def joined(*children: Child) -> Html:
+def join(*children: Child) -> Html:
     """Several things one after the other."""
-    return Html("".join(map(text, children)))
+    return Html("".join(map(escape, children)))
 
 
-def document(title: str, *body: Html, private: bool) -> str:
+def build_document(title: str, *body: Html, private: bool) -> str:
     """A whole page that asks nobody for anything: a policy in its head forbids scripts and every address."""
     head = tag(
         "head",
@@ -74,7 +74,7 @@ def document(title: str, *body: Html, private: bool) -> str:
     )
 
 
-def is_page(path: Path) -> bool:
+def is_report(path: Path) -> bool:
     """Whether a file is a page that was made here."""
     try:
         with path.open("rb") as file:
@@ -83,8 +83,8 @@ def is_page(path: Path) -> bool:
         return False
 
 
-def _attribute(key: str, value: Attribute) -> str:
+def _format_attribute(key: str, value: Attribute) -> str:
     if value is None or value is False:
         return ""
     name = key.rstrip("_").replace("_", "-")
-    return f" {name}" if value is True else f' {name}="{html.escape(printable(str(value)))}"'
+    return f" {name}" if value is True else f' {name}="{html.escape(replace_control_characters(str(value)))}"'

@@ -3,61 +3,62 @@
 from __future__ import annotations
 
 from sundog.evaluation.measure import Measure, Metric
-from sundog.evaluation.report.markup import Html, joined, tag
-from sundog.evaluation.report.words import Standing, capital, interval, number, places
+from sundog.evaluation.report.markup import Html, join, tag
+from sundog.evaluation.report.number_text import capitalise, choose_decimals, format_interval, format_number
+from sundog.evaluation.report.standing import Standing
 from sundog.evaluation.section import Section
 
 _WIDTH, _HEIGHT, _MARGIN = 132, 16, 8
 
 
-def table(section: Section, standings: dict[str, Standing]) -> Html:
+def render_table(section: Section, standings: dict[str, Standing]) -> Html:
     """The measures of a section, one a row."""
     if not section.measures:
         return Html()
     heads = ("Measure", "This release", "Between independent columns and real data", "Real data", "Independent columns")
     head = tag("tr", *(tag("th", words, scope="col") for words in heads))
-    rows = [_row(section.metrics[name], standings[name]) for name in section.measures]
+    rows = [_render_row(section.metrics[name], standings[name]) for name in section.measures]
     caption = tag("caption", f"{section.title}: measures", class_="unseen")
     return tag("table", caption, tag("thead", head), tag("tbody", *rows), class_="measures")
 
 
-def explained(metric: Metric) -> Html:
+def render_metric(metric: Metric) -> Html:
     """A measure's label, which way is good, and on demand what it means."""
-    return joined(
-        tag("details", tag("summary", capital(metric.label)), tag("p", metric.meaning)),
+    return join(
+        tag("details", tag("summary", capitalise(metric.label)), tag("p", metric.meaning)),
         tag("span", "lower is better" if metric.better == "low" else "higher is better", class_="direction"),
     )
 
 
-def with_interval(measure: Measure | None, decimals: int) -> Html:
+def render_measure(measure: Measure | None, decimals: int) -> Html:
     """A figure, and below it how far it may be off."""
     if measure is None:
         return Html("–")
-    return joined(
-        tag("span", number(measure.value, decimals), class_="value"),
-        tag("span", interval(measure, decimals), class_="interval"),
+    return join(
+        tag("span", format_number(measure.value, decimals), class_="value"),
+        tag("span", format_interval(measure, decimals), class_="interval"),
     )
 
 
-def _row(metric: Metric, standing: Standing) -> Html:
+def _render_row(metric: Metric, standing: Standing) -> Html:
     ceiling, floor = standing.ceiling, standing.floor
-    decimals = places(*(each.value for each in (standing.measure, ceiling, floor) if each is not None))
+    decimals = choose_decimals(*(each.value for each in (standing.measure, ceiling, floor) if each is not None))
     return tag(
         "tr",
-        tag("th", explained(metric), scope="row"),
-        tag("td", with_interval(standing.measure, decimals), class_="number"),
-        tag("td", _bar(standing), tag("span", standing.words, class_="standing"), class_="between"),
-        tag("td", with_interval(ceiling, decimals), class_="number", data_head="Real data"),
-        tag("td", with_interval(floor, decimals), class_="number", data_head="Independent columns"),
+        tag("th", render_metric(metric), scope="row"),
+        tag("td", render_measure(standing.measure, decimals), class_="number"),
+        tag("td", _render_bar(standing), tag("span", standing.words, class_="standing"), class_="between"),
+        tag("td", render_measure(ceiling, decimals), class_="number", data_head="Real data"),
+        tag("td", render_measure(floor, decimals), class_="number", data_head="Independent columns"),
     )
 
 
-def _bar(standing: Standing) -> Html:
+def _render_bar(standing: Standing) -> Html:
     """Floor at the left end, ceiling at the right, the interval as a band and the value as a dot."""
     share = standing.share
     if share is None:
         return Html()
-    low, high = (_across(standing.place(end)) for end in (standing.measure.low, standing.measure.high))
+    low, high = (_place_in_bar(standing.place(end)) for end in (standing.measure.low, standing.measure.high))
     middle = _HEIGHT / 2
     ends = [tag("line", x1=x, x2=x, y1=middle - 4, y2=middle + 4, class_="track") for x in (_MARGIN, _WIDTH - _MARGIN)]
     return tag(
@@ -65,7 +66,7 @@ def _bar(standing: Standing) -> Html:
         tag("line", x1=_MARGIN, x2=_WIDTH - _MARGIN, y1=middle, y2=middle, class_="track"),
         *ends,
         tag("rect", x=min(low, high), width=round(abs(high - low), 1), y=middle - 3.5, height=7, rx=3.5, class_="band"),
-        tag("circle", cx=_across(share.value), cy=middle, r=3.5, class_="dot"),
+        tag("circle", cx=_place_in_bar(share.value), cy=middle, r=3.5, class_="dot"),
         viewBox=f"0 0 {_WIDTH} {_HEIGHT}",
         width=_WIDTH,
         height=_HEIGHT,
@@ -74,7 +75,7 @@ def _bar(standing: Standing) -> Html:
     )
 
 
-def _across(share: float | None) -> float:
+def _place_in_bar(share: float | None) -> float:
     """The place in the bar; what lies far outside is shown at the edge."""
     inside = _WIDTH - 2 * _MARGIN
     return round(min(max(_MARGIN + (share or 0.0) * inside, 3.5), _WIDTH - 3.5), 1)

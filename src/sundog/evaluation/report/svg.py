@@ -8,8 +8,8 @@ import warnings
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from sundog.evaluation.report.markup import Html, printable, tag
-from sundog.evaluation.report.style import drawing
+from sundog.evaluation.report.markup import Html, replace_control_characters, tag
+from sundog.evaluation.report.plot_style import use_page_style
 from sundog.evaluation.section import Picture
 
 if TYPE_CHECKING:
@@ -24,35 +24,35 @@ _TAG = re.compile(r"<[^>]*>")
 _BLACK, _NEARLY_BLACK = "#000000", "#010101"
 
 
-def gallery(pictures: Sequence[Picture], prefix: str) -> Html:
+def render_gallery(pictures: Sequence[Picture], prefix: str) -> Html:
     """All pictures with their titles and captions; `prefix` keeps them apart from others in the page."""
-    shown = [_shown(picture, f"{prefix}-{place}-") for place, picture in enumerate(pictures)]
+    shown = [_render_figure(picture, f"{prefix}-{place}-") for place, picture in enumerate(pictures)]
     return tag("div", *shown, class_="pictures") if shown else Html()
 
 
-def _shown(picture: Picture, prefix: str) -> Html:
+def _render_figure(picture: Picture, prefix: str) -> Html:
     return tag(
         "figure",
         tag("h3", picture.title),
-        tag("div", drawn(picture, prefix), class_="canvas", tabindex=0 if picture.wide else None),
+        tag("div", render_picture(picture, prefix), class_="canvas", tabindex=0 if picture.wide else None),
         tag("figcaption", picture.caption),
         class_="wide" if picture.wide else None,
     )
 
 
-def drawn(picture: Picture, prefix: str) -> Html:
+def render_picture(picture: Picture, prefix: str) -> Html:
     """The picture as an element of a page, the same bytes for the same picture."""
-    with drawing(), warnings.catch_warnings():
+    with use_page_style(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # the page's font will have it
         figure = picture.draw()
-        _plain_logarithms(figure)
+        _use_plain_log_labels(figure)
         _keep_ink_on_images(figure)
         _lay_out(figure)
-        svg = _saved(figure)
+        svg = _save_svg(figure)
         if len(svg) > LARGEST:
-            _as_image(figure)
-            svg = _saved(figure)
-    return _inlined(svg, prefix, f"{picture.title}. {picture.caption}")
+            _rasterize_data(figure)
+            svg = _save_svg(figure)
+    return _embed_svg(svg, prefix, f"{picture.title}. {picture.caption}")
 
 
 def _lay_out(figure: Figure) -> None:
@@ -63,14 +63,14 @@ def _lay_out(figure: Figure) -> None:
         figure.set_layout_engine("none")
 
 
-def _saved(figure: Figure) -> str:
+def _save_svg(figure: Figure) -> str:
     file = io.StringIO()
     frame: Any = {"bbox_inches": "tight", "pad_inches": 0.04}  # whatever the layout: nothing is cut off
     figure.savefig(file, format="svg", transparent=True, dpi=_DPI, metadata={"Date": None}, **frame)
-    return printable(file.getvalue())
+    return replace_control_characters(file.getvalue())
 
 
-def _plain_logarithms(figure: Figure) -> None:
+def _use_plain_log_labels(figure: Figure) -> None:
     """Writes 0.01 along logarithmic axes, where matplotlib would write mathematics, which is switched off."""
     from matplotlib.ticker import Formatter, LogFormatterMathtext
 
@@ -104,13 +104,13 @@ def _keep_ink_on_images(figure: Figure) -> None:
                     text.set_color(_NEARLY_BLACK)
 
 
-def _as_image(figure: Figure) -> None:
+def _rasterize_data(figure: Figure) -> None:
     for axes in figure.axes:
         for artist in (*axes.collections, *axes.lines, *axes.patches):
             artist.set_rasterized(True)
 
 
-def _inlined(svg: str, prefix: str, label: str) -> Html:
+def _embed_svg(svg: str, prefix: str, label: str) -> Html:
     """What matplotlib writes, as part of a page.
 
     Its text is escaped, so everything between < and > is a tag. Names that something refers to get the prefix, others

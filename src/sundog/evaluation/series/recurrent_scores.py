@@ -18,7 +18,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from sundog.evaluation.measure import Measure, binomial, bootstrap
+from sundog.evaluation.bootstrap import bootstrap_mean
+from sundog.evaluation.measure import Measure, measure_share
 from sundog.training.speed.threads import one_thread
 
 MOST_SERIES = 4000  # of a kind
@@ -37,22 +38,22 @@ def discriminative_score(real: Floats, synthetic: Floats, rng: np.random.Generat
         synthetic: others; of both kinds as many are used.
         rng: which ones, and where the network begins.
     """
-    count = min(_most(real), _most(synthetic))
+    count = min(_limit_count(real), _limit_count(synthetic))
     if count < 2:  # nothing is left to test on
         return Measure(math.nan, 0.0, 0.5)
-    both = np.concatenate([_some(values, count, rng) for values in (real, synthetic)])
-    values, truth = _patched(_features(both, like=both)), torch.arange(2 * count).ge(count).float()
+    both = np.concatenate([_draw_series(values, count, rng) for values in (real, synthetic)])
+    values, truth = _group_places(_build_features(both, like=both)), torch.arange(2 * count).ge(count).float()
     learned = torch.arange(2 * count) % count < count // 2
     inputs, labels = values[learned], truth[learned]
 
     def loss(network: nn.Module, rows: Tensor) -> Tensor:
         return nn.functional.binary_cross_entropy_with_logits(network(inputs[rows]).mean(1), labels[rows])
 
-    with _apart(rng):
-        network = _learned(loss, rows=len(inputs), width=values.shape[2])
+    with _isolate_randomness(rng):
+        network = _train(loss, rows=len(inputs), width=values.shape[2])
         with torch.no_grad():
             right = network(values[~learned]).mean(1).gt(0) == truth[~learned].bool()
-    return _from_half(binomial(float(right.sum()), len(right)))
+    return _measure_from_half(measure_share(float(right.sum()), len(right)))
 
 
 def predictive_score(synthetic: Floats, real: Floats, rng: np.random.Generator) -> Measure:
@@ -63,20 +64,20 @@ def predictive_score(synthetic: Floats, real: Floats, rng: np.random.Generator) 
         real: what it is tested on.
         rng: which series are used, and where the network begins.
     """
-    synthetic, real = (_some(values, _most(values), rng) for values in (synthetic, real))
-    seen, unseen = _features(synthetic, like=real), _features(real, like=real)
+    synthetic, real = (_draw_series(values, _limit_count(values), rng) for values in (synthetic, real))
+    seen, unseen = _build_features(synthetic, like=real), _build_features(real, like=real)
     length = seen.shape[1]
     places = min(LONGEST, length)
 
     def loss(network: nn.Module, rows: Tensor) -> Tensor:
         start = int(torch.randint(length - places + 1, ()))
-        return _misses(network, seen[rows, start : start + places]).mean()
+        return _compute_errors(network, seen[rows, start : start + places]).mean()
 
-    with _apart(rng):
-        network = _learned(loss, rows=len(seen), width=2)
+    with _isolate_randomness(rng):
+        network = _train(loss, rows=len(seen), width=2)
         with torch.no_grad():
-            errors = _misses(network, unseen).mean(1).double().numpy() * _spread(real)
-    return bootstrap(lambda rows: float(errors[rows].mean()), len(errors), rng, lowest=0.0)
+            errors = _compute_errors(network, unseen).mean(1).double().numpy() * _compute_scale(real)
+    return bootstrap_mean(errors, rng, lowest=0.0)
 
 
 def persistence_error(real: Floats) -> float:
@@ -88,13 +89,13 @@ def persistence_error(real: Floats) -> float:
     return float(np.abs(np.diff(real, axis=1)).mean())
 
 
-def _from_half(accuracy: Measure) -> Measure:
+def _measure_from_half(accuracy: Measure) -> Measure:
     """How far an accuracy is from one half; not at all, at the least, where its interval holds one half."""
     value, *ends = (abs(end - 0.5) for end in (accuracy.value, accuracy.low, accuracy.high))
     return Measure(value, 0.0 if accuracy.low <= 0.5 <= accuracy.high else min(ends), max(ends))
 
 
-class Reader(nn.Module):
+class RecurrentNetwork(nn.Module):
     """Reads series from left to right and says one number at each place."""
 
     def __init__(self, width: int) -> None:
@@ -108,15 +109,15 @@ class Reader(nn.Module):
         return said
 
 
-def _misses(network: nn.Module, features: Tensor) -> Tensor:
+def _compute_errors(network: nn.Module, features: Tensor) -> Tensor:
     """How far each value is from the forecast made one place before: the last value, changed as the network says."""
     values = features[:, :, 0]
     misses: Tensor = (values[:, :-1] + network(features[:, :-1]) - values[:, 1:]).abs()
     return misses
 
 
-def _learned(loss: Callable[[nn.Module, Tensor], Tensor], *, rows: int, width: int) -> nn.Module:
-    network = Reader(width)
+def _train(loss: Callable[[nn.Module, Tensor], Tensor], *, rows: int, width: int) -> nn.Module:
+    network = RecurrentNetwork(width)
     optimiser = torch.optim.Adam(network.parameters(), LEARNING_RATE)
     for _ in range(STEPS):
         optimiser.zero_grad()
@@ -127,34 +128,34 @@ def _learned(loss: Callable[[nn.Module, Tensor], Tensor], *, rows: int, width: i
 
 
 @contextmanager
-def _apart(rng: np.random.Generator) -> Iterator[None]:
+def _isolate_randomness(rng: np.random.Generator) -> Iterator[None]:
     """Torch's random numbers follow `rng`, and afterwards are where they were; so small a network wants one thread."""
     with torch.random.fork_rng(devices=[]), one_thread():
         torch.manual_seed(int(rng.integers(2**63)))
         yield
 
 
-def _most(values: Floats) -> int:
+def _limit_count(values: Floats) -> int:
     return min(len(values), MOST_SERIES, max(2, MOST_VALUES // int(values.shape[1])))
 
 
-def _some(values: Floats, count: int, rng: np.random.Generator) -> Floats:
+def _draw_series(values: Floats, count: int, rng: np.random.Generator) -> Floats:
     """So many of them, in random order."""
     return values[rng.permutation(len(values))[:count]]
 
 
-def _spread(values: Floats) -> float:
+def _compute_scale(values: Floats) -> float:
     return float(values.std()) or 1.0
 
 
-def _features(values: Floats, *, like: Floats) -> Tensor:
+def _build_features(values: Floats, *, like: Floats) -> Tensor:
     """What a network reads at each place: the value, and how it changed; each on the scale of `like`."""
     changes = np.diff(values, axis=1, prepend=values[:, :1])
-    scaled = [(values - like.mean()) / _spread(like), changes / _spread(np.diff(like, axis=1))]
+    scaled = [(values - like.mean()) / _compute_scale(like), changes / _compute_scale(np.diff(like, axis=1))]
     return torch.from_numpy(np.stack(scaled, axis=2)).float()
 
 
-def _patched(features: Tensor) -> Tensor:
+def _group_places(features: Tensor) -> Tensor:
     """A long series as few places with the features of several: (series, at most LONGEST, width)."""
     count, length, width = features.shape
     together = -(-length // LONGEST)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sundog.evaluation.grouped_means import Floats, Paired
+from sundog.evaluation.bootstrap import Floats, PairedAverages
 from sundog.evaluation.section import Picture
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _CURVES = 2000  # series of a kind are enough for bands
 
 
-def profiles(real: Floats, synthetic: Floats, label: str) -> Picture:
+def plot_profiles(real: Floats, synthetic: Floats, label: str) -> Picture:
     """Mean curves with bands."""
     return Picture(
         "A typical series",
@@ -25,7 +25,7 @@ def profiles(real: Floats, synthetic: Floats, label: str) -> Picture:
     )
 
 
-def autocorrelations(lags: Paired) -> Picture:
+def plot_autocorrelations(lags: PairedAverages) -> Picture:
     """Mean autocorrelation functions."""
     return Picture(
         "What a value says about later ones",
@@ -34,7 +34,7 @@ def autocorrelations(lags: Paired) -> Picture:
     )
 
 
-def spectra(powers: Paired) -> Picture:
+def plot_spectra(powers: PairedAverages) -> Picture:
     """Normalised mean power spectra."""
     return Picture(
         "Rhythms",
@@ -43,7 +43,7 @@ def spectra(powers: Paired) -> Picture:
     )
 
 
-def neighbours(synthetic: Floats, real: Floats, label: str) -> Picture:
+def plot_neighbours(synthetic: Floats, real: Floats, label: str) -> Picture:
     """Synthetic series, each with the real one that is nearest to it."""
     return Picture(
         "Synthetic series and the real ones nearest to them",
@@ -54,8 +54,8 @@ def neighbours(synthetic: Floats, real: Floats, label: str) -> Picture:
 
 
 def _draw_profiles(real: Floats, synthetic: Floats, label: str) -> Figure:
-    figure, axes = _one(width=8.0)
-    for values, colour, name in _kinds(real, synthetic):
+    figure, axes = _create_axes(width=8.0)
+    for values, colour, name in _pair_with_colours(real, synthetic):
         low, high = np.quantile(values[:: max(1, len(values) // _CURVES)], [0.05, 0.95], axis=0)
         places = np.arange(values.shape[1])
         axes.fill_between(places, low, high, color=colour, alpha=0.2, linewidth=0)
@@ -66,8 +66,8 @@ def _draw_profiles(real: Floats, synthetic: Floats, label: str) -> Figure:
 
 
 def _draw_curves(real: Floats, synthetic: Floats, **labels: str) -> Figure:
-    figure, axes = _one(width=5.0)
-    for values, colour, name in _kinds(real, synthetic):
+    figure, axes = _create_axes(width=5.0)
+    for values, colour, name in _pair_with_colours(real, synthetic):
         axes.plot(np.arange(1, len(values) + 1), values, color=colour, label=name)
     axes.axhline(0.0, color="black", linewidth=0.6)
     axes.set(**labels)
@@ -90,7 +90,7 @@ def _draw_neighbours(synthetic: Floats, real: Floats, label: str) -> Figure:
     figure = Figure(figsize=(8.0, 4.2), layout="constrained")
     grid: Any = figure.subplots(2, 3, sharex=True)
     for axes, *pair in zip(grid.flat, real, synthetic, strict=False):
-        for values, colour, name in _kinds(*pair):
+        for values, colour, name in _pair_with_colours(*pair):
             axes.plot(values, color=colour, linewidth=1.1, label=name)
     for axes in grid.flat[len(synthetic) :]:
         axes.set_axis_off()
@@ -99,14 +99,14 @@ def _draw_neighbours(synthetic: Floats, real: Floats, label: str) -> Figure:
     return figure
 
 
-def _one(*, width: float) -> tuple[Figure, Any]:
+def _create_axes(*, width: float) -> tuple[Figure, Any]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, 3.2), layout="constrained")
     return figure, figure.subplots()
 
 
-def _kinds(real: Floats, synthetic: Floats) -> list[tuple[Floats, str, str]]:
-    from sundog.evaluation.report.style import REAL, SYNTHETIC
+def _pair_with_colours(real: Floats, synthetic: Floats) -> list[tuple[Floats, str, str]]:
+    from sundog.evaluation.report.plot_style import REAL, SYNTHETIC
 
     return [(real, REAL, "real"), (synthetic, SYNTHETIC, "synthetic")]

@@ -15,9 +15,10 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from sundog.evaluation.block_bootstrap import Blocks, Distance, Floats, Labels
+from sundog.evaluation.bootstrap import Blocks, Floats, Labels
 from sundog.evaluation.measure import Measure, Measures, Metric
-from sundog.evaluation.tables.table_pair import Columns, Tables
+from sundog.evaluation.tables.distance import Distance
+from sundog.evaluation.tables.table_pair import ColumnNames, TablePair
 
 CONSTANT = 1e-9  # a share of the variance about the median that is rounding; that about the mean is never so little
 
@@ -48,7 +49,7 @@ class Associations:
     real: Floats
     synthetic: Floats
     error: Measure | None
-    correlations: Mapping[Columns, tuple[Floats, Floats]]
+    correlations: Mapping[ColumnNames, tuple[Floats, Floats]]
 
     @property
     def measures(self) -> Measures:
@@ -67,22 +68,22 @@ class Associations:
         }
 
 
-def associations(tables: Tables, pairs: list[Columns]) -> Associations:
+def measure_associations(tables: TablePair, pairs: list[ColumnNames]) -> Associations:
     """The associations of all pairs; those given are resampled too, for the interval."""
     names = list(tables.columns)
-    sides = [_Side(tables, place) for place in (0, 1)]
+    sides = [_TableSide(tables, place) for place in (0, 1)]
     real, synthetic = (side.matrix(names) for side in sides)
     resampled = {pair: (sides[0].estimates(pair), sides[1].estimates(pair)) for pair in pairs}
     return Associations(
         names,
         real,
         synthetic,
-        error=_error(real, synthetic, list(resampled.values())) if pairs else None,
+        error=_measure_error(real, synthetic, list(resampled.values())) if pairs else None,
         correlations={pair: both for pair, both in resampled.items() if set(pair) <= set(tables.numeric)},
     )
 
 
-def _error(real: Floats, synthetic: Floats, resampled: list[tuple[Floats, Floats]]) -> Measure:
+def _measure_error(real: Floats, synthetic: Floats, resampled: list[tuple[Floats, Floats]]) -> Measure:
     upper = np.triu_indices(len(real), 1)
     differences = [Distance.between(np.nan_to_num(one), np.nan_to_num(other)) for one, other in resampled]
     estimates = np.mean([each.estimates for each in differences], axis=0)
@@ -90,13 +91,13 @@ def _error(real: Floats, synthetic: Floats, resampled: list[tuple[Floats, Floats
     return Distance(estimates, float(np.mean([each.by_chance for each in differences]))).measure(highest=2.0)
 
 
-class _Side:
+class _TableSide:
     """One of two tables."""
 
-    def __init__(self, tables: Tables, place: int) -> None:
+    def __init__(self, tables: TablePair, place: int) -> None:
         self.blocks = (tables.real, tables.synthetic)[place]
         self.labels = {name: tables.split(labels)[place] for name, labels in tables.labels.items()}
-        self.numbers = {name: _centred(tables.split(values)[place]) for name, values in tables.offsets.items()}
+        self.numbers = {name: _centre(tables.split(values)[place]) for name, values in tables.offsets.items()}
 
     def matrix(self, names: list[str]) -> Floats:
         """The associations of all pairs, without resamples."""
@@ -106,46 +107,46 @@ class _Side:
             found[row, column] = found[column, row] = np.nan_to_num(self.estimates((first, second), whole)[0])
         return found
 
-    def estimates(self, pair: Columns, blocks: Blocks | None = None) -> Floats:
+    def estimates(self, pair: ColumnNames, blocks: Blocks | None = None) -> Floats:
         """Estimates of the association of two columns; NaN where one of them is constant."""
         first, second = pair
         blocks = blocks or self.blocks
         if first in self.numbers and second in self.numbers:
-            return pearson(blocks, self.numbers[first], self.numbers[second])
+            return estimate_pearson(blocks, self.numbers[first], self.numbers[second])
         if first in self.labels and second in self.labels:
-            return cramers_v(blocks, self.labels[first], self.labels[second])
+            return estimate_cramers_v(blocks, self.labels[first], self.labels[second])
         label, number = (first, second) if first in self.labels else (second, first)
-        return correlation_ratio(blocks, self.labels[label], self.numbers[number])
+        return estimate_correlation_ratio(blocks, self.labels[label], self.numbers[number])
 
 
-def _centred(values: Floats) -> Floats:
+def _centre(values: Floats) -> Floats:
     """The values about their median, so that little is lost to rounding; a constant column becomes zeros exactly."""
     known = values[np.isfinite(values)]
     return values - np.median(known) if len(known) else values
 
 
-def pearson(blocks: Blocks, x: Floats, y: Floats) -> Floats:
+def estimate_pearson(blocks: Blocks, x: Floats, y: Floats) -> Floats:
     """Estimates of Pearson's correlation of two columns that lie about their medians."""
     label = np.where(np.isfinite(x) & np.isfinite(y), 0, -1)
     count, sum_x, sum_y, sum_xx, sum_yy, sum_xy = (
         blocks.sums(label, 1, values)[:, 0] for values in (None, x, y, x * x, y * y, x * y)
     )
-    spread = np.sqrt(_spread(count, sum_x, sum_xx) * _spread(count, sum_y, sum_yy))
+    spread = np.sqrt(_sum_squares(count, sum_x, sum_xx) * _sum_squares(count, sum_y, sum_yy))
     return np.clip((sum_xy - sum_x * sum_y / np.maximum(count, 1)) / spread, -1, 1)
 
 
-def correlation_ratio(blocks: Blocks, category: Labels, x: Floats) -> Floats:
+def estimate_correlation_ratio(blocks: Blocks, category: Labels, x: Floats) -> Floats:
     """Estimates of η: the root of the share of the variance of a column (about its median) between categories."""
     label = np.where(np.isfinite(x), category, -1)
     size = int(label.max(initial=0)) + 1
     counts, sums = blocks.sums(label, size), blocks.sums(label, size, x)
     count, sum_x = counts.sum(axis=1), sums.sum(axis=1)
-    total = _spread(count, sum_x, blocks.sums(np.minimum(label, 0), 1, x * x)[:, 0])
+    total = _sum_squares(count, sum_x, blocks.sums(np.minimum(label, 0), 1, x * x)[:, 0])
     between = (sums**2 / np.maximum(counts, 1)).sum(axis=1) - sum_x**2 / np.maximum(count, 1)
     return np.asarray(np.sqrt(np.clip(between / total, 0, 1)))
 
 
-def cramers_v(blocks: Blocks, a: Labels, b: Labels) -> Floats:
+def estimate_cramers_v(blocks: Blocks, a: Labels, b: Labels) -> Floats:
     """Estimates of Cramér's V of two columns of labels, with Bergsma's correction."""
     known = (a >= 0) & (b >= 0)
     width = int(b.max(initial=0)) + 1
@@ -163,7 +164,7 @@ def cramers_v(blocks: Blocks, a: Labels, b: Labels) -> Floats:
     return np.asarray(np.sqrt(np.minimum(unbiased / np.where(most > 0, most, np.nan), 1)))
 
 
-def _spread(count: Floats, total: Floats, squares: Floats) -> Floats:
+def _sum_squares(count: Floats, total: Floats, squares: Floats) -> Floats:
     """The sum of squares about the mean; NaN where all values are the same, or there are none."""
     spread = squares - total**2 / np.maximum(count, 1)
     return np.where(spread > CONSTANT * squares, spread, np.nan)

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sundog.evaluation.block_bootstrap import Floats, mean, measured, plain
+from sundog.evaluation.bootstrap import Floats, average_estimates, get_value, measure_estimates
 from sundog.evaluation.measure import Measures, Metric
-from sundog.evaluation.tables.table_pair import Tables
+from sundog.evaluation.tables.table_pair import TablePair
 
 METRICS = {
     "fidelity.range_coverage": Metric(
@@ -52,31 +52,31 @@ class Coverage:
     @property
     def measures(self) -> Measures:
         """The means over columns; without a column of the kind there is none."""
-        means = {name: mean(list(columns.values())) for name, columns in self.found.items()}
-        return {name: measured(estimates) for name, estimates in means.items() if estimates is not None}
+        means = {name: average_estimates(list(columns.values())) for name, columns in self.found.items()}
+        return {name: measure_estimates(estimates) for name, estimates in means.items() if estimates is not None}
 
     @property
     def details(self) -> dict[str, Any]:
         """The values by column, for machines; null where one is not defined."""
         return {
-            name.removeprefix("fidelity."): {column: plain(estimates) for column, estimates in columns.items()}
+            name.removeprefix("fidelity."): {column: get_value(estimates) for column, estimates in columns.items()}
             for name, columns in self.found.items()
         }
 
 
-def coverage(tables: Tables) -> Coverage:
+def measure_coverage(tables: TablePair) -> Coverage:
     """The coverage of every column."""
-    categories = {name: _categories(tables, name) for name in tables.categorical}
+    categories = {name: _compare_categories(tables, name) for name in tables.categorical}
     found = (
-        {name: _range_coverage(tables, name) for name in tables.numeric},
+        {name: _compare_range(tables, name) for name in tables.numeric},
         {name: covered for name, (covered, _) in categories.items()},
         {name: adherent for name, (_, adherent) in categories.items()},
-        {name: _null_difference(tables, name) for name in tables.missing},
+        {name: _compare_nulls(tables, name) for name in tables.missing},
     )
     return Coverage(dict(zip(METRICS, found, strict=True)))
 
 
-def _range_coverage(tables: Tables, name: str) -> Floats:
+def _compare_range(tables: TablePair, name: str) -> Floats:
     real, synthetic = tables.split(tables.offsets[name])
     (low, high), (lowest, highest) = tables.real.extremes(real), tables.synthetic.extremes(synthetic)
     length = np.where(high > low, high - low, np.nan)
@@ -85,19 +85,19 @@ def _range_coverage(tables: Tables, name: str) -> Floats:
     return np.maximum(1 - missed / length, 0)
 
 
-def _categories(tables: Tables, name: str) -> tuple[Floats, Floats]:
+def _compare_categories(tables: TablePair, name: str) -> tuple[Floats, Floats]:
     """Coverage and adherence of a column."""
     labels = tables.labels[name]
     real, synthetic = tables.sums(labels, int(labels.max(initial=0)) + 1)
     known = real > 0
-    return _ratio(known & (synthetic > 0), known), _ratio(synthetic * known, synthetic)
+    return _divide_sums(known & (synthetic > 0), known), _divide_sums(synthetic * known, synthetic)
 
 
-def _ratio(part: NDArray[Any], whole: NDArray[Any]) -> Floats:
+def _divide_sums(part: NDArray[Any], whole: NDArray[Any]) -> Floats:
     total = whole.sum(axis=1)
     return np.asarray(part.sum(axis=1) / np.where(total > 0, total, np.nan))
 
 
-def _null_difference(tables: Tables, name: str) -> Floats:
+def _compare_nulls(tables: TablePair, name: str) -> Floats:
     shares = [counts[:, 1] / counts.sum(axis=1) for counts in tables.sums(tables.missing[name].astype(np.int64), 2)]
     return np.asarray(np.abs(shares[0] - shares[1]))

@@ -5,7 +5,7 @@ have to change. It is 0 for equal tables and 1 for tables without a common cell.
 
 The figure is the plain distance of the two samples, which anybody can compute again. As a guess at the distance of what
 they were drawn from it is too large, by about √(cells / rows) for equal distributions. The low end of its interval
-allows for that (`by_chance`), so that few rows do not make a difference that many rows would take back.
+allows for that (`estimate_chance_distance`), so that few rows do not make a difference that many rows would take back.
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from sundog.evaluation.block_bootstrap import Distance, Floats, Labels
+from sundog.evaluation.bootstrap import Floats, Labels
 from sundog.evaluation.comparison import Comparison
-from sundog.evaluation.measure import Measure, Measures, Metric, Z, simultaneous
-from sundog.evaluation.tables.table_pair import Columns, Tables, chosen
+from sundog.evaluation.measure import Measure, Measures, Metric, Z, bonferroni_quantile
+from sundog.evaluation.tables.distance import Distance
+from sundog.evaluation.tables.table_pair import ColumnNames, TablePair, choose_combinations
 
 PAIRS, TRIPLES = 300, 50  # at most
 
@@ -62,7 +63,7 @@ FURTHEST_METRIC = Metric(
 class Marginals:
     """The total variation distance of each marginal that was looked at."""
 
-    ways: Sequence[Mapping[Columns, Distance]]
+    ways: Sequence[Mapping[ColumnNames, Distance]]
 
     @property
     def columns(self) -> Measures:
@@ -70,7 +71,7 @@ class Marginals:
         return {name: distance.measure() for (name,), distance in self.ways[0].items()}
 
     @property
-    def pairs(self) -> Mapping[Columns, Distance]:
+    def pairs(self) -> Mapping[ColumnNames, Distance]:
         """The distance of each pair."""
         return self.ways[1]
 
@@ -79,13 +80,13 @@ class Marginals:
         """The means; a table of one column has no pairs."""
         means = {name: Distance.mean(way.values()) for name, way in zip(METRICS, self.ways, strict=True)}
         found = {name: distance.measure() for name, distance in means.items() if distance is not None}
-        return {**found, FURTHEST: furthest(self._together)}
+        return {**found, FURTHEST: find_furthest(self._together)}
 
     @property
     def _together(self) -> Measures:
         """The distance of each column, with intervals that hold for all of them together."""
         columns = self.ways[0]
-        return {name: each.measure(z=simultaneous(len(columns))) for (name,), each in columns.items()}
+        return {name: each.measure(z=bonferroni_quantile(len(columns))) for (name,), each in columns.items()}
 
     @property
     def details(self) -> dict[str, Any]:
@@ -98,10 +99,10 @@ class Marginals:
         return {**found, "tvd_columns_together": {name: each.to_dict() for name, each in self._together.items()}}
 
 
-def furthest(together: Measures) -> Measure:
+def find_furthest(together: Measures) -> Measure:
     """The largest of distances whose intervals hold together: it is no less than each low end, and below some high one.
 
-    >>> furthest({"age": Measure(0.2, 0.1, 0.3), "sex": Measure(0.1, 0.0, 0.4)})
+    >>> find_furthest({"age": Measure(0.2, 0.1, 0.3), "sex": Measure(0.1, 0.0, 0.4)})
     Measure(value=0.2, low=0.1, high=0.4)
     """
     value, low, high = (
@@ -110,23 +111,26 @@ def furthest(together: Measures) -> Measure:
     return Measure(value, low, high)
 
 
-def marginals(tables: Tables, comparison: Comparison) -> Marginals:
+def measure_marginals(tables: TablePair, comparison: Comparison) -> Marginals:
     """The distances of all columns, of all pairs and of some triples, or of some of each where there are too many."""
     names = list(tables.columns)
-    looked_at: list[list[Columns]] = [
+    looked_at: list[list[ColumnNames]] = [
         [(name,) for name in names],
-        chosen(names, 2, PAIRS, comparison.rng("fidelity pairs")),
-        chosen(names, 3, TRIPLES, comparison.rng("fidelity triples")),
+        choose_combinations(names, 2, PAIRS, comparison.rng("fidelity pairs")),
+        choose_combinations(names, 3, TRIPLES, comparison.rng("fidelity triples")),
     ]
     return Marginals(
-        [{each: distance(tables, cells(*(tables.bins[name] for name in each))) for each in way} for way in looked_at]
+        [
+            {each: measure_distance(tables, number_cells(*(tables.bins[name] for name in each))) for each in way}
+            for way in looked_at
+        ]
     )
 
 
-def cells(*labels: NDArray[Any]) -> Labels:
+def number_cells(*labels: NDArray[Any]) -> Labels:
     """The cell of each row in the table that labels (0, 1, …) span; only cells that occur have a number.
 
-    >>> cells(np.array([7, 7, 9]), np.array([0, 1, 0])).tolist()
+    >>> number_cells(np.array([7, 7, 9]), np.array([0, 1, 0])).tolist()
     [0, 1, 2]
     """
     found = np.zeros(len(labels[0]), np.int64)
@@ -135,7 +139,7 @@ def cells(*labels: NDArray[Any]) -> Labels:
     return found
 
 
-def distance(tables: Tables, cell: Labels) -> Distance:
+def measure_distance(tables: TablePair, cell: Labels) -> Distance:
     """The total variation distance, given the cell of each row; rows in cell -1 are out."""
     size = int(cell.max(initial=0)) + 1
     real, synthetic = (np.bincount(cells[cells >= 0], minlength=size) for cells in tables.split(cell))
@@ -143,10 +147,12 @@ def distance(tables: Tables, cell: Labels) -> Distance:
     both = (real > 0) & (synthetic > 0)
     number = np.where(both, np.cumsum(both) + 1, np.where(real > 0, 0, 1))
     numbers = np.where(cell < 0, -1, number[cell])
-    return Distance(variation(*tables.sums(numbers, int(number.max()) + 1)), by_chance(real, synthetic))
+    return Distance(
+        estimate_variation(*tables.sums(numbers, int(number.max()) + 1)), estimate_chance_distance(real, synthetic)
+    )
 
 
-def by_chance(real: NDArray[Any], synthetic: NDArray[Any]) -> float:
+def estimate_chance_distance(real: NDArray[Any], synthetic: NDArray[Any]) -> float:
     """How much of the total variation distance of two samples noise may have made, given the counts of each cell.
 
     If both samples come from one distribution, the difference of the shares of a cell has the standard error
@@ -154,24 +160,26 @@ def by_chance(real: NDArray[Any], synthetic: NDArray[Any]) -> float:
     for every number of rows in the cell. A cell whose difference is beyond doubt has a sign that noise does not turn,
     and there noise does cancel.
 
-    >>> by_chance(np.array([50, 50]), np.array([50, 50])), by_chance(np.array([100, 0]), np.array([0, 100]))
-    (0.1, 0.0)
+    >>> estimate_chance_distance(np.array([50, 50]), np.array([50, 50]))
+    0.1
+    >>> estimate_chance_distance(np.array([100, 0]), np.array([0, 100]))
+    0.0
     """
     rows, other = max(1, real.sum()), max(1, synthetic.sum())
     error = np.sqrt((real + synthetic) / (rows * other))
     return float(error[np.abs(real / rows - synthetic / other) < Z * error].sum() / 2)
 
 
-def variation(real: Floats, synthetic: Floats) -> Floats:
+def estimate_variation(real: Floats, synthetic: Floats) -> Floats:
     """Estimates of the total variation distance, given those of the counts; NaN where a table has no rows to count.
 
-    >>> variation(np.array([[2.0, 2.0]]), np.array([[1.0, 3.0]])).tolist()
+    >>> estimate_variation(np.array([[2.0, 2.0]]), np.array([[1.0, 3.0]])).tolist()
     [0.25]
     """
-    found: Floats = np.abs(_shares(real) - _shares(synthetic)).sum(axis=1) / 2
+    found: Floats = np.abs(_normalise(real) - _normalise(synthetic)).sum(axis=1) / 2
     return found
 
 
-def _shares(counts: Floats) -> Floats:
+def _normalise(counts: Floats) -> Floats:
     total = counts.sum(axis=1, keepdims=True)
     return counts / np.where(total > 0, total, np.nan)

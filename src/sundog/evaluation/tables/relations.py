@@ -24,10 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sundog.data.columns import OrderedColumn, ScalarColumn
-from sundog.evaluation.block_bootstrap import Blocks, Floats, Labels
+from sundog.evaluation.bootstrap import Blocks, Floats, Labels, measure_estimates
 from sundog.evaluation.comparison import Comparison
-from sundog.evaluation.measure import Measure, Measures, Metric, combine, ratio, simultaneous
-from sundog.evaluation.tables.table_pair import Columns
+from sundog.evaluation.measure import Measure, Measures, Metric, Z, bonferroni_quantile, combine, measure_ratio
+from sundog.evaluation.tables.table_pair import ColumnNames
 
 GROUPS = 6  # of a column; one more for what is missing
 RARE = 0.02  # a group with less than this share weighs as one that has it
@@ -65,7 +65,7 @@ class Relations:
     """
 
     measures: Measures
-    weakest: tuple[Columns, Measure] | None
+    weakest: tuple[ColumnNames, Measure] | None
 
     @property
     def details(self) -> dict[str, Any]:
@@ -76,7 +76,7 @@ class Relations:
         return {"weakest_pair": {"columns": list(pair), **kept.to_dict()}}
 
 
-def relations(comparison: Comparison, pairs: list[Columns]) -> Relations:
+def measure_relations(comparison: Comparison, pairs: list[ColumnNames]) -> Relations:
     """Compares the relations of these pairs of columns."""
     if not pairs or min(len(each) for each in (comparison.train, comparison.test, comparison.synthetic)) < FEWEST:
         return Relations({}, None)
@@ -85,28 +85,33 @@ def relations(comparison: Comparison, pairs: list[Columns]) -> Relations:
     samples = _Samples.of(comparison, grouping)
     found = {pair: _Products.of(samples, grouping, pair) for pair in pairs}
     total = sum(found.values(), start=_Products.nothing())
-    real = Measure.of_estimates(total.real)
+    real = _measure_sum(total.real)
     parts = dict(zip(METRICS, (total.kept, total.error, total.pairs), strict=True))
-    shares = {name: ratio(Measure.of_estimates(part), real) for name, part in parts.items()}
+    shares = {name: measure_ratio(_measure_sum(part), real) for name, part in parts.items()}
     if real.value <= 0 or any(share is None for share in shares.values()):
         return Relations({}, None)
-    return Relations({name: share for name, share in shares.items() if share is not None}, _weakest(found))
+    return Relations({name: share for name, share in shares.items() if share is not None}, _find_weakest(found))
 
 
-def _weakest(found: Mapping[Columns, _Products]) -> tuple[Columns, Measure] | None:
+def _find_weakest(found: Mapping[ColumnNames, _Products]) -> tuple[ColumnNames, Measure] | None:
     """The pair with the largest loss, beyond doubt though it was looked for among all of them."""
-    z = simultaneous(len(found))
-    losses: dict[Columns, float] = {}
+    z = bonferroni_quantile(len(found))
+    losses: dict[ColumnNames, float] = {}
     for pair, products in found.items():
-        kept, real = (Measure.of_estimates(each, z=z) for each in (products.kept, products.real))
+        kept, real = (_measure_sum(each, z=z) for each in (products.kept, products.real))
         loss = combine((WEAK, real), (-1.0, kept), z=z)
         if real.low > 0 and loss.low > 0:
             losses[pair] = loss.value
     if not losses:
         return None
     pair = max(losses, key=lambda each: losses[each])
-    share = ratio(*(Measure.of_estimates(each, z=z) for each in (found[pair].kept, found[pair].real)), z=z)
+    share = measure_ratio(*(_measure_sum(each, z=z) for each in (found[pair].kept, found[pair].real)), z=z)
     return None if share is None else (pair, share)
+
+
+def _measure_sum(estimates: Floats, *, z: float = Z) -> Measure:
+    """Returns a sum of products with its interval, which may reach below zero."""
+    return measure_estimates(estimates, lowest=-np.inf, highest=np.inf, z=z, keep=True)
 
 
 # --- groups --------------------------------------------------------------------------------------------------------
@@ -178,11 +183,11 @@ class _Samples:
             comparison.synthetic.take(~half),
         )
         return cls(
-            tuple(Blocks.dealt(len(each), rng) for each in records),
+            tuple(Blocks.deal(len(each), rng) for each in records),
             tuple({name: group.labels(each.codes[name]) for name, group in grouping.items()} for each in records),
         )
 
-    def joint(self, place: int, pair: Columns, grouping: Mapping[str, _Grouping]) -> Floats:
+    def joint(self, place: int, pair: ColumnNames, grouping: Mapping[str, _Grouping]) -> Floats:
         """The share of records in each pair of groups: (estimates, groups of one, groups of the other)."""
         one, other = (grouping[name].size for name in pair)
         first, second = (self.labels[place][name] for name in pair)
@@ -205,24 +210,24 @@ class _Products:
         return cls(*(np.zeros(1) for _ in range(4)))
 
     @classmethod
-    def of(cls, samples: _Samples, grouping: Mapping[str, _Grouping], pair: Columns) -> _Products:
+    def of(cls, samples: _Samples, grouping: Mapping[str, _Grouping], pair: ColumnNames) -> _Products:
         one, other = (np.maximum(grouping[name].shares, RARE) for name in pair)
         weight = 1 / np.outer(one, other)
         joint = [samples.joint(place, pair, grouping) for place in range(4)]
-        kept, real, error = _compared([_residual(each) for each in joint], weight)
-        return cls(kept, real, error, _compared(joint, weight)[2])
+        kept, real, error = _multiply_samples([_subtract_independence(each) for each in joint], weight)
+        return cls(kept, real, error, _multiply_samples(joint, weight)[2])
 
     def __add__(self, other: _Products) -> _Products:
         return _Products(*(getattr(self, name) + getattr(other, name) for name in ("kept", "real", "error", "pairs")))
 
 
-def _residual(joint: Floats) -> Floats:
+def _subtract_independence(joint: Floats) -> Floats:
     """How far each pair of groups is from the product of both."""
     found: Floats = joint - joint.sum(axis=2, keepdims=True) * joint.sum(axis=1, keepdims=True)
     return found
 
 
-def _compared(samples: list[Floats], weight: Floats) -> tuple[Floats, Floats, Floats]:
+def _multiply_samples(samples: list[Floats], weight: Floats) -> tuple[Floats, Floats, Floats]:
     """The product of synthetic and held out, of train and held out, and the squared distance of synthetic and real."""
     held_out, train, *halves = samples
 

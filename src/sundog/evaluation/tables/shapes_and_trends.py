@@ -16,12 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from sundog.evaluation.block_bootstrap import Distance, Labels, plain
+from sundog.evaluation.bootstrap import Labels, get_value
 from sundog.evaluation.measure import Measures, Metric
 from sundog.evaluation.tables.associations import Associations
-from sundog.evaluation.tables.curves import Curves
-from sundog.evaluation.tables.marginals import Marginals, cells, distance
-from sundog.evaluation.tables.table_pair import Columns, Tables
+from sundog.evaluation.tables.distance import Distance
+from sundog.evaluation.tables.distribution_functions import DistributionFunctions
+from sundog.evaluation.tables.marginals import Marginals, measure_distance, number_cells
+from sundog.evaluation.tables.table_pair import ColumnNames, TablePair
 
 BINS = 10
 
@@ -49,11 +50,11 @@ METRICS = {
 
 
 @dataclass(frozen=True)
-class Scores:
+class ShapesAndTrends:
     """The scores of each column and of each pair, as what is missing to 1."""
 
     shapes: Mapping[str, Distance]
-    trends: Mapping[Columns, Distance]
+    trends: Mapping[ColumnNames, Distance]
 
     @property
     def measures(self) -> Measures:
@@ -67,16 +68,18 @@ class Scores:
     def details(self) -> dict[str, Any]:
         """All scores, for machines; null where a score is not defined."""
         return {
-            "column_shapes": {name: plain(1 - shape.estimates) for name, shape in self.shapes.items()},
+            "column_shapes": {name: get_value(1 - shape.estimates) for name, shape in self.shapes.items()},
             "column_pair_trends": [
-                {"columns": list(pair), "score": plain(1 - trend.estimates)} for pair, trend in self.trends.items()
+                {"columns": list(pair), "score": get_value(1 - trend.estimates)} for pair, trend in self.trends.items()
             ],
         }
 
 
-def scores(tables: Tables, marginals: Marginals, associations: Associations, curves: Mapping[str, Curves]) -> Scores:
+def score_shapes_and_trends(
+    tables: TablePair, marginals: Marginals, associations: Associations, curves: Mapping[str, DistributionFunctions]
+) -> ShapesAndTrends:
     """The scores of all columns, and of the pairs whose marginals were looked at."""
-    cut = {name: _cut(tables, name) for name in tables.numeric} if tables.categorical else {}
+    cut = {name: _bin_values(tables, name) for name in tables.numeric} if tables.categorical else {}
     trends = {}
     for pair in marginals.pairs:
         if pair in associations.correlations:
@@ -85,23 +88,23 @@ def scores(tables: Tables, marginals: Marginals, associations: Associations, cur
         elif set(pair) <= set(tables.categorical):
             trends[pair] = marginals.pairs[pair]
         else:
-            trends[pair] = distance(tables, cells(*(cut.get(name, tables.bins[name]) for name in pair)))
-    return Scores({name: _shape(tables, name, curves) for name in tables.columns}, trends)
+            trends[pair] = measure_distance(tables, number_cells(*(cut.get(name, tables.bins[name]) for name in pair)))
+    return ShapesAndTrends({name: _measure_shape(tables, name, curves) for name in tables.columns}, trends)
 
 
-def _shape(tables: Tables, name: str, curves: Mapping[str, Curves]) -> Distance:
+def _measure_shape(tables: TablePair, name: str, curves: Mapping[str, DistributionFunctions]) -> Distance:
     """The distance of a column. Where all synthetic values are missing it is 1; where all real ones are, none."""
     if name in curves:
         return curves[name].kolmogorov
     if name in tables.categorical:
-        shape = distance(tables, tables.labels[name])
+        shape = measure_distance(tables, tables.labels[name])
         if np.isfinite(shape.estimates[0]):
             return shape
     known, _ = tables.split(~tables.missing[name])
     return Distance(np.full(len(tables.real.weights), 1.0 if known.any() else np.nan), by_chance=0.0)
 
 
-def _cut(tables: Tables, name: str) -> Labels:
+def _bin_values(tables: TablePair, name: str) -> Labels:
     """The bin of each value, as SDMetrics has it: the greatest real value begins the last one; null has its own."""
     values = tables.offsets[name]
     known, _ = tables.split(values)

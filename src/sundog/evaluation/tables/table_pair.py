@@ -15,14 +15,14 @@ from numpy.typing import NDArray
 from sundog.data.bins import Bins, bins_for
 from sundog.data.columns import ContinuousColumn, IntegerColumn, OrderedColumn, ScalarColumn
 from sundog.errors import DataError
-from sundog.evaluation.block_bootstrap import Blocks, Floats, Labels
+from sundog.evaluation.bootstrap import Blocks, Floats, Labels
 from sundog.evaluation.comparison import Comparison
 
-Columns = tuple[str, ...]
+ColumnNames = tuple[str, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Tables:
+class TablePair:
     """The scalar columns of real and synthetic records. Every array has the real rows first, then the synthetic ones.
 
     Args:
@@ -44,7 +44,7 @@ class Tables:
     missing: Mapping[str, NDArray[np.bool_]]
 
     @classmethod
-    def of(cls, comparison: Comparison) -> Tables:
+    def of(cls, comparison: Comparison) -> TablePair:
         """The tables of a comparison."""
         for kind, records in (("real", comparison.real), ("synthetic", comparison.synthetic)):
             if not len(records):
@@ -58,11 +58,11 @@ class Tables:
         numeric = {name: column for name, column in columns.items() if isinstance(column, OrderedColumn)}
         return cls(
             columns=columns,
-            real=Blocks.dealt(len(comparison.real), rng),
-            synthetic=Blocks.dealt(len(comparison.synthetic), rng),
-            bins={name: public_bins(column).to_bins(codes[name]) for name, column in columns.items()},
-            labels={name: _labels(columns[name], codes[name]) for name in columns if name not in numeric},
-            offsets={name: offsets(column, codes[name]) for name, column in numeric.items()},
+            real=Blocks.deal(len(comparison.real), rng),
+            synthetic=Blocks.deal(len(comparison.synthetic), rng),
+            bins={name: choose_bins(column).to_bins(codes[name]) for name, column in columns.items()},
+            labels={name: _label_categories(columns[name], codes[name]) for name in columns if name not in numeric},
+            offsets={name: compute_offsets(column, codes[name]) for name, column in numeric.items()},
             missing={name: codes[name] == column.null_code for name, column in columns.items() if column.nullable},
         )
 
@@ -78,7 +78,7 @@ class Tables:
 
     def scaled(self, name: str) -> Floats:
         """The values of a numeric column between 0 and 1, from the least to the greatest that is declared."""
-        _, span = _spacing(self.columns[name])
+        _, span = _find_spacing(self.columns[name])
         return self.offsets[name] / (float(span) or 1.0)
 
     def split(self, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -92,25 +92,25 @@ class Tables:
         return self.real.sums(real, size), self.synthetic.sums(synthetic, size)
 
 
-def public_bins(column: ScalarColumn) -> Bins:
+def choose_bins(column: ScalarColumn) -> Bins:
     """The declared bins; where they were to be learned as quantiles and never were, the default ones."""
     if isinstance(column, OrderedColumn) and column.bins == "quantiles" and column.edges is None:
         column = column.model_copy(update={"bins": None})
     return bins_for(column)
 
 
-def offsets(column: OrderedColumn, codes: NDArray[Any]) -> Floats:
+def compute_offsets(column: OrderedColumn, codes: NDArray[Any]) -> Floats:
     """How far values are above the declared minimum, in steps of their own; NaN for null.
 
-    >>> offsets(IntegerColumn(min=100, max=125, step=10, nullable=True), np.array([0, 2, 3, 4])).tolist()
+    >>> compute_offsets(IntegerColumn(min=100, max=125, step=10, nullable=True), np.array([0, 2, 3, 4])).tolist()
     [0.0, 20.0, 25.0, nan]
     """
-    step, span = _spacing(column)
+    step, span = _find_spacing(column)
     found = np.minimum(codes.astype(np.float64) * step, float(span))  # the last step may be shorter than the others
     return np.where(codes == column.null_code, np.nan, found) if column.nullable else found
 
 
-def _spacing(column: ScalarColumn) -> tuple[float, float]:
+def _find_spacing(column: ScalarColumn) -> tuple[float, float]:
     """The distance of neighbouring values, and of the declared bounds."""
     if isinstance(column, IntegerColumn) and column.min is not None and column.max is not None:
         return column.step, column.max - column.min
@@ -119,15 +119,15 @@ def _spacing(column: ScalarColumn) -> tuple[float, float]:
     return 1, column.lattice_size - 1
 
 
-def _labels(column: ScalarColumn, codes: NDArray[Any]) -> Labels:
+def _label_categories(column: ScalarColumn, codes: NDArray[Any]) -> Labels:
     seen, _ = pd.factorize(np.where(codes == column.null_code, np.nan, codes) if column.nullable else codes)
     return np.asarray(seen, np.int64)
 
 
-def chosen(names: list[str], size: int, most: int, rng: np.random.Generator) -> list[Columns]:
+def choose_combinations(names: list[str], size: int, most: int, rng: np.random.Generator) -> list[ColumnNames]:
     """All combinations of so many columns; of too many, some at random.
 
-    >>> chosen(["a", "b", "c"], 2, 10, np.random.default_rng(0))
+    >>> choose_combinations(["a", "b", "c"], 2, 10, np.random.default_rng(0))
     [('a', 'b'), ('a', 'c'), ('b', 'c')]
     """
     if math.comb(len(names), size) <= most:

@@ -9,11 +9,11 @@ import numpy as np
 
 from sundog.data.bins import Bins
 from sundog.data.columns import DatetimeColumn, OrderedColumn, OrdinalColumn, ScalarColumn
-from sundog.evaluation.block_bootstrap import Floats
+from sundog.evaluation.bootstrap import Floats
 from sundog.evaluation.measure import Measures
 from sundog.evaluation.section import Picture
 from sundog.evaluation.tables.associations import Associations
-from sundog.evaluation.tables.table_pair import Tables, public_bins
+from sundog.evaluation.tables.table_pair import TablePair, choose_bins
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,38 +23,38 @@ PANELS, BARS, CATEGORIES, STEPS = 16, 30, 8, 64  # how much one picture can hold
 SQUARE, PIXELS = 40, 48
 
 
-def pictures(tables: Tables, columns: Measures, associations: Associations) -> list[Picture]:
+def plot_tables(tables: TablePair, columns: Measures, associations: Associations) -> list[Picture]:
     """All that this table can show; what is drawn is kept, the table is not."""
-    found = [_distances(columns), _overlays(tables, columns)]
+    found = [_plot_distances(columns), _plot_overlays(tables, columns)]
     if len(associations.names) > 1:
-        found.append(_associations(associations))
+        found.append(_plot_associations(associations))
     if 2 <= len(tables.numeric) <= 3 and len(tables.columns) <= 4:
-        density = _density(tables)
+        density = _plot_density(tables)
         found += [] if density is None else [density]
     return found
 
 
-def _worst(columns: Measures, most: int) -> list[str]:
+def _find_worst(columns: Measures, most: int) -> list[str]:
     return sorted(columns, key=lambda name: -columns[name].value)[:most]
 
 
 # --- distances by column -------------------------------------------------------------------------------------------
 
 
-def _distances(columns: Measures) -> Picture:
-    names = _worst(columns, BARS)[::-1]  # bars are drawn from the bottom
+def _plot_distances(columns: Measures) -> Picture:
+    names = _find_worst(columns, BARS)[::-1]  # bars are drawn from the bottom
 
     def draw() -> Figure:
         from matplotlib.figure import Figure
 
-        from sundog.evaluation.report.style import ACCENT
+        from sundog.evaluation.report.plot_style import ACCENT
 
         found = [columns[name] for name in names]
         figure = Figure(figsize=(6, 0.8 + 0.24 * len(names)), layout="constrained")
         axes = figure.subplots()
         ends = [[each.value - each.low for each in found], [each.high - each.value for each in found]]
         axes.barh(range(len(names)), [each.value for each in found], color=ACCENT, xerr=ends)
-        axes.set_yticks(range(len(names)), [_short(name, 28) for name in names])
+        axes.set_yticks(range(len(names)), [_shorten(name, 28) for name in names])
         axes.set_xlabel("total variation distance")
         axes.margins(y=0.01)
         return figure
@@ -81,8 +81,8 @@ class _Panel:
     ordered: bool
 
 
-def _overlays(tables: Tables, columns: Measures) -> Picture:
-    panels = [_panel(tables, name) for name in _worst(columns, PANELS)]
+def _plot_overlays(tables: TablePair, columns: Measures) -> Picture:
+    panels = [_build_panel(tables, name) for name in _find_worst(columns, PANELS)]
 
     def draw() -> Figure:
         from matplotlib.figure import Figure
@@ -97,7 +97,7 @@ def _overlays(tables: Tables, columns: Measures) -> Picture:
             shares = axes.yaxis if panel.ordered else axes.xaxis
             shares.set_major_locator(MaxNLocator(4))
             shares.set_major_formatter(PercentFormatter(1.0))
-            axes.set_title(_short(panel.title, 28))
+            axes.set_title(_shorten(panel.title, 28))
         for axes in grid[len(panels) :]:
             axes.set_axis_off()
         figure.legend(*grid[0].get_legend_handles_labels(), loc="outside upper right", ncols=2)
@@ -109,7 +109,7 @@ def _overlays(tables: Tables, columns: Measures) -> Picture:
 
 
 def _draw_steps(axes: Axes, panel: _Panel) -> None:
-    from sundog.evaluation.report.style import REAL, SYNTHETIC
+    from sundog.evaluation.report.plot_style import REAL, SYNTHETIC
 
     edges = np.arange(len(panel.real) + 1) - 0.5
     axes.stairs(panel.real, edges, fill=True, color=REAL, alpha=0.45, label="real")
@@ -119,45 +119,45 @@ def _draw_steps(axes: Axes, panel: _Panel) -> None:
 
 
 def _draw_bars(axes: Axes, panel: _Panel) -> None:
-    from sundog.evaluation.report.style import REAL, SYNTHETIC
+    from sundog.evaluation.report.plot_style import REAL, SYNTHETIC
 
     places = np.arange(len(panel.real))
     axes.barh(places - 0.2, panel.real, 0.4, color=REAL, label="real")
     axes.barh(places + 0.2, panel.synthetic, 0.4, color=SYNTHETIC, label="synthetic")
-    axes.set_yticks(list(panel.names), [_short(name, 16) for name in panel.names.values()])
+    axes.set_yticks(list(panel.names), [_shorten(name, 16) for name in panel.names.values()])
     axes.invert_yaxis()
 
 
-def _panel(tables: Tables, name: str) -> _Panel:
+def _build_panel(tables: TablePair, name: str) -> _Panel:
     column = tables.columns[name]
-    bins = public_bins(column)
+    bins = choose_bins(column)
     real, synthetic = (np.bincount(side, minlength=bins.count) / len(side) for side in tables.split(tables.bins[name]))
     if isinstance(column, OrderedColumn):
-        return _steps(name, column, bins, real, synthetic)
-    return _bars(name, column, real, synthetic)
+        return _build_steps(name, column, bins, real, synthetic)
+    return _build_bars(name, column, real, synthetic)
 
 
-def _steps(name: str, column: OrderedColumn, bins: Bins, real: Floats, synthetic: Floats) -> _Panel:
+def _build_steps(name: str, column: OrderedColumn, bins: Bins, real: Floats, synthetic: Floats) -> _Panel:
     """Bins in their order, neighbours together where there are too many; null apart at the end."""
     count = len(bins.starts)
     steps = min(count, STEPS)
     starts = np.arange(steps) * count // steps
     named = sorted({0, steps // 2, steps - 1}) if not bins.nullable else sorted({0, steps // 2})
-    names = {place: _spelled(column, bins.starts[starts[place]]) for place in named}
+    names = {place: _format_value(column, bins.starts[starts[place]]) for place in named}
     if bins.nullable:
         starts = np.append(starts, count)
         names[steps] = "missing"
     return _Panel(name, np.add.reduceat(real, starts), np.add.reduceat(synthetic, starts), names, ordered=True)
 
 
-def _bars(name: str, column: ScalarColumn, real: Floats, synthetic: Floats) -> _Panel:
+def _build_bars(name: str, column: ScalarColumn, real: Floats, synthetic: Floats) -> _Panel:
     """The most frequent categories, those with an order in it; the others together."""
     order = np.argsort(-(real + synthetic), kind="stable")
     most = CATEGORIES if len(order) > CATEGORIES + 1 else len(order)  # one other needs no more room by its name
     shown, rest = order[:most], order[most:]
     if isinstance(column, OrdinalColumn):
         shown = np.sort(shown)
-    names = [_spelled(column, code) for code in shown]
+    names = [_format_value(column, code) for code in shown]
     found = [side[shown] for side in (real, synthetic)]
     if len(rest):
         names.append(f"{len(rest)} others")
@@ -168,7 +168,7 @@ def _bars(name: str, column: ScalarColumn, real: Floats, synthetic: Floats) -> _
 # --- associations --------------------------------------------------------------------------------------------------
 
 
-def _associations(associations: Associations) -> Picture:
+def _plot_associations(associations: Associations) -> Picture:
     difference = associations.synthetic - associations.real
     shown = np.sort(np.argsort(-np.abs(difference).mean(axis=0), kind="stable")[:SQUARE])
     names = [associations.names[place] for place in shown]
@@ -187,7 +187,7 @@ def _associations(associations: Associations) -> Picture:
         side = 2.2 + 0.12 * len(names)
         figure = Figure(figsize=(3 * side + 1.5, side + 1.2), layout="constrained")
         grid = figure.subplots(1, 3, sharey=True)
-        labels = [_short(name, 20) for name in names]
+        labels = [_shorten(name, 20) for name in names]
         for axes, (title, matrix) in zip(grid, matrices.items(), strict=True):
             image = axes.imshow(matrix, cmap="RdBu_r", vmin=-1, vmax=1)
             axes.set_title(title)
@@ -208,7 +208,7 @@ def _associations(associations: Associations) -> Picture:
 # --- where points lie ----------------------------------------------------------------------------------------------
 
 
-def _density(tables: Tables) -> Picture | None:
+def _plot_density(tables: TablePair) -> Picture | None:
     """The first two numeric columns, real beside synthetic."""
     names = tables.numeric[:2]
     points = np.column_stack([tables.scaled(name) for name in names])
@@ -219,7 +219,7 @@ def _density(tables: Tables) -> Picture | None:
     ends[:, 1] = np.where(ends[:, 1] > ends[:, 0], ends[:, 1], ends[:, 0] + 1)
     least = min(1 / len(side) for side in sides)
     shares = [np.histogram2d(side[:, 0], side[:, 1], bins=PIXELS, range=ends)[0] / len(side) for side in sides]
-    ticks = [_ticks(tables.columns[name], *ends[place]) for place, name in enumerate(names)]
+    ticks = [_choose_ticks(tables.columns[name], *ends[place]) for place, name in enumerate(names)]
 
     def draw() -> Figure:
         from matplotlib.colors import LogNorm
@@ -232,10 +232,10 @@ def _density(tables: Tables) -> Picture | None:
             shown = np.ma.masked_equal(share.T, 0)
             image = axes.imshow(shown, norm=norm, cmap="viridis", origin="lower", extent=ends.ravel(), aspect="auto")
             axes.set_title(title)
-            axes.set_xlabel(_short(names[0], 40))
+            axes.set_xlabel(_shorten(names[0], 40))
             axes.set_xticks(*ticks[0])
             axes.set_yticks(*ticks[1])
-        grid[0].set_ylabel(_short(names[1], 40))
+        grid[0].set_ylabel(_shorten(names[1], 40))
         figure.colorbar(image, ax=grid, label="share of rows", format="%g")
         return figure
 
@@ -243,16 +243,16 @@ def _density(tables: Tables) -> Picture | None:
     return Picture(f"{names[0]} and {names[1]}", caption, draw, wide=True)
 
 
-def _ticks(column: ScalarColumn, low: float, high: float) -> tuple[list[float], list[str]]:
+def _choose_ticks(column: ScalarColumn, low: float, high: float) -> tuple[list[float], list[str]]:
     places = np.linspace(low, high, 4).tolist()
     last = column.lattice_size - 1
-    return places, [_spelled(column, min(last, max(0, round(place * last)))) for place in places]
+    return places, [_format_value(column, min(last, max(0, round(place * last)))) for place in places]
 
 
 # --- text ----------------------------------------------------------------------------------------------------------
 
 
-def _spelled(column: ScalarColumn, code: Any) -> str:
+def _format_value(column: ScalarColumn, code: Any) -> str:
     """The value of a code, in few letters."""
     value = column.decode(np.array([code]))
     if isinstance(column, DatetimeColumn):
@@ -261,5 +261,5 @@ def _spelled(column: ScalarColumn, code: Any) -> str:
     return "missing" if text is None else f"{text:.4g}" if isinstance(text, float) else str(text)
 
 
-def _short(text: str, most: int) -> str:
+def _shorten(text: str, most: int) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"

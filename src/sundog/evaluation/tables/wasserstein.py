@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from sundog.evaluation.block_bootstrap import Blocks, Floats, mean, measured, plain
+from sundog.evaluation.bootstrap import Blocks, Floats, average_estimates, get_value, measure_estimates
 from sundog.evaluation.comparison import Comparison
 from sundog.evaluation.measure import Measures, Metric
-from sundog.evaluation.tables.curves import Curves
-from sundog.evaluation.tables.table_pair import Tables
+from sundog.evaluation.tables.distribution_functions import DistributionFunctions
+from sundog.evaluation.tables.table_pair import TablePair
 
 DIRECTIONS, ROWS, PLACES = 128, 20_000, 256
 
@@ -47,58 +47,64 @@ class Wasserstein:
     @property
     def measures(self) -> Measures:
         """Those that there is something to measure for."""
-        found = dict(zip(METRICS, (mean(list(self.columns.values())), self.sliced), strict=True))
-        return {name: measured(estimates, highest=np.inf) for name, estimates in found.items() if estimates is not None}
+        found = dict(zip(METRICS, (average_estimates(list(self.columns.values())), self.sliced), strict=True))
+        return {
+            name: measure_estimates(estimates, highest=np.inf)
+            for name, estimates in found.items()
+            if estimates is not None
+        }
 
     @property
     def details(self) -> dict[str, Any]:
         """The distances by column, for machines."""
-        return {"wasserstein_1d": {name: plain(estimates) for name, estimates in self.columns.items()}}
+        return {"wasserstein_1d": {name: get_value(estimates) for name, estimates in self.columns.items()}}
 
 
-def wasserstein(tables: Tables, curves: Mapping[str, Curves], comparison: Comparison) -> Wasserstein:
+def measure_wasserstein(
+    tables: TablePair, curves: Mapping[str, DistributionFunctions], comparison: Comparison
+) -> Wasserstein:
     """The distances of each numeric column that has values in both tables, and of all of them together."""
     columns = {name: each.wasserstein for name, each in curves.items()}
     if len(tables.numeric) < 2:
         return Wasserstein(columns, None)
     points = np.column_stack([tables.scaled(name) for name in tables.numeric])
     # Both draw with the same numbers, so that of equal tables equal rows are taken.
-    real, synthetic = (_at_most(side, comparison.rng("fidelity sliced rows")) for side in tables.split(points))
+    real, synthetic = (_choose_rows(side, comparison.rng("fidelity sliced rows")) for side in tables.split(points))
     if not len(real) or not len(synthetic):
         return Wasserstein(columns, None)
-    return Wasserstein(columns, sliced_distance(real, synthetic, comparison.rng("fidelity directions")))
+    return Wasserstein(columns, estimate_sliced_distance(real, synthetic, comparison.rng("fidelity directions")))
 
 
-def _at_most(points: Floats, rng: np.random.Generator) -> Floats:
+def _choose_rows(points: Floats, rng: np.random.Generator) -> Floats:
     """The complete rows, or some of them."""
     complete = points[np.isfinite(points).all(axis=1)]
     return complete if len(complete) <= ROWS else complete[rng.choice(len(complete), ROWS, replace=False)]
 
 
-def sliced_distance(real: Floats, synthetic: Floats, rng: np.random.Generator) -> Floats:
+def estimate_sliced_distance(real: Floats, synthetic: Floats, rng: np.random.Generator) -> Floats:
     """Estimates of the sliced Wasserstein distance of two clouds of points, one point a row.
 
     >>> points = np.random.default_rng(0).random((50, 2))
-    >>> float(sliced_distance(points, points, np.random.default_rng(0))[0])
+    >>> float(estimate_sliced_distance(points, points, np.random.default_rng(0))[0])
     0.0
     """
     directions = rng.standard_normal((DIRECTIONS, real.shape[1]))
     directions /= np.linalg.norm(directions, axis=1, keepdims=True)
     slices = directions @ real.T, directions @ synthetic.T
-    blocks = Blocks.dealt(len(real), rng), Blocks.dealt(len(synthetic), rng)
-    estimates = _resampled(blocks, slices)
+    blocks = Blocks.deal(len(real), rng), Blocks.deal(len(synthetic), rng)
+    estimates = _estimate_resampled(blocks, slices)
     count = max(len(real), len(synthetic))
-    estimates[0] = np.abs(_quantiles(slices[0], count) - _quantiles(slices[1], count)).mean()
+    estimates[0] = np.abs(_take_quantiles(slices[0], count) - _take_quantiles(slices[1], count)).mean()
     return estimates
 
 
-def _quantiles(slices: Floats, count: int) -> Floats:
+def _take_quantiles(slices: Floats, count: int) -> Floats:
     """So many quantiles of each slice, evenly spaced: all values in order, if there are as many."""
     size = slices.shape[1]
     return np.sort(slices, axis=1)[:, (2 * np.arange(count) + 1) * size // (2 * count)]
 
 
-def _resampled(blocks: tuple[Blocks, Blocks], slices: tuple[Floats, Floats]) -> Floats:
+def _estimate_resampled(blocks: tuple[Blocks, Blocks], slices: tuple[Floats, Floats]) -> Floats:
     """Estimates of the mean distance along all directions, from counts in narrow bins."""
     low = np.minimum(*(each.min(axis=1) for each in slices))[:, None]
     width = (np.maximum(*(each.max(axis=1) for each in slices))[:, None] - low) / PLACES

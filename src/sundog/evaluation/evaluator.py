@@ -1,0 +1,351 @@
+"""The front door: what is this release worth?"""
+
+from __future__ import annotations
+
+import errno
+import importlib.metadata
+import json
+import platform
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from sundog import notebook
+from sundog.data.columns import Column, ImageColumn, ScalarColumn, SeriesColumn, SetColumn
+from sundog.data.schema import Schema
+from sundog.errors import DataError
+from sundog.evaluation.comparison import Comparison
+from sundog.evaluation.inputs import ROWS, Inputs, load_release, read_inputs
+from sundog.evaluation.measure import Measures, nest_names
+from sundog.evaluation.section import Section
+from sundog.files import replacing
+from sundog.privacy.ledger import Ledger
+from sundog.progress import Progress, silent
+from sundog.release.certificate import Certificate
+
+if TYPE_CHECKING:
+    from sundog.evaluation.publication import Publication
+    from sundog.evaluation.report.claims import Verdict
+
+Part = Callable[[Comparison], Section]
+
+_TURNS = ("{}", "{} of real data", "{} of independent columns")
+
+
+@dataclass(frozen=True)
+class Report:
+    """The figures of one evaluation, and all that is needed to show them.
+
+    Args:
+        name: what was evaluated.
+        sections: the parts, each with its measures, details and pictures.
+        bounds: the same sections for real records, and for columns that know nothing of each other.
+        about: what it takes to repeat it.
+        notes: what a reader must know.
+        certificate: of the release, if it is one.
+        published: what was measured with budget; everything else is private.
+    """
+
+    name: str
+    sections: tuple[Section, ...]
+    bounds: Bounds
+    about: Mapping[str, str | int | float | None]
+    notes: tuple[str, ...] = ()
+    certificate: Certificate | None = None
+    published: Measures = field(default_factory=dict)
+
+    @property
+    def measures(self) -> Measures:
+        """All measures by their stable names."""
+        return _collect_measures(self.sections)
+
+    @property
+    def ceiling(self) -> Measures:
+        """The same for real records in place of synthetic ones."""
+        return _collect_measures(self.bounds.ceiling)
+
+    @property
+    def floor(self) -> Measures:
+        """The same for columns that know nothing of each other."""
+        return _collect_measures(self.bounds.floor)
+
+    @property
+    def headline(self) -> str:
+        """What it comes to, in a few sentences."""
+        from sundog.evaluation.report.headline import write_headline
+
+        return write_headline(self.sections, self.ceiling, self.floor)
+
+    @property
+    def verdicts(self) -> list[Verdict]:
+        """The claims that the headline makes: the answer to each, and the figures it rests on."""
+        from sundog.evaluation.report.headline import reach_verdicts
+
+        return reach_verdicts(self.sections, self.ceiling, self.floor)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For machines: nested by the stable names, with ceiling and floor beside them."""
+        details = {name: value for section in self.sections for name, value in section.details.items()}
+        return {
+            "private": "measured on private records without a budget; not for publication, but for `published`",
+            "about": {"name": self.name, **self.about},
+            "headline": self.headline,
+            "verdicts": [verdict.to_dict() for verdict in self.verdicts],
+            "notes": [*self.notes, *(note for section in self.sections for note in section.notes)],
+            **nest_names(self.measures),
+            "ceiling": nest_names(self.ceiling),
+            "floor": nest_names(self.floor),
+            "published": nest_names(self.published),
+            "details": details,
+            "certificate": None if self.certificate is None else self.certificate.to_dict(),
+        }
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the headline and its figures. They are as private as the records."""
+        from sundog.evaluation.report.headline import list_main_measures
+
+        stands = (self.measures, self.ceiling, self.floor)
+        rows = [
+            (name, *(f"{each[name].value:.4f}" if name in each else "" for each in stands))
+            for name in list_main_measures(self.sections)
+        ]
+        head = ("", "this", "other real records", "independent columns")
+        private = "measured on private records without a budget: not for publication"
+        return notebook.show(
+            self.name, notebook.paragraph(self.headline), notebook.table(rows, head), notebook.paragraph(private)
+        )
+
+    def to_html(self, path: str | Path | None = None) -> str:
+        """One page that stands by itself; also written to a file, if one is named."""
+        from sundog.evaluation.report.report_page import render_page
+
+        return write_text(render_page(self), path)
+
+    def to_json(self, path: str | Path) -> None:
+        """The same as `to_dict`, in a file."""
+        write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", path)
+
+
+def evaluate(
+    synthetic: Any,
+    *,
+    real: Any,
+    holdout: Any = None,
+    target: str | None = None,
+    schema: Schema | None = None,
+    labels: Any = None,
+    holdout_labels: Any = None,
+    n: int | None = None,
+    rows: int = ROWS,
+    seed: int = 0,
+    publish: float | None = None,
+    ledger: Ledger | str | Path | None = None,
+    progress: Progress = silent,
+) -> Report:
+    """Compares a release, or any synthetic data, with the real data. The figures are private, as the real data is.
+
+    >>> import pandas as pd
+    >>> real = pd.DataFrame({"age": [31, 47, 25, 62] * 50, "sex": ["f", "m"] * 100})
+    >>> age, sex = {"type": "integer", "min": 18, "max": 90}, {"type": "categorical", "values": ["f", "m"]}
+    >>> report = evaluate(real, real=real, schema=Schema.from_dict({"columns": {"age": age, "sex": sex}}))
+    >>> report.measures["fidelity.tvd_1way"].value
+    0.0
+
+    Args:
+        synthetic: a release or the path of one, or the synthetic records of any tool: a file, a table, arrays.
+        real: the real records.
+        holdout: real records that the release has not learned from; a quarter of `real` stands in for them.
+        target: the column that people want to predict.
+        schema: what is declared about data that is no release; drafted from the real data by default.
+        labels: class labels of `real`, when they are not part of it.
+        holdout_labels: those of `holdout`.
+        n: how many records to draw from a release; by default as many as it says it was made from.
+        rows: of more records than this of a kind, so many are chosen at random.
+        seed: the same seed gives the same figures.
+        publish: an ε for figures that may be shown to anybody.
+        ledger: what that is charged to: a ledger of the real data, or its path.
+        progress: is told what is being done, and how much of it is.
+    """
+    publication = _plan_publication(synthetic, target, holdout is not None, publish, ledger)
+    inputs = read_inputs(
+        synthetic,
+        real=real,
+        holdout=holdout,
+        target=target,
+        schema=schema,
+        labels=labels,
+        holdout_labels=holdout_labels,
+        n=n,
+        rows=rows,
+        seed=seed,
+        whole_holdout=publication is not None,
+        progress=progress,
+    )
+    if inputs.warning is not None:
+        warnings.warn(inputs.warning, stacklevel=2)
+    report = build_report(inputs)
+    if publication is None:
+        return report
+    progress("measuring with budget", 1.0)
+    return _add_published(report, inputs, publication)
+
+
+# --- what is measured ----------------------------------------------------------------------------------------------
+
+
+def choose_parts(comparison: Comparison) -> dict[str, Part]:
+    """What there is to measure about such records, by what it is called while it runs."""
+    columns: Mapping[str, Column] = comparison.real.schema.columns
+    scalars = [name for name, column in columns.items() if isinstance(column, ScalarColumn)]
+    parts: dict[str, Part] = {}
+    if scalars:
+        from sundog.evaluation.tables.fidelity import evaluate_fidelity
+
+        parts["fidelity"] = evaluate_fidelity
+    if comparison.target in scalars and len(scalars) > 1:
+        from sundog.evaluation.prediction.utility import evaluate_utility
+
+        parts["utility"] = evaluate_utility
+    if len(scalars) > 1:
+        from sundog.evaluation.prediction.propensity import evaluate_propensity
+
+        parts["propensity"] = evaluate_propensity
+    for name, column in columns.items():
+        part = _choose_array_part(name, column)
+        if part is not None and str(column.type) not in parts:  # of several columns of a kind, the first
+            parts[str(column.type)] = part
+    return parts
+
+
+def _choose_array_part(name: str, column: Column) -> Part | None:
+    if isinstance(column, SetColumn):
+        from sundog.evaluation.sets.set_evaluation import evaluate_sets
+
+        return lambda comparison: evaluate_sets(comparison, name)
+    if isinstance(column, ImageColumn):
+        from sundog.evaluation.images.image_evaluation import evaluate_images
+
+        return lambda comparison: evaluate_images(comparison, name)
+    if isinstance(column, SeriesColumn):
+        from sundog.evaluation.series.series_evaluation import evaluate_series
+
+        return lambda comparison: evaluate_series(comparison, name)
+    return None
+
+
+Sections = tuple[Section, ...]
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """The sections of real records in place of synthetic ones, and those of independent columns."""
+
+    ceiling: Sections
+    floor: Sections
+
+
+def build_report(inputs: Inputs, bounds: Bounds | None = None) -> Report:
+    """Measures every part three times: the records on trial, real ones, independent ones; or once, given the others."""
+    comparison = inputs.comparison
+    turns = 3 if bounds is None else 1
+    sections = _measure_sections(comparison, 0, turns)
+    if bounds is None:
+        bounds = Bounds(
+            _measure_sections(comparison.ceiling(), 1, turns), _measure_sections(comparison.floor(), 2, turns)
+        )
+    return Report(
+        name=inputs.name,
+        sections=tuple(map(_add_roc_plot, sections, bounds.ceiling, bounds.floor)),
+        bounds=bounds,
+        about=_describe_run(inputs),
+        notes=(*([f"{inputs.warning}."] if inputs.warning else []), *inputs.notes),
+        certificate=None if inputs.release is None else inputs.release.certificate,
+    )
+
+
+def _measure_sections(comparison: Comparison, turn: int, turns: int) -> Sections:
+    parts = choose_parts(comparison)
+    found = []
+    for place, (name, part) in enumerate(parts.items()):
+        comparison.progress(_TURNS[turn].format(name), (turn + place / len(parts)) / turns)
+        found.append(part(comparison))
+    return tuple(found)
+
+
+def _add_roc_plot(section: Section, ceiling: Section, floor: Section) -> Section:
+    """The section of the records on trial, with pictures that need the others too."""
+    if "roc" not in section.details:
+        return section
+    from sundog.evaluation.prediction.utility_plots import plot_roc
+
+    return replace(section, pictures=[plot_roc(section, ceiling, floor), *section.pictures])
+
+
+def _collect_measures(sections: Iterable[Section]) -> Measures:
+    return {name: measure for section in sections for name, measure in section.measures.items()}
+
+
+# --- what is shown -------------------------------------------------------------------------------------------------
+
+
+def _plan_publication(
+    synthetic: Any, target: str | None, tested: bool, epsilon: float | None, ledger: Ledger | str | Path | None
+) -> Publication | None:
+    """What is going to be published, before any real record is read."""
+    if (epsilon is None) != (ledger is None):
+        raise DataError("publish needs both an ε and a ledger of the real data to charge it to; give both or neither")
+    if epsilon is None or ledger is None:
+        return None
+    from sundog.evaluation.publication import Publication
+
+    release = load_release(synthetic)
+    opened = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
+    models = _name_accuracies(release.schema, target) if release is not None and tested else ()
+    return Publication.plan(release, models, epsilon=epsilon, ledger=opened)
+
+
+def _name_accuracies(schema: Schema, target: str | None) -> tuple[str, ...]:
+    """The names of those that there are going to be."""
+    from sundog.evaluation.prediction.learners import CLASSIFIERS
+    from sundog.evaluation.prediction.prediction_task import is_quantity
+
+    column = schema.columns.get(target or "")
+    if column is None or column.shape or is_quantity(column) or len(schema.columns) < 2:
+        return ()
+    return tuple(f"utility.tstr.{model}.accuracy" for model in CLASSIFIERS)
+
+
+def _add_published(report: Report, inputs: Inputs, publication: Publication) -> Report:
+    tested = 0 if inputs.held_out is None else len(inputs.held_out)
+    right = {name: round(report.measures[name].value * tested) for name in publication.models}
+    found = publication.measure(inputs.real, inputs.comparison.synthetic, right, tested)
+    budget = publication.run.budget
+    price = f"What may be published cost ε = {budget.epsilon:g} (δ = {budget.delta:.2g}) of the ledger."
+    return replace(report, published=found, notes=(*report.notes, price))
+
+
+def _describe_run(inputs: Inputs) -> dict[str, str | int | float | None]:
+    versions = {name: importlib.metadata.version(name) for name in ("sundog", "numpy", "scikit-learn", "torch")}
+    return {
+        "target": inputs.comparison.target,
+        **{f"{kind} records": count for kind, count in inputs.counts.items()},
+        "seed": inputs.comparison.seed,
+        "versions": ", ".join(f"{name} {version}" for name, version in versions.items()),
+        "python": platform.python_version(),
+    }
+
+
+def write_text(text: str, path: str | Path | None) -> str:
+    """The text, which is also in a file then, if one is named; all of it or nothing, and for the owner's eyes only."""
+    if path is not None:
+        try:
+            with replacing(Path(path), private=True) as file:
+                file.write(text.encode())
+        except OSError as error:
+            full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+            reason = "the disk is full" if full else error.strerror or str(error)
+            fix = "free space or choose another folder" if full else "choose another folder"
+            raise DataError(f"{path}: cannot be written ({reason}); nothing was kept, {fix}") from None
+    return text

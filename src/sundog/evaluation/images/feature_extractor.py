@@ -1,0 +1,81 @@
+"""The judge of images: a network that has learned the classes of real ones, or their principal components.
+
+One judge serves the records on trial, the ceiling and the floor: it is kept for as long as the same training records
+are asked about.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sundog.data.records import Records
+from sundog.evaluation.comparison import Comparison
+from sundog.evaluation.images.image_classifiers import BATCH, STEPS, Images, train_classifier
+from sundog.evaluation.images.image_sample import FEWEST, ImageView
+
+LEARNED_FROM = 20_000  # images
+MOST_STEPS, EPOCHS = 2000, 40  # more would make it sure of whatever it sees
+COMPONENTS = 64  # where there are no classes
+
+
+@dataclass(frozen=True)
+class FeatureExtractor:
+    """What sees features in images, and classes if it has learned some.
+
+    Args:
+        features: of images; those of the images it learned from have a total variance of 1.
+        probabilities: of the classes, or None.
+    """
+
+    features: Callable[[Images], NDArray[Any]]
+    probabilities: Callable[[Images], NDArray[Any]] | None
+
+
+def fit_feature_extractor(comparison: Comparison, view: ImageView) -> FeatureExtractor | None:
+    """The judge of a view of these records, taught now or before; None where there are too few to learn from."""
+    return _fit(_IdentityKey(comparison.train), view, int(comparison.rng("images.judge").integers(2**31)))
+
+
+class _IdentityKey:
+    """Records as a key of a cache: equal are those that are one object."""
+
+    def __init__(self, records: Records) -> None:
+        self.records = records
+
+    def __hash__(self) -> int:
+        return id(self.records)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _IdentityKey) and other.records is self.records
+
+
+@lru_cache(maxsize=1)
+def _fit(key: _IdentityKey, view: ImageView, seed: int) -> FeatureExtractor | None:
+    known = view.sample(key.records, LEARNED_FROM, np.random.default_rng(seed))
+    if len(known) < FEWEST:
+        return None
+    if view.classes:
+        steps = min(MOST_STEPS, max(STEPS, EPOCHS * len(known) // BATCH))
+        network = train_classifier("cnn", known.pixels, known.labels, classes=len(view.classes), seed=seed, steps=steps)
+        return FeatureExtractor(_normalise(network.features, known.pixels), network.probabilities)
+    return FeatureExtractor(_normalise(_fit_components(known.pixels, seed), known.pixels), None)
+
+
+def _fit_components(pixels: Images, seed: int) -> Callable[[Images], NDArray[Any]]:
+    from sklearn.decomposition import PCA
+
+    flat = pixels.reshape(len(pixels), -1)
+    fitted = PCA(min(COMPONENTS, *flat.shape), random_state=seed).fit(flat)
+    return lambda images: np.asarray(fitted.transform(images.reshape(len(images), -1)))
+
+
+def _normalise(features: Callable[[Images], NDArray[Any]], known: Images) -> Callable[[Images], NDArray[Any]]:
+    """The same features in units in which distances mean the same for every network."""
+    size = float(np.sqrt(features(known).var(axis=0).sum())) or 1.0
+    return lambda images: features(images) / size

@@ -1,0 +1,217 @@
+"""Images: what a classifier and a discriminator make of them, and what one can learn from them.
+
+1. A judge, a convolutional network, learns the classes of real images: once for all the records on trial. 2. What it
+says about synthetic images gives the Inception score, and its features the Fréchet distance to real test images. 3. A
+discriminator learns to tell real from synthetic images. 4. Three classifiers learn from synthetic images alone, and
+are tested on real ones. 5. The nearest training images of synthetic ones show whether they are copies.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sundog.evaluation.bootstrap import bootstrap_rows
+from sundog.evaluation.comparison import Comparison
+from sundog.evaluation.images import image_plots
+from sundog.evaluation.images.feature_extractor import COMPONENTS, fit_feature_extractor
+from sundog.evaluation.images.image_classifiers import Images, Kind, train_classifier
+from sundog.evaluation.images.image_sample import FEWEST, ImageSample, find_images
+from sundog.evaluation.images.image_scores import (
+    discriminator_score,
+    inception_score,
+    measure_frechet,
+    measure_jensen_shannon,
+)
+from sundog.evaluation.measure import Measure, Measures, Metric, bonferroni_quantile, measure_share
+from sundog.evaluation.section import Section
+
+MOST = 10_000  # images of each kind are looked at
+NEIGHBOURS = 500  # whose nearest training images are found
+PAIRS = 8  # that are shown with them
+GOOD = 0.9  # accuracy of a judge whose word counts
+
+SHOWS_REAL = "Pictures of images show real ones too: they are as private as the data."
+NO_CLASSES = (
+    "No target names classes of images: there is no Inception score, no classifier, and the Fréchet distance is that "
+    f"of {COMPONENTS} principal components of real images."
+)
+POOR_JUDGE = (
+    "The network that judges images puts {share:.0%} of the real test images in their class: it learns too little from "
+    "the real images for the Inception score to say much."
+)
+DOWNSTREAM: dict[Kind, str] = {
+    "logistic": "logistic regression",
+    "mlp": "neural network",
+    "cnn": "convolutional network",
+}
+METRICS = {
+    "images.inception_score": Metric(
+        "Inception score",
+        "high",
+        "How sure a classifier of real images is about each synthetic one, and how evenly it finds the classes among "
+        "them: from 1 to the number of classes.",
+    ),
+    "images.frechet": Metric(
+        "Fréchet distance",
+        "low",
+        "How far the features of synthetic images are from those of real test images: 0 for the same distribution, "
+        "1 for one average image over and over.",
+        ideal=0.0,
+    ),
+    "images.jensen_shannon": Metric(
+        "Jensen-Shannon divergence",
+        "low",
+        "How well a network can tell synthetic images from real ones, all new to it: 0 not at all, 0.69 (ln 2) always.",
+        ideal=0.0,
+    ),
+    **{
+        f"images.downstream.{kind}": Metric(
+            f"accuracy of a {what}",
+            "high",
+            f"The share of real test images that a {what} puts in their class, after learning from synthetic ones.",
+        )
+        for kind, what in DOWNSTREAM.items()
+    },
+    "images.downstream.worst_class": Metric(
+        "accuracy of the worst class",
+        "high",
+        "The share of real test images of one class, the one that fares worst, that a convolutional network puts in "
+        "their class, after learning from synthetic ones; the interval allows for the number of classes.",
+    ),
+}
+
+
+def evaluate_images(comparison: Comparison, name: str) -> Section:
+    """What synthetic images are worth; with a target that has classes, also to those who want to learn them.
+
+    Args:
+        comparison: the records.
+        name: the image column.
+    """
+    title = f"Images: {name}"
+    view = find_images(comparison, name)
+    real = view.sample(comparison.test, MOST, comparison.rng("images.test"))
+    synthetic = view.sample(comparison.synthetic, MOST, comparison.rng("images.synthetic"))
+    judge = fit_feature_extractor(comparison, view)
+    if judge is None or min(len(real), len(synthetic)) < FEWEST:
+        note = f"Column {name!r} has too few images: {FEWEST} of each kind are needed to compare them."
+        return Section(title, {}, {}, notes=[note])
+
+    seen = judge.features(real.pixels), judge.features(synthetic.pixels)
+    logits = _discriminate(comparison, real.pixels, synthetic.pixels)
+    known = view.sample(comparison.train, len(comparison.train), comparison.rng("images.train"))
+    near = _find_nearest(comparison, known.pixels, real.pixels, synthetic.pixels)
+    measures: Measures = {
+        "images.frechet": measure_frechet(*seen, comparison.rng("images.frechet")),
+        "images.jensen_shannon": measure_jensen_shannon(*logits),
+    }
+    details: dict[str, Any] = {
+        "images.discriminator_score": discriminator_score(logits[1]),
+        "images.nearest_ratio": near.ratio.to_dict(),
+    }
+    shown = [
+        image_plots.plot_grids(synthetic, real, view.classes),
+        image_plots.plot_nearest_pairs(near.synthetic, near.real, out_of=near.out_of, ratio=near.ratio.value),
+    ]
+    notes = [SHOWS_REAL] if view.classes else [SHOWS_REAL, NO_CLASSES]
+    if judge.probabilities is not None:
+        confusion = {
+            kind: _count_confusion(comparison, kind, real, synthetic, len(view.classes)) for kind in DOWNSTREAM
+        }
+        measures |= _score_inception(comparison, judge.probabilities(synthetic.pixels))
+        measures |= {
+            f"images.downstream.{kind}": measure_share(int(np.trace(c)), int(c.sum())) for kind, c in confusion.items()
+        }
+        measures["images.downstream.worst_class"], worst = _find_worst_class(confusion["cnn"])
+        details["images.worst_class"] = str(view.classes[worst])
+        right = judge.probabilities(real.pixels).argmax(axis=1) == real.labels
+        details["images.judge_accuracy"] = measure_share(int(right.sum()), len(right)).to_dict()
+        if right.mean() < GOOD:
+            notes.append(POOR_JUDGE.format(share=right.mean()))
+        details["images.confusion"] = confusion["cnn"].tolist()
+        shown.append(image_plots.plot_confusion(confusion["cnn"], view.classes))
+    metrics = {key: metric for key, metric in METRICS.items() if key in measures}
+    return Section(title, {key: measures[key] for key in metrics}, metrics, details, shown, notes)
+
+
+def _score_inception(comparison: Comparison, probabilities: NDArray[Any]) -> Measures:
+    rng, (count, classes) = comparison.rng("images.inception_score"), probabilities.shape
+    score = bootstrap_rows(
+        lambda rows: inception_score(probabilities[rows]), count, rng, lowest=1.0, highest=float(classes)
+    )
+    return {"images.inception_score": score}
+
+
+def _discriminate(comparison: Comparison, real: Images, synthetic: Images) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Logits of being real, for a fifth of the real and of the synthetic images, which the discriminator never saw."""
+    count = min(len(real), len(synthetic))
+    places = np.split(np.arange(count), [round(0.6 * count), round(0.8 * count)])  # to learn from, to watch, to test on
+    learned, watched, tested = (
+        (np.concatenate([synthetic[rows], real[rows]]), np.repeat([0, 1], len(rows))) for rows in places
+    )
+    network = train_classifier(
+        "cnn", *learned, classes=2, seed=_draw_seed(comparison, "discriminator"), watched=watched
+    )
+    synthetic_logits, real_logits = np.split(np.diff(network.logits(tested[0]))[:, 0], 2)
+    return real_logits, synthetic_logits
+
+
+def _count_confusion(
+    comparison: Comparison, kind: Kind, real: ImageSample, synthetic: ImageSample, classes: int
+) -> NDArray[np.int64]:
+    """Real images by true and by predicted class, as a classifier sees them that learned from synthetic ones."""
+    network = train_classifier(
+        kind, synthetic.pixels, synthetic.labels, classes=classes, seed=_draw_seed(comparison, kind)
+    )
+    cells = real.labels * classes + network.predict(real.pixels)
+    return np.bincount(cells, minlength=classes**2).reshape(classes, classes)
+
+
+def _find_worst_class(confusion: NDArray[np.int64]) -> tuple[Measure, int]:
+    """The share that is right in the class that fares worst, and which that is; intervals hold for all classes."""
+    totals = confusion.sum(axis=1)
+    there = np.flatnonzero(totals)
+    z = bonferroni_quantile(len(there))
+    found = [measure_share(int(confusion[place, place]), int(totals[place]), z=z) for place in there]
+    least = Measure(*(min(getattr(each, end) for each in found) for end in ("value", "low", "high")))
+    return least, int(there[np.argmin([each.value for each in found])])
+
+
+@dataclass(frozen=True)
+class _NearestImages:
+    """Synthetic images that are nearest to a training image, those images, and how near others are on the whole."""
+
+    synthetic: Images
+    real: Images
+    out_of: int
+    ratio: Measure
+
+
+def _find_nearest(comparison: Comparison, known: Images, real: Images, synthetic: Images) -> _NearestImages:
+    count = min(NEIGHBOURS, len(real), len(synthetic))
+    (of_synthetic, neighbours), (of_real, _) = (_measure_nearest(each[:count], known) for each in (synthetic, real))
+
+    def ratio(rows: NDArray[np.int64]) -> float:
+        usual = float(np.median(of_real[rows]))
+        return float(np.median(of_synthetic[rows])) / usual if usual else float("nan")
+
+    closest = np.argsort(of_synthetic)[:PAIRS]
+    measured = bootstrap_rows(ratio, count, comparison.rng("images.nearest"), lowest=0.0)
+    return _NearestImages(synthetic[closest], known[neighbours[closest]], count, measured)
+
+
+def _measure_nearest(some: Images, known: Images) -> tuple[NDArray[Any], NDArray[Any]]:
+    """The Euclidean distance of each image to the nearest known one, and the place of that."""
+    from sklearn.metrics import pairwise_distances_argmin_min
+
+    flat, others = some.reshape(len(some), -1), known.reshape(len(known), -1)
+    places, _ = pairwise_distances_argmin_min(flat, others)  # and distances, which are rounded: not 0 for copies
+    return np.linalg.norm(flat - others[places], axis=1), places
+
+
+def _draw_seed(comparison: Comparison, purpose: str) -> int:
+    return int(comparison.rng(f"images.{purpose}").integers(2**31))

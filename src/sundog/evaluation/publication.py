@@ -1,0 +1,141 @@
+"""Figures that anybody may see: measured with noise, and charged to the ledger of the real data.
+
+Everything else in a report was measured on private records without a budget. What is measured here is little: the
+distances of all one-way marginals, and how many of the held-out records the models predict rightly. What is counted
+for one record depends on no other record: synthetic records come from a release, whose size and seed are public; models
+learn from synthetic records only; bins are the schema's; and all records are counted, not a sample (which records a
+sample holds depends on how many there are). What is measured, and with how much noise, is fixed before any record is
+read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sundog.data.bins import Bins, bins_for
+from sundog.data.columns import ScalarColumn
+from sundog.data.records import Records
+from sundog.data.schema import Schema
+from sundog.errors import DataError, SundogError
+from sundog.evaluation.measure import Measure, Measures, measure_share
+from sundog.privacy.calibration import smallest_noise
+from sundog.privacy.events import Charge
+from sundog.privacy.ledger import Ledger
+from sundog.privacy.mechanisms import Histogram, histogram_charge, noisy_histograms
+from sundog.release.release import Release
+
+_ANSWERS_SCALE = 2.0  # marginals have many cells and their noise adds up; the few answers can bear more of it
+
+Counts = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What is going to be published, and the noise it needs: nothing here depends on a record.
+
+    Args:
+        schema: of the release.
+        models: the names of the accuracies to publish; none without held-out records.
+        scale: of the noise in marginals.
+        run: the part of the ledger that pays.
+    """
+
+    schema: Schema
+    models: tuple[str, ...]
+    scale: float
+    run: Ledger
+
+    @classmethod
+    def plan(cls, release: Release | None, models: Sequence[str], *, epsilon: float, ledger: Ledger) -> Publication:
+        """The publication that costs ε; raises where it would not be private, or the ledger cannot pay."""
+        if release is None:
+            raise DataError("only what is said of a release can be published: other data may hold real records itself")
+        if release.verify() or not ledger.private:
+            raise SundogError("the release or the ledger is not private; nothing about them can be published")
+        schema = release.schema
+        if not _find_bins(schema):
+            raise DataError("there is no column of single values whose marginal could be published; leave out publish")
+        run = ledger.run(epsilon=epsilon, delta=ledger.budget.delta)
+        scale = smallest_noise(
+            lambda scale: _compute_charges(schema, models, scale), epsilon=epsilon, delta=ledger.budget.delta
+        )
+        run.check(*_compute_charges(schema, models, scale))
+        return cls(schema, tuple(models), scale, run)
+
+    def measure(self, real: Records, synthetic: Records, right: Mapping[str, int], tested: int) -> Measures:
+        """Spends what was planned, and measures.
+
+        Args:
+            real: all real records.
+            synthetic: records of the release.
+            right: how many of all held-out records each of the models predicts rightly.
+            tested: how many held-out records there are.
+        """
+        counts = [_count_bins(real, name, cut) for name, cut in _find_bins(self.schema).items()]
+        counts += [np.array([right[name], tested - right[name]], np.int64) for name in self.models]
+        histograms = [
+            Histogram(each, scale, purpose, 1, self.schema.cap)
+            for each, (purpose, scale) in zip(
+                counts, _list_histograms(self.schema, self.models, self.scale), strict=True
+            )
+        ]
+        noisy = noisy_histograms(histograms, ledger=self.run)
+        deviations = [histogram.standard_deviation for histogram in histograms]
+        columns = _find_bins(self.schema).items()
+        distances = [
+            _measure_distance(each, _count_bins(synthetic, name, cut), deviation)
+            for (name, cut), each, deviation in zip(columns, noisy, deviations, strict=False)
+        ]
+        found: Measures = {"fidelity.tvd_1way": _average(distances)}
+        answers = zip(self.models, noisy[len(columns) :], deviations[len(columns) :], strict=True)
+        return found | {name: _measure_accuracy(each, deviation) for name, each, deviation in answers}
+
+
+def _find_bins(schema: Schema) -> dict[str, Bins]:
+    return {name: bins_for(column) for name, column in schema.columns.items() if isinstance(column, ScalarColumn)}
+
+
+def _list_histograms(schema: Schema, models: Sequence[str], scale: float) -> list[tuple[str, float]]:
+    """What each histogram is for, and its noise."""
+    marginals = [(f"published marginal of {name}", scale) for name in _find_bins(schema)]
+    return marginals + [(f"published {name}", _ANSWERS_SCALE * scale) for name in models]
+
+
+def _compute_charges(schema: Schema, models: Sequence[str], scale: float) -> list[Charge]:
+    return [
+        histogram_charge(sigma=sigma, purpose=purpose, touched=1, contribution=schema.cap)
+        for purpose, sigma in _list_histograms(schema, models, scale)
+    ]
+
+
+def _count_bins(records: Records, name: str, cut: Bins) -> Counts:
+    return np.bincount(cut.to_bins(records.codes[name]), minlength=cut.count).astype(np.int64)
+
+
+def _measure_distance(noisy: Counts, synthetic: Counts, deviation: float) -> Measure:
+    """Total variation between noisy counts and exact ones; noise can have moved it by its own sum at most."""
+    counts = np.maximum(noisy, 0)
+    total = max(float(counts.sum()), 1.0)
+    value = 0.5 * float(np.abs(counts / total - synthetic / synthetic.sum()).sum())
+    noise = np.abs(np.random.default_rng(0).normal(0.0, deviation, (1000, len(noisy)))).sum(axis=1)
+    reach = float(np.quantile(noise, 0.95)) / total  # a half for the cells, and as much for the total
+    return Measure(value, max(0.0, value - reach), min(1.0, value + reach))
+
+
+def _average(measures: Sequence[Measure]) -> Measure:
+    ends = np.array([[each.value, each.low, each.high] for each in measures]).mean(axis=0)
+    return Measure(*map(float, ends))
+
+
+def _measure_accuracy(noisy: Counts, deviation: float) -> Measure:
+    """The share of right answers: Wilson's interval for as many fewer answers as the noise is worth."""
+    right, wrong = (max(0.0, float(count)) for count in noisy)
+    total = max(right + wrong, 1.0)
+    share = right / total
+    spread = max(share * (1 - share), 1 / total)
+    worth = 1 / (1 / total + (deviation / total) ** 2 / spread)
+    return measure_share(share * worth, worth)

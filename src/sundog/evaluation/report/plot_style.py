@@ -1,0 +1,57 @@
+"""Colours of data, and how figures are drawn for a page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+# Each is at least 3 : 1 against the page, light or dark, so that one picture serves both.
+REAL = "#3b6fb6"
+SYNTHETIC = "#cf7a22"
+ACCENT = "#2a9d8f"
+_MORE = ("#8a63a8", "#808890", "#b5506a")
+
+_SETTINGS: dict[Any, Any] = {
+    "axes.axisbelow": True,
+    "axes.edgecolor": "black",
+    "axes.labelcolor": "black",
+    "axes.labelsize": 9.5,
+    "axes.linewidth": 0.6,
+    "axes.spines.right": False,
+    "axes.spines.top": False,
+    "axes.titlesize": 10.0,
+    "axes.titleweight": "normal",
+    "figure.titlesize": 10.0,
+    "font.size": 9.5,
+    "grid.alpha": 0.15,
+    "grid.color": "black",
+    "grid.linewidth": 0.5,
+    "image.interpolation": "nearest",
+    "legend.fontsize": 9.0,
+    "legend.frameon": False,
+    "lines.linewidth": 1.6,
+    "svg.fonttype": "none",  # the page's font, which has letters for every language
+    "svg.hashsalt": "sundog",  # the same figure, the same bytes
+    "text.color": "black",
+    "text.parse_math": False,  # a column may be named `$a_$`
+    "xtick.color": "black",
+    "xtick.labelsize": 9.0,
+    "xtick.major.width": 0.6,
+    "ytick.color": "black",
+    "ytick.labelsize": 9.0,
+    "ytick.major.width": 0.6,
+}
+
+
+@contextmanager
+def use_page_style() -> Iterator[None]:
+    """While it is open, figures are drawn for a page; afterwards matplotlib is as it was."""
+    import matplotlib
+    from cycler import cycler
+
+    with matplotlib.rc_context():
+        matplotlib.rcdefaults()  # a user's own settings must not change the page
+        matplotlib.rcParams.update(_SETTINGS)
+        matplotlib.rcParams["axes.prop_cycle"] = cycler(color=[REAL, SYNTHETIC, ACCENT, *_MORE])
+        yield

@@ -1,0 +1,169 @@
+"""The report as one HTML page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from sundog.evaluation.measure import Measure, Measures, Metric
+from sundog.evaluation.report.headline import write_headline
+from sundog.evaluation.report.markup import Html, build_document, join, tag
+from sundog.evaluation.report.measure_table import render_measure, render_table
+from sundog.evaluation.report.number_text import capitalise, choose_decimals, format_power
+from sundog.evaluation.report.standing import Standing, compute_standings
+from sundog.evaluation.report.svg import render_gallery
+from sundog.evaluation.section import Section
+from sundog.release.certificate import Certificate
+
+_SHORT = 60  # lines of a certificate that is shown at once
+
+BANNER = join(
+    tag("strong", "Not for publication."),
+    " These figures were measured on private data without a budget; they can give people away.",
+)
+READING = (
+    "Each figure stands beside two others: what real data gives in place of the synthetic, and what columns give that "
+    "know nothing of each other. Ranges are 95% intervals. Open a measure to read what it means."
+)
+
+
+class Reported(Protocol):
+    """What a page shows of a report; see `sundog.evaluation.evaluator.Report`."""
+
+    @property
+    def name(self) -> str: ...  # noqa: D102
+    @property
+    def sections(self) -> tuple[Section, ...]: ...  # noqa: D102
+    @property
+    def measures(self) -> Measures: ...  # noqa: D102
+    @property
+    def ceiling(self) -> Measures: ...  # noqa: D102
+    @property
+    def floor(self) -> Measures: ...  # noqa: D102
+    @property
+    def about(self) -> Mapping[str, str | int | float | None]: ...  # noqa: D102
+    @property
+    def notes(self) -> tuple[str, ...]: ...  # noqa: D102
+    @property
+    def certificate(self) -> Certificate | None: ...  # noqa: D102
+    @property
+    def published(self) -> Measures: ...  # noqa: D102
+
+
+def render_page(report: Reported) -> str:
+    """A page that stands by itself: no script, no font and no picture comes from elsewhere."""
+    private = bool(report.sections)
+    standing = compute_standings(report.sections, report.ceiling, report.floor)
+    return build_document(
+        f"{report.name}: evaluation",
+        tag(
+            "header",
+            tag("p", "Evaluation of synthetic data", class_="kicker"),
+            tag("h1", report.name),
+            _render_guarantee(report.certificate),
+            render_banner() if private else None,
+        ),
+        tag(
+            "main",
+            tag("p", write_headline(report.sections, report.ceiling, report.floor), class_="headline")
+            if private
+            else None,
+            render_notes(report.notes),
+            _render_published(report),
+            tag("p", READING, class_="reading") if private else None,
+            *(_render_section(section, standing, place) for place, section in enumerate(report.sections)),
+            _render_certificate_section(report.certificate),
+            tag("section", tag("h2", "To repeat it"), render_settings(report)),
+        ),
+        tag("footer", tag("p", "Made by sundog.")),
+        private=private,
+    )
+
+
+def render_banner() -> Html:
+    """Says on the face of a page whose eyes it is for."""
+    return tag("p", BANNER, class_="banner", role="note")
+
+
+def render_notes(said: tuple[str, ...]) -> Html:
+    """What a reader must know."""
+    return tag("ul", *(tag("li", note) for note in said), class_="notes") if said else Html()
+
+
+def render_certificate(of: Certificate, summary: str, *, opened: bool) -> Html:
+    """The certificate as it is printed, behind its summary."""
+    shown = tag("pre", str(of), tabindex=0, role="group", aria_label=summary)
+    return tag("details", tag("summary", summary), shown, open=opened)
+
+
+def render_settings(report: Reported) -> Html:
+    """What it takes to get the same figures."""
+    known = {"evaluated": report.name, **report.about}
+    pairs = [
+        tag("div", tag("dt", key), tag("dd", _format_setting(key, value)))
+        for key, value in known.items()
+        if value is not None
+    ]
+    return tag("dl", *pairs)
+
+
+def _render_certificate_section(of: Certificate | None) -> Html:
+    if of is None:
+        return Html()
+    short = str(of).count("\n") < _SHORT
+    return tag(
+        "section", tag("h2", "Certificate"), render_certificate(of, "What is promised, and what it cost", opened=short)
+    )
+
+
+def _render_guarantee(of: Certificate | None) -> Html:
+    if of is None:
+        return tag("p", "No certificate: nothing is known about how this data was made.", class_="promise")
+    words = f"{describe_guarantee(of)}; protects {of.who}."
+    return tag("p", words if of.private else tag("strong", words), class_="promise")
+
+
+def describe_guarantee(of: Certificate | None) -> str:
+    """The budget in a few words."""
+    if of is None:
+        return "no certificate"
+    budget = f"ε = {of.epsilon:g}, δ = {format_power(of.delta)}"
+    return budget if of.private else f"NOT PRIVATE, though it says {budget}"
+
+
+def _render_published(report: Reported) -> Html:
+    if not report.published:
+        return Html()
+    metrics = {name: metric for section in report.sections for name, metric in section.metrics.items()}
+    rows = [_render_published_row(metrics.get(name), name, measure) for name, measure in report.published.items()]
+    return tag(
+        "section",
+        tag("h2", "May be published"),
+        tag("p", "These figures were measured with noise, and their privacy was paid for from the ledger."),
+        tag("table", tag("caption", "Published figures", class_="unseen"), tag("tbody", *rows)),
+        class_="published",
+    )
+
+
+def _render_published_row(metric: Metric | None, name: str, measure: Measure) -> Html:
+    shown = render_measure(measure, choose_decimals(measure.value, measure.high))
+    return tag(
+        "tr",
+        tag("th", name if metric is None else capitalise(metric.label), scope="row"),
+        tag("td", shown, class_="number"),
+    )
+
+
+def _format_setting(key: str, value: str | int | float | None) -> str:
+    """Counts are for reading; everything else may be copied."""
+    return f"{value:,}" if isinstance(value, int) and "records" in key else str(value)
+
+
+def _render_section(section: Section, standing: dict[str, Standing], place: int) -> Html:
+    return tag(
+        "section",
+        tag("h2", section.title),
+        render_table(section, standing),
+        render_notes(tuple(section.notes)),
+        render_gallery(section.pictures, f"s{place}"),
+    )

@@ -1,0 +1,76 @@
+"""Distribution functions of a numeric column: the share of rows up to each value, in both tables."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from sundog.evaluation.bootstrap import Floats
+from sundog.evaluation.tables.distance import Distance
+from sundog.evaluation.tables.table_pair import TablePair
+
+PLACES = 1000  # where resamples are looked at, at most; the data itself is looked at everywhere
+WIDEST = math.sqrt(math.pi / 2) * math.log(2)  # the mean of Kolmogorov's distribution: what chance alone makes
+
+
+@dataclass(frozen=True, eq=False)
+class DistributionFunctions:
+    """The values of a column in both tables, without nulls, and the distance of their distribution functions.
+
+    Args:
+        real: the real values, scaled to the declared range.
+        synthetic: the synthetic ones.
+        places: some values, ascending.
+        gaps: (estimates, places) how far the distribution functions are apart there.
+    """
+
+    real: Floats
+    synthetic: Floats
+    places: Floats
+    gaps: Floats
+
+    @classmethod
+    def of(cls, tables: TablePair, name: str) -> DistributionFunctions | None:
+        """The curves of a column; None where a table has no values in it."""
+        values = tables.scaled(name)
+        real, synthetic = (side[np.isfinite(side)] for side in tables.split(values))
+        if not len(real) or not len(synthetic):
+            return None
+        distinct = np.unique(values[np.isfinite(values)])
+        places = distinct[np.linspace(0, len(distinct) - 1, min(len(distinct), PLACES)).astype(np.int64)]
+        label = np.where(np.isfinite(values), np.searchsorted(places, values), -1)
+        below = [np.cumsum(counts, axis=1) for counts in tables.sums(label, len(places))]
+        return cls(real, synthetic, places, np.abs(_normalise(below[0]) - _normalise(below[1])))
+
+    @property
+    def kolmogorov(self) -> Distance:
+        """The Kolmogorov–Smirnov statistic: the widest gap."""
+        everywhere = np.concatenate([self.real, self.synthetic])
+        real, synthetic = (
+            np.searchsorted(np.sort(side), everywhere, side="right") / len(side) for side in (self.real, self.synthetic)
+        )
+        widest: Floats = self.gaps.max(axis=1)
+        widest[0] = np.abs(real - synthetic).max()
+        return Distance(widest, WIDEST * math.sqrt(1 / len(self.real) + 1 / len(self.synthetic)))
+
+    @property
+    def wasserstein(self) -> Floats:
+        """Estimates of the Wasserstein distance: the area between the curves."""
+        from scipy.stats import wasserstein_distance
+
+        area = self.gaps[:, :-1] @ np.diff(self.places)
+        area[0] = wasserstein_distance(self.real, self.synthetic)
+        return area
+
+
+def build_distribution_functions(tables: TablePair) -> dict[str, DistributionFunctions]:
+    """The curves of all numeric columns that have values in both tables."""
+    found = {name: DistributionFunctions.of(tables, name) for name in tables.numeric}
+    return {name: curves for name, curves in found.items() if curves is not None}
+
+
+def _normalise(below: Floats) -> Floats:
+    total = below[:, -1:]
+    return below / np.where(total > 0, total, np.nan)

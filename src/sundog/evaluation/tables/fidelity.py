@@ -1,0 +1,70 @@
+"""Fidelity: how close the synthetic table is to the real one, column by column, pair by pair, and all together."""
+
+from __future__ import annotations
+
+import math
+
+from threadpoolctl import threadpool_limits
+
+from sundog.evaluation.comparison import Comparison
+from sundog.evaluation.measure import Measures
+from sundog.evaluation.section import Section
+from sundog.evaluation.tables import associations, coverage, marginals, relations, shapes_and_trends, wasserstein
+from sundog.evaluation.tables.distribution_functions import build_distribution_functions
+from sundog.evaluation.tables.table_pair import TablePair
+from sundog.evaluation.tables.table_plots import plot_tables
+
+METRICS = {
+    **shapes_and_trends.METRICS,
+    **marginals.METRICS,
+    marginals.FURTHEST: marginals.FURTHEST_METRIC,
+    **relations.METRICS,
+    **associations.METRICS,
+    **coverage.METRICS,
+    **wasserstein.METRICS,
+}
+
+
+def evaluate_fidelity(comparison: Comparison) -> Section:
+    """Compares all scalar columns; columns of images, series and sets have parts of their own.
+
+    >>> import numpy as np
+    >>> from sundog.data.records import Records
+    >>> from sundog.data.schema import Schema
+    >>> schema = Schema.from_dict({"columns": {"sex": {"type": "categorical", "values": ["f", "m"]}}})
+    >>> real, synthetic = (Records(schema, {"sex": np.array(codes)}, 4) for codes in ([0, 0, 1, 1], [0, 1, 1, 1]))
+    >>> evaluate_fidelity(Comparison(real, synthetic, train=real, test=real)).measures["fidelity.tvd_1way"].value
+    0.25
+    """
+    tables = TablePair.of(comparison)
+    with threadpool_limits(1):  # many small products of matrices: more threads would only wait for each other
+        curves = build_distribution_functions(tables)
+        distances = marginals.measure_marginals(tables, comparison)
+        related = associations.measure_associations(tables, list(distances.pairs))
+        found = (
+            shapes_and_trends.score_shapes_and_trends(tables, distances, related, curves),
+            distances,
+            relations.measure_relations(comparison, list(distances.pairs)),
+            related,
+            coverage.measure_coverage(tables),
+            wasserstein.measure_wasserstein(tables, curves, comparison),
+        )
+    measures: Measures = {name: measure for each in found for name, measure in each.measures.items()}
+    return Section(
+        title="Fidelity",
+        measures=measures,
+        metrics={name: METRICS[name] for name in measures},
+        details={"fidelity": {name: detail for each in found for name, detail in each.details.items()}},
+        pictures=plot_tables(tables, distances.columns, related),
+        notes=_note_omissions(tables, distances),
+    )
+
+
+def _note_omissions(tables: TablePair, distances: marginals.Marginals) -> list[str]:
+    """What was not looked at."""
+    notes = []
+    for size, kind in ((2, "pairs"), (3, "triples")):
+        looked_at, all_of_them = len(distances.ways[size - 1]), math.comb(len(tables.columns), size)
+        if looked_at < all_of_them:
+            notes.append(f"fidelity: {looked_at} of {all_of_them:,} {kind} of columns were looked at, chosen at random")
+    return notes
