@@ -7,7 +7,20 @@ from __future__ import annotations
 
 
 class SundogError(Exception):
-    """Something the user can put right; the message is one line."""
+    r"""Something the user can put right; the message is one line.
+
+    It may quote what strangers wrote, so whatever a terminal would not print is escaped.
+
+    >>> str(SundogError("column 'a\x1b[2J': is no name"))
+    "column 'a\\x1b[2J': is no name"
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__("".join(_escape(character) for character in str(message)))
+
+
+def _escape(character: str) -> str:
+    return character if character.isprintable() else repr(character)[1:-1]
 
 
 class ArgumentError(SundogError, ValueError):

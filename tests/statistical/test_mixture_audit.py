@@ -214,7 +214,7 @@ def test_a_record_in_two_parts_that_is_paid_for_once_loses_more() -> None:
         np.array([sums[number] + sums[(number + 1) % PARTS] for number in range(PARTS)])
         for sums in direction(in_turn, by_the_record)
     )
-    present = np.random.default_rng(0).random(800) < 0.5
+    present = np.random.default_rng(0).random(6000) < 0.5  # so many that the bound is about 14, ten deviations above
     noise = NoiseSource()
     answers = np.array([both(WITH if here else OTHERS, by_the_record, as_claimed(noise)) for here in present])
     ratios = np.tensordot(answers - (there + absent) / 2, there - absent, axes=([1, 2], [0, 1])) / SIGMA**2
