@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from sundog.data.columns import BooleanColumn, ImageColumn, ListedColumn, ScalarColumn, SeriesColumn
+from sundog.data.columns import Form, ImageColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
@@ -54,7 +54,7 @@ class Places:
 
 def shown(schema: Schema) -> list[str]:
     """The columns that can be looked at."""
-    return [name for name, column in schema.columns.items() if isinstance(column, ImageColumn | SeriesColumn)]
+    return [name for name, column in schema.columns.items() if column.form in (Form.IMAGE, Form.SERIES)]
 
 
 def refuse_many(count: int, name: str) -> None:
@@ -83,8 +83,8 @@ def draw(records: Records, file: BinaryIO) -> None:
         warnings.simplefilter("ignore", UserWarning)  # a font that lacks a letter, a label that is too long
         figure = Figure(figsize=size, layout="constrained")
         for axes, name in zip(figure.subplots(len(names), squeeze=False).flat, names, strict=True):
-            column: Any = records.schema.columns[name]
-            if isinstance(column, ImageColumn):
+            column = records.schema.columns[name]
+            if column.form is Form.IMAGE:
                 show_images(axes, pixels(column, records.codes[name], finest=_FINEST), places)
                 axes.set_title(_shortened(name))
             else:
@@ -110,10 +110,11 @@ def arranged(records: Records) -> Places:
 
 def _label(schema: Schema) -> str | None:
     """The one column with one value, if it has few."""
-    scalars = [name for name, column in schema.columns.items() if isinstance(column, ScalarColumn)]
-    if len(scalars) != 1 or not isinstance(schema.columns[scalars[0]], ListedColumn | BooleanColumn):
+    scalars = schema.scalars
+    if len(scalars) != 1:
         return None
-    return scalars[0] if schema.columns[scalars[0]].lattice_size <= _LABELS else None
+    ((name, column),) = scalars.items()
+    return name if column.is_categorical and column.lattice_size <= _LABELS else None
 
 
 def _spelled(column: Any, code: int) -> str:
