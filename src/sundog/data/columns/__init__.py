@@ -6,10 +6,11 @@ A type of your own is a class that derives from `ScalarColumn`, `OrderedColumn` 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from functools import cache, reduce
+from operator import or_
 from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import Field, ValidatorFunctionWrapHandler, WrapValidator
+from pydantic import Field, TypeAdapter, ValidatorFunctionWrapHandler, WrapValidator
 
 from sundog.data.columns.base import Column
 from sundog.data.columns.boolean import BooleanColumn
@@ -31,9 +32,13 @@ _Column = TypeVar("_Column", bound=Column)
 
 def _validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
     """A column of one of the types below, or of one that was registered."""
-    name = value.get("type") if isinstance(value, Mapping) else getattr(value, "type", None)
-    kind = _REGISTERED.get(name) if isinstance(name, str) else None
-    return handler(value) if kind is None else kind.model_validate(value)
+    return _adapter(tuple(column_types().values())).validate_python(value) if _REGISTERED else handler(value)
+
+
+@cache
+def _adapter(kinds: tuple[type[Column], ...]) -> TypeAdapter[Column]:
+    union: Any = reduce(or_, kinds)
+    return TypeAdapter(Annotated[union, Field(discriminator="type")])
 
 
 AnyColumn = Annotated[
