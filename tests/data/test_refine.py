@@ -196,7 +196,7 @@ def test_any_noise_makes_as_many_bins(size: int, special: tuple[int, ...]) -> No
         starts = choose_starts(wild(tree._cut(0, size, 40), 3), bins_for(column), own, deviation=deviation)
         assert len(starts) == bins_for(column).count
         assert own - {size} <= set(starts)
-        again = column.completed(bins="refined", edges=column.edges_at(starts[1:]))
+        again = column.replace(bins="refined", edges=column.edges_at(starts[1:]))
         assert bins_for(again).starts.tolist() == starts
 
 

@@ -146,4 +146,4 @@ def _cut(column: OrderedColumn, codes: Any, name: str, share: Spending) -> Colum
     )
     after = {cut + 1 for cut, times in Counter(cuts).items() if times > 1}
     starts = sorted({*cuts, *after} - {0, column.lattice_size})
-    return column.completed(edges=column.edges_at(starts) or [column.min])
+    return column.replace(edges=column.edges_at(starts) or [column.min])

@@ -73,10 +73,10 @@ class Column(BaseModel, ABC):
         """Whether all is declared; False only for `learn: true` before anything was learned."""
         return True
 
-    def completed(self, **found: Any) -> Self:
-        """The finished column, with what was learned filled in. `learn` stays True, for the certificate."""
+    def replace(self, **changed: Any) -> Self:
+        """A copy with some keys changed; raises where the whole is not a possible declaration."""
         try:
-            return type(self).model_validate({**self.model_dump(exclude_defaults=True), **found})
+            return type(self).model_validate({**self.model_dump(exclude_defaults=True), **changed})
         except ValidationError as error:
             raise SchemaError(f"{self.type} column: {explain(error)}") from None
 
@@ -87,7 +87,7 @@ class Column(BaseModel, ABC):
 
     def declared(self) -> Self:
         """The column without `learn`, which encodes as it did: what was learned elsewhere is a declaration here."""
-        return self.completed(learn=False)
+        return self.replace(learn=False)
 
     @abstractmethod
     def encode(self, values: Any, *, where: str) -> Any:
@@ -196,7 +196,10 @@ class Column(BaseModel, ABC):
         raise DataError(f"{where}: a {self.type} column cannot be learned; declare it in the schema")
 
     def complete_with(self, answer: Any) -> Self:
-        """The finished column, given what was measured: a list of values, or two ends."""
+        """The finished column, given what was measured: a list of values, or two ends.
+
+        `learn` stays True, for the certificate.
+        """
         raise NotImplementedError(f"a {self.type} column has nothing to learn, got {answer!r}")
 
     @property

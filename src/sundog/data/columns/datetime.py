@@ -193,7 +193,7 @@ class DatetimeColumn(OrderedColumn):
 
     @property
     def _two_centuries(self) -> Self:
-        return self.completed(min=_EARLIEST, max=_LATEST, resolution="day", bins=None)
+        return self.replace(min=_EARLIEST, max=_LATEST, resolution="day", bins=None)
 
     # --- dtypes and arrays ---
 

@@ -74,7 +74,7 @@ class IntegerColumn(NumberColumn):
 
     def learning_input(self, values: Any, *, where: str) -> Any:
         """The numbers."""
-        wide = self.completed(min=-_FAR, max=_FAR, step=1, bins=None)
+        wide = self.replace(min=-_FAR, max=_FAR, step=1, bins=None)
         return (wide.present_codes(values, where=where) - _FAR).astype(np.float64)
 
     def complete_with(self, answer: Any) -> Self:

@@ -67,20 +67,10 @@ class ListedColumn(ScalarColumn):
         """The number of values."""
         return len(self._known)
 
-    def completed(self, **found: Any) -> Self:
-        """The finished column; a catch-all category is added for what was not learned."""
-        values = list(found.pop("values", self.values or ()))
-        other = found.pop("other", self.other if self.other is not None else "other")
-        if isinstance(other, str):  # one column, one type
-            values = [str(value) for value in values]
-        if other not in values:
-            values.append(other)
-        return super().completed(values=values, other=other, **found)
-
     def declared(self) -> Self:
         """The column without `learn`; what was not learned goes on becoming `other`, where there is one."""
         policy = {} if self.other is None else {"undeclared": "other"}
-        return type(self).model_validate({**self.model_dump(exclude_defaults=True), "learn": False, **policy})
+        return self.replace(learn=False, **policy)
 
     # --- learning ---
 
@@ -93,8 +83,10 @@ class ListedColumn(ScalarColumn):
         return counts
 
     def complete_with(self, answer: Any) -> Self:
-        """The column with the values that were found, and a catch-all category."""
-        return self.completed(values=answer)
+        """The column with the values that were found, and a catch-all category for the others."""
+        other = "other" if self.other is None else self.other
+        values = [str(value) if isinstance(other, str) else value for value in answer]  # one column, one type
+        return self.replace(values=[*values, *([] if other in values else [other])], other=other)
 
     @property
     def has_nothing_learned(self) -> bool:

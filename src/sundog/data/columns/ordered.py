@@ -93,7 +93,7 @@ class OrderedColumn(ScalarColumn):
     def declared(self) -> Self:
         """The column without `learn` and with its edges as declared; learned bounds clamp, and go on doing so."""
         policy = {"learn": False, "out_of_bounds": "clamp"} if self.learn else {}
-        return self.completed(**policy, bins=None if self.has_measured_edges else self.bins)
+        return self.replace(**policy, bins=None if self.has_measured_edges else self.bins)
 
     @abstractmethod
     def first_code(self, value: Any) -> int:
@@ -176,7 +176,7 @@ class OrderedColumn(ScalarColumn):
             low, high = min(low, *self.special), max(high, *self.special)
         edges = None if self.edges is None else [edge for edge in self.edges if low <= edge <= high] or None
         found: dict[str, Any] = {} if self.edges is None else {"edges": edges}
-        return self.completed(min=low, max=high, **found, **self._fitted_to(low, high))
+        return self.replace(min=low, max=high, **found, **self._fitted_to(low, high))
 
     def _fitted_to(self, low: Any, high: Any) -> dict[str, Any]:  # noqa: ARG002
         """What else to change for learned bounds."""

@@ -52,8 +52,8 @@ class Places:
         return rows + 1, int(self.columns.max(initial=0)) + 1
 
 
-def shown(schema: Schema) -> list[str]:
-    """The columns that can be looked at."""
+def drawable(schema: Schema) -> list[str]:
+    """The columns that a picture can show: images and series."""
     return [name for name, column in schema.columns.items() if column.form in (Form.IMAGE, Form.SERIES)]
 
 
@@ -65,7 +65,7 @@ def refuse_many(count: int, name: str) -> None:
 
 def refuse_picture(schema: Schema, name: str) -> None:
     """Raises if there is nothing to look at, with the name of the file."""
-    if not shown(schema):
+    if not drawable(schema):
         raise DataError(f"{name}: a picture shows images or series, and the schema has neither; end the name in .csv")
 
 
@@ -74,7 +74,7 @@ def draw(records: Records, file: BinaryIO) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    names, places = shown(records.schema), arranged(records)
+    names, places = drawable(records.schema), arrange(records)
     rows, across = places.size
     cell = min(_CELL, _LARGEST / max(rows * len(names), across))
     size = (max(2.0, cell * across + 0.8), max(1.0, (cell * rows + 0.4) * len(names)))
@@ -92,7 +92,7 @@ def draw(records: Records, file: BinaryIO) -> None:
         figure.savefig(file, format="png", dpi=_DPI, metadata={"Software": None})
 
 
-def arranged(records: Records) -> Places:
+def arrange(records: Records) -> Places:
     """A square, or a row for each value of the label and one more where it does not end."""
     label = _label(records.schema)
     codes = np.zeros(len(records), np.int64) if label is None else np.asarray(records.codes[label], np.int64)
