@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 import sundog
-from sundog.data.columns import SeriesColumn
+from sundog.data.columns import Form
 from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
 from sundog.evaluation.comparison import Comparison
@@ -45,7 +45,7 @@ class Days:
     @property
     def column(self) -> str:
         """The series."""
-        (name,) = (name for name, column in self.schema.columns.items() if isinstance(column, SeriesColumn))
+        (name,) = (name for name, column in self.schema.columns.items() if column.form is Form.SERIES)
         return name
 
     def section(self, synthetic: Records | None = None) -> Section:

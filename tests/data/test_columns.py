@@ -626,25 +626,25 @@ def test_a_column_to_be_learned_is_completed_and_then_forgiving() -> None:
     age = IntegerColumn(learn=True)
     assert not age.complete
     assert "must be learned first" in refused(age, [3])
-    learned = age.completed(min=0, max=9)
+    learned = age.replace(min=0, max=9)
     assert learned.complete
     assert learned.learn
     assert encode(learned, [-4, 12]).tolist() == [0, 9]
-    assert ContinuousColumn(learn=True).completed(min=0, max=1).resolution == 1e-6
-    born = DatetimeColumn(learn=True, resolution="day").completed(min=date(2020, 1, 1), max="2020-01-31")
+    assert ContinuousColumn(learn=True).replace(min=0, max=1).resolution == 1e-6
+    born = DatetimeColumn(learn=True, resolution="day").replace(min=date(2020, 1, 1), max="2020-01-31")
     assert born.size == 31
     with pytest.raises(SchemaError, match=r"integer column: max \(0\) is below min \(9\); swap them"):
-        age.completed(min=9, max=0)
+        age.replace(min=9, max=0)
 
 
 def test_learned_categories_have_a_place_for_the_rest() -> None:
     job = CategoricalColumn(learn=True)
     assert not job.complete
-    learned = job.completed(values=["a", "b"])
+    learned = job.complete_with(["a", "b"])
     assert learned.values == ("a", "b", "other")
     assert encode(learned, ["b", "c"]).tolist() == [1, 2]
-    assert CategoricalColumn(learn=True).completed(values=[1, 2]).values == ("1", "2", "other")
-    assert CategoricalColumn(learn=True, other="-1").completed(values=[1, 2]).values == ("1", "2", "-1")
+    assert CategoricalColumn(learn=True).complete_with([1, 2]).values == ("1", "2", "other")
+    assert CategoricalColumn(learn=True, other="-1").complete_with([1, 2]).values == ("1", "2", "-1")
 
 
 @pytest.mark.parametrize("other", [-1, 2.5, True])

@@ -12,7 +12,7 @@ from matplotlib.image import imread
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.data.writing.contact_sheet import MOST, arranged, draw, pixels
+from sundog.data.writing.contact_sheet import MOST, arrange, draw, pixels
 from sundog.data.writing.write import count_for, open_writer
 from sundog.errors import DataError
 
@@ -46,13 +46,13 @@ def drawn(records: Records) -> Any:
 
 @pytest.mark.parametrize("count", [0, 1, 2, 17, 100])
 def test_every_record_has_a_place_of_its_own(count: int) -> None:
-    places = arranged(records_of(count, image=IMAGE, label=LABEL))
+    places = arrange(records_of(count, image=IMAGE, label=LABEL))
     assert len(set(zip(places.rows.tolist(), places.columns.tolist(), strict=True))) == count
 
 
 def test_a_row_has_one_label() -> None:
     records = records_of(100, image=IMAGE, label=LABEL)
-    places = arranged(records)
+    places = arrange(records)
     for row in range(places.size[0]):
         assert len(np.unique(records.codes["label"][places.rows == row])) == 1
     assert list(places.names.values()) == ["cat", "dog", "$a_$", "missing"]
@@ -61,7 +61,7 @@ def test_a_row_has_one_label() -> None:
 def test_a_label_that_nearly_all_have_takes_several_rows() -> None:
     records = records_of(100, image=IMAGE, label=LABEL)
     records.codes["label"][:] = np.arange(100) < 1
-    places = arranged(records)
+    places = arrange(records)
     assert places.size == (1 + 5, 20)
     assert places.names == {0: "cat", 5: "dog"}
 
@@ -69,7 +69,7 @@ def test_a_label_that_nearly_all_have_takes_several_rows() -> None:
 def test_without_a_label_it_is_a_square() -> None:
     age = {"type": "integer", "min": 0, "max": 9}
     for more in ({}, {"age": age}, {"label": LABEL, "other": LABEL}):
-        places = arranged(records_of(50, image=IMAGE, **more))
+        places = arrange(records_of(50, image=IMAGE, **more))
         assert places.size == (7, 8)
         assert not places.names
 
@@ -175,5 +175,5 @@ def test_large_images_are_thinned() -> None:
 def test_labels_of_any_length_and_alphabet() -> None:
     label = {"type": "categorical", "values": ["x" * 5000, "\x1b[2J", "猫", "two\nlines"]}
     records = records_of(40, image=IMAGE, label=label)
-    assert all(name.isprintable() and len(name) <= 40 for name in arranged(records).names.values())
+    assert all(name.isprintable() and len(name) <= 40 for name in arrange(records).names.values())
     drawn(records)

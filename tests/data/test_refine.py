@@ -9,9 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from sundog.data.bin_refinement import SHARE, Refinement, choose_starts, wants_refinement
-from sundog.data.bins import DEFAULT, Bins, bins_for
+from sundog.data.bin_refinement import SHARE, Refinement, choose_starts
+from sundog.data.bins import bins_for
 from sundog.data.columns import Column, ContinuousColumn, DatetimeColumn, IntegerColumn, OrderedColumn
+from sundog.data.columns.base import equal_starts
+from sundog.data.columns.ordered import DEFAULT_BINS
 from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
 from sundog.data.schema_learning import prepare
@@ -157,7 +159,7 @@ def test_values_that_many_share_keep_their_share(release: Release) -> None:
 def test_bins_are_narrow_where_records_are_and_as_many_as_before(release: Release) -> None:
     for name in WIDE:
         column = release.schema.columns[name]
-        assert bins_for(column).count == DEFAULT
+        assert bins_for(column).count == DEFAULT_BINS
         assert column.to_dict()["bins"] == "refined"
     seconds = fitted(people(), schema_of({"seconds": WIDE["seconds"]}), epsilon=8.0).schema
     narrow = [edge for edge in edges_of(seconds, "seconds") if edge <= 2500]
@@ -173,7 +175,7 @@ def test_where_nothing_stands_out_of_the_noise_bins_have_equal_width(epsilon: fl
     refined, coarse = plan.refine(encode(read(few, schema), schema), ledger)
     assert coarse == list(WIDE)
     for name, column in schema.columns.items():
-        assert bins_for(refined.columns[name]).starts.tolist() == Bins.equal_width(column, DEFAULT).starts.tolist()
+        assert bins_for(refined.columns[name]).starts.tolist() == equal_starts(column.lattice_size, DEFAULT_BINS)
 
 
 @pytest.mark.parametrize("special", [(), (0, 7, 128), tuple(range(20)), tuple(range(64))])
@@ -194,7 +196,7 @@ def test_any_noise_makes_as_many_bins(size: int, special: tuple[int, ...]) -> No
         starts = choose_starts(wild(tree._cut(0, size, 40), 3), bins_for(column), own, deviation=deviation)
         assert len(starts) == bins_for(column).count
         assert own - {size} <= set(starts)
-        again = column.completed(bins="refined", edges=column.edges_at(starts[1:]))
+        again = column.replace(bins="refined", edges=column.edges_at(starts[1:]))
         assert bins_for(again).starts.tolist() == starts
 
 
@@ -273,8 +275,8 @@ def test_what_is_declared_is_not_refined() -> None:
         IntegerColumn(min=0, max=128, bins="refined"),
         IntegerColumn(learn=True),
     ]
-    assert not any(wants_refinement(column) for column in declared)
-    assert all(wants_refinement(column) for column in default)
+    assert not any(column.awaits_refinement for column in declared)
+    assert all(column.awaits_refinement for column in default)
 
 
 @pytest.mark.parametrize("bins", ["refined", "quantiles"])

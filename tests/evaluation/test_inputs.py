@@ -12,10 +12,11 @@ import pandas as pd
 import pytest
 from tests.evaluation.small_tables import COLUMNS, SCHEMA, frame, wide_frame
 
+from sundog.data.columns.listed import UNDECLARED
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SchemaError
 from sundog.evaluation.evaluator import Report, evaluate
-from sundog.evaluation.inputs import UNDECLARED, read_inputs
+from sundog.evaluation.inputs import read_inputs
 from sundog.evaluation.side_by_side import SideBySide, compare
 from sundog.fit.synthesizer import Synthesizer
 

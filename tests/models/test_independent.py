@@ -23,7 +23,8 @@ from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
-from sundog.models.independent.independent import Independent, _to_simplex
+from sundog.models.independent.independent import Independent
+from sundog.models.independent.marginals import to_simplex
 from sundog.models.protocol import FitContext, Plan, State
 from sundog.privacy.events import DiscreteGaussian
 from sundog.privacy.ledger import Budget, Ledger
@@ -266,7 +267,7 @@ def test_the_number_of_records_is_averaged_by_precision() -> None:
 @given(st.lists(st.floats(-2, 2, width=32), min_size=1, max_size=7))
 def test_projection_onto_the_simplex_is_the_nearest_point(values: list[float]) -> None:
     p = np.array(values)
-    found = _to_simplex(p)
+    found = to_simplex(p)
     assert found.sum() == pytest.approx(1)
     assert (found >= 0).all()
     # The nearest point is the one from which no other is in the direction of p: it is enough to look at the corners.
@@ -277,9 +278,9 @@ def test_projection_onto_the_simplex_is_the_nearest_point(values: list[float]) -
 def test_projection_goes_row_by_row_and_leaves_probabilities_alone() -> None:
     rng = np.random.default_rng(0)
     rows = rng.normal(size=(20, 5))
-    assert np.allclose(_to_simplex(rows), [_to_simplex(row) for row in rows])
+    assert np.allclose(to_simplex(rows), [to_simplex(row) for row in rows])
     p = rng.dirichlet(np.ones(6))
-    assert np.allclose(_to_simplex(p), p)
+    assert np.allclose(to_simplex(p), p)
 
 
 # --- sets ---

@@ -17,8 +17,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from sundog.data.bins import SMALL, Bins, bins_for
-from sundog.data.columns import Column, OrderedColumn
+from sundog.data.bins import Bins, bins_for
+from sundog.data.columns import OrderedColumn, Scale
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.privacy.calibration import gaussian_noise_for
@@ -35,13 +35,6 @@ _SPIKES = 24  # at most
 _NEIGHBOURS = 8  # on either side
 _BY_WIDTH = 0.25  # of the bins follow the range and not the records
 _COARSE = 0.1  # of the records: where so many could share a value unseen, a column is called coarse
-
-
-def wants_refinement(column: Column) -> bool:
-    """Whether the bins of a column are the default ones, and not already one for each value."""
-    if not isinstance(column, OrderedColumn) or column.public or column.edges is not None:
-        return False
-    return column.bins in (None, "refined") and (not column.complete or column.lattice_size > SMALL)
 
 
 @dataclass(frozen=True)
@@ -61,7 +54,7 @@ class Refinement:
     @classmethod
     def plan(cls, schema: Schema, *, epsilon: float, delta: float) -> Refinement:
         """For what is left of the budget to the bins and the model; columns that are yet to be learned are left out."""
-        names = tuple(n for n, column in schema.columns.items() if column.complete and wants_refinement(column))
+        names = tuple(n for n, column in schema.columns.items() if column.complete and column.awaits_refinement)
         levels = schema.cap * sum(tree_levels(schema.columns[name].lattice_size) for name in names)
         sigma = gaussian_noise_for(epsilon=epsilon, delta=delta) * math.sqrt(levels / SHARE) if names else 0.0
         return cls(schema, names, sigma)
@@ -94,9 +87,7 @@ class Refinement:
         """
         found, coarse = {}, []
         deviation = self.sigma * math.sqrt(self.schema.cap)
-        for name in self.names:
-            column = self.schema.columns[name]
-            assert isinstance(column, OrderedColumn)  # noqa: S101
+        for name, column in self._columns.items():
             codes = _counted(column, records.codes[name])
             tree = noisy_tree(
                 codes,
@@ -107,12 +98,16 @@ class Refinement:
                 purpose=_purpose(name),
                 contribution=self.schema.cap,
             )
-            own = {start for code in column.special_codes for start in (code, code + 1)}
-            starts = choose_starts(tree, bins_for(column), own, deviation=deviation)
-            found[name] = column.completed(bins="refined", edges=column.edges_at(starts[1:]))
+            starts = choose_starts(tree, bins_for(column), column.special_starts, deviation=deviation)
+            found[name] = column.replace(bins="refined", edges=column.edges_at(starts[1:]))
             if self.hidden > _COARSE * (count or max(1, int(tree.counts.sum()))):
                 coarse.append(name)
         return self.schema.with_columns(found), coarse
+
+    @property
+    def _columns(self) -> dict[str, OrderedColumn]:
+        columns = self.schema.columns.items()
+        return {name: column for name, column in columns if name in self.names and column.scale is Scale.INTERVAL}
 
 
 def _purpose(name: str) -> str:

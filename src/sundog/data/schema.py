@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, StrictStr, ValidationError, model_validator
 
 from sundog import notebook
-from sundog.data import dtypes, schema_yaml
-from sundog.data.columns import COLUMN_TYPES, AnyColumn, Column
+from sundog.data import schema_yaml
+from sundog.data.columns import AnyColumn, Column, Form, ScalarColumn, column_types
 from sundog.data.validation_errors import brief, explain
 from sundog.errors import SchemaError
 
@@ -56,14 +56,19 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
             )
         if self.unit is None and "cap" in self.model_fields_set:
             raise ValueError("cap is given without unit; name the column of the privacy unit in `unit`")
-        for name, column in self.columns.items():
-            if problem := dtypes.problem(column):
+        for name, column in self.scalars.items():
+            if problem := column.dtype_problem():
                 raise ValueError(f"column {name!r}: {problem}")
         return self
 
     def __eq__(self, other: object) -> bool:
         """Whether both declare the same; comments do not count."""
         return isinstance(other, Schema) and self.__dict__ == other.__dict__
+
+    @property
+    def scalars(self) -> dict[str, ScalarColumn]:
+        """The columns with one value a record."""
+        return {name: column for name, column in self.columns.items() if column.form is Form.SCALAR}
 
     @property
     def complete(self) -> bool:
@@ -155,7 +160,7 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         try:
             return cls.model_validate(data)
         except ValidationError as error:
-            raise SchemaError(f"{where}: {explain(error, _KEYS)}") from None
+            raise SchemaError(f"{where}: {explain(error, _known_keys())}") from None
 
 
 def _refuse_too_large(columns: Any, where: str) -> None:
@@ -208,8 +213,7 @@ def _shortened(value: Any) -> str:
 _SHOWN = 5  # items of a list
 
 
-def _keys(kind: type[BaseModel]) -> tuple[str, ...]:
-    return tuple(field.alias or name for name, field in kind.model_fields.items())
-
-
-_KEYS = {"": _keys(Schema), **{name: _keys(kind) for name, kind in COLUMN_TYPES.items()}}
+def _known_keys() -> dict[str, tuple[str, ...]]:
+    """The keys of the schema itself, under "", and those of each column type."""
+    kinds: dict[str, type[BaseModel]] = {"": Schema, **column_types()}
+    return {name: tuple(field.alias or key for key, field in kind.model_fields.items()) for name, kind in kinds.items()}

@@ -6,40 +6,28 @@ complete schema, which is public from then on.
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-
 from sundog.data.bins import QUANTILE_BINS
-from sundog.data.columns import Column, ContinuousColumn, DatetimeColumn, IntegerColumn, OrderedColumn
-from sundog.data.columns.arrow import missing, shown
-from sundog.data.columns.listed import ListedColumn
-from sundog.data.columns.numbers import to_float64
-from sundog.data.columns.values import alone, chunks, kinds, spellings, value_of
+from sundog.data.columns import AnyColumn, Column, OrderedColumn, Scale, Unknown
 from sundog.data.reading.read import Raw
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.mechanisms import noisy_bounds, noisy_extent, noisy_quantiles, stable_set
 
-_EARLIEST, _LATEST, _YEARS = "1900-01-01", "2100-01-01", 200  # learned dates are looked for between these
-_FAR = 2**61  # learned integers lie between this and its negative
-
 
 def nothing_learned(schema: Schema) -> list[str]:
     """The columns whose values were learned, and none was found: all records are in the catch-all category."""
-    learned = {name: c for name, c in schema.columns.items() if isinstance(c, ListedColumn) and c.learn}
-    return [name for name, column in learned.items() if column.values == (column.other,)]
+    return [name for name, column in schema.columns.items() if column.has_nothing_learned]
 
 
 def unknown_columns(schema: Schema) -> list[str]:
     """The columns about which something is to be learned."""
-    return [name for name, column in schema.columns.items() if not column.complete or _wants_quantiles(column)]
+    return [name for name, column in schema.columns.items() if not column.complete or column.awaits_quantiles]
 
 
 @dataclass(frozen=True)
@@ -64,29 +52,39 @@ class SchemaLearning:
     def measurements(self) -> int:
         """How many measurements it takes."""
         columns = [self.schema.columns[name] for name in self.values]
-        return sum((not column.complete) + _wants_quantiles(column) for column in columns)
+        return sum((not column.complete) + column.awaits_quantiles for column in columns)
 
     def learn(self, *, epsilon: float, delta: float, ledger: Ledger) -> Schema:
         """The completed schema, at a cost of (ε, δ) in all."""
-        keyed = sum(isinstance(self.schema.columns[name], ListedColumn) for name in self.values)
+        keyed = sum(self.schema.columns[name].unknown is Unknown.VALUES for name in self.values)
         share = Spending(ledger, epsilon / max(self.measurements, 1), delta / max(keyed, 1), self.schema.cap)
         return self.schema.with_columns({name: self._learned(name, share) for name in self.values})
 
     def _learned(self, name: str, share: Spending) -> Column:
-        column: Column = self.schema.columns[name]
-        values = self.values[name]
+        column: AnyColumn = self.schema.columns[name]
         if not column.complete:
-            column = _complete(column, values, name, share)
-        if isinstance(column, OrderedColumn) and _wants_quantiles(column):
-            column = _cut(column, _present(column, self.raw.columns[name], _place(self.raw, name)), name, share)
+            assert column.unknown is not None  # noqa: S101  or `prepare` had refused it
+            answer = _MEASURE[column.unknown](self.values[name], column, name, share)
+            if answer is None:
+                raise DataError(
+                    f"column {name!r}: too few records to learn its range with ε = {share.epsilon:.3g}; "
+                    "declare min and max"
+                )
+            column = column.complete_with(answer)
+        if column.scale is Scale.INTERVAL and column.awaits_quantiles:
+            codes = column.present_codes(self.raw.columns[name], where=_place(self.raw, name))
+            return _cut(column, codes, name, share)
         return column
 
 
 def prepare(raw: Raw, schema: Schema) -> SchemaLearning:
     """Reads what is to be learned from; everything that can be wrong with it is said here, before anything is spent."""
     kept = raw.capped(schema.cap) if schema.unit else raw
-    names = unknown_columns(schema)
-    values = {name: _readable(schema.columns[name], kept.columns[name], _place(raw, name)) for name in names}
+    values = {}
+    for name in unknown_columns(schema):
+        column, where = schema.columns[name], _place(raw, name)
+        read = column.encode if column.complete else column.learning_input
+        values[name] = read(kept.columns[name], where=where)
     return SchemaLearning(schema, kept, values)
 
 
@@ -94,137 +92,45 @@ def _place(raw: Raw, name: str) -> str:
     return f"{raw.name}: column {name!r}"
 
 
-def _wants_quantiles(column: Column) -> bool:
-    return isinstance(column, OrderedColumn) and column.bins == "quantiles" and column.edges is None
+# --- what is measured, by what is unknown about a column ---
 
 
-def _readable(column: Column, values: Any, place: str) -> Any:
-    """How often each value occurs, for categories; years for dates; numbers for the rest, gaps left out."""
-    if isinstance(column, ListedColumn):
-        return _tally(column, values, place)
-    if isinstance(column, ContinuousColumn) and not column.complete:
-        return _numbers(column, values, place)
-    if column.complete:
-        return _present(column, values, place)
-    if isinstance(column, DatetimeColumn):
-        days = _present(_two_centuries(column), values, place)
-        return np.asarray(days * _YEARS // _two_centuries(column).lattice_size)
-    if isinstance(column, IntegerColumn):
-        wide = column.completed(min=-_FAR, max=_FAR, step=1, bins=None)
-        return (_present(wide, values, place) - _FAR).astype(np.float64)
-    raise DataError(f"{place}: a {column.type} column cannot be learned; declare it in the schema")
-
-
-def _present(column: Column, values: Any, place: str) -> Any:
-    codes = column.encode(values, where=place)
-    return (codes[codes != column.null_code] if column.nullable else codes).astype(np.int64)
-
-
-def _tally(column: Column, values: Any, place: str) -> Counter[str]:
-    """How often each spelling occurs; every value has but one, whatever the others are, so these may be published."""
-    counts: Counter[str] = Counter()
-    for chunk in _chunks_without_gaps(column, values, place):
-        for pair in spellings(chunk, where=place).drop_null().value_counts().to_pylist():
-            counts[pair["values"]] += pair["counts"]
-    return counts
-
-
-def _numbers(column: ContinuousColumn, values: Any, place: str) -> Any:
-    parts = [np.empty(0)]
-    for chunk in _chunks_without_gaps(column, values, place):
-        for _, part in kinds(chunk):
-            numbers, bad = to_float64(column.plain(part))
-            absent = missing(part)
-            if (bad & ~absent).any():
-                value = shown(value_of(alone(part, int((bad & ~absent).argmax()))))
-                raise DataError(f"{place}: {value} is not a number; fix it or declare the column categorical")
-            parts.append(numbers[~absent])
-    return np.concatenate(parts)
-
-
-def _chunks_without_gaps(column: Column, values: Any, place: str) -> Iterator[Any]:
-    row = 0
-    for part in chunks(values, where=place):
-        chunk = part.dictionary_decode() if pa.types.is_dictionary(part.type) else part
-        absent = missing(chunk)
-        if absent.any() and not column.nullable:
-            number = row + int(absent.argmax()) + 1
-            raise DataError(
-                f"{place}: row {number} is empty but the column is not nullable; declare `nullable: true` or fill it"
-            )
-        row += len(chunk)
-        yield chunk
-
-
-def _complete(column: Column, values: Any, name: str, share: Spending) -> Column:
-    if isinstance(column, ListedColumn):
-        keys = stable_set(
-            values,
-            epsilon=share.epsilon,
-            delta=share.delta,
-            ledger=share.ledger,
-            purpose=f"values of {name}",
-            contribution=share.contribution,
-        )
-        return column.completed(values=keys)
-    if isinstance(column, DatetimeColumn):
-        return _learn_dates(column, values, name, share)
-    bounds = noisy_bounds(
-        values, epsilon=share.epsilon, ledger=share.ledger, purpose=f"range of {name}", contribution=share.contribution
+def _find_values(counts: Any, _: Column, name: str, share: Spending) -> Any:
+    """The values that enough records hold, at the risk of δ."""
+    return stable_set(
+        counts,
+        epsilon=share.epsilon,
+        delta=share.delta,
+        ledger=share.ledger,
+        purpose=f"values of {name}",
+        contribution=share.contribution,
     )
-    if bounds is None:
-        raise _too_few(name, share)
-    if isinstance(column, IntegerColumn):
-        low, high = (int(max(-_FAR, min(_FAR, edge))) for edge in (math.floor(bounds[0]), math.ceil(bounds[1])))
-        return _bounded(column, low, high)
-    return _bounded(column, *bounds)
 
 
-def _two_centuries(column: DatetimeColumn) -> DatetimeColumn:
-    return column.completed(min=_EARLIEST, max=_LATEST, resolution="day", bins=None)
+def _find_range(numbers: Any, _: Column, name: str, share: Spending) -> Any:
+    """Bounds that hold about all numbers; None where there are too few."""
+    return noisy_bounds(
+        numbers, epsilon=share.epsilon, ledger=share.ledger, purpose=f"range of {name}", contribution=share.contribution
+    )
 
 
-def _learn_dates(column: DatetimeColumn, years: Any, name: str, share: Spending) -> Column:
-    """The first and the last year that enough records fall into."""
-    found = noisy_extent(
-        years,
-        size=_YEARS,
+def _find_extent(numbers: Any, column: Column, name: str, share: Spending) -> Any:
+    """The first and the last interval that enough records lie in; None where there is none."""
+    return noisy_extent(
+        numbers,
+        size=column.extent_intervals,
         epsilon=share.epsilon,
         ledger=share.ledger,
         purpose=f"range of {name}",
         contribution=share.contribution,
     )
-    if found is None:
-        raise _too_few(name, share)
-    wide = _two_centuries(column)
-    ends = [
-        found[0] * wide.lattice_size // _YEARS,
-        min((found[1] + 1) * wide.lattice_size // _YEARS, wide.lattice_size - 1),
-    ]
-    first, last = (day.date().isoformat() for day in wide.decode(ends).to_pylist())
-    return _bounded(column, first, last)
 
 
-def _bounded(column: Any, low: Any, high: Any) -> Column:
-    """The column with bounds, declared ones first; what was declared for a wider range is cut to fit."""
-    low = low if column.min is None else column.min
-    high = max(low, high) if column.max is None else column.max
-    low = min(low, high)
-    if column.special is not None:  # which are declared, so the range may hold them whatever was measured
-        low, high = min(low, *column.special), max(high, *column.special)
-    found: dict[str, Any] = {"min": low, "max": high}
-    if column.edges is not None:
-        found["edges"] = [edge for edge in column.edges if low <= edge <= high] or None
-    if isinstance(column, ContinuousColumn) and column.resolution and (high - low) / column.resolution > 2**49:
-        found["resolution"] = None  # too fine for so wide a range: the default is a millionth of it
-    completed: Column = column.completed(**found)
-    return completed
-
-
-def _too_few(name: str, share: Spending) -> DataError:
-    return DataError(
-        f"column {name!r}: too few records to learn its range with ε = {share.epsilon:.3g}; declare min and max"
-    )
+_MEASURE: Mapping[Unknown, Callable[[Any, Column, str, Spending], Any]] = {
+    Unknown.VALUES: _find_values,
+    Unknown.RANGE: _find_range,
+    Unknown.EXTENT: _find_extent,
+}
 
 
 def _cut(column: OrderedColumn, codes: Any, name: str, share: Spending) -> Column:
@@ -240,4 +146,4 @@ def _cut(column: OrderedColumn, codes: Any, name: str, share: Spending) -> Colum
     )
     after = {cut + 1 for cut, times in Counter(cuts).items() if times > 1}
     starts = sorted({*cuts, *after} - {0, column.lattice_size})
-    return column.completed(edges=column.edges_at(starts) or [column.min])
+    return column.replace(edges=column.edges_at(starts) or [column.min])

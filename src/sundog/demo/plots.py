@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from sundog.data.bins import Bins, bins_for
-from sundog.data.columns import Column
-from sundog.data.columns.listed import ListedColumn
+from sundog.data.columns import Column, Scale
 from sundog.data.records import Records
 
 _REAL, _FAKE = "#b8bec9", "#e07b39"
@@ -66,13 +65,14 @@ def _draw(panel: Any, real: Records, fake: Records, name: str) -> None:
     bins = bins_for(column)
     p, q = shares(real, name), shares(fake, name)
     labels = _labels(column, bins)
-    order = np.argsort(-p) if isinstance(column, ListedColumn) else np.arange(len(p))
+    is_listed = column.scale in (Scale.NOMINAL, Scale.ORDINAL)
+    order = np.argsort(-p) if is_listed else np.arange(len(p))
     at = np.arange(len(p))
     panel.bar(at - 0.2, p[order], 0.42, color=_REAL, label="real")
     panel.bar(at + 0.2, q[order], 0.42, color=_FAKE, label="synthetic")
     panel.set_title(name, fontsize=10, loc="left")
     every = max(1, len(at) // 16)
-    turned = {"rotation": 60, "ha": "right"} if isinstance(column, ListedColumn) else {}
+    turned = {"rotation": 60, "ha": "right"} if is_listed else {}
     panel.set_xticks(at[::every], [labels[i] for i in order[::every]], fontsize=7, **turned)
     panel.tick_params(axis="y", labelsize=7)
     panel.spines[["top", "right"]].set_visible(False)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sundog import notebook
-from sundog.data.columns import Column, ImageColumn, ScalarColumn, SeriesColumn, SetColumn
+from sundog.data.columns import Form
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 from sundog.evaluation.comparison import Comparison
@@ -197,8 +197,8 @@ def evaluate(
 
 def choose_parts(comparison: Comparison) -> dict[str, Part]:
     """What there is to measure about such records, by what it is called while it runs."""
-    columns: Mapping[str, Column] = comparison.real.schema.columns
-    scalars = [name for name, column in columns.items() if isinstance(column, ScalarColumn)]
+    schema = comparison.real.schema
+    scalars = list(schema.scalars)
     parts: dict[str, Part] = {}
     if scalars:
         from sundog.evaluation.tables.fidelity import evaluate_fidelity
@@ -212,27 +212,35 @@ def choose_parts(comparison: Comparison) -> dict[str, Part]:
         from sundog.evaluation.prediction.propensity import evaluate_propensity
 
         parts["propensity"] = evaluate_propensity
-    for name, column in columns.items():
-        part = _choose_array_part(name, column)
-        if part is not None and str(column.type) not in parts:  # of several columns of a kind, the first
-            parts[str(column.type)] = part
+    for name, column in schema.columns.items():
+        if column.form in _ARRAY_PARTS and column.form not in parts:  # of several columns of a form, the first
+            parts[column.form.value] = _ARRAY_PARTS[column.form](name)
     return parts
 
 
-def _choose_array_part(name: str, column: Column) -> Part | None:
-    if isinstance(column, SetColumn):
-        from sundog.evaluation.sets.set_evaluation import evaluate_sets
+def _choose_sets(name: str) -> Part:
+    from sundog.evaluation.sets.set_evaluation import evaluate_sets
 
-        return lambda comparison: evaluate_sets(comparison, name)
-    if isinstance(column, ImageColumn):
-        from sundog.evaluation.images.image_evaluation import evaluate_images
+    return lambda comparison: evaluate_sets(comparison, name)
 
-        return lambda comparison: evaluate_images(comparison, name)
-    if isinstance(column, SeriesColumn):
-        from sundog.evaluation.series.series_evaluation import evaluate_series
 
-        return lambda comparison: evaluate_series(comparison, name)
-    return None
+def _choose_images(name: str) -> Part:
+    from sundog.evaluation.images.image_evaluation import evaluate_images
+
+    return lambda comparison: evaluate_images(comparison, name)
+
+
+def _choose_series(name: str) -> Part:
+    from sundog.evaluation.series.series_evaluation import evaluate_series
+
+    return lambda comparison: evaluate_series(comparison, name)
+
+
+_ARRAY_PARTS: Mapping[Form, Callable[[str], Part]] = {
+    Form.SET: _choose_sets,
+    Form.IMAGE: _choose_images,
+    Form.SERIES: _choose_series,
+}
 
 
 Sections = tuple[Section, ...]

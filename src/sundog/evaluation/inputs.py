@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sundog.data.columns import Column, ImageColumn, ListedColumn, OrderedColumn, SeriesColumn, SetColumn
+from sundog.data.columns import Form, Scale
 from sundog.data.reading.database import is_url, without_secrets
 from sundog.data.reading.read import encode, read
 from sundog.data.records import Records, joined
@@ -25,7 +25,6 @@ from sundog.release.release import Release
 ROWS = 100_000  # of each kind are looked at, at most
 TEST_SHARE = 0.25  # of the real records stand in for a holdout that was not given
 FEWEST = 20  # records of each kind
-UNDECLARED = "(not declared)"  # what another tool made up
 
 
 @dataclass(frozen=True)
@@ -167,23 +166,7 @@ def relax_schema(schema: Schema) -> Schema:
     >>> relax_schema(schema).columns["sex"].values
     ('f', 'm', '(not declared)')
     """
-    return schema.with_columns({name: _relax_column(column) for name, column in schema.columns.items()})
-
-
-def _relax_column(column: Column) -> Column:
-    if isinstance(column, ImageColumn | SetColumn):
-        return column
-    declared: dict[str, Any] = {**column.model_dump(exclude_defaults=True), "nullable": True}
-    declared.pop("dtype", None)  # which may have no missing values
-    if isinstance(column, OrderedColumn | SeriesColumn):
-        declared["out_of_bounds"] = "clamp"
-    if isinstance(column, ListedColumn) and column.values is not None and column.undeclared == "error":
-        values = tuple(str(value) for value in column.values)
-        other = UNDECLARED
-        while other in values:
-            other += "*"
-        declared |= {"values": (*values, other), "undeclared": "other", "other": other}
-    return type(column).model_validate(declared)
+    return schema.with_columns({name: column.forgiving() for name, column in schema.columns.items()})
 
 
 def _read_real(source: Any, strict: Schema, shared: Schema, labels: Any) -> tuple[Records, NDArray[np.int64] | None]:
@@ -213,7 +196,7 @@ def _choose_target(schema: Schema, target: str | None) -> str | None:
     if target is not None:
         return target
     arrays = [name for name, column in schema.columns.items() if column.shape]
-    labels = [name for name, column in schema.columns.items() if isinstance(column, ListedColumn)]
+    labels = [name for name, column in schema.scalars.items() if column.scale in (Scale.NOMINAL, Scale.ORDINAL)]
     return labels[0] if arrays and len(labels) == 1 else None
 
 
@@ -247,7 +230,7 @@ def _note_limits(counts: dict[str, int], looked_at: dict[str, int], schema: Sche
         yield "No records were held out: a random quarter of the real ones stood in, which the model may have learned."
     if schema.unit is not None:
         yield f"Intervals take records for independent; those of one {schema.unit} are not: they are a little narrow."
-    for kind in ("image", "series", "set"):
-        names = [name for name, column in schema.columns.items() if column.type == kind]
+    for form in (Form.IMAGE, Form.SERIES, Form.SET):
+        names = [name for name, column in schema.columns.items() if column.form is form]
         if len(names) > 1:
-            yield f"Of {len(names)} columns of type {kind} only {names[0]!r} was looked at."
+            yield f"Of {len(names)} columns of type {form} only {names[0]!r} was looked at."

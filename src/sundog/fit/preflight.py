@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import warnings
 from collections.abc import Mapping
@@ -11,8 +10,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from sundog.data.bins import bin_count
-from sundog.data.columns import Column, ScalarColumn
 from sundog.data.schema import Schema
 from sundog.data.schema_learning import unknown_columns
 from sundog.errors import BudgetError, DataError, SundogError
@@ -143,15 +140,10 @@ def warn_of_risks(schema: Schema, budget: Budget) -> None:
 def room_for(schema: Schema, settings: Mapping[str, Any]) -> int:
     """About how many bytes a fit needs for its checkpoint and the release, without columns still to be learned."""
     unknown = unknown_columns(schema)
-    width = sum(_width(column) for name, column in schema.columns.items() if name not in unknown)
+    width = sum(column.feature_count for name, column in schema.columns.items() if name not in unknown)
     hidden = settings.get("hidden", 1) or _HIDDEN
     clusters = settings.get("clusters", 1)
     return _LEAST_ROOM + _COPIES * _NUMBER * width * max(1, int(hidden)) * max(1, int(clusters))
-
-
-def _width(column: Column) -> int:
-    """How many features a column has."""
-    return bin_count(column) if isinstance(column, ScalarColumn) else math.prod(column.shape)
 
 
 def note_written(checkpoint: Checkpoint, digest: str) -> None:

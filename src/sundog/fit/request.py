@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sundog.data.bin_refinement import SHARE, Refinement, wants_refinement
+from sundog.data.bin_refinement import SHARE, Refinement
 from sundog.data.columns import BooleanColumn
 from sundog.data.reading.database import is_url, without_secrets
 from sundog.data.schema import Schema
@@ -84,7 +84,7 @@ def split_budget(request: Request, schema: Schema, budget: Budget) -> Split:
         "schema": bool(unknown_columns(schema)),
     }
     shares = {stage: share for stage, share in _SHARES.items() if needed[stage]}
-    refined = any(wants_refinement(column) for column in schema.columns.values())
+    refined = any(column.awaits_refinement for column in schema.columns.values())
     return Split(budget, shares, bins=SHARE if refined else 0.0)
 
 

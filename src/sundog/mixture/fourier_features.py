@@ -22,7 +22,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sundog.data.columns import Column, ScalarColumn, SetColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.models.neural.features import Compact, Features
@@ -177,7 +176,7 @@ def balance(features: Features) -> Floats:
     largest distance of two values is made about the same in all columns: that of two categories. Weights are powers of
     two, which leave sums exact.
     """
-    largest = {name: _largest(column) for name, column in features.schema.columns.items()}
+    largest = {name: column.largest_distance for name, column in features.schema.columns.items()}
     return features.by_column({name: _weight(distance) for name, distance in largest.items()})
 
 
@@ -187,16 +186,8 @@ def largest_distance(schema: Schema) -> float:
     >>> largest_distance(Schema.from_dict({"columns": {"basket": {"type": "set", "universe": 9, "max_size": 3}}}))
     3.0
     """
-    return sum(_weight(_largest(column)) * _largest(column) for column in schema.columns.values())
-
-
-def _largest(column: Column) -> int:
-    """The largest squared distance of two values of a column, without a weight."""
-    if isinstance(column, ScalarColumn):
-        return 2
-    if isinstance(column, SetColumn):
-        return min(column.shape[0], 2 * column.max_size)
-    return math.prod(column.shape) * (2 if column.nullable else 1)
+    largest = [column.largest_distance for column in schema.columns.values()]
+    return sum(_weight(distance) * distance for distance in largest)
 
 
 def _weight(largest: int) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from sundog.data.columns import Form
 from sundog.data.schema import Schema
 
 _FEW = 4000.0  # ε times records: with fewer, what links the columns drowns in noise
@@ -31,12 +32,12 @@ def best_model(
         public: whether there are public records.
         clusters: how many are asked for.
     """
-    kinds = {column.type for column in schema.columns.values()}
+    forms = {column.form for column in schema.columns.values()}
     if clusters != 1:
         return "rbm"
     people = schema.unit is not None and schema.cap > 1
     on_gpu = device != "cpu"
-    if "series" in kinds or public or (on_gpu and (people or "image" in kinds)):
+    if Form.SERIES in forms or public or (on_gpu and (people or Form.IMAGE in forms)):
         return "gan"
     few = records is not None and epsilon * records < _FEW
     return "independent" if people or (few and not on_gpu) else "rbm"

@@ -11,21 +11,17 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import product
 from typing import Any, TypeAlias
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from sundog.data.code_set import CodeSet
-from sundog.data.columns import DatetimeColumn, IntegerColumn, OrderedColumn, OrdinalColumn, ScalarColumn
+from sundog.data.columns import AnyColumn, Form, IntegerColumn, ScalarColumn
 from sundog.data.columns.arrow import shown
-from sundog.data.columns.number import NumberColumn
-from sundog.data.columns.numbers import parse_integer, parse_number
-from sundog.data.reading.column_matching import null_spellings
 from sundog.data.schema import Schema
 from sundog.data.validation_errors import did_you_mean
 from sundog.errors import DataError
@@ -142,19 +138,21 @@ def _no_column(name: str, known: Sequence[str]) -> DataError:
 
 def _codes(condition: Condition, schema: Schema, choices: Mapping[str, int]) -> CodeSet:
     name, operator = condition.name, condition.operator
-    column = schema.columns.get(name)
+    column: AnyColumn | None = schema.columns.get(name)
     if column is None and name in choices:
         count = choices[name]
         column = IntegerColumn(min=0, max=count - 1)
         exact = [_choice(name, spellings, count) for spellings in condition.values] if operator[-1] in "=n" else []
     elif column is None:
         raise _no_column(name, [*schema.columns, *choices])
-    if not isinstance(column, ScalarColumn):
+    if column.form is not Form.SCALAR:
         raise DataError(f"where: column {name!r} holds {column.type}s; conditions are on single values")
     if operator in ("<", "<=", ">", ">="):
         return _compare(column, operator, condition)
     if name in schema.columns:
-        exact = [_code(name, column, spellings, schema.nulls) for spellings in condition.values]
+        missing = column.null_spellings(schema.nulls)
+        with _naming(name):
+            exact = [column.code_of(*spellings, missing=missing) for spellings in condition.values]
     listed = CodeSet.of(exact)
     return listed if operator in ("=", "in") else CodeSet.between(0, column.lattice_size - 1).without(listed)
 
@@ -170,81 +168,18 @@ def _choice(name: str, spellings: Sequence[Any], count: int) -> int:
     return number
 
 
-def _code(name: str, column: ScalarColumn, spellings: Sequence[Any], nulls: Sequence[str]) -> int:
-    """The code of the first spelling that the column has, or a refusal of the value as it was given."""
-    refusal = None
-    missing = null_spellings(column, nulls)
-    given = list(dict.fromkeys(spellings)) if isinstance(spellings[0], str) else list(spellings)
-    for reader, value in product(_readers(column), given):
-        try:
-            absent = column.nullable and isinstance(value, str) and value in missing
-            return int(reader.encode([None if absent else value], where="")[0])
-        except DataError as error:
-            refusal = refusal or error
-    reason = str(refusal).removeprefix(": row 1").lstrip(": ").partition(";")[0]
-    raise DataError(f"where: column {name!r}: {reason}; ask for a value that the schema declares") from None
-
-
-def _readers(column: ScalarColumn) -> list[ScalarColumn]:
-    """How a value may be written: as in the data, and times in ISO 8601 too."""
-    own = _strict(column)
-    formatted = isinstance(own, DatetimeColumn) and own.format is not None
-    return [own, own.model_copy(update={"format": None})] if formatted else [own]
-
-
-def _strict(column: ScalarColumn) -> ScalarColumn:
-    """The same column without forgiveness: what would be clamped, or become `other`, is no value to ask for."""
-    forgiving = {"learn": False, "out_of_bounds": "error", "undeclared": "error", "other": None}
-    return column.model_copy(update={key: value for key, value in forgiving.items() if hasattr(column, key)})
-
-
-# --- order ---
+@contextmanager
+def _naming(name: str) -> Iterator[None]:
+    """Name the column in what is said about a value."""
+    try:
+        yield
+    except DataError as error:
+        raise DataError(f"where: column {name!r}: {error}") from None
 
 
 def _compare(column: ScalarColumn, operator: str, condition: Condition) -> CodeSet:
-    name, spellings = condition.name, condition.values[0]
-    last = column.lattice_size - 1
-    if isinstance(column, OrdinalColumn):
-        code = _code(name, column, spellings, ())
-        first = code if operator in (">=", "<") else code + 1
-    elif isinstance(column, OrderedColumn):
-        bound = _bound(name, column, spellings)
-        first = _first_code(column, bound, itself=operator in (">=", "<"))
-    else:
-        raise DataError(f"where: column {name!r} has no order; use =, != or in")
-    return CodeSet.between(first, last) if operator[0] == ">" else CodeSet.between(0, first - 1)
-
-
-def _first_code(column: OrderedColumn, bound: float, *, itself: bool) -> int:
-    """The first code whose value is above the bound, or is the bound; `lattice_size` where there is none."""
-    low, high = 0, column.lattice_size
-    while low < high:
-        middle = (low + high) // 2
-        value = _number(column.decode([middle]))
-        if value > bound or (itself and value == bound):
-            high = middle
-        else:
-            low = middle + 1
-    return low
-
-
-def _number(one: Any) -> Any:
-    """The value in an Arrow array of one as a number: a time in microseconds."""
-    return (one.cast(pa.int64()) if pa.types.is_timestamp(one.type) else one)[0].as_py()
-
-
-def _bound(name: str, column: OrderedColumn, spellings: Sequence[Any]) -> Any:
-    value = spellings[-1]
-    if isinstance(column, DatetimeColumn):
-        anytime = {"min": "0001-01-01", "max": "9999-12-31", "resolution": "microsecond"}
-        declared = {"timezone": column.timezone, "format": column.format}
-        clock = DatetimeColumn.model_validate({**declared, **anytime})
-        return _number(clock.decode([_code(name, clock, spellings[-1:], ())]))
-    text = str(value)
-    if isinstance(column, NumberColumn):
-        text = column.plain(pa.array([text]))[0].as_py()
-    number = parse_integer(text)
-    number = parse_number(text) if number is None else number
-    if number is None:
-        raise DataError(f"where: column {name!r}: {shown(value)} is not a number; compare with a number")
-    return number
+    with _naming(condition.name):
+        first = column.first_code_above(condition.values[0], or_equal=operator in (">=", "<"))
+    if operator[0] == ">":
+        return CodeSet.between(first, column.lattice_size - 1)
+    return CodeSet.between(0, first - 1)

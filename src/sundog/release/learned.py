@@ -9,8 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from sundog.data.bins import QUANTILE_BINS
-from sundog.data.columns import Column, OrderedColumn
-from sundog.data.columns.listed import ListedColumn
+from sundog.data.columns import AnyColumn, Scale, Unknown
 from sundog.data.schema import Schema
 from sundog.privacy.counted import COUNT
 from sundog.privacy.events import Charge, DiscreteLaplace, one_line
@@ -74,13 +73,13 @@ def _priced_parts(schema: Schema, *, counted: bool) -> Iterator[tuple[Learned, l
             yield Learned(part=one_line(f"{what} {name}"), charge=one_line(f"{purpose} {name}")), prices
 
 
-def _of_column(column: Column, cap: int) -> Iterator[tuple[str, str, list[Price]]]:
+def _of_column(column: AnyColumn, cap: int) -> Iterator[tuple[str, str, list[Price]]]:
     geometric: Price = ("discrete_laplace" if cap == 1 else "pure", 1, 1)
-    if column.learn and isinstance(column, ListedColumn):  # values that nobody declared are found at the risk of δ
+    if column.learn and column.unknown is Unknown.VALUES:  # values that nobody declared are found at the risk of δ
         yield "values of", "values of", [geometric, ("failure", 1, 1)]
     elif column.learn:
         yield "min and max of", "range of", [geometric]
-    if isinstance(column, OrderedColumn) and column.edges is not None and column.bins in _BINS:
+    if column.scale is Scale.INTERVAL and column.has_measured_edges:
         quantiles: Price = ("pure", QUANTILE_BINS - 1, 1)
         levels: Price = ("discrete_gaussian", tree_levels(column.lattice_size) * cap, 1)
         yield "edges of", _BINS[column.bins], [quantiles if column.bins == "quantiles" else levels]

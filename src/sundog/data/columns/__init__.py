@@ -1,23 +1,45 @@
-"""The column types: one file each, all pure functions between values and codes."""
+"""The column types, one file each: pure functions between values and codes, and all else that depends on the type.
+
+A type of your own is a class that derives from `ScalarColumn`, `OrderedColumn` or another of the base classes;
+`register_column_type` makes schemas accept it. The types of this package are listed in `AnyColumn` instead.
+"""
 
 from __future__ import annotations
 
-from typing import Annotated
+from functools import cache, reduce
+from operator import or_
+from typing import Annotated, Any, TypeVar, get_args
 
-from pydantic import Field
+from pydantic import Field, TypeAdapter, ValidatorFunctionWrapHandler, WrapValidator
 
-from sundog.data.columns.base import Column, ScalarColumn
+from sundog.data.columns.base import Column
 from sundog.data.columns.boolean import BooleanColumn
 from sundog.data.columns.categorical import CategoricalColumn
 from sundog.data.columns.continuous import ContinuousColumn
 from sundog.data.columns.datetime import DatetimeColumn
+from sundog.data.columns.forms import Form, Scale, Unknown
 from sundog.data.columns.image import ImageColumn
 from sundog.data.columns.integer import IntegerColumn
 from sundog.data.columns.listed import ListedColumn
 from sundog.data.columns.ordered import OrderedColumn
 from sundog.data.columns.ordinal import OrdinalColumn
+from sundog.data.columns.scalar import ScalarColumn
 from sundog.data.columns.series import SeriesColumn
 from sundog.data.columns.set import SetColumn
+
+_Column = TypeVar("_Column", bound=Column)
+
+
+def _validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
+    """A column of one of the types below, or of one that was registered."""
+    return _adapter(tuple(column_types().values())).validate_python(value) if _REGISTERED else handler(value)
+
+
+@cache
+def _adapter(kinds: tuple[type[Column], ...]) -> TypeAdapter[Column]:
+    union: Any = reduce(or_, kinds)
+    return TypeAdapter(Annotated[union, Field(discriminator="type")])
+
 
 AnyColumn = Annotated[
     CategoricalColumn
@@ -30,34 +52,47 @@ AnyColumn = Annotated[
     | SeriesColumn
     | SetColumn,
     Field(discriminator="type"),
+    WrapValidator(_validate),
 ]
 
-COLUMN_TYPES: dict[str, type[Column]] = {
-    "categorical": CategoricalColumn,
-    "ordinal": OrdinalColumn,
-    "boolean": BooleanColumn,
-    "integer": IntegerColumn,
-    "continuous": ContinuousColumn,
-    "datetime": DatetimeColumn,
-    "image": ImageColumn,
-    "series": SeriesColumn,
-    "set": SetColumn,
+_REGISTERED: dict[str, type[Column]] = {}
+_BUILT_IN: dict[str, type[Column]] = {
+    kind.model_fields["type"].default: kind for kind in get_args(get_args(AnyColumn)[0])
 }
 
+
+def column_types() -> dict[str, type[Column]]:
+    """All column types by the names that schemas give them."""
+    return {**_BUILT_IN, **_REGISTERED}
+
+
+def register_column_type(kind: type[_Column]) -> type[_Column]:
+    """Make schemas accept a column type, by the default of its `type`; also a decorator for its class."""
+    name = kind.model_fields["type"].default
+    if not isinstance(name, str) or name in _BUILT_IN:
+        raise ValueError(f"a column type needs a name of its own as the default of `type`, got {name!r}")
+    _REGISTERED[name] = kind
+    return kind
+
+
 __all__ = [
-    "COLUMN_TYPES",
     "AnyColumn",
     "BooleanColumn",
     "CategoricalColumn",
     "Column",
     "ContinuousColumn",
     "DatetimeColumn",
+    "Form",
     "ImageColumn",
     "IntegerColumn",
     "ListedColumn",
     "OrderedColumn",
     "OrdinalColumn",
     "ScalarColumn",
+    "Scale",
     "SeriesColumn",
     "SetColumn",
+    "Unknown",
+    "column_types",
+    "register_column_type",
 ]

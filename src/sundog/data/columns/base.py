@@ -1,20 +1,23 @@
-"""What every column type promises: a declared, finite set of codes, and two pure functions to and from them.
+"""What every column type promises: a declared, finite set of codes, and pure functions to and from them.
 
-Nothing about the data may change an encoder: codes, sizes and shapes follow from the declaration alone.
+Nothing about the data may change an encoder: codes, sizes and shapes follow from the declaration alone. Whatever else
+depends on the type of a column (its bins, its text, how it is learned, how it is matched to a source) is a method or
+an attribute here, which the types override.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sundog.data.columns import arrow
-from sundog.data.columns.values import MIXED, alone, chunks, kinds
+from sundog.data.columns.forms import Form, Scale, Unknown
+from sundog.data.columns.kinds import spell
 from sundog.data.validation_errors import explain
 from sundog.errors import DataError, SchemaError
 
@@ -25,6 +28,13 @@ class Column(BaseModel, ABC):
     """A declared column. Subclasses are frozen: a changed column is another column."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, serialize_by_alias=True)
+
+    form: ClassVar[Form]
+    scale: ClassVar[Scale | None] = None  # of one value a record
+    unknown: ClassVar[Unknown | None] = None  # what `learn: true` leaves out
+    extent_intervals: ClassVar[int] = 0  # among which an extent is looked for
+    archive_parts: ClassVar[tuple[str, ...]] = ()  # the names of its arrays in an archive, where it takes several
+    text_hint: ClassVar[str] = ""  # what else to do about an array of text, for error messages
 
     type: str
     nullable: bool = False
@@ -63,10 +73,10 @@ class Column(BaseModel, ABC):
         """Whether all is declared; False only for `learn: true` before anything was learned."""
         return True
 
-    def completed(self, **found: Any) -> Self:
-        """The finished column, with what was learned filled in. `learn` stays True, for the certificate."""
+    def replace(self, **changed: Any) -> Self:
+        """A copy with some keys changed; raises where the whole is not a possible declaration."""
         try:
-            return type(self).model_validate({**self.model_dump(exclude_defaults=True), **found})
+            return type(self).model_validate({**self.model_dump(exclude_defaults=True), **changed})
         except ValidationError as error:
             raise SchemaError(f"{self.type} column: {explain(error)}") from None
 
@@ -77,7 +87,7 @@ class Column(BaseModel, ABC):
 
     def declared(self) -> Self:
         """The column without `learn`, which encodes as it did: what was learned elsewhere is a declaration here."""
-        return self.completed(learn=False)
+        return self.replace(learn=False)
 
     @abstractmethod
     def encode(self, values: Any, *, where: str) -> Any:
@@ -104,82 +114,193 @@ class Column(BaseModel, ABC):
             raise ValueError(f"{self.type} codes must lie in 0 … {self.size - 1}")
         return array
 
-
-class ScalarColumn(Column):
-    """A column with one value a record."""
-
-    distinct: ClassVar[bool] = False  # whether `_codes` should see each distinct value once, typed or not
-
-    frame_dtype: str | None = Field(default=None, alias="dtype")  # in a DataFrame; `dtype` is that of the codes
+    # --- what it is like ---
 
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape of one record's value: a scalar."""
+    def is_scalar(self) -> bool:
+        """Whether a record holds one value."""
+        return self.form is Form.SCALAR
+
+    @property
+    def is_numeric(self) -> bool:
+        """Whether a record holds one number or time: values with distances."""
+        return self.scale is Scale.INTERVAL
+
+    @property
+    def is_categorical(self) -> bool:
+        """Whether a record holds one of a few categories, true and false included."""
+        return self.is_scalar and not self.is_numeric
+
+    # --- bins and features ---
+
+    @property
+    def bin_limit(self) -> int:
+        """The number of bins of equal width that the codes are cut into, if there are that many codes."""
+        return self.lattice_size
+
+    def bin_starts(self) -> list[int]:
+        """The first code of each bin, but for that of null; a function of the declaration alone."""
+        return equal_starts(self.lattice_size, self.bin_limit)
+
+    @property
+    def bin_count(self) -> int:
+        """The number of bins, that of null included, without making them.
+
+        >>> from sundog.data.columns import IntegerColumn
+        >>> IntegerColumn(min=0, max=10**12, bins=2**20).bin_count
+        1048576
+        """
+        return min(self.bin_limit, self.lattice_size) + int(self.nullable)
+
+    @property
+    def awaits_quantiles(self) -> bool:
+        """Whether its bins are to be learned at quantiles, and are not yet."""
+        return False
+
+    @property
+    def awaits_edges(self) -> bool:
+        """Whether its declaration asks for bins that are measured, and they are not yet."""
+        return False
+
+    @property
+    def awaits_refinement(self) -> bool:
+        """Whether `fit` refines its bins: they are the default ones, and not already one for each value."""
+        return False
+
+    def with_default_bins(self) -> Self:
+        """The column with the default bins where its own are still to be learned."""
+        return self
+
+    @property
+    @abstractmethod
+    def feature_count(self) -> int:
+        """The number of features that a network reads, without those that say what is missing."""
+
+    @property
+    @abstractmethod
+    def squared_norms(self) -> tuple[int, int]:
+        """The least and the largest squared norm that the features of one record can have."""
+
+    @property
+    @abstractmethod
+    def largest_distance(self) -> int:
+        """The largest squared distance of the features of two records."""
+
+    # --- what is learned about it ---
+
+    def learning_input(self, values: Any, *, where: str) -> Any:  # noqa: ARG002
+        """The values in the form that is measured to complete the column; `unknown` says which measurement it is.
+
+        Counts by spelling for values, numbers for a range, the number of an interval for an extent.
+        """
+        raise DataError(f"{where}: a {self.type} column cannot be learned; declare it in the schema")
+
+    def complete_with(self, answer: Any) -> Self:
+        """The finished column, given what was measured: a list of values, or two ends.
+
+        `learn` stays True, for the certificate.
+        """
+        raise NotImplementedError(f"a {self.type} column has nothing to learn, got {answer!r}")
+
+    @property
+    def has_nothing_learned(self) -> bool:
+        """Whether values were learned and none was found: all records are in the catch-all category."""
+        return False
+
+    # --- what belongs to it in a source ---
+
+    def table_names(self, name: str) -> list[str]:
+        """The columns of a csv file or a frame that it is written to, given its own name."""
+        return [name]
+
+    @property
+    def declared_texts(self) -> Sequence[Any]:
+        """The values that it lists, as the schema spells them."""
         return ()
 
-    def encode(self, values: Any, *, where: str) -> NDArray[Any]:
-        """The codes of the values; `where` ("adult.csv: column 'age'") begins every error message."""
-        self._require_complete(where)
-        parts: list[NDArray[Any]] = [np.empty(0, self.dtype)]
-        row = 0
-        for chunk in chunks(values, where=where):
-            parts.append(self._encode_chunk(chunk, where, row))
-            row += len(chunk)
-        return np.concatenate(parts)
+    def null_spellings(self, nulls: Sequence[str]) -> list[str]:
+        """The spellings that mean "missing" in this column: a declared value means itself.
 
-    def decode(self, codes: Any) -> Any:
-        """The values of the codes, as an Arrow array with nulls for the null code."""
-        codes = self._checked(codes)
-        if not self.nullable:
-            return self._values(codes, None)
-        null = codes == self.null_code
-        return self._values(np.where(null, 0, codes), null)
+        >>> from sundog.data.columns import CategoricalColumn
+        >>> CategoricalColumn(values=["DE", "NA"]).null_spellings(["", "NA"])
+        ['']
+        """
+        declared = {text for value in self.declared_texts for text in (str(value), spell(value))}
+        return [null for null in nulls if null not in declared]
 
-    def _encode_chunk(self, chunk: Any, where: str, first_row: int) -> NDArray[Any]:
-        if pa.types.is_nested(chunk.type) and chunk.type != MIXED:
-            raise DataError(f"{where}: holds {chunk.type}, not one value a record; declare another type")
-        codes, (bad, missing) = np.empty(len(chunk), self.dtype), np.zeros((2, len(chunk)), bool)
-        for rows, part in kinds(chunk):
-            codes[rows], bad[rows], missing[rows] = self._encode_kind(part)
-        wrong = bad if self.nullable else bad | missing
-        if wrong.any():
-            row = int(wrong.argmax())
-            at = f"{where}: row {first_row + row + 1}"
-            if missing[row]:
-                raise DataError(f"{at} is empty but the column is not nullable; declare `nullable: true` or fill it")
-            raise DataError(f"{at}: {self._refusal(alone(chunk, row))}")
-        if self.nullable:
-            codes[missing] = self.lattice_size
-        return codes
+    @property
+    def reads_text(self) -> bool:
+        """Whether it reads values as text, so that their spelling counts."""
+        return False
 
-    def _encode_kind(self, values: Any) -> tuple[NDArray[Any], arrow.Mask, arrow.Mask]:
-        """Codes, refused and missing of an Arrow array whose values are of one kind."""
-        if self.distinct or arrow.is_text(values.type):
-            values = values.dictionary_encode()  # so that each spelling is looked at once
-        if pa.types.is_dictionary(values.type):
-            return self._encode_distinct(values)
-        missing = arrow.missing(values)
-        codes, bad = self._codes(values)
-        return codes.astype(self.dtype, copy=False), bad & ~missing, missing
+    @property
+    def respells(self) -> bool:
+        """Whether whole numbers stand for texts that spell them in another way."""
+        return False
 
-    def _encode_distinct(self, chunk: Any) -> tuple[NDArray[Any], arrow.Mask, arrow.Mask]:
-        """Codes, refused and missing of a dictionary array, from those of its few distinct values."""
-        absent = arrow.missing(chunk.indices)
-        if not len(chunk.dictionary):
-            return np.zeros(len(chunk), self.dtype), np.zeros(len(chunk), bool), absent
-        index = arrow.to_numpy(chunk.indices.fill_null(0))
-        codes, bad = self._codes(chunk.dictionary)
-        missing = absent | arrow.missing(chunk.dictionary)[index]
-        return codes.astype(self.dtype)[index], bad[index] & ~missing, missing
+    def misreads_text(self, nulls: Sequence[str]) -> bool:  # noqa: ARG002
+        """Whether it reads numbers that numpy may have written, in an array of text, in a way that it does not know."""
+        return False
+
+    def from_parts(self, parts: Sequence[Any], *, where: str) -> Any:
+        """The values out of the several arrays of an archive."""
+        raise DataError(f"{where}: is in {len(parts)} arrays; save it as one")
+
+    def forgiving(self) -> Self:
+        """The column for data that another tool made: what is not declared counts as different, and is not refused."""
+        declared = {**self.model_dump(exclude_defaults=True), "nullable": True, **self._forgiveness()}
+        declared.pop("dtype", None)  # which may have no missing values
+        return type(self).model_validate(declared)
+
+    def _forgiveness(self) -> dict[str, Any]:
+        """What to declare instead, so that no value is refused."""
+        return {}
+
+    # --- how it is written ---
+
+    @property
+    def text_problem(self) -> str | None:
+        """Why it does not fit a csv file, and what to do; None where it does."""
+        return None
 
     @abstractmethod
-    def _codes(self, values: Any) -> tuple[NDArray[Any], arrow.Mask]:
-        """The codes of an Arrow array, and which values have none. What stands at a null does not matter."""
+    def to_text(self, codes: Any) -> list[Any]:
+        """The values as Arrow arrays of text, one for each of its `table_names`; null where a value is missing."""
 
     @abstractmethod
-    def _values(self, codes: NDArray[Any], null: arrow.Mask | None) -> Any:
-        """The Arrow array of valid codes, null where `null` says so."""
+    def to_arrow(self, codes: Any) -> Any:
+        """The values as an Arrow array, typed as the schema says."""
 
     @abstractmethod
-    def _refusal(self, one: Any) -> str:
-        """Why the value in an Arrow array of one has no code, and what to do about it."""
+    def to_frame(self, name: str, codes: Any) -> dict[str, Any]:
+        """The values as columns of a DataFrame, by their names."""
+
+    def to_values(self, codes: Any) -> Any:
+        """The values as a library reads them: Arrow for one value a record, numpy or scipy for the others."""
+        return self.decode(codes)
+
+    def to_arrays(self, codes: Any, null: str) -> dict[str, NDArray[Any]]:  # noqa: ARG002
+        """The numpy arrays of an archive: the values under "", or the `archive_parts` under their names.
+
+        What is missing is NaN, NaT or, in text, the given spelling.
+        """
+        return {"": self.decode(codes)}
+
+    def to_json(self, codes: Any) -> list[Any]:
+        """The values as JSON has them; None for a missing one."""
+        found: list[Any] = self.to_arrow(codes).to_pylist()
+        return found
+
+    def empty_codes(self) -> Any:
+        """The codes of no records, in their shape."""
+        return np.zeros((0, *self.shape), self.dtype)
+
+
+def equal_starts(size: int, count: int) -> list[int]:
+    """Where intervals of as equal a width as possible begin; one for each code where there are no more codes.
+
+    >>> equal_starts(10, 3)
+    [0, 3, 6]
+    """
+    count = min(count, size)
+    return [place * size // count for place in range(count)]

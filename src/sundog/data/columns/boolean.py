@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import model_validator
 
 from sundog.data.columns.arrow import Mask, shown
-from sundog.data.columns.base import ScalarColumn
 from sundog.data.columns.clock import Time
+from sundog.data.columns.forms import Scale
+from sundog.data.columns.frame_dtypes import TEXT
 from sundog.data.columns.kinds import spell_number
 from sundog.data.columns.numbers import number_of
+from sundog.data.columns.scalar import ScalarColumn
 from sundog.data.columns.values import python_values, value_of
 
 _SPELLINGS = {
@@ -34,6 +37,7 @@ class BooleanColumn(ScalarColumn):
     [True, False]
     """
 
+    scale: ClassVar[Literal[Scale.BINARY]] = Scale.BINARY
     distinct: ClassVar[bool] = True
 
     type: Literal["boolean"] = "boolean"
@@ -52,6 +56,25 @@ class BooleanColumn(ScalarColumn):
         if self.learn:
             raise ValueError("a boolean column has nothing to learn; remove `learn`")
         return self
+
+    @property
+    def declared_texts(self) -> Sequence[Any]:
+        """Both spellings."""
+        return [self.true, self.false]
+
+    @property
+    def possible_dtypes(self) -> tuple[str, ...]:
+        """Booleans, categories and text."""
+        return ("bool", "boolean", "category", *TEXT)
+
+    @property
+    def is_respelled(self) -> bool:
+        """Whether it has spellings of its own: the data holds text then, and text comes back."""
+        return (self.true, self.false) != ("true", "false")
+
+    def spell(self, values: Any) -> Any:
+        """Decoded values as text, such that `encode` gives the same codes."""
+        return pc.if_else(values, self.true, self.false)
 
     @cached_property
     def _code_of(self) -> Mapping[str, int]:

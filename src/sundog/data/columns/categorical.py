@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import ClassVar, Literal
 
+from sundog.data.columns.forms import Scale
 from sundog.data.columns.listed import ListedColumn
 
 
@@ -16,5 +17,7 @@ class CategoricalColumn(ListedColumn):
     >>> sex.decode([1, 0]).to_pylist()
     ['Male', 'Female']
     """
+
+    scale: ClassVar[Literal[Scale.NOMINAL]] = Scale.NOMINAL
 
     type: Literal["categorical"] = "categorical"

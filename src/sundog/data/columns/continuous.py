@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
-from sundog.data.columns.arrow import Mask, shown
+from sundog.data.columns.arrow import Mask, missing, shown
+from sundog.data.columns.frame_dtypes import REALS, TEXT, inner_float32
 from sundog.data.columns.lattice import Lattice, default_resolution
 from sundog.data.columns.number import NumberColumn
 from sundog.data.columns.numbers import to_float64
 from sundog.data.columns.ordered import Number, beyond
-from sundog.data.columns.values import value_of
+from sundog.data.columns.values import alone, kinds, value_of
+from sundog.errors import DataError
 
 Resolution = Annotated[Number, Field(gt=0)]
+
+_FINEST_LEARNED = 2**49  # steps between learned bounds; a finer resolution becomes the default one
 
 
 def filled_resolution(resolution: float | None, info: ValidationInfo) -> float | None:
@@ -63,9 +69,56 @@ class ContinuousColumn(NumberColumn):
         """The first code whose value is not below the given one (`lattice_size` where all are)."""
         return self.lattice.first_at_or_above(float(value))
 
-    def position(self, value: Any) -> Any:
-        """A bound or an edge as a number that compares with the others: itself."""
-        return value
+    @property
+    def spacing(self) -> tuple[float, float]:
+        """The resolution, and the distance of the bounds."""
+        return self.lattice.step, self.lattice.high - self.lattice.low
+
+    @property
+    def possible_dtypes(self) -> tuple[str, ...]:
+        """Floats and text."""
+        return (*REALS, *TEXT)
+
+    def misreads_text(self, nulls: Sequence[str]) -> bool:  # noqa: ARG002
+        """A float32 is another number in text."""
+        return True
+
+    def learning_input(self, values: Any, *, where: str) -> Any:
+        """The numbers."""
+        parts = [np.empty(0)]
+        for chunk in self._chunks_without_gaps(values, where):
+            for _, part in kinds(chunk):
+                numbers, bad = to_float64(self.plain(part))
+                absent = missing(part)
+                if (bad & ~absent).any():
+                    value = shown(value_of(alone(part, int((bad & ~absent).argmax()))))
+                    raise DataError(f"{where}: {value} is not a number; fix it or declare the column categorical")
+                parts.append(numbers[~absent])
+        return np.concatenate(parts)
+
+    def complete_with(self, answer: Any) -> Self:
+        """The column with the learned bounds."""
+        return self.with_bounds(*answer)
+
+    def _fitted_to(self, low: Any, high: Any) -> dict[str, Any]:
+        """A resolution that is too fine for so wide a range becomes the default one, a millionth of it."""
+        too_fine = self.resolution and (high - low) / self.resolution > _FINEST_LEARNED
+        return {"resolution": None} if too_fine else {}
+
+    def _limit_problem(self, name: str) -> str | None:
+        problem = super()._limit_problem(name)
+        if problem or name.lower() != "float32" or self.min is None or self.max is None:
+            return problem
+        low, high = inner_float32(self.min, self.max)
+        return f"dtype {name} holds nothing from {self.min} to {self.max}; use float64" if low > high else None
+
+    def _to_float32(self, values: Any) -> Any:
+        """The nearest float32 that is not beyond the bounds: what comes back can be read again."""
+        near = super()._to_float32(values)
+        if self.min is None or self.max is None:
+            return near
+        low, high = (pa.scalar(float(bound), pa.float32()) for bound in inner_float32(self.min, self.max))
+        return pc.max_element_wise(pc.min_element_wise(near, high, skip_nulls=False), low, skip_nulls=False)
 
     def _is_on_lattice(self, value: Any) -> bool:
         return self.lattice.holds(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import date, datetime
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -14,6 +14,8 @@ from pydantic import Field, field_validator, model_validator
 
 from sundog.data.columns import clock
 from sundog.data.columns.arrow import Mask, shown
+from sundog.data.columns.forms import Unknown
+from sundog.data.columns.frame_dtypes import TEXT, TIME
 from sundog.data.columns.ordered import OrderedColumn, beyond
 from sundog.data.columns.values import value_of
 
@@ -25,9 +27,10 @@ MICROSECONDS = {
     "millisecond": 1_000,
     "microsecond": 1,
 }
-
-
 _LONGEST_FORMAT = 100  # characters; a pattern is made of them
+_EARLIEST, _LATEST, _YEARS = "1900-01-01", "2100-01-01", 200  # learned dates are looked for between these
+_TICKS = {"s": 10**6, "ms": 10**3, "us": 1, "ns": 1}  # microseconds in the unit, or one
+_NS_LIMIT = 2**63 // 1000  # microseconds that nanoseconds of 64 bits can count
 
 
 class DatetimeColumn(OrderedColumn):
@@ -42,6 +45,9 @@ class DatetimeColumn(OrderedColumn):
     >>> born.decode([2]).to_pylist()
     [datetime.datetime(1920, 1, 3, 0, 0)]
     """
+
+    unknown: ClassVar[Literal[Unknown.EXTENT]] = Unknown.EXTENT
+    extent_intervals: ClassVar[int] = _YEARS
 
     type: Literal["datetime"] = "datetime"
     timezone: str | None = None
@@ -149,6 +155,81 @@ class DatetimeColumn(OrderedColumn):
         unit = {"millisecond": "ms", "microsecond": "us"}.get(self.resolution, "s")
         return clock.spell(values, ("%Y-%m-%d" if self.resolution == "day" else "%Y-%m-%dT%H:%M:%S") + offset, unit)
 
+    def _short_values(self, values: Any) -> Any:
+        return self.spell(values)
+
+    # --- comparing with a time ---
+
+    def readings(self) -> list[Self]:
+        """The column as it reads the data, and ISO 8601 where the data has a format of its own."""
+        return [self] if self.format is None else [self, self.model_copy(update={"format": None})]
+
+    def bound(self, value: Any) -> Any:
+        """A time in microseconds, however early, late or fine."""
+        anytime = {"min": "0001-01-01", "max": "9999-12-31", "resolution": "microsecond"}
+        wide = type(self).model_validate({"timezone": self.timezone, "format": self.format, **anytime})
+        return wide.number_at(wide.code_of(value))
+
+    def number_at(self, code: int) -> Any:
+        """The time of a code in microseconds."""
+        return self.decode([code]).cast(pa.int64())[0].as_py()
+
+    # --- learning ---
+
+    def learning_input(self, values: Any, *, where: str) -> Any:
+        """The number of the year (of two centuries) that each time lies in."""
+        wide = self._two_centuries
+        return np.asarray(wide.present_codes(values, where=where) * _YEARS // wide.lattice_size)
+
+    def complete_with(self, answer: Any) -> Self:
+        """The column from the beginning of the first year to the end of the last one."""
+        wide = self._two_centuries
+        first, last = answer
+        ends = [
+            first * wide.lattice_size // _YEARS,
+            min((last + 1) * wide.lattice_size // _YEARS, wide.lattice_size - 1),
+        ]
+        return self.with_bounds(*(day.date().isoformat() for day in wide.decode(ends).to_pylist()))
+
+    @property
+    def _two_centuries(self) -> Self:
+        return self.replace(min=_EARLIEST, max=_LATEST, resolution="day", bins=None)
+
+    # --- dtypes and arrays ---
+
+    @property
+    def possible_dtypes(self) -> tuple[str, ...]:
+        """Times, days where there is nothing finer, and text."""
+        return (*TIME, *(["date"] if self.resolution == "day" and self.timezone is None else []), *TEXT)
+
+    def _limit_problem(self, name: str) -> str | None:
+        if name not in TIME:
+            return None
+        unit = TIME[name]
+        step = {"millisecond": 10**3, "microsecond": 1}.get(self.resolution, 10**6)
+        if step < _TICKS[unit]:
+            return f"dtype {name} does not hold {self.resolution}s; use a finer one"
+        if unit == "ns" and (self.learn or any(abs(_micros(bound)) >= _NS_LIMIT for bound in (self.min, self.max))):
+            return f"dtype {name} does not hold all times from min to max; use datetime64[us]"
+        return None
+
+    def to_arrays(self, codes: Any, null: str) -> dict[str, NDArray[Any]]:
+        """Times of numpy, or text with an offset where there is a timezone, which numpy's times do not have."""
+        values = self.decode(codes)
+        if self.timezone is None:
+            return {"": values.to_numpy(zero_copy_only=False)}
+        return {"": np.array(self.spell(values).fill_null(null).to_pylist())}
+
+    def to_json(self, codes: Any) -> list[Any]:
+        """The times as text."""
+        values = self.to_arrow(codes)
+        if pa.types.is_temporal(values.type):
+            values = self.spell(self.decode(codes))
+        found: list[Any] = values.to_pylist()
+        return found
+
+    # --- encoding ---
+
     def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
         micros, aware, bad = clock.read(values, self.format)
         ticks, refused = self._on_clock(micros, aware)
@@ -186,3 +267,7 @@ class DatetimeColumn(OrderedColumn):
         if skipped[0]:
             return f"{shown(value)} was skipped by the clocks of {self.timezone}; write it with its offset"
         return beyond(value, below=bool(ticks[0] < self._origin), low=self.min, high=self.max)
+
+
+def _micros(bound: str | None) -> int:
+    return int(np.datetime64(str(bound)[:10], "us").astype(np.int64))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from sundog.data.columns.base import Column
+from sundog.data.columns.array import ArrayColumn
+from sundog.data.columns.forms import Form
 from sundog.data.columns.grid import first_wrong, to_grid
 from sundog.data.columns.ordered import BinCount, Whole
 from sundog.errors import DataError
@@ -16,7 +17,7 @@ from sundog.errors import DataError
 Pixels = Annotated[Whole, Field(ge=1)]
 
 
-class ImageColumn(Column):
+class ImageColumn(ArrayColumn):
     """An image of height × width or height × width × channels, with pixels 0 … levels - 1.
 
     With `tones`, only so many of the levels are kept, evenly spaced: two make black and white of any image.
@@ -26,6 +27,9 @@ class ImageColumn(Column):
     >>> codes.tolist(), digit.decode(codes).tolist()
     ([[[0, 1], [0, 1]]], [[[0, 15], [0, 15]]])
     """
+
+    form: ClassVar[Literal[Form.IMAGE]] = Form.IMAGE
+    default_bins: ClassVar[int] = 16
 
     type: Literal["image"] = "image"
     shape: tuple[Pixels, ...]  # the one type that declares its shape
@@ -48,6 +52,23 @@ class ImageColumn(Column):
     def lattice_size(self) -> int:
         """The number of values of one pixel."""
         return self.levels if self.tones is None else self.tones
+
+    @property
+    def text_problem(self) -> str | None:
+        """An image has no text."""
+        return "images do not fit a csv; write .npz or .parquet"
+
+    def to_text(self, codes: Any) -> list[Any]:  # noqa: ARG002
+        """Refused."""
+        raise DataError(str(self.text_problem))
+
+    def to_frame(self, name: str, codes: Any) -> dict[str, Any]:  # noqa: ARG002
+        """Refused."""
+        raise DataError(f"column {name!r}: images do not fit a DataFrame; sample(…, as_='arrays'), or write .npz")
+
+    def forgiving(self) -> Self:
+        """The column itself: pixels are always declared."""
+        return self
 
     def encode(self, values: Any, *, where: str) -> NDArray[Any]:
         """The pixels, checked: one array of shape (records, height, width[, channels])."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import math
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -10,10 +12,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from sundog.data.columns.arrow import Mask, shown
+from sundog.data.columns.frame_dtypes import NUMBERS, TEXT
 from sundog.data.columns.number import NumberColumn
-from sundog.data.columns.numbers import COARSEST, parse_integer, to_int64
+from sundog.data.columns.numbers import COARSEST, number_of, parse_integer, to_int64
 from sundog.data.columns.ordered import Whole, beyond
 from sundog.data.columns.values import ROUNDED, value_of
+
+_FAR = 2**61  # learned bounds lie between this and its negative
 
 Int64 = Annotated[Whole, Field(ge=-(2**63), le=2**63 - 1)]
 
@@ -52,9 +57,36 @@ class IntegerColumn(NumberColumn):
             raise ValueError("the bounds of this column must be learned first")
         return self.min, self.max
 
-    def position(self, value: Any) -> Any:
-        """A bound or an edge as a number that compares with the others: itself."""
-        return value
+    @property
+    def spacing(self) -> tuple[float, float]:
+        """The step, and the distance of the bounds, of which the last step may be a part only."""
+        low, high = self._bounds
+        return self.step, high - low
+
+    @property
+    def possible_dtypes(self) -> tuple[str, ...]:
+        """Numbers and text."""
+        return (*NUMBERS, *TEXT)
+
+    def misreads_text(self, nulls: Sequence[str]) -> bool:
+        """It reads '7.0' as 7, but not where 7 means missing."""
+        return any(number_of(null) is not None for null in nulls)
+
+    def learning_input(self, values: Any, *, where: str) -> Any:
+        """The numbers."""
+        wide = self.replace(min=-_FAR, max=_FAR, step=1, bins=None)
+        return (wide.present_codes(values, where=where) - _FAR).astype(np.float64)
+
+    def complete_with(self, answer: Any) -> Self:
+        """The column with whole bounds around the learned ones."""
+        low, high = (int(max(-_FAR, min(_FAR, end))) for end in (math.floor(answer[0]), math.ceil(answer[1])))
+        return self.with_bounds(low, high)
+
+    def _limit_problem(self, name: str) -> str | None:
+        if self.learn and name in NUMBERS:
+            holds_all = name.lower() in ("int64", "float64")
+            return None if holds_all else f"dtype {name} may not hold the bounds that are learned; leave it out"
+        return super()._limit_problem(name)
 
     def _is_on_lattice(self, value: Any) -> bool:
         low, high = self._bounds

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Annotated, Any, ClassVar, Literal, Self
 
@@ -22,11 +23,13 @@ from pydantic import (
 )
 
 from sundog.data.columns.arrow import Mask, shown
-from sundog.data.columns.base import ScalarColumn
 from sundog.data.columns.clock import Time, parse_iso
+from sundog.data.columns.forms import Unknown
+from sundog.data.columns.frame_dtypes import NUMBERS, REALS, TEXT, number_problem
 from sundog.data.columns.kinds import spell
 from sundog.data.columns.numbers import EXACT, INT64_MAX, INT64_MIN, number_of, parse_integer, parse_number
-from sundog.data.columns.values import ROUNDED, python_values, value_of
+from sundog.data.columns.scalar import ScalarColumn
+from sundog.data.columns.values import ROUNDED, python_values, spellings, value_of
 from sundog.data.validation_errors import brief, did_you_mean
 
 
@@ -40,12 +43,14 @@ def _is_a_value(value: Any) -> Any:
     return value
 
 
+UNDECLARED = "(not declared)"  # the category of what another tool made up
 Value = Annotated[StrictStr | StrictBool | StrictInt | StrictFloat, BeforeValidator(_is_a_value)]
 
 
 class ListedColumn(ScalarColumn):
     """One of a declared list of values."""
 
+    unknown: ClassVar[Literal[Unknown.VALUES]] = Unknown.VALUES
     distinct: ClassVar[bool] = True
 
     values: Annotated[tuple[Value, ...], Field(fail_fast=True)] | None = None
@@ -62,20 +67,77 @@ class ListedColumn(ScalarColumn):
         """The number of values."""
         return len(self._known)
 
-    def completed(self, **found: Any) -> Self:
-        """The finished column; a catch-all category is added for what was not learned."""
-        values = list(found.pop("values", self.values or ()))
-        other = found.pop("other", self.other if self.other is not None else "other")
-        if isinstance(other, str):  # one column, one type
-            values = [str(value) for value in values]
-        if other not in values:
-            values.append(other)
-        return super().completed(values=values, other=other, **found)
-
     def declared(self) -> Self:
         """The column without `learn`; what was not learned goes on becoming `other`, where there is one."""
         policy = {} if self.other is None else {"undeclared": "other"}
-        return type(self).model_validate({**self.model_dump(exclude_defaults=True), "learn": False, **policy})
+        return self.replace(learn=False, **policy)
+
+    # --- learning ---
+
+    def learning_input(self, values: Any, *, where: str) -> Counter[str]:
+        """How often each spelling occurs; a value has one, whatever the others are, so spellings may be published."""
+        counts: Counter[str] = Counter()
+        for chunk in self._chunks_without_gaps(values, where):
+            for pair in spellings(chunk, where=where).drop_null().value_counts().to_pylist():
+                counts[pair["values"]] += pair["counts"]
+        return counts
+
+    def complete_with(self, answer: Any) -> Self:
+        """The column with the values that were found, and a catch-all category for the others."""
+        other = "other" if self.other is None else self.other
+        values = [str(value) if isinstance(other, str) else value for value in answer]  # one column, one type
+        return self.replace(values=[*values, *([] if other in values else [other])], other=other)
+
+    @property
+    def has_nothing_learned(self) -> bool:
+        """Whether values were learned and none was found: all records are in the catch-all category."""
+        return self.learn and self.values == (self.other,)
+
+    # --- sources, dtypes ---
+
+    @property
+    def declared_texts(self) -> Sequence[Any]:
+        """The values."""
+        return self.values or ()
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether the values are text; those that are learned are."""
+        return self.values is None or isinstance(self.values[0], str)
+
+    def misreads_text(self, nulls: Sequence[str]) -> bool:  # noqa: ARG002
+        """A number may have several spellings, of which numpy has one."""
+        return True
+
+    def strict(self) -> Self:
+        """The column without forgiveness: what it does not list is no category."""
+        return self.model_copy(update={"learn": False, "undeclared": "error", "other": None})
+
+    def _forgiveness(self) -> dict[str, Any]:
+        if self.values is None or self.undeclared != "error":
+            return {}
+        values = tuple(str(value) for value in self.values)
+        other = UNDECLARED
+        while other in values:
+            other += "*"
+        return {"values": (*values, other), "undeclared": "other", "other": other}
+
+    @property
+    def possible_dtypes(self) -> tuple[str, ...]:
+        """Categories, text, and what the values are."""
+        kind = type((self.values or ("",))[0])
+        typed: dict[type, tuple[str, ...]] = {int: tuple(NUMBERS), float: REALS, bool: ("bool", "boolean")}
+        return (*typed.get(kind, ()), "category", *TEXT)
+
+    @property
+    def unlearned_dtype(self) -> str | None:
+        """Learned values are text."""
+        return "str"
+
+    def _limit_problem(self, name: str) -> str | None:
+        return number_problem(name, self.values or ()) if name in NUMBERS else None
+
+    # --- declaration ---
 
     @field_validator("values")
     @classmethod

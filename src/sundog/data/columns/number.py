@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar, Literal
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import field_validator
 
 from sundog.data.columns.arrow import shown
+from sundog.data.columns.forms import Unknown
+from sundog.data.columns.frame_dtypes import NUMBERS, number_problem
 from sundog.data.columns.number_format import NumberFormat
+from sundog.data.columns.numbers import parse_integer, parse_number
 from sundog.data.columns.ordered import OrderedColumn
+from sundog.errors import DataError
 
 
 class NumberColumn(OrderedColumn):
     """A number; text is written plainly, or as the example in `format` shows ("1,234.5")."""
+
+    unknown: ClassVar[Literal[Unknown.RANGE]] = Unknown.RANGE
+    text_hint: ClassVar[str] = ", or declare the `format` of the text"
 
     format: str | None = None
 
@@ -39,6 +46,28 @@ class NumberColumn(OrderedColumn):
         """Decoded numbers as text, such that `encode` gives the same codes."""
         texts = pc.cast(values, pa.string())
         return texts if self._written is None else self._written.spell(texts)
+
+    @property
+    def reads_text(self) -> bool:
+        """Whether numbers are text in a format of their own."""
+        return self.format is not None
+
+    def bound(self, value: Any) -> Any:
+        """A number to compare with, which may be written in the declared format."""
+        text = self.plain(pa.array([str(value)]))[0].as_py()
+        number = parse_integer(text)
+        number = parse_number(text) if number is None else number
+        if number is None:
+            raise DataError(f"{shown(value)} is not a number; compare with a number")
+        return number
+
+    def position(self, value: Any) -> Any:
+        """A bound or an edge as a number that compares with the others: itself."""
+        return value
+
+    def _limit_problem(self, name: str) -> str | None:
+        known = [bound for bound in (self.min, self.max) if bound is not None]
+        return number_problem(name, known) if name in NUMBERS else None
 
     @property
     def _expected(self) -> str:

@@ -14,7 +14,10 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from sundog.data.columns.arrow import Mask, shown
-from sundog.data.columns.base import MAX_CODES, ScalarColumn
+from sundog.data.columns.base import MAX_CODES
+from sundog.data.columns.forms import Scale
+from sundog.data.columns.scalar import ScalarColumn
+from sundog.errors import SchemaError
 
 
 def _no_boolean(value: Any) -> Any:
@@ -27,6 +30,9 @@ Number = Annotated[float, BeforeValidator(_no_boolean)]
 Whole = Annotated[int, BeforeValidator(_no_boolean)]
 BinCount = Annotated[Whole, Field(ge=1, le=2**20)]
 Policy = Literal["error", "clamp"]
+
+SMALL_LATTICE = 128  # codes: each has a bin of its own
+DEFAULT_BINS = 64
 
 
 def check_bounds(low: Any, high: Any, *, learn: bool) -> None:
@@ -56,6 +62,8 @@ class OrderedColumn(ScalarColumn):
     filled in, and `bins` still says how they were found. Each of the `special` values has a bin of its own.
     """
 
+    scale: ClassVar[Literal[Scale.INTERVAL]] = Scale.INTERVAL
+    objects_are_text: ClassVar[bool] = True
     measured_bins: ClassVar[tuple[str, ...]] = ("quantiles", "refined")
 
     out_of_bounds: Policy = "error"
@@ -85,7 +93,7 @@ class OrderedColumn(ScalarColumn):
     def declared(self) -> Self:
         """The column without `learn` and with its edges as declared; learned bounds clamp, and go on doing so."""
         policy = {"learn": False, "out_of_bounds": "clamp"} if self.learn else {}
-        return self.completed(**policy, bins=None if self.has_measured_edges else self.bins)
+        return self.replace(**policy, bins=None if self.has_measured_edges else self.bins)
 
     @abstractmethod
     def first_code(self, value: Any) -> int:
@@ -105,9 +113,84 @@ class OrderedColumn(ScalarColumn):
         return self.edges is not None and self.bins in self.measured_bins
 
     @property
+    def bin_limit(self) -> int:
+        """The declared number of bins, or else one for each code, or a default where there are many."""
+        if self.bins == "quantiles":
+            raise SchemaError("`bins: quantiles` must be measured with budget first; fit does so, or declare `edges`")
+        default = self.lattice_size if self.lattice_size <= SMALL_LATTICE else DEFAULT_BINS
+        return self.bins if isinstance(self.bins, int) else default
+
+    def bin_starts(self) -> list[int]:
+        """Where the edges are, or else bins of equal width; special values have bins of their own.
+
+        >>> from sundog.data.columns import IntegerColumn
+        >>> IntegerColumn(min=-1, max=99, edges=[18, 65], special=[-1, 0]).bin_starts()
+        [0, 1, 2, 19, 66]
+        """
+        starts = super().bin_starts() if self.edges is None else self.starts_at(self.edges)
+        return sorted({*starts, *(start for start in self.special_starts if start < self.lattice_size)})
+
+    def starts_at(self, values: Sequence[Any]) -> list[int]:
+        """The first codes of bins that begin at these values, in any order; those outside the bounds begin none.
+
+        >>> from sundog.data.columns import IntegerColumn
+        >>> IntegerColumn(min=0, max=99).starts_at([65, 18, 200])
+        [0, 18, 65]
+        """
+        return sorted({0} | {code for code in self.first_codes(tuple(values)) if 0 < code < self.lattice_size})
+
+    @property
+    def bin_count(self) -> int:
+        """The number of bins, that of null included."""
+        if self.edges is None and not self.special:
+            return super().bin_count
+        return len(self.bin_starts()) + int(self.nullable)  # no more than a file can list
+
+    @property
+    def awaits_quantiles(self) -> bool:
+        """Whether its bins are to be learned at quantiles, and are not yet."""
+        return self.bins == "quantiles" and self.edges is None
+
+    @property
+    def awaits_edges(self) -> bool:
+        """Whether its declaration asks for bins that are measured, and they are not yet."""
+        return self.edges is None and isinstance(self.bins, str)
+
+    @property
+    def awaits_refinement(self) -> bool:
+        """Whether `fit` refines its bins: they are the default ones, and not already one for each value."""
+        if self.public or self.edges is not None or self.bins not in (None, "refined"):
+            return False
+        return not self.complete or self.lattice_size > SMALL_LATTICE
+
+    def with_default_bins(self) -> Self:
+        """The column with the default bins where its own are still to be learned."""
+        return self.model_copy(update={"bins": None}) if self.awaits_quantiles else self
+
+    def with_bounds(self, low: Any, high: Any) -> Self:
+        """The column with learned bounds, declared ones first; what was declared for a wider range is cut to fit."""
+        low = low if self.min is None else self.min
+        high = max(low, high) if self.max is None else self.max
+        low = min(low, high)
+        if self.special is not None:  # which are declared, so the range may hold them whatever was measured
+            low, high = min(low, *self.special), max(high, *self.special)
+        edges = None if self.edges is None else [edge for edge in self.edges if low <= edge <= high] or None
+        found: dict[str, Any] = {} if self.edges is None else {"edges": edges}
+        return self.replace(min=low, max=high, **found, **self._fitted_to(low, high))
+
+    def _fitted_to(self, low: Any, high: Any) -> dict[str, Any]:  # noqa: ARG002
+        """What else to change for learned bounds."""
+        return {}
+
+    @property
     def special_codes(self) -> tuple[int, ...]:
         """The codes of the special values, ascending."""
         return tuple(sorted(self.first_code(value) for value in self.special or ()))
+
+    @property
+    def special_starts(self) -> set[int]:
+        """The codes at which bins of special values begin and end."""
+        return {start for code in self.special_codes for start in (code, code + 1)}
 
     def edges_at(self, codes: Sequence[int]) -> list[Any]:
         """Edges that begin bins at these codes, none of which is the first one."""
@@ -117,8 +200,32 @@ class OrderedColumn(ScalarColumn):
         return [value if self.first_code(value) == code else (below + value) / 2 for code, below, value in pairs]
 
     @abstractmethod
-    def spell(self, values: Any) -> Any:
-        """Decoded values as text, such that `encode` gives the same codes."""
+    def bound(self, value: Any) -> Any:
+        """A value to compare with, as a number of the same kind as `number_at`; it need not be one of the column's."""
+
+    def number_at(self, code: int) -> Any:
+        """The value of a code as a number."""
+        return self.decode([code])[0].as_py()
+
+    def first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
+        """The first code whose value is above a bound, or equal to it; `lattice_size` where there is none."""
+        bound = self.bound(spellings[-1])
+        low, high = 0, self.lattice_size
+        while low < high:
+            middle = (low + high) // 2
+            value = self.number_at(middle)
+            if value > bound or (or_equal and value == bound):
+                high = middle
+            else:
+                low = middle + 1
+        return low
+
+    def strict(self) -> Self:
+        """The column without forgiveness: it refuses what lies beyond its bounds."""
+        return self.model_copy(update={"learn": False, "out_of_bounds": "error"})
+
+    def _forgiveness(self) -> dict[str, Any]:
+        return {"out_of_bounds": "clamp"}
 
     @abstractmethod
     def _is_on_lattice(self, value: Any) -> bool:

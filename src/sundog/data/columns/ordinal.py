@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
 
+from sundog.data.columns.forms import Scale
 from sundog.data.columns.listed import ListedColumn
 
 
@@ -15,4 +17,10 @@ class OrdinalColumn(ListedColumn):
     [2, 0]
     """
 
+    scale: ClassVar[Literal[Scale.ORDINAL]] = Scale.ORDINAL
+
     type: Literal["ordinal"] = "ordinal"
+
+    def first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
+        """The code of a declared value, or the one after it."""
+        return self.code_of(*spellings) + int(not or_equal)

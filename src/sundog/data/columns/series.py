@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
-from sundog.data.columns.base import Column
+from sundog.data.columns.array import ArrayColumn
 from sundog.data.columns.continuous import Resolution, filled_resolution
+from sundog.data.columns.forms import Form
 from sundog.data.columns.grid import first_wrong, to_grid
 from sundog.data.columns.lattice import Lattice
 from sundog.data.columns.ordered import BinCount, Number, Policy, Whole, beyond, check_bounds, check_order
 from sundog.errors import DataError
 
 
-class SeriesColumn(Column):
+class SeriesColumn(ArrayColumn):
     """So many numbers in a row, each kept to the nearest multiple of `resolution` above min; NaN is a missing one.
 
     >>> load = SeriesColumn(length=3, min=0, max=10, resolution=0.5)
@@ -26,6 +30,9 @@ class SeriesColumn(Column):
     >>> load.decode([[0, 1, 20]]).tolist()
     [[0.0, 0.5, 10.0]]
     """
+
+    form: ClassVar[Literal[Form.SERIES]] = Form.SERIES
+    default_bins: ClassVar[int] = 32
 
     type: Literal["series"] = "series"
     length: Annotated[Whole, Field(ge=1)]
@@ -62,6 +69,29 @@ class SeriesColumn(Column):
     def lattice_size(self) -> int:
         """The number of points between min and max."""
         return self.lattice.size
+
+    def table_names(self, name: str) -> list[str]:
+        """One column a step.
+
+        >>> SeriesColumn(length=2, min=0, max=1).table_names("y")
+        ['y_0', 'y_1']
+        """
+        return [f"{name}_{step}" for step in range(self.length)]
+
+    def misreads_text(self, nulls: Sequence[str]) -> bool:  # noqa: ARG002
+        """A float32 is another number in text."""
+        return True
+
+    def to_text(self, codes: Any) -> list[Any]:
+        """The numbers of each step."""
+        return [pc.cast(pa.array(step, from_pandas=True), pa.string()) for step in self.decode(codes).T]
+
+    def to_frame(self, name: str, codes: Any) -> dict[str, Any]:
+        """One column a step."""
+        return dict(zip(self.table_names(name), self.decode(codes).T, strict=True))
+
+    def _forgiveness(self) -> dict[str, Any]:
+        return {"out_of_bounds": "clamp"}
 
     def encode(self, values: Any, *, where: str) -> NDArray[Any]:
         """The codes, one array of shape (records, length)."""

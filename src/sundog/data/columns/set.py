@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -12,8 +12,9 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import Field, StrictInt, StrictStr, field_validator, model_validator
 
-from sundog.data.columns import arrow
+from sundog.data.columns import arrow, sparse_rows
 from sundog.data.columns.base import Column
+from sundog.data.columns.forms import Form
 from sundog.data.columns.ordered import Whole
 from sundog.data.columns.values import MIXED, chunks, from_objects, plain, spellings
 from sundog.errors import DataError
@@ -27,6 +28,10 @@ class SetColumn(Column):
     >>> codes.toarray().tolist()
     [[1, 1, 0], [0, 0, 0]]
     """
+
+    form: ClassVar[Literal[Form.SET]] = Form.SET
+    scale: ClassVar[None] = None
+    archive_parts: ClassVar[tuple[str, ...]] = sparse_rows.PARTS
 
     type: Literal["set"] = "set"
     universe: Annotated[Whole, Field(ge=1)] | Annotated[tuple[StrictStr | StrictInt, ...], Field(fail_fast=True)]
@@ -70,6 +75,25 @@ class SetColumn(Column):
         """The items, in the order of their codes."""
         return tuple(range(self.universe)) if isinstance(self.universe, int) else self.universe
 
+    @property
+    def feature_count(self) -> int:
+        """One for each item."""
+        return self.shape[0]
+
+    @property
+    def squared_norms(self) -> tuple[int, int]:
+        """The number of items that a set may have."""
+        return 0, self.max_size
+
+    @property
+    def largest_distance(self) -> int:
+        """That of two sets without a common item."""
+        return min(self.shape[0], 2 * self.max_size)
+
+    def forgiving(self) -> Self:
+        """The column itself: other items are no part of its sets."""
+        return self
+
     def encode(self, values: Any, *, where: str) -> Any:
         """The sets as a sparse array of (records, items); takes lists, lines of items, or a matrix of 0 and 1."""
         if hasattr(values, "tocsr") or (isinstance(values, np.ndarray) and values.ndim != 1):
@@ -89,6 +113,46 @@ class SetColumn(Column):
         from scipy import sparse
 
         return sparse.csr_array(codes).astype(np.uint8)
+
+    def from_parts(self, parts: Sequence[Any], *, where: str) -> Any:
+        """A sparse array out of its parts, or out of the items of all records in turn and where each record begins."""
+        if len(parts) == 2:
+            items, starts = parts
+            return sparse_rows.from_runs(items, starts, where)
+        indices, indptr, shape = parts
+        return sparse_rows.from_parts(indices, indptr, shape, where)
+
+    def to_arrow(self, codes: Any) -> Any:
+        """Lists of items."""
+        return sparse_rows.to_lists(self.items, codes)
+
+    def to_frame(self, name: str, codes: Any) -> dict[str, Any]:
+        """Lists of items."""
+        return {name: self.to_arrow(codes).to_pandas()}
+
+    @property
+    def text_problem(self) -> str | None:
+        """Items that cannot be told apart in a line of text."""
+        if any(self.separator in str(item) or not str(item) for item in self.items):
+            return f"items with {self.separator!r} or without a name do not fit a csv; write .parquet"
+        return None
+
+    def to_text(self, codes: Any) -> list[Any]:
+        """The items of each set on one line."""
+        return [pc.binary_join(sparse_rows.to_lists([str(item) for item in self.items], codes), self.separator)]
+
+    def to_arrays(self, codes: Any, null: str) -> dict[str, NDArray[Any]]:  # noqa: ARG002
+        """The parts of a sparse matrix."""
+        from scipy import sparse
+
+        rows = sparse.csr_array(codes)
+        return {"indices": rows.indices, "indptr": rows.indptr, "shape": np.array(rows.shape, np.int64)}
+
+    def empty_codes(self) -> Any:
+        """A sparse array of no records."""
+        from scipy import sparse
+
+        return sparse.csr_array((0, *self.shape), dtype=np.uint8)
 
     @cached_property
     def separator(self) -> str:

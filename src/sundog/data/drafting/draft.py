@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sundog.data.columns import sparse_rows
 from sundog.data.columns.arrow import is_text
 from sundog.data.columns.values import MIXED, spellings
 from sundog.data.drafting.column_types import Declaration, Guess, guess_column, is_named_id
 from sundog.data.dtypes import seen_dtypes, with_dtypes
-from sundog.data.reading import tables, transactions
+from sundog.data.reading import tables
 from sundog.data.reading.read import open_source
 from sundog.data.reading.source import BARE, Source, Values
 from sundog.data.schema import Schema
@@ -102,9 +103,9 @@ def _open(data: Any) -> tuple[Source, str]:
 def _columns(source: Source, where: str) -> dict[str, Values]:
     """Everything in the source that has a value for each record."""
     loaded = source.load(list(source.shapes))
-    if set(transactions.SPARSE_PARTS) <= set(loaded):
-        indices, indptr, shape = (loaded.pop(part) for part in transactions.SPARSE_PARTS)
-        loaded = {BARE: transactions.from_parts(indices, indptr, shape, where), **loaded}
+    if set(sparse_rows.PARTS) <= set(loaded):
+        indices, indptr, shape = (loaded.pop(part) for part in sparse_rows.PARTS)
+        loaded = {BARE: sparse_rows.from_parts(indices, indptr, shape, where), **loaded}
     lengths = {key: int(values.shape[0]) if hasattr(values, "shape") else len(values) for key, values in loaded.items()}
     wide = {key: lengths[key] for key, values in loaded.items() if getattr(values, "ndim", 1) > 1}
     count = Counter((wide or lengths).values()).most_common(1)[0][0] if lengths else 0

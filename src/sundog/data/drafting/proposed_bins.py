@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from sundog.data.bins import SMALL
+from sundog.data.columns.ordered import SMALL_LATTICE
 
 Array = np.ndarray[Any, Any]
 
@@ -53,4 +53,4 @@ def propose_edges(values: Array, counts: Array, special: list[Any]) -> list[Any]
 def is_wide(declaration: dict[str, Any]) -> bool:
     """Whether the declared range has more values than bins by default."""
     step = declaration.get("resolution", 1)
-    return bool((declaration["max"] - declaration["min"]) / step >= SMALL)
+    return bool((declaration["max"] - declaration["min"]) / step >= SMALL_LATTICE)

@@ -4,25 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from sundog.data.columns import (
-    BooleanColumn,
-    Column,
-    ContinuousColumn,
-    IntegerColumn,
-    ListedColumn,
-    SeriesColumn,
-    SetColumn,
-)
-from sundog.data.columns.kinds import spell
-from sundog.data.columns.number import NumberColumn
-from sundog.data.columns.numbers import number_of
+from sundog.data.columns import Column, Form, Scale, sparse_rows
 from sundog.data.columns.values import MIXED
-from sundog.data.reading import arrays, tables, transactions
+from sundog.data.reading import arrays, tables
 from sundog.data.reading.source import BARE, Shape, Source, Values
 from sundog.data.schema import Schema
 from sundog.errors import DataError
@@ -45,7 +33,7 @@ def match(source: Source, schema: Schema) -> Plan:
         {'load': ['x']}
     """
     plan = {name: keys for name, column in schema.columns.items() if (keys := _by_name(name, column, source))}
-    plan |= {name: [*plan[name], transactions.RUNS] for name in plan if _in_turn(name, source, schema)}
+    plan |= {name: [*plan[name], sparse_rows.RUNS] for name in plan if _in_turn(name, source, schema)}
     used = {key for keys in plan.values() for key in keys} | {schema.unit}
     free = {key: shape for key, shape in source.shapes.items() if key not in used}
     left = [name for name in schema.columns if name not in plan]
@@ -59,27 +47,26 @@ def match(source: Source, schema: Schema) -> Plan:
 def _by_name(name: str, column: Column, source: Source) -> list[str]:
     if name in source.shapes:
         return [name]
-    if column.type == "series" and f"{name}_0" in source.shapes:
-        keys = [f"{name}_{step}" for step in range(column.shape[0])]
+    keys = column.table_names(name)
+    if keys[0] in source.shapes:
         for key in keys:
             if key not in source.shapes:
                 raise tables.missing(key, source)
         return keys
-    if column.type == "set":
-        for prefix in (f"{name}_", ""):
-            keys = [prefix + part for part in transactions.SPARSE_PARTS]
-            if all(key in source.shapes for key in keys):
-                return keys
+    for prefix in (f"{name}_", "") if column.archive_parts else ():
+        keys = [prefix + part for part in column.archive_parts]
+        if all(key in source.shapes for key in keys):
+            return keys
     return []
 
 
 def _in_turn(name: str, source: Source, schema: Schema) -> bool:
     """Whether the items of all records stand there one after another; texts only do if they are no column, either."""
-    is_set = schema.columns[name].type == "set" and source.shapes.get(name) == ()
-    if not is_set or transactions.RUNS not in source.shapes or transactions.RUNS in {*schema.columns, schema.unit}:
+    is_set = schema.columns[name].form is Form.SET and source.shapes.get(name) == ()
+    if not is_set or sparse_rows.RUNS not in source.shapes or sparse_rows.RUNS in {*schema.columns, schema.unit}:
         return False
-    loaded = source.load([name, transactions.RUNS])
-    items, starts = loaded[name], loaded[transactions.RUNS]
+    loaded = source.load([name, sparse_rows.RUNS])
+    items, starts = loaded[name], loaded[sparse_rows.RUNS]
     if not all(isinstance(part, np.ndarray) and part.dtype.kind != "O" for part in (items, starts)):
         return False
     if items.dtype.kind not in "UST" or starts.dtype.kind not in "iu" or items.shape != starts.shape:
@@ -108,14 +95,8 @@ def conform(column: Column, values: list[Values], source: Source, name: str, *, 
         [1.0, None]
     """
     where = f"{source.name}: column {name!r}"
-    if isinstance(column, SetColumn):
-        if len(values) == 2:
-            items, indptr = values
-            return transactions.from_runs(items, indptr, where)
-        if len(values) > 1:
-            indices, indptr, shape = values
-            return transactions.from_parts(indices, indptr, shape, where)
-        return values[0]
+    if column.archive_parts:
+        return column.from_parts(values, where=where) if len(values) > 1 else values[0]
     if len(values) > 1:
         for step in values if private else ():
             _refuse_retyped(column, step, source.nulls, where)
@@ -123,7 +104,7 @@ def conform(column: Column, values: list[Values], source: Source, name: str, *, 
         return np.column_stack([arrays.to_numbers(step, f"{where}, step {i}") for i, step in enumerate(steps)])
     if column.shape:
         return values[0]
-    nulls = null_spellings(column, source.nulls)
+    nulls = column.null_spellings(source.nulls)
     if private:
         _refuse_retyped(column, values[0], nulls, where)
     return tables.blank(scalars(values[0], where), nulls)
@@ -136,12 +117,11 @@ def _refuse_retyped(column: Column, values: Values, nulls: Sequence[str], where:
     beside a number it makes 1 of True.
     """
     kind = values.dtype.kind if isinstance(values, np.ndarray) else ""
-    if _is_spelled(column):
-        refuse_unspelled(values, where, "fbMiu" if isinstance(column, ListedColumn) and column.respells else "fbM")
-    elif kind in _TEXTS and _is_counted(column, nulls):
-        fix = ", or declare the `format` of the text" if isinstance(column, NumberColumn) else ""
-        raise DataError(f"{where}: is an array of text; save it as numbers{fix}")
-    if (kind == "b" or (kind == "f" and isinstance(column, BooleanColumn))) and (null := _TRUTHS & {*nulls}):
+    if column.reads_text:
+        refuse_unspelled(values, where, "fbMiu" if column.respells else "fbM")
+    elif kind in _TEXTS and column.misreads_text(nulls):
+        raise DataError(f"{where}: is an array of text; save it as numbers{column.text_hint}")
+    if (kind == "b" or (kind == "f" and column.scale is Scale.BINARY)) and (null := _TRUTHS & {*nulls}):
         problem = f"is an array of {values.dtype}, in which {min(null)!r} of `nulls` is ambiguous"
         raise DataError(f"{where}: {problem}; save it as whole numbers")
 
@@ -157,39 +137,6 @@ def refuse_unspelled(values: Values, where: str, kinds: str = "fbM") -> None:
     """
     if isinstance(values, np.ndarray) and values.dtype.kind in kinds:
         raise DataError(f"{where}: is an array of {values.dtype}, but is read as text; save it as text")
-
-
-def _is_counted(column: Column, nulls: Sequence[str]) -> bool:
-    """Whether a column reads numbers that numpy may have spelled in a way that it does not understand."""
-    if isinstance(column, IntegerColumn):  # which reads '7.0' as 7, but not where 7 means missing
-        return any(number_of(null) is not None for null in nulls)
-    return isinstance(column, ContinuousColumn | ListedColumn | SeriesColumn)
-
-
-def _is_spelled(column: Column) -> bool:
-    """Whether a column reads values as text."""
-    if isinstance(column, ListedColumn):
-        return column.values is None or isinstance(column.values[0], str)
-    return isinstance(column, NumberColumn) and column.format is not None
-
-
-def null_spellings(column: Column, nulls: Sequence[str]) -> list[str]:
-    """The spellings that mean "missing" in this column: a declared value means itself.
-
-    Example:
-        >>> from sundog.data.columns import CategoricalColumn
-        >>> null_spellings(CategoricalColumn(values=["DE", "NA"]), ["", "NA"])
-        ['']
-    """
-    declared = {text for value in declared_texts(column) for text in (str(value), spell(value))}
-    return [null for null in nulls if null not in declared]
-
-
-def declared_texts(column: Column) -> Sequence[Any]:
-    """The values that a scalar column lists, as the schema spells them."""
-    if isinstance(column, BooleanColumn):
-        return [column.true, column.false]
-    return (column.values or ()) if isinstance(column, ListedColumn) else ()
 
 
 def scalars(values: Values, where: str) -> pa.ChunkedArray:

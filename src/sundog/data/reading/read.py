@@ -20,7 +20,7 @@ from scipy import sparse
 
 from sundog.data.columns.values import spellings
 from sundog.data.reading import arrays, database, json_lines, tables, transactions, workbook
-from sundog.data.reading.column_matching import Plan, conform, declared_texts, match, refuse_unspelled, scalars
+from sundog.data.reading.column_matching import Plan, conform, match, refuse_unspelled, scalars
 from sundog.data.reading.source import BARE, AnyPath, Piped, Source, Values, reading
 from sundog.data.reading.tables import blank, missing
 from sundog.data.records import Records
@@ -196,7 +196,7 @@ def _without_sheet(path: AnyPath) -> tuple[AnyPath, str | None]:
 def _broken(schema: Schema | None) -> list[str]:
     """The declared texts that have line breaks in them."""
     columns = schema.columns.values() if schema else ()
-    texts = [str(text) for column in columns for text in declared_texts(column)]
+    texts = [str(text) for column in columns for text in column.declared_texts]
     return [text for text in texts if "\n" in text or "\r" in text]
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from sundog.data.columns import BooleanColumn, ImageColumn, ListedColumn, ScalarColumn, SeriesColumn
+from sundog.data.columns import Form, ImageColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
@@ -52,9 +52,9 @@ class Places:
         return rows + 1, int(self.columns.max(initial=0)) + 1
 
 
-def shown(schema: Schema) -> list[str]:
-    """The columns that can be looked at."""
-    return [name for name, column in schema.columns.items() if isinstance(column, ImageColumn | SeriesColumn)]
+def drawable(schema: Schema) -> list[str]:
+    """The columns that a picture can show: images and series."""
+    return [name for name, column in schema.columns.items() if column.form in (Form.IMAGE, Form.SERIES)]
 
 
 def refuse_many(count: int, name: str) -> None:
@@ -65,7 +65,7 @@ def refuse_many(count: int, name: str) -> None:
 
 def refuse_picture(schema: Schema, name: str) -> None:
     """Raises if there is nothing to look at, with the name of the file."""
-    if not shown(schema):
+    if not drawable(schema):
         raise DataError(f"{name}: a picture shows images or series, and the schema has neither; end the name in .csv")
 
 
@@ -74,7 +74,7 @@ def draw(records: Records, file: BinaryIO) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    names, places = shown(records.schema), arranged(records)
+    names, places = drawable(records.schema), arrange(records)
     rows, across = places.size
     cell = min(_CELL, _LARGEST / max(rows * len(names), across))
     size = (max(2.0, cell * across + 0.8), max(1.0, (cell * rows + 0.4) * len(names)))
@@ -83,8 +83,8 @@ def draw(records: Records, file: BinaryIO) -> None:
         warnings.simplefilter("ignore", UserWarning)  # a font that lacks a letter, a label that is too long
         figure = Figure(figsize=size, layout="constrained")
         for axes, name in zip(figure.subplots(len(names), squeeze=False).flat, names, strict=True):
-            column: Any = records.schema.columns[name]
-            if isinstance(column, ImageColumn):
+            column = records.schema.columns[name]
+            if column.form is Form.IMAGE:
                 show_images(axes, pixels(column, records.codes[name], finest=_FINEST), places)
                 axes.set_title(_shortened(name))
             else:
@@ -92,7 +92,7 @@ def draw(records: Records, file: BinaryIO) -> None:
         figure.savefig(file, format="png", dpi=_DPI, metadata={"Software": None})
 
 
-def arranged(records: Records) -> Places:
+def arrange(records: Records) -> Places:
     """A square, or a row for each value of the label and one more where it does not end."""
     label = _label(records.schema)
     codes = np.zeros(len(records), np.int64) if label is None else np.asarray(records.codes[label], np.int64)
@@ -110,10 +110,11 @@ def arranged(records: Records) -> Places:
 
 def _label(schema: Schema) -> str | None:
     """The one column with one value, if it has few."""
-    scalars = [name for name, column in schema.columns.items() if isinstance(column, ScalarColumn)]
-    if len(scalars) != 1 or not isinstance(schema.columns[scalars[0]], ListedColumn | BooleanColumn):
+    scalars = schema.scalars
+    if len(scalars) != 1:
         return None
-    return scalars[0] if schema.columns[scalars[0]].lattice_size <= _LABELS else None
+    ((name, column),) = scalars.items()
+    return name if column.is_categorical and column.lattice_size <= _LABELS else None
 
 
 def _spelled(column: Any, code: int) -> str:

@@ -10,9 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sundog.data.columns import BooleanColumn, Column, ImageColumn, OrderedColumn, SetColumn
-from sundog.data.reading.column_matching import null_spellings
-from sundog.data.reading.transactions import to_lists
+from sundog.data.columns import Column
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
@@ -39,7 +37,7 @@ class Speller:
 
     def __init__(self, schema: Schema, delimiter: str) -> None:
         self.delimiter = delimiter
-        self.names = [name for column in schema.columns for name in csv_names(column, schema.columns[column])]
+        self.names = [part for name, column in schema.columns.items() for part in column.table_names(name)]
         self.nulls = {name: null_spelling(name, column, schema.nulls) for name, column in schema.columns.items()}
         self.spells = {name: self._spell(name, column) for name, column in schema.columns.items()}
 
@@ -59,34 +57,16 @@ class Speller:
             yield data.slice(0, int(np.frombuffer(offsets, np.int32)[len(lines)]))
 
     def _spell(self, name: str, column: Column) -> Spell:
-        if isinstance(column, ImageColumn):
-            raise DataError(f"column {name!r}: images do not fit a csv; write .npz or .parquet")
-        if isinstance(column, SetColumn):
-            return self._spell_sets(name, column)
-        if column.shape:
-            return lambda codes: [
-                self._text(name, column, pa.array(step, from_pandas=True)) for step in column.decode(codes).T
-            ]
-        if column.size > TABLE_SIZE:
-            return lambda codes: [self._text(name, column, column.decode(codes))]
-        table = self._text(name, column, column.decode(np.arange(column.size)))
+        if problem := column.text_problem:
+            raise DataError(f"column {name!r}: {problem}")
+        if not column.is_scalar or column.size > TABLE_SIZE:
+            return lambda codes: [self._cells(name, text) for text in column.to_text(codes)]
+        (texts,) = column.to_text(np.arange(column.size))
+        table = self._cells(name, texts)
         return lambda codes: [table.take(pa.array(codes))]
 
-    def _spell_sets(self, name: str, column: SetColumn) -> Spell:
-        apart = column.separator
-        if any(apart in str(item) or not str(item) for item in column.items):
-            raise DataError(f"column {name!r}: items with {apart!r} or without a name do not fit a csv; write .parquet")
-        names = [str(item) for item in column.items]
-        return lambda codes: [self._quoted(pc.binary_join(to_lists(names, codes), apart))]
-
-    def _text(self, name: str, column: Column, values: pa.Array) -> pa.Array:
-        """Spell typed values as the column's own reader takes them."""
-        if isinstance(column, BooleanColumn):
-            text = pc.if_else(values, column.true, column.false)
-        elif isinstance(column, OrderedColumn):
-            text = column.spell(values)
-        else:
-            text = pc.cast(values, pa.string())
+    def _cells(self, name: str, text: pa.Array) -> pa.Array:
+        """Texts as they stand between delimiters, missing ones spelled out."""
         return self._quoted(pc.fill_null(text, self.nulls[name]))
 
     def _quoted(self, text: pa.Array) -> pa.Array:
@@ -107,18 +87,7 @@ def null_spelling(name: str, column: Column, nulls: Sequence[str]) -> str:
         >>> null_spelling("c", CategoricalColumn(values=["", "x"], nullable=True), ["", "NA"])
         'NA'
     """
-    free = null_spellings(column, nulls)
+    free = column.null_spellings(nulls)
     if column.nullable and not free:
         raise DataError(f"column {name!r}: every spelling in `nulls` is one of its values; add another to `nulls`")
     return free[0] if free else ""
-
-
-def csv_names(name: str, column: Column) -> list[str]:
-    """The csv columns of one declared column: a series has one for each step.
-
-    Example:
-        >>> from sundog.data.columns import SeriesColumn
-        >>> csv_names("y", SeriesColumn(length=2, min=0, max=1))
-        ['y_0', 'y_1']
-    """
-    return [f"{name}_{step}" for step in range(column.shape[0])] if column.type == "series" else [name]

@@ -15,18 +15,14 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.parquet as pq
-from scipy import sparse
 
-from sundog.data.columns import Column, DatetimeColumn, SetColumn
 from sundog.data.reading.source import one_line
-from sundog.data.reading.transactions import SPARSE_PARTS
 from sundog.data.records import Records, joined, stacked
 from sundog.data.schema import Schema
 from sundog.data.writing.contact_sheet import ENOUGH, draw, refuse_many, refuse_picture
 from sundog.data.writing.csv_text import Speller, null_spelling
-from sundog.data.writing.frames import to_arrays, to_arrow, to_frame, to_table
+from sundog.data.writing.frames import to_frame, to_table
 from sundog.errors import DataError
 from sundog.files import replacing
 
@@ -233,7 +229,7 @@ class JsonLinesWriter(Writer):
     """One object a line; sets, series and images are lists."""
 
     def _write(self, records: Records) -> None:
-        columns = [_json_values(column, records.codes[name]) for name, column in self.schema.columns.items()]
+        columns = [column.to_json(records.codes[name]) for name, column in self.schema.columns.items()]
         names = list(self.schema.columns)
         for row in zip(*columns, strict=True):
             record = dict(zip(names, row, strict=True))
@@ -241,17 +237,6 @@ class JsonLinesWriter(Writer):
 
     def finish(self) -> None:
         """Nothing is left to write."""
-
-
-def _json_values(column: Column, codes: Any) -> list[Any]:
-    """The values of one column as JSON has them; None for a missing one."""
-    values = to_arrow(column, codes)
-    if pa.types.is_temporal(values.type) and isinstance(column, DatetimeColumn):
-        values = column.spell(column.decode(codes))
-    found = values.to_pylist()
-    if column.nullable and column.shape:
-        return [[None if step != step else step for step in row] for row in found]
-    return found  # type: ignore[no-any-return]
 
 
 class ParquetWriter(Writer):
@@ -290,14 +275,14 @@ class NpzWriter(Writer):
 
     def finish(self) -> None:
         """Write one column after the other."""
-        sets = [name for name, column in self.schema.columns.items() if isinstance(column, SetColumn)]
-        # A set alone has the usual names of a sparse matrix, unless a column is called so.
-        plain = len(sets) == 1 and not set(SPARSE_PARTS) & set(self.schema.columns)
+        several = [column.archive_parts for column in self.schema.columns.values() if column.archive_parts]
+        # The parts of one column alone have their usual names, unless a column is called so.
+        plain = len(several) == 1 and not {*several[0]} & {*self.schema.columns}
         with zipfile.ZipFile(self.file, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, column in self.schema.columns.items():
                 parts = self.parts.pop(name)
                 codes = stacked(parts)
-                for key, array in to_arrays(column, codes, self.nulls[name]).items():
+                for key, array in column.to_arrays(codes, self.nulls[name]).items():
                     member = name if not key else key if plain else f"{name}_{key}"
                     with archive.open(f"{member}.npy", "w", force_zip64=True) as stream:
                         np.lib.format.write_array(stream, array, allow_pickle=False)
@@ -322,13 +307,7 @@ class PictureWriter(Writer):
 
 def _none(schema: Schema) -> Records:
     """No records, but of the right shapes."""
-    codes = {
-        name: sparse.csr_array((0, *column.shape), dtype=np.uint8)
-        if isinstance(column, SetColumn)
-        else np.zeros((0, *column.shape), column.dtype)
-        for name, column in schema.columns.items()
-    }
-    return Records(schema, codes, 0)
+    return Records(schema, {name: column.empty_codes() for name, column in schema.columns.items()}, 0)
 
 
 WRITERS: dict[str, type[Writer]] = {

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sundog.data.columns import BooleanColumn, ImageColumn, ListedColumn
+from sundog.data.columns import Form
 from sundog.data.records import Records
 from sundog.data.writing.contact_sheet import pixels
 from sundog.errors import DataError
@@ -51,7 +51,7 @@ class ImageView:
     def sample(self, records: Records, most: int, rng: np.random.Generator) -> ImageSample:
         """So many images at most, or fewer if they are large, in random order; each with a class if there are any."""
         column = records.schema.columns[self.name]
-        assert isinstance(column, ImageColumn)  # noqa: S101
+        assert column.form is Form.IMAGE  # noqa: S101
         rows = rng.permutation(len(records))
         if self.target is not None:
             rows = rows[records.codes[self.target][rows] < len(self.classes)]  # the code of null is the last
@@ -62,11 +62,12 @@ class ImageView:
 
 def find_images(comparison: Comparison, name: str) -> ImageView:
     """The images of a column, with the classes of the target if it has some."""
-    columns = comparison.real.schema.columns
-    if not isinstance(columns.get(name), ImageColumn):
+    schema = comparison.real.schema
+    column = schema.columns.get(name)
+    if column is None or column.form is not Form.IMAGE:
         raise DataError(f"column {name!r} holds no images; name an image column of the schema")
-    target = columns.get(comparison.target or "")
-    if not isinstance(target, ListedColumn | BooleanColumn) or target.lattice_size < 2:
+    target = schema.scalars.get(comparison.target or "")
+    if target is None or not target.is_categorical or target.lattice_size < 2:
         return ImageView(name, None, ())
     values = target.decode(np.arange(target.lattice_size)).to_pylist()
     return ImageView(name, comparison.target, tuple(str(value) for value in values))

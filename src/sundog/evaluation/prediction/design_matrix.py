@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sundog.data.columns import CategoricalColumn, Column, OrderedColumn, ScalarColumn
+from sundog.data.columns import Column, Scale
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 
@@ -19,17 +19,17 @@ Integers = NDArray[np.int64]
 
 def list_scalar_columns(schema: Schema) -> list[str]:
     """The columns with one value a record."""
-    return [name for name, column in schema.columns.items() if isinstance(column, ScalarColumn)]
+    return list(schema.scalars)
 
 
 def is_numeric(column: Column) -> bool:
     """Whether the values are numbers or times, which have distances; all other scalars are categories."""
-    return isinstance(column, OrderedColumn)
+    return column.is_numeric
 
 
 def is_unordered(column: Column) -> bool:
     """Whether the codes come in no order that means something."""
-    return isinstance(column, CategoricalColumn)
+    return column.scale is Scale.NOMINAL
 
 
 def scale_to_range(column: Column, codes: NDArray[Any]) -> Floats:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sundog.data.columns import SeriesColumn
+from sundog.data.columns import Form, SeriesColumn
 from sundog.data.records import Records
 from sundog.errors import DataError, SundogError
 from sundog.evaluation.bootstrap import Floats, PairedBlocks, bootstrap_rows
@@ -108,7 +108,7 @@ class SeriesValues:
 def evaluate_series(comparison: Comparison, name: str) -> Section:
     """Compares the time series of one column."""
     column = comparison.real.schema.columns[name]
-    if not isinstance(column, SeriesColumn):
+    if column.form is not Form.SERIES:
         raise DataError(f"column {name!r} is {column.type}, not a series; name a series column")
     real, synthetic, train, test = (
         _scale_values(records, column, name)

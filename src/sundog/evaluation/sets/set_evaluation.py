@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sundog.data.columns import SetColumn
+from sundog.data.columns import Form
 from sundog.data.records import Records
 from sundog.errors import DataError
 from sundog.evaluation.bootstrap import Floats, PairedAverages, PairedBlocks
@@ -70,7 +70,7 @@ METRICS = {
 def evaluate_sets(comparison: Comparison, name: str) -> Section:
     """Compares the sets of one column; also by the counting queries of `sundog.evaluation.sets.counting_queries`."""
     column = comparison.real.schema.columns[name]
-    if not isinstance(column, SetColumn):
+    if column.form is not Form.SET:
         raise DataError(f"column {name!r} is {column.type}, not a set; name a set column")
     real, synthetic = _read_sets(comparison.real, name), _read_sets(comparison.synthetic, name)
     blocks = PairedBlocks(real=real.shape[0], synthetic=synthetic.shape[0], rng=comparison.rng(f"sets of {name}"))

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sundog.data.columns import OrderedColumn, ScalarColumn
+from sundog.data.columns import ScalarColumn
 from sundog.evaluation.bootstrap import Blocks, Floats, Labels, measure_estimates
 from sundog.evaluation.comparison import Comparison
 from sundog.evaluation.measure import Measure, Measures, Metric, Z, bonferroni_quantile, combine, measure_ratio
@@ -80,7 +80,7 @@ def measure_relations(comparison: Comparison, pairs: list[ColumnNames]) -> Relat
     """Compares the relations of these pairs of columns."""
     if not pairs or min(len(each) for each in (comparison.train, comparison.test, comparison.synthetic)) < FEWEST:
         return Relations({}, None)
-    columns = {name: c for name, c in comparison.real.schema.columns.items() if isinstance(c, ScalarColumn)}
+    columns = comparison.real.schema.scalars
     grouping = {name: _Grouping.of(comparison, name, columns[name]) for pair in pairs for name in pair}
     samples = _Samples.of(comparison, grouping)
     found = {pair: _Products.of(samples, grouping, pair) for pair in pairs}
@@ -136,7 +136,7 @@ class _Grouping:
     @classmethod
     def of(cls, comparison: Comparison, name: str, column: ScalarColumn) -> _Grouping:
         codes = np.concatenate([comparison.train.codes[name], comparison.test.codes[name]]).astype(np.int64)
-        ordered = isinstance(column, OrderedColumn)
+        ordered = column.is_numeric
         null_code = -1 if column.null_code is None else column.null_code
         known = codes[codes != null_code]
         values, counts = np.unique(known, return_counts=True)

@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from sundog.data.bins import Bins, bins_for
-from sundog.data.columns import ContinuousColumn, IntegerColumn, OrderedColumn, ScalarColumn
+from sundog.data.columns import ScalarColumn
 from sundog.errors import DataError
 from sundog.evaluation.bootstrap import Blocks, Floats, Labels
 from sundog.evaluation.comparison import Comparison
@@ -50,12 +50,11 @@ class TablePair:
             if not len(records):
                 raise DataError(f"there are no {kind} records to compare; give at least one")
         rng = comparison.rng("fidelity blocks")
-        schema = comparison.real.schema
-        columns = {name: column for name, column in schema.columns.items() if isinstance(column, ScalarColumn)}
+        columns = comparison.real.schema.scalars
         codes = {
             name: np.concatenate([comparison.real.codes[name], comparison.synthetic.codes[name]]) for name in columns
         }
-        numeric = {name: column for name, column in columns.items() if isinstance(column, OrderedColumn)}
+        numeric = {name: column for name, column in columns.items() if column.is_numeric}
         return cls(
             columns=columns,
             real=Blocks.deal(len(comparison.real), rng),
@@ -78,7 +77,7 @@ class TablePair:
 
     def scaled(self, name: str) -> Floats:
         """The values of a numeric column between 0 and 1, from the least to the greatest that is declared."""
-        _, span = _find_spacing(self.columns[name])
+        _, span = self.columns[name].spacing
         return self.offsets[name] / (float(span) or 1.0)
 
     def split(self, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -94,29 +93,19 @@ class TablePair:
 
 def choose_bins(column: ScalarColumn) -> Bins:
     """The declared bins; where they were to be learned as quantiles and never were, the default ones."""
-    if isinstance(column, OrderedColumn) and column.bins == "quantiles" and column.edges is None:
-        column = column.model_copy(update={"bins": None})
-    return bins_for(column)
+    return bins_for(column.with_default_bins())
 
 
-def compute_offsets(column: OrderedColumn, codes: NDArray[Any]) -> Floats:
+def compute_offsets(column: ScalarColumn, codes: NDArray[Any]) -> Floats:
     """How far values are above the declared minimum, in steps of their own; NaN for null.
 
+    >>> from sundog.data.columns import IntegerColumn
     >>> compute_offsets(IntegerColumn(min=100, max=125, step=10, nullable=True), np.array([0, 2, 3, 4])).tolist()
     [0.0, 20.0, 25.0, nan]
     """
-    step, span = _find_spacing(column)
+    step, span = column.spacing
     found = np.minimum(codes.astype(np.float64) * step, float(span))  # the last step may be shorter than the others
     return np.where(codes == column.null_code, np.nan, found) if column.nullable else found
-
-
-def _find_spacing(column: ScalarColumn) -> tuple[float, float]:
-    """The distance of neighbouring values, and of the declared bounds."""
-    if isinstance(column, IntegerColumn) and column.min is not None and column.max is not None:
-        return column.step, column.max - column.min
-    if isinstance(column, ContinuousColumn):
-        return column.lattice.step, column.lattice.high - column.lattice.low
-    return 1, column.lattice_size - 1
 
 
 def _label_categories(column: ScalarColumn, codes: NDArray[Any]) -> Labels:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from sundog.data.bins import Bins
-from sundog.data.columns import DatetimeColumn, OrderedColumn, OrdinalColumn, ScalarColumn
+from sundog.data.columns import ScalarColumn, Scale
 from sundog.evaluation.bootstrap import Floats
 from sundog.evaluation.measure import Measures
 from sundog.evaluation.section import Picture
@@ -132,18 +132,18 @@ def _build_panel(tables: TablePair, name: str) -> _Panel:
     column = tables.columns[name]
     bins = choose_bins(column)
     real, synthetic = (np.bincount(side, minlength=bins.count) / len(side) for side in tables.split(tables.bins[name]))
-    if isinstance(column, OrderedColumn):
+    if column.is_numeric:
         return _build_steps(name, column, bins, real, synthetic)
     return _build_bars(name, column, real, synthetic)
 
 
-def _build_steps(name: str, column: OrderedColumn, bins: Bins, real: Floats, synthetic: Floats) -> _Panel:
+def _build_steps(name: str, column: ScalarColumn, bins: Bins, real: Floats, synthetic: Floats) -> _Panel:
     """Bins in their order, neighbours together where there are too many; null apart at the end."""
     count = len(bins.starts)
     steps = min(count, STEPS)
     starts = np.arange(steps) * count // steps
     named = sorted({0, steps // 2, steps - 1}) if not bins.nullable else sorted({0, steps // 2})
-    names = {place: _format_value(column, bins.starts[starts[place]]) for place in named}
+    names = {place: column.label(bins.starts[starts[place]]) for place in named}
     if bins.nullable:
         starts = np.append(starts, count)
         names[steps] = "missing"
@@ -155,9 +155,9 @@ def _build_bars(name: str, column: ScalarColumn, real: Floats, synthetic: Floats
     order = np.argsort(-(real + synthetic), kind="stable")
     most = CATEGORIES if len(order) > CATEGORIES + 1 else len(order)  # one other needs no more room by its name
     shown, rest = order[:most], order[most:]
-    if isinstance(column, OrdinalColumn):
+    if column.scale is Scale.ORDINAL:
         shown = np.sort(shown)
-    names = [_format_value(column, code) for code in shown]
+    names = [column.label(code) for code in shown]
     found = [side[shown] for side in (real, synthetic)]
     if len(rest):
         names.append(f"{len(rest)} others")
@@ -246,19 +246,10 @@ def _plot_density(tables: TablePair) -> Picture | None:
 def _choose_ticks(column: ScalarColumn, low: float, high: float) -> tuple[list[float], list[str]]:
     places = np.linspace(low, high, 4).tolist()
     last = column.lattice_size - 1
-    return places, [_format_value(column, min(last, max(0, round(place * last)))) for place in places]
+    return places, [column.label(min(last, max(0, round(place * last)))) for place in places]
 
 
 # --- text ----------------------------------------------------------------------------------------------------------
-
-
-def _format_value(column: ScalarColumn, code: Any) -> str:
-    """The value of a code, in few letters."""
-    value = column.decode(np.array([code]))
-    if isinstance(column, DatetimeColumn):
-        value = column.spell(value)
-    (text,) = value.to_pylist()
-    return "missing" if text is None else f"{text:.4g}" if isinstance(text, float) else str(text)
 
 
 def _shorten(text: str, most: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sundog.data.columns import Column, ImageColumn, OrderedColumn, ScalarColumn, SetColumn
+from sundog.data.columns import Form
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.models.neural.layout import Layout
@@ -14,9 +14,9 @@ _WIDEST = 2048  # features: a critic of pairs has a weight for each two of them
 def best_shape(schema: Schema) -> str:
     """Pairs for tables, convolutions where there is one image, and perceptrons for everything else."""
     columns = schema.columns.values()
-    if all(isinstance(column, ScalarColumn) for column in columns) and _width(schema) <= _WIDEST:
+    if all(column.is_scalar for column in columns) and _width(schema) <= _WIDEST:
         return "pairs"
-    images = [column for column in columns if isinstance(column, ImageColumn)]
+    images = [column for column in columns if column.form is Form.IMAGE]
     return "conv" if len(images) == len(arrays(schema)) == 1 and not has_people(schema) else "mlp"
 
 
@@ -27,7 +27,7 @@ def has_people(schema: Schema) -> bool:
 
 def arrays(schema: Schema) -> list[str]:
     """The images and series of a schema."""
-    return [name for name, column in schema.columns.items() if not isinstance(column, ScalarColumn | SetColumn)]
+    return [name for name, column in schema.columns.items() if column.form in (Form.IMAGE, Form.SERIES)]
 
 
 def refuse_shape(schema: Schema, shape: str) -> None:
@@ -46,16 +46,12 @@ def refuse_shape(schema: Schema, shape: str) -> None:
         raise SundogError(
             f"model 'gan': shape 'conv' judges single records, and people have up to {schema.cap} here; use mlp or lstm"
         )
-    if shape == "lstm" and isinstance(schema.columns[found[0]], ImageColumn):
+    if shape == "lstm" and schema.columns[found[0]].form is Form.IMAGE:
         raise SundogError(f"model 'gan': shape 'lstm' is for series, and {found[0]!r} is an image; use conv")
 
 
 def _width(schema: Schema) -> int:
     """How many features there are; those of columns that are still to be learned nobody knows."""
-    known = {name: column for name, column in schema.columns.items() if not _is_to_be_learned(column)}
+    columns = schema.columns.items()
+    known = {name: column for name, column in columns if column.complete and not column.awaits_edges}
     return Layout(schema.model_copy(update={"columns": known})).width
-
-
-def _is_to_be_learned(column: Column) -> bool:
-    edges = isinstance(column, OrderedColumn) and column.edges is None and isinstance(column.bins, str)
-    return edges or not column.complete

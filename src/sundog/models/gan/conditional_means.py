@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from sundog.data.columns import SeriesColumn
+from sundog.data.columns import Form
 from sundog.data.records import Records
 from sundog.models.gan.architectures import has_people
 from sundog.models.neural.features import FeatureRows, Features
@@ -104,9 +104,7 @@ def _smooth(features: Features, shares: Tensor, means: Tensor, scales: Floats) -
     At each moment by itself the noise would look like a rhythm of its own, and every day would have it.
     """
     noise = torch.from_numpy(scales).float()[:, None]
-    for at in (
-        features.at(name) for name, column in features.schema.columns.items() if isinstance(column, SeriesColumn)
-    ):
+    for at in (features.at(name) for name, column in features.schema.columns.items() if column.form is Form.SERIES):
         waves = torch.fft.rfft(means[:, at], norm="ortho")
         kept = torch.where(waves.abs() > _CLEAR * noise, waves, 0)
         kept[:, 0] = waves[:, 0]  # the level is no rhythm

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sundog.data.columns import ScalarColumn
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.models.gan.architectures import SHAPES, best_shape, has_people, refuse_shape
@@ -126,15 +125,15 @@ def _place(schema: Schema, shape: Any) -> int:
 
 def _label(schema: Schema) -> str | None:
     """The label of images and series, where there is one; None for tables."""
-    scalars = [name for name, column in schema.columns.items() if isinstance(column, ScalarColumn)]
+    scalars = list(schema.scalars)
     is_label = len(scalars) == 1 and len(schema.columns) > 1 and not has_people(schema)
     return scalars[0] if is_label else None
 
 
 def _has_names(schema: Schema, told: Any) -> bool:
     """Whether there is anything to name: a column that may have more values than one."""
-    column = schema.columns.get(told) if type(told) is str else None
-    if not isinstance(column, ScalarColumn):
+    column = schema.scalars.get(told) if type(told) is str else None
+    if column is None:
         return False
     return column.nullable or not column.complete or column.lattice_size > 1
 
@@ -145,7 +144,7 @@ def _refuse_told(schema: Schema, told: Any, settings: Mapping[str, Any]) -> None
             fix = "leave it out" if has_people(schema) else "set condition=COLUMN"
             raise SundogError(f"model 'gan': naming needs a column that the generator is told; {fix}")
         return
-    if not (type(told) is str and isinstance(schema.columns.get(told), ScalarColumn)):
+    if not (type(told) is str and told in schema.scalars):
         raise SundogError(f"model 'gan': setting 'condition' must be the name of a column with one value, not {told!r}")
     if has_people(schema):
         raise SundogError(

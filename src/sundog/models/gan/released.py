@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from sundog.data.columns import ScalarColumn
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError, SundogError
 from sundog.models.gan.architectures import SHAPES, arrays, has_people, refuse_shape
@@ -118,5 +117,5 @@ def _is_config(config: Mapping[str, Any], schema: Schema) -> bool:
         and is_whole(config["records"], MOST_RECORDS)
         and type(config["public"]) is bool
         and type(config["named"]) is bool
-        and (condition is None or (type(condition) is str and isinstance(schema.columns.get(condition), ScalarColumn)))
+        and (condition is None or (type(condition) is str and condition in schema.scalars))
     )

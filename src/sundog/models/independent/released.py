@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Sequence
 from typing import ClassVar
 
 import numpy as np
 
-from sundog.data.bins import bin_count
-from sundog.data.columns import Column, SetColumn
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
+from sundog.models.independent.marginals import marginal_of
 from sundog.models.model_state import State
 from sundog.models.released_model import MOST_RECORDS, is_whole
 from sundog.privacy.events import Charge, one_line
@@ -34,9 +32,10 @@ class ReleasedIndependent:
             raise ReleaseError("the weights are not those of an `independent` model of this schema")
         for key, (name, column) in zip(keys, schema.columns.items(), strict=True):
             p = state.tensors[key]
-            if p.dtype != np.float64 or p.shape != marginal_shape(column) or not ((p >= 0) & (p <= 1)).all():
+            marginal = marginal_of(column)
+            if p.dtype != np.float64 or p.shape != marginal.shape or not ((p >= 0) & (p <= 1)).all():
                 raise ReleaseError(f"the marginal of column {name!r} is not one")
-            if not isinstance(column, SetColumn) and not np.allclose(p.sum(axis=-1), 1):
+            if not marginal.is_possible(p):
                 raise ReleaseError(f"the marginal of column {name!r} does not add up to one")
         self.schema, self.records = schema, int(config["records"])
 
@@ -50,18 +49,6 @@ def marginal_keys(schema: Schema) -> list[str]:
     return [f"marginal.{place}" for place in range(len(schema.columns))]
 
 
-def marginal_shape(column: Column) -> tuple[int, ...]:
-    """The shape of a column's marginal: (cells,), (positions, cells) of an array, (items,) of sets."""
-    if isinstance(column, SetColumn):
-        return column.shape
-    return (*((math.prod(column.shape),) if column.shape else ()), bin_count(column))
-
-
-def touched_cells(column: Column) -> int:
-    """How many cells one record changes: one at each position; for sets its items, and the count of records."""
-    return column.max_size + 1 if isinstance(column, SetColumn) else math.prod(column.shape)
-
-
 def marginal_purpose(name: str) -> str:
     """What the charge for a marginal is for."""
     return f"marginal of {name}"
@@ -73,7 +60,7 @@ def unpaid_marginals(schema: Schema, charges: Sequence[Charge]) -> list[str]:
     paid = Counter((charge.purpose, charge.count) for charge in measured)
     missing = []
     for name, column in schema.columns.items():
-        due = one_line(marginal_purpose(name)), touched_cells(column) * schema.cap
+        due = one_line(marginal_purpose(name)), marginal_of(column).touched * schema.cap
         paid[due] -= not column.public
         if paid[due] < 0:
             missing.append(f"marginal of {name!r}")

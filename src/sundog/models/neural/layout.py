@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-
-from sundog.data.bins import bin_count
-from sundog.data.columns import ScalarColumn, SetColumn
+from sundog.data.columns import Form
 from sundog.data.schema import Schema
 
 
@@ -19,14 +16,13 @@ class Layout:
 
     def __init__(self, schema: Schema) -> None:
         columns = schema.columns
-        scalars = {name: column for name, column in columns.items() if isinstance(column, ScalarColumn)}
-        sets = {name: column for name, column in columns.items() if isinstance(column, SetColumn)}
-        arrays = {name: column for name, column in columns.items() if name not in scalars and name not in sets}
+        sets = {name: column for name, column in columns.items() if column.form is Form.SET}
+        arrays = {name: column for name, column in columns.items() if column.form in (Form.IMAGE, Form.SERIES)}
         # Those with gaps come first, so that intensity i may be missing if there is a gap i.
         arrays = dict(sorted(arrays.items(), key=lambda item: not item[1].nullable))
-        self.cells = {name: bin_count(column) for name, column in scalars.items()}
-        self.items = {name: column.shape[0] for name, column in sets.items()}
-        self.levels = {name: math.prod(column.shape) for name, column in arrays.items()}
+        self.cells = {name: column.feature_count for name, column in schema.scalars.items()}
+        self.items = {name: column.feature_count for name, column in sets.items()}
+        self.levels = {name: column.feature_count for name, column in arrays.items()}
         missing = {name: size for name, size in self.levels.items() if arrays[name].nullable}
         self.places = _slices(0, {**self.cells, **self.items, **self.levels})
         self.first_level = sum(self.cells.values()) + sum(self.items.values())

@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor
 
-from sundog.data.columns import ScalarColumn, SetColumn
 from sundog.data.schema import Schema
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext, Parts
@@ -143,12 +142,8 @@ def _norm(features: Features, examples: Rows, parts: Parts, plan: MeansPlan, led
 
 def _squares(schema: Schema) -> tuple[int, int]:
     """The least and the largest square of a norm that a record can have: where all are alike, it is no secret."""
-    columns = schema.columns.values()
-    least = sum(isinstance(column, ScalarColumn) for column in columns)
-    others = [column for column in columns if not isinstance(column, ScalarColumn)]
-    return least, least + sum(
-        column.max_size if isinstance(column, SetColumn) else math.prod(column.shape) for column in others
-    )
+    least, most = zip(*(column.squared_norms for column in schema.columns.values()), strict=True)
+    return sum(least), sum(most)
 
 
 def _rows(features: Features, examples: Rows, parts: Parts) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:

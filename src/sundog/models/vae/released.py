@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, ClassVar
 
-from sundog.data.columns import ScalarColumn
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
 from sundog.models.model_state import State
@@ -59,5 +58,5 @@ def _is_config(config: Mapping[str, Any], schema: Schema) -> bool:
         and 1 <= len(hidden) <= MOST_LAYERS
         and all(is_size(size) for size in [*hidden, config["latent"]])
         and is_whole(config["records"], MOST_RECORDS)
-        and (condition is None or (type(condition) is str and isinstance(schema.columns.get(condition), ScalarColumn)))
+        and (condition is None or (type(condition) is str and condition in schema.scalars))
     )

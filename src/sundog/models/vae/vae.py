@@ -21,7 +21,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from sundog.data.columns import ScalarColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
@@ -156,7 +155,7 @@ class Vae:
         refuse_people(cls.name, schema)
         cls.check_settings(settings)
         told = settings["condition"]
-        if told is not None and not isinstance(schema.columns.get(told), ScalarColumn):
+        if told is not None and told not in schema.scalars:
             raise SundogError(
                 f"model 'vae': setting 'condition' must be the name of a column with one value, not {told!r}"
             )

@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor, nn
 
-from sundog.data.columns import SeriesColumn
+from sundog.data.columns import Form
 from sundog.models.gan.geometry import FRESH, TOGETHER
 from sundog.models.gan.networks.base import Body, others_of
 from sundog.models.gan.networks.grid import NEARLY_NONE, Grid, rooted
@@ -51,7 +51,7 @@ class Rhythms(nn.Module):
     def of(cls, features: Features, without: slice) -> Rhythms:
         """That for all series of a schema; `without` says which features, all before them, were taken out."""
         columns, fewer = features.schema.columns.items(), without.stop - without.start
-        places = [features.at(name) for name, column in columns if isinstance(column, SeriesColumn)]
+        places = [features.at(name) for name, column in columns if column.form is Form.SERIES]
         return cls([slice(at.start - fewer, at.stop - fewer) for at in places])
 
     @property

@@ -1,0 +1,31 @@
+"""What a column type is like: the few properties that models, measures and plots dispatch on."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class Form(StrEnum):
+    """What a record holds in a column."""
+
+    SCALAR = "scalar"  # one value
+    IMAGE = "image"  # a grid of intensities
+    SERIES = "series"  # intensities in the order of time
+    SET = "set"  # some items of a universe
+
+
+class Scale(StrEnum):
+    """The level of measurement of a scalar column (Stevens 1946): what may be done with its codes."""
+
+    NOMINAL = "nominal"  # compare for equality
+    BINARY = "binary"  # the same, and there are two of them
+    ORDINAL = "ordinal"  # sort
+    INTERVAL = "interval"  # subtract
+
+
+class Unknown(StrEnum):
+    """What `learn: true` leaves to be measured with budget."""
+
+    VALUES = "values"  # which values occur
+    RANGE = "range"  # min and max of numbers
+    EXTENT = "extent"  # the first and the last of a declared number of intervals

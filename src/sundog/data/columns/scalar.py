@@ -1,0 +1,324 @@
+"""What the columns with one value a record share: they are encoded value by value, and have a dtype in a frame."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from itertools import product
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+from pydantic import Field
+
+from sundog.data.columns import arrow, frame_dtypes
+from sundog.data.columns.base import Column
+from sundog.data.columns.forms import Form, Scale
+from sundog.data.columns.values import MIXED, alone, chunks, kinds
+from sundog.data.validation_errors import did_you_mean
+from sundog.errors import DataError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+EXACT = 2**53  # float64 holds every whole number up to this one
+
+
+class ScalarColumn(Column):
+    """A column with one value a record."""
+
+    form: ClassVar[Literal[Form.SCALAR]] = Form.SCALAR
+    scale: ClassVar[Scale]
+    distinct: ClassVar[bool] = False  # whether `_codes` should see each distinct value once, typed or not
+    objects_are_text: ClassVar[bool] = False  # whether dtype `object` means text, and not values as they are
+
+    frame_dtype: str | None = Field(default=None, alias="dtype")  # in a DataFrame; `dtype` is that of the codes
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape of one record's value: a scalar."""
+        return ()
+
+    def encode(self, values: Any, *, where: str) -> NDArray[Any]:
+        """The codes of the values; `where` ("adult.csv: column 'age'") begins every error message."""
+        self._require_complete(where)
+        parts: list[NDArray[Any]] = [np.empty(0, self.dtype)]
+        row = 0
+        for chunk in chunks(values, where=where):
+            parts.append(self._encode_chunk(chunk, where, row))
+            row += len(chunk)
+        return np.concatenate(parts)
+
+    def decode(self, codes: Any) -> Any:
+        """The values of the codes, as an Arrow array with nulls for the null code."""
+        codes = self._checked(codes)
+        if not self.nullable:
+            return self._values(codes, None)
+        null = codes == self.null_code
+        return self._values(np.where(null, 0, codes), null)
+
+    def _encode_chunk(self, chunk: Any, where: str, first_row: int) -> NDArray[Any]:
+        if pa.types.is_nested(chunk.type) and chunk.type != MIXED:
+            raise DataError(f"{where}: holds {chunk.type}, not one value a record; declare another type")
+        codes, (bad, missing) = np.empty(len(chunk), self.dtype), np.zeros((2, len(chunk)), bool)
+        for rows, part in kinds(chunk):
+            codes[rows], bad[rows], missing[rows] = self._encode_kind(part)
+        wrong = bad if self.nullable else bad | missing
+        if wrong.any():
+            row = int(wrong.argmax())
+            at = f"{where}: row {first_row + row + 1}"
+            if missing[row]:
+                raise DataError(f"{at} is empty but the column is not nullable; declare `nullable: true` or fill it")
+            raise DataError(f"{at}: {self._refusal(alone(chunk, row))}")
+        if self.nullable:
+            codes[missing] = self.lattice_size
+        return codes
+
+    def _encode_kind(self, values: Any) -> tuple[NDArray[Any], arrow.Mask, arrow.Mask]:
+        """Codes, refused and missing of an Arrow array whose values are of one kind."""
+        if self.distinct or arrow.is_text(values.type):
+            values = values.dictionary_encode()  # so that each spelling is looked at once
+        if pa.types.is_dictionary(values.type):
+            return self._encode_distinct(values)
+        missing = arrow.missing(values)
+        codes, bad = self._codes(values)
+        return codes.astype(self.dtype, copy=False), bad & ~missing, missing
+
+    def _encode_distinct(self, chunk: Any) -> tuple[NDArray[Any], arrow.Mask, arrow.Mask]:
+        """Codes, refused and missing of a dictionary array, from those of its few distinct values."""
+        absent = arrow.missing(chunk.indices)
+        if not len(chunk.dictionary):
+            return np.zeros(len(chunk), self.dtype), np.zeros(len(chunk), bool), absent
+        index = arrow.to_numpy(chunk.indices.fill_null(0))
+        codes, bad = self._codes(chunk.dictionary)
+        missing = absent | arrow.missing(chunk.dictionary)[index]
+        return codes.astype(self.dtype)[index], bad[index] & ~missing, missing
+
+    @abstractmethod
+    def _codes(self, values: Any) -> tuple[NDArray[Any], arrow.Mask]:
+        """The codes of an Arrow array, and which values have none. What stands at a null does not matter."""
+
+    @abstractmethod
+    def _values(self, codes: NDArray[Any], null: arrow.Mask | None) -> Any:
+        """The Arrow array of valid codes, null where `null` says so."""
+
+    @abstractmethod
+    def _refusal(self, one: Any) -> str:
+        """Why the value in an Arrow array of one has no code, and what to do about it."""
+
+    # --- one value that is asked for ---
+
+    def code_of(self, *spellings: Any, missing: Sequence[str] = ()) -> int:
+        """The code of the first of these spellings that the column declares; a DataError says why none is.
+
+        Args:
+            spellings: how one value may be meant.
+            missing: the spellings of a missing value.
+        """
+        refusal = None
+        given = list(dict.fromkeys(spellings)) if isinstance(spellings[0], str) else list(spellings)
+        for reader, value in product(self.strict().readings(), given):
+            try:
+                absent = self.nullable and isinstance(value, str) and value in missing
+                return int(reader.encode([None if absent else value], where="")[0])
+            except DataError as error:
+                refusal = refusal or error
+        reason = str(refusal).removeprefix(": row 1").lstrip(": ").partition(";")[0]
+        raise DataError(f"{reason}; ask for a value that the schema declares") from None
+
+    def first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:  # noqa: ARG002
+        """The first code whose value is above the given one, or equal to it; `lattice_size` where there is none."""
+        raise DataError("has no order; use =, != or in")
+
+    def strict(self) -> Self:
+        """The column without forgiveness: it refuses what it would clamp, or count as another category."""
+        return self.model_copy(update={"learn": False})
+
+    def readings(self) -> list[Self]:
+        """The column in each of the ways that a value may be written for it."""
+        return [self]
+
+    def label(self, code: int) -> str:
+        """The value of a code in few letters, for plots."""
+        (value,) = self._short_values(self.decode(np.array([code]))).to_pylist()
+        return "missing" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
+
+    def _short_values(self, values: Any) -> Any:
+        return values
+
+    # --- features ---
+
+    @property
+    def spacing(self) -> tuple[float, float]:
+        """The distance of neighbouring values, and of the lowest and the highest."""
+        return 1, self.lattice_size - 1
+
+    @property
+    def feature_count(self) -> int:
+        """One for each bin."""
+        return self.bin_count
+
+    @property
+    def squared_norms(self) -> tuple[int, int]:
+        """One feature is 1, the others are 0."""
+        return 1, 1
+
+    @property
+    def largest_distance(self) -> int:
+        """That of two records in different bins."""
+        return 2
+
+    # --- learning ---
+
+    def present_codes(self, values: Any, *, where: str) -> NDArray[np.int64]:
+        """The codes of the values that are not missing."""
+        codes = self.encode(values, where=where)
+        return (codes[codes != self.null_code] if self.nullable else codes).astype(np.int64)
+
+    def _chunks_without_gaps(self, values: Any, where: str) -> Iterator[Any]:
+        """The values as Arrow arrays; those with missing values are refused where the column is not nullable."""
+        row = 0
+        for part in chunks(values, where=where):
+            chunk = part.dictionary_decode() if pa.types.is_dictionary(part.type) else part
+            absent = arrow.missing(chunk)
+            if absent.any() and not self.nullable:
+                at = f"{where}: row {row + int(absent.argmax()) + 1}"
+                raise DataError(f"{at} is empty but the column is not nullable; declare `nullable: true` or fill it")
+            row += len(chunk)
+            yield chunk
+
+    # --- dtypes ---
+
+    @property
+    def possible_dtypes(self) -> tuple[str, ...]:
+        """The dtypes that can hold its values in a DataFrame."""
+        return frame_dtypes.TEXT
+
+    @property
+    def unlearned_dtype(self) -> str | None:
+        """The dtype of what is yet to be learned, where it is known."""
+        return None
+
+    def dtype_problem(self) -> str | None:
+        """Why the declared dtype cannot hold the values that are declared, and what to do; None where it can.
+
+        >>> from sundog.data.columns import IntegerColumn
+        >>> IntegerColumn(min=0, max=300, dtype="int8").dtype_problem()
+        'dtype int8 does not hold 300 (its values are -128 to 127); use a larger one'
+        """
+        name, possible = self.frame_dtype, self.possible_dtypes
+        if name is None:
+            return None
+        if name not in frame_dtypes.DTYPES:
+            return f"unknown dtype {name!r}; {did_you_mean(name, frame_dtypes.DTYPES)}"
+        if name not in possible:
+            return f"dtype {name} does not hold the values of a column of this type; use {', '.join(possible)}"
+        if self.nullable and (name in frame_dtypes.WHOLE or name == "bool"):
+            use = frame_dtypes.nullable_name(name)
+            return f"dtype {name} has no missing values and the column is nullable; use {use}"
+        return self._limit_problem(name)
+
+    def _limit_problem(self, name: str) -> str | None:  # noqa: ARG002
+        """Why one of the possible dtypes does not hold all values."""
+        return None
+
+    @property
+    def is_respelled(self) -> bool:
+        """Whether the column declares spellings of its own for typed values, so that text comes back as text."""
+        return False
+
+    def spell(self, values: Any) -> Any:
+        """Decoded values as text, such that `encode` gives the same codes."""
+        return pc.cast(values, pa.string())
+
+    # --- writing ---
+
+    def to_text(self, codes: Any) -> list[Any]:
+        """The values as the column's own reader takes them."""
+        return [self.spell(self.decode(codes))]
+
+    def to_arrow(self, codes: Any) -> Any:
+        """The values as the schema types and spells them.
+
+        >>> from sundog.data.columns import BooleanColumn, IntegerColumn
+        >>> BooleanColumn(true="Yes", false="No").to_arrow([1, 0]).to_pylist()
+        ['Yes', 'No']
+        >>> IntegerColumn(min=0, max=9, dtype="int16").to_arrow([3]).type
+        DataType(int16)
+        """
+        name = self.frame_dtype
+        if name == "category":
+            return self._categories(codes)
+        values = self.decode(codes)
+        if name in (None, "object"):
+            is_text = self.is_respelled or (name == "object" and self.objects_are_text)
+            return self.spell(values) if is_text else values
+        if name in frame_dtypes.TEXT:
+            return self.spell(values)
+        if name in frame_dtypes.TIME:
+            return values.cast(pa.timestamp(frame_dtypes.TIME[name], values.type.tz))
+        if name == "date":
+            return values.cast(pa.date32())
+        if name.lower() == "float32":
+            return self._to_float32(values)
+        return values.cast(frame_dtypes.NUMBERS[name]) if name in frame_dtypes.NUMBERS else values
+
+    def to_frame(self, name: str, codes: Any) -> dict[str, Any]:
+        """The values as a pandas Series."""
+        return {name: self.to_series(codes)}
+
+    def to_series(self, codes: Any) -> pd.Series[Any]:
+        """The values as pandas has them.
+
+        >>> from sundog.data.columns import IntegerColumn
+        >>> IntegerColumn(min=0, max=9, nullable=True).to_series([3, 10]).tolist()
+        [3, <NA>]
+        """
+        import pandas as pd
+
+        name, values = self.frame_dtype, self.to_arrow(codes)
+        if name == "object":
+            return pd.Series(values.to_pylist(), dtype=object)
+        nullable = {pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype()}
+        special: dict[Any, Any] = nullable if name is None and self.nullable else {}
+        if name in frame_dtypes.EXTENDED:
+            special = {frame_dtypes.EXTENDED[name]: pd.api.types.pandas_dtype(name)}
+        if values.type in special:
+            return values.to_pandas(types_mapper=special.get)  # type: ignore[no-any-return]
+        return values.to_pandas()  # type: ignore[no-any-return]
+
+    def to_values(self, codes: Any) -> Any:
+        """The values as an Arrow array."""
+        return self.to_arrow(codes)
+
+    def to_arrays(self, codes: Any, null: str) -> dict[str, NDArray[Any]]:
+        """One numpy array.
+
+        >>> from sundog.data.columns import CategoricalColumn
+        >>> CategoricalColumn(values=["x", "y"]).to_arrays(np.array([1, 0]), "")
+        {'': array(['y', 'x'], dtype='<U1')}
+        """
+        values = self.decode(codes)
+        if pa.types.is_string(values.type):
+            spellings = np.array([*self.decode(np.arange(self.lattice_size)).to_pylist(), null])
+            return {"": spellings[codes]}
+        if not self.nullable:
+            return {"": values.to_numpy(zero_copy_only=False)}
+        whole = pa.types.is_integer(values.type)
+        if whole and any(abs(end.as_py()) > EXACT for end in pc.min_max(values.drop_null()).values() if end.is_valid):
+            return {"": np.array(values.cast(pa.string()).fill_null(null).to_pylist())}
+        return {"": values.cast(pa.float64()).to_numpy(zero_copy_only=False)}
+
+    def _categories(self, codes: Any) -> Any:
+        """Categories are all that are declared, in their order, whether they occur or not."""
+        numbers: NDArray[np.int64] = np.asarray(codes).astype(np.int64)
+        self.decode(numbers)  # refuses codes that are none
+        declared = self.decode(np.arange(self.lattice_size))
+        declared = self.spell(declared) if self.is_respelled else declared
+        indices = pa.array(numbers, pa.int32(), mask=numbers >= self.lattice_size)
+        return pa.DictionaryArray.from_arrays(indices, declared, ordered=self.scale is Scale.ORDINAL)
+
+    def _to_float32(self, values: Any) -> Any:
+        return values.cast(pa.float64()).cast(pa.float32(), safe=False)

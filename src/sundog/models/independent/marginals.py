@@ -1,0 +1,210 @@
+"""The one-way marginal of a column: what is counted, how counts become probabilities, and how values are drawn."""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from sundog.data.bins import Bins, bins_for
+from sundog.data.code_set import CodeSet
+from sundog.data.columns import AnyColumn, Column, Form, SetColumn
+from sundog.models.systematic_sampling import even_cells
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+
+
+class Marginal(ABC):
+    """What a column is measured by."""
+
+    @property
+    @abstractmethod
+    def cells(self) -> int:
+        """The number of cells at each position, which says how much noise it can bear."""
+
+    @property
+    @abstractmethod
+    def shape(self) -> tuple[int, ...]:
+        """The shape of the probabilities."""
+
+    @property
+    @abstractmethod
+    def touched(self) -> int:
+        """The number of counts that one record changes."""
+
+    @abstractmethod
+    def is_possible(self, p: Floats) -> bool:
+        """Whether numbers between 0 and 1 are probabilities of this column."""
+
+    @abstractmethod
+    def count(self, codes: Any) -> Integers:
+        """The exact counts of some records."""
+
+    @abstractmethod
+    def totals(self, counts: Integers) -> tuple[Integers, int]:
+        """The number of records, as often as the counts tell it, and how many noisy counts each of these sums up."""
+
+    @abstractmethod
+    def to_probabilities(self, counts: Integers, total: int) -> Floats:
+        """The nearest probabilities to noisy counts of so many records."""
+
+    @abstractmethod
+    def draw(self, p: Floats, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:
+        """The codes of n records, each value as often as its probability says; only codes of a set, if one is given."""
+
+
+def marginal_of(column: AnyColumn) -> Marginal:
+    """The marginal of a column: over items for sets, over bins for all others."""
+    return ItemMarginal(column) if column.form is Form.SET else CellMarginal(column)
+
+
+@dataclass(frozen=True)
+class Sampler:
+    """Draws the codes of one column, by its probabilities."""
+
+    marginal: Marginal
+    p: Floats
+
+    def draw(self, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:
+        """The codes of n records; only codes of a set, if one is given."""
+        return self.marginal.draw(self.p, n, rng, within)
+
+
+class CellMarginal(Marginal):
+    """The bins of a scalar column, (bins,), or those at each position of an array: (positions, bins)."""
+
+    def __init__(self, column: Column) -> None:
+        self.column = column
+
+    @cached_property
+    def _bins(self) -> Bins:
+        return bins_for(self.column)
+
+    @property
+    def cells(self) -> int:
+        """The number of bins."""
+        return self.column.bin_count
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(bins,) or (positions, bins)."""
+        return (*((self.touched,) if self.column.shape else ()), self.cells)
+
+    @property
+    def touched(self) -> int:
+        """One at each position."""
+        return math.prod(self.column.shape)
+
+    def is_possible(self, p: Floats) -> bool:
+        """Whether all add up to one, at each position."""
+        return bool(np.allclose(p.sum(axis=-1), 1))
+
+    def count(self, codes: Any) -> Integers:
+        """How many records are in each bin, at each position."""
+        bins, positions = self._bins, self.touched
+        if not self.column.shape:
+            return np.bincount(bins.to_bins(codes), minlength=bins.count).astype(np.int64)
+        counts = np.zeros(positions * bins.count, np.int64)
+        offsets = np.arange(positions) * bins.count
+        rows = max(1, 2**22 // positions)  # a few MB at a time, however many records there are
+        for start in range(0, len(codes), rows):
+            flat = bins.to_bins(codes[start : start + rows].reshape(-1, positions)).astype(np.int64) + offsets
+            counts += np.bincount(flat.ravel(), minlength=len(counts))
+        return counts.reshape(positions, bins.count)
+
+    def totals(self, counts: Integers) -> tuple[Integers, int]:
+        """Each position tells the number of records, by the sum of its bins."""
+        return np.atleast_1d(counts.sum(axis=-1)), counts.shape[-1]
+
+    def to_probabilities(self, counts: Integers, total: int) -> Floats:
+        """The nearest point of the simplex."""
+        return to_simplex(counts / total)
+
+    def draw(self, p: Floats, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:
+        """A bin for each record and position, and a code inside it."""
+        p = p if within is None else _restricted(p, self._bins.shares(within))
+        codes = self._bins.to_codes(even_cells(p, n, rng), rng, within)
+        return codes.reshape(n, *self.column.shape).astype(self.column.dtype, copy=False)
+
+
+class ItemMarginal(Marginal):
+    """How many sets hold each item: (items,). The last count is the number of records."""
+
+    def __init__(self, column: SetColumn) -> None:
+        self.column = column
+
+    @property
+    def cells(self) -> int:
+        """In or out."""
+        return 2
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """(items,)."""
+        return self.column.shape
+
+    @property
+    def touched(self) -> int:
+        """Each of its items, and the number of records."""
+        return self.column.max_size + 1
+
+    def is_possible(self, p: Floats) -> bool:  # noqa: ARG002
+        """Items are independent of each other."""
+        return True
+
+    def count(self, codes: Any) -> Integers:
+        """How many sets hold each item, and how many sets there are."""
+        return np.append(np.bincount(codes.indices, minlength=self.column.shape[0]), codes.shape[0]).astype(np.int64)
+
+    def totals(self, counts: Integers) -> tuple[Integers, int]:
+        """The number of records is a count of its own."""
+        return counts[-1:], 1
+
+    def to_probabilities(self, counts: Integers, total: int) -> Floats:
+        """The share of records that hold each item."""
+        return np.asarray(np.clip(counts[:-1] / total, 0.0, 1.0))
+
+    def draw(self, p: Floats, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:  # noqa: ARG002
+        """Each item in as many sets as its probability says, whichever these are."""
+        from scipy import sparse
+
+        holders = np.floor(n * p + rng.random(len(p))).astype(np.int64)  # its mean is n · p
+        items = np.repeat(np.arange(len(holders)), holders)
+        rows = [rng.choice(n, k, replace=False, shuffle=False) for k in holders if k]
+        row = np.concatenate(rows) if rows else np.empty(0, np.int64)
+        shuffled = rng.permutation(len(row))  # so that a set over the limit loses items at random
+        row, items = row[shuffled], items[shuffled]
+        order = np.argsort(row, kind="stable")
+        row, items = row[order], items[order]
+        rank = np.arange(len(row)) - np.searchsorted(row, row)
+        kept = rank < self.column.max_size
+        ones = np.ones(int(kept.sum()), np.uint8)
+        drawn = sparse.csr_array((ones, (row[kept], items[kept])), shape=(n, len(holders)))
+        drawn.sort_indices()
+        return drawn
+
+
+def to_simplex(p: Floats) -> Floats:
+    """The nearest probabilities, along the last axis (Duchi et al. 2008)."""
+    k = p.shape[-1]
+    ordered = -np.sort(-p, axis=-1)
+    excess = np.cumsum(ordered, axis=-1) - 1
+    support = (ordered - excess / np.arange(1, k + 1) > 0).sum(axis=-1, keepdims=True)
+    threshold = np.take_along_axis(excess, support - 1, axis=-1) / support
+    nearest = np.maximum(p - threshold, 0.0)
+    return np.asarray(nearest / nearest.sum(axis=-1, keepdims=True))
+
+
+def _restricted(p: Floats, shares: Floats) -> Floats:
+    """The probabilities under a condition: codes are uniform in a cell, so it keeps the share that is allowed.
+
+    Where all that is allowed was measured as impossible, it is uniform.
+    """
+    kept = p * shares
+    return kept if kept.any() else shares

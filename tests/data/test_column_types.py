@@ -1,0 +1,201 @@
+"""A column type is one class: nothing outside `data/columns` asks which one a column is of."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from numpy.typing import NDArray
+
+import sundog
+from sundog.data import columns
+from sundog.data.columns import Column, Form, ScalarColumn, Scale, column_types, register_column_type
+from sundog.data.columns.arrow import Mask, shown
+from sundog.data.columns.values import python_values, value_of
+from sundog.data.reading.read import encode, read
+from sundog.data.schema import Schema
+from sundog.errors import DataError, SchemaError
+
+SOURCE = Path(sundog.__file__).parent
+ALLOWED = 0  # tests of the class of a column outside data/columns
+
+
+# --- who asks for the type of a column ---
+
+
+def column_classes() -> set[str]:
+    """The names of all column classes, the abstract ones included."""
+    found: set[type] = set()
+    for kind in column_types().values():
+        found |= {each for each in kind.__mro__ if issubclass(each, Column)}
+    return {kind.__name__ for kind in found}
+
+
+def questions(tree: ast.AST) -> Iterator[ast.AST]:
+    """Where code asks for the class of a column, or compares the name of its type."""
+    names = column_classes()
+    for node in ast.walk(tree):
+        is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        if is_call and node.func.id in ("isinstance", "issubclass") and _mentions(node.args[1], names):  # type: ignore[attr-defined]
+            yield node
+        if isinstance(node, ast.MatchClass) and _mentions(node.cls, names):
+            yield node
+        if isinstance(node, ast.Compare) and any(map(_is_type_name, [node.left, *node.comparators])):
+            yield node
+
+
+def _mentions(node: ast.AST, names: set[str]) -> bool:
+    own = {part.id if isinstance(part, ast.Name) else part.attr for part in ast.walk(node) if _is_name(part)}  # type: ignore[attr-defined]
+    return bool(own & names)
+
+
+def _is_name(node: ast.AST) -> bool:
+    return isinstance(node, ast.Name | ast.Attribute)
+
+
+def _is_type_name(node: ast.AST) -> bool:
+    """`"image"` and the like, beside `column.type`."""
+    return isinstance(node, ast.Constant) and node.value in column_types()
+
+
+def outside() -> list[Path]:
+    """The modules that may not ask; drafting is where declarations are made, by the names of types."""
+    apart = [SOURCE / "data" / "columns", SOURCE / "data" / "drafting"]
+    return [path for path in sorted(SOURCE.rglob("*.py")) if not any(path.is_relative_to(folder) for folder in apart)]
+
+
+def test_nothing_outside_asks_for_the_class_of_a_column() -> None:
+    found = [
+        f"{path.relative_to(SOURCE)}:{node.lineno}"  # type: ignore[attr-defined]
+        for path in outside()
+        for node in questions(ast.parse(path.read_text()))
+    ]
+    assert len(found) <= ALLOWED, found
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "isinstance(column, SetColumn)",
+        "isinstance(column, ImageColumn | SeriesColumn)",
+        "isinstance(column, (columns.OrderedColumn, str))",
+        "issubclass(kind, ScalarColumn)",
+        "column.type == 'image'",
+        "match column:\n    case IntegerColumn(min=low):\n        pass",
+    ],
+)
+def test_such_questions_are_found(code: str) -> None:
+    assert len(list(questions(ast.parse(code)))) == 1
+
+
+def test_every_type_says_what_it_is_like() -> None:
+    for name, kind in column_types().items():
+        assert kind.model_fields["type"].default == name
+        assert isinstance(kind.form, Form)
+        assert (kind.scale is not None) == (kind.form is Form.SCALAR)
+
+
+# --- a type in one class ---
+
+
+class GradeColumn(ScalarColumn):
+    """A school grade, from A down to the worst one that is declared."""
+
+    scale: ClassVar[Literal[Scale.ORDINAL]] = Scale.ORDINAL
+
+    type: Literal["grade"] = "grade"
+    worst: str = "F"
+
+    @property
+    def lattice_size(self) -> int:
+        return ord(self.worst) - ord("A") + 1
+
+    @property
+    def declared_texts(self) -> Sequence[Any]:
+        return [chr(ord("A") + code) for code in range(self.lattice_size)]
+
+    def first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
+        return self.code_of(*spellings) + int(not or_equal)
+
+    def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
+        codes = np.array([self._find(value) for value in python_values(values)], np.int64)
+        return codes, codes < 0
+
+    def _find(self, value: Any) -> int:
+        return self.declared_texts.index(value) if value in self.declared_texts else -1
+
+    def _values(self, codes: NDArray[Any], null: Mask | None) -> Any:
+        return pa.array(list(self.declared_texts)).take(pa.array(codes.astype(np.int64), mask=null))
+
+    def _refusal(self, one: Any) -> str:
+        return f"{shown(value_of(one))} is not a grade from A to {self.worst}; fix the row"
+
+
+@pytest.fixture
+def grades(monkeypatch: pytest.MonkeyPatch) -> Schema:
+    monkeypatch.setattr(columns, "_REGISTERED", {})
+    register_column_type(GradeColumn)
+    hours = {"type": "integer", "min": 0, "max": 9}
+    declared = {"grade": {"type": "grade", "worst": "D", "nullable": True}, "hours": hours}
+    return Schema.from_dict({"columns": declared, "nulls": ["", "NA"]})
+
+
+def people(count: int) -> dict[str, list[Any]]:
+    rng = np.random.default_rng(0)
+    hours = rng.integers(0, 10, count)
+    found = ["DCBA"[min(3, hour // 3)] for hour in hours]
+    return {"grade": [None if place % 10 == 0 else each for place, each in enumerate(found)], "hours": hours.tolist()}
+
+
+def test_a_type_of_ones_own_goes_all_the_way(grades: Schema, tmp_path: Path) -> None:
+    data, out = people(600), tmp_path / "grades.sundog"
+    fitted = sundog.Synthesizer("independent", epsilon=5.0, delta=1e-6, seed=0).fit(data, grades)
+    fitted.release_.save(out)
+    release = sundog.Release.load(out)
+    assert release.schema == grades
+    frame = release.sample(400, seed=1)
+    assert set(frame["grade"].dropna()) == {"A", "B", "C", "D"}
+    assert 0.02 < frame["grade"].isna().mean() < 0.2
+    assert set(release.sample(50, seed=1, where="grade<=B")["grade"]) == {"A", "B"}
+    path = tmp_path / "made.csv"
+    release.write(path, 300, seed=2)
+    again = read(path, grades)
+    assert len(encode(again, grades)) == 300
+    for made in (release, path):
+        schema = None if made is release else grades
+        report = sundog.evaluate(made, real=data, target="grade", schema=schema, rows=300)
+        assert report.measures["fidelity.tvd_1way"].value < 0.2
+        assert "utility" in report.to_dict()
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet", "npz", "csv.gz"])
+def test_it_is_written_to_every_format_and_read_again(grades: Schema, suffix: str, tmp_path: Path) -> None:
+    release = sundog.Synthesizer("independent", epsilon=5.0, delta=1e-6, seed=0).fit(people(200), grades).release_
+    path = tmp_path / f"made.{suffix}"
+    release.write(path, 100, seed=0)
+    found = encode(read(path, grades), grades)
+    (expected,) = release.batches(100, seed=0)
+    for name in grades.columns:
+        assert found.codes[name].tolist() == expected.codes[name].tolist()
+
+
+def test_what_it_refuses_is_said_as_elsewhere(grades: Schema) -> None:
+    with pytest.raises(DataError, match=r"column 'grade': row 1: 'E' is not a grade from A to D; fix the row"):
+        encode(read({"grade": ["E"], "hours": [1]}, grades), grades)
+    with pytest.raises(SchemaError, match=r"column 'g': unknown key 'worts'; did you mean 'worst'\?"):
+        Schema.from_dict({"columns": {"g": {"type": "grade", "worts": "D"}}})
+    with pytest.raises(SchemaError, match=r"unknown type 'grad'; did you mean 'grade'\?"):
+        Schema.from_dict({"columns": {"g": {"type": "grad"}}})
+
+
+def test_names_of_types_are_not_taken_twice() -> None:
+    class Taken(GradeColumn):
+        type: Literal["set"] = "set"  # type: ignore[assignment]
+
+    with pytest.raises(ValueError, match="needs a name of its own"):
+        register_column_type(Taken)
