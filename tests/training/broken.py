@@ -116,11 +116,11 @@ class Overheard:
             self._measured = self._measured + more
         return more
 
-    def follow(self, noisy: Tensor | None, expected_batch: float) -> None:
+    def follow(self, noisy: Tensor | None) -> None:
         exact, self._measured = self._measured, torch.zeros(())
         if noisy is not None:
             noisy = exact + self._noise_kept * (noisy - exact)
-        self._policy.follow(noisy, expected_batch)
+        self._policy.follow(noisy)
 
 
 def with_noise(factor: float) -> Engine:

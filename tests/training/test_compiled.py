@@ -10,8 +10,8 @@ import torch
 from torch import Tensor, nn
 
 from sundog.privacy.noise import NoiseSource
-from sundog.training.clipping import ClipPolicy, Fixed, NoisyMode, QuantileTracking
-from sundog.training.groups import flat, weights_and_biases
+from sundog.training.clipping import ClipPolicy, DPNorm, Fixed
+from sundog.training.groups import flat
 from sundog.training.per_example.engine import Groups, Padded
 from sundog.training.speed.compile import compiled
 from sundog.training.speed.options import Speed
@@ -68,7 +68,9 @@ def test_a_stack_whose_first_batch_has_as_many_records_as_there_are_models() -> 
 @pytest.mark.filterwarnings("ignore")  # of torch about itself
 def test_compiled_steps_are_the_same_steps() -> None:
     for fixed, speed in ((True, Speed()), (False, Speed(precision="bf16"))):
-        plain, fast = (step_of(Fixed(torch.ones(1)) if fixed else NoisyMode(), speed) for _ in range(2))
+        plain, fast = (
+            step_of(Fixed(torch.ones(1)) if fixed else DPNorm(noise_multiplier=1.0), speed) for _ in range(2)
+        )
         batch = Padded(torch.randn(8, 6), torch.arange(8) < 6)
         fast.compile(batch, fixed_size=True)
         for number in range(4):
@@ -90,10 +92,8 @@ def test_compiled_steps_are_the_same_steps() -> None:
 @pytest.mark.filterwarnings("ignore")  # of torch about itself
 def test_a_program_for_any_size() -> None:
     """Sizes that it is not made for and examples that are not finite included."""
-    policy = [QuantileTracking(torch.ones(2)) for _ in range(2)]
-    plain, fast = (
-        step_of(p, Speed(compiled=c), weights_and_biases) for p, c in zip(policy, (False, True), strict=True)
-    )
+    policy = [DPNorm(noise_multiplier=1.0) for _ in range(2)]
+    plain, fast = (step_of(p, Speed(compiled=c)) for p, c in zip(policy, (False, True), strict=True))
     for size in (5, 2, 0, 1, 9, 30):
         x = torch.randn(size, 6)
         if size == 9:

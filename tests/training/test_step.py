@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from sundog.errors import SundogError
 from sundog.privacy.noise import NoiseSource
 from sundog.training.batches.poisson import pieces, poisson_batch
-from sundog.training.clipping import Automatic, ClipPolicy, Decay, Fixed, NoisyMode, PublicMean, QuantileTracking
+from sundog.training.clipping import ClipPolicy, Decay, DPNorm, Fixed, PublicMean
 from sundog.training.groups import by_bound, by_layer, flat, noise_scales, weights_and_biases
 from sundog.training.per_example.engine import Groups, clipped_sum, norms
 from sundog.training.step import PrivateStep, gradient_noise
@@ -44,15 +44,9 @@ def step_of(module: nn.Module, groups: Groups, policy: ClipPolicy, *, noise: flo
 
 def policies(groups: int) -> list[tuple[ClipPolicy, float]]:
     bounds = torch.linspace(0.5, 2.0, groups)
-    tracking = QuantileTracking(bounds, side_noise=3.0)
-    found: list[tuple[ClipPolicy, float]] = [
-        (Fixed(bounds), 1.5),
-        (Decay(bounds, 0.99), 1.5),
-        (Automatic(groups), 1.5),
-        (tracking, gradient_noise(1.5, 3.0)),
-    ]
+    found: list[tuple[ClipPolicy, float]] = [(Fixed(bounds), 1.5), (Decay(bounds, 0.99), 1.5)]
     if groups == 1:
-        found.append((NoisyMode(largest=2.0, side_noise=3.0), gradient_noise(1.5, 3.0)))
+        found.append((DPNorm(noise_multiplier=1.5, largest=2.0), gradient_noise(1.5, 4.0)))
     return found
 
 
@@ -144,7 +138,7 @@ def test_the_public_part_is_neither_clipped_nor_noised() -> None:
 
 def test_an_empty_batch_is_a_step_of_noise() -> None:
     module = network()
-    step_of(module, flat(module), QuantileTracking(torch.ones(1)), noise=1.0, batch=10.0)([torch.empty(0, 30)])
+    step_of(module, flat(module), DPNorm(noise_multiplier=1.0), noise=1.0, batch=10.0)([torch.empty(0, 30)])
     assert all((p.detach() != 0).all() for p in module.parameters())
 
 
@@ -166,37 +160,6 @@ def test_pieces_are_the_batch() -> None:
     index = np.arange(10)
     assert [len(piece) for piece in pieces(index, 4)] == [4, 4, 2]
     assert [len(piece) for piece in pieces(index[:0], 4)] == [0]
-
-
-def test_quantile_tracking_finds_the_median() -> None:
-    torch.manual_seed(0)
-    policy = QuantileTracking(torch.tensor([50.0, 0.001]), quantile=0.5, rate=0.3)
-    for _ in range(200):
-        norms = torch.stack([torch.rand(1000) * 2, torch.rand(1000) * 8])
-        policy.follow(policy.measure(norms, torch.ones(norms.shape[1])), 1000)
-    torch.testing.assert_close(policy.bounds, torch.tensor([1.0, 4.0]), rtol=0.1, atol=0.0)
-
-
-def test_one_example_measures_at_most_one() -> None:
-    for groups in (1, 2, 5):
-        policy = QuantileTracking(torch.ones(groups))
-        assert float(policy.measure(torch.rand(groups, 1) * 2, torch.ones(1)).norm()) == pytest.approx(1.0)
-    mode = NoisyMode(largest=10.0, bins=100)
-    for norm in (0.0, 3.33, 9.999, 1e9):
-        assert float(mode.measure(torch.tensor([[norm]]), torch.ones(1)).norm()) == 1.0
-
-
-def test_the_mode_of_the_norms_becomes_the_bound() -> None:
-    policy = NoisyMode(largest=10.0, bins=100)
-    norms = torch.cat([torch.full((500,), 3.33), torch.rand(300) * 10])[None]
-    policy.follow(policy.measure(norms, torch.ones(norms.shape[1])), 800)
-    assert float(policy.bounds[0]) == pytest.approx(3.4)
-
-
-def test_automatic_clipping_never_exceeds_its_bound() -> None:
-    policy = Automatic(1)
-    norms = torch.tensor([[0.0, 1e-6, 1.0, 1e6]])
-    assert float((policy.weigh(norms) * norms).max()) <= 1.0
 
 
 def test_no_weighted_gradient_is_longer_than_its_bound() -> None:

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 
 from sundog.privacy.ledger import Ledger
 from sundog.training.batches.examples import Examples, InMemory
-from sundog.training.clipping import QuantileTracking
-from sundog.training.groups import weights_and_biases
+from sundog.training.clipping import DPNorm
+from sundog.training.groups import flat
 from sundog.training.schedules import cosine, warmed_up
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
@@ -46,13 +46,12 @@ def toy(ledger: Ledger, *, plan: TrainingPlan = PLAN, data: Examples | None = No
     device = options.pop("device", "cpu")
     module.to(device)
     generator.to(device)
-    groups = weights_and_biases(module)
     optimizer = torch.optim.Adam(module.parameters(), lr=0.01)
     step = PrivateStep(
         module=module,
         private_loss=lambda batch: (module(batch["x"])[:, 0] - batch["y"]).square(),
-        groups=groups,
-        policy=QuantileTracking(torch.ones(groups.count, device=device), side_noise=10 * plan.noise_multiplier),
+        groups=flat(module),
+        policy=DPNorm(noise_multiplier=plan.noise_multiplier, device=device),
         optimizer=optimizer,
         noise=ledger.noise,
         noise_multiplier=plan.noise_multiplier,

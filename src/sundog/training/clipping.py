@@ -7,7 +7,6 @@ private examples is noised together with the gradient, as further coordinates of
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import ClassVar, Protocol
 
@@ -15,6 +14,10 @@ import torch
 from torch import Tensor
 
 from sundog.errors import SundogError
+
+DPNORM = "dpnorm"  # the value of the setting `clip` that asks for it
+_HISTOGRAM_NOISE = 4.0  # σ_C of the text
+_LEAST_RATIO = 2.0  # of σ_C to the multiplier of a whole step: at most 15% more noise on the gradient
 
 
 class ClipPolicy(Protocol):
@@ -37,7 +40,7 @@ class ClipPolicy(Protocol):
     def measure(self, norms: Tensor, present: Tensor) -> Tensor | None:
         """What it wants to know, summed over the examples present, one unit of sensitivity each; None for nothing."""
 
-    def follow(self, noisy: Tensor | None, expected_batch: float) -> None:
+    def follow(self, noisy: Tensor | None) -> None:
         """Sets the bounds of the next step from the noisy measurement; all that it remembers are the bounds."""
 
 
@@ -63,7 +66,7 @@ class Fixed:
         """Nothing."""
         return None
 
-    def follow(self, noisy: Tensor | None, expected_batch: float) -> None:
+    def follow(self, noisy: Tensor | None) -> None:
         """Stays."""
 
 
@@ -74,21 +77,9 @@ class Decay(Fixed):
         super().__init__(bounds)
         self.factor = factor
 
-    def follow(self, noisy: Tensor | None, expected_batch: float) -> None:  # noqa: ARG002
+    def follow(self, noisy: Tensor | None) -> None:  # noqa: ARG002
         """Falls."""
         self.bounds.mul_(self.factor)
-
-
-class Automatic(Fixed):
-    """Every gradient is brought to nearly the same length: norm / (norm + γ) < 1 (Bu et al. 2023)."""
-
-    def __init__(self, groups: int, gamma: float = 0.01, *, device: str = "cpu") -> None:
-        super().__init__(torch.ones(groups, device=device))
-        self.gamma = gamma
-
-    def weigh(self, norms: Tensor) -> Tensor:
-        """1 / (norm + γ)."""
-        return 1 / (norms + self.gamma)
 
 
 class PublicMean(Fixed):
@@ -105,7 +96,7 @@ class PublicMean(Fixed):
         if not bool((self.bounds > 0).all() and self.bounds.isfinite().all()):
             raise SundogError("the gradients of the public examples are zero or not finite: no clipping norm to take")
 
-    def follow(self, noisy: Tensor | None, expected_batch: float) -> None:  # noqa: ARG002
+    def follow(self, noisy: Tensor | None) -> None:  # noqa: ARG002
         """Asks again: the step has changed the model."""
         self.bounds.copy_(self._mean())
 
@@ -113,57 +104,39 @@ class PublicMean(Fixed):
         return self.norms().detach().mean(dim=1).mul_(self.factor)
 
 
-class QuantileTracking:
-    """Bounds at a quantile of the norms, followed by noisy counts (Andrew et al. 2021).
+class DPNorm:
+    """Bounds at the noisy mode of the gradient norms: DPNorm (Acs et al. 2019, Algorithm 3). One group.
 
-    Each example says for each group whether it was within the bound, as ±½: over G groups a vector of norm √G / 2,
-    scaled here to one.
+    Each step adds Gaussian noise to a histogram of its norms; the upper edge of the fullest bin bounds the next step.
+    Algorithm 3 bounds the same step, which needs all norms of a batch before the first gradient is weighted; one step
+    later, a batch can be taken in pieces, and histogram and gradient are one Gaussian vector. The first bound is the
+    largest. The components of a mixture share a histogram: an example is in one component, and so in one bin.
+
+    Args:
+        noise_multiplier: of a whole step, gradient and histogram together: what the plan charges.
+        largest: the upper edge of the last bin, C_max; longer gradients are counted in that bin.
+        bins: how many bins there are, w.
+        device: where the gradients are.
     """
 
-    def __init__(self, bounds: Tensor, *, quantile: float = 0.5, rate: float = 0.2, side_noise: float = 10.0) -> None:
-        self.bounds = bounds.clone()
-        self.measures = len(bounds)
-        self.quantile, self.rate, self.side_noise = quantile, rate, side_noise
-
-    def weigh(self, norms: Tensor) -> Tensor:
-        """min(1, C / norm)."""
-        return clip_weights(norms, self.bounds)
-
-    def measure(self, norms: Tensor, present: Tensor) -> Tensor:
-        """Σ (±½) / (√G / 2)."""
-        within = (norms <= self.bounds[:, None]).to(norms.dtype) - 0.5
-        return (within * present).sum(dim=1) * (2 / math.sqrt(len(self.bounds)))
-
-    def follow(self, noisy: Tensor | None, expected_batch: float) -> None:
-        """Moves each bound towards the quantile, geometrically."""
-        if noisy is None:
-            return
-        fraction = noisy * (math.sqrt(len(self.bounds)) / 2) / expected_batch + 0.5
-        self.bounds.mul_(torch.exp(-self.rate * (fraction - self.quantile)))
-
-
-class NoisyMode:
-    """The bound is the mode of a noisy histogram of norms (Acs et al. 2019, Algorithm 4): one group.
-
-    An example is in one bin: norm one. The bound is the upper edge of the fullest bin; of an empty batch that is any.
-    """
-
-    def __init__(self, *, largest: float = 10.0, bins: int = 100, side_noise: float = 4.0, device: str = "cpu") -> None:
+    def __init__(
+        self, *, noise_multiplier: float, largest: float = 10.0, bins: int = 100, device: torch.device | str = "cpu"
+    ) -> None:
         self.edges = torch.linspace(0, largest, bins + 1, device=device)[1:]
         self.bounds = self.edges[-1:].clone()
         self.measures = bins
-        self.side_noise = side_noise
+        self.side_noise = max(_HISTOGRAM_NOISE, _LEAST_RATIO * noise_multiplier)
 
     def weigh(self, norms: Tensor) -> Tensor:
         """min(1, C / norm)."""
         return clip_weights(norms, self.bounds)
 
     def measure(self, norms: Tensor, present: Tensor) -> Tensor:
-        """The histogram; what is above the largest edge counts in the last bin."""
+        """The histogram of the norms, without noise. An example adds one to one bin: the sensitivity is 1."""
         bins = torch.bucketize(norms[0], self.edges).clamp_max(len(self.edges) - 1)
         return torch.zeros_like(self.edges).scatter_add_(0, bins, present.to(self.edges.dtype))
 
-    def follow(self, noisy: Tensor | None, expected_batch: float) -> None:  # noqa: ARG002
-        """Takes the mode."""
+    def follow(self, noisy: Tensor | None) -> None:
+        """Moves the bound to the mode of the noisy histogram."""
         if noisy is not None:
-            self.bounds.copy_(self.edges[noisy.argmax()])
+            self.bounds.copy_(self.edges.gather(0, noisy.argmax(dim=0, keepdim=True)))

@@ -65,8 +65,6 @@ class PrivateStep:
         self._sizes = [*(parameter.numel() for parameter in parameters), self.policy.measures]
         self._normals = torch.empty(sum(self._sizes), device=parameters[0].device)
         self._is_fresh = False
-        batch = self.expected_batch
-        self._whole_batch = float(batch.sum()) if isinstance(batch, Tensor) else batch
         self._program: Program | None = None
         self._compiled_for: tuple[Any, ...] = ()
         if {parameter.dtype for parameter in parameters} != {torch.float32}:
@@ -168,7 +166,7 @@ class PrivateStep:
         for parameter, gradient in zip(self.groups.parameters, gradients, strict=True):
             parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
         update()
-        self.policy.follow(measured[0] if measured else None, self._whole_batch)
+        self.policy.follow(measured[0] if measured else None)
 
     def _private(self, pieces: Iterable[Any], masks: Masks) -> list[Tensor]:
         """All that the step learns of records: a noisy gradient for each parameter, and the noisy measurement.
