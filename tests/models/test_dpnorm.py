@@ -27,8 +27,8 @@ from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.training import trainer
 from sundog.training.clipping import DPNorm
+from sundog.training.noise_addition import gradient_multiplier
 from sundog.training.pacing import Pace
-from sundog.training.step import gradient_noise
 
 EPSILON, DELTA = 2.0, 1e-6
 RIGHT, WRONG = 1e-7, 1e-10  # p-values
@@ -58,14 +58,14 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[DPNorm, Tensor]]:
     """The policy and the noisy histogram of every step that a test takes."""
     seen: list[tuple[DPNorm, Tensor]] = []
-    follow = DPNorm.follow
+    update = DPNorm.update
 
     def watch(self: DPNorm, noisy: Tensor | None) -> None:
         assert noisy is not None
         seen.append((self, noisy.clone()))
-        follow(self, noisy)
+        update(self, noisy)
 
-    monkeypatch.setattr(DPNorm, "follow", watch)
+    monkeypatch.setattr(DPNorm, "update", watch)
     return seen
 
 
@@ -93,7 +93,9 @@ def test_the_charge_is_that_of_histogram_and_gradient_together(
     event, count = training_charge(charges)
     assert len(steps) == count
     policy = steps[0][0]
-    together = gradient_noise(event.noise_multiplier, policy.side_noise) ** -2 + policy.side_noise**-2
+    together = (
+        gradient_multiplier(event.noise_multiplier, policy.measurement_noise) ** -2 + policy.measurement_noise**-2
+    )
     assert together**-0.5 == pytest.approx(event.noise_multiplier)
     plain = {**model.defaults, **SMALL[model]}
     fixed = model.plan(SCHEMA, Budget(EPSILON, DELTA), already=(), records=200, settings=plain)

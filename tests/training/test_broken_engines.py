@@ -36,9 +36,9 @@ from torch import Tensor, nn
 from sundog.privacy.noise import NoiseSource
 from sundog.training.batches.poisson import poisson_batch
 from sundog.training.clipping import ClipPolicy, DPNorm, Fixed
-from sundog.training.groups import flat
-from sundog.training.per_example.engine import Groups
-from sundog.training.step import PrivateStep, gradient_noise
+from sundog.training.groups import Groups, flat
+from sundog.training.noise_addition import gradient_multiplier
+from sundog.training.step import PrivateStep
 
 Floats = npt.NDArray[np.float64]
 
@@ -67,11 +67,11 @@ class Witness:
             self._measured = self._measured + more
         return more
 
-    def follow(self, noisy: Tensor | None) -> None:
+    def update(self, noisy: Tensor | None) -> None:
         assert noisy is not None
         self.errors.append((noisy - self._measured).double().numpy())
         self._measured = torch.zeros(())
-        self._policy.follow(noisy)
+        self._policy.update(noisy)
 
 
 def network() -> nn.Module:
@@ -128,10 +128,10 @@ def noise_is_fresh(engine: Engine) -> float:
     witness = Witness(DPNorm(noise_multiplier=NOISE, largest=2.0, bins=200))
     step = set_up(engine, module, flat(module), witness)
     row: list[Floats] = []
-    scale = gradient_noise(NOISE, HISTOGRAM_NOISE) * float(witness.bounds[0])
+    scale = gradient_multiplier(NOISE, HISTOGRAM_NOISE) * float(witness.bounds[0])
     for parts in steps_taken(step, [[torch.randn(8, 30)]] * 5):
         row += [*(part / scale for part in parts), witness.errors[-1] / HISTOGRAM_NOISE]
-        scale = gradient_noise(NOISE, HISTOGRAM_NOISE) * float(witness.bounds[0])
+        scale = gradient_multiplier(NOISE, HISTOGRAM_NOISE) * float(witness.bounds[0])
     values = np.concatenate(row)
     distances = np.arange(1, len(values) - 1000)
     products = signal.correlate(values, values)[len(values) :][: len(distances)]

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from sundog.privacy.noise import NoiseSource
+from sundog.training.batches.examples import Padded
 from sundog.training.clipping import DPNorm
 from sundog.training.groups import flat
-from sundog.training.per_example.engine import Padded
+from sundog.training.noise_addition import gradient_multiplier
 from sundog.training.stacked_modules import stack
-from sundog.training.step import PrivateStep, gradient_noise
+from sundog.training.step import PrivateStep
 
 NOISE, BATCH, RATE = 0.05, 20.0, 0.1
 multipliers = pytest.mark.parametrize("noise_multiplier", [0.01, 0.7, 1.99, 2.0, 3.9, 4.0, 100.0])
@@ -36,7 +37,7 @@ def step_by_loop(weight: Tensor, batch: Tensor, bound: float, noise: Tensor) -> 
     for gradient, norm in zip(gradients, norms, strict=True):
         total += gradient * min(1.0, bound / norm)
     of_gradient, of_histogram = noise[: weight.numel()].view_as(weight), noise[weight.numel() :]
-    total += gradient_noise(NOISE, 4.0) * bound * of_gradient
+    total += gradient_multiplier(NOISE, 4.0) * bound * of_gradient
     noisy = torch.tensor(histogram_by_loop(norms, largest=10.0, bins=100)) + 4.0 * of_histogram
     return weight - RATE * total / BATCH, 10.0 * (1 + int(noisy.argmax())) / 100
 
@@ -76,8 +77,8 @@ def test_histogram_and_gradient_together_cost_the_multiplier_of_the_plan(noise_m
     """Each divided by its noise, an example moves the joint vector by at most one over the planned multiplier."""
     policy = DPNorm(noise_multiplier=noise_multiplier)
     bound = float(policy.bounds[0])
-    scale = gradient_noise(noise_multiplier, policy.side_noise) * bound
-    moved = math.hypot(bound / scale, 1.0 / policy.side_noise)
+    scale = gradient_multiplier(noise_multiplier, policy.measurement_noise) * bound
+    moved = math.hypot(bound / scale, 1.0 / policy.measurement_noise)
     assert 1 / moved == pytest.approx(noise_multiplier, rel=1e-6)
     assert scale <= 1.16 * noise_multiplier * bound  # what the histogram costs the gradient
 
@@ -86,7 +87,7 @@ def test_the_largest_norm_the_bins_and_the_noise_are_those_of_the_text() -> None
     policy = DPNorm(noise_multiplier=1.0)
     assert policy.edges.tolist() == pytest.approx([j / 10 for j in range(1, 101)])
     assert policy.bounds.tolist() == [10.0]
-    assert policy.side_noise == 4.0
+    assert policy.measurement_noise == 4.0
 
 
 @pytest.mark.parametrize("norm", [0.0, 0.1, 3.33, 9.999, 10.0, 1e9, math.inf, math.nan])
@@ -100,7 +101,7 @@ def test_an_example_adds_one_to_one_bin(norm: float) -> None:
 def test_the_mode_of_the_norms_becomes_the_bound() -> None:
     policy = DPNorm(noise_multiplier=1.0)
     norms = torch.cat([torch.full((500,), 3.33), torch.rand(300) * 10])[None]
-    policy.follow(policy.measure(norms, torch.ones(norms.shape[1])))
+    policy.update(policy.measure(norms, torch.ones(norms.shape[1])))
     assert float(policy.bounds[0]) == pytest.approx(3.4)
 
 

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from sundog.privacy.noise import NoiseSource
+from sundog.training.batches.examples import Padded
 from sundog.training.clipping import ClipPolicy, DPNorm, Fixed
-from sundog.training.groups import flat
-from sundog.training.per_example.engine import Groups, Padded
-from sundog.training.speed.compile import compiled
+from sundog.training.groups import Groups, flat
+from sundog.training.speed.compile import compile_program
 from sundog.training.speed.options import Speed
 from sundog.training.stacked_modules import stack
 from sundog.training.step import PrivateStep
@@ -113,11 +113,11 @@ def test_a_program_for_any_size() -> None:
 def test_noise_serves_once() -> None:
     step = step_of(Fixed(torch.ones(1)), Speed())
     step([torch.randn(3, 6)])
-    with pytest.raises(RuntimeError, match="noise of its own"):
+    with pytest.raises(RuntimeError, match="noise can be used once"):
         step.take([torch.randn(3, 6)])
-    with pytest.raises(RuntimeError, match="before compile"):
+    with pytest.raises(RuntimeError, match="must be called before take_compiled"):
         step.take_compiled(Padded(torch.randn(3, 6), torch.ones(3)))
-    with pytest.raises(ValueError, match="needs a piece"):
+    with pytest.raises(ValueError, match="needs at least one piece"):
         step([])
 
 
@@ -130,7 +130,7 @@ def test_a_loss_with_waves_is_compiled_without_a_word_about_complex_numbers(recw
         strong: Tensor = waves + torch.view_as_real(torch.fft.rfft(x)).square().sum(dim=(-2, -1))
         return strong
 
-    program = compiled(lambda x: [loss(x)], torch.randn(5, 4), Speed(), fixed_size=False)
+    program = compile_program(lambda x: [loss(x)], torch.randn(5, 4), Speed(), fixed_size=False)
     x = torch.randn(7, 4)
     torch.testing.assert_close(program(x)[0], loss(x).detach())
     assert not [each for each in recwarn if "complex" in str(each.message)]

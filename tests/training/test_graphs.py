@@ -12,9 +12,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from sundog.privacy.chacha import DeviceNormals, reference_normals
 from sundog.privacy.noise import NoiseSource
+from sundog.training.batches.examples import Padded
 from sundog.training.clipping import ClipPolicy, DPNorm, Fixed
 from sundog.training.groups import flat
-from sundog.training.per_example.engine import Padded
 from sundog.training.speed.cuda_graphs import GraphedStep, Replayed, capacity_for
 from sundog.training.stacked_modules import stack
 from sundog.training.step import PrivateStep
@@ -47,7 +47,7 @@ def step_on(device: str, policy: ClipPolicy, noise: float, *, fast: bool = False
 
 def almost_exact_mode(device: str) -> DPNorm:
     policy = DPNorm(noise_multiplier=1e-6, largest=20.0, bins=10, device=device)
-    policy.side_noise = 1e-5
+    policy.measurement_noise = 1e-5
     return policy
 
 

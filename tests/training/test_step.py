@@ -9,15 +9,17 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
+from tests.training.toy import by_layer
 from torch import Tensor, nn
 
 from sundog.errors import SundogError
 from sundog.privacy.noise import NoiseSource
-from sundog.training.batches.poisson import pieces, poisson_batch
+from sundog.training.batches.poisson import poisson_batch, split_batch
 from sundog.training.clipping import ClipPolicy, Decay, DPNorm, Fixed, PublicMean
-from sundog.training.groups import by_bound, by_layer, flat, noise_scales, weights_and_biases
-from sundog.training.per_example.engine import Groups, clipped_sum, norms
-from sundog.training.step import PrivateStep, gradient_noise
+from sundog.training.groups import Groups, by_bound, flat, weights_and_biases
+from sundog.training.noise_addition import gradient_multiplier, noise_scales
+from sundog.training.per_example.engine import clip_and_sum, compute_norms
+from sundog.training.step import PrivateStep
 
 RIGHT, WRONG = 1e-7, 1e-10  # p-values: a false alarm once in ten million runs, and no doubt about a wrong scale
 
@@ -46,7 +48,7 @@ def policies(groups: int) -> list[tuple[ClipPolicy, float]]:
     bounds = torch.linspace(0.5, 2.0, groups)
     found: list[tuple[ClipPolicy, float]] = [(Fixed(bounds), 1.5), (Decay(bounds, 0.99), 1.5)]
     if groups == 1:
-        found.append((DPNorm(noise_multiplier=1.5, largest=2.0), gradient_noise(1.5, 4.0)))
+        found.append((DPNorm(noise_multiplier=1.5, largest=2.0), gradient_multiplier(1.5, 4.0)))
     return found
 
 
@@ -158,8 +160,8 @@ def test_batch_sizes_are_binomial_and_every_record_is_drawn_alike() -> None:
 
 def test_pieces_are_the_batch() -> None:
     index = np.arange(10)
-    assert [len(piece) for piece in pieces(index, 4)] == [4, 4, 2]
-    assert [len(piece) for piece in pieces(index[:0], 4)] == [0]
+    assert [len(piece) for piece in split_batch(index, 4)] == [4, 4, 2]
+    assert [len(piece) for piece in split_batch(index[:0], 4)] == [0]
 
 
 def test_no_weighted_gradient_is_longer_than_its_bound() -> None:
@@ -169,7 +171,7 @@ def test_no_weighted_gradient_is_longer_than_its_bound() -> None:
     bounds = torch.tensor([0.2, 0.7])
     for i in range(20):
         x = torch.randn(1, 5) * 10.0**i / 1e8
-        sums = clipped_sum(module, lambda b: module(b).square().sum(1), x, groups, Fixed(bounds).weigh).sums
+        sums = clip_and_sum(module, lambda b: module(b).square().sum(1), x, groups, Fixed(bounds).weigh).sums
         for total, group in zip(sums, groups.of, strict=True):
             assert float(total.norm()) <= float(bounds[group]) * (1 + 1e-5)
 
@@ -183,10 +185,10 @@ def test_similar_bounds_are_grouped() -> None:
 
 
 def test_a_side_measurement_takes_its_part() -> None:
-    together = 1 / math.sqrt(gradient_noise(1.0, 4.0) ** -2 + 4.0**-2)
+    together = 1 / math.sqrt(gradient_multiplier(1.0, 4.0) ** -2 + 4.0**-2)
     assert together == pytest.approx(1.0)
     with pytest.raises(ValueError, match="costs more"):
-        gradient_noise(1.0, 0.9)
+        gradient_multiplier(1.0, 0.9)
 
 
 def test_a_bound_from_public_examples_follows_the_model() -> None:
@@ -200,9 +202,9 @@ def test_a_bound_from_public_examples_follows_the_model() -> None:
     groups = weights_and_biases(module)
 
     def mean_norms() -> Tensor:
-        return norms(module, loss, public, groups).mean(dim=1)
+        return compute_norms(module, loss, public, groups).mean(dim=1)
 
-    policy = PublicMean(lambda: norms(module, loss, public, groups), factor=2.0)
+    policy = PublicMean(lambda: compute_norms(module, loss, public, groups), factor=2.0)
     torch.testing.assert_close(policy.bounds, 2 * mean_norms())
     step = PrivateStep(
         module=module,
@@ -218,5 +220,5 @@ def test_a_bound_from_public_examples_follows_the_model() -> None:
     step([torch.randn(4, 6)])
     torch.testing.assert_close(policy.bounds, 2 * mean_norms())
     assert not torch.allclose(policy.bounds, before)
-    with pytest.raises(SundogError, match="no clipping norm"):
+    with pytest.raises(SundogError, match="give no clipping norm"):
         PublicMean(lambda: torch.zeros(1, 5))

@@ -123,6 +123,6 @@ def test_a_compiler_that_fails_is_done_without(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(module, "_COMPILING", -1.0)
     monkeypatch.setattr(PrivateStep, "compile", fail)
     made = toy(Ledger(epsilon=EPSILON, delta=DELTA), largest_piece=1000, block=2)
-    with pytest.warns(UserWarning, match="training goes on, slower: the step could not be compiled"):
+    with pytest.warns(UserWarning, match="training continues without compiling: the step could not be compiled"):
         made.trainer.run()
     assert made.trainer.done == made.trainer.plan.steps

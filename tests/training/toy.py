@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from sundog.privacy.ledger import Ledger
 from sundog.training.batches.examples import Examples, InMemory
 from sundog.training.clipping import DPNorm
-from sundog.training.groups import flat
-from sundog.training.schedules import cosine, warmed_up
+from sundog.training.groups import Groups, flat, trainable
+from sundog.training.schedules import cosine
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
 from sundog.training.training_plan import TrainingPlan
@@ -30,6 +30,14 @@ class Toy:
     module: nn.Module
     generator: nn.Module
     trainer: Trainer
+
+
+def by_layer(module: nn.Module) -> Groups:
+    """A group for each layer."""
+    owners = {id(p): name for name, layer in module.named_modules() for p in layer.parameters(recurse=False)}
+    parameters = trainable(module)
+    names = [owners[id(p)] for p in parameters]
+    return Groups(parameters, [list(dict.fromkeys(names)).index(name) for name in names])
 
 
 def examples(device: str = "cpu") -> InMemory:
@@ -74,7 +82,7 @@ def toy(ledger: Ledger, *, plan: TrainingPlan = PLAN, data: Examples | None = No
 
     options = {
         "seed": 5,
-        "schedule": warmed_up(4, cosine(plan.steps, last=0.1)),
+        "schedule": cosine(plan.steps, last=0.1),
         "average": 0.9,
         "keep": {"generator": generator, "public": public},
         "largest_piece": 8,

@@ -16,8 +16,8 @@ from torch import Tensor
 from sundog.models.gan.adversarial_step import Duel
 from sundog.models.neural.features import Compact
 from sundog.training.clipping import DPNORM, ClipPolicy, Decay, DPNorm, Fixed, PublicMean
-from sundog.training.groups import by_bound, flat, trainable, weights_and_biases
-from sundog.training.per_example.engine import Groups, norms
+from sundog.training.groups import Groups, by_bound, flat, trainable, weights_and_biases
+from sundog.training.per_example.engine import compute_norms
 from sundog.training.training_plan import TrainingPlan
 
 ALL, KINDS = "all", "weights and biases"
@@ -84,4 +84,4 @@ def needs_public(settings: Mapping[str, Any]) -> list[str]:
 
 def _norms(duel: Duel, public: Compact | None, groups: Groups) -> Tensor:
     assert public is not None  # noqa: S101
-    return norms(duel.critic, duel.loss, public, groups)
+    return compute_norms(duel.critic, duel.loss, public, groups)
