@@ -9,9 +9,10 @@ ask whether images of a class differ, and says nothing of a generator that start
 
 With `--ablation` each strategy of the text is fitted at one ε, on the same 98% of the records, and the others are
 public: `kinds` clips weights and biases apart, `clusters` five groups of parameters, `bounds` takes bounds from public
-records, `warm` starts on them, `decay` lets a fixed bound fall. Groups are accounted as what they are (dpgan_steps.py):
-all spend the same. Peers are `none`, in the same run, the public records by themselves, and the text's Inception
-scores. `--records` takes fewer of the training records: on two cores all of MNIST takes a day.
+records, `warm` starts on them, `decay` lets a fixed bound fall, `dpnorm` (not of this text) takes the noisy mode of the
+norms of private records. Groups are accounted as what they are (dpgan_steps.py): all spend the same. Peers are `none`,
+in the same run, the public records by themselves, and the text's Inception scores. `--records` takes fewer of the
+training records: on two cores all of MNIST takes a day.
 
 `--keep` names a folder for releases and outcomes. What is found there of the same code is not done again:
 a stopped run goes on.
@@ -69,6 +70,7 @@ STRATEGIES = {
     "clusters+bounds+warm": Strategy((_CLUSTERS, _BOUNDS, _WARM), public=True),
     "warm": Strategy((_FIXED, _WHOLE, _WARM), public=True),
     "decay": Strategy(("decay=0.3",)),
+    "dpnorm": Strategy(("clip=dpnorm",)),
 }
 
 Outcomes = dict[Fit, Worth]

@@ -6,12 +6,13 @@ and a thousand of items that are held together, all of which reach that bound (`
 relative error, over the seeds. The datasets are cut to their most frequent items, which are taken to be public. Peers
 are independent items (`independent`) and MWEM+PGM (`mwem-pgm`, through mbi), within the same ε and δ; and, not private
 at all, as many of the real records drawn at random (`resampled`): the error that is owed to drawing alone. With
-`--times` more records are drawn. The default is hours long on two cores: choose parts, or a machine with a GPU and many
-cores, where `--processes` work side by side.
+`--times` more records are drawn. `rbm` and `vae` train with their fixed clipping bound and, as `dpnorm`, with the noisy
+mode of the norms (`--clips`): the fixed bound is then one more peer. The default is hours long on two cores: choose
+parts, or a machine with a GPU and many cores, where `--processes` work side by side.
 
     SUNDOG_DATA=../shared/data python benchmarks/dpgm_queries.py [--quick] [--json FILE] [--plot FILE]
         [--datasets NAME ...] [--models NAME ...] [--clusters K ...] [--epsilon E ...] [--seeds N]
-        [--times N] [--device cpu|cuda] [--processes N]
+        [--clips fixed dpnorm] [--times N] [--device cpu|cuda] [--processes N]
 """
 
 from __future__ import annotations
@@ -32,16 +33,20 @@ from report import DATA, Row, arguments, publish
 
 PEERS = ("independent", "mwem-pgm", "resampled")  # none has clusters
 MODELS = (*PEERS, "rbm", "vae")
+FIXED, DPNORM = "fixed", "dpnorm"
 
 Errors = dict[tuple[str, float, str], dict[str, float]]  # by dataset, ε and contestant
 
 
-def contestants(models: list[str], clusters: list[int]) -> dict[str, tuple[str, int]]:
-    """The model and the number of clusters of each, by the name it has in the table."""
-    found: dict[str, tuple[str, int]] = {}
+def contestants(models: list[str], clusters: list[int], clips: list[str]) -> dict[str, tuple[str, int, str]]:
+    """The model, the number of clusters and the clipping of each, by the name it has in the table."""
+    found: dict[str, tuple[str, int, str]] = {}
     for model in models:
-        for k in [1] if model in PEERS else clusters:
-            found[model if model in PEERS else f"{model} k={k}"] = (model, k)
+        if model in PEERS:
+            found[model] = (model, 1, FIXED)
+            continue
+        for k, clip in itertools.product(clusters, clips):
+            found[f"{model} k={k}" + (f" {DPNORM}" if clip == DPNORM else "")] = (model, k, clip)
     return found
 
 
@@ -53,6 +58,7 @@ class Task(NamedTuple):
     name: str
     model: str
     clusters: int
+    clip: str
     seed: int
     times: int
     device: str
@@ -70,7 +76,9 @@ def errors_of(task: Task) -> tuple[Task, dict[str, float], float]:
     """The errors of a task, and the seconds that it took."""
     sets, asked = asked_of(task.dataset, task.quick)
     start = time.perf_counter()
-    settings = {"epochs": 1} if task.quick and task.model not in PEERS else None
+    settings: dict[str, Any] = {"epochs": 1} if task.quick and task.model not in PEERS else {}
+    if task.clip == DPNORM:
+        settings["clip"] = DPNORM
     synthetic = synthetic_sets(
         sets,
         task.model,
@@ -105,7 +113,8 @@ def _means(tasks: list[Task], found: Iterable[tuple[Task, dict[str, float], floa
 def rows_of(found: Errors) -> list[Row]:
     rows = []
     for (dataset, epsilon, name), errors in found.items():
-        for peer in (peer for peer in PEERS if peer != name and (dataset, epsilon, peer) in found):
+        peers = [*PEERS, name.removesuffix(f" {DPNORM}")]
+        for peer in (peer for peer in peers if peer != name and (dataset, epsilon, peer) in found):
             theirs = found[dataset, epsilon, peer]
             rows += [
                 Row(f"{dataset} ε={epsilon:g} {name} {what}", error, "", peer, theirs[what])
@@ -144,6 +153,7 @@ def more_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), metavar="NAME")
     parser.add_argument("--clusters", nargs="+", type=int, default=[1, 5, 10], metavar="K")
     parser.add_argument("--epsilon", nargs="+", type=float, default=[0.5, 1.0, 2.0], metavar="E")
+    parser.add_argument("--clips", nargs="+", choices=[FIXED, DPNORM], default=[FIXED, DPNORM])
     parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs of each, whose mean is told")
     parser.add_argument("--times", type=int, default=1, metavar="N", help="so many times the real records are drawn")
     parser.add_argument("--device", default="cpu", help="where models are trained: cpu or cuda")
@@ -166,7 +176,7 @@ def main() -> None:
         print("{}: {} sets of {} items, δ = {:.2g}".format(sets.name, *sets.real.shape, sets.delta))
         print(f"of {asked.random} random queries {asked.answerable.sum()} are answerable, ", end="")
         print(f"and all of {len(asked.queries) - asked.random} of items held together", flush=True)
-    field = contestants(options.models, options.clusters)
+    field = contestants(options.models, options.clusters, options.clips)
     every = itertools.product(range(options.seeds), datasets, options.epsilon, field.items())
     found = measure(
         [

@@ -14,10 +14,9 @@ from torch.optim import Adam
 from steps.networks import Network, Vae
 from steps.peers import BOUND, NOISE, RATE, Step
 from sundog.privacy.noise import NoiseSource
-from sundog.training.batches.examples import leaves
+from sundog.training.batches.examples import Padded, leaves
 from sundog.training.clipping import Fixed
 from sundog.training.groups import flat
-from sundog.training.per_example.engine import Padded
 from sundog.training.speed.cuda_graphs import GraphedStep
 from sundog.training.speed.options import Speed
 from sundog.training.stacked_modules import stack

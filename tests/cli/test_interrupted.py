@@ -17,7 +17,7 @@ _COMPILING = """
 import sys
 from sundog.training import trainer
 from sundog.cli.main import main
-trainer._COMPILING = -1.0
+trainer._COMPILE_SECONDS = -1.0
 main(sys.argv[1:])
 """
 _FIT = (

@@ -221,7 +221,7 @@ def test_a_seed_fixes_where_networks_begin_and_no_two_begin_alike() -> None:
 
 
 def test_the_loss_of_a_stack_is_shown_to_those_who_insist(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sundog.training.telemetry._INTERVAL", 0.0)
+    monkeypatch.setattr("sundog.training.progress_messages._INTERVAL", 0.0)
     parts, plan = Parts(np.arange(60) % 3, (20.0,) * 3), plan_of(60.0, steps=3, noise=1.5)
     for insist in (False, True):
         told: list[str] = []

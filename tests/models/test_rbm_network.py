@@ -18,7 +18,7 @@ from sundog.models.neural.features import Features
 from sundog.models.rbm.network import Network
 from sundog.training.clipping import Fixed
 from sundog.training.groups import flat
-from sundog.training.per_example.engine import clipped_sum
+from sundog.training.per_example.engine import clip_and_sum
 from sundog.training.stacked_modules import stack, unstack
 
 Floats = npt.NDArray[np.float64]
@@ -197,10 +197,11 @@ def test_particles_are_weighed_as_records_are_clipped(columns: dict[str, dict[st
     """So that a model that is the data stays what it is."""
     x = states(columns)
     for clip, is_same in ((1.7, True), (math.inf, False)):
-        made = network(columns, chains=len(x), clip=clip)
+        made = network(columns, chains=len(x))
+        made.clip = clip
         made.particles.copy_(x)
         groups = flat(made)
-        private = clipped_sum(made, made.free_energy, x, groups, Fixed(torch.tensor([1.7])).weigh)
+        private = clip_and_sum(made, made.free_energy, x, groups, Fixed(torch.tensor([1.7])).weigh)
         assert float(private.norms.min()) < 1.7 < float(private.norms.max())
         public = gradient(made, made.public_loss())
         mean = np.concatenate([part.flatten().double().numpy() for part in private.sums]) / len(x)
@@ -236,9 +237,11 @@ def test_the_chain_finds_the_distribution() -> None:
 
 
 def test_a_stack_is_its_networks_one_by_one() -> None:
-    single = [network(MIX, seed=seed, chains=7, clip=1.0, moves=2) for seed in range(3)]
+    single = [network(MIX, seed=seed, chains=7, moves=2) for seed in range(3)]
     whole = stack(single)
     assert isinstance(whole, Network)
+    for made in (*single, whole):
+        made.clip = torch.ones(1)
     x = states(MIX)
     expected = torch.stack([made.free_energy(x) for made in single])
     torch.testing.assert_close(whole.free_energy(x.expand(3, -1, -1)), expected)

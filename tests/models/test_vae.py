@@ -218,7 +218,7 @@ def test_a_fit_that_was_interrupted_ends_as_one_that_was_not(tmp_path: Path) -> 
 
 
 def test_the_loss_is_shown_to_those_who_insist_and_to_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sundog.training.telemetry._INTERVAL", 0.0)
+    monkeypatch.setattr("sundog.training.progress_messages._INTERVAL", 0.0)
     told: list[str] = []
     fit(None, progress=lambda text, done: told.append(text))
     assert any("training: step" in text for text in told)

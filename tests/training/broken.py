@@ -16,7 +16,8 @@ from torch import Tensor, nn
 from sundog.privacy.noise import NoiseSource
 from sundog.training.batches.poisson import Index
 from sundog.training.clipping import ClipPolicy
-from sundog.training.per_example.engine import Groups, Loss, Weigh, clipped_sum
+from sundog.training.groups import Groups
+from sundog.training.per_example.engine import Loss, Weigh, clip_and_sum
 from sundog.training.step import PrivateStep
 
 Engine = Callable[..., PrivateStep]
@@ -116,11 +117,11 @@ class Overheard:
             self._measured = self._measured + more
         return more
 
-    def follow(self, noisy: Tensor | None, expected_batch: float) -> None:
+    def update(self, noisy: Tensor | None) -> None:
         exact, self._measured = self._measured, torch.zeros(())
         if noisy is not None:
             noisy = exact + self._noise_kept * (noisy - exact)
-        self._policy.follow(noisy, expected_batch)
+        self._policy.update(noisy)
 
 
 def with_noise(factor: float) -> Engine:
@@ -135,7 +136,7 @@ def with_side_noise(factor: float) -> Engine:
 
 def right_sum(module: nn.Module, loss: Loss, batch: Any, groups: Groups, weigh: Weigh) -> list[Tensor]:
     """The clipped sum."""
-    return clipped_sum(module, loss, batch, groups, weigh).sums
+    return clip_and_sum(module, loss, batch, groups, weigh).sums
 
 
 def forgetful_sum(module: nn.Module, loss: Loss, batch: Any, groups: Groups, weigh: Weigh) -> list[Tensor]:

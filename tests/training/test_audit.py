@@ -34,16 +34,17 @@ import pytest
 import torch
 from scipy import stats
 from tests.training.broken import Engine, ForgottenNorm, Sampler, SilentLayer, everybody, with_noise
+from tests.training.toy import by_layer
 from torch import Tensor, nn
 
 from sundog.privacy.accountant import delta_spent, epsilon_spent
 from sundog.privacy.calibration import training_plan
 from sundog.privacy.events import Charge
 from sundog.privacy.noise import NoiseSource
-from sundog.training.batches.poisson import pieces, poisson_batch
+from sundog.training.batches.poisson import poisson_batch, split_batch
 from sundog.training.clipping import Fixed
-from sundog.training.groups import by_layer, flat, noise_scales
-from sundog.training.per_example.engine import Groups
+from sundog.training.groups import Groups, flat
+from sundog.training.noise_addition import noise_scales
 from sundog.training.step import PrivateStep
 
 Floats = npt.NDArray[np.float64]
@@ -143,7 +144,7 @@ def play(game: Game, runs: int, engine: Engine = PrivateStep, sampler: Sampler =
             nn.init.zeros_(parameter)
         for number in range(game.steps):
             batch = sampler(len(data), game.sample_rate, noise)
-            step([data[torch.from_numpy(piece)] for piece in pieces(batch, 8)])
+            step([data[torch.from_numpy(piece)] for piece in split_batch(batch, 8)])
             weights[run, number + 1] = torch.cat([p.detach().flatten() for p in module.parameters()]).numpy()
     sums = -np.diff(weights, axis=1) * step.expected_batch
     return Outcome(present.ravel(), log_ratios(game, sums, groups, bounds).ravel())

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from sundog.privacy.noise import NoiseSource
-from sundog.training.clipping import ClipPolicy, Fixed, NoisyMode, QuantileTracking
-from sundog.training.groups import flat, weights_and_biases
-from sundog.training.per_example.engine import Groups, Padded
-from sundog.training.speed.compile import compiled
+from sundog.training.batches.examples import Padded
+from sundog.training.clipping import ClipPolicy, DPNorm, Fixed
+from sundog.training.groups import Groups, flat
+from sundog.training.speed.compile import compile_program
 from sundog.training.speed.options import Speed
 from sundog.training.stacked_modules import stack
 from sundog.training.step import PrivateStep
@@ -68,7 +68,9 @@ def test_a_stack_whose_first_batch_has_as_many_records_as_there_are_models() -> 
 @pytest.mark.filterwarnings("ignore")  # of torch about itself
 def test_compiled_steps_are_the_same_steps() -> None:
     for fixed, speed in ((True, Speed()), (False, Speed(precision="bf16"))):
-        plain, fast = (step_of(Fixed(torch.ones(1)) if fixed else NoisyMode(), speed) for _ in range(2))
+        plain, fast = (
+            step_of(Fixed(torch.ones(1)) if fixed else DPNorm(noise_multiplier=1.0), speed) for _ in range(2)
+        )
         batch = Padded(torch.randn(8, 6), torch.arange(8) < 6)
         fast.compile(batch, fixed_size=True)
         for number in range(4):
@@ -90,10 +92,8 @@ def test_compiled_steps_are_the_same_steps() -> None:
 @pytest.mark.filterwarnings("ignore")  # of torch about itself
 def test_a_program_for_any_size() -> None:
     """Sizes that it is not made for and examples that are not finite included."""
-    policy = [QuantileTracking(torch.ones(2)) for _ in range(2)]
-    plain, fast = (
-        step_of(p, Speed(compiled=c), weights_and_biases) for p, c in zip(policy, (False, True), strict=True)
-    )
+    policy = [DPNorm(noise_multiplier=1.0) for _ in range(2)]
+    plain, fast = (step_of(p, Speed(compiled=c)) for p, c in zip(policy, (False, True), strict=True))
     for size in (5, 2, 0, 1, 9, 30):
         x = torch.randn(size, 6)
         if size == 9:
@@ -113,11 +113,11 @@ def test_a_program_for_any_size() -> None:
 def test_noise_serves_once() -> None:
     step = step_of(Fixed(torch.ones(1)), Speed())
     step([torch.randn(3, 6)])
-    with pytest.raises(RuntimeError, match="noise of its own"):
+    with pytest.raises(RuntimeError, match="noise can be used once"):
         step.take([torch.randn(3, 6)])
-    with pytest.raises(RuntimeError, match="before compile"):
+    with pytest.raises(RuntimeError, match="must be called before take_compiled"):
         step.take_compiled(Padded(torch.randn(3, 6), torch.ones(3)))
-    with pytest.raises(ValueError, match="needs a piece"):
+    with pytest.raises(ValueError, match="needs at least one piece"):
         step([])
 
 
@@ -130,7 +130,7 @@ def test_a_loss_with_waves_is_compiled_without_a_word_about_complex_numbers(recw
         strong: Tensor = waves + torch.view_as_real(torch.fft.rfft(x)).square().sum(dim=(-2, -1))
         return strong
 
-    program = compiled(lambda x: [loss(x)], torch.randn(5, 4), Speed(), fixed_size=False)
+    program = compile_program(lambda x: [loss(x)], torch.randn(5, 4), Speed(), fixed_size=False)
     x = torch.randn(7, 4)
     torch.testing.assert_close(program(x)[0], loss(x).detach())
     assert not [each for each in recwarn if "complex" in str(each.message)]

@@ -10,13 +10,14 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.training.toy import by_layer
 from torch import Tensor, nn
 
 from sundog.errors import SundogError
 from sundog.training.clipping import clip_weights
-from sundog.training.groups import by_layer, flat, weights_and_biases
-from sundog.training.per_example.engine import Groups, Loss, clipped_sum
-from sundog.training.per_example.layers import tapped, untapped
+from sundog.training.groups import Groups, flat, weights_and_biases
+from sundog.training.per_example.engine import Loss, clip_and_sum
+from sundog.training.per_example.layers import find_unsupported, record_layers
 
 TOLERANCE = 1e-10  # in double precision; far below the 1e-5 that single precision needs
 
@@ -50,7 +51,7 @@ def one_by_one(loss: Loss, batch: Any, groups: Groups, bounds: Tensor) -> tuple[
 def check(module: nn.Module, loss: Loss, batch: Any, groups: Groups | None = None) -> None:
     groups = groups or flat(module)
     bounds = torch.linspace(0.3, 0.9, groups.count)
-    clipped = clipped_sum(module, loss, batch, groups, lambda n: clip_weights(n, bounds))
+    clipped = clip_and_sum(module, loss, batch, groups, lambda n: clip_weights(n, bounds))
     sums, norms = clipped.sums, clipped.norms
     expected_sums, expected_norms = one_by_one(loss, batch, groups, bounds)
     torch.testing.assert_close(norms, expected_norms, rtol=TOLERANCE, atol=TOLERANCE)
@@ -261,8 +262,8 @@ class Custom(nn.Module):
 
 def test_what_cannot_be_tapped_is_done_the_slow_way_and_said() -> None:
     module = Custom()
-    assert untapped(module) == ["the model (Custom)"]
-    with pytest.warns(UserWarning, match="written down in full"):
+    assert find_unsupported(module) == ["the model (Custom)"]
+    with pytest.warns(UserWarning, match="are materialised"):
         check(module, squared(module), torch.randn(5, 3))
 
 
@@ -275,7 +276,7 @@ def test_a_weight_that_is_used_behind_its_layers_back_is_noticed() -> None:
 def test_batch_statistics_are_refused() -> None:
     module = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
     with pytest.raises(SundogError, match="mixes the examples"):
-        clipped_sum(module, squared(module), torch.randn(4, 3), flat(module), lambda n: n)
+        clip_and_sum(module, squared(module), torch.randn(4, 3), flat(module), lambda n: n)
 
 
 @shapes
@@ -284,7 +285,7 @@ def test_tapped_layers_compute_the_same(name: str) -> None:
     module = make()
     x = torch.randn(3, *shape)
     expected = module(x)
-    with tapped(module):
+    with record_layers(module):
         torch.testing.assert_close(module(x), expected)
     assert "forward" not in vars(next(module.modules()))
 
@@ -293,7 +294,7 @@ def test_gradients_that_were_there_stay() -> None:
     module = mlp()
     squared(module)(torch.randn(2, 5)).sum().backward()  # type: ignore[no-untyped-call]
     before = [p.grad.clone() for p in module.parameters() if p.grad is not None]
-    clipped_sum(module, squared(module), torch.randn(4, 5), flat(module), lambda n: clip_weights(n, torch.ones(1)))
+    clip_and_sum(module, squared(module), torch.randn(4, 5), flat(module), lambda n: clip_weights(n, torch.ones(1)))
     after = [p.grad for p in module.parameters()]
     assert all(torch.equal(a, b) for a, b in zip(after, before, strict=True) if a is not None)
 

@@ -12,9 +12,9 @@ from torch.nn.utils.rnn import pad_sequence
 
 from sundog.privacy.chacha import DeviceNormals, reference_normals
 from sundog.privacy.noise import NoiseSource
-from sundog.training.clipping import ClipPolicy, Fixed, QuantileTracking
+from sundog.training.batches.examples import Padded
+from sundog.training.clipping import ClipPolicy, DPNorm, Fixed
 from sundog.training.groups import flat
-from sundog.training.per_example.engine import Padded
 from sundog.training.speed.cuda_graphs import GraphedStep, Replayed, capacity_for
 from sundog.training.stacked_modules import stack
 from sundog.training.step import PrivateStep
@@ -45,14 +45,19 @@ def step_on(device: str, policy: ClipPolicy, noise: float, *, fast: bool = False
     )
 
 
+def almost_exact_mode(device: str) -> DPNorm:
+    policy = DPNorm(noise_multiplier=1e-6, largest=20.0, bins=10, device=device)
+    policy.measurement_noise = 1e-5
+    return policy
+
+
 @pytest.mark.parametrize("fused", [True, False])
 def test_a_graph_takes_the_steps_that_the_host_would(fused: bool) -> None:
     """Empty batches, batches above the capacity and bad examples included."""
     data = torch.randn(100, 6)
     data[7] = torch.inf
     rng = np.random.default_rng(0)
-    plain = step_on("cpu", QuantileTracking(torch.ones(1), side_noise=1e-5), 1e-6)
-    steps = step_on("cuda", QuantileTracking(torch.ones(1, device="cuda"), side_noise=1e-5), 1e-6)
+    plain, steps = (step_on(device, almost_exact_mode(device), 1e-6) for device in ("cpu", "cuda"))
     graphed = GraphedStep(steps, data.cuda(), capacity=16, fused=fused)
     for number in range(12):
         index = rng.choice(100, [5, 8, 0, 40, 16, 3, 7, 1, 12, 0, 33, 9][number], replace=False)

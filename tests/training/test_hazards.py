@@ -16,15 +16,15 @@ from sundog.privacy.noise import NoiseSource
 from sundog.training.batches.examples import InMemory
 from sundog.training.clipping import Fixed, clip_weights
 from sundog.training.groups import flat
-from sundog.training.per_example.engine import clipped_sum
-from sundog.training.per_example.factors import Lookup, Outer, OuterSum, Use
+from sundog.training.per_example.engine import clip_and_sum
+from sundog.training.per_example.factors import Factors, Lookup, Outer, OuterSum
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
 from sundog.training.training_plan import TrainingPlan
 
 
 def contribution(module: nn.Module, loss: Callable[[Tensor], Tensor], x: Tensor, bound: float) -> float:
-    found = clipped_sum(module, loss, x, flat(module), lambda n: clip_weights(n, torch.tensor([bound])))
+    found = clip_and_sum(module, loss, x, flat(module), lambda n: clip_weights(n, torch.tensor([bound])))
     return float(torch.cat([total.flatten() for total in found.sums]).norm())
 
 
@@ -48,7 +48,7 @@ def test_every_factored_norm_is_an_upper_bound_under_cancellation() -> None:
     left, right = torch.randn(8, 1, 64), torch.randn(8, 1, 64)
     near = right + 1e-4 * torch.randn(8, 1, 64)
     index = torch.zeros(8, 2, dtype=torch.int64)
-    uses: list[Use] = [
+    uses: list[Factors] = [
         Outer.of([(left[:, 0], right[:, 0]), (-left[:, 0], near[:, 0])]),
         OuterSum(torch.cat([left, -left], dim=1), torch.cat([right, near], dim=1)),
         Lookup(index, torch.cat([right, -near], dim=1), 3),
@@ -102,14 +102,14 @@ def test_other_modules_are_left_without_gradients() -> None:
 @pytest.mark.filterwarnings("ignore:per-example gradients")
 def test_special_layers_are_not_tapped() -> None:
     padded = nn.Embedding(5, 3, padding_idx=0)
-    found = clipped_sum(
+    found = clip_and_sum(
         padded, lambda i: padded(i).sum(dim=(1, 2)), torch.tensor([[0, 1]]), flat(padded), lambda n: 1 + 0 * n
     )
     assert float(found.sums[0][0].abs().sum()) == 0
     tied = nn.Sequential(nn.Embedding(4, 4), nn.Linear(4, 4, bias=False))
     tied[1].weight = tied[0].weight
     index = torch.tensor([[0, 1], [2, 2]])
-    whole = clipped_sum(tied, lambda i: tied(i).sum(dim=(1, 2)), index, flat(tied), torch.ones_like).sums[0]
+    whole = clip_and_sum(tied, lambda i: tied(i).sum(dim=(1, 2)), index, flat(tied), torch.ones_like).sums[0]
     (expected,) = torch.autograd.grad(tied(index).sum(), list(tied.parameters()))
     torch.testing.assert_close(whole, expected)
 
@@ -171,7 +171,7 @@ def test_a_training_that_failed_half_way_does_not_go_on() -> None:
     trainer = trainer_of(10, [], fails)
     with pytest.raises(OSError, match="generator"):
         trainer.run()
-    with pytest.raises(RuntimeError, match="failed half-way"):
+    with pytest.raises(RuntimeError, match="failed in the middle of a block"):
         trainer.run()
 
 

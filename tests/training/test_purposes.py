@@ -64,7 +64,7 @@ def test_batches_of_two_trainings_are_not_the_same() -> None:
 
 
 def test_it_says_which_training_of_a_run_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sundog.training.telemetry._INTERVAL", 0.0)
+    monkeypatch.setattr("sundog.training.progress_messages._INTERVAL", 0.0)
     said: list[str] = []
     toy(seeded(), plan=NAMING, progress=lambda text, _: said.append(text)).trainer.run()
     assert len(said) == PLAN.steps + 1

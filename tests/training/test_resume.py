@@ -25,7 +25,7 @@ from sundog.privacy.ledger import Ledger, summed
 from sundog.privacy.noise import NoiseSource
 from sundog.training.trainer import Trainer
 from sundog.training.training_plan import TrainingPlan
-from sundog.training.training_state import TrainingState, load_state, packed, save_state, unpacked
+from sundog.training.training_state import TrainingState, load_state, pack, save_state, unpack
 
 BLOCK = 3
 
@@ -339,7 +339,7 @@ def test_any_optimiser_comes_back(tmp_path: Path) -> None:
         assert state is not None
         tensors: tuple[dict[str, Any], ...] = ({}, {})
         structures = [
-            packed(value, kept)
+            pack(value, kept)
             for value, kept in zip((optimizer.state_dict(), state.parts["optimizer"]), tensors, strict=True)
         ]
         assert structures[0] == structures[1]
@@ -356,11 +356,11 @@ def test_numbers_and_structures_come_back_as_they_were() -> None:
         "t": torch.arange(3, dtype=torch.bfloat16),
     }
     tensors: dict[str, torch.Tensor] = {}
-    again = unpacked(json.loads(json.dumps(packed(value, tensors))), tensors)
+    again = unpack(json.loads(json.dumps(pack(value, tensors))), tensors)
     assert torch.equal(again.pop("t"), value.pop("t"))
     assert again == value
-    with pytest.raises(TypeError, match="/f: a function cannot be kept"):
-        packed({"f": harmed}, {})
+    with pytest.raises(TypeError, match="/f: a function cannot be saved"):
+        pack({"f": harmed}, {})
 
 
 def test_parameters_that_share_memory_are_kept(tmp_path: Path) -> None:

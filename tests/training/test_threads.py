@@ -101,7 +101,7 @@ def test_a_step_is_compiled_where_that_saves_more_than_it_takes(
     """Not by how many steps there are: a thousand short ones are done before a compiler is."""
     compiled: list[int] = []
     monkeypatch.setattr(module, "helps_on_a_processor", lambda _: True)
-    monkeypatch.setattr(module, "_KNOWN", 3)
+    monkeypatch.setattr(module, "_MEASURED_STEPS", 3)
     made = toy(Ledger(epsilon=EPSILON, delta=DELTA), largest_piece=1000, block=2)
     monkeypatch.setattr(PrivateStep, "compile", lambda *_: compiled.append(made.trainer.done))
     made.trainer.after = lambda _: setattr(made.trainer.step, "seconds", seconds * made.trainer.step.taken)
@@ -119,10 +119,10 @@ def test_a_compiler_that_fails_is_done_without(monkeypatch: pytest.MonkeyPatch) 
         raise SundogError("the step could not be compiled (no space); check the C++ compiler")
 
     monkeypatch.setattr(module, "helps_on_a_processor", lambda _: True)
-    monkeypatch.setattr(module, "_KNOWN", 1)
-    monkeypatch.setattr(module, "_COMPILING", -1.0)
+    monkeypatch.setattr(module, "_MEASURED_STEPS", 1)
+    monkeypatch.setattr(module, "_COMPILE_SECONDS", -1.0)
     monkeypatch.setattr(PrivateStep, "compile", fail)
     made = toy(Ledger(epsilon=EPSILON, delta=DELTA), largest_piece=1000, block=2)
-    with pytest.warns(UserWarning, match="training goes on, slower: the step could not be compiled"):
+    with pytest.warns(UserWarning, match="training continues without compiling: the step could not be compiled"):
         made.trainer.run()
     assert made.trainer.done == made.trainer.plan.steps

@@ -11,9 +11,9 @@ from torch import Tensor, nn
 
 from sundog.privacy.ledger import Ledger
 from sundog.training.batches.examples import Examples, InMemory
-from sundog.training.clipping import QuantileTracking
-from sundog.training.groups import weights_and_biases
-from sundog.training.schedules import cosine, warmed_up
+from sundog.training.clipping import DPNorm
+from sundog.training.groups import Groups, flat, trainable
+from sundog.training.schedules import cosine
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
 from sundog.training.training_plan import TrainingPlan
@@ -32,6 +32,14 @@ class Toy:
     trainer: Trainer
 
 
+def by_layer(module: nn.Module) -> Groups:
+    """A group for each layer."""
+    owners = {id(p): name for name, layer in module.named_modules() for p in layer.parameters(recurse=False)}
+    parameters = trainable(module)
+    names = [owners[id(p)] for p in parameters]
+    return Groups(parameters, [list(dict.fromkeys(names)).index(name) for name in names])
+
+
 def examples(device: str = "cpu") -> InMemory:
     x = torch.randn(ROWS, 6, generator=torch.Generator().manual_seed(1)).to(device)
     return InMemory({"x": x, "y": x[:, 0] - x[:, 1]})
@@ -46,13 +54,12 @@ def toy(ledger: Ledger, *, plan: TrainingPlan = PLAN, data: Examples | None = No
     device = options.pop("device", "cpu")
     module.to(device)
     generator.to(device)
-    groups = weights_and_biases(module)
     optimizer = torch.optim.Adam(module.parameters(), lr=0.01)
     step = PrivateStep(
         module=module,
         private_loss=lambda batch: (module(batch["x"])[:, 0] - batch["y"]).square(),
-        groups=groups,
-        policy=QuantileTracking(torch.ones(groups.count, device=device), side_noise=10 * plan.noise_multiplier),
+        groups=flat(module),
+        policy=DPNorm(noise_multiplier=plan.noise_multiplier, device=device),
         optimizer=optimizer,
         noise=ledger.noise,
         noise_multiplier=plan.noise_multiplier,
@@ -75,7 +82,7 @@ def toy(ledger: Ledger, *, plan: TrainingPlan = PLAN, data: Examples | None = No
 
     options = {
         "seed": 5,
-        "schedule": warmed_up(4, cosine(plan.steps, last=0.1)),
+        "schedule": cosine(plan.steps, last=0.1),
         "average": 0.9,
         "keep": {"generator": generator, "public": public},
         "largest_piece": 8,

@@ -1,4 +1,4 @@
-"""Steps are paid for, run and kept in blocks: how long a block is, and how Ctrl-C waits for its end."""
+"""The length of blocks of steps, which are charged, run and saved together, and Ctrl-C between blocks."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import Self
 
-BLOCK_SECONDS = 1.0  # what a crash may cost, and how long Ctrl-C waits
-_OVERHEAD = 0.05  # paying and keeping take no more of the time than this
-_GROWTH = 8  # times as many steps as in the block before, at most: the first steps are slow, and tell little
+BLOCK_SECONDS = 1.0  # how much work a crash may lose, and how long Ctrl-C waits
+_OVERHEAD = 0.05  # the share of the time for charging and saving, at most
+_GROWTH = 8  # of the number of steps from one block to the next, at most: the first steps are slower
 
 
 class Pace:
-    """How many steps the next block has.
+    """The number of steps in the next block, so that a block takes about a second.
 
     >>> pace = Pace()
     >>> pace.steps
@@ -23,12 +23,12 @@ class Pace:
     >>> pace.learn(steps=1, working=0.01, overhead=0.002)
     >>> pace.steps
     8
-    >>> pace.learn(steps=8, working=0.02, overhead=0.002)  # 400 steps a second, and growing slowly
+    >>> pace.learn(steps=8, working=0.02, overhead=0.002)  # 400 steps per second; growth is limited
     >>> pace.steps
     64
 
     Args:
-        fixed: always this many.
+        fixed: a constant number of steps instead.
     """
 
     def __init__(self, fixed: int | None = None) -> None:
@@ -36,7 +36,7 @@ class Pace:
         self.steps = 1 if fixed is None else fixed
 
     def learn(self, *, steps: int, working: float, overhead: float) -> None:
-        """Takes in how many seconds a block took, and how many it took to pay for it and keep it."""
+        """Update the length, given the seconds that a block took to run, and to charge and save."""
         if self.fixed is not None:
             return
         seconds = max(BLOCK_SECONDS, overhead * (1 - _OVERHEAD) / _OVERHEAD)
@@ -44,21 +44,21 @@ class Pace:
         self.steps = max(1, min(wanted, _GROWTH * self.steps))
 
 
-class Patience:
-    """Notes the first Ctrl-C, so that what was paid for is finished; the second one stops at once.
+class DeferredInterrupt:
+    """Defer the first Ctrl-C to the end of a block, which was charged already; the second one stops at once.
 
-    Only where Python's own handler is in place: whoever has set another one gets every signal, as before.
+    It does nothing where another signal handler than Python's own is installed.
     """
 
     def __init__(self) -> None:
-        self.asked = False  # to stop
+        self.requested = False
         self._installed = False
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
             self._installed = signal.getsignal(signal.SIGINT) is signal.default_int_handler
         if self._installed:
-            signal.signal(signal.SIGINT, self._note)
+            signal.signal(signal.SIGINT, self._handle)
         return self
 
     def __exit__(
@@ -68,19 +68,19 @@ class Patience:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
     @contextlib.contextmanager
-    def paused(self) -> Iterator[None]:
-        """Inside the block Ctrl-C stops at once: nothing is paid for, and what is done can be done again."""
+    def suspend(self) -> Iterator[None]:
+        """Let Ctrl-C stop at once inside the block, in which nothing is charged."""
         if self._installed:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         try:
             yield
         finally:
             if self._installed:
-                signal.signal(signal.SIGINT, self._note)
+                signal.signal(signal.SIGINT, self._handle)
 
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        if self.asked:
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        if self.requested:
             with contextlib.suppress(ValueError):
                 signal.signal(signal.SIGINT, signal.default_int_handler)
             signal.default_int_handler(number, frame)
-        self.asked = True
+        self.requested = True

@@ -1,8 +1,8 @@
 """Many models of one shape, trained as one: the components of a mixture.
 
-Every linear layer of k models becomes one layer of k matrices, and a batch has one more dimension in front, the
-model's. An example is in one model only, so its gradient is that model's slice, and its norm is taken over the slice.
-Buffers get that dimension too: one that is added to a batch must have a dimension for the example, such as (1, width).
+Every linear layer of k models becomes one layer of k matrices, and batches and buffers get a leading dimension for the
+model. An example is in one model only: its gradient is zero outside of that model's slice, over which its norm is
+computed. A buffer that is added to a batch needs a dimension for the example, such as (1, width).
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ class StackedLinear(nn.Module):
     """k linear layers: (k, B, in) to (k, B, out)."""
 
     def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
-        """Takes (k, out, in) and (k, out)."""
+        """Weights are (k, out, in), biases (k, out)."""
         super().__init__()
         self.weight = nn.Parameter(weight)
         self.bias = None if bias is None else nn.Parameter(bias)
 
     def forward(self, x: Tensor) -> Tensor:
-        """Layer j sees x[j]."""
+        """Apply layer j to x[j]."""
         if self.bias is None:
             return x @ self.weight.mT
         return torch.baddbmm(self.bias[:, None], x, self.weight.mT)
 
 
 def stack(modules: Sequence[nn.Module]) -> nn.Module:
-    """One module that does what k modules do, each with its own weights, to batches of (k, B, …).
+    """Return one module that applies k modules, each with its own weights, to batches of (k, B, …).
 
-    Whatever is between the linear layers must work on the last dimensions, as activations do.
+    Everything between the linear layers must operate on the last dimensions, as activations do.
 
     >>> three = [nn.Sequential(nn.Linear(4, 2), nn.ReLU()) for _ in range(3)]
     >>> x = torch.randn(3, 5, 4)
@@ -43,11 +43,11 @@ def stack(modules: Sequence[nn.Module]) -> nn.Module:
     True
     """
     whole = copy.deepcopy(modules[0])
-    return _stacked(whole, list(modules), "the model")
+    return _stack_layers(whole, list(modules), "the model")
 
 
 def unstack(whole: nn.Module, like: nn.Module) -> list[nn.Module]:
-    """The k modules again, with the weights they have now; `like` is any one of them.
+    """Return the k modules with their current weights; `like` is any one of them.
 
     >>> two = [nn.Linear(4, 2), nn.Linear(4, 2)]
     >>> again = unstack(stack(two), two[0])
@@ -62,7 +62,7 @@ def unstack(whole: nn.Module, like: nn.Module) -> list[nn.Module]:
     return modules
 
 
-def _stacked(layer: nn.Module, twins: list[nn.Module], name: str) -> nn.Module:
+def _stack_layers(layer: nn.Module, twins: list[nn.Module], name: str) -> nn.Module:
     if isinstance(layer, nn.Linear):
         bias = None if layer.bias is None else torch.stack([twin.bias.detach() for twin in twins])  # type: ignore[operator]
         return StackedLinear(torch.stack([twin.weight.detach() for twin in twins]), bias)  # type: ignore[operator]
@@ -71,5 +71,5 @@ def _stacked(layer: nn.Module, twins: list[nn.Module], name: str) -> nn.Module:
     for buffer, _ in list(layer.named_buffers(recurse=False)):
         layer.register_buffer(buffer, torch.stack([twin.get_buffer(buffer) for twin in twins]))
     for child, module in layer.named_children():
-        setattr(layer, child, _stacked(module, [twin.get_submodule(child) for twin in twins], child))
+        setattr(layer, child, _stack_layers(module, [twin.get_submodule(child) for twin in twins], child))
     return layer

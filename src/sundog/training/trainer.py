@@ -1,9 +1,20 @@
-"""A whole training: draw a batch, pay, step, keep the state, repeat. It can be stopped at any moment and resumed.
+"""The training loop.
 
-Steps are paid for in blocks. A block is charged, and the charge is on the disk, before its first step; its result is
-kept, whole or not at all, after its last. If a process dies in between, the block's steps are run again for the same
-charge (`privacy/measure_once.py`). So after any number of crashes the ledger and the number of steps are those of a
-training that was never interrupted.
+    load the checkpoint, if there is one
+    check that the ledger covers the rest of the plan                    refused before the first step
+    while steps are left:
+        ledger.spend(charge of a block of steps)                         on disk before the first of them
+        for each step of the block:
+            batch = poisson_batch(records, sample_rate)                  batches/poisson.py, in the background
+            step(batch)                                                  step.py: clip, sum, add noise, descend
+            after(step number)                                           public work, such as the generator's step
+            average.update()                                             weight_average.py
+        save the checkpoint                                              atomically
+
+A training can be interrupted at any time and resumed. A block is charged before its first step and saved after its
+last, so every saved result was paid for. If the process dies in between, the result of the block is lost without having
+been seen, and its steps are repeated for the same charge (privacy/measure_once.py). After any number of crashes, the
+charges and the number of steps are those of an uninterrupted training.
 """
 
 from __future__ import annotations
@@ -26,54 +37,53 @@ from sundog.privacy.ledger import Ledger
 from sundog.privacy.measure_once import count_paid_steps, is_part_of
 from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress, silent
-from sundog.training.batches.examples import Batch, Examples, Places
+from sundog.training.batches.examples import Batch, Examples, Padded, Positions
 from sundog.training.batches.poisson import Index, poisson_batch
 from sundog.training.batches.prefetch import Prefetch
-from sundog.training.pacing import Pace, Patience
-from sundog.training.per_example.engine import Padded
+from sundog.training.pacing import DeferredInterrupt, Pace
+from sundog.training.progress_messages import ProgressMessages
 from sundog.training.schedules import Schedule
 from sundog.training.speed.compile import helps_on_a_processor
 from sundog.training.speed.cuda_graphs import GraphedStep
 from sundog.training.speed.threads import ThreadChoice, allowed_threads, one_thread
 from sundog.training.step import PrivateStep, can_compile
-from sundog.training.telemetry import Telemetry
 from sundog.training.training_plan import TrainingPlan
 from sundog.training.training_state import TrainingState, damaged, load_state, save_state
 from sundog.training.weight_average import MovingAverage
 
-_COMPILING = 30.0  # seconds of a processor that it takes to compile a step
-_SAVED = 0.25  # of the private part of a step, where it is compiled
-_KNOWN = 10  # steps, after which it is known how long they take
+_COMPILE_SECONDS = 30.0  # CPU time to compile a step
+_SAVED = 0.25  # the share of the private part of a step that compiling saves
+_MEASURED_STEPS = 10  # steps that are timed before it is decided whether to compile
 
 
 class Stateful(Protocol):
-    """A module, an optimiser, or anything else that torch would keep."""
+    """A module, an optimiser, or anything else with a state dictionary."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What to keep."""
+        """Return the state to save."""
 
     def load_state_dict(self, state_dict: dict[str, Any], /) -> Any:
-        """Goes on from what was kept."""
+        """Restore a saved state."""
 
 
 class Trainer:
     """Runs the steps of a plan, and charges a ledger for them.
 
     Args:
-        step: what a step does; its noise is drawn from the source of the ledger.
-        examples: the private examples; a `GraphedStep` has them already, and is only told their places.
-        plan: how many steps, with which sampling and noise: what is charged.
-        ledger: who pays. To go on after an interruption it must be the same run of the same ledger.
-        seed: of public work after a step, never of the noise nor of what the loss draws; drawn if there is none.
-        progress: is told how far it is and what was spent.
-        checkpoint: where the state is kept; without one an interrupted training is lost.
-        schedule: the learning rate in each step, as a factor of where it began.
+        step: the step; its noise is drawn from the noise source of the ledger.
+        examples: the private examples; a `GraphedStep` holds them already, and receives their positions.
+        plan: the number of steps, the sampling rate and the noise: what is charged.
+        ledger: is charged. A resumed training needs the same run of the same ledger.
+        seed: of public work after a step, never of the noise or of what the loss draws; random by default.
+        progress: the callback for progress messages.
+        checkpoint: where the state is saved; without one, an interrupted training is lost.
+        schedule: the learning rate in each step, as a factor of the initial one.
         average: the decay of a moving average of the weights.
-        after: public work after each step, such as a generator's; it is told the number of the step.
-        keep: what else has a state, by name, such as the generator and its optimiser.
-        largest_piece: how many examples are in memory at once.
-        show_loss: tell `progress` the loss of private examples. That is NOT PRIVATE: for the curator's eyes only.
-        block: how many steps are paid for at once; about a second's by default.
+        after: public work after each step, such as a generator's; called with the step number.
+        keep: further objects with a state, by name, such as the generator and its optimiser.
+        largest_piece: the maximum number of examples in memory at once.
+        show_loss: show the loss of private examples in progress messages. NOT PRIVATE: for the curator only.
+        block: the number of steps that are charged at once; by default, as many as take about a second.
     """
 
     def __init__(
@@ -107,16 +117,18 @@ class Trainer:
         self.largest_piece, self.show_loss = largest_piece, show_loss
         self.done = 0
         self._paid = 0
-        self._is_broken = False  # in the middle of a block
+        self._is_broken = False  # true in the middle of a block
         self._pace = Pace(block)
         self._rates = [float(group["lr"]) for group in self.step.optimizer.param_groups]
 
     def run(self) -> None:
-        """Trains to the end of the plan, from wherever it was left."""
+        """Train to the end of the plan, from the last checkpoint on."""
         if self._is_broken:
-            raise RuntimeError("a step failed half-way, and the weights may hold what no charge stands for; begin anew")
+            raise RuntimeError(
+                "a step failed in the middle of a block: the weights do not match the charges; create a new trainer"
+            )
         self._resume()
-        if self._paid < self.plan.steps:  # a refusal comes before the first step
+        if self._paid < self.plan.steps:  # refuse before the first step
             self.ledger.check(self.plan.charge(self.plan.steps - self._paid))
         if self.done == self.plan.steps:
             return
@@ -124,20 +136,22 @@ class Trainer:
         with ExitStack() as stack:
             stack.enter_context(torch.random.fork_rng(self._gpus()))
             stack.enter_context(one_thread())
-            patience = stack.enter_context(Patience())
+            interrupt = stack.enter_context(DeferredInterrupt())
             batches = stack.enter_context(self._prefetch(range(self.done, self.plan.steps)))
-            telemetry = self._telemetry()
+            messages = self._messages()
             while self.done < self.plan.steps:
-                with patience.paused():
+                with interrupt.suspend():
                     self._compile_if_it_pays(batches)
-                self._run_block(batches, telemetry, patience, threads)
-                if patience.asked:
+                self._run_block(batches, messages, interrupt, threads)
+                if interrupt.requested:
                     raise KeyboardInterrupt
-            telemetry.say(self.done)
+            messages.send(self.done)
 
-    # --- paying and keeping ---
+    # --- charging and saving ---
 
-    def _run_block(self, batches: Prefetch, telemetry: Telemetry, patience: Patience, threads: ThreadChoice) -> None:
+    def _run_block(
+        self, batches: Prefetch, messages: ProgressMessages, interrupt: DeferredInterrupt, threads: ThreadChoice
+    ) -> None:
         started = time.perf_counter()
         steps = threads.limit(self._pace.steps)
         if self._paid == self.done:
@@ -145,12 +159,12 @@ class Trainer:
             self.ledger.spend(self.plan.charge(block))
             self._paid += block
         block = min(steps, self._paid - self.done)  # steps of an earlier charge are not charged again
-        telemetry.spent(self._paid)
+        messages.update_spent(self._paid)
         paid, used = time.perf_counter(), time.thread_time()
         self._is_broken = True
         torch.set_num_threads(threads.count)
         for _ in range(block):
-            self._take_step(batches.pieces(), telemetry, patience)
+            self._take_step(batches.pieces(), messages, interrupt)
         self._finish_work()
         self._is_broken = False
         worked, used = time.perf_counter(), time.thread_time() - used
@@ -161,34 +175,34 @@ class Trainer:
         threads.learn(steps=block, seconds=worked - paid, used=used)
 
     def _threads(self) -> ThreadChoice:
-        """One thread, where blocks are to have a fixed length or a GPU does the work: there is nothing to try."""
+        """One thread if blocks have a fixed length or a GPU does the work; otherwise, more are tried."""
         return ThreadChoice(1 if self._pace.fixed is not None or self._gpus() else allowed_threads())
 
     def _compile_if_it_pays(self, batches: Prefetch) -> None:
-        """Compiles the step, between two blocks, once it is known that the rest of them takes long enough without.
+        """Compile the step between two blocks, once the remaining steps are known to take long enough.
 
-        A processor's time tells, and not that of the clock: another process would slow the compiler down as well.
+        It compares CPU times: other processes slow down steps and compiler alike.
         """
         step, is_asked_for = self.step, self.step.speed.compiled
         if self._graphed is not None or is_asked_for is False or step.is_compiled:
             return
         if is_asked_for is None:
-            if step.taken < _KNOWN or not can_compile(batches.peek()):
+            if step.taken < _MEASURED_STEPS or not can_compile(batches.peek()):
                 return
             saved = (self.plan.steps - self.done) * _SAVED * step.seconds / step.taken
-            step.speed = replace(step.speed, compiled=saved > _COMPILING)
+            step.speed = replace(step.speed, compiled=saved > _COMPILE_SECONDS)
         if step.speed.compiled and can_compile(batches.peek()):
             self.progress("compiling", 0.0)
             try:
-                step.compile(batches.peek())  # what comes of it is thrown away
+                step.compile(batches.peek())  # the result of this piece is discarded
             except SundogError as error:
                 if is_asked_for:
                     raise
                 step.speed = replace(step.speed, compiled=False)
-                warnings.warn(f"training goes on, slower: {error}", stacklevel=2)
+                warnings.warn(f"training continues without compiling: {error}", stacklevel=2)
 
     def _resume(self) -> None:
-        """Loads the kept state, and counts the steps that are paid for: those in it, and a block that was lost."""
+        """Load the checkpoint, and count the steps that are charged: those in it, and a block that was lost."""
         if self.checkpoint is None:
             return
         state = load_state(self.checkpoint, self.plan.purpose)
@@ -205,7 +219,7 @@ class Trainer:
         return {
             "module": self.step.module.state_dict(),
             "optimizer": self.step.optimizer.state_dict(),
-            "bounds": self.step.policy.bounds,  # all that a policy remembers
+            "bounds": self.step.policy.bounds,  # the whole state of a policy
             "average": None if self.average is None else self.average.values,
             "kept": {name: part.state_dict() for name, part in self.keep.items()},
         }
@@ -230,9 +244,9 @@ class Trainer:
 
     # --- one step ---
 
-    def _take_step(self, pieces: Iterator[Batch], telemetry: Telemetry, patience: Patience) -> None:
+    def _take_step(self, pieces: Iterator[Batch], messages: ProgressMessages, interrupt: DeferredInterrupt) -> None:
         number = self.done
-        # Which draw an example gets depends on who else is in the batch: the draws must be as secret as the noise.
+        # Which random numbers an example gets depends on the rest of the batch: they must be as secret as the noise.
         noise = self._noise("loss", number)
         for generator in self._generators():
             noise.seed_(generator)
@@ -240,41 +254,41 @@ class Trainer:
             self._set_rates(self.schedule(number))
         self.step.noise = self._noise("gradient", number)
         seen: list[Batch] = []
-        self._call(_noting(pieces, seen) if self.show_loss else pieces)
-        self._fix_public_randomness(number)  # how far the draws of a batch went tells how large it was
+        self._call(_remember_last(pieces, seen) if self.show_loss else pieces)
+        self._fix_public_randomness(number)  # the generator's position would reveal the batch size
         if self.after is not None:
             self.after(number)
         self.done += 1
         if self.average is not None:
             self.average.update(self.done)
-        if telemetry.due():
-            note = "; stopping" if patience.asked else ""
-            telemetry.say(self.done, note + (self._loss(seen[-1]) if self.show_loss else ""))
+        if messages.is_due():
+            note = "; stopping" if interrupt.requested else ""
+            messages.send(self.done, note + (self._loss(seen[-1]) if self.show_loss else ""))
 
     def _call(self, pieces: Iterator[Batch]) -> None:
         if self._graphed is None:
             self.step(pieces)
         else:
-            for places in pieces:  # all of them at once
-                self._graphed(places)
+            for positions in pieces:  # all of them at once
+                self._graphed(positions)
 
     def _prefetch(self, steps: range) -> Prefetch:
         if self._graphed is None:
             return Prefetch(self.examples, self._draw, steps, largest=self.largest_piece)
-        places = Places(len(self.examples))
-        return Prefetch(places, self._draw, steps, largest=max(1, len(places)))
+        positions = Positions(len(self.examples))
+        return Prefetch(positions, self._draw, steps, largest=max(1, len(positions)))
 
     def _draw(self, number: int) -> Index:
         return poisson_batch(len(self.examples), self.plan.sample_rate, self._noise("batch", number))
 
     def _noise(self, name: str, number: int) -> NoiseSource:
-        """Test noise is another in each training of a run."""
+        """A stream of its own for each training, use and step, so that test noise does not repeat."""
         return self.ledger.noise.stream(self.plan.purpose, name, number)
 
     def _fix_public_randomness(self, number: int) -> None:
-        """Seeds torch for the public work of this step alone, so that no state of a generator has to be kept."""
+        """Seed torch for the public work of this step, so that checkpoints need no generator state."""
         digest = hashlib.sha256(f"{self.seed}/{number}".encode()).digest()
-        for generator in self._generators():  # a hundred times as fast as torch.manual_seed
+        for generator in self._generators():  # a hundred times faster than torch.manual_seed
             generator.manual_seed(int.from_bytes(digest[:7], "little"))
 
     def _set_rates(self, factor: float) -> None:
@@ -285,7 +299,7 @@ class Trainer:
                 group["lr"] = rate * factor
 
     def _loss(self, piece: Batch) -> str:
-        """Only ever called for `show_loss`: it tells about private examples."""
+        """Format the loss of private examples; only called for `show_loss`."""
         batch = piece if self._graphed is None else self.examples.take(piece[: self.largest_piece])
         if isinstance(batch, Padded):
             loss = self.step.private_loss(batch.examples).detach()[batch.present]
@@ -298,31 +312,33 @@ class Trainer:
         return [device.index or 0] if device.type == "cuda" else []
 
     def _generators(self) -> list[torch.Generator]:
-        """What losses draw from."""
+        """The torch generators that losses draw from."""
         return [torch.default_generator, *(torch.cuda.default_generators[gpu] for gpu in self._gpus())]
 
     def _finish_work(self) -> None:
         for gpu in self._gpus():
             torch.cuda.synchronize(gpu)
 
-    def _telemetry(self) -> Telemetry:
+    def _messages(self) -> ProgressMessages:
         whole = self.plan.charge(self.plan.steps)
         before = [charge for charge in self.ledger.charges if not is_part_of(charge, whole)]
         delta = self.ledger.budget.delta
-        return Telemetry(self.progress, self.plan, before=before, delta=delta, done=self.done)
+        return ProgressMessages(self.progress, self.plan, before=before, delta=delta, done=self.done)
 
 
 def _refuse_another_step(step: PrivateStep, plan: TrainingPlan) -> None:
-    """What is charged is the plan, so the step must add the plan's noise."""
+    """Raise if the step does not add the noise of the plan, which is what is charged."""
     if step.noise_multiplier != plan.noise_multiplier:
-        raise ValueError(f"the step adds noise {step.noise_multiplier}, but the plan pays for {plan.noise_multiplier}")
+        raise ValueError(
+            f"the step has noise multiplier {step.noise_multiplier}, but the plan charges {plan.noise_multiplier}"
+        )
     batch = step.expected_batch
     if not isinstance(batch, Tensor) and batch != plan.expected_batch:
-        raise ValueError(f"the step divides by {batch}, but the plan expects {plan.expected_batch} records in it")
+        raise ValueError(f"the step divides by {batch}, but the plan expects {plan.expected_batch} records in a batch")
 
 
-def _noting(pieces: Iterator[Batch], seen: list[Batch]) -> Iterator[Batch]:
-    """The same pieces, remembering the last one."""
+def _remember_last(pieces: Iterator[Batch], seen: list[Batch]) -> Iterator[Batch]:
+    """Yield the pieces, and keep the last one in `seen`."""
     for piece in pieces:
         seen[:] = [piece]
         yield piece

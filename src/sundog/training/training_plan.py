@@ -1,6 +1,6 @@
-"""What a training is going to do, fixed before any data is touched: steps, sampling, noise.
+"""The plan of a training, fixed before any data is touched: steps, sampling rate, noise.
 
-Nothing here may come from an exact count of private records: the number of records is declared, or was paid for.
+It must not depend on the exact number of private records: that number is declared, or measured with budget.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ class TrainingPlan:
     """The public numbers of one training.
 
     Args:
-        sample_rate: with which probability each record is in each step.
-        steps: how many steps there are.
-        noise_multiplier: of each step, everything measured in it taken together.
+        sample_rate: the probability that a record is in a step.
+        steps: the number of steps.
+        noise_multiplier: of everything that a step measures, together.
         expected_batch: `sample_rate` × the public number of records; sums are divided by it.
-        purpose: what the charges are for, and the name of what is kept; two trainings of one run need two purposes.
+        purpose: of the charges, and the name of the checkpoint; two trainings of one run need two purposes.
     """
 
     sample_rate: float
@@ -35,18 +35,18 @@ class TrainingPlan:
 
     def __post_init__(self) -> None:
         if not self.purpose.replace(" ", "").replace("-", "").isalnum():
-            raise ValueError(f"a purpose is made of letters, digits, spaces and dashes, unlike {self.purpose!r}")
+            raise ValueError(f"a purpose must consist of letters, digits, spaces and dashes, not {self.purpose!r}")
         if not 0 < self.sample_rate <= 1:
             raise ValueError(f"sample_rate must be above 0 and at most 1, not {self.sample_rate}")
         if self.steps < 1:
-            raise ValueError(f"a training has at least one step, not {self.steps}")
+            raise ValueError(f"a training needs at least one step, not {self.steps}")
         if not 0 < self.noise_multiplier < math.inf:
             raise ValueError(f"noise_multiplier must be a positive number, not {self.noise_multiplier}")
         if not 0 < self.expected_batch < math.inf:
             raise ValueError(f"expected_batch must be a positive number, not {self.expected_batch}")
 
     def charge(self, steps: int) -> Charge:
-        """What some of the steps cost.
+        """Return the charge for a number of steps.
 
         >>> plan = TrainingPlan(sample_rate=0.01, steps=300, noise_multiplier=1.1, expected_batch=50.0)
         >>> plan.charge(plan.steps).count
@@ -56,7 +56,7 @@ class TrainingPlan:
         return Charge(event=event, count=steps, purpose=self.purpose)
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as plain JSON values."""
+        """Return the plan as plain JSON values."""
         return asdict(self)
 
 
@@ -69,21 +69,21 @@ def plan_training(
     epochs: float,
     purpose: str = "training",
 ) -> TrainingPlan:
-    """The least noise that a budget needs for so many epochs.
+    """Plan a training with the smallest noise that fits into the budget.
 
     >>> plan = plan_training(Budget(1.0, 1e-5), records=10_000, batch=500, epochs=5)
     >>> plan.steps, plan.sample_rate, plan.expected_batch, round(plan.noise_multiplier, 2)
     (100, 0.05, 500.0, 2.14)
 
     Args:
-        budget: what the training and `already` may cost together.
-        already: what was charged before.
-        records: about how many there are, declared or paid for; never the exact private count.
-        batch: how many records a step has on average; all of them, if there are fewer.
-        epochs: how many times each record is used on average.
-        purpose: what the charges say.
+        budget: for the training and `already` together.
+        already: the charges before it.
+        records: the number of records, declared or noisy; never the exact private count.
+        batch: the expected batch size; all records, if there are fewer.
+        epochs: the expected number of times that each record is used.
+        purpose: of the charges.
     """
-    records = max(1, records)  # a noisy count may be anything
+    records = max(1, records)  # a noisy count may be below 1
     batch = max(1, min(batch, records))
     rate = batch / records
     steps = max(1, math.ceil(epochs * records / batch))

@@ -1,9 +1,9 @@
-"""A training on disk: weights, optimiser, averages, bounds, and how many steps are in them.
+"""The state of a training on disk: weights, optimiser, averages, clipping bounds, and the number of steps done.
 
-All of it was computed from noisy sums that the ledger paid for, and from nothing else that is private: no batch, no
-loss, no random state of the noise. So the file is as public as the release that will be made of it.
+All of it is computed from noisy sums that were charged, and from nothing else that is private: no batch, no loss, no
+state of the noise generator. The file is therefore as public as the release.
 
-One safetensors file: tensors by name, and the structure that holds them as JSON in its metadata. Nothing in it is ever
+It is one safetensors file: tensors by name, and the structure around them as JSON in its metadata. Nothing in it is
 executed.
 """
 
@@ -30,10 +30,10 @@ class TrainingState:
     """A training after some of its steps.
 
     Args:
-        plan: the plan it follows.
-        done: how many steps are in it.
+        plan: of the training.
+        done: the number of steps done.
         seed: of the public randomness.
-        parts: dicts, lists, tuples, numbers, texts and tensors.
+        parts: nested dicts, lists, tuples, numbers, strings and tensors.
     """
 
     plan: dict[str, Any]
@@ -43,20 +43,20 @@ class TrainingState:
 
 
 def save_state(checkpoint: Checkpoint, name: str, state: TrainingState) -> None:
-    """Puts the state in the place of an earlier one; it is on the disk when this returns."""
+    """Replace the saved state; it is on disk when this returns."""
     tensors: Tensors = {}
     structure = {
         "version": _VERSION,
         "plan": state.plan,
         "done": state.done,
         "seed": state.seed,
-        "parts": packed(state.parts, tensors),
+        "parts": pack(state.parts, tensors),
     }
     checkpoint.save_bytes(_file(name), safetensors.torch.save(tensors, {"state": json.dumps(structure)}))
 
 
 def load_state(checkpoint: Checkpoint, name: str) -> TrainingState | None:
-    """The state, or None where nothing was kept yet."""
+    """Return the saved state, or None if there is none."""
     raw = checkpoint.load_bytes(_file(name))
     if raw is None:
         return None
@@ -66,13 +66,13 @@ def load_state(checkpoint: Checkpoint, name: str) -> TrainingState | None:
         found = json.loads(header["__metadata__"]["state"])
         if found["version"] != _VERSION or type(found["done"]) is not int or found["done"] < 1:
             raise ValueError("not a state")
-        return TrainingState(found["plan"], found["done"], int(found["seed"]), unpacked(found["parts"], tensors))
+        return TrainingState(found["plan"], found["done"], int(found["seed"]), unpack(found["parts"], tensors))
     except (safetensors.SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise damaged(checkpoint, name) from None
 
 
 def damaged(checkpoint: Checkpoint, name: str) -> SundogError:
-    """What to say about a state that is none."""
+    """Return the error for an unreadable state."""
     return checkpoint.damaged(_file(name))
 
 
@@ -80,14 +80,14 @@ def _file(name: str) -> str:
     return f"{name}.safetensors"
 
 
-def packed(value: Any, tensors: Tensors, place: str = "") -> Any:
-    """The value as JSON, with its tensors moved to `tensors` and their names in their places.
+def pack(value: Any, tensors: Tensors, place: str = "") -> Any:
+    """Return the value as JSON, with its tensors moved to `tensors` and replaced by their names.
 
     >>> import torch
     >>> moved: Tensors = {}
-    >>> packed({"betas": (0.9, 0.99), "state": {0: torch.zeros(2)}}, moved)
+    >>> pack({"betas": (0.9, 0.99), "state": {0: torch.zeros(2)}}, moved)
     {'dict': [['betas', {'tuple': [0.9, 0.99]}], ['state', {'dict': [[0, {'tensor': '/state/0'}]]}]]}
-    >>> unpacked(_, moved)
+    >>> unpack(_, moved)
     {'betas': (0.9, 0.99), 'state': {0: tensor([0., 0.])}}
     """
     if value is None or isinstance(value, bool | int | float | str):
@@ -95,27 +95,27 @@ def packed(value: Any, tensors: Tensors, place: str = "") -> Any:
     if isinstance(value, Tensor):
         if place in tensors:
             raise ValueError(f"two tensors have the name {place!r}")
-        tensors[place] = value.detach().to("cpu", copy=True).contiguous()  # of its own: parameters may share memory
+        tensors[place] = value.detach().to("cpu", copy=True).contiguous()  # a copy: parameters may share memory
         return {"tensor": place}
     if isinstance(value, Mapping):
-        return {"dict": [[key, packed(item, tensors, f"{place}/{key}")] for key, item in value.items()]}
+        return {"dict": [[key, pack(item, tensors, f"{place}/{key}")] for key, item in value.items()]}
     if isinstance(value, list | tuple):
-        items = [packed(item, tensors, f"{place}/{number}") for number, item in enumerate(value)]
+        items = [pack(item, tensors, f"{place}/{number}") for number, item in enumerate(value)]
         return items if isinstance(value, list) else {"tuple": items}
-    raise TypeError(f"{place}: a {type(value).__name__} cannot be kept")
+    raise TypeError(f"{place}: a {type(value).__name__} cannot be saved")
 
 
-def unpacked(value: Any, tensors: Tensors) -> Any:
-    """What `packed` was given."""
+def unpack(value: Any, tensors: Tensors) -> Any:
+    """Return the value that `pack` was given."""
     if isinstance(value, list):
-        return [unpacked(item, tensors) for item in value]
+        return [unpack(item, tensors) for item in value]
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
     if kind == "tensor":
         return tensors[content]
     if kind == "tuple":
-        return tuple(unpacked(item, tensors) for item in content)
+        return tuple(unpack(item, tensors) for item in content)
     if kind == "dict":
-        return {key: unpacked(item, tensors) for key, item in content}
+        return {key: unpack(item, tensors) for key, item in content}
     raise ValueError(f"unknown kind {kind!r}")

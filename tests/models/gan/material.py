@@ -25,9 +25,10 @@ from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.training import trainer
+from sundog.training.batches.examples import Padded
 from sundog.training.clipping import Fixed
 from sundog.training.groups import flat
-from sundog.training.per_example.engine import Masks, Padded, clipped_sum
+from sundog.training.per_example.engine import Masks, clip_and_sum
 
 QUICK: dict[str, Any] = {"hidden": 8, "latent": 3, "batch": 50, "epochs": 1, "critic_steps": 1}
 DELTA = 1e-5
@@ -98,7 +99,7 @@ def assert_goes_on(fit: Callable[..., Release], folder: Path, monkeypatch: pytes
 def assert_clipped(duel: Duel, batch: Compact, masks: Masks, sums: list[Any], norms: Tensor, clip: Tensor) -> None:
     """The engine finds these norms, and these sums of gradients clipped to that."""
     whole: Any = batch if masks == "when needed" else Padded(batch, torch.ones(len(norms), dtype=torch.bool))
-    found = clipped_sum(duel.critic, duel.loss, whole, flat(duel.critic), Fixed(clip[None]).weigh, masks=masks)
+    found = clip_and_sum(duel.critic, duel.loss, whole, flat(duel.critic), Fixed(clip[None]).weigh, masks=masks)
     torch.testing.assert_close(found.norms[0], norms, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(found.sums, sums, rtol=1e-3, atol=1e-4 * float(clip))
 

@@ -20,7 +20,7 @@ from sundog.models.gan.objectives import NonSaturating, Objective, Wasserstein
 from sundog.models.neural.features import Compact, Features
 from sundog.training.clipping import Fixed
 from sundog.training.groups import flat
-from sundog.training.per_example.engine import clipped_sum
+from sundog.training.per_example.engine import clip_and_sum
 
 CASES = pytest.mark.parametrize(
     ("schema", "shape"),
@@ -110,7 +110,7 @@ def test_a_batch_may_be_empty(schema: Schema, shape: str) -> None:
     for objective in (Wasserstein(10.0), NonSaturating()):
         duel = new_duel(schema, shape, objective)
         nobody = {name: rows[:0] for name, rows in some(schema).items()}
-        found = clipped_sum(duel.critic, duel.loss, nobody, flat(duel.critic), Fixed(torch.tensor([1.0])).weigh)
+        found = clip_and_sum(duel.critic, duel.loss, nobody, flat(duel.critic), Fixed(torch.tensor([1.0])).weigh)
         assert all(not total.any() for total in found.sums)
 
 
@@ -128,7 +128,7 @@ def test_a_record_is_judged_beside_one_of_its_own_label() -> None:
 def test_the_critics_step_leaves_nothing_in_the_generator() -> None:
     duel = new_duel(TABLE, "mlp", Wasserstein())
     before = [weight.clone() for weight in duel.generator.parameters()]
-    clipped_sum(duel.critic, duel.loss, some(TABLE), flat(duel.critic), Fixed(torch.tensor([1.0])).weigh)
+    clip_and_sum(duel.critic, duel.loss, some(TABLE), flat(duel.critic), Fixed(torch.tensor([1.0])).weigh)
     for weight, old in zip(duel.generator.parameters(), before, strict=True):
         assert weight.grad is None
         assert torch.equal(weight, old)

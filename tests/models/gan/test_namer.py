@@ -27,9 +27,10 @@ from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Budget, Ledger, summed
 from sundog.privacy.noise import NoiseSource
+from sundog.training.batches.examples import Padded
 from sundog.training.clipping import Fixed
 from sundog.training.groups import flat
-from sundog.training.per_example.engine import Padded, clipped_sum
+from sundog.training.per_example.engine import clip_and_sum
 from sundog.training.training_plan import TrainingPlan
 
 MIXED = schema_of({**TABLE.to_dict()["columns"], "image": {"type": "image", "shape": [3, 4]}})
@@ -81,7 +82,7 @@ def test_the_clipped_sum_is_that_of_a_loop_over_records(schema: Schema, shape: s
     factors = (clip / norms).clamp_max(1.0)
     sums = [sum(w * part for w, part in zip(factors, parts, strict=True)) for parts in zip(*gradients, strict=True)]
     whole: Any = batch if masks == "when needed" else Padded(batch, torch.ones(9, dtype=torch.bool))
-    found = clipped_sum(namer, namer.loss, whole, flat(namer), Fixed(clip[None]).weigh, masks=masks)
+    found = clip_and_sum(namer, namer.loss, whole, flat(namer), Fixed(clip[None]).weigh, masks=masks)
     torch.testing.assert_close(found.norms[0], norms, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(found.sums, sums, rtol=1e-3, atol=1e-4 * float(clip))
 
@@ -100,7 +101,7 @@ def test_the_surprise_at_a_record_is_about_that_record_alone(schema: Schema, sha
 @CASES
 def test_a_batch_may_be_empty(schema: Schema, shape: str) -> None:
     namer, nobody = namer_of(schema, shape), {name: rows[:0] for name, rows in some(schema).items()}
-    found = clipped_sum(namer, namer.loss, nobody, flat(namer), Fixed(torch.tensor([1.0])).weigh)
+    found = clip_and_sum(namer, namer.loss, nobody, flat(namer), Fixed(torch.tensor([1.0])).weigh)
     assert all(not total.any() for total in found.sums)
 
 
@@ -353,7 +354,7 @@ def test_the_critics_loss_has_no_namer_in_it(objective: Any, monkeypatch: pytest
 
     monkeypatch.setattr(namer, "surprise", asked)
     duel = new_duel(IMAGES, "conv", objective, namer=namer)
-    clipped_sum(duel.critic, duel.loss, some(IMAGES), flat(duel.critic), Fixed(torch.tensor([1.0])).weigh)
+    clip_and_sum(duel.critic, duel.loss, some(IMAGES), flat(duel.critic), Fixed(torch.tensor([1.0])).weigh)
     with pytest.raises(AssertionError, match="it was asked about 16 records"):
         duel.after(0)
 

@@ -36,7 +36,7 @@ from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.training.clipping import Fixed
 from sundog.training.groups import flat
-from sundog.training.per_example.engine import Clipped, clipped_sum
+from sundog.training.per_example.engine import ClippedSum, clip_and_sum
 from sundog.training.trainer import Trainer
 
 CAP = 3
@@ -128,7 +128,7 @@ def length(gradient: list[Tensor]) -> Tensor:
 
 
 def clipped(duel: Duel, batch: Any, clip: float) -> list[Tensor]:
-    return clipped_sum(duel.critic, duel.loss, batch, flat(duel.critic), Fixed(torch.tensor([clip])).weigh).sums
+    return clip_and_sum(duel.critic, duel.loss, batch, flat(duel.critic), Fixed(torch.tensor([clip])).weigh).sums
 
 
 # --- one gradient for each person ---
@@ -182,7 +182,7 @@ def test_somebody_whose_loss_is_not_finite_moves_nobody_elses_gradient(place: in
     sums = []
     for labels in ([0] * place + [2] + [1] * (20 - place), [0] * place + [1] * (20 - place)):
         batch = PeopleRows(duel.features, alike(labels)).take(np.arange(len(labels)))
-        found = clipped_sum(
+        found = clip_and_sum(
             duel.critic, duel.loss, batch, flat(duel.critic), Fixed(torch.tensor([1e-3])).weigh, masks=masks
         )
         assert found.present.tolist() == [label < 2 for label in labels]
@@ -320,13 +320,13 @@ def test_all_that_a_training_learns_of_people_goes_through_the_noisy_sum(
         both = training.train(features, examples, plan.settings, start, None, ledger, FitContext(seed=0))
         return [weight.detach().clone() for weight in both.parameters()]
 
-    def nothing(*args: Any, **options: Any) -> Clipped:
-        found = clipped_sum(*args, **options)
+    def nothing(*args: Any, **options: Any) -> ClippedSum:
+        found = clip_and_sum(*args, **options)
         return replace(found, sums=[torch.zeros_like(total) for total in found.sums])
 
     first, second = networks(HELD * 4), networks([CAP] * 9)
     assert not all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
-    monkeypatch.setattr("sundog.training.step.clipped_sum", nothing)
+    monkeypatch.setattr("sundog.training.step.clip_and_sum", nothing)
     for weights in zip(networks(HELD * 4), networks([CAP] * 9), networks([]), strict=True):
         assert torch.equal(weights[0], weights[1])
         assert torch.equal(weights[0], weights[2])

@@ -28,9 +28,9 @@ from sundog.privacy.ledger import Budget, Ledger, summed
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.training import step, trainer
-from sundog.training.groups import noise_scales
+from sundog.training.noise_addition import noise_scales
 from sundog.training.pacing import Pace
-from sundog.training.per_example.engine import Clipped, clipped_sum
+from sundog.training.per_example.engine import ClippedSum, clip_and_sum
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
 
@@ -80,7 +80,7 @@ def test_a_step_with_less_noise_than_was_planned_is_refused_before_it_is_taken(
         return replace(planned, noise_multiplier=planned.noise_multiplier * 2 / 3)
 
     monkeypatch.setattr(training, "_step", weaker)
-    with pytest.raises(ValueError, match=r"the step adds noise .* but the plan pays for"):
+    with pytest.raises(ValueError, match=r"the step adds noise .* but the plan charges"):
         fitted(random_records(TABLE, 60))
 
 
@@ -95,13 +95,13 @@ GAMES: list[dict[str, Any]] = [
 
 def without_records(monkeypatch: pytest.MonkeyPatch) -> None:
     """All that a step learns of records is taken out of it; the draws that they cause are not."""
-    real = clipped_sum
+    real = clip_and_sum
 
-    def nothing(*args: Any, **options: Any) -> Clipped:
+    def nothing(*args: Any, **options: Any) -> ClippedSum:
         found = real(*args, **options)
         return replace(found, sums=[torch.zeros_like(total) for total in found.sums])
 
-    monkeypatch.setattr(step, "clipped_sum", nothing)
+    monkeypatch.setattr(step, "clip_and_sum", nothing)
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.training import step, trainer
 from sundog.training.pacing import Pace
-from sundog.training.per_example.engine import Clipped, clipped_sum
+from sundog.training.per_example.engine import ClippedSum, clip_and_sum
 from sundog.training.step import PrivateStep
 
 KINDS = "weights and biases"
@@ -109,8 +109,8 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[PrivateStep, Tensor, li
     found: list[tuple[PrivateStep, Tensor, list[Tensor]]] = []
     descend = PrivateStep._descend
 
-    def nothing(*args: Any, **options: Any) -> Clipped:
-        real = clipped_sum(*args, **options)
+    def nothing(*args: Any, **options: Any) -> ClippedSum:
+        real = clip_and_sum(*args, **options)
         return replace(real, sums=[torch.zeros_like(total) for total in real.sums])
 
     def noting(self: PrivateStep, private: list[Tensor], update: Any) -> None:
@@ -118,7 +118,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[PrivateStep, Tensor, li
         descend(self, private, update)
 
     monkeypatch.setattr(PrivateStep, "_descend", noting)
-    monkeypatch.setattr(step, "clipped_sum", nothing)
+    monkeypatch.setattr(step, "clip_and_sum", nothing)
     return found
 
 

@@ -105,7 +105,7 @@ def test_a_critic_may_have_fewer_steps_than_its_generator(steps: float) -> None:
         (IMAGES, {"learning_rate": 10.1}, "setting 'learning_rate' must be a number above 0 and at most 10, not 10.1"),
         (IMAGES, {"generator_rate": 1e30}, "setting 'generator_rate' must be a number above 0 and at most 10"),
         (IMAGES, {"condition": "image"}, "setting 'condition' must be the name of a column with one value"),
-        (IMAGES, {"clip": 1e300}, "setting 'clip' must be a number from 1e-06 to 1e+06, or public, not 1e+300"),
+        (IMAGES, {"clip": 1e300}, "setting 'clip' must be a number from 1e-06 to 1e+06, public or dpnorm, not 1e+300"),
         (IMAGES, {"clip": 1e-7}, "setting 'clip' must be a number from 1e-06 to 1e+06"),
         (IMAGES, {"decay": 1e-30}, "setting 'decay' must be a number from 0.001 to 1, not 1e-30"),
         (IMAGES, {"epochs": 1e300}, "setting 'epochs' must be a number above 0 and at most 1000000, not 1e+300"),

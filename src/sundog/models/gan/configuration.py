@@ -21,6 +21,7 @@ from sundog.models.neural.network_training import (
     is_number,
 )
 from sundog.models.released_model import is_whole
+from sundog.training.clipping import DPNORM
 
 OBJECTIVES = ("non-saturating", "wasserstein")
 _WARM = 300  # steps, as in the dp-GAN text
@@ -36,7 +37,7 @@ DEFAULTS: Mapping[str, Any] = {
     "condition": "auto",  # a column that the generator is told; or null
     "batch": None,  # by the number of records
     "epochs": None,
-    "clip": 1.0,  # or public: the mean norm of public records
+    "clip": 1.0,  # or public: the mean norm of public records; or dpnorm: the noisy mode of the norms
     "decay": 1.0,  # to what part of itself the clipping bound falls
     "groups": ALL,  # what is clipped together; or weights and biases; or a number of clusters, by public records
     "warm": None,  # steps on public records before the first on private ones; 300, if there are any
@@ -67,8 +68,8 @@ _RIGHT: Mapping[str, Setting] = {
     "objective": (lambda value: value in OBJECTIVES, " or ".join(OBJECTIVES)),
     "latent": SIZE,
     "clip": (
-        lambda value: value == PUBLIC or is_bound(value),
-        f"a number from {SMALLEST_BOUND:g} to {LARGEST_BOUND:g}, or public",
+        lambda value: value in (PUBLIC, DPNORM) or is_bound(value),
+        f"a number from {SMALLEST_BOUND:g} to {LARGEST_BOUND:g}, {PUBLIC} or {DPNORM}",
     ),
     "decay": (lambda value: is_number(value) and _LEAST_DECAY <= value <= 1, f"a number from {_LEAST_DECAY} to 1"),
     "groups": (lambda value: value in (ALL, KINDS) or is_whole(value, 1000), f"{ALL}, {KINDS}, or a number of groups"),
@@ -159,3 +160,7 @@ def _refuse_bounds(settings: Mapping[str, Any]) -> None:
             raise SundogError(f"model 'gan': {name} = {settings[name]} needs public records; add --public FILE")
     if settings["clip"] == PUBLIC and settings["decay"] != 1.0:
         raise SundogError("model 'gan': a bound that follows public records has no decay of its own; leave it out")
+    if settings["clip"] == DPNORM and settings["decay"] != 1.0:
+        raise SundogError("model 'gan': clip=dpnorm sets the bound in every step; leave 'decay' out")
+    if settings["clip"] == DPNORM and settings["groups"] != ALL:
+        raise SundogError("model 'gan': clip=dpnorm clips all parameters together; leave 'groups' out")

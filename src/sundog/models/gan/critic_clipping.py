@@ -1,8 +1,8 @@
 """How a critic's gradients are clipped: the ways of the dp-GAN text (4.1, 4.2), and decay (Frigerio et al. 2019).
 
-Groups of parameters are clipped by themselves; bounds are fixed, or the mean norms of public records. One record is in
-every group, and the groups are one Gaussian vector: whichever way is chosen, a step costs what its plan says
-(docs/training.md).
+Groups of parameters are clipped by themselves; bounds are fixed, the mean norms of public records, or the noisy mode
+of private norms (DPNorm). One record is in every group, and the groups are one Gaussian vector: whichever way is
+chosen, a step costs what its plan says (docs/training.md).
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from torch import Tensor
 
 from sundog.models.gan.adversarial_step import Duel
 from sundog.models.neural.features import Compact
-from sundog.training.clipping import ClipPolicy, Decay, Fixed, PublicMean
-from sundog.training.groups import by_bound, flat, trainable, weights_and_biases
-from sundog.training.per_example.engine import Groups, norms
+from sundog.training.clipping import DPNORM, ClipPolicy, Decay, DPNorm, Fixed, PublicMean
+from sundog.training.groups import Groups, by_bound, flat, trainable, weights_and_biases
+from sundog.training.per_example.engine import compute_norms
+from sundog.training.training_plan import TrainingPlan
 
 ALL, KINDS = "all", "weights and biases"
 PUBLIC = "public"
@@ -52,21 +53,23 @@ class KeptGroups:
 
 
 def policy_for(
-    duel: Duel, settings: Mapping[str, Any], public: Compact | None, groups: Groups, *, steps: int
+    duel: Duel, settings: Mapping[str, Any], public: Compact | None, groups: Groups, training: TrainingPlan
 ) -> ClipPolicy:
-    """Bounds that stay, fall, or follow the norms of public records.
+    """Bounds that stay, fall, or follow the norms of public or (DPNorm) private records.
 
     Args:
         duel: the networks.
         settings: of the model.
         public: public records, where the settings ask for them.
         groups: what is clipped together.
-        steps: in which bounds fall to `decay` of themselves.
+        training: the number of steps, over which bounds fall to `decay` of themselves, and their noise.
     """
+    if settings["clip"] == DPNORM:
+        return DPNorm(noise_multiplier=training.noise_multiplier, device=duel.prior.device)
     if settings["clip"] == PUBLIC:
         return PublicMean(lambda: _norms(duel, public, groups))
     bounds = torch.full((groups.count,), settings["clip"] / groups.count**0.5, device=duel.prior.device)
-    return Fixed(bounds) if settings["decay"] == 1.0 else Decay(bounds, settings["decay"] ** (1 / steps))
+    return Fixed(bounds) if settings["decay"] == 1.0 else Decay(bounds, settings["decay"] ** (1 / training.steps))
 
 
 def needs_public(settings: Mapping[str, Any]) -> list[str]:
@@ -81,4 +84,4 @@ def needs_public(settings: Mapping[str, Any]) -> list[str]:
 
 def _norms(duel: Duel, public: Compact | None, groups: Groups) -> Tensor:
     assert public is not None  # noqa: S101
-    return norms(duel.critic, duel.loss, public, groups)
+    return compute_norms(duel.critic, duel.loss, public, groups)

@@ -135,7 +135,7 @@ def _step(
         module=duel.critic,
         private_loss=duel.loss,
         groups=groups,
-        policy=policy_for(duel, settings, some, groups, steps=training.steps),
+        policy=policy_for(duel, settings, some, groups, training),
         optimizer=_optimizer(duel.critic, settings, device),
         noise=ledger.noise,
         noise_multiplier=training.noise_multiplier,

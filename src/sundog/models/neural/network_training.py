@@ -29,7 +29,7 @@ from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.training.batches.examples import Examples
 from sundog.training.batches.stacked_examples import StackedExamples, piece_for
-from sundog.training.clipping import Fixed
+from sundog.training.clipping import DPNORM, DPNorm, Fixed
 from sundog.training.groups import flat
 from sundog.training.schedules import cosine
 from sundog.training.speed.cuda_graphs import GraphedStep, capacity_for
@@ -58,6 +58,7 @@ class Trainee(nn.Module):
     """
 
     has_public_loss = False
+    clip: Tensor | float = math.inf  # the norm to which gradients of records are clipped; `train` keeps it up to date
 
     def loss(self, batch: Any) -> Tensor:
         """The loss of each record by itself."""
@@ -126,7 +127,10 @@ SETTINGS: Mapping[str, Setting] = {
         lambda value: is_positive(value) and value <= MOST_EPOCHS,
         f"a number above 0 and at most {MOST_EPOCHS}",
     ),
-    "clip": (is_bound, f"a number from {SMALLEST_BOUND:g} to {LARGEST_BOUND:g}"),
+    "clip": (
+        lambda value: value == DPNORM or is_bound(value),
+        f"a number from {SMALLEST_BOUND:g} to {LARGEST_BOUND:g}, or {DPNORM}",
+    ),
     "learning_rate": RATE,
     "means": SHARE,
 }
@@ -250,7 +254,7 @@ def train(
     context: FitContext,
     *,
     width: int = 1,
-    clip: float,
+    clip: float | str,
     learning_rate: float,
 ) -> list[N]:
     """Trains each network on its part, all at once; their weights are averages over the last steps.
@@ -263,7 +267,7 @@ def train(
         ledger: is charged for one training.
         context: where, and who watches.
         width: how many numbers a record has, unfolded: wide ones are taken a few at a time.
-        clip: the largest norm of a record's gradient.
+        clip: the largest norm of a record's gradient, or `DPNORM`.
         learning_rate: of Adam, at its highest.
     """
     wait([warm_up(context.device)])  # what went wrong there goes wrong here again, where it is told
@@ -292,16 +296,22 @@ def train(
 
 
 def _step(
-    whole: Trainee, parts: Parts, training: TrainingPlan, ledger: Ledger, *, clip: float, learning_rate: float
+    whole: Trainee, parts: Parts, training: TrainingPlan, ledger: Ledger, *, clip: float | str, learning_rate: float
 ) -> PrivateStep:
     device = next(whole.parameters()).device
     adam = torch.optim.Adam if training.steps >= _MANY else Adam  # the first where a compiler reads it
     batches = [max(_FEWEST, training.sample_rate * size) for size in parts.sizes]
+    policy = (
+        DPNorm(noise_multiplier=training.noise_multiplier, device=device)
+        if clip == DPNORM
+        else Fixed(torch.full((1,), float(clip), device=device))
+    )
+    whole.clip = policy.bounds
     return PrivateStep(
         module=whole,
         private_loss=whole.loss,
         groups=flat(whole),
-        policy=Fixed(torch.full((1,), clip, device=device)),
+        policy=policy,
         optimizer=adam(whole.parameters(), lr=learning_rate, **fastest(device)),
         noise=ledger.noise,
         noise_multiplier=training.noise_multiplier,

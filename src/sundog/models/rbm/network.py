@@ -33,7 +33,6 @@ class Network(Trainee):
         chains: how many particles there are.
         moves: Gibbs steps of the particles after each step.
         deviation: the standard deviation of intensities, which are then Gaussian; None for Bernoulli units.
-        clip: the norm to which the gradients of records are going to be clipped.
     """
 
     has_public_loss = True
@@ -50,10 +49,9 @@ class Network(Trainee):
         chains: int,
         moves: int = 1,
         deviation: float | None = None,
-        clip: float = math.inf,
     ) -> None:
         super().__init__()
-        self.features, self.moves, self.deviation, self.clip = features, moves, deviation, clip
+        self.features, self.moves, self.deviation = features, moves, deviation
         self.hidden = nn.Linear(features.width, hidden)  # W and c
         self.visible = nn.Linear(features.width, 1, bias=False)  # b
         self.register_buffer("centre", torch.empty(1, features.width))
@@ -102,7 +100,7 @@ class Network(Trainee):
         z = self._centred(self.particles)
         p: Tensor = self.hidden(z).sigmoid() - 0.5
         squares: Tensor = (1 + z.square().sum(dim=-1)) * (1 + p.square().sum(dim=-1)) - 1
-        weights: Tensor = (self.clip / squares.sqrt()).clamp_max(1.0)
+        weights: Tensor = (self.clip * squares.sqrt().reciprocal()).clamp_max(1.0)
         return weights
 
     @torch.no_grad()

@@ -68,7 +68,7 @@ class Rbm:
         "moves": 3,  # of each chain after a step
         "batch": None,  # by the number of records
         "epochs": 60,
-        "clip": 5.0,
+        "clip": 5.0,  # the largest norm of a gradient; or dpnorm: the noisy mode of the norms
         "learning_rate": 2e-2,
         "means": 0.05,  # the share of the budget for the means
     }
@@ -139,7 +139,6 @@ class Rbm:
                 chains=chains,
                 moves=settings["moves"],
                 deviation=settings["deviation"] if settings["visible"] == _GAUSSIAN else None,
-                clip=settings["clip"],
             )
 
         trained = train(
@@ -150,7 +149,7 @@ class Rbm:
             ledger,
             context,
             width=features.width,
-            clip=float(settings["clip"]),
+            clip=settings["clip"],
             learning_rate=settings["learning_rate"],
         )
         sizes = [max(1, round(size)) for size in parts.sizes]

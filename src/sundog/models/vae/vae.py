@@ -110,7 +110,7 @@ class Vae:
         "condition": None,  # a column that the decoder is told
         "batch": None,  # by the number of records
         "epochs": 30,
-        "clip": 1.0,
+        "clip": 1.0,  # the largest norm of a gradient; or dpnorm: the noisy mode of the norms
         "learning_rate": 1e-2,
         "beta": 1.0,
         "warmup": 0.0,  # the part of all steps in which β rises from 0
@@ -204,7 +204,7 @@ class Vae:
             ledger,
             context,
             width=features.width,
-            clip=float(settings["clip"]),
+            clip=settings["clip"],
             learning_rate=settings["learning_rate"],
         )
         if settings["moments"] is not None:

@@ -1,8 +1,8 @@
-"""Poisson sampling, really: each record is in each step with probability `sample_rate`, by itself.
+"""Poisson sampling: each record is in each step with probability `sample_rate`, independently.
 
-A batch may be empty. Which records are drawn must be as hard to guess as the noise, so the draws come from the
-ledger's noise source. How many are in is binomial, and given how many, all sets of that size are alike: two draws
-instead of one for each record.
+A batch may be empty. Privacy amplification relies on the batch being secret, so it is drawn from the ledger's noise
+source. The batch size is binomial, and given the size all subsets are equally likely: two draws instead of one for each
+record.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Index = npt.NDArray[np.int64]
 
 
 def poisson_batch(records: int, sample_rate: float, noise: NoiseSource) -> Index:
-    """The places of the records in one step, sorted.
+    """Draw the positions of the records in one step, sorted.
 
     >>> len(poisson_batch(1000, 0.0, NoiseSource())), len(poisson_batch(1000, 1.0, NoiseSource()))
     (0, 1000)
@@ -25,6 +25,6 @@ def poisson_batch(records: int, sample_rate: float, noise: NoiseSource) -> Index
     return np.sort(noise.subset(records, size))
 
 
-def pieces(index: Index, largest: int) -> list[Index]:
-    """A large batch in parts that fit into memory; an empty batch is one empty part."""
+def split_batch(index: Index, largest: int) -> list[Index]:
+    """Split a batch into pieces that fit into memory; an empty batch is one empty piece."""
     return [index[start : start + largest] for start in range(0, len(index), largest)] or [index]

@@ -1,6 +1,6 @@
-"""The batches of the steps to come, drawn and gathered in the background while a step runs.
+"""Draw and gather the batches of the next steps in the background.
 
-To draw is not to measure: who is in a batch is known to nobody before the step is paid for, and afterwards neither.
+A batch that was drawn but not used costs no budget: nothing about it is released.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ import torch
 from torch.utils import _pytree as pytree
 
 from sundog.training.batches.examples import Batch, Examples
-from sundog.training.batches.poisson import Index, pieces
+from sundog.training.batches.poisson import Index, split_batch
 
 
 class _Piece(NamedTuple):
     batch: Batch
     is_last: bool  # of its step
-    ready: torch.cuda.Event | None  # when the device has it
+    ready: torch.cuda.Event | None  # recorded when the device has it
 
 
 class Prefetch:
-    """One thread that stays a few pieces ahead; whatever goes wrong in it is raised where the pieces are asked for.
+    """A thread that stays a few pieces ahead; its errors are raised where the pieces are requested.
 
     Args:
         examples: where rows come from.
-        draw: the places of the rows in a step.
-        steps: which steps.
-        largest: how many rows a piece has at most.
-        ahead: how many pieces wait at most.
+        draw: returns the positions of the rows in a step.
+        steps: the numbers of the steps.
+        largest: the maximum number of rows in a piece.
+        ahead: the maximum number of pieces that wait.
     """
 
     def __init__(
@@ -41,13 +41,13 @@ class Prefetch:
     ) -> None:
         self.examples, self.draw, self.steps, self.largest = examples, draw, steps, largest
         self._queue: queue.Queue[_Piece | BaseException] = queue.Queue(maxsize=ahead)
-        self._next: _Piece | BaseException | None = None  # that was looked at, and not taken
+        self._next: _Piece | BaseException | None = None  # returned by `peek`, and not taken yet
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._work, name="prefetch", daemon=True)
         self._stream: torch.cuda.Stream | None = None
         if examples.device.type == "cuda":
             self._stream = torch.cuda.Stream(examples.device)  # type: ignore[no-untyped-call]
-            self._stream.wait_stream(torch.cuda.current_stream(examples.device))  # the data may still be on its way
+            self._stream.wait_stream(torch.cuda.current_stream(examples.device))  # the data may still be in transfer
 
     def __enter__(self) -> Self:
         self._thread.start()
@@ -58,12 +58,12 @@ class Prefetch:
     ) -> None:
         self._stopped.set()
         with contextlib.suppress(queue.Empty):
-            while True:  # a thread that waits for room finds some, and sees that it is over
+            while True:  # wakes a thread that waits for room in the queue
                 self._queue.get_nowait()
         self._thread.join()
 
     def pieces(self) -> Iterator[Batch]:
-        """The pieces of the next step, in order; take all of them."""
+        """Yield the pieces of the next step, in order; all of them must be taken."""
         while True:
             piece, self._next = self._next or self._queue.get(), None
             if isinstance(piece, BaseException):
@@ -75,7 +75,7 @@ class Prefetch:
                 return
 
     def peek(self) -> Batch | None:
-        """The piece that comes next, if it is all of its step; it is not taken."""
+        """Return the next piece without taking it, if it is the only one of its step."""
         if self._next is None:
             self._next = self._queue.get()
         return self._next.batch if isinstance(self._next, _Piece) and self._next.is_last else None
@@ -84,20 +84,20 @@ class Prefetch:
         current = torch.cuda.current_stream(self.examples.device)
         current.wait_event(ready)
         for tensor in pytree.tree_leaves(batch):
-            tensor.record_stream(current)  # or its memory would be used again too early
+            tensor.record_stream(current)  # so that its memory is not reused too early
 
     def _work(self) -> None:
         try:
             for step in self.steps:
-                parts = pieces(self.draw(step), self.largest)
+                parts = split_batch(self.draw(step), self.largest)
                 for number, part in enumerate(parts):
-                    self._put(self._taken(part, is_last=number == len(parts) - 1))
+                    self._put(self._take(part, is_last=number == len(parts) - 1))
                     if self._stopped.is_set():
                         return
         except BaseException as error:
             self._put(error)
 
-    def _taken(self, index: Index, *, is_last: bool) -> _Piece:
+    def _take(self, index: Index, *, is_last: bool) -> _Piece:
         if self._stream is None:
             return _Piece(self.examples.take(index), is_last, None)
         with torch.cuda.stream(self._stream):

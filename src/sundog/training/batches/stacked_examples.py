@@ -1,4 +1,4 @@
-"""The examples of several models that are trained as one: each example is one model's."""
+"""Examples for a stack of models: each example belongs to one model."""
 
 from __future__ import annotations
 
@@ -8,29 +8,28 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sundog.training.batches.examples import Examples, mapped
+from sundog.training.batches.examples import Examples, Padded, map_leaves
 from sundog.training.batches.poisson import Index
-from sundog.training.per_example.engine import Padded
 
-_USUAL, _WORST = 2**13, 2**16  # places of all models in a piece: as it is on average, and if one model has all of it
+_USUAL, _WORST = 2**13, 2**16  # slots of all models in a piece: on average, and if one model has all of its examples
 _LEAST, _MOST = 64, 4096  # examples in a piece
 
 
 def piece_for(sizes: Sequence[float]) -> int:
-    """How many examples of a stack may be in memory at once: all models have as many places as the fullest one needs.
+    """Return how many examples of a stack to have in memory at once: every model has as many slots as the fullest.
 
     >>> piece_for([100.0] * 10), piece_for([900.0] + [10.0] * 9), piece_for([100.0] * 500)
     (4096, 901, 131)
 
     Args:
-        sizes: about how many examples each model has, as far as it is public.
+        sizes: the public estimate of how many examples each model has.
     """
     fullest = max(sizes) / max(1e-9, sum(sizes))
     return max(_LEAST, min(_MOST, _WORST // len(sizes), round(_USUAL / max(1.0, len(sizes) * fullest))))
 
 
 class StackedExamples:
-    """Examples for a stack: each goes to the model that owns it, in a batch of (k, B, …) with places left free.
+    """Examples for a stack: each goes to the model that owns it, in a padded batch of (k, B, …).
 
     >>> from sundog.training.batches.examples import InMemory
     >>> examples = StackedExamples(InMemory(torch.arange(4.0)), np.array([0, 1, 1, 1]), 2)
@@ -41,7 +40,7 @@ class StackedExamples:
     Args:
         examples: of all models.
         owner: which model learns from each of them.
-        models: how many models there are.
+        models: the number of models.
     """
 
     def __init__(self, examples: Examples, owner: Index, models: int) -> None:
@@ -52,7 +51,7 @@ class StackedExamples:
         return len(self._examples)
 
     def take(self, index: Index) -> Padded:
-        """The rows at these places, by their owners."""
+        """Return the rows at these positions, by owner."""
         owners = self._owner[index]
         slots = ranks(owners, self._models)
         capacity = int(slots.max(initial=0)) + 1
@@ -62,12 +61,12 @@ class StackedExamples:
             room = values.new_zeros(self._models * capacity, *values.shape[1:])
             return room.index_copy_(0, places, values).view(self._models, capacity, *values.shape[1:])
 
-        rows = mapped(spread, self._examples.take(index))
+        rows = map_leaves(spread, self._examples.take(index))
         return Padded(rows, spread(torch.ones(len(index), dtype=torch.bool, device=self.device)))
 
 
 def ranks(owners: Index, models: int) -> Index:
-    """How many before it have the same owner, for each.
+    """Count, for each element, how many before it have the same owner.
 
     >>> ranks(np.array([0, 1, 0, 0, 1]), 2)
     array([0, 0, 1, 2, 1])

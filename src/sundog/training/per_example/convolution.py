@@ -1,4 +1,4 @@
-"""The gradients of a convolution's filters, for each example."""
+"""Per-example gradients of the filters of a convolution."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from sundog.training.per_example.factors import OuterSum, squares, without
-from sundog.training.per_example.patches import patches
+from sundog.training.per_example.factors import OuterSum, squared_lengths, zero_rows
 
 
 class Convolution:
@@ -18,48 +18,48 @@ class Convolution:
     def __init__(self, small: Tensor, large: Tensor, shape: torch.Size, geometry: dict[str, Any]) -> None:
         self.terms = [(small, large)]
         self.shape, self.geometry = shape, geometry
-        self._written: Tensor | None = None
+        self._materialised: Tensor | None = None
 
     @classmethod
-    def join(cls, uses: Sequence[Convolution]) -> Convolution:
-        """Adds up several uses of the same parameter."""
-        joined = cls(*uses[0].terms[0], uses[0].shape, uses[0].geometry)
-        joined.terms = [term for use in uses for term in use.terms]
-        return joined
+    def merge(cls, parts: Sequence[Convolution]) -> Convolution:
+        """Return the sum of several factors of the same parameter."""
+        merged = cls(*parts[0].terms[0], parts[0].shape, parts[0].geometry)
+        merged.terms = [term for part in parts for term in part.terms]
+        return merged
 
     @property
     def examples(self) -> int:
-        """How many there are."""
+        """The number of examples."""
         return self.terms[0][0].shape[0]
 
     def squared_norms(self) -> Tensor:
-        """(B,)."""
-        return squares(self._gradients())
+        """The squared norm of each example's gradient, of shape (B,)."""
+        return squared_lengths(self._gradients())
 
     def squared_mass(self) -> None:
-        """The squared norm: what is measured is what is summed."""
+        """None: the same as the squared norm."""
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        """In the shape of the parameter."""
+        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         return (weights @ self._gradients()).reshape(self.shape)
 
-    def leave_out(self, bad: Tensor) -> None:
-        """Zeroes these examples."""
-        self._written = without(self._gradients(), bad)
+    def zero_examples(self, selected: Tensor) -> None:
+        """Set the gradients of the selected examples to zero."""
+        self._materialised = zero_rows(self._gradients(), selected)
 
     def _gradients(self) -> Tensor:
-        """(B, numel): filters are small, and everything else about them is not."""
-        if self._written is None:
+        """The materialised gradients, (B, numel): filters are small compared to activations."""
+        if self._materialised is None:
             groups = self.geometry["groups"]
             batch = self.terms[0][0].shape[0]
-            written = self.terms[0][0].new_zeros(batch * groups, self.shape[0] // groups, self.shape[1:].numel())
+            gradients = self.terms[0][0].new_zeros(batch * groups, self.shape[0] // groups, self.shape[1:].numel())
             for small, large in self.terms:
-                self._add_term(written, small, large)
-            self._written = written.view(batch, self.shape.numel())
-        return self._written
+                self._add_term(gradients, small, large)
+            self._materialised = gradients.view(batch, self.shape.numel())
+        return self._materialised
 
-    def lightest(self) -> Convolution | OuterSum:
-        """Itself; or where there are few positions and large filters, the factors, from which no filter is written."""
+    def choose_cheaper(self) -> Convolution | OuterSum:
+        """Return itself, or the factors where there are few positions and large filters."""
         rows, columns = self.shape[0], self.shape[1:].numel()
         positions = sum(small.shape[2:].numel() for small, _ in self.terms)
         if self.geometry["groups"] > 1 or positions * (rows + columns) >= rows * columns:
@@ -69,17 +69,54 @@ class Convolution:
         return OuterSum(left, right, self.shape)
 
     def _patches(self, large: Tensor) -> Tensor:
-        """(B, positions, channels · kernel)."""
+        """The patches of each example, (B, positions, channels · kernel)."""
         geometry = {key: self.geometry[key] for key in ("kernel_size", "stride", "padding", "dilation")}
         if large.dim() == 3:  # one dimension is two with a height of one
             large = large[:, :, None]
             geometry = {key: [int(key != "padding"), *value] for key, value in geometry.items()}
-        return patches(large, **geometry)
+        return extract_patches(large, **geometry)
 
-    def _add_term(self, written: Tensor, small: Tensor, large: Tensor) -> None:
-        """Output channels × patches, summed over positions, for each example and group."""
+    def _add_term(self, gradients: Tensor, small: Tensor, large: Tensor) -> None:
+        """Add the products of output channels and patches, summed over positions, for each example and group."""
         right = self._patches(large)
-        rows, channels, size = written.shape
+        rows, channels, size = gradients.shape
         batch, positions, _ = right.shape
         right = right.view(batch, positions, self.geometry["groups"], size).transpose(1, 2)
-        written.baddbmm_(small.reshape(rows, channels, positions), right.reshape(rows, positions, size))
+        gradients.baddbmm_(small.reshape(rows, channels, positions), right.reshape(rows, positions, size))
+
+
+def extract_patches(
+    images: Tensor,
+    *,
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> Tensor:
+    """Return the patches that filters see: (B, channels, height, width) to (B, positions, channels · kernel).
+
+    >>> import torch
+    >>> image = torch.arange(6.0).view(1, 1, 2, 3)
+    >>> extract_patches(image, kernel_size=(2, 2), stride=(1, 1), padding=(0, 0), dilation=(1, 1)).tolist()
+    [[[0.0, 1.0, 3.0, 4.0], [1.0, 2.0, 4.0, 5.0]]]
+    """
+    if not images.is_cuda:
+        return functional.unfold(images, *(tuple(pair) for pair in (kernel_size, dilation, padding, stride))).mT
+    return extract_by_view(images, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
+
+
+def extract_by_view(
+    images: Tensor,
+    *,
+    kernel_size: Sequence[int],
+    stride: Sequence[int],
+    padding: Sequence[int],
+    dilation: Sequence[int],
+) -> Tensor:
+    """The same as one copy of a view: on a GPU `unfold` launches a kernel for every example."""
+    view = functional.pad(images, (padding[1], padding[1], padding[0], padding[0]))
+    for axis in (0, 1):
+        reach = (kernel_size[axis] - 1) * dilation[axis] + 1
+        view = view.unfold(2 + axis, reach, stride[axis])[..., :: dilation[axis]]
+    batch, channels, height, width, *kernel = view.shape
+    return view.permute(0, 2, 3, 1, 4, 5).reshape(batch, height * width, channels * kernel[0] * kernel[1])

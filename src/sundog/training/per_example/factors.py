@@ -1,10 +1,10 @@
-"""What one example does to one parameter, kept in factors.
+"""Per-example gradients of one parameter, stored as factors.
 
-The gradient of a parameter for one example is a sum of few terms, each a product of what went into a layer and what
-came back out of the loss. From the factors follow its norm (small Gram matrices) and any weighted sum over the batch
-(one matrix product), so the gradient of an example is hardly ever written down. A layer that is used several times in
-one loss, or differentiated twice as in a gradient penalty, has several terms for the same parameter; they are joined
-before norms are taken.
+The gradient of a parameter for one example is a sum of a few outer products of a layer's inputs and output gradients.
+The factors give the norm of each example's gradient (small Gram matrices) and any weighted sum over the batch (one
+matrix product), so the gradients themselves are rarely materialised. A layer that is used several times in one loss, or
+differentiated twice (a gradient penalty), records several factors for one parameter; they are merged before norms are
+computed.
 """
 
 from __future__ import annotations
@@ -17,63 +17,63 @@ import torch
 from torch import Tensor
 
 
-class Use(Protocol):
-    """The per-example gradients of one parameter over a batch of B."""
+class Factors(Protocol):
+    """The gradients of one parameter for each of B examples."""
 
     @classmethod
-    def join(cls, uses: Sequence[Self]) -> Use:
-        """The sum of several uses of the same parameter."""
+    def merge(cls, parts: Sequence[Self]) -> Factors:
+        """Return the sum of several factors of the same parameter."""
 
     @property
     def examples(self) -> int:
-        """How many there are: B."""
+        """The number of examples, B."""
 
     def squared_norms(self) -> Tensor:
-        """The squared norm of every example's gradient: (B,)."""
+        """The squared norm of each example's gradient, of shape (B,)."""
 
     def squared_mass(self) -> Tensor | None:
-        """(Σ norms of the terms)², (B,): what rounding errors go by. None where it is the squared norm itself."""
+        """(Σ norms of the terms)², of shape (B,), which bounds rounding errors. None if it equals the squared norm."""
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        """Σ weights[i] · gradient of example i, in the parameter's shape."""
+        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
 
-    def leave_out(self, bad: Tensor) -> None:
-        """Makes the gradients of the examples where `bad` is true zero, whatever they were, NaN included."""
+    def zero_examples(self, selected: Tensor) -> None:
+        """Set the gradients of the selected examples to zero, NaN included."""
 
 
 class Dense:
-    """Per-example gradients written down, where they are small: biases, scales."""
+    """Materialised gradients, where they are small: biases, scales."""
 
     def __init__(self, gradients: Tensor, shape: torch.Size) -> None:
         self.gradients = gradients.reshape(gradients.shape[0], shape.numel())  # (B, numel)
         self.shape = shape
 
     @classmethod
-    def join(cls, uses: Sequence[Dense]) -> Dense:
-        """Adds up several uses of the same parameter."""
-        return cls(torch.stack([use.gradients for use in uses]).sum(dim=0), uses[0].shape)
+    def merge(cls, parts: Sequence[Dense]) -> Dense:
+        """Return the sum of several factors of the same parameter."""
+        return cls(torch.stack([part.gradients for part in parts]).sum(dim=0), parts[0].shape)
 
     @property
     def examples(self) -> int:
-        """How many there are."""
+        """The number of examples."""
         return self.gradients.shape[0]
 
     def squared_norms(self) -> Tensor:
-        """(B,)."""
-        return squares(self.gradients)
+        """The squared norm of each example's gradient, of shape (B,)."""
+        return squared_lengths(self.gradients)
 
     def squared_mass(self) -> None:
-        """The squared norm."""
+        """None: the same as the squared norm."""
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        """In the shape of the parameter."""
-        if self.gradients.is_cuda:  # a compiler makes one pass of this and of what else is done to the gradients
+        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
+        if self.gradients.is_cuda:  # a compiler fuses this with what else is done to the gradients
             return (weights[:, None] * self.gradients).sum(dim=0).reshape(self.shape)
         return (weights @ self.gradients).reshape(self.shape)
 
-    def leave_out(self, bad: Tensor) -> None:
-        """Zeroes these examples."""
-        self.gradients = without(self.gradients, bad)
+    def zero_examples(self, selected: Tensor) -> None:
+        """Set the gradients of the selected examples to zero."""
+        self.gradients = zero_rows(self.gradients, selected)
 
 
 class Outer:
@@ -83,28 +83,28 @@ class Outer:
         self.terms = [(left, right)]  # (B, rows), (B, columns)
 
     @classmethod
-    def join(cls, uses: Sequence[Outer]) -> Outer | OuterSum:
-        """Adds up several uses of the same parameter."""
-        terms = [term for use in uses for term in use.terms]
-        if len(terms) > 4:  # a recurrent layer has a term a step: one product for all of them
+    def merge(cls, parts: Sequence[Outer]) -> Outer | OuterSum:
+        """Return the sum of several factors of the same parameter."""
+        terms = [term for part in parts for term in part.terms]
+        if len(terms) > 4:  # a recurrent layer has one term per time step: compute them in one product
             left, right = (torch.stack(side, dim=1) for side in zip(*terms, strict=True))
             return OuterSum(left, right)
         return cls.of(terms)
 
     @classmethod
     def of(cls, terms: list[tuple[Tensor, Tensor]]) -> Outer:
-        """The sum of these terms."""
+        """Return the sum of these terms."""
         whole = cls(*terms[0])
         whole.terms = terms
         return whole
 
     @property
     def examples(self) -> int:
-        """How many there are."""
+        """The number of examples."""
         return self.terms[0][0].shape[0]
 
     def squared_norms(self) -> Tensor:
-        """(B,)."""
+        """The squared norm of each example's gradient, of shape (B,)."""
         total = self.terms[0][0].new_zeros(self.terms[0][0].shape[0])
         for k, (left, right) in enumerate(self.terms):
             total.add_((_lengths(left) * _lengths(right)).square_())
@@ -113,65 +113,65 @@ class Outer:
         return total.clamp_min_(0.0)
 
     def squared_mass(self) -> Tensor | None:
-        """(Σₖ ‖leftₖ‖ ‖rightₖ‖)²."""
+        """(Σₖ ‖leftₖ‖ ‖rightₖ‖)²; None if there is one term."""
         if len(self.terms) == 1:
             return None
         return torch.stack([_lengths(left) * _lengths(right) for left, right in self.terms]).sum(dim=0).square_()
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        """In the shape of the parameter."""
+        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         first, *rest = self.terms
         total = _scaled_product(*first, weights)
         for left, right in rest:
             total += _scaled_product(left, right, weights)
         return total
 
-    def leave_out(self, bad: Tensor) -> None:
-        """Zeroes these examples."""
-        self.terms = [(without(left, bad), without(right, bad)) for left, right in self.terms]
+    def zero_examples(self, selected: Tensor) -> None:
+        """Set the gradients of the selected examples to zero."""
+        self.terms = [(zero_rows(left, selected), zero_rows(right, selected)) for left, right in self.terms]
 
 
 class StackedOuter:
-    """The same for a stack of k matrices: example (j, i) adds Σ left[j, i] ⊗ right[j, i] to matrix j alone."""
+    """Rank-one terms of a stack of k matrices: example (j, i) adds Σ left[j, i] ⊗ right[j, i] to matrix j alone."""
 
     def __init__(self, left: Tensor, right: Tensor) -> None:
         self.terms = [(left, right)]  # (k, B, rows), (k, B, columns)
 
     @classmethod
-    def join(cls, uses: Sequence[StackedOuter]) -> StackedOuter:
-        """Adds up several uses of the same parameter."""
-        joined = cls(*uses[0].terms[0])
-        joined.terms = [term for use in uses for term in use.terms]
-        return joined
+    def merge(cls, parts: Sequence[StackedOuter]) -> StackedOuter:
+        """Return the sum of several factors of the same parameter."""
+        merged = cls(*parts[0].terms[0])
+        merged.terms = [term for part in parts for term in part.terms]
+        return merged
 
     @property
     def examples(self) -> int:
-        """How many there are."""
+        """The number of examples."""
         return self.terms[0][0].shape[0] * self.terms[0][0].shape[1]
 
     def squared_norms(self) -> Tensor:
-        """(k·B,)."""
+        """The squared norm of each example's gradient, of shape (k·B,)."""
         return self._flat().squared_norms()
 
     def squared_mass(self) -> Tensor | None:
-        """As that of `Outer`."""
+        """(Σₖ ‖leftₖ‖ ‖rightₖ‖)²; None if there is one term."""
         return self._flat().squared_mass()
 
     def _flat(self) -> Outer:
         return Outer.of([(left.flatten(0, 1), right.flatten(0, 1)) for left, right in self.terms])
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        """In the shape of the parameter."""
-        first, *rest = ((_weighted(left, weights).mT, right) for left, right in self.terms)
+        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
+        first, *rest = ((_scale_examples(left, weights).mT, right) for left, right in self.terms)
         total = torch.bmm(*first)
         for left, right in rest:
             total.baddbmm_(left, right)
         return total
 
-    def leave_out(self, bad: Tensor) -> None:
-        """Zeroes these examples."""
-        bad = bad.view(self.terms[0][0].shape[:2])
-        self.terms = [(without(left, bad), without(right, bad)) for left, right in self.terms]
+    def zero_examples(self, selected: Tensor) -> None:
+        """Set the gradients of the selected examples to zero."""
+        selected = selected.view(self.terms[0][0].shape[:2])
+        self.terms = [(zero_rows(left, selected), zero_rows(right, selected)) for left, right in self.terms]
 
 
 class StackedDense:
@@ -181,72 +181,72 @@ class StackedDense:
         self.gradients = gradients  # (k, B, width)
 
     @classmethod
-    def join(cls, uses: Sequence[StackedDense]) -> StackedDense:
-        """Adds up several uses of the same parameter."""
-        return cls(torch.stack([use.gradients for use in uses]).sum(dim=0))
+    def merge(cls, parts: Sequence[StackedDense]) -> StackedDense:
+        """Return the sum of several factors of the same parameter."""
+        return cls(torch.stack([part.gradients for part in parts]).sum(dim=0))
 
     @property
     def examples(self) -> int:
-        """How many there are."""
+        """The number of examples."""
         return self.gradients.shape[0] * self.gradients.shape[1]
 
     def squared_norms(self) -> Tensor:
-        """(k·B,)."""
-        return squares(self.gradients.flatten(0, 1))
+        """The squared norm of each example's gradient, of shape (k·B,)."""
+        return squared_lengths(self.gradients.flatten(0, 1))
 
     def squared_mass(self) -> None:
-        """The squared norm."""
+        """None: the same as the squared norm."""
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        """In the shape of the parameter."""
+        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         return torch.bmm(weights.view(self.gradients.shape[:2])[:, None], self.gradients)[:, 0]
 
-    def leave_out(self, bad: Tensor) -> None:
-        """Zeroes these examples."""
-        self.gradients = without(self.gradients, bad.view(self.gradients.shape[:2]))
+    def zero_examples(self, selected: Tensor) -> None:
+        """Set the gradients of the selected examples to zero."""
+        self.gradients = zero_rows(self.gradients, selected.view(self.gradients.shape[:2]))
 
 
 class OuterSum:
-    """The same over positions: example i adds Σₜ left[i, t] ⊗ right[i, t], for T positions."""
+    """Rank-one terms at T positions: example i adds Σₜ left[i, t] ⊗ right[i, t]."""
 
     def __init__(self, left: Tensor, right: Tensor, shape: torch.Size | None = None) -> None:
         self.left, self.right = left, right  # (B, T, rows), (B, T, columns)
         self.shape = shape if shape is not None else torch.Size((left.shape[2], right.shape[2]))
 
     @classmethod
-    def join(cls, uses: Sequence[OuterSum]) -> OuterSum:
-        """Adds up several uses of the same parameter."""
-        left = torch.cat([use.left for use in uses], dim=1)
-        right = torch.cat([use.right for use in uses], dim=1)
-        return cls(left, right, uses[0].shape)
+    def merge(cls, parts: Sequence[OuterSum]) -> OuterSum:
+        """Return the sum of several factors of the same parameter."""
+        left = torch.cat([part.left for part in parts], dim=1)
+        right = torch.cat([part.right for part in parts], dim=1)
+        return cls(left, right, parts[0].shape)
 
     @property
     def examples(self) -> int:
-        """How many there are."""
+        """The number of examples."""
         return self.left.shape[0]
 
     def squared_norms(self) -> Tensor:
-        """(B,)."""
+        """The squared norm of each example's gradient, of shape (B,)."""
         _, positions, rows = self.left.shape
         columns = self.right.shape[2]
         if positions * (rows + columns) < rows * columns:  # Gram matrices are smaller than the gradient
             gram = (self.left @ self.left.mT) * (self.right @ self.right.mT)
             return gram.sum(dim=(1, 2)).clamp_min_(0.0)
-        return squares((self.left.mT @ self.right).flatten(1))
+        return squared_lengths((self.left.mT @ self.right).flatten(1))
 
     def squared_mass(self) -> Tensor | None:
         """(Σₜ ‖left[t]‖ ‖right[t]‖)²."""
         return _dots(_lengths(self.left), _lengths(self.right)).square_()
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        """In the shape of the parameter."""
+        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         scaled = self.left * weights[:, None, None]
         product = scaled.flatten(0, 1).T @ self.right.flatten(0, 1)
         return product.reshape(self.shape)
 
-    def leave_out(self, bad: Tensor) -> None:
-        """Zeroes these examples."""
-        self.left, self.right = without(self.left, bad), without(self.right, bad)
+    def zero_examples(self, selected: Tensor) -> None:
+        """Set the gradients of the selected examples to zero."""
+        self.left, self.right = zero_rows(self.left, selected), zero_rows(self.right, selected)
 
 
 class Lookup:
@@ -256,19 +256,19 @@ class Lookup:
         self.index, self.gradient, self.rows = index, gradient, rows  # (B, T), (B, T, width)
 
     @classmethod
-    def join(cls, uses: Sequence[Lookup]) -> Lookup:
-        """Adds up several uses of the same parameter."""
-        index = torch.cat([use.index for use in uses], dim=1)
-        return cls(index, torch.cat([use.gradient for use in uses], dim=1), uses[0].rows)
+    def merge(cls, parts: Sequence[Lookup]) -> Lookup:
+        """Return the sum of several factors of the same parameter."""
+        index = torch.cat([part.index for part in parts], dim=1)
+        return cls(index, torch.cat([part.gradient for part in parts], dim=1), parts[0].rows)
 
     @property
     def examples(self) -> int:
-        """How many there are."""
+        """The number of examples."""
         return self.index.shape[0]
 
     def squared_norms(self) -> Tensor:
-        """(B,)."""
-        same = self.index[:, :, None] == self.index[:, None, :]  # rows that are looked up twice add before squaring
+        """The squared norm of each example's gradient, of shape (B,)."""
+        same = self.index[:, :, None] == self.index[:, None, :]  # repeated rows add before squaring
         return ((self.gradient @ self.gradient.mT) * same).sum(dim=(1, 2)).clamp_min_(0.0)
 
     def squared_mass(self) -> Tensor | None:
@@ -276,66 +276,66 @@ class Lookup:
         return _lengths(self.gradient).sum(dim=1).square_()
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
-        """In the shape of the parameter."""
+        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         scaled = (self.gradient * weights[:, None, None]).flatten(0, 1)
         total = scaled.new_zeros(self.rows, scaled.shape[1])
         return total.index_add_(0, self.index.flatten(), scaled)
 
-    def leave_out(self, bad: Tensor) -> None:
-        """Zeroes these examples."""
-        self.gradient = without(self.gradient, bad)
+    def zero_examples(self, selected: Tensor) -> None:
+        """Set the gradients of the selected examples to zero."""
+        self.gradient = zero_rows(self.gradient, selected)
 
 
-def add_up(uses: Sequence[Any]) -> bool:
-    """Whether uses of the same parameter can be joined: not those of a matrix that is a table as well."""
-    kinds = {type(use) for use in uses}
+def can_merge(parts: Sequence[Any]) -> bool:
+    """Whether factors of one parameter can be merged: not if it is both a matrix and an embedding table."""
+    kinds = {type(part) for part in parts}
     return len(kinds) < 2 or kinds == {Outer, OuterSum}
 
 
-def joined(uses: Sequence[Any]) -> Use:
-    """One use out of several of the same parameter, which add up."""
-    if {type(use) for use in uses} == {Outer, OuterSum}:  # a layer used on vectors and on sequences
+def merge_factors(parts: Sequence[Any]) -> Factors:
+    """Return the sum of all factors of one parameter."""
+    if {type(part) for part in parts} == {Outer, OuterSum}:  # a layer that is used on vectors and on sequences
         vectors = [
             OuterSum(left[:, None], right[:, None])
-            for use in uses
-            if isinstance(use, Outer)
-            for left, right in use.terms
+            for part in parts
+            if isinstance(part, Outer)
+            for left, right in part.terms
         ]
-        uses = [*vectors, *(use for use in uses if isinstance(use, OuterSum))]
-    whole: Use = uses[0] if len(uses) == 1 else type(uses[0]).join(uses)
+        parts = [*vectors, *(part for part in parts if isinstance(part, OuterSum))]
+    whole: Factors = parts[0] if len(parts) == 1 else type(parts[0]).merge(parts)
     return whole
 
 
 def _lengths(a: Tensor) -> Tensor:
-    """Of the vectors along the last dimension, (…, n) → (…), and never less: numbers whose squares vanish count."""
+    """Norms along the last dimension, (…, n) → (…), rounded up so that numbers whose squares underflow count."""
     lengths: Tensor = a[..., 0].abs() if a.shape[-1] == 1 else torch.linalg.vector_norm(a, dim=-1)
     return lengths.add_(math.sqrt(a.shape[-1]) * torch.finfo(a.dtype).tiny ** 0.5)
 
 
-def squares(a: Tensor) -> Tensor:
-    """The squared length of every row: (B, n) → (B,)."""
+def squared_lengths(a: Tensor) -> Tensor:
+    """The squared norm of every row: (B, n) → (B,)."""
     return _lengths(a).square_()
 
 
-def without(a: Tensor, bad: Tensor) -> Tensor:
-    """Rows of zeros where `bad` is true; a product with zero would leave NaN as it is."""
-    return a.masked_fill(bad.view(*bad.shape, *[1] * (a.dim() - bad.dim())), 0.0)
+def zero_rows(a: Tensor, selected: Tensor) -> Tensor:
+    """Set the selected rows to zero; a product with zero would keep NaN."""
+    return a.masked_fill(selected.view(*selected.shape, *[1] * (a.dim() - selected.dim())), 0.0)
 
 
-def _weighted(a: Tensor, weights: Tensor) -> Tensor:
-    """Scales the examples of a stack: (k, B, n), (k·B,)."""
+def _scale_examples(a: Tensor, weights: Tensor) -> Tensor:
+    """Scale the examples of a stack: (k, B, n), (k·B,)."""
     return a * weights.view(*a.shape[:2], 1)
 
 
 def _dots(a: Tensor, b: Tensor) -> Tensor:
-    """Row by row: (B, n), (B, n) → (B,)."""
+    """Dot products of rows: (B, n), (B, n) → (B,)."""
     products: Tensor = torch.linalg.vecdot(a, b)
     return products
 
 
 def _scaled_product(left: Tensor, right: Tensor, weights: Tensor) -> Tensor:
-    """Σ weights[i] · left[i] ⊗ right[i], scaling whichever side is narrower."""
+    """Σ weights[i] · left[i] ⊗ right[i], scaling the narrower side."""
     if left.shape[1] > right.shape[1]:
         return left.T @ (right * weights[:, None])
     scaled = left * weights[:, None]
-    return (right.T @ scaled).T if left.is_cuda else scaled.T @ right  # cuBLAS divides tall matrices better
+    return (right.T @ scaled).T if left.is_cuda else scaled.T @ right  # faster in cuBLAS for tall matrices

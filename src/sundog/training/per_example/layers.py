@@ -1,8 +1,8 @@
-"""Which torch modules can be tapped, and how.
+"""Which torch layers are recorded, and how.
 
-`tapped(module)` swaps the forward of every layer for its tapped twin while the block runs. A module with parameters
-of its own that is not in the registry is named by `untapped`, and the engine falls back to per-example gradients by
-vmap for the whole model.
+`record_layers(module)` replaces the forward of every supported layer by its recorded counterpart. If a layer with
+trainable parameters is not in the registry (`find_unsupported`), the engine computes per-example gradients of the whole
+model by vmap.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ Forward = Callable[..., Any]
 
 
 @contextlib.contextmanager
-def tapped(module: nn.Module) -> Iterator[None]:
-    """Taps every layer of the module inside the block."""
+def record_layers(module: nn.Module) -> Iterator[None]:
+    """Replace the forward of every supported layer inside the block."""
     layers = [layer for layer in module.modules() if type(layer) in _FORWARDS]
     for layer in layers:
         layer.forward = functools.partial(_FORWARDS[type(layer)], layer)
@@ -36,18 +36,18 @@ def tapped(module: nn.Module) -> Iterator[None]:
             del layer.forward
 
 
-def untapped(module: nn.Module) -> list[str]:
-    """The layers that own trainable parameters and cannot be tapped, by name and type."""
+def find_unsupported(module: nn.Module) -> list[str]:
+    """List the layers with trainable parameters that cannot be recorded, by name and type."""
     found = []
     for name, layer in module.named_modules():
         own = [p for p in layer.parameters(recurse=False) if p.requires_grad]
-        if own and not _can_tap(layer):
+        if own and not _is_supported(layer):
             found.append(f"{name or 'the model'} ({type(layer).__name__})")
     return found
 
 
 def refuse_batch_statistics(module: nn.Module) -> None:
-    """Raises if a layer lets one example see another: no clipping can make that private."""
+    """Raise if a layer mixes the examples of a batch: their gradients could not be clipped one by one."""
     for name, layer in module.named_modules():
         if isinstance(layer, nn.modules.batchnorm._BatchNorm) or getattr(layer, "track_running_stats", False):
             raise SundogError(
@@ -55,11 +55,11 @@ def refuse_batch_statistics(module: nn.Module) -> None:
             )
 
 
-def _can_tap(layer: nn.Module) -> bool:
+def _is_supported(layer: nn.Module) -> bool:
     if type(layer) not in _FORWARDS:
         return False
     padded = getattr(layer, "padding_mode", "zeros") != "zeros" or isinstance(getattr(layer, "padding", 0), str)
-    # a weight that is computed from others, as weight_norm does, is not the layer's own
+    # a weight that is computed from other tensors (weight_norm) is not a parameter of the layer
     own = all(
         name in layer._parameters for name in ("weight", "bias") if isinstance(getattr(layer, name, None), Tensor)
     )

@@ -1,10 +1,9 @@
-"""Layers that remember what went in and what came back.
+"""Layer functions that record the factors of per-example gradients in the backward pass.
 
-Each function below computes what its torch counterpart does, and is differentiable any number of times. While a
-recording is on, its *last* backward pass (the one without a graph of its own) writes down the factors of the
-parameter's gradient, in `uses`, and computes no gradient for the parameter. An inner backward pass, as a gradient
-penalty takes, runs through the adjoint of the layer, which is a tapped layer again: that is where the further terms
-come from.
+Each public function computes the same as its torch counterpart and can be differentiated any number of times. Inside
+`record_factors()`, its *last* backward pass (the one without `create_graph`) records the factors of the parameter's
+gradient and computes no gradient for the parameter. An inner backward pass, as in a gradient penalty, runs through the
+adjoint of the layer, which is a recording function too and contributes further terms.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ _recordings: list[dict[int, list[Any]]] = []
 
 
 @contextlib.contextmanager
-def recording() -> Iterator[dict[int, list[Any]]]:
-    """The uses of every parameter, by its id, in the backward passes inside the block."""
-    uses: dict[int, list[Any]] = {}
-    _recordings.append(uses)
+def record_factors() -> Iterator[dict[int, list[Any]]]:
+    """Record the factors of every parameter, by its id, in the backward passes inside the block."""
+    factors: dict[int, list[Any]] = {}
+    _recordings.append(factors)
     try:
-        yield uses
+        yield factors
     finally:
         _recordings.pop()
 
@@ -43,11 +42,11 @@ def _is_last_pass() -> bool:
     return not torch.is_grad_enabled()  # autograd enables gradients in a backward pass only to differentiate it again
 
 
-def _note(parameter: Tensor, use: Any) -> None:
-    _recordings[-1].setdefault(id(parameter), []).append(use)
+def _record(parameter: Tensor, factors: Any) -> None:
+    _recordings[-1].setdefault(id(parameter), []).append(factors)
 
 
-def _matrix_use(left: Tensor, right: Tensor) -> Outer | OuterSum:
+def _outer_factors(left: Tensor, right: Tensor) -> Outer | OuterSum:
     if left.dim() == 2:
         return Outer(left, right)
     return OuterSum(left.flatten(1, -2), right.flatten(1, -2))
@@ -66,9 +65,9 @@ class _Linear(Function):
         (grad,) = grads
         x, weight, bias = ctx.saved_tensors
         if _is_last_pass():
-            _note(weight, _matrix_use(grad, x))
+            _record(weight, _outer_factors(grad, x))
             if bias is not None:
-                _note(bias, Dense(_summed_to(grad, bias.shape), bias.shape))
+                _record(bias, Dense(_sum_to(grad, bias.shape), bias.shape))
         return (_apply(_LinearAdjoint, grad, weight) if ctx.needs_input_grad[0] else None), None, None
 
 
@@ -78,14 +77,14 @@ class _LinearAdjoint(Function):
     @staticmethod
     def forward(ctx: Any, y: Tensor, weight: Tensor) -> Tensor:
         ctx.save_for_backward(y, weight)
-        return functional.linear(y, weight.T.contiguous()) if y.is_cuda else y @ weight  # cuBLAS likes aligned rows
+        return functional.linear(y, weight.T.contiguous()) if y.is_cuda else y @ weight  # aligned rows are faster
 
     @staticmethod
     def backward(ctx: Any, *grads: Any) -> Any:
         (grad,) = grads
         y, weight = ctx.saved_tensors
         if _is_last_pass():
-            _note(weight, _matrix_use(y, grad))
+            _record(weight, _outer_factors(y, grad))
         return (_apply(_Linear, grad, weight, None) if ctx.needs_input_grad[0] else None), None
 
 
@@ -102,9 +101,9 @@ class _StackedLinear(Function):
         (grad,) = grads
         x, weight, bias = ctx.saved_tensors
         if _is_last_pass():
-            _note(weight, StackedOuter(grad, x))
+            _record(weight, StackedOuter(grad, x))
             if bias is not None:
-                _note(bias, StackedDense(grad))
+                _record(bias, StackedDense(grad))
         return (_apply(_StackedAdjoint, grad, weight) if ctx.needs_input_grad[0] else None), None, None
 
 
@@ -121,7 +120,7 @@ class _StackedAdjoint(Function):
         (grad,) = grads
         y, weight = ctx.saved_tensors
         if _is_last_pass():
-            _note(weight, StackedOuter(y, grad))
+            _record(weight, StackedOuter(y, grad))
         return (_apply(_StackedLinear, grad, weight, None) if ctx.needs_input_grad[0] else None), None
 
 
@@ -139,7 +138,7 @@ class _Shift(Function):
         (grad,) = grads
         (bias,) = ctx.saved_tensors
         if _is_last_pass():
-            _note(bias, Dense(_summed_to(grad, ctx.view), bias.shape))
+            _record(bias, Dense(_sum_to(grad, ctx.view), bias.shape))
         return grad, None, None
 
 
@@ -157,7 +156,7 @@ class _Scale(Function):
         (grad,) = grads
         x, weight = ctx.saved_tensors
         if _is_last_pass():
-            _note(weight, Dense(_summed_to(grad * x, ctx.view), weight.shape))
+            _record(weight, Dense(_sum_to(grad * x, ctx.view), weight.shape))
         return (_apply(_Scale, grad, weight, ctx.view) if ctx.needs_input_grad[0] else None), None, None
 
 
@@ -175,7 +174,7 @@ class _Embedding(Function):
         index, weight = ctx.saved_tensors
         if _is_last_pass():
             tokens = index.flatten(1) if index.dim() > 1 else index[:, None]
-            _note(weight, Lookup(tokens, grad.reshape(*tokens.shape, grad.shape[-1]), len(weight)))
+            _record(weight, Lookup(tokens, grad.reshape(*tokens.shape, grad.shape[-1]), len(weight)))
         return None, None
 
 
@@ -196,7 +195,7 @@ class _Convolution(Function):
         x, weight = ctx.saved_tensors
         if _is_last_pass():
             small, large = (x, grad) if ctx.transposed else (grad, x)
-            _note(weight, Convolution(small, large, weight.shape, ctx.geometry))
+            _record(weight, Convolution(small, large, weight.shape, ctx.geometry))
         back = None
         if ctx.needs_input_grad[0]:
             extra = [0] * (grad.dim() - 2) if ctx.transposed else _extra(ctx.size, grad.shape, ctx.geometry)
@@ -209,7 +208,7 @@ def _convolve(x: Tensor, weight: Tensor, geometry: dict[str, Any], transposed: b
     if not transposed or x.dim() != 4 or not x.shape[0]:
         result: Tensor = torch.convolution(x, weight, None, stride, padding, dilation, transposed, extra, groups)
         return result
-    # What a transposed convolution does is what a convolution does to gradients, and for that torch has faster code.
+    # A transposed convolution is the backward pass of a convolution, for which torch has faster code.
     sizes = zip(x.shape[2:], geometry["kernel_size"], stride, padding, dilation, extra, strict=True)
     shape = [(m - 1) * step - 2 * pad + gap * (kernel - 1) + 1 + more for m, kernel, step, pad, gap, more in sizes]
     like = x.new_empty(x.shape[0], weight.shape[1] * groups, *shape)
@@ -221,7 +220,7 @@ def _convolve(x: Tensor, weight: Tensor, geometry: dict[str, Any], transposed: b
 
 
 def _extra(large: torch.Size, small: torch.Size, geometry: dict[str, Any]) -> list[int]:
-    """How much longer the input was than the shortest one with an output of this size: a stride may not divide it."""
+    """The output padding of the adjoint: how much longer the input is than the shortest one with this output size."""
     sizes = zip(
         large[2:],
         small[2:],
@@ -234,39 +233,39 @@ def _extra(large: torch.Size, small: torch.Size, geometry: dict[str, Any]) -> li
     return [n - ((m - 1) * stride - 2 * pad + gap * (kernel - 1) + 1) for n, m, kernel, stride, pad, gap in sizes]
 
 
-def _summed_to(gradient: Tensor, view: Sequence[int]) -> Tensor:
-    """Summed, for each example, over every dimension along which the parameter was repeated."""
+def _sum_to(gradient: Tensor, view: Sequence[int]) -> Tensor:
+    """Sum, for each example, over the dimensions along which the parameter was broadcast."""
     offset = gradient.dim() - len(view)
     repeated = [i for i in range(1, gradient.dim()) if i < offset or view[i - offset] == 1]
     return gradient.sum(dim=repeated) if repeated else gradient
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """`torch.nn.functional.linear`, tapped."""
+    """`torch.nn.functional.linear`, recorded."""
     y: Tensor = _apply(_Linear, x, weight, bias)
     return y
 
 
 def stacked_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """`StackedLinear.forward`, tapped."""
+    """`StackedLinear.forward`, recorded."""
     y: Tensor = _apply(_StackedLinear, x, weight, bias)
     return y
 
 
 def shift(x: Tensor, bias: Tensor, view: tuple[int, ...]) -> Tensor:
-    """Adds bias.view(view), tapped."""
+    """Add bias.view(view), recorded."""
     y: Tensor = _apply(_Shift, x, bias, view)
     return y
 
 
 def scale(x: Tensor, weight: Tensor, view: tuple[int, ...]) -> Tensor:
-    """Multiplies by weight.view(view), tapped."""
+    """Multiply by weight.view(view), recorded."""
     y: Tensor = _apply(_Scale, x, weight, view)
     return y
 
 
 def embedding(index: Tensor, weight: Tensor) -> Tensor:
-    """Looks rows up, tapped."""
+    """Look up rows of an embedding table, recorded."""
     y: Tensor = _apply(_Embedding, index, weight)
     return y
 
@@ -274,7 +273,7 @@ def embedding(index: Tensor, weight: Tensor) -> Tensor:
 def convolution(
     x: Tensor, weight: Tensor, geometry: dict[str, Any], *, transposed: bool = False, extra: Sequence[int] = ()
 ) -> Tensor:
-    """A convolution in one or two dimensions, tapped; `extra` is the output padding of a transposed one."""
+    """A convolution in one or two dimensions, recorded; `extra` is the output padding of a transposed one."""
     extra = extra or [0] * (x.dim() - 2)
     y: Tensor = _apply(_Convolution, x, weight, geometry, transposed, list(extra))
     return y

@@ -1,4 +1,4 @@
-"""Recurrent layers as tapped linear ones, step by step: torch's fused kernels show nothing of what happens inside."""
+"""Recurrent layers, unrolled into recorded linear layers: torch's fused kernels do not expose their factors."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sundog.training.per_example import recording
 
 
 def run_lstm(layer: Any, x: Tensor, state: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """`nn.LSTM.forward`: any number of layers, either direction, either order of dimensions."""
+    """`nn.LSTM.forward`: any number of layers, one or two directions, batch or time first."""
     sequence, batch = _steps_first(layer, x)
     hidden, memory = state if state is not None else (_zeros(layer, x, batch), _zeros(layer, x, batch))
     last: list[tuple[Tensor, Tensor]] = []
@@ -28,7 +28,7 @@ def run_lstm(layer: Any, x: Tensor, state: tuple[Tensor, Tensor] | None = None) 
 
 
 def run_gru(layer: Any, x: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """`nn.GRU.forward`, likewise."""
+    """`nn.GRU.forward`: any number of layers, one or two directions, batch or time first."""
     sequence, batch = _steps_first(layer, x)
     hidden = state if state is not None else _zeros(layer, x, batch)
     last: list[Tensor] = []
@@ -47,9 +47,8 @@ def _unroll(layer: Any, depth: int, direction: int, sequence: Tensor, state: Any
     weights: list[Any] = [
         getattr(layer, name + suffix, None) for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
     ]
-    inputs = recording.linear(sequence.transpose(0, 1), weights[0], weights[1]).transpose(
-        0, 1
-    )  # all steps at once: (T, B, ·)
+    # all time steps at once: (T, B, ·)
+    inputs = recording.linear(sequence.transpose(0, 1), weights[0], weights[1]).transpose(0, 1)
     steps = range(len(inputs) - 1, -1, -1) if direction else range(len(inputs))
     outputs: list[Any] = [None] * len(inputs)
     for t in steps:

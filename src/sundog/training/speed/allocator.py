@@ -1,7 +1,7 @@
-"""Memory that is kept: a step allocates what the step before has freed.
+"""Keep freed memory in the process, so that steps reuse it.
 
-By default glibc gives large blocks back to the system as soon as they are free, and the next step pays for every page
-of them again: on two cores, a third of the time of a step whose activations are some megabytes.
+By default glibc returns large blocks to the system as soon as they are freed, and the next step faults in every page
+again: on two cores, a third of the time of a step with some megabytes of activations.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NEVER = 2**31 - 1
 
 @functools.cache
 def keep_memory() -> bool:
-    """Asks the C library, once, to keep what is freed for this process; whether it understood."""
+    """Make glibc keep freed memory, once per process; return whether it did."""
     if platform.libc_ver()[0] != "glibc":
         return False
     library = ctypes.CDLL(None)

@@ -1,8 +1,7 @@
-"""A private gradient as one compiled program: forward, backward, norms, products and noise, fused.
+"""Compile the private part of a step: forward, backward, norms, products and noise, fused.
 
-What the engine does is Python around tensors: taps that write down factors, a backward pass, a loop over layers. Run
-once on a batch of a fixed shape and written down operation by operation, it is a plain list of tensor operations,
-whatever the loss, and that is what torch.compile fuses best.
+The engine is Python around tensors: layers that record factors, a backward pass, a loop over parameters. Traced once,
+it is a plain list of tensor operations, whatever the loss, which torch.compile fuses well.
 """
 
 from __future__ import annotations
@@ -33,26 +32,28 @@ def has_compiler() -> bool:
 
 
 def helps_on_a_processor(module: nn.Module) -> bool:
-    """Whether steps of this module are faster compiled: not with convolutions, which torch does better."""
+    """Whether compiled steps of this module are faster: not with convolutions, for which torch has better kernels."""
     on_processor = next(module.parameters()).device.type == "cpu"
     return on_processor and has_compiler() and not any(isinstance(m, nn.modules.conv._ConvNd) for m in module.modules())
 
 
 def _refuse_without_compiler() -> None:
     if not has_compiler():
-        raise SundogError("to compile steps for this processor takes a C++ compiler: install g++, or do not ask for it")
+        raise SundogError(
+            "compiling steps for this processor needs a C++ compiler: install g++, or train without compiling"
+        )
 
 
-def compiled(function: Program, batch: Any, speed: Speed, *, fixed_size: bool) -> Program:
-    """The same function, as fast as the compiler can make it.
+def compile_program(function: Program, batch: Any, speed: Speed, *, fixed_size: bool) -> Program:
+    """Return a compiled version of the function.
 
-    Parameters, bounds and noise are looked at anew in every call: they may change in place, but not be replaced.
+    Parameters, bounds and noise are read in every call: they may change in place, but must not be replaced.
 
     Args:
         function: from a batch to tensors.
-        batch: tensors, in whatever structure; all other batches must be like it.
+        batch: a structure of tensors; all other batches must have the same structure.
         speed: the precision of matrix products.
-        fixed_size: all batches have the size of this one; otherwise their first dimensions may be any above one.
+        fixed_size: all batches have the size of this one; otherwise first dimensions may be any number above one.
     """
     leaves, shape = pytree.tree_flatten(batch)
     if leaves[0].device.type == "cpu":
@@ -61,11 +62,11 @@ def compiled(function: Program, batch: Any, speed: Speed, *, fixed_size: bool) -
     def on_leaves(*tensors: Tensor) -> list[Tensor]:
         return function(pytree.tree_unflatten(tensors, shape))
 
-    from torch.fx.experimental import _config as fx_config  # here: what they bring along takes seconds to load
+    from torch.fx.experimental import _config as fx_config  # here: their imports take seconds
     from torch.fx.experimental.proxy_tensor import make_fx
 
     mode: Literal["fake", "symbolic"] = "fake" if fixed_size else "symbolic"
-    # Two sizes of the first batch that happen to be equal must not be taken for one.
+    # Without duck shapes: two sizes that happen to be equal in this batch may differ in others.
     with speed.products(), fx_config.patch(use_duck_shape=False):  # type: ignore[attr-defined]
         graph = make_fx(on_leaves, tracing_mode=mode, _allow_non_fake_inputs=True)(*leaves)
         program = torch.compile(graph, dynamic=not fixed_size)
@@ -76,25 +77,25 @@ def compiled(function: Program, batch: Any, speed: Speed, *, fixed_size: bool) -
 
     on_processor = leaves[0].device.type == "cpu"
     with warnings.catch_warnings(), _own_files() if on_processor else contextlib.nullcontext():
-        # What it does not fuse it leaves as it is, which is no news to a user.
+        # Such operations are not fused, which does not concern the user.
         warnings.filterwarnings("ignore", message="Torchinductor does not support code generation for complex")
         try:
-            run(batch)  # now, and not in the middle of something that cannot wait
+            run(batch)  # compile now, not in the middle of a block of steps
         except torch._dynamo.exc.TorchDynamoException as error:
             reason = str(error).strip().partition("\n")[0]
             raise SundogError(
-                f"the step could not be compiled ({reason}); train without, or mend the compiler"
+                f"the step could not be compiled ({reason}); train without compiling, or fix the compiler"
             ) from None
     return run
 
 
 @contextlib.contextmanager
 def _own_files() -> Iterator[None]:
-    """Compiles into a folder of this process, by a compiler that stops with it.
+    """Compile in this process, into a temporary folder of its own.
 
-    torch's compiler writes libraries where every later process looks for them, and a process that is stopped meanwhile
-    leaves them half-written there; in worker processes it would go on, or complain, after this one was stopped. The C++
-    compiler's temporary files are kept there too, because after Ctrl-C Python kills it before it has removed them.
+    torch's compiler writes libraries to a cache that all processes share; a process that is stopped meanwhile leaves
+    incomplete files there, and worker processes would outlive it. The temporary files of the C++ compiler go to the
+    same folder, because Ctrl-C kills it before it can delete them.
     """
     from torch._inductor import config
 
@@ -103,7 +104,7 @@ def _own_files() -> Iterator[None]:
     before = {name: os.environ.get(name) for name in ours}
     os.environ.update(ours)
     try:
-        # The number of threads is looked at in each call, and not compiled in.
+        # The number of threads is read in each call, not compiled in.
         with config.patch({"compile_threads": 1, "cpp.dynamic_threads": True, "fx_graph_cache": False}):
             yield
     finally:

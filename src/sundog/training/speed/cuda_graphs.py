@@ -1,8 +1,8 @@
-"""A step on a GPU as one CUDA graph: hundreds of small kernels, launched at once.
+"""A step on a GPU as one CUDA graph, which launches hundreds of small kernels at once.
 
-A graph has fixed shapes, and a Poisson batch has none. So the batch is filled up to a capacity that it hardly ever
-exceeds, with `present` saying which examples count; a larger batch is taken without the graph. The data is on the
-device and the graph gathers the examples itself: all that travels is their places.
+A graph has fixed shapes, and a Poisson batch does not. So the batch is padded to a capacity that it rarely exceeds,
+with a mask of the examples that are present; a larger batch is taken without the graph. The data is on the device and
+the graph gathers the examples itself: only their positions are transferred.
 """
 
 from __future__ import annotations
@@ -16,17 +16,16 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from sundog.training.batches.examples import mapped
+from sundog.training.batches.examples import Padded, map_leaves
 from sundog.training.batches.poisson import Index
 from sundog.training.batches.stacked_examples import ranks
-from sundog.training.per_example.engine import Padded
 from sundog.training.step import PrivateStep
 
-_FIRST_STEPS = 2  # without the graph: libraries and optimisers set themselves up in them
+_FIRST_STEPS = 2  # without the graph: libraries and optimisers initialise themselves
 
 
 def capacity_for(expected_batch: float) -> int:
-    """Three standard deviations above the expected batch, in whole warps: one step in a thousand has more.
+    """Return the expected batch size plus three standard deviations, in whole warps: one step in a thousand exceeds it.
 
     >>> capacity_for(4096)
     4288
@@ -34,11 +33,11 @@ def capacity_for(expected_batch: float) -> int:
     return 32 * math.ceil((expected_batch + 3 * math.sqrt(expected_batch)) / 32)
 
 
-def recorded(work: Callable[[], None], stream: torch.cuda.Stream) -> torch.cuda.CUDAGraph:
-    """Work as a graph, written down and not done.
+def capture_graph(work: Callable[[], None], stream: torch.cuda.Stream) -> torch.cuda.CUDAGraph:
+    """Capture work as a graph, without running it.
 
-    Nothing may be given back to the device meanwhile, and the graph of a training before this one is, whenever Python
-    happens to collect it: so it does that first, and not again until the end.
+    Freeing device memory during a capture fails, and the garbage collector would free graphs of earlier trainings: so
+    it runs before, and is disabled meanwhile.
     """
     gc.collect()
     collects = gc.isenabled()
@@ -57,12 +56,11 @@ class GraphedStep:
     """A `PrivateStep` over data on a CUDA device.
 
     Args:
-        step: the step, with everything it needs on the device; its optimiser must be made with `capturable=True`
-            where it has that option.
-        data: all the examples: a tensor, or a dict or tuple of tensors, whose first dimension is the record.
-        capacity: the batch size of the graph; with several models, that of each.
-        owner: which of the models in a stack learns from each record; None where there is one model.
-        fused: have a compiler join the kernels, for the time of many thousand steps.
+        step: the step, on the device; its optimiser must be capturable.
+        data: all examples: a tensor, or a dict or tuple of tensors, whose first dimension is the record.
+        capacity: the batch size of the graph; of each model in a stack.
+        owner: which model of a stack learns from each record; None for a single model.
+        fused: fuse kernels by torch.compile, which takes as long as many thousand steps.
     """
 
     def __init__(
@@ -71,37 +69,37 @@ class GraphedStep:
         self.step, self.data, self.capacity, self.owner, self.fused = step, data, capacity, owner, fused
         device = step.groups.parameters[0].device
         self._models = 1 if owner is None else len(_as_stack(step.expected_batch))
-        self._places = torch.zeros(self._models, capacity + 1, dtype=torch.int64, device=device)  # how many, and which
+        self._places = torch.zeros(self._models, capacity + 1, dtype=torch.int64, device=device)  # count, positions
         self._numbers = torch.arange(capacity, device=device)
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
         self._graph: torch.cuda.CUDAGraph | None = None
         self._taken = 0
-        self._draws_inside = not step.noise.fast_gradients  # torch's generators may be used in their own graphs only
+        self._draws_inside = not step.noise.fast_gradients  # torch's generators need graphs of their own
         for group in step.optimizer.param_groups:
-            if group.get("capturable"):  # a schedule changes it in place
+            if group.get("capturable"):  # schedules change it in place
                 group["lr"] = torch.as_tensor(group["lr"], device=device)
 
     def __call__(self, index: Index) -> None:
-        """Takes a step on the examples at these places."""
+        """Take a step on the examples at these positions."""
         owners = np.zeros_like(index) if self.owner is None else self.owner[index]
         slots = ranks(owners, self._models)
         parts = int(slots.max(initial=0)) // self.capacity + 1
         if parts > 1:
-            self.step(self._gathered(index, owners, slots - part * self.capacity) for part in range(parts))
+            self.step(self._gather(index, owners, slots - part * self.capacity) for part in range(parts))
             return
         self.step.refuse_changes()
         self._send(index, owners, slots)
         if not self._draws_inside:
             self.step.draw_noise()
         if self._graph is None and self._taken == _FIRST_STEPS:
-            self._graph = self._captured()
+            self._graph = self._capture()
         if self._graph is not None:
             self._graph.replay()
         else:
-            self._beside()
+            self._take_without_graph()
         self._taken += 1
 
-    def _gathered(self, index: Index, owners: Index, slots: Index) -> Padded:
+    def _gather(self, index: Index, owners: Index, slots: Index) -> Padded:
         here = (slots >= 0) & (slots < self.capacity)
         self._send(index[here], owners[here], slots[here])
         return self._batch()
@@ -117,12 +115,12 @@ class GraphedStep:
         places = self._places[:, 1:].flatten()
         present = self._numbers < self._places[:, :1]
         if self.owner is None:
-            return Padded(mapped(lambda t: t.index_select(0, places), self.data), present[0])
+            return Padded(map_leaves(lambda t: t.index_select(0, places), self.data), present[0])
         shape = present.shape
-        return Padded(mapped(lambda t: t.index_select(0, places).unflatten(0, shape), self.data), present)
+        return Padded(map_leaves(lambda t: t.index_select(0, places).unflatten(0, shape), self.data), present)
 
-    def _beside(self) -> None:
-        """Takes a step on the stream that the graph is going to be made on."""
+    def _take_without_graph(self) -> None:
+        """Take a step without the graph, on the stream on which it will be captured."""
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             if self._taken == 0:
@@ -130,9 +128,8 @@ class GraphedStep:
             self._take()
         torch.cuda.current_stream().wait_stream(self._stream)
 
-    def _captured(self) -> torch.cuda.CUDAGraph:
-        """The step, written down and not taken."""
-        return recorded(self._take, self._stream)
+    def _capture(self) -> torch.cuda.CUDAGraph:
+        return capture_graph(self._take, self._stream)
 
     def _take(self) -> None:
         if self._draws_inside:
@@ -141,11 +138,11 @@ class GraphedStep:
 
 
 class Replayed:
-    """Public work that is done many times, as one CUDA graph from the third time on; elsewhere, as it is.
+    """Public work that is repeated, as one CUDA graph from the third call on; on a processor, a plain call.
 
     Args:
-        work: reads and writes the same tensors each time, in place, and asks the device nothing.
-        device: where those are.
+        work: reads and writes the same tensors in place each time, and does not wait for the device.
+        device: of the tensors.
     """
 
     def __init__(self, work: Callable[[], None], device: torch.device) -> None:
@@ -155,12 +152,12 @@ class Replayed:
         self._done = 0
 
     def __call__(self) -> None:
-        """Does it."""
+        """Do the work."""
         if self._stream is None:
             self._work()
             return
         if self._graph is None and self._done == _FIRST_STEPS:
-            self._graph = recorded(self._work, self._stream)
+            self._graph = capture_graph(self._work, self._stream)
         if self._graph is not None:
             self._graph.replay()
         else:
@@ -173,5 +170,5 @@ class Replayed:
 
 def _as_stack(expected_batch: float | Tensor) -> Tensor:
     if not isinstance(expected_batch, Tensor):
-        raise ValueError("the step of a stack of models has an expected batch for each of them")
+        raise ValueError("the step of a stack of models needs an expected batch size for each of them")
     return expected_batch

@@ -1,7 +1,7 @@
-"""What may be traded for speed. Nothing here is a privacy parameter, and no privacy parameter is here.
+"""Performance options. None of them is a privacy parameter.
 
-Fewer digits in a matrix product would make a clipped gradient a little longer than its norm says. `rounding` bounds by
-how much, and the engine takes norms that much longer (docs/training.md).
+With less precise matrix products a clipped gradient could exceed its bound by rounding. `rounding` bounds the error,
+and the engine increases norms by it (docs/training.md).
 """
 
 from __future__ import annotations
@@ -21,30 +21,30 @@ _ROUNDING: dict[Precision, float] = {"float32": 2**-21, "tf32": 2**-9, "bf16": 2
 
 @dataclass(frozen=True)
 class Speed:
-    """How training may be made faster.
+    """Performance options of a step.
 
     Args:
-        precision: of the factors in matrix products; sums are always float32. Hardware that has no faster product for
-            it uses float32.
-        compiled: compile the step: about 100 MB, and half a minute. On a GPU it is then replayed as one CUDA graph
-            and many times as fast; on a processor it needs a C++ compiler and saves up to a third.
-            None: on a GPU; on a processor where the first steps show that this saves more time than it takes, and
-            there are no convolutions.
+        precision: of the factors in matrix products; sums are always float32. Hardware without faster products of this
+            precision uses float32.
+        compiled: compile the step, which takes half a minute and about 100 MB. On a GPU it is then replayed as a CUDA
+            graph and many times faster; on a processor it needs a C++ compiler and saves up to a third of the time.
+            None: compile on a GPU, and on a processor if the first steps show that it saves more time than it takes
+            and there are no convolutions.
     """
 
     precision: Precision = "float32"
     compiled: bool | None = None
 
     def rounding(self, dtype: torch.dtype) -> float:
-        """By how much a product of two vectors may be too long, at most, as a part of its length.
+        """A bound on the relative error of a product of two vectors.
 
-        Each factor is rounded to 24, 11 or 8 bits; several times that, for two factors and what a sum adds.
+        Factors have 24, 11 or 8 bits; the bound is several times the unit roundoff, for two factors and a sum.
         """
         return _ROUNDING[self.precision] if dtype == torch.float32 else 4 * torch.finfo(dtype).eps
 
     @contextlib.contextmanager
     def products(self) -> Iterator[None]:
-        """Matrix products inside the block have this precision."""
+        """Use this precision for matrix products inside the block."""
         before = torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision(_TORCH_NAMES[self.precision])
         try:

@@ -1,9 +1,8 @@
-"""How many threads compute: one, unless several are measured to be faster.
+"""The number of threads: one, unless several are measured to be faster.
 
-Threads that share a product of matrices wait for each other at its end, and OpenMP's wait by spinning. Small products
-are done before the others have noticed. And where another process has one of the cores, every product waits until the
-thread there gets its turn again: a fit of seconds can take an hour. So work begins on one thread, and training tries
-more of them only where a step is long, and keeps them only as long as they are faster.
+OpenMP threads synchronise after every matrix product, by spinning. For small products that costs more than it saves,
+and if another process occupies a core, every product waits for the thread there: a fit of seconds can take an hour. So
+training starts on one thread, tries more only if steps are long, and keeps them only as long as they are faster.
 """
 
 from __future__ import annotations
@@ -14,24 +13,24 @@ from contextvars import ContextVar
 
 import torch
 
-_LONG_STEP = 0.02  # seconds on one thread: a shorter step has little to share
-_TRIED_AFTER = 3  # blocks, so that the first ones, which set things up, are not taken for the usual
-_TRIED_AGAIN = 30  # blocks later, for other processes come and go
-_SLOWED = 1.5  # times as long as before: somebody else is at work now
-_SHARE = 8  # a trial has at most this part of a block's steps: it may be far slower
+_LONG_STEP = 0.02  # seconds on one thread: shorter steps do not gain from more
+_TRIED_AFTER = 3  # blocks: the first ones are slower than usual
+_TRIED_AGAIN = 30  # blocks later: other processes start and end
+_SLOWED = 1.5  # times as long as before: another process has started
+_SHARE = 8  # a trial has 1 / _SHARE of the steps of a block: it may be far slower
 
 
 _allowed: ContextVar[int | None] = ContextVar("_allowed", default=None)
 
 
 def allowed_threads() -> int:
-    """How many threads torch had been given before `one_thread` took all but one away."""
+    """The number of threads that torch may use outside of `one_thread`."""
     return _allowed.get() or torch.get_num_threads()
 
 
 @contextlib.contextmanager
 def one_thread() -> Iterator[None]:
-    """Everything that torch does inside the block is done by the thread that asks for it.
+    """Limit torch to one thread inside the block.
 
     >>> with one_thread():
     ...     torch.get_num_threads()
@@ -47,7 +46,7 @@ def one_thread() -> Iterator[None]:
 
 
 class ThreadChoice:
-    """Chooses between one thread and as many as there may be, by how long blocks of steps took.
+    """Choose between one thread and the maximum, by the time of blocks of steps.
 
     >>> choice = ThreadChoice(most=2)
     >>> for number in range(4):
@@ -56,14 +55,14 @@ class ThreadChoice:
     2
 
     Args:
-        most: how many threads there may be.
+        most: the maximum number of threads.
     """
 
     def __init__(self, most: int) -> None:
         self.most = most
         self.count = 1
-        self._kept = 1  # what was fastest when it was last tried
-        self._seconds: dict[int, float] = {}  # a step, when last measured
+        self._kept = 1  # the fastest in the last trial
+        self._seconds: dict[int, float] = {}  # per step, when last measured
         self._blocks = 0
 
     @property
@@ -72,16 +71,16 @@ class ThreadChoice:
         return self.count != self._kept
 
     def limit(self, steps: int) -> int:
-        """How many steps of a block to take now."""
+        """The number of steps to take of a block of this length."""
         return max(1, steps // _SHARE) if self.is_trial else steps
 
     def learn(self, *, steps: int, seconds: float, used: float) -> None:
-        """Takes in how long a block took, and chooses for the next one.
+        """Choose the number of threads for the next block.
 
         Args:
-            steps: in the block.
-            seconds: by the clock.
-            used: of the processor, by the thread that takes the steps; others on the machine do not change it.
+            steps: the number of steps in the last block.
+            seconds: its wall time.
+            used: the CPU time of the thread that took the steps, which other processes do not change.
         """
         before, self._seconds[self.count] = self._seconds.get(self.count), seconds / steps
         if self.count > 1 and before is not None and seconds / steps > _SLOWED * before:

@@ -1,7 +1,6 @@
-"""What a training says while it runs: how far it is and what it has spent.
+"""Progress messages of a training: the step number, the ε spent and the time left.
 
-Nothing of it depends on a private record. The loss of private examples does, so it is neither shown nor computed,
-unless somebody insists.
+They do not depend on private records. The loss does, so it is neither shown nor computed unless asked for.
 """
 
 from __future__ import annotations
@@ -15,18 +14,18 @@ from sundog.progress import Progress, silent
 from sundog.training.training_plan import TrainingPlan
 
 _INTERVAL = 0.25  # seconds between two messages
-_COARSENESS = 4  # of the grid: milliseconds, and near enough to look at
+_COARSENESS = 4  # of the accounting grid: fast, and accurate enough for a display
 
 
-class Telemetry:
-    """Tells `progress` a few times a second.
+class ProgressMessages:
+    """Calls `progress` a few times per second.
 
     Args:
-        progress: who is told.
-        plan: what is being done.
-        before: what was charged to the release before.
-        delta: the δ at which ε is meant.
-        done: how many steps were done when this began.
+        progress: the callback.
+        plan: of the training.
+        before: the charges of the release before this training.
+        delta: the δ for which ε is computed.
+        done: the number of steps done so far.
     """
 
     def __init__(
@@ -39,19 +38,19 @@ class Telemetry:
         self._spent = ""
         self.quiet = progress is silent
 
-    def spent(self, steps: int) -> None:
-        """Takes in how many steps are paid for."""
+    def update_spent(self, steps: int) -> None:
+        """Compute the ε spent, given how many steps are charged."""
         if self.quiet:
             return
         epsilon = epsilon_spent([*self._before, self._plan.charge(steps)], delta=self._delta, coarseness=_COARSENESS)
         self._spent = f", ε ≈ {epsilon:.3g} so far"
 
-    def due(self) -> bool:
-        """Whether it is time to say something again."""
+    def is_due(self) -> bool:
+        """Whether it is time for the next message."""
         return not self.quiet and time.perf_counter() - self._last >= _INTERVAL
 
-    def say(self, done: int, note: str = "") -> None:
-        """Says how far it is."""
+    def send(self, done: int, note: str = "") -> None:
+        """Send a message."""
         if self.quiet:
             return
         self._last = time.perf_counter()
@@ -62,13 +61,13 @@ class Telemetry:
         if done <= self._first:
             return ""
         a_step = (time.perf_counter() - self._started) / (done - self._first)
-        return f", {duration(a_step * (self._plan.steps - done))} left"
+        return f", {format_duration(a_step * (self._plan.steps - done))} left"
 
 
-def duration(seconds: float) -> str:
-    """A time in words.
+def format_duration(seconds: float) -> str:
+    """Format a duration.
 
-    >>> duration(40.4), duration(400), duration(40_000)
+    >>> format_duration(40.4), format_duration(400), format_duration(40_000)
     ('40 s', '7 min', '11 h')
     """
     if seconds < 120:
