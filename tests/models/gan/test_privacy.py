@@ -80,7 +80,7 @@ def test_a_step_with_less_noise_than_was_planned_is_refused_before_it_is_taken(
         return replace(planned, noise_multiplier=planned.noise_multiplier * 2 / 3)
 
     monkeypatch.setattr(training, "_step", weaker)
-    with pytest.raises(ValueError, match=r"the step adds noise .* but the plan charges"):
+    with pytest.raises(ValueError, match=r"the step has noise multiplier .* but the plan charges"):
         fitted(random_records(TABLE, 60))
 
 
