@@ -79,7 +79,7 @@ def test_bad_input_is_one_line_that_names_the_fix() -> None:
         read_inputs(frame(50), real=frame(76), schema=SCHEMA)
     with pytest.raises(DataError, match="3 held-out records"):
         read_inputs(frame(50), real=frame(50), holdout=frame(3), schema=SCHEMA)
-    with pytest.raises(DataError, match=r"10 held-out records are too few.*look at more rows"):
+    with pytest.raises(DataError, match=r"10 held-out records are too few.*use more rows"):
         read_inputs(frame(50), real=frame(500), schema=SCHEMA, rows=40)
     with pytest.raises(DataError, match="-5 records"):
         read_inputs(frame(50), real=frame(500), schema=SCHEMA, n=-5)

@@ -23,7 +23,10 @@ def test_so_many_records_are_enough_to_learn_from(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(prediction_task, "MOST", 50)
     comparison = compare(people(200, 0), people(100, 1), "ill")
     assert len(prediction_task.define_task(comparison).train) == 50
-    assert evaluate_utility(comparison).notes == ["Models learned from 50 of 200 records, chosen at random.", INTERVALS]
+    assert evaluate_utility(comparison).notes == [
+        "Models were trained on 50 of 200 records, chosen at random.",
+        INTERVALS,
+    ]
 
 
 def refusal(comparison: Comparison) -> str:
