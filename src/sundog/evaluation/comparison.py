@@ -41,6 +41,10 @@ class Comparison:
         digest = hashlib.sha256(f"{self.seed}/{purpose}".encode()).digest()
         return np.random.default_rng(np.frombuffer(digest, np.uint32))
 
+    def draw_seed(self, purpose: str) -> int:
+        """Returns a seed for one purpose, for a library that has its own generator."""
+        return int(self.rng(purpose).integers(2**31))
+
     def ceiling(self) -> Comparison:
         """Returns the same comparison with real records in place of synthetic ones, against other real records."""
         return replace(self, real=self.test, synthetic=self.train)

@@ -71,8 +71,9 @@ def read_inputs(
 
     With `whole_holdout`, all held-out records are used, however many there are.
     """
-    if rows < FEWEST or (n is not None and n < FEWEST):
-        raise DataError(f"{rows if n is None else min(n, rows)} records are too few; use at least {FEWEST}")
+    asked = rows if n is None else min(n, rows)
+    if asked < FEWEST:
+        raise DataError(f"{asked} records are too few; use at least {FEWEST}")
     release = load_release(synthetic)
     strict = choose_schema(release, schema, real)
     _check_target(strict, target)
@@ -83,23 +84,22 @@ def read_inputs(
     held_out = None if holdout is None else _read_real(holdout, strict, shared, holdout_labels)[0]
     draws = Comparison(everything, everything, everything, everything, seed=seed)
     place = _choose_rows(len(everything), rows, draws.rng("real rows"))
-    chosen = everything.take(place)
+    chosen = train = everything.take(place)
     if held_out is None:
         train, test = split(chosen, TEST_SHARE, draws.rng("split"), None if owners is None else owners[place])
     else:
-        train = chosen
         test = held_out if whole_holdout else subsample(held_out, rows, draws.rng("test rows"))
     drawn, made = _read_synthetic(synthetic, release, shared, n, rows, draws)
     counts = {"real": len(everything), "held-out": 0 if held_out is None else len(held_out), "synthetic": made}
-    looked_at = {"real": len(train), "held-out": len(test), "synthetic": len(drawn)}
-    _refuse_few(counts, looked_at)
+    used = {"real": len(train), "held-out": len(test), "synthetic": len(drawn)}
+    _refuse_few(counts, used)
     return Inputs(
         name=describe_source(synthetic),
         release=release,
         comparison=Comparison(chosen, drawn, train, test, _choose_target(strict, target), seed, progress),
         real=everything,
         held_out=held_out,
-        notes=tuple(_note_limits(counts, {**looked_at, "real": len(chosen)}, strict)),
+        notes=tuple(_note_limits(counts, {**used, "real": len(chosen)}, strict)),
         counts=counts,
         warning=_warn_of_overlap(everything, held_out),
     )
@@ -204,11 +204,11 @@ def _choose_target(schema: Schema, target: str | None) -> str | None:
 # --- warnings and notes --------------------------------------------------------------------------------------------
 
 
-def _refuse_few(counts: dict[str, int], looked_at: dict[str, int]) -> None:
-    for kind, count in looked_at.items():
+def _refuse_few(counts: dict[str, int], used: dict[str, int]) -> None:
+    for kind, count in used.items():
         if count < FEWEST:
             there = counts[kind] or counts["real"]
-            fix = "use more rows" if there > sum(looked_at.values()) else f"give more than {there} of them"
+            fix = "use more rows" if there > sum(used.values()) else f"give more than {there} of them"
             raise DataError(f"{count} {kind} records are too few for meaningful figures; {fix}")
 
 
@@ -223,10 +223,10 @@ def _warn_of_overlap(real: Records, held_out: Records | None) -> str | None:
     )
 
 
-def _note_limits(counts: dict[str, int], looked_at: dict[str, int], schema: Schema) -> Iterator[str]:
+def _note_limits(counts: dict[str, int], used: dict[str, int], schema: Schema) -> Iterator[str]:
     for kind, count in counts.items():
-        if looked_at[kind] < count:
-            yield f"{looked_at[kind]:,} of {count:,} {kind} records were used, chosen at random."
+        if used[kind] < count:
+            yield f"{used[kind]:,} of {count:,} {kind} records were used, chosen at random."
     if not counts["held-out"]:
         yield "No records were held out: a random quarter of the real ones was used, which the model may have seen."
     if schema.unit is not None:

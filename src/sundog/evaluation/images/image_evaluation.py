@@ -8,6 +8,7 @@ images alone and tested on real ones. 5. The nearest training images of syntheti
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -96,12 +97,12 @@ def evaluate_images(comparison: Comparison, name: str) -> Section:
     view = find_images(comparison, name)
     real = view.sample(comparison.test, MOST, comparison.rng("images.test"))
     synthetic = view.sample(comparison.synthetic, MOST, comparison.rng("images.synthetic"))
-    judge = fit_feature_extractor(comparison, view)
-    if judge is None or min(len(real), len(synthetic)) < FEWEST:
+    extractor = fit_feature_extractor(comparison, view)
+    if extractor is None or min(len(real), len(synthetic)) < FEWEST:
         note = f"Column {name!r} has too few images: {FEWEST} of each kind are needed to compare them."
         return Section(title, {}, {}, notes=[note])
 
-    seen = judge.features(real.pixels), judge.features(synthetic.pixels)
+    seen = extractor.features(real.pixels), extractor.features(synthetic.pixels)
     logits = _discriminate(comparison, real.pixels, synthetic.pixels)
     known = view.sample(comparison.train, len(comparison.train), comparison.rng("images.train"))
     near = _find_nearest(comparison, known.pixels, real.pixels, synthetic.pixels)
@@ -113,29 +114,26 @@ def evaluate_images(comparison: Comparison, name: str) -> Section:
         "images.discriminator_score": discriminator_score(logits[1]),
         "images.nearest_ratio": near.ratio.to_dict(),
     }
-    shown = [
+    pictures = [
         image_plots.plot_grids(synthetic, real, view.classes),
         image_plots.plot_nearest_pairs(near.synthetic, near.real, out_of=near.out_of, ratio=near.ratio.value),
     ]
     notes = [SHOWS_REAL] if view.classes else [SHOWS_REAL, NO_CLASSES]
-    if judge.probabilities is not None:
-        confusion = {
-            kind: _count_confusion(comparison, kind, real, synthetic, len(view.classes)) for kind in DOWNSTREAM
-        }
-        measures |= _score_inception(comparison, judge.probabilities(synthetic.pixels))
-        measures |= {
-            f"images.downstream.{kind}": measure_share(int(np.trace(c)), int(c.sum())) for kind, c in confusion.items()
-        }
-        measures["images.downstream.worst_class"], worst = _find_worst_class(confusion["cnn"])
-        details["images.worst_class"] = str(view.classes[worst])
-        right = judge.probabilities(real.pixels).argmax(axis=1) == real.labels
+    if extractor.probabilities is not None:
+        right = extractor.probabilities(real.pixels).argmax(axis=1) == real.labels
         details["images.judge_accuracy"] = measure_share(int(right.sum()), len(right)).to_dict()
         if right.mean() < GOOD:
             notes.append(POOR_JUDGE.format(share=right.mean()))
-        details["images.confusion"] = confusion["cnn"].tolist()
-        shown.append(image_plots.plot_confusion(confusion["cnn"], view.classes))
+        measures |= _score_inception(comparison, extractor.probabilities(synthetic.pixels))
+        confusion = {
+            kind: _count_confusion(comparison, kind, real, synthetic, len(view.classes)) for kind in DOWNSTREAM
+        }
+        worst, scores = _score_classifiers(confusion)
+        measures |= scores
+        details |= {"images.worst_class": str(view.classes[worst]), "images.confusion": confusion["cnn"].tolist()}
+        pictures.append(image_plots.plot_confusion(confusion["cnn"], view.classes))
     metrics = {key: metric for key, metric in METRICS.items() if key in measures}
-    return Section(title, {key: measures[key] for key in metrics}, metrics, details, shown, notes)
+    return Section(title, {key: measures[key] for key in metrics}, metrics, details, pictures, notes)
 
 
 def _score_inception(comparison: Comparison, probabilities: NDArray[Any]) -> Measures:
@@ -154,7 +152,7 @@ def _discriminate(comparison: Comparison, real: Images, synthetic: Images) -> tu
         (np.concatenate([synthetic[rows], real[rows]]), np.repeat([0, 1], len(rows))) for rows in places
     )
     network = train_classifier(
-        "cnn", *learned, classes=2, seed=_draw_seed(comparison, "discriminator"), watched=watched
+        "cnn", *learned, classes=2, seed=comparison.draw_seed("images.discriminator"), watched=watched
     )
     synthetic_logits, real_logits = np.split(np.diff(network.logits(tested[0]))[:, 0], 2)
     return real_logits, synthetic_logits
@@ -165,10 +163,20 @@ def _count_confusion(
 ) -> NDArray[np.int64]:
     """Returns real images by true and predicted class, for a classifier trained on synthetic images."""
     network = train_classifier(
-        kind, synthetic.pixels, synthetic.labels, classes=classes, seed=_draw_seed(comparison, kind)
+        kind, synthetic.pixels, synthetic.labels, classes=classes, seed=comparison.draw_seed(f"images.{kind}")
     )
     cells = real.labels * classes + network.predict(real.pixels)
     return np.bincount(cells, minlength=classes**2).reshape(classes, classes)
+
+
+def _score_classifiers(confusion: Mapping[Kind, NDArray[np.int64]]) -> tuple[int, Measures]:
+    """Returns the worst class of the convolutional network, and the accuracies of all classifiers."""
+    worst_class, worst = _find_worst_class(confusion["cnn"])
+    accuracies = {
+        f"images.downstream.{kind}": measure_share(int(np.trace(counts)), int(counts.sum()))
+        for kind, counts in confusion.items()
+    }
+    return worst, {**accuracies, "images.downstream.worst_class": worst_class}
 
 
 def _find_worst_class(confusion: NDArray[np.int64]) -> tuple[Measure, int]:
@@ -211,7 +219,3 @@ def _measure_nearest(some: Images, known: Images) -> tuple[NDArray[Any], NDArray
     flat, others = some.reshape(len(some), -1), known.reshape(len(known), -1)
     places, _ = pairwise_distances_argmin_min(flat, others)  # its distances are rounded: not 0 for copies
     return np.linalg.norm(flat - others[places], axis=1), places
-
-
-def _draw_seed(comparison: Comparison, purpose: str) -> int:
-    return int(comparison.rng(f"images.{purpose}").integers(2**31))

@@ -82,9 +82,13 @@ def _make_classifiers(task: Task, comparison: Comparison) -> dict[str, Any]:
     classes = len(np.unique(task.learned))  # never those of the real records
     return {
         "logistic": learners.make_logistic(),
-        "forest": learners.make_forest(_draw_seed(comparison, "forest"), classes=classes),
+        "forest": learners.make_forest(comparison.draw_seed("training of forest"), classes=classes),
         "boosting": learners.make_boosting(
-            _draw_seed(comparison, "boosting"), task.test.schema, task.features, rows=len(task.train), classes=classes
+            comparison.draw_seed("training of boosting"),
+            task.test.schema,
+            task.features,
+            rows=len(task.train),
+            classes=classes,
         ),
     }
 
@@ -153,9 +157,9 @@ def _note_classes(task: Task) -> list[str]:
 def _evaluate_quantity(task: Task, comparison: Comparison) -> Section:
     models = {
         "ridge": learners.make_ridge(),
-        "forest": learners.make_forest_regressor(_draw_seed(comparison, "forest")),
+        "forest": learners.make_forest_regressor(comparison.draw_seed("training of forest")),
         "boosting": learners.make_boosting_regressor(
-            _draw_seed(comparison, "boosting"), task.test.schema, task.features, rows=len(task.train)
+            comparison.draw_seed("training of boosting"), task.test.schema, task.features, rows=len(task.train)
         ),
     }
     measures: Measures = {}
@@ -191,10 +195,6 @@ def score_quantity(predicted: Floats, truth: Floats, rng: np.random.Generator) -
         "r2": bootstrap_rows(explained, len(truth), rng, highest=1.0),
         "mae": Measure.around(float(error.mean()), error=float(error.std() / math.sqrt(len(error))), lowest=0.0),
     }
-
-
-def _draw_seed(comparison: Comparison, name: str) -> int:
-    return int(comparison.rng(f"training of {name}").integers(2**31))
 
 
 # --- descriptions --------------------------------------------------------------------------------------------------
