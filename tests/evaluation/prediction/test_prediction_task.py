@@ -40,7 +40,7 @@ def refusal(comparison: Comparison) -> str:
 def test_targets_that_are_none() -> None:
     kind = people(30, 0)
     assert refusal(compare(kind, kind, "il")) == "target: there is no column 'il'; did you mean 'ill'?"
-    assert "no target is named" in refusal(replace(compare(kind, kind, "ill"), target=None))
+    assert "no target is given" in refusal(replace(compare(kind, kind, "ill"), target=None))
     shown = records({"ill": COLUMNS["ill"]}, ill=[True, False] * 15)
     assert "column 'ill' is the only one" in refusal(compare(shown, shown, "ill"))
 
