@@ -285,8 +285,8 @@ SENTENCES = [
         COPIED,
     ),
     Sentence(
-        "On the whole relations between columns are kept (…%, …% to …%); whether others are made up cannot be told at "
-        "this size.",
+        "On the whole relations between columns are kept (…%, …% to …%); whether others are made up cannot be "
+        "determined at this sample size.",
         "relations",
         "unknown",
         "some made-up relations",
@@ -309,7 +309,7 @@ SENTENCES = [
     ),
     Sentence("Relations between columns are lost: … is kept.", "relations", "no", APART, HALF),
     Sentence(
-        "How much of the relations between columns is kept cannot be told at this size: at least …%.",
+        "How much of the relations between columns is kept cannot be determined at this sample size: at least …%.",
         "relations",
         "unknown",
         FEW,
@@ -377,8 +377,8 @@ SENTENCES = [
         COPIED,
     ),
     Sentence(
-        "A forest trained on it reaches an R² of … where real data gives …; what is missing cannot be told at "
-        "this size: at least …% of the way to real data.",
+        "A forest trained on it reaches an R² of … where real data gives …; what is missing cannot be "
+        "determined at this sample size: at least …% of the way to real data.",
         "prediction",
         "unknown",
         FEW,
@@ -392,22 +392,22 @@ SENTENCES = [
         COPIED,
     ),
     Sentence(
-        "A classifier cannot tell it from real records (AUC …, … to …; 0.5 is guessing).",
+        "A classifier cannot distinguish it from real records (AUC …, … to …; 0.5 is guessing).",
         "indistinguishable",
         "yes",
         COPIED,
         APART,
     ),
     Sentence(
-        "A classifier tells it from real records (AUC …, … to …; 0.5 is guessing).",
+        "A classifier can distinguish it from real records (AUC …, … to …; 0.5 is guessing).",
         "indistinguishable",
         "no",
         APART,
         COPIED,
     ),
     Sentence(
-        "Whether a classifier can tell it from real records cannot be told at this size (AUC …, … to …; 0.5 is "
-        "guessing).",
+        "Whether a classifier can distinguish it from real records cannot be determined at this sample size (AUC …, "
+        "… to …; 0.5 is guessing).",
         "indistinguishable",
         "unknown",
         FEW,
@@ -423,7 +423,7 @@ SENTENCES = [
         SETS,
     ),
     Sentence(
-        "A recurrent network tells it from real records (discriminative score …, … to …; 0 is guessing).",
+        "A recurrent network can distinguish it from real records (discriminative score …, … to …; 0 is guessing).",
         "indistinguishable",
         "no",
         "series run backwards",

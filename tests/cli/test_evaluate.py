@@ -80,8 +80,8 @@ def test_a_holdout_that_is_the_real_data_is_warned_of_in_one_line(sundog: Sundog
     done = call(sundog, f"{command} --real real.csv --holdout again.csv -o r.html")
     assert done.code == 0, done.err
     (warned,) = (line for line in done.err.splitlines() if line.startswith("warning: "))
-    assert "100% of the held-out records are among the real ones" in warned
-    assert "100% of the held-out records are among the real ones" in Path("r.html").read_text()
+    assert "100% of the held-out records are also among the real ones" in warned
+    assert "100% of the held-out records are also among the real ones" in Path("r.html").read_text()
 
 
 @pytest.mark.parametrize("command", ["evaluate e4.sundog", "compare e1.sundog e4.sundog"])

@@ -24,7 +24,7 @@ def test_held_out_records_that_are_not_are_noticed(change: str) -> None:
         assert read_inputs(other, real=real, holdout=other, schema=schema).warning is None
     said = read_inputs(other, real=real, holdout=holdout.get(change, real), schema=schema).warning
     assert said is not None
-    assert f"{50 if change == 'half' else 100}% of the held-out records are among the real ones" in said
+    assert f"{50 if change == 'half' else 100}% of the held-out records are also among the real ones" in said
     assert read_inputs(other, real=real, holdout=other, schema=wide).warning is None
 
 

@@ -72,7 +72,7 @@ def test_a_ledger_that_cannot_pay_refuses_before_anything_is_read(release: Relea
 
 def test_only_what_is_said_of_a_private_release_is_published(release: Release) -> None:
     ledger = Ledger(epsilon=1.0, delta=1e-6)
-    with pytest.raises(DataError, match="only what is said of a release"):
+    with pytest.raises(DataError, match="only figures about a release"):
         evaluate(frame(300, 9), real=frame(300, 9), schema=SCHEMA, publish=0.5, ledger=ledger)
     seeded = (
         Synthesizer("independent", epsilon=1.0, delta=1e-6, noise=NoiseSource.seeded(1))

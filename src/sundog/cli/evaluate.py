@@ -1,6 +1,6 @@
-"""See what a release, or any synthetic data, is worth beside the real data.
+"""Evaluate a release, or any synthetic data, against the real data.
 
-The figures are as private as the real data; only what --publish measures may be shown to others.
+The figures are as private as the real data; only those measured with --publish may be shared.
 
 Example: sundog evaluate adult.sundog --real adult.csv.gz --holdout test.csv.gz --target income -o report.html
 """
@@ -8,41 +8,38 @@ Example: sundog evaluate adult.sundog --real adult.csv.gz --holdout test.csv.gz 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from sundog.cli.console import note, progress, say, say_json
 from sundog.cli.streams import Format, sources
 
-if TYPE_CHECKING:
-    from sundog.evaluation.measure import Measure
-
 
 def run(
     synthetic: Annotated[str, typer.Argument(help="A .sundog file, or synthetic records of any tool.")],
     real: Annotated[str, typer.Option(help="The real data: a file, a database URL, or - for stdin.")],
-    holdout: Annotated[str | None, typer.Option(help="Real data that the release has not learned from.")] = None,
-    target: Annotated[str | None, typer.Option(help="The column that people want to predict.")] = None,
+    holdout: Annotated[str | None, typer.Option(help="Real data that the release was not fitted on.")] = None,
+    target: Annotated[str | None, typer.Option(help="The column to predict.")] = None,
     out: Annotated[Path | None, typer.Option("-o", "--out", help="The report to write: one .html file.")] = None,
-    schema: Annotated[Path | None, typer.Option(help="What is declared about data that is no release.")] = None,
+    schema: Annotated[Path | None, typer.Option(help="The schema of data that is not a release.")] = None,
     format_: Format = None,
     labels: Annotated[str | None, typer.Option(help="Class labels of the real data, in a file of their own.")] = None,
-    holdout_labels: Annotated[str | None, typer.Option(help="Those of the data that was held out.")] = None,
+    holdout_labels: Annotated[str | None, typer.Option(help="Class labels of the held-out data.")] = None,
     n: Annotated[
-        int | None, typer.Option("-n", min=1, help="How many records to draw; by default as many as it was made from.")
+        int | None, typer.Option("-n", min=1, help="How many records to draw; by default as many as it was fitted on.")
     ] = None,
-    rows: Annotated[int, typer.Option(min=1, help="Of more records than this, so many are chosen.")] = 100_000,
+    rows: Annotated[int, typer.Option(min=1, help="The most records of each kind to use.")] = 100_000,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same figures.")] = 0,
-    publish: Annotated[float | None, typer.Option(help="An ε for figures that may be shown to anybody.")] = None,
-    ledger: Annotated[Path | None, typer.Option(help="The ledger of the real data, which pays for them.")] = None,
+    publish: Annotated[float | None, typer.Option(help="The ε to spend on figures that may be published.")] = None,
+    ledger: Annotated[Path | None, typer.Option(help="The ledger of the real data to charge.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
 ) -> None:
     """Evaluates, and writes the report."""
     from sundog.data.schema import Schema
     from sundog.evaluation.evaluator import evaluate
-    from sundog.evaluation.report.headline import list_main_measures
     from sundog.evaluation.report.markup import is_report
+    from sundog.evaluation.report.text_table import format_measure
     from sundog.files import refuse_output
 
     inputs = {
@@ -72,21 +69,17 @@ def run(
             ledger=ledger,
             progress=report_progress,
         )
-        if report.published:  # paid for, and not to be had again for nothing
+        if report.published:  # paid for: shown even if writing the report fails
             note(f"may be published (ε = {publish:g} of {ledger}):")
             for name, measure in report.published.items():
-                note(f"  {name:34} {spelled(measure)}")
+                note(f"  {name:34} {format_measure(measure)}")
         if out is not None:
             report_progress("drawing", 1.0)
             report.to_html(out)
     if as_json:
         say_json(report.to_dict())
         return
-    say(report.headline)
-    say(f"  {'':34} {'this':>27} {'other real records':>27} {'independent columns':>27}")
-    for name in list_main_measures(report.sections):
-        stands = (each.get(name) for each in (report.measures, report.ceiling, report.floor))
-        say(f"  {name:34}" + "".join(f" {spelled(measure):>27}" for measure in stands))
+    say(report.to_text())
     note(PRIVATE)
     if out is not None:
         note(f"{out}: the whole report")
@@ -95,8 +88,3 @@ def run(
 PRIVATE = (
     "these figures were measured on private records without a budget: as private as the records, not for publication"
 )
-
-
-def spelled(measure: Measure | None) -> str:
-    """A figure and its interval."""
-    return "" if measure is None else f"{measure.value:.4f} ({measure.low:.4f} to {measure.high:.4f})"

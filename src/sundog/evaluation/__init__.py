@@ -1,1 +1,1 @@
-"""What a release is worth: how close to the real data it is, and how useful for the work people do with it."""
+"""Utility of synthetic data: how close it is to the real data, and how useful for the tasks people use data for."""

@@ -1,4 +1,4 @@
-"""Synthetic records beside real ones, all of them in codes of one schema: what every part of an evaluation looks at."""
+"""Synthetic records beside real ones, encoded with one schema: the input of every part of an evaluation."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Comparison:
     """The records of one evaluation.
 
     Args:
-        real: all real records there are, but for those that were held out: what fidelity is measured against.
-        synthetic: the records on trial.
-        train: the real records that a model may learn from, to see how good it could be.
+        real: all real records except the held-out ones; fidelity is measured against these.
+        synthetic: the records to evaluate.
+        train: real records to train reference models on.
         test: other real records, to test on.
-        target: the column that people want to predict.
-        seed: fixes every draw of the evaluation.
-        progress: is told what happens.
+        target: the column to predict.
+        seed: fixes every random draw of the evaluation.
+        progress: is called with the current stage and the share done.
     """
 
     real: Records
@@ -37,23 +37,27 @@ class Comparison:
     progress: Progress = field(default=silent, compare=False)
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """Random numbers for one purpose, the same in every run and whatever else is drawn."""
+        """Returns a generator for one purpose, which depends on the seed and the purpose only."""
         digest = hashlib.sha256(f"{self.seed}/{purpose}".encode()).digest()
         return np.random.default_rng(np.frombuffer(digest, np.uint32))
 
+    def draw_seed(self, purpose: str) -> int:
+        """Returns a seed for one purpose, for a library that has its own generator."""
+        return int(self.rng(purpose).integers(2**31))
+
     def ceiling(self) -> Comparison:
-        """The same with real records in place of synthetic ones, against other real records: as good as it gets."""
+        """Returns the same comparison with real records in place of synthetic ones, against other real records."""
         return replace(self, real=self.test, synthetic=self.train)
 
     def floor(self) -> Comparison:
-        """The same with columns that know nothing of each other: what no release should be worse than."""
+        """Returns the same comparison with independently shuffled real columns in place of synthetic records."""
         return replace(self, synthetic=shuffle_columns(self.train, self.rng("floor")))
 
 
 def shuffle_columns(records: Records, rng: np.random.Generator) -> Records:
-    """The records with every value dealt to another record, each column and each place in it by itself.
+    """Returns the records with the values of each column, and of each position of an array, shuffled independently.
 
-    All one-way marginals stay, and everything between them goes.
+    All one-way marginals are kept; all dependence between columns is lost.
     """
     return Records(records.schema, {name: _shuffle(codes, rng) for name, codes in records.codes.items()}, len(records))
 
@@ -72,13 +76,13 @@ def _shuffle(codes: Any, rng: np.random.Generator) -> Any:
 def split(
     records: Records, share: float, rng: np.random.Generator, owners: NDArray[np.int64] | None = None
 ) -> tuple[Records, Records]:
-    """The records in two parts at random; the second has this share of them.
+    """Splits records at random into two parts.
 
     Args:
-        records: what to split.
-        share: of the second part.
-        rng: who goes where.
-        owners: whose record each one is; all of an owner's stay together.
+        records: the records to split.
+        share: the share of records in the second part.
+        rng: draws the parts.
+        owners: the owner of each record; records of one owner stay together.
     """
     owners = np.arange(len(records)) if owners is None else owners
     everybody = rng.permutation(np.unique(owners))
@@ -87,7 +91,7 @@ def split(
 
 
 def subsample(records: Records, most: int, rng: np.random.Generator) -> Records:
-    """All records, or so many of them at random."""
+    """Returns all records, or a random subset of the given size."""
     if len(records) <= most:
         return records
     return records.take(np.sort(rng.choice(len(records), most, replace=False)))

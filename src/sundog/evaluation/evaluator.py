@@ -1,4 +1,4 @@
-"""The front door: what is this release worth?"""
+"""Evaluation of a release, or of any synthetic data, against the real data."""
 
 from __future__ import annotations
 
@@ -31,21 +31,22 @@ if TYPE_CHECKING:
 
 Part = Callable[[Comparison], Section]
 
+REFERENCES = ("other real records", "independent columns")  # titles of ceiling and floor
 _TURNS = ("{}", "{} of real data", "{} of independent columns")
 
 
 @dataclass(frozen=True)
 class Report:
-    """The figures of one evaluation, and all that is needed to show them.
+    """The figures of one evaluation and everything needed to show them.
 
     Args:
-        name: what was evaluated.
+        name: the name of the evaluated data.
         sections: the parts, each with its measures, details and pictures.
-        bounds: the same sections for real records, and for columns that know nothing of each other.
-        about: what it takes to repeat it.
+        bounds: the same sections for real records and for independent columns.
+        about: the settings needed to repeat the evaluation.
         notes: what a reader must know.
-        certificate: of the release, if it is one.
-        published: what was measured with budget; everything else is private.
+        certificate: the certificate, if the data is a release.
+        published: the measures paid for with budget; everything else is private.
     """
 
     name: str
@@ -63,33 +64,33 @@ class Report:
 
     @property
     def ceiling(self) -> Measures:
-        """The same for real records in place of synthetic ones."""
+        """The same measures for real records in place of synthetic ones."""
         return _collect_measures(self.bounds.ceiling)
 
     @property
     def floor(self) -> Measures:
-        """The same for columns that know nothing of each other."""
+        """The same measures for independently shuffled columns."""
         return _collect_measures(self.bounds.floor)
 
     @property
     def headline(self) -> str:
-        """What it comes to, in a few sentences."""
+        """A summary in a few sentences."""
         from sundog.evaluation.report.headline import write_headline
 
         return write_headline(self.sections, self.ceiling, self.floor)
 
     @property
     def verdicts(self) -> list[Verdict]:
-        """The claims that the headline makes: the answer to each, and the figures it rests on."""
+        """The claims of the headline: the answer to each, and the figures that support it."""
         from sundog.evaluation.report.headline import reach_verdicts
 
         return reach_verdicts(self.sections, self.ceiling, self.floor)
 
     def to_dict(self) -> dict[str, Any]:
-        """For machines: nested by the stable names, with ceiling and floor beside them."""
+        """Returns a JSON-compatible dictionary, nested by the stable names, with ceiling and floor."""
         details = {name: value for section in self.sections for name, value in section.details.items()}
         return {
-            "private": "measured on private records without a budget; not for publication, but for `published`",
+            "private": "measured on private records without a budget; only `published` may be published",
             "about": {"name": self.name, **self.about},
             "headline": self.headline,
             "verdicts": [verdict.to_dict() for verdict in self.verdicts],
@@ -103,7 +104,7 @@ class Report:
         }
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the headline and its figures. They are as private as the records."""
+        """Returns what a notebook shows: the headline and its figures. They are as private as the records."""
         from sundog.evaluation.report.headline import list_main_measures
 
         stands = (self.measures, self.ceiling, self.floor)
@@ -111,20 +112,28 @@ class Report:
             (name, *(f"{each[name].value:.4f}" if name in each else "" for each in stands))
             for name in list_main_measures(self.sections)
         ]
-        head = ("", "this", "other real records", "independent columns")
+        head = ("", "this", *REFERENCES)
         private = "measured on private records without a budget: not for publication"
         return notebook.show(
             self.name, notebook.paragraph(self.headline), notebook.table(rows, head), notebook.paragraph(private)
         )
 
+    def to_text(self) -> str:
+        """Returns the headline and a table of its measures, for a terminal."""
+        from sundog.evaluation.report.headline import list_main_measures
+        from sundog.evaluation.report.text_table import format_table
+
+        columns = [("this", self.measures), *zip(REFERENCES, (self.ceiling, self.floor), strict=True)]
+        return f"{self.headline}\n{format_table(list_main_measures(self.sections), columns)}"
+
     def to_html(self, path: str | Path | None = None) -> str:
-        """One page that stands by itself; also written to a file, if one is named."""
+        """Returns one self-contained HTML page, and writes it to `path` if given."""
         from sundog.evaluation.report.report_page import render_page
 
         return write_text(render_page(self), path)
 
     def to_json(self, path: str | Path) -> None:
-        """The same as `to_dict`, in a file."""
+        """Writes `to_dict` to a file."""
         write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", path)
 
 
@@ -144,7 +153,7 @@ def evaluate(
     ledger: Ledger | str | Path | None = None,
     progress: Progress = silent,
 ) -> Report:
-    """Compares a release, or any synthetic data, with the real data. The figures are private, as the real data is.
+    """Compares a release, or any synthetic data, with the real data. The figures are as private as the real data.
 
     >>> import pandas as pd
     >>> real = pd.DataFrame({"age": [31, 47, 25, 62] * 50, "sex": ["f", "m"] * 100})
@@ -156,17 +165,17 @@ def evaluate(
     Args:
         synthetic: a release or the path of one, or the synthetic records of any tool: a file, a table, arrays.
         real: the real records.
-        holdout: real records that the release has not learned from; a quarter of `real` stands in for them.
-        target: the column that people want to predict.
-        schema: what is declared about data that is no release; drafted from the real data by default.
+        holdout: real records that the release was not fitted on; by default a quarter of `real` is used.
+        target: the column to predict.
+        schema: the schema of data that is not a release; drafted from the real data by default.
         labels: class labels of `real`, when they are not part of it.
         holdout_labels: those of `holdout`.
-        n: how many records to draw from a release; by default as many as it says it was made from.
-        rows: of more records than this of a kind, so many are chosen at random.
+        n: how many records to draw from a release; by default as many as it was fitted on.
+        rows: the most records of each kind to use; of more, a random subset is used.
         seed: the same seed gives the same figures.
-        publish: an ε for figures that may be shown to anybody.
-        ledger: what that is charged to: a ledger of the real data, or its path.
-        progress: is told what is being done, and how much of it is.
+        publish: the ε to spend on figures that may be published.
+        ledger: the ledger of the real data to charge, or its path.
+        progress: is called with the current stage and the share done.
     """
     publication = _plan_publication(synthetic, target, holdout is not None, publish, ledger)
     inputs = read_inputs(
@@ -192,11 +201,11 @@ def evaluate(
     return _add_published(report, inputs, publication)
 
 
-# --- what is measured ----------------------------------------------------------------------------------------------
+# --- sections ------------------------------------------------------------------------------------------------------
 
 
 def choose_parts(comparison: Comparison) -> dict[str, Part]:
-    """What there is to measure about such records, by what it is called while it runs."""
+    """Returns the parts that apply to these records, by the name shown as progress."""
     schema = comparison.real.schema
     scalars = list(schema.scalars)
     parts: dict[str, Part] = {}
@@ -213,7 +222,7 @@ def choose_parts(comparison: Comparison) -> dict[str, Part]:
 
         parts["propensity"] = evaluate_propensity
     for name, column in schema.columns.items():
-        if column.form in _ARRAY_PARTS and column.form not in parts:  # of several columns of a form, the first
+        if column.form in _ARRAY_PARTS and column.form not in parts:  # the first column of each form
             parts[column.form.value] = _ARRAY_PARTS[column.form](name)
     return parts
 
@@ -248,14 +257,14 @@ Sections = tuple[Section, ...]
 
 @dataclass(frozen=True)
 class Bounds:
-    """The sections of real records in place of synthetic ones, and those of independent columns."""
+    """The sections for real records in place of synthetic ones, and for independent columns."""
 
     ceiling: Sections
     floor: Sections
 
 
 def build_report(inputs: Inputs, bounds: Bounds | None = None) -> Report:
-    """Measures every part three times: the records on trial, real ones, independent ones; or once, given the others."""
+    """Measures every part for the synthetic records and, unless given, for the bounds."""
     comparison = inputs.comparison
     turns = 3 if bounds is None else 1
     sections = _measure_sections(comparison, 0, turns)
@@ -283,7 +292,7 @@ def _measure_sections(comparison: Comparison, turn: int, turns: int) -> Sections
 
 
 def _add_roc_plot(section: Section, ceiling: Section, floor: Section) -> Section:
-    """The section of the records on trial, with pictures that need the others too."""
+    """Adds the plot of ROC curves, which also needs the sections of the bounds."""
     if "roc" not in section.details:
         return section
     from sundog.evaluation.prediction.utility_plots import plot_roc
@@ -295,13 +304,13 @@ def _collect_measures(sections: Iterable[Section]) -> Measures:
     return {name: measure for section in sections for name, measure in section.measures.items()}
 
 
-# --- what is shown -------------------------------------------------------------------------------------------------
+# --- publication and files -----------------------------------------------------------------------------------------
 
 
 def _plan_publication(
     synthetic: Any, target: str | None, tested: bool, epsilon: float | None, ledger: Ledger | str | Path | None
 ) -> Publication | None:
-    """What is going to be published, before any real record is read."""
+    """Plans what will be published, before any real record is read."""
     if (epsilon is None) != (ledger is None):
         raise DataError("publish needs both an ε and a ledger of the real data to charge it to; give both or neither")
     if epsilon is None or ledger is None:
@@ -315,7 +324,7 @@ def _plan_publication(
 
 
 def _name_accuracies(schema: Schema, target: str | None) -> tuple[str, ...]:
-    """The names of those that there are going to be."""
+    """Returns the names of the accuracies that will be measured."""
     from sundog.evaluation.prediction.learners import CLASSIFIERS
     from sundog.evaluation.prediction.prediction_task import is_quantity
 
@@ -346,7 +355,7 @@ def _describe_run(inputs: Inputs) -> dict[str, str | int | float | None]:
 
 
 def write_text(text: str, path: str | Path | None) -> str:
-    """The text, which is also in a file then, if one is named; all of it or nothing, and for the owner's eyes only."""
+    """Writes a text to a file, if one is given, completely or not at all, readable by its owner only; returns it."""
     if path is not None:
         try:
             with replacing(Path(path), private=True) as file:

@@ -1,4 +1,4 @@
-"""Are the held-out records really others than the real ones? A test on what was learned flatters."""
+"""Overlap between held-out and real records: a test on training records would be too optimistic."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from scipy import sparse
 
 from sundog.data.records import Records
 
-MOST = 0.25  # a larger share of copies is worth a warning
-MANY = 20  # of so many different records two samples do not hold each as often by chance
+MOST = 0.25  # a larger share of copies gives a warning
+MANY = 20  # distinct records that two samples do not hold equally often by chance
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 def compute_copied_share(real: Records, held_out: Records) -> float:
-    """The share of the held-out records that are copies of real ones.
+    """Returns the share of the held-out records that are copies of real ones.
 
-    People may be alike without being the same: a new record has a twin among the real ones about as often as a real one
-    has among the others. Only what goes beyond that, and beyond chance, counts; where most have twins, only all of the
-    very same records do.
+    Equal records need not be the same record: a new record has a duplicate among the real ones about as often as a real
+    one has among the others. Only what exceeds that share, and chance, counts. Where most records have duplicates, only
+    an identical set of records counts.
 
     >>> from sundog.data.schema import Schema
     >>> schema = Schema.from_dict({"columns": {"id": {"type": "integer", "min": 0, "max": 999}}})
@@ -40,7 +40,7 @@ def compute_copied_share(real: Records, held_out: Records) -> float:
 
 
 def hash_records(records: Records) -> NDArray[np.uint64]:
-    """A number for each record, the same for equal ones, and only by a rare accident for others."""
+    """Returns a hash of each record, equal for equal records."""
     found = np.zeros(len(records), np.uint64)
     for codes in records.codes.values():
         found = (found ^ (found >> np.uint64(29))) * _MIX + _hash_column(codes)

@@ -1,4 +1,4 @@
-"""From whatever was given (a release, a file of any tool, tables, arrays) to records that can be compared."""
+"""Inputs of an evaluation: from a release, a file of any tool, tables or arrays to records that can be compared."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from sundog.evaluation.holdout_overlap import MOST, compute_copied_share
 from sundog.progress import Progress, silent
 from sundog.release.release import Release
 
-ROWS = 100_000  # of each kind are looked at, at most
-TEST_SHARE = 0.25  # of the real records stand in for a holdout that was not given
+ROWS = 100_000  # the most records of each kind to use
+TEST_SHARE = 0.25  # of the real records are used for testing if no holdout is given
 FEWEST = 20  # records of each kind
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What was given, as records.
+    """The inputs of an evaluation as records.
 
     Args:
-        name: of what is on trial.
-        release: it, if it is a release.
-        comparison: the records to look at, at most `ROWS` of each kind.
-        real: all real records, for what is measured with budget.
-        held_out: all records that were held out, if there were any.
+        name: the name of the synthetic data.
+        release: the release, if the data is one.
+        comparison: the records to compare, at most `ROWS` of each kind.
+        real: all real records, for figures measured with budget.
+        held_out: all held-out records, if any were given.
         notes: what a reader of the figures must know.
-        counts: how many records there were of each kind.
-        warning: what makes the figures misleading, if anything does.
+        counts: the number of records of each kind.
+        warning: what makes the figures misleading, if anything.
     """
 
     name: str
@@ -67,12 +67,13 @@ def read_inputs(
     whole_holdout: bool = False,
     progress: Progress = silent,
 ) -> Inputs:
-    """Reads everything; whatever is wrong with it is a DataError of one line. See `evaluate` for the arguments.
+    """Reads all inputs; every fault is a DataError of one line. See `evaluate` for the arguments.
 
-    With `whole_holdout`, all records that were held out are looked at, however many there are.
+    With `whole_holdout`, all held-out records are used, however many there are.
     """
-    if rows < FEWEST or (n is not None and n < FEWEST):
-        raise DataError(f"{rows if n is None else min(n, rows)} records are too few; look at {FEWEST} at least")
+    asked = rows if n is None else min(n, rows)
+    if asked < FEWEST:
+        raise DataError(f"{asked} records are too few; use at least {FEWEST}")
     release = load_release(synthetic)
     strict = choose_schema(release, schema, real)
     _check_target(strict, target)
@@ -83,33 +84,32 @@ def read_inputs(
     held_out = None if holdout is None else _read_real(holdout, strict, shared, holdout_labels)[0]
     draws = Comparison(everything, everything, everything, everything, seed=seed)
     place = _choose_rows(len(everything), rows, draws.rng("real rows"))
-    chosen = everything.take(place)
+    chosen = train = everything.take(place)
     if held_out is None:
         train, test = split(chosen, TEST_SHARE, draws.rng("split"), None if owners is None else owners[place])
     else:
-        train = chosen
         test = held_out if whole_holdout else subsample(held_out, rows, draws.rng("test rows"))
     drawn, made = _read_synthetic(synthetic, release, shared, n, rows, draws)
     counts = {"real": len(everything), "held-out": 0 if held_out is None else len(held_out), "synthetic": made}
-    looked_at = {"real": len(train), "held-out": len(test), "synthetic": len(drawn)}
-    _refuse_few(counts, looked_at)
+    used = {"real": len(train), "held-out": len(test), "synthetic": len(drawn)}
+    _refuse_few(counts, used)
     return Inputs(
         name=describe_source(synthetic),
         release=release,
         comparison=Comparison(chosen, drawn, train, test, _choose_target(strict, target), seed, progress),
         real=everything,
         held_out=held_out,
-        notes=tuple(_note_limits(counts, {**looked_at, "real": len(chosen)}, strict)),
+        notes=tuple(_note_limits(counts, {**used, "real": len(chosen)}, strict)),
         counts=counts,
         warning=_warn_of_overlap(everything, held_out),
     )
 
 
-# --- what is on trial ----------------------------------------------------------------------------------------------
+# --- synthetic data -----------------------------------------------------------------------------------------------
 
 
 def load_release(synthetic: Any) -> Release | None:
-    """What was given, if it is a release or the path of one."""
+    """Returns the release, or the release at this path; None for other data."""
     if isinstance(synthetic, Release):
         return synthetic
     is_file = isinstance(synthetic, str | os.PathLike) and Path(synthetic).suffix == ".sundog"
@@ -119,10 +119,10 @@ def load_release(synthetic: Any) -> Release | None:
 def _read_synthetic(
     synthetic: Any, release: Release | None, schema: Schema, n: int | None, rows: int, draws: Comparison
 ) -> tuple[Records, int]:
-    """The records on trial, and how many there were before some were chosen.
+    """Returns the synthetic records, and how many there were before a subset was chosen.
 
-    Of a release as many are drawn as it says there were: the exact number of real records must not show in what is
-    published about it.
+    A release is sampled as often as it says it had records: published figures must not reveal the exact number of real
+    records.
     """
     if release is None:
         nobodys = schema.model_copy(update={"unit": None, "cap": 1})
@@ -134,12 +134,12 @@ def _read_synthetic(
 
 
 def _choose_rows(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """All places, or so many of them at random, in order."""
+    """Returns all row numbers, or a sorted random subset of the given size."""
     return np.arange(count) if count <= most else np.sort(rng.choice(count, most, replace=False))
 
 
 def describe_source(synthetic: Any) -> str:
-    """What to call it."""
+    """Returns the name to show for the synthetic data."""
     if isinstance(synthetic, str) and is_url(synthetic):
         return without_secrets(synthetic)
     if isinstance(synthetic, str | os.PathLike):
@@ -147,11 +147,11 @@ def describe_source(synthetic: Any) -> str:
     return "the release" if isinstance(synthetic, Release) else "the synthetic data"
 
 
-# --- what is real --------------------------------------------------------------------------------------------------
+# --- real data ----------------------------------------------------------------------------------------------------
 
 
 def choose_schema(release: Release | None, schema: Schema | None, real: Any) -> Schema:
-    """That of the release; or the one that was given, or else one drafted from the real data."""
+    """Returns the schema of the release, or the given one, or else one drafted from the real data."""
     if release is not None:
         if schema is not None:
             raise SchemaError("a release has its own schema; leave out the other one")
@@ -160,7 +160,7 @@ def choose_schema(release: Release | None, schema: Schema | None, real: Any) -> 
 
 
 def relax_schema(schema: Schema) -> Schema:
-    """The same schema for data that was not made by it: nothing is refused that can be counted as a difference.
+    """Returns the schema for data of other tools: undeclared values are counted as differences instead of refused.
 
     >>> schema = Schema.from_dict({"columns": {"sex": {"type": "categorical", "values": ["f", "m"]}}})
     >>> relax_schema(schema).columns["sex"].values
@@ -170,7 +170,7 @@ def relax_schema(schema: Schema) -> Schema:
 
 
 def _read_real(source: Any, strict: Schema, shared: Schema, labels: Any) -> tuple[Records, NDArray[np.int64] | None]:
-    """Real records in codes of the shared schema, and whose they are; they must be as the strict schema declares."""
+    """Returns real records encoded with the shared schema and their owners; they must satisfy the strict schema."""
     raw = read(source, strict, labels=labels)
     if strict.unit is not None:
         raw = raw.capped(strict.cap)
@@ -183,16 +183,17 @@ def _check_target(schema: Schema, target: str | None) -> None:
     if target is not None and target not in schema.columns:
         raise DataError(f"target: there is no column {target!r}; the columns are {', '.join(schema.columns)}")
     if target is not None and schema.columns[target].shape:
-        raise DataError(f"target: column {target!r} holds {schema.columns[target].type}s; name one of single values")
+        kind = schema.columns[target].type
+        raise DataError(f"target: column {target!r} holds {kind}s; name a column of single values")
 
 
 def _refuse_one_class(records: Records, target: str | None) -> None:
     if target is not None and len(np.unique(records.codes[target])) < 2:
-        raise DataError(f"target: column {target!r} has one value in all real records; name a column to predict")
+        raise DataError(f"target: column {target!r} has the same value in all real records; name another column")
 
 
 def _choose_target(schema: Schema, target: str | None) -> str | None:
-    """The column that was named; or the labels, where arrays have one column of them."""
+    """Returns the given target, or else the only column of labels beside arrays."""
     if target is not None:
         return target
     arrays = [name for name, column in schema.columns.items() if column.shape]
@@ -200,37 +201,37 @@ def _choose_target(schema: Schema, target: str | None) -> str | None:
     return labels[0] if arrays and len(labels) == 1 else None
 
 
-# --- what to say about it ------------------------------------------------------------------------------------------
+# --- warnings and notes --------------------------------------------------------------------------------------------
 
 
-def _refuse_few(counts: dict[str, int], looked_at: dict[str, int]) -> None:
-    for kind, count in looked_at.items():
+def _refuse_few(counts: dict[str, int], used: dict[str, int]) -> None:
+    for kind, count in used.items():
         if count < FEWEST:
             there = counts[kind] or counts["real"]
-            fix = "look at more rows" if there > sum(looked_at.values()) else f"give more than {there} of them"
-            raise DataError(f"{count} {kind} records are too few for figures that mean something; {fix}")
+            fix = "use more rows" if there > sum(used.values()) else f"give more than {there} of them"
+            raise DataError(f"{count} {kind} records are too few for meaningful figures; {fix}")
 
 
 def _warn_of_overlap(real: Records, held_out: Records | None) -> str | None:
-    """A warning where the held-out records are copies of the real ones."""
+    """Returns a warning where the held-out records are copies of the real ones."""
     share = 0.0 if held_out is None else compute_copied_share(real, held_out)
     if share <= MOST:
         return None
     return (
-        f"{share:.0%} of the held-out records are among the real ones, too, and figures about them flatter; hold out "
-        "records that the release has not learned from"
+        f"{share:.0%} of the held-out records are also among the real ones, so the figures are too optimistic; hold "
+        "out records that the release was not fitted on"
     )
 
 
-def _note_limits(counts: dict[str, int], looked_at: dict[str, int], schema: Schema) -> Iterator[str]:
+def _note_limits(counts: dict[str, int], used: dict[str, int], schema: Schema) -> Iterator[str]:
     for kind, count in counts.items():
-        if looked_at[kind] < count:
-            yield f"{looked_at[kind]:,} of {count:,} {kind} records were looked at, chosen at random."
+        if used[kind] < count:
+            yield f"{used[kind]:,} of {count:,} {kind} records were used, chosen at random."
     if not counts["held-out"]:
-        yield "No records were held out: a random quarter of the real ones stood in, which the model may have learned."
+        yield "No records were held out: a random quarter of the real ones was used, which the model may have seen."
     if schema.unit is not None:
-        yield f"Intervals take records for independent; those of one {schema.unit} are not: they are a little narrow."
+        yield f"Intervals treat records as independent; those of one {schema.unit} are not: they are a little narrow."
     for form in (Form.IMAGE, Form.SERIES, Form.SET):
         names = [name for name, column in schema.columns.items() if column.form is form]
         if len(names) > 1:
-            yield f"Of {len(names)} columns of type {form} only {names[0]!r} was looked at."
+            yield f"Of {len(names)} columns of type {form} only {names[0]!r} was evaluated."

@@ -1,7 +1,7 @@
-"""A number and its interval, under a stable dotted name.
+"""Measures: a value with its interval, under a stable dotted name.
 
-Every figure of a report that was computed from samples says how far it may be off: `low` and `high` are the ends of a
-95% interval, by the bootstrap or, for shares of counted things, by Wilson's formula.
+Every figure computed from samples has a 95% interval, from `low` to `high`: by the bootstrap
+(`sundog.evaluation.bootstrap`) or, for proportions, by Wilson's formula.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any, Literal
 import numpy as np
 
 Z = 1.959963984540054  # the normal quantile of a 95% interval
-_FAR = 1e6  # a share this large is as good as any
+_FAR = 1e6  # the largest share searched for
 
 Better = Literal["low", "high"]
 
 
 @dataclass(frozen=True)
 class Measure:
-    """A value with its 95% interval; an exact one has an interval of one point.
+    """A value with its 95% interval; an exact value has an interval of one point.
 
     >>> Measure.around(0.02, error=0.05, lowest=0.0)
     Measure(value=0.02, low=0.0, high=0.1179...)
@@ -30,11 +30,11 @@ class Measure:
     False
 
     Args:
-        value: what was measured.
+        value: the measured value.
         low: the lower end of the interval.
         high: the upper end.
-        resampled: the values over resampled records, where these were kept: two measures over the same resamples can
-            then be compared resample by resample.
+        resampled: the values of the resamples, where kept: measures over the same resamples can then be combined
+            resample by resample.
     """
 
     value: float
@@ -44,21 +44,21 @@ class Measure:
 
     @classmethod
     def exact(cls, value: float) -> Measure:
-        """A value that no sampling has touched."""
+        """Returns a value without sampling error."""
         return cls(float(value), float(value), float(value))
 
     @classmethod
     def around(cls, value: float, *, error: float, lowest: float = -math.inf, highest: float = math.inf) -> Measure:
-        """A value with a normal interval of this standard error, inside what is possible."""
+        """Returns a value with a normal interval of this standard error, clipped to the possible range."""
         value = float(value)
         return cls(value, min(value, max(lowest, value - Z * error)), max(value, min(highest, value + Z * error)))
 
     def overlaps(self, other: Measure) -> bool:
-        """Whether the intervals have a point in common; that shows neither a difference nor equality."""
+        """Whether two intervals overlap, which shows neither a difference nor equality."""
         return self.low <= other.high and other.low <= self.high
 
     def to_dict(self) -> dict[str, float | None]:
-        """As JSON keeps it; what is not a number becomes null."""
+        """Returns a JSON-compatible dictionary; NaN and infinity become null."""
         ends = {"value": self.value, "low": self.low, "high": self.high}
         return {key: value if math.isfinite(value) else None for key, value in ends.items()}
 
@@ -69,14 +69,14 @@ Measures = dict[str, Measure]
 
 @dataclass(frozen=True)
 class Metric:
-    """What a person is told about a measure.
+    """The description of a measure for a reader.
 
     Args:
         label: a few words, for a table.
-        better: whether low or high values are good.
-        meaning: one sentence for somebody who never met it.
-        ideal: the value that nothing can better; a distance of samples is above its ideal 0 by what sampling adds. None
-            where only other real data says what can be reached.
+        better: whether low or high values are better.
+        meaning: one sentence for a reader who does not know the measure.
+        ideal: the best possible value; a distance between samples exceeds its ideal 0 by what sampling adds. None where
+            only other real data shows what is attainable.
     """
 
     label: str
@@ -86,7 +86,7 @@ class Metric:
 
 
 def measure_share(successes: float, trials: float, *, z: float = Z) -> Measure:
-    """A share of counted things, by Wilson's formula; with an interval of 95%, or of another normal quantile.
+    """Returns a proportion with Wilson's interval, of 95% unless another normal quantile is given.
 
     >>> share = measure_share(9, 10)
     >>> round(share.value, 2), round(share.low, 2), round(share.high, 2)
@@ -100,21 +100,21 @@ def measure_share(successes: float, trials: float, *, z: float = Z) -> Measure:
     return Measure(share, min(share, max(0.0, middle - half)), max(share, min(1.0, middle + half)))
 
 
-# --- measures beside each other ------------------------------------------------------------------------------------
+# --- combinations of measures ---------------------------------------------------------------------------------------
 
 
 def combine(*terms: tuple[float, Measure], z: float = Z) -> Measure:
-    """A weighted sum of measures with its interval: `combine((1, a), (-1, b))` is a difference.
+    """Returns a weighted sum of measures with its interval: `combine((1, a), (-1, b))` is a difference.
 
-    Measures over the same resamples err together, and their sum is taken resample by resample. Otherwise they err
-    independently, and the distances to the ends of their intervals add up as squares (Zou and Donner 2008).
+    Measures over the same resamples have dependent errors and are summed resample by resample. Otherwise errors are
+    taken as independent, and the distances to the ends of the intervals add up as squares (Zou and Donner 2008).
 
     >>> combine((1, Measure(0.75, 0.71, 0.79)), (-1, Measure(0.5, 0.47, 0.53)))
     Measure(value=0.25, low=0.19999..., high=0.30000...)
 
     Args:
         terms: weights and measures.
-        z: the normal quantile of the interval, where it is not one of 95%.
+        z: the normal quantile of the interval; 95% by default.
     """
     value = sum(weight * measure.value for weight, measure in terms)
     uncertain = [(weight, measure) for weight, measure in terms if measure.low < measure.high]
@@ -129,7 +129,7 @@ def combine(*terms: tuple[float, Measure], z: float = Z) -> Measure:
 
 
 def average_measures(measures: Sequence[Measure]) -> Measure:
-    """The mean of measures that err independently: their distances to the ends add up as squares.
+    """Returns the mean of measures with independent errors: distances to the ends add up as squares.
 
     >>> average_measures([Measure(0.5, 0.2, 0.9), Measure(1.0, 0.6, 1.0)])
     Measure(value=0.75, low=0.5, high=0.95)
@@ -141,10 +141,11 @@ def average_measures(measures: Sequence[Measure]) -> Measure:
 
 
 def measure_ratio(part: Measure, whole: Measure, base: Measure | None = None, *, z: float = Z) -> Measure | None:
-    """Where `part` lies between `base` (0, which is also the default base) and `whole` (1), with its interval.
+    """Returns the position of `part` between `base` (0, also the default base) and `whole` (1), with its interval.
 
-    The interval holds every share that the data does not contradict (Fieller 1954): those for which part − base −
-    share · (whole − base) may be zero. None where whole and base cannot be told apart: then every share may be.
+    The interval holds every share that the data does not contradict (Fieller 1954): those for which part − base − share
+    · (whole − base) may be zero. Returns None where whole and base are not significantly different, since then every
+    share is possible.
 
     >>> measure_ratio(Measure(0.75, 0.7, 0.8), Measure.exact(1.0), Measure.exact(0.5))
     Measure(value=0.5, low=0.4, high=0.6)
@@ -165,7 +166,7 @@ def measure_ratio(part: Measure, whole: Measure, base: Measure | None = None, *,
 
 
 def _find_last_possible(possible: Callable[[float], bool], share: float, step: float) -> float:
-    """The share furthest in the direction of the step that is still possible, all between being so."""
+    """Returns the furthest possible share in the direction of the step."""
     near, far = share, share + step
     while possible(far) and abs(far) < _FAR:
         near, far = far, share + 2 * (far - share)
@@ -176,7 +177,7 @@ def _find_last_possible(possible: Callable[[float], bool], share: float, step: f
 
 
 def bonferroni_quantile(count: int) -> float:
-    """The normal quantile of intervals that hold all together in 95% of cases (Bonferroni).
+    """Returns the normal quantile of intervals that hold simultaneously in 95% of cases (Bonferroni).
 
     >>> round(bonferroni_quantile(1), 2), round(bonferroni_quantile(20), 2)
     (1.96, 3.02)
@@ -185,7 +186,7 @@ def bonferroni_quantile(count: int) -> float:
 
 
 def nest_names(measures: Mapping[str, Measure]) -> dict[str, Any]:
-    """Dotted names as nested dicts.
+    """Returns measures with dotted names as nested dictionaries.
 
     >>> nest_names({"fidelity.tvd_1way": Measure.exact(0.5)})
     {'fidelity': {'tvd_1way': {'value': 0.5, 'low': 0.5, 'high': 0.5}}}

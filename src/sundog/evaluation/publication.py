@@ -1,11 +1,10 @@
-"""Figures that anybody may see: measured with noise, and charged to the ledger of the real data.
+"""Figures for publication: measured with noise and charged to the ledger of the real data.
 
-Everything else in a report was measured on private records without a budget. What is measured here is little: the
-distances of all one-way marginals, and how many of the held-out records the models predict rightly. What is counted
-for one record depends on no other record: synthetic records come from a release, whose size and seed are public; models
-learn from synthetic records only; bins are the schema's; and all records are counted, not a sample (which records a
-sample holds depends on how many there are). What is measured, and with how much noise, is fixed before any record is
-read.
+Everything else in a report is measured on private records without a budget. What is published is little: the mean
+distance of all one-way marginals, and how many held-out records each model predicts correctly. The contribution of one
+record depends on no other record: synthetic records come from a release, whose size and seed are public; models learn
+from synthetic records only; bins are the schema's; and all records are counted, not a sample (which records a sample
+holds depends on how many there are). What is measured, and with how much noise, is fixed before any record is read.
 """
 
 from __future__ import annotations
@@ -27,20 +26,20 @@ from sundog.privacy.ledger import Ledger
 from sundog.privacy.mechanisms import Histogram, histogram_charge, noisy_histograms
 from sundog.release.release import Release
 
-_ANSWERS_SCALE = 2.0  # marginals have many cells and their noise adds up; the few answers can bear more of it
+_ANSWERS_SCALE = 2.0  # noise of the few answers over noise of the marginals, whose many cells add up
 
 Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Publication:
-    """What is going to be published, and the noise it needs: nothing here depends on a record.
+    """The planned publication and its noise; nothing here depends on a record.
 
     Args:
-        schema: of the release.
-        models: the names of the accuracies to publish; none without held-out records.
-        scale: of the noise in marginals.
-        run: the part of the ledger that pays.
+        schema: the schema of the release.
+        models: the names of the accuracies to publish; empty without held-out records.
+        scale: the noise scale of the marginals.
+        run: the run of the ledger that is charged.
     """
 
     schema: Schema
@@ -50,14 +49,14 @@ class Publication:
 
     @classmethod
     def plan(cls, release: Release | None, models: Sequence[str], *, epsilon: float, ledger: Ledger) -> Publication:
-        """The publication that costs ε; raises where it would not be private, or the ledger cannot pay."""
+        """Plans the publication that costs ε; raises where it would not be private or the ledger cannot pay."""
         if release is None:
-            raise DataError("only what is said of a release can be published: other data may hold real records itself")
+            raise DataError("only figures about a release can be published: other data may contain real records")
         if release.verify() or not ledger.private:
-            raise SundogError("the release or the ledger is not private; nothing about them can be published")
+            raise SundogError("the release or the ledger is not private: no figures can be published")
         schema = release.schema
         if not _find_bins(schema):
-            raise DataError("there is no column of single values whose marginal could be published; leave out publish")
+            raise DataError("no column has single values, so there is no marginal to publish; leave out publish")
         run = ledger.run(epsilon=epsilon, delta=ledger.budget.delta)
         scale = smallest_noise(
             lambda scale: _compute_charges(schema, models, scale), epsilon=epsilon, delta=ledger.budget.delta
@@ -66,13 +65,13 @@ class Publication:
         return cls(schema, tuple(models), scale, run)
 
     def measure(self, real: Records, synthetic: Records, right: Mapping[str, int], tested: int) -> Measures:
-        """Spends what was planned, and measures.
+        """Spends the planned budget and measures.
 
         Args:
             real: all real records.
             synthetic: records of the release.
-            right: how many of all held-out records each of the models predicts rightly.
-            tested: how many held-out records there are.
+            right: the number of held-out records that each model predicts correctly.
+            tested: the number of held-out records.
         """
         counts = [_count_bins(real, name, cut) for name, cut in _find_bins(self.schema).items()]
         counts += [np.array([right[name], tested - right[name]], np.int64) for name in self.models]
@@ -99,7 +98,7 @@ def _find_bins(schema: Schema) -> dict[str, Bins]:
 
 
 def _list_histograms(schema: Schema, models: Sequence[str], scale: float) -> list[tuple[str, float]]:
-    """What each histogram is for, and its noise."""
+    """Returns the purpose and the noise scale of each histogram."""
     marginals = [(f"published marginal of {name}", scale) for name in _find_bins(schema)]
     return marginals + [(f"published {name}", _ANSWERS_SCALE * scale) for name in models]
 
@@ -116,12 +115,12 @@ def _count_bins(records: Records, name: str, cut: Bins) -> Counts:
 
 
 def _measure_distance(noisy: Counts, synthetic: Counts, deviation: float) -> Measure:
-    """Total variation between noisy counts and exact ones; noise can have moved it by its own sum at most."""
+    """Returns the total variation distance between noisy and exact counts; the interval covers the noise."""
     counts = np.maximum(noisy, 0)
     total = max(float(counts.sum()), 1.0)
     value = 0.5 * float(np.abs(counts / total - synthetic / synthetic.sum()).sum())
     noise = np.abs(np.random.default_rng(0).normal(0.0, deviation, (1000, len(noisy)))).sum(axis=1)
-    reach = float(np.quantile(noise, 0.95)) / total  # a half for the cells, and as much for the total
+    reach = float(np.quantile(noise, 0.95)) / total  # half for the cells, half for the total
     return Measure(value, max(0.0, value - reach), min(1.0, value + reach))
 
 
@@ -131,7 +130,7 @@ def _average(measures: Sequence[Measure]) -> Measure:
 
 
 def _measure_accuracy(noisy: Counts, deviation: float) -> Measure:
-    """The share of right answers: Wilson's interval for as many fewer answers as the noise is worth."""
+    """Returns the accuracy with Wilson's interval for the number of answers that the noise leaves."""
     right, wrong = (max(0.0, float(count)) for count in noisy)
     total = max(right + wrong, 1.0)
     share = right / total

@@ -1,4 +1,4 @@
-"""What one part of an evaluation hands on: measures, what to say about them, details and pictures."""
+"""The result of one part of an evaluation: measures, their descriptions, details and pictures."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Picture:
-    """Something to look at, drawn when a page is made and not before.
+    """A figure of the report, drawn only when a page is made.
 
     Args:
-        title: a few words above it.
-        caption: what to see in it, for somebody who never saw one.
-        draw: makes the figure; colours, fonts and backgrounds are the page's (`report/style.py`).
-        wide: whether it takes the whole width of the page.
+        title: the heading.
+        caption: how to read the figure.
+        draw: makes the figure; the page sets colours, fonts and backgrounds (`report/plot_style.py`).
+        wide: whether it takes the full width of the page.
     """
 
     title: str
@@ -34,11 +34,11 @@ class Section:
     """One part of a report.
 
     Args:
-        title: its heading.
-        measures: by their stable dotted names.
-        metrics: what to say about each of them, by the same names.
-        details: more figures for machines, JSON-able: by column, by pair, by query.
-        pictures: in the order they should be seen.
+        title: the heading.
+        measures: by stable dotted names.
+        metrics: the description of each measure, by the same names.
+        details: further JSON-compatible figures: by column, by pair, by query.
+        pictures: in reading order.
         notes: what a reader must know, such as rows that were left out.
     """
 

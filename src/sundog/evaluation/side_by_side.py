@@ -1,4 +1,4 @@
-"""Several releases of the same data side by side: budgets, models, tools."""
+"""Evaluation of several releases of the same data side by side."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any
 
 from sundog.data.schema import Schema
 from sundog.errors import DataError
-from sundog.evaluation.evaluator import Bounds, Report, build_report, write_text
+from sundog.evaluation.evaluator import REFERENCES, Bounds, Report, build_report, write_text
 from sundog.evaluation.inputs import choose_schema, describe_source, load_release, read_inputs
 from sundog.progress import Progress, silent
 
@@ -25,17 +25,31 @@ class SideBySide:
     reports: tuple[Report, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """For machines: the report on each, by its name."""
+        """Returns the dictionary of each report, by name."""
         return {report.name: report.to_dict() for report in self.reports}
 
+    def to_text(self) -> str:
+        """Returns the headline of each report and a table of their measures, for a terminal."""
+        from sundog.evaluation.report.headline import list_main_measures
+        from sundog.evaluation.report.text_table import format_table
+
+        headlines = [f"{report.name}: {report.headline}" for report in self.reports]
+        columns = [(report.name, report.measures) for report in self.reports]
+        for report in {id(report.bounds): report for report in self.reports}.values():  # one for each schema
+            shared = all(each.bounds is report.bounds for each in self.reports)
+            titles = REFERENCES if shared else (f"real, {report.name}", f"independent, {report.name}")
+            columns += zip(titles, (report.ceiling, report.floor), strict=True)
+        names = dict.fromkeys(name for report in self.reports for name in list_main_measures(report.sections))
+        return "\n".join([*headlines, format_table(names, columns)])
+
     def to_html(self, path: str | Path | None = None) -> str:
-        """One page that stands by itself; also written to a file, if one is named."""
+        """Returns one self-contained HTML page, and writes it to `path` if given."""
         from sundog.evaluation.report.side_by_side_page import render_side_by_side
 
         return write_text(render_side_by_side(self.reports), path)
 
     def to_json(self, path: str | Path) -> None:
-        """The same as `to_dict`, in a file."""
+        """Writes `to_dict` to a file."""
         write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", path)
 
 
@@ -49,17 +63,17 @@ def compare(
 ) -> SideBySide:
     """Evaluates several releases, or synthetic data of any tool, against the same real data.
 
-    What is no release is measured with the schema of the first that is one, so that bins are the same for all.
+    Data other than releases is measured with the schema of the first release, so that all have the same bins.
 
     Args:
         synthetics: releases, paths of releases or of synthetic data, tables.
         real: the real records.
-        schema: what is declared about data that is no release, where there is no release.
-        progress: is told what is being done, and how much of it is.
-        settings: as `evaluate` takes them, but for publishing.
+        schema: the schema of the data, where none of it is a release.
+        progress: is called with the current stage and the share done.
+        settings: further arguments of `evaluate`, except those about publishing.
     """
     if len(synthetics) < 2:
-        raise DataError(f"there is nothing to compare with {len(synthetics)} release; give at least two")
+        raise DataError(f"cannot compare {len(synthetics)} release; give at least two")
     releases = [load_release(synthetic) for synthetic in synthetics]
     schemas = [release.schema for release in releases if release is not None]
     shared = choose_schema(None, schema or next(iter(schemas), None), real)
@@ -76,7 +90,7 @@ def compare(
     if gathered[0].warning is not None:
         warnings.warn(gathered[0].warning, stacklevel=2)
     reports: list[Report] = []
-    bounds: dict[str, Bounds] = {}  # real data is measured once for every schema
+    bounds: dict[str, Bounds] = {}  # real data is measured once per schema
     for inputs, synthetic in zip(gathered, synthetics, strict=True):
         declared = json.dumps(inputs.comparison.real.schema.to_dict(), sort_keys=True)
         report = build_report(inputs, bounds.get(declared))
@@ -88,7 +102,7 @@ def compare(
 
 
 def _scale_progress(progress: Progress, place: int, count: int) -> Progress:
-    """The progress of one of several."""
+    """Returns the progress callback of one of several evaluations."""
 
     def part(stage: str, done: float) -> None:
         progress(f"{place + 1} of {count}, {stage}", (place + done) / count)
@@ -97,7 +111,7 @@ def _scale_progress(progress: Progress, place: int, count: int) -> Progress:
 
 
 def _number_duplicates(reports: Sequence[Report]) -> list[Report]:
-    """The reports, with a number where two have the same name."""
+    """Adds a number to names that occur more than once."""
     names = [report.name for report in reports]
     return [
         replace(report, name=f"{report.name} ({place + 1})") if names.count(report.name) > 1 else report

@@ -17,7 +17,7 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 from sundog.evaluation.comparison import Comparison, split
-from sundog.evaluation.images import feature_extractor as image_judge
+from sundog.evaluation.images import feature_extractor
 from sundog.evaluation.images.feature_extractor import fit_feature_extractor
 from sundog.evaluation.images.image_classifiers import Classifier, train_classifier
 from sundog.evaluation.images.image_evaluation import METRICS, evaluate_images
@@ -52,9 +52,9 @@ def _one_thread() -> Iterator[None]:
 
 def _limited(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     """Networks that learn for fewer steps: enough for digits, or hardly at all where it does not matter what."""
-    image_judge._fit.cache_clear()
+    feature_extractor._fit.cache_clear()
     monkeypatch.setattr(
-        "sundog.evaluation.images.image_evaluation.train",
+        "sundog.evaluation.images.image_evaluation.train_classifier",
         lambda *args, **kwargs: train_classifier(*args, steps=steps, **kwargs),
     )
     monkeypatch.setattr("sundog.evaluation.images.feature_extractor.MOST_STEPS", steps)
@@ -72,7 +72,7 @@ def found() -> Iterator[dict[str, Section]]:
 def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     _limited(monkeypatch, 3)
     yield
-    image_judge._fit.cache_clear()
+    feature_extractor._fit.cache_clear()
 
 
 def _noisy(records: Records, level: float) -> Records:
@@ -164,7 +164,7 @@ def test_one_judge_serves_release_ceiling_and_floor(monkeypatch: pytest.MonkeyPa
         taught.append(kwargs["seed"])
         return train_classifier(*args, **kwargs)
 
-    monkeypatch.setattr("sundog.evaluation.images.feature_extractor.train", counted)
+    monkeypatch.setattr("sundog.evaluation.images.feature_extractor.train_classifier", counted)
     for trial in (COMPARISON, COMPARISON.ceiling(), COMPARISON.floor(), replace(COMPARISON, synthetic=COMPARISON.test)):
         evaluate_images(trial, "image")
     assert len(taught) == 1
@@ -181,7 +181,7 @@ def test_the_same_seed_gives_the_same_figures_and_leaves_torch_alone() -> None:
     state = torch.get_rng_state()
     runs = []
     for seed in (0, 0, 1):
-        image_judge._fit.cache_clear()
+        feature_extractor._fit.cache_clear()
         runs.append(evaluate_images(replace(COMPARISON, seed=seed), "image"))
     assert runs[0].measures == runs[1].measures
     assert runs[0].details == runs[1].details

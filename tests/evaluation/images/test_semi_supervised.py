@@ -19,7 +19,6 @@ from sundog.evaluation.images.semi_supervised import (
     Generate,
     compare_methods,
     distort,
-    draw_from,
     train_fixmatch,
     train_supervised,
     train_two_classifiers,
@@ -144,9 +143,11 @@ def test_the_second_classifier_learns_the_answers_of_the_first_and_uses_codes(di
 
 
 def test_a_release_that_keeps_its_codes_to_itself_will_do(digits: Digits) -> None:
-    _, images = digits.generate(300, _rng())
+    def without_codes(count: int, rng: np.random.Generator) -> tuple[Codes, Images]:
+        return np.empty((count, 0), np.float32), digits.generate(count, rng)[1]
+
     found = compare_methods(
-        digits.images, digits.labels, draw_from(images), test=digits.test, classes=10, rng=_rng(), steps=4
+        digits.images, digits.labels, without_codes, test=digits.test, classes=10, rng=_rng(), steps=4
     )
     assert set(found) == set(METRICS)
 

@@ -23,7 +23,10 @@ def test_so_many_records_are_enough_to_learn_from(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(prediction_task, "MOST", 50)
     comparison = compare(people(200, 0), people(100, 1), "ill")
     assert len(prediction_task.define_task(comparison).train) == 50
-    assert evaluate_utility(comparison).notes == ["Models learned from 50 of 200 records, chosen at random.", INTERVALS]
+    assert evaluate_utility(comparison).notes == [
+        "Models were trained on 50 of 200 records, chosen at random.",
+        INTERVALS,
+    ]
 
 
 def refusal(comparison: Comparison) -> str:
@@ -37,7 +40,7 @@ def refusal(comparison: Comparison) -> str:
 def test_targets_that_are_none() -> None:
     kind = people(30, 0)
     assert refusal(compare(kind, kind, "il")) == "target: there is no column 'il'; did you mean 'ill'?"
-    assert "no target is named" in refusal(replace(compare(kind, kind, "ill"), target=None))
+    assert "no target is given" in refusal(replace(compare(kind, kind, "ill"), target=None))
     shown = records({"ill": COLUMNS["ill"]}, ill=[True, False] * 15)
     assert "column 'ill' is the only one" in refusal(compare(shown, shown, "ill"))
 

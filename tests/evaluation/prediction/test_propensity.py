@@ -198,7 +198,7 @@ def test_too_few_records_are_named(fake: int, real: int, kind: str) -> None:
 def test_without_scalar_columns_there_is_nothing_to_see() -> None:
     schema = Schema.from_dict({"columns": {"photo": {"type": "image", "shape": [2, 2]}}})
     photos = Records(schema, {"photo": np.zeros((30, 2, 2), np.uint8)}, 30)
-    with pytest.raises(DataError, match="no column has one value a record"):
+    with pytest.raises(DataError, match="no column has one value per record"):
         evaluate_propensity(compare(photos, photos))
 
 

@@ -57,7 +57,7 @@ def test_a_headline_names_what_only_one_class_shows() -> None:
     name = "images.downstream.worst_class"
     section = Section("I", {name: Measure(0.1, 0.05, 0.2)}, {name: Metric("accuracy of the worst class", "high", "")})
     said = write_headline([section], {name: HIGH}, {name: Measure(0.1, 0.05, 0.2)})
-    assert said.startswith("Accuracy of the worst class: 0.100, cannot be told at this size")
+    assert said.startswith("Accuracy of the worst class: 0.100, cannot be determined at this sample size")
 
 
 def test_a_report_without_measures_says_so() -> None:
@@ -69,4 +69,4 @@ def test_a_judge_has_its_own_sentence() -> None:
     name = "fidelity.propensity_auc"
     section = Section("P", {name: Measure(0.7, 0.69, 0.71)}, {name: Metric("told apart", "low", "")})
     said = write_headline([section], {name: Measure(0.5, 0.48, 0.52)}, {name: Measure(0.9, 0.88, 0.92)})
-    assert said == "A classifier tells it from real records (AUC 0.70, 0.69 to 0.71; 0.5 is guessing)."
+    assert said == "A classifier can distinguish it from real records (AUC 0.70, 0.69 to 0.71; 0.5 is guessing)."

@@ -28,11 +28,11 @@ def test_releases_stand_side_by_side_with_their_budgets() -> None:
 
 
 def test_lines_are_drawn_for_three_budgets_and_not_for_fewer() -> None:
-    assert "What a budget buys" in Seen(render_side_by_side(several())).words("h2")
+    assert "Utility by privacy budget" in Seen(render_side_by_side(several())).words("h2")
     same = [sample("a", 1.0), sample("b", 1.0), sample("c", 3.0)]
-    assert "What a budget buys" not in Seen(render_side_by_side(same)).words("h2")
+    assert "Utility by privacy budget" not in Seen(render_side_by_side(same)).words("h2")
     uncertified = [*several()[:2], replace(sample("c"), certificate=None)]
-    assert "What a budget buys" not in Seen(render_side_by_side(uncertified)).words("h2")
+    assert "Utility by privacy budget" not in Seen(render_side_by_side(uncertified)).words("h2")
 
 
 def test_a_main_measure_that_is_nowhere_known_does_no_harm() -> None:

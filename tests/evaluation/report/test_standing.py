@@ -21,7 +21,11 @@ HIGH, LOW = Measure(0.9, 0.89, 0.91), Measure(0.5, 0.49, 0.51)
         (Measure(0.95, 0.94, 0.96), 1.125, BEYOND),
         (Measure(0.505, 0.5, 0.52), 0.0125, FLOOR),
         (Measure(0.4, 0.39, 0.41), -0.25, BELOW),
-        (Measure(0.8, 0.6, 1.0), 0.75, "cannot be told at this size: at least 25% of the way to real data"),
+        (
+            Measure(0.8, 0.6, 1.0),
+            0.75,
+            "cannot be determined at this sample size: at least 25% of the way to real data",
+        ),
         (Measure(math.nan, 0.0, 1.0), None, UNKNOWN),
     ],
 )

@@ -13,7 +13,6 @@ from tests.evaluation.series.days import Floats, compared, days, records_of, val
 
 from sundog.errors import DataError
 from sundog.evaluation.comparison import Comparison
-from sundog.evaluation.series import recurrent_scores as series_models
 from sundog.evaluation.series.series_evaluation import evaluate_series
 
 AVERAGED = [
@@ -23,12 +22,6 @@ AVERAGED = [
     "series.autocorrelation_distance",
     "series.spectral_distance",
 ]
-
-
-@pytest.fixture
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests that are not about the networks."""
-    monkeypatch.setattr(series_models, "STEPS", 2)
 
 
 @pytest.mark.usefixtures("quick")
@@ -113,7 +106,7 @@ def test_gaps_are_measured_and_filled() -> None:
     synthetic[0] = np.nan
     found = compared(real, synthetic, nullable=True)
     assert found.measures["series.gap_error"].value == pytest.approx((10 + 23) / (40 * 24))
-    assert "filled by straight lines" in found.notes[0]
+    assert "filled by linear interpolation" in found.notes[0]
     assert "series.gap_error" not in compared(real, real).measures
 
 

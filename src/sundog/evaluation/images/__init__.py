@@ -1,1 +1,1 @@
-"""Images: scores by a small judge, classifiers that learn from them, and what to look at."""
+"""Images: quality scores, classifiers trained on synthetic images, and nearest real images."""

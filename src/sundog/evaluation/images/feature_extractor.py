@@ -1,7 +1,7 @@
-"""The judge of images: a network that has learned the classes of real ones, or their principal components.
+"""The feature extractor of images, in place of the Inception network: a classifier of real images, or their PCA.
 
-One judge serves the records on trial, the ceiling and the floor: it is kept for as long as the same training records
-are asked about.
+One extractor serves the release, the ceiling and the floor: it is cached for as long as the training records are the
+same object.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from sundog.evaluation.images.image_classifiers import BATCH, STEPS, Images, tra
 from sundog.evaluation.images.image_sample import FEWEST, ImageView
 
 LEARNED_FROM = 20_000  # images
-MOST_STEPS, EPOCHS = 2000, 40  # more would make it sure of whatever it sees
+MOST_STEPS, EPOCHS = 2000, 40  # more would make it overconfident
 COMPONENTS = 64  # where there are no classes
 
 
 @dataclass(frozen=True)
 class FeatureExtractor:
-    """What sees features in images, and classes if it has learned some.
+    """Maps images to features, and to class probabilities if it has learned classes.
 
     Args:
-        features: of images; those of the images it learned from have a total variance of 1.
+        features: of images, with a total variance of 1 on the training images.
         probabilities: of the classes, or None.
     """
 
@@ -38,12 +38,12 @@ class FeatureExtractor:
 
 
 def fit_feature_extractor(comparison: Comparison, view: ImageView) -> FeatureExtractor | None:
-    """The judge of a view of these records, taught now or before; None where there are too few to learn from."""
-    return _fit(_IdentityKey(comparison.train), view, int(comparison.rng("images.judge").integers(2**31)))
+    """Returns the extractor for these records, fitted or cached; None where there are too few images."""
+    return _fit(_IdentityKey(comparison.train), view, comparison.draw_seed("images.judge"))
 
 
 class _IdentityKey:
-    """Records as a key of a cache: equal are those that are one object."""
+    """Records as a cache key, compared by identity."""
 
     def __init__(self, records: Records) -> None:
         self.records = records
@@ -76,6 +76,6 @@ def _fit_components(pixels: Images, seed: int) -> Callable[[Images], NDArray[Any
 
 
 def _normalise(features: Callable[[Images], NDArray[Any]], known: Images) -> Callable[[Images], NDArray[Any]]:
-    """The same features in units in which distances mean the same for every network."""
+    """Scales features to a total variance of 1 on the known images, so that distances are comparable."""
     size = float(np.sqrt(features(known).var(axis=0).sum())) or 1.0
     return lambda images: features(images) / size

@@ -1,8 +1,8 @@
-"""Small classifiers of images: a logistic regression, one hidden layer, a convolutional network.
+"""Small classifiers of images: logistic regression, one hidden layer, a convolutional network.
 
-Images are float arrays (count, channels, height, width) with pixels in 0 … 1. The number of steps is fixed beforehand,
-whatever the data: nothing is chosen by looking at results, and small data takes no less time than large. A seed fixes
-everything, and the state of torch's own generator is left as it was.
+Images are float arrays (count, channels, height, width) with pixels in 0 … 1. The number of steps is fixed in advance
+for any data: nothing is chosen by looking at results. A seed fixes everything, and the state of torch's own generator
+is preserved.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ Kind = Literal["logistic", "mlp", "cnn"]
 
 BATCH = 128
 STEPS = 400
-CHECKS = 8  # of a training that is stopped early
+CHECKS = 8  # of the loss on watched images
 LEARNING_RATE = 1e-2
 FEATURES = 128
-SLOPE = 0.1  # below zero, so that no network can die of labels that are all alike at first
-SIDE = 16  # places of an image, when it is convolved
-_CHUNK = 1000  # images at a time, when nothing is learned
+SLOPE = 0.1  # below zero, so that no unit dies where the first labels are all equal
+SIDE = 16  # of the grid that is convolved
+_CHUNK = 1000  # images at a time in prediction
 
 
 class Network(nn.Module):
-    """Features of images, by a body that sees them with mean 0 and variance 1, and a linear layer over the features."""
+    """A body that computes features of standardised images, and a linear layer over the features."""
 
     def __init__(self, body: nn.Sequential, features: int, classes: int, *, mean: float, deviation: float) -> None:
         super().__init__()
@@ -45,37 +45,37 @@ class Network(nn.Module):
         self.mean, self.deviation = mean, deviation or 1.0
 
     def features(self, images: Tensor) -> Tensor:
-        """What the last layer sees."""
+        """Returns the input of the last layer."""
         features: Tensor = self.body((images - self.mean) / self.deviation)
         return features
 
     def forward(self, images: Tensor) -> Tensor:
-        """The logits of the classes."""
+        """Returns the logits of the classes."""
         logits: Tensor = self.head(self.features(images))
         return logits
 
 
 @dataclass(frozen=True)
 class Classifier:
-    """A network that has learned, for arrays."""
+    """A trained network, for arrays."""
 
     network: Network
 
     def features(self, images: Images) -> Images:
-        """What the last layer sees, one row an image."""
+        """Returns the input of the last layer, one row per image."""
         return self._of(self.network.features, images)
 
     def logits(self, images: Images) -> Images:
-        """The logits of the classes, one row an image."""
+        """Returns the logits of the classes, one row per image."""
         return self._of(self.network, images)
 
     def probabilities(self, images: Images) -> NDArray[np.float64]:
-        """Of the classes, one row an image."""
+        """Returns the probabilities of the classes, one row per image."""
         logits = torch.from_numpy(self.logits(images)).double()
         return np.asarray(logits.softmax(dim=1))
 
     def predict(self, images: Images) -> Labels:
-        """The likeliest class of each image."""
+        """Returns the most probable class of each image."""
         return np.asarray(self.logits(images).argmax(axis=1), np.int64)
 
     @torch.no_grad()
@@ -85,12 +85,12 @@ class Classifier:
 
 
 def measure_accuracy(classifier: Classifier, images: Images, labels: Labels) -> Measure:
-    """The share of images that are given their own label."""
+    """Returns the share of correctly classified images."""
     return measure_share(int((classifier.predict(images) == labels).sum()), len(labels))
 
 
 def build_network(kind: Kind, images: Images, classes: int, seed: int) -> Network:
-    """A network for images such as these, that has learned nothing yet.
+    """Returns an untrained network for images of this shape.
 
     >>> network = build_network("logistic", np.zeros((20, 1, 8, 8), np.float32), classes=10, seed=0)
     >>> sum(weights.numel() for weights in network.parameters())
@@ -109,7 +109,7 @@ def build_network(kind: Kind, images: Images, classes: int, seed: int) -> Networ
 
 
 def _build_convolutions(shape: tuple[int, ...]) -> nn.Sequential:
-    """Two convolutions and a layer over them. Blocks of pixels of large images become channels: all cost the same."""
+    """Returns two convolutions and a dense layer. Pixel blocks of large images become channels, for a constant cost."""
     channels, height, width = shape
     block = -(-max(height, width) // SIDE)
     rows, columns = -(-height // block), -(-width // block)
@@ -125,7 +125,7 @@ def _build_convolutions(shape: tuple[int, ...]) -> nn.Sequential:
 
 
 class _PixelBlocks(nn.Module):
-    """Makes channels of the pixels of each block, as `nn.PixelUnshuffle` does, but for no images at all too."""
+    """Turns the pixels of each block into channels, as `nn.PixelUnshuffle`, but also for empty batches."""
 
     def __init__(self, side: int) -> None:
         super().__init__()
@@ -148,7 +148,7 @@ def train_classifier(
     steps: int = STEPS,
     watched: tuple[Images, Labels] | None = None,
 ) -> Classifier:
-    """Trains for a fixed number of steps, and takes the last weights or the best of some.
+    """Trains for a fixed number of steps and returns the last weights, or the best ones on `watched`.
 
     >>> images = np.zeros((40, 1, 4, 4), np.float32)
     >>> images[20:] = 1
@@ -159,12 +159,12 @@ def train_classifier(
 
     Args:
         kind: logistic, mlp or cnn.
-        images: to learn from.
+        images: the training images.
         labels: from 0 to `classes` - 1.
-        classes: how many there are, in the images or not.
-        seed: of the first weights and of the order of images.
-        steps: of gradient descent.
-        watched: other images and their labels; the weights with the least loss on them are taken.
+        classes: the number of classes; some may not occur.
+        seed: fixes the initial weights and the order of images.
+        steps: the number of gradient steps.
+        watched: further images and labels; the weights with the lowest loss on them are returned.
     """
     network = build_network(kind, images, classes, seed)
     descent = AdamDescent(network, steps)
@@ -185,10 +185,10 @@ def _compute_loss(network: Network, images: Images, labels: Labels) -> float:
 
 
 class AdamDescent:
-    """Steps of Adam whose size rises for a tenth of them, and then falls to nothing."""
+    """Adam with a learning rate that rises over a tenth of the steps and then decays to zero."""
 
     def __init__(self, network: nn.Module, steps: int) -> None:
-        # A short memory of squared gradients: with 0.999 the same network needs about twice the steps.
+        # With 0.999 in place of 0.95 the network needs about twice the steps.
         self.optimizer = torch.optim.Adam(network.parameters(), lr=LEARNING_RATE, betas=(0.9, 0.95), fused=True)
         rise = max(1, steps // 10)
         self.schedule = torch.optim.lr_scheduler.LambdaLR(
@@ -196,7 +196,7 @@ class AdamDescent:
         )
 
     def step(self, loss: Tensor) -> None:
-        """One step down."""
+        """Takes one step down the gradient of a loss."""
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
@@ -204,7 +204,7 @@ class AdamDescent:
 
 
 def draw_batches(count: int, steps: int, rng: np.random.Generator, size: int = BATCH) -> Iterator[NDArray[np.int64]]:
-    """The places of so many batches: all of one permutation, then of the next.
+    """Yields the indices of batches, taken from one permutation after the other.
 
     >>> [rows.tolist() for rows in draw_batches(3, 2, np.random.default_rng(0), size=4)]
     [[2, 0, 1, 2], [1, 0, 2, 0]]

@@ -1,13 +1,14 @@
-"""Images: what a classifier and a discriminator make of them, and what one can learn from them.
+"""Evaluation of images: scores by a classifier and a discriminator, and classifiers trained on synthetic images.
 
-1. A judge, a convolutional network, learns the classes of real images: once for all the records on trial. 2. What it
-says about synthetic images gives the Inception score, and its features the Fréchet distance to real test images. 3. A
-discriminator learns to tell real from synthetic images. 4. Three classifiers learn from synthetic images alone, and
-are tested on real ones. 5. The nearest training images of synthetic ones show whether they are copies.
+1. A feature extractor, a convolutional network, learns the classes of real images, once for all records compared. 2.
+Its predictions on synthetic images give the Inception score, and its features the Fréchet distance to real test images.
+3. A discriminator learns to distinguish real from synthetic images. 4. Three classifiers are trained on synthetic
+images alone and tested on real ones. 5. The nearest training images of synthetic ones show whether they are copies.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,19 +30,19 @@ from sundog.evaluation.images.image_scores import (
 from sundog.evaluation.measure import Measure, Measures, Metric, bonferroni_quantile, measure_share
 from sundog.evaluation.section import Section
 
-MOST = 10_000  # images of each kind are looked at
-NEIGHBOURS = 500  # whose nearest training images are found
-PAIRS = 8  # that are shown with them
-GOOD = 0.9  # accuracy of a judge whose word counts
+MOST = 10_000  # images of each kind are used
+NEIGHBOURS = 500  # images whose nearest training images are found
+PAIRS = 8  # pairs to show
+GOOD = 0.9  # the accuracy below which the feature extractor gives a note
 
 SHOWS_REAL = "Pictures of images show real ones too: they are as private as the data."
 NO_CLASSES = (
-    "No target names classes of images: there is no Inception score, no classifier, and the Fréchet distance is that "
-    f"of {COMPONENTS} principal components of real images."
+    "No target gives the classes of images: there is no Inception score, no classifier, and the Fréchet distance is "
+    f"that of {COMPONENTS} principal components of real images."
 )
 POOR_JUDGE = (
-    "The network that judges images puts {share:.0%} of the real test images in their class: it learns too little from "
-    "the real images for the Inception score to say much."
+    "The network that judges images classifies {share:.0%} of the real test images correctly: it learns too little "
+    "from the real images for the Inception score to be meaningful."
 )
 DOWNSTREAM: dict[Kind, str] = {
     "logistic": "logistic regression",
@@ -52,8 +53,8 @@ METRICS = {
     "images.inception_score": Metric(
         "Inception score",
         "high",
-        "How sure a classifier of real images is about each synthetic one, and how evenly it finds the classes among "
-        "them: from 1 to the number of classes.",
+        "How confident a classifier of real images is about each synthetic one, and how evenly it predicts the "
+        "classes: from 1 to the number of classes.",
     ),
     "images.frechet": Metric(
         "Fréchet distance",
@@ -65,28 +66,28 @@ METRICS = {
     "images.jensen_shannon": Metric(
         "Jensen-Shannon divergence",
         "low",
-        "How well a network can tell synthetic images from real ones, all new to it: 0 not at all, 0.69 (ln 2) always.",
+        "How well a network can distinguish unseen synthetic images from real ones: 0 not at all, 0.69 (ln 2) always.",
         ideal=0.0,
     ),
     **{
         f"images.downstream.{kind}": Metric(
             f"accuracy of a {what}",
             "high",
-            f"The share of real test images that a {what} puts in their class, after learning from synthetic ones.",
+            f"The share of real test images that a {what} trained on synthetic ones classifies correctly.",
         )
         for kind, what in DOWNSTREAM.items()
     },
     "images.downstream.worst_class": Metric(
         "accuracy of the worst class",
         "high",
-        "The share of real test images of one class, the one that fares worst, that a convolutional network puts in "
-        "their class, after learning from synthetic ones; the interval allows for the number of classes.",
+        "The share of real test images of the worst class that a convolutional network trained on synthetic ones "
+        "classifies correctly; the interval allows for the number of classes.",
     ),
 }
 
 
 def evaluate_images(comparison: Comparison, name: str) -> Section:
-    """What synthetic images are worth; with a target that has classes, also to those who want to learn them.
+    """Compares images; with a target that has classes, also by the classifiers trained on them.
 
     Args:
         comparison: the records.
@@ -96,12 +97,12 @@ def evaluate_images(comparison: Comparison, name: str) -> Section:
     view = find_images(comparison, name)
     real = view.sample(comparison.test, MOST, comparison.rng("images.test"))
     synthetic = view.sample(comparison.synthetic, MOST, comparison.rng("images.synthetic"))
-    judge = fit_feature_extractor(comparison, view)
-    if judge is None or min(len(real), len(synthetic)) < FEWEST:
+    extractor = fit_feature_extractor(comparison, view)
+    if extractor is None or min(len(real), len(synthetic)) < FEWEST:
         note = f"Column {name!r} has too few images: {FEWEST} of each kind are needed to compare them."
         return Section(title, {}, {}, notes=[note])
 
-    seen = judge.features(real.pixels), judge.features(synthetic.pixels)
+    seen = extractor.features(real.pixels), extractor.features(synthetic.pixels)
     logits = _discriminate(comparison, real.pixels, synthetic.pixels)
     known = view.sample(comparison.train, len(comparison.train), comparison.rng("images.train"))
     near = _find_nearest(comparison, known.pixels, real.pixels, synthetic.pixels)
@@ -113,29 +114,26 @@ def evaluate_images(comparison: Comparison, name: str) -> Section:
         "images.discriminator_score": discriminator_score(logits[1]),
         "images.nearest_ratio": near.ratio.to_dict(),
     }
-    shown = [
+    pictures = [
         image_plots.plot_grids(synthetic, real, view.classes),
         image_plots.plot_nearest_pairs(near.synthetic, near.real, out_of=near.out_of, ratio=near.ratio.value),
     ]
     notes = [SHOWS_REAL] if view.classes else [SHOWS_REAL, NO_CLASSES]
-    if judge.probabilities is not None:
-        confusion = {
-            kind: _count_confusion(comparison, kind, real, synthetic, len(view.classes)) for kind in DOWNSTREAM
-        }
-        measures |= _score_inception(comparison, judge.probabilities(synthetic.pixels))
-        measures |= {
-            f"images.downstream.{kind}": measure_share(int(np.trace(c)), int(c.sum())) for kind, c in confusion.items()
-        }
-        measures["images.downstream.worst_class"], worst = _find_worst_class(confusion["cnn"])
-        details["images.worst_class"] = str(view.classes[worst])
-        right = judge.probabilities(real.pixels).argmax(axis=1) == real.labels
+    if extractor.probabilities is not None:
+        right = extractor.probabilities(real.pixels).argmax(axis=1) == real.labels
         details["images.judge_accuracy"] = measure_share(int(right.sum()), len(right)).to_dict()
         if right.mean() < GOOD:
             notes.append(POOR_JUDGE.format(share=right.mean()))
-        details["images.confusion"] = confusion["cnn"].tolist()
-        shown.append(image_plots.plot_confusion(confusion["cnn"], view.classes))
+        measures |= _score_inception(comparison, extractor.probabilities(synthetic.pixels))
+        confusion = {
+            kind: _count_confusion(comparison, kind, real, synthetic, len(view.classes)) for kind in DOWNSTREAM
+        }
+        worst, scores = _score_classifiers(confusion)
+        measures |= scores
+        details |= {"images.worst_class": str(view.classes[worst]), "images.confusion": confusion["cnn"].tolist()}
+        pictures.append(image_plots.plot_confusion(confusion["cnn"], view.classes))
     metrics = {key: metric for key, metric in METRICS.items() if key in measures}
-    return Section(title, {key: measures[key] for key in metrics}, metrics, details, shown, notes)
+    return Section(title, {key: measures[key] for key in metrics}, metrics, details, pictures, notes)
 
 
 def _score_inception(comparison: Comparison, probabilities: NDArray[Any]) -> Measures:
@@ -147,14 +145,14 @@ def _score_inception(comparison: Comparison, probabilities: NDArray[Any]) -> Mea
 
 
 def _discriminate(comparison: Comparison, real: Images, synthetic: Images) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Logits of being real, for a fifth of the real and of the synthetic images, which the discriminator never saw."""
+    """Returns logits of being real for a fifth of the real and synthetic images, unseen by the discriminator."""
     count = min(len(real), len(synthetic))
-    places = np.split(np.arange(count), [round(0.6 * count), round(0.8 * count)])  # to learn from, to watch, to test on
+    places = np.split(np.arange(count), [round(0.6 * count), round(0.8 * count)])  # training, early stopping, test
     learned, watched, tested = (
         (np.concatenate([synthetic[rows], real[rows]]), np.repeat([0, 1], len(rows))) for rows in places
     )
     network = train_classifier(
-        "cnn", *learned, classes=2, seed=_draw_seed(comparison, "discriminator"), watched=watched
+        "cnn", *learned, classes=2, seed=comparison.draw_seed("images.discriminator"), watched=watched
     )
     synthetic_logits, real_logits = np.split(np.diff(network.logits(tested[0]))[:, 0], 2)
     return real_logits, synthetic_logits
@@ -163,16 +161,26 @@ def _discriminate(comparison: Comparison, real: Images, synthetic: Images) -> tu
 def _count_confusion(
     comparison: Comparison, kind: Kind, real: ImageSample, synthetic: ImageSample, classes: int
 ) -> NDArray[np.int64]:
-    """Real images by true and by predicted class, as a classifier sees them that learned from synthetic ones."""
+    """Returns real images by true and predicted class, for a classifier trained on synthetic images."""
     network = train_classifier(
-        kind, synthetic.pixels, synthetic.labels, classes=classes, seed=_draw_seed(comparison, kind)
+        kind, synthetic.pixels, synthetic.labels, classes=classes, seed=comparison.draw_seed(f"images.{kind}")
     )
     cells = real.labels * classes + network.predict(real.pixels)
     return np.bincount(cells, minlength=classes**2).reshape(classes, classes)
 
 
+def _score_classifiers(confusion: Mapping[Kind, NDArray[np.int64]]) -> tuple[int, Measures]:
+    """Returns the worst class of the convolutional network, and the accuracies of all classifiers."""
+    worst_class, worst = _find_worst_class(confusion["cnn"])
+    accuracies = {
+        f"images.downstream.{kind}": measure_share(int(np.trace(counts)), int(counts.sum()))
+        for kind, counts in confusion.items()
+    }
+    return worst, {**accuracies, "images.downstream.worst_class": worst_class}
+
+
 def _find_worst_class(confusion: NDArray[np.int64]) -> tuple[Measure, int]:
-    """The share that is right in the class that fares worst, and which that is; intervals hold for all classes."""
+    """Returns the accuracy of the worst class, with an interval that allows for all classes, and its index."""
     totals = confusion.sum(axis=1)
     there = np.flatnonzero(totals)
     z = bonferroni_quantile(len(there))
@@ -183,7 +191,7 @@ def _find_worst_class(confusion: NDArray[np.int64]) -> tuple[Measure, int]:
 
 @dataclass(frozen=True)
 class _NearestImages:
-    """Synthetic images that are nearest to a training image, those images, and how near others are on the whole."""
+    """Synthetic images nearest to a training image, those training images, and the ratio of median distances."""
 
     synthetic: Images
     real: Images
@@ -205,13 +213,9 @@ def _find_nearest(comparison: Comparison, known: Images, real: Images, synthetic
 
 
 def _measure_nearest(some: Images, known: Images) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The Euclidean distance of each image to the nearest known one, and the place of that."""
+    """Returns the Euclidean distance of each image to the nearest known one, and its index."""
     from sklearn.metrics import pairwise_distances_argmin_min
 
     flat, others = some.reshape(len(some), -1), known.reshape(len(known), -1)
-    places, _ = pairwise_distances_argmin_min(flat, others)  # and distances, which are rounded: not 0 for copies
+    places, _ = pairwise_distances_argmin_min(flat, others)  # its distances are rounded: not 0 for copies
     return np.linalg.norm(flat - others[places], axis=1), places
-
-
-def _draw_seed(comparison: Comparison, purpose: str) -> int:
-    return int(comparison.rng(f"images.{purpose}").integers(2**31))

@@ -1,4 +1,4 @@
-"""Pictures of images: grids by class, a synthetic image above its nearest real one, a confusion matrix."""
+"""Plots of images: grids by class, synthetic images above their nearest real ones, a confusion matrix."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MOST_CLASSES = 20  # rows of a grid with classes, and of a confusion matrix with
 
 
 def plot_grids(synthetic: ImageSample, real: ImageSample, classes: Sequence[str]) -> Picture:
-    """Synthetic images beside real ones, one row a class."""
+    """Plots synthetic images beside real ones, one row per class."""
     rows = classes[:MOST_CLASSES]
     panels = {"synthetic": _arrange_rows(synthetic, len(rows)), "real (test)": _arrange_rows(real, len(rows))}
 
@@ -38,11 +38,11 @@ def plot_grids(synthetic: ImageSample, real: ImageSample, classes: Sequence[str]
 
     which = "Each row is a class, with images drawn at random." if classes else "Images drawn at random."
     left_out = f" The first {MOST_CLASSES} classes are shown." if len(classes) > MOST_CLASSES else ""
-    return Picture("Synthetic and real images", f"{which}{left_out} An empty place: no such image.", draw, wide=True)
+    return Picture("Synthetic and real images", f"{which}{left_out} Empty cells: no such image.", draw, wide=True)
 
 
 def plot_nearest_pairs(synthetic: Images, nearest: Images, *, out_of: int, ratio: float) -> Picture:
-    """Synthetic images above the training images that are nearest to them."""
+    """Plots synthetic images above the nearest training images."""
     cells = [list(synthetic), list(nearest)]
 
     def draw() -> Figure:
@@ -53,17 +53,17 @@ def plot_nearest_pairs(synthetic: Images, nearest: Images, *, out_of: int, ratio
         _show_rows(axes, cells, ["synthetic", "nearest real"])
         return figure
 
-    caption = f"Of {out_of} synthetic images, those that come nearest to a training image, and that image below."
+    caption = f"Of {out_of} synthetic images, those nearest to a training image, and that image below."
     if np.isfinite(ratio):
         caption += (
             f" The median distance of synthetic images to the nearest is {ratio:.2f} times that of real test images: "
-            "far below 1, they would be copies."
+            "far below 1 they would be copies."
         )
     return Picture("Nearest real images", caption, draw, wide=True)
 
 
 def plot_confusion(counts: NDArray[Any], classes: Sequence[str]) -> Picture:
-    """Which class of real test images is taken for which, by the network that learned from synthetic ones."""
+    """Plots the confusion matrix of real test images, for the network trained on synthetic ones."""
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
 
     def draw() -> Figure:
@@ -85,8 +85,8 @@ def plot_confusion(counts: NDArray[Any], classes: Sequence[str]) -> Picture:
         return figure
 
     caption = (
-        "A convolutional network learned from synthetic images and labels. Each row: the percentage of the real test "
-        "images of a class that it takes for each class. Good is a dark diagonal."
+        "A convolutional network was trained on synthetic images and labels. Each row: the percentage of the real test "
+        "images of a class that it predicts as each class. A dark diagonal is good."
     )
     return Picture("What a network learns from synthetic images", caption, draw)
 
@@ -98,7 +98,7 @@ def _arrange_rows(sample: ImageSample, classes: int) -> list[list[Images]]:
 
 
 def _show_rows(axes: Axes, cells: Sequence[Sequence[Images]], names: Sequence[str] = ()) -> None:
-    """Images in rows, with a name beside each."""
+    """Shows images in rows, with a name beside each."""
     where = [(row, column) for row, images in enumerate(cells) for column in range(len(images))]
     rows, columns = np.array(where).T
     places = Places(rows, columns, dict(enumerate(names)))

@@ -1,4 +1,4 @@
-"""Images and their classes, taken from records and ready for a network."""
+"""Images and their classes, taken from records as input of networks."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sundog.errors import DataError
 from sundog.evaluation.comparison import Comparison
 from sundog.evaluation.images.image_classifiers import Images, Labels
 
-FEWEST = 20  # images of each kind, to say anything
-NUMBERS = 2**26  # of a sample at most, each four bytes: 85,000 images of MNIST, 5,000 of 64 × 64 colours
+FEWEST = 20  # images of each kind
+NUMBERS = 2**26  # the most pixels of a sample, four bytes each: 85,000 images of MNIST, 5,000 of 64 × 64 colours
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class ImageView:
     classes: tuple[str, ...]
 
     def sample(self, records: Records, most: int, rng: np.random.Generator) -> ImageSample:
-        """So many images at most, or fewer if they are large, in random order; each with a class if there are any."""
+        """Returns at most so many images in random order, fewer if they are large, without those that lack a class."""
         column = records.schema.columns[self.name]
         assert column.form is Form.IMAGE  # noqa: S101
         rows = rng.permutation(len(records))
@@ -61,7 +61,7 @@ class ImageView:
 
 
 def find_images(comparison: Comparison, name: str) -> ImageView:
-    """The images of a column, with the classes of the target if it has some."""
+    """Returns the images of a column, with the classes of the target if it has some."""
     schema = comparison.real.schema
     column = schema.columns.get(name)
     if column is None or column.form is not Form.IMAGE:

@@ -1,4 +1,4 @@
-"""Scores of generated images, from what a classifier or a discriminator says about them.
+"""Scores of generated images, from the output of a classifier or a discriminator.
 
 All are functions of plain arrays: class probabilities, features or logits. The Inception and the Jensen-Shannon score
 are those of Zhang, Ji and Wang (2018, section 5.3); the Fréchet distance is that of Heusel et al. (2017).
@@ -22,7 +22,7 @@ GROUPS = 10  # of a jackknife
 
 
 def inception_score(probabilities: Array) -> float:
-    """How sure a classifier is of each image, and how evenly it finds the classes: from 1 to the number of classes.
+    """Returns how confident a classifier is, and how evenly it predicts the classes: 1 to the number of classes.
 
     It is exp E KL(p(y|x) ‖ p(y)) over images x (Salimans et al. 2016).
 
@@ -30,23 +30,23 @@ def inception_score(probabilities: Array) -> float:
     (10.0, 1.0)
 
     Args:
-        probabilities: of the classes, one row an image.
+        probabilities: of the classes, one row per image.
     """
     information = entr(probabilities.mean(axis=0)).sum() - entr(probabilities).sum(axis=1).mean()
     return float(np.exp(information))
 
 
 def frechet_distance(first: Array, second: Array) -> float:
-    """The squared 2-Wasserstein distance of the normal distributions with the mean and covariance of two samples.
+    """Returns the squared 2-Wasserstein distance of the normal distributions fitted to two samples.
 
     It is ‖μ₁ − μ₂‖² + tr(Σ₁ + Σ₂ − 2 (Σ₁Σ₂)^½). With Σ = RᵀR, by a QR decomposition of the centred sample, the last
-    trace is the sum of the singular values of R₁R₂ᵀ: no root of a matrix, and no trouble where Σ is singular.
+    trace is the sum of the singular values of R₁R₂ᵀ, which needs no matrix root and works for singular Σ.
 
     >>> sample = np.random.default_rng(0).normal(size=(500, 3))
     >>> round(frechet_distance(sample, sample), 6), round(frechet_distance(sample, sample + [3, 4, 0]), 6)
     (0.0, 25.0)
     """
-    with threadpool_limits(1):  # more threads would only wait for each other, and long where somebody else is at work
+    with threadpool_limits(1):  # more threads would only wait for each other
         root_1, root_2 = _factor_covariance(first), _factor_covariance(second)
         common = np.linalg.svd(root_1 @ root_2.T, compute_uv=False).sum()
     between = np.square(first.mean(axis=0, dtype=np.float64) - second.mean(axis=0, dtype=np.float64)).sum()
@@ -54,16 +54,16 @@ def frechet_distance(first: Array, second: Array) -> float:
 
 
 def _factor_covariance(sample: Array) -> Array:
-    """R with RᵀR the covariance of the rows."""
+    """Returns R with RᵀR the covariance of the rows."""
     centred = sample - sample.mean(axis=0, dtype=np.float64)
     return np.asarray(np.linalg.qr(centred / math.sqrt(max(1, len(sample) - 1)), mode="r"))
 
 
 def measure_frechet(first: Array, second: Array, rng: np.random.Generator) -> Measure:
-    """The same without the bias of small samples, and with an interval: a jackknife that leaves out a tenth at a time.
+    """Returns the Fréchet distance without small-sample bias, with its interval, by a jackknife over tenths.
 
-    The plain distance of two samples of one distribution is not 0, but falls as one over their size; a jackknife
-    removes just such a bias.
+    The plain distance of two samples of one distribution is not 0 but decreases as one over their size; a jackknife
+    removes exactly such a bias.
     """
     groups = min(GROUPS, len(first), len(second))
     whole = frechet_distance(first, second)
@@ -77,10 +77,10 @@ def measure_frechet(first: Array, second: Array, rng: np.random.Generator) -> Me
 
 
 def measure_jensen_shannon(real: Array, generated: Array) -> Measure:
-    """The Jensen-Shannon divergence in nats that a discriminator proves: 0 for the same images, ln 2 for other ones.
+    """Returns the Jensen-Shannon divergence in nats that a discriminator proves: 0 for equal images, ln 2 at most.
 
-    For any discriminator D, ln 2 + ½ E ln D(real) + ½ E ln(1 − D(generated)) is at most the divergence, and that for
-    the best one; but for chance, so is the average over images that D was not trained on.
+    For any discriminator D, ln 2 + ½ E ln D(real) + ½ E ln(1 − D(generated)) is at most the divergence, with equality
+    for the best D; up to chance, so is the average over images that D was not trained on.
 
     >>> measure_jensen_shannon(np.zeros(9), np.zeros(9)).value
     0.0
@@ -99,11 +99,11 @@ def measure_jensen_shannon(real: Array, generated: Array) -> Measure:
 
 
 def discriminator_score(generated: Array) -> float:
-    """The paper's own figure: E ½ KL(D(x) ‖ B) + ½ KL(B ‖ D(x)) over generated x, with a fair coin B.
+    """Returns the figure of the paper: E ½ KL(D(x) ‖ B) + ½ KL(B ‖ D(x)) over generated x, with a fair coin B.
 
-    Its tables call this the Jensen-Shannon score. It has no upper limit, and asks how sure the discriminator is, not
-    whether it is right: shown beside `measure_jensen_shannon`, not in its place. Between two coins with logits t and 0
-    the sum of both divergences is (D − ½) t.
+    Its tables call this the Jensen-Shannon score. It has no upper limit, and measures how confident the discriminator
+    is, not whether it is right: shown beside `measure_jensen_shannon`, not in its place. Between two coins with logits
+    t and 0 the sum of both divergences is (D − ½) t.
 
     >>> discriminator_score(np.zeros(3)), round(discriminator_score(np.array([-2.0, 2.0])), 4)
     (0.0, 0.3808)

@@ -37,46 +37,32 @@ Generate = Callable[[int, np.random.Generator], tuple[Codes, Images]]
 
 STEPS = 600
 SHARE = 0.2  # of generated images in the batches of the paper
-SURE = 0.95  # from this probability on a label is believed
+SURE = 0.95  # the probability from which a label is used
 WEAK, STRONG = 0.5, 1.5  # distortions
 
 METRICS = {
     "semi_supervised.supervised": Metric(
         "labelled images alone",
         "high",
-        "The share of test images that a network puts in their class, after learning from the labelled images.",
+        "The share of test images that a network trained on the labelled images classifies correctly.",
     ),
     "semi_supervised.distorted": Metric(
         "labelled images alone, distorted",
         "high",
-        "The same when the labelled images are distorted a little each time: what one has without generated ones.",
+        "The same when the labelled images are distorted a little each time: the baseline without generated images.",
     ),
     "semi_supervised.two_classifiers": Metric(
         "two classifiers",
         "high",
-        "The same after learning from generated images too, labelled by a second network that sees their codes "
+        "The same after also training on generated images, labelled by a second network that sees their codes "
         "(Algorithm 4 of dp-GAN).",
     ),
     "semi_supervised.consistent": Metric(
         "one consistent classifier",
         "high",
-        "The same after learning from generated images too, to say the same when they are distorted (FixMatch).",
+        "The same after also training on generated images, to predict the same class when distorted (FixMatch).",
     ),
 }
-
-
-def draw_from(images: Images) -> Generate:
-    """Draws from images at hand, for a release that does not tell its codes: they have no width, and C₂ sees images.
-
-    >>> codes, drawn = draw_from(np.zeros((5, 1, 8, 8), np.float32))(3, np.random.default_rng(0))
-    >>> codes.shape, drawn.shape
-    ((3, 0), (3, 1, 8, 8))
-    """
-
-    def generate(count: int, rng: np.random.Generator) -> tuple[Codes, Images]:
-        return np.empty((count, 0), np.float32), images[rng.integers(0, len(images), count)]
-
-    return generate
 
 
 def compare_methods(
@@ -89,7 +75,7 @@ def compare_methods(
     rng: np.random.Generator,
     steps: int = STEPS,
 ) -> Measures:
-    """The accuracy of every way to learn on test images and their labels: what generated images are good for."""
+    """Returns the test accuracy of every method."""
     plain, distorting, two, one = rng.spawn(4)
     found = {
         "supervised": train_supervised(images, labels, classes=classes, rng=plain, steps=steps),
@@ -109,7 +95,7 @@ def train_supervised(
     steps: int = STEPS,
     distortion: float = 0.0,
 ) -> Classifier:
-    """Learns from labelled images alone, as they are or distorted."""
+    """Trains on labelled images alone, as they are or distorted."""
     network = build_network("cnn", images, classes, _draw_seed(rng))
     descent = AdamDescent(network, steps)
     for rows in draw_batches(len(images), steps, rng):
@@ -118,11 +104,11 @@ def train_supervised(
     return Classifier(network)
 
 
-# --- two classifiers teach each other ------------------------------------------------------------------------------
+# --- two classifiers ----------------------------------------------------------------------------------------------
 
 
 class CodeNetwork(nn.Module):
-    """C₂: classes from an image and its code together."""
+    """C₂: classifies an image and its code together."""
 
     def __init__(self, images: Images, codes: int, classes: int, seed: int) -> None:
         super().__init__()
@@ -133,7 +119,7 @@ class CodeNetwork(nn.Module):
         self.head = nn.Sequential(both, nn.LeakyReLU(SLOPE), classified)
 
     def forward(self, codes: Tensor, images: Tensor) -> Tensor:
-        """The logits of the classes."""
+        """Returns the logits of the classes."""
         logits: Tensor = self.head(torch.cat([self.image(images), codes], dim=1))
         return logits
 
@@ -148,14 +134,14 @@ def train_two_classifiers(
     steps: int = STEPS,
     share: float = SHARE,
 ) -> tuple[Classifier, CodeNetwork]:
-    """Algorithm 4: C₁ labels generated images for C₂, and C₂, which sees their codes too, labels others for C₁.
+    """Trains Algorithm 4: C₁ labels generated images for C₂, and C₂, which also sees their codes, labels others for C₁.
 
     Args:
-        images: with labels; public ones.
-        labels: of them.
+        images: public labelled images.
+        labels: their labels.
         generate: draws codes and their images.
-        classes: how many there are.
-        rng: fixes all that is drawn.
+        classes: the number of classes.
+        rng: fixes all random draws.
         steps: of both classifiers.
         share: of generated images in the last batches of C₁ (p_s); it rises from 0, see `ramp`.
     """
@@ -179,7 +165,7 @@ def _predict(network: nn.Module, *seen: Tensor) -> Tensor:
 
 
 def ramp(done: float) -> float:
-    """How much of the share of generated images is used: none in the first third of all steps, all in the last.
+    """Returns the used fraction of the share of generated images: 0 in the first third of all steps, 1 in the last.
 
     >>> [round(ramp(done), 2) for done in (0, 1 / 3, 0.5, 2 / 3, 1)]
     [0.0, 0.0, 0.5, 1.0, 1.0]
@@ -187,7 +173,7 @@ def ramp(done: float) -> float:
     return min(1.0, max(0.0, 3 * done - 1))
 
 
-# --- one classifier agrees with itself -----------------------------------------------------------------------------
+# --- FixMatch ------------------------------------------------------------------------------------------------------
 
 
 def train_fixmatch(
@@ -199,16 +185,7 @@ def train_fixmatch(
     rng: np.random.Generator,
     steps: int = STEPS,
 ) -> Classifier:
-    """FixMatch: what it is sure of for a generated image, it learns to say for the image distorted.
-
-    Args:
-        images: with labels; public ones.
-        labels: of them.
-        generate: draws codes, which are not looked at, and images.
-        classes: how many there are.
-        rng: fixes all that is drawn.
-        steps: of gradient descent.
-    """
+    """Trains FixMatch: confident labels of generated images become targets for the distorted images."""
     network = build_network("cnn", images, classes, _draw_seed(rng))
     descent = AdamDescent(network, steps)
     for step, rows in enumerate(draw_batches(len(images), steps, rng)):
@@ -223,7 +200,7 @@ def train_fixmatch(
 
 
 def distort(images: Tensor, strength: float, rng: np.random.Generator) -> Tensor:
-    """The images turned, stretched and shifted a little, each in its own way.
+    """Returns the images rotated, stretched and shifted a little, each differently.
 
     >>> distort(torch.zeros(2, 1, 8, 8), 1.0, np.random.default_rng(0)).shape
     torch.Size([2, 1, 8, 8])

@@ -1,1 +1,1 @@
-"""What can be learned from synthetic records: predicting a column, and telling synthetic from real."""
+"""Models trained on synthetic records: predicting a column, and distinguishing synthetic from real."""

@@ -1,4 +1,4 @@
-"""Records as matrices that a learner reads. What their columns mean follows from the schema alone, never from data."""
+"""Design matrices: records as numbers for a learner. The columns follow from the schema alone, never from the data."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ Integers = NDArray[np.int64]
 
 
 def list_scalar_columns(schema: Schema) -> list[str]:
-    """The columns with one value a record."""
+    """Returns the names of the columns with one value per record."""
     return list(schema.scalars)
 
 
 def is_numeric(column: Column) -> bool:
-    """Whether the values are numbers or times, which have distances; all other scalars are categories."""
+    """Whether values are numbers or times; all other scalars are categories."""
     return column.is_numeric
 
 
 def is_unordered(column: Column) -> bool:
-    """Whether the codes come in no order that means something."""
+    """Whether the codes have no meaningful order."""
     return column.scale is Scale.NOMINAL
 
 
 def scale_to_range(column: Column, codes: NDArray[Any]) -> Floats:
-    """Where the values lie in the declared range: 0 is the lowest that is possible, 1 the highest, NaN is null.
+    """Returns values scaled to the declared range: 0 is the lowest possible value, 1 the highest, NaN is null.
 
     >>> from sundog.data.columns import IntegerColumn
     >>> scale_to_range(IntegerColumn(min=10, max=20, nullable=True), np.array([0, 5, 10, 11])).tolist()
@@ -44,14 +44,14 @@ def scale_to_range(column: Column, codes: NDArray[Any]) -> Floats:
 
 
 def is_null(column: Column, codes: NDArray[Any]) -> NDArray[np.bool_]:
-    """Which codes are those of a missing value."""
+    """Returns which codes stand for a missing value."""
     return np.asarray(codes == column.lattice_size)
 
 
 def encode_one_hot(records: Records, names: Sequence[str]) -> Any:
-    """A sparse matrix for linear models: numbers scaled to the declared range, a column for each code of the others.
+    """Returns a sparse matrix for linear models: scaled numbers, and an indicator for each code of other columns.
 
-    Null has a column of its own.
+    Nulls have an indicator of their own.
 
     >>> schema = Schema.from_dict({"columns": {
     ...     "age": {"type": "integer", "min": 0, "max": 4, "nullable": True},
@@ -80,7 +80,7 @@ def _encode_indicators(codes: NDArray[Any], size: int) -> Any:
 
 
 def encode_ordinal(records: Records, names: Sequence[str]) -> Floats:
-    """A matrix for trees, a column for each column: codes as they are; null is NaN in numbers, a code elsewhere.
+    """Returns a matrix for trees with one column per feature: codes, where nulls of numbers are NaN.
 
     >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 4, "nullable": True}}})
     >>> encode_ordinal(Records(schema, {"age": np.array([2, 5])}, 2), ["age"]).tolist()

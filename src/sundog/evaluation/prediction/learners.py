@@ -1,4 +1,4 @@
-"""The models that tables are tried with: a straight line, many trees at random, trees one after the other."""
+"""The learners for tables: linear models, random forests and gradient boosting."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _CORES = 2
 CLASSIFIERS = ("logistic", "forest", "boosting")
 
 _ROUNDS, _FEWEST_ROUNDS = 100, 10  # of boosting
-_MOST_CATEGORIES = 255  # that boosting tells apart
-_LEAF = 20  # records that every leaf of boosting has at least, or a tenth of a few records
+_MOST_CATEGORIES = 255  # that boosting can distinguish
+_LEAF = 20  # the fewest records of a leaf of boosting; fewer where there are few records
 
 
 @contextmanager
 def limit_threads() -> Iterator[None]:
-    """While it is open, boosting has one thread: several wait for each other, and on a busy machine they wait long.
+    """Limits boosting to one thread: several spend their time waiting for each other on a busy machine.
 
-    Those of a forest do not.
+    The threads of a forest are not affected.
     """
     import sklearn.ensemble  # noqa: F401  brings the threads that are to be limited
     from threadpoolctl import threadpool_limits
@@ -35,7 +35,7 @@ def limit_threads() -> Iterator[None]:
 
 
 def make_logistic() -> Any:
-    """Logistic regression, on sparse columns brought to one scale."""
+    """Returns a logistic regression on scaled sparse columns."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -44,7 +44,7 @@ def make_logistic() -> Any:
 
 
 def make_ridge() -> Any:
-    """Linear regression with a small penalty, on sparse columns brought to one scale."""
+    """Returns a ridge regression on scaled sparse columns."""
     from sklearn.linear_model import Ridge
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -53,21 +53,21 @@ def make_ridge() -> Any:
 
 
 def make_forest(seed: int, *, classes: int = 2) -> Any:
-    """A random forest; with many classes, smaller trees, as each leaf holds a number for each class."""
+    """Returns a random forest; with many classes its trees are smaller, as each leaf holds a number per class."""
     from sklearn.ensemble import RandomForestClassifier
 
     return RandomForestClassifier(TREES, min_samples_leaf=max(1, classes // 5), n_jobs=_CORES, random_state=seed)
 
 
 def make_forest_regressor(seed: int) -> Any:
-    """A random forest that predicts a number."""
+    """Returns a random forest that predicts a number."""
     from sklearn.ensemble import RandomForestRegressor
 
     return RandomForestRegressor(TREES, max_features=1 / 3, min_samples_leaf=5, n_jobs=_CORES, random_state=seed)
 
 
 def make_boosting(seed: int, schema: Schema, features: list[str], *, rows: int, classes: int = 2) -> Any:
-    """Gradient boosting; it grows a tree for each class in each round, so with more classes there are fewer rounds."""
+    """Returns gradient boosting; each round grows one tree per class, so more classes mean fewer rounds."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     rounds = max(_FEWEST_ROUNDS, 2 * _ROUNDS // max(2, classes))
@@ -75,7 +75,7 @@ def make_boosting(seed: int, schema: Schema, features: list[str], *, rows: int, 
 
 
 def make_boosting_regressor(seed: int, schema: Schema, features: list[str], *, rows: int) -> Any:
-    """Gradient boosting that predicts a number."""
+    """Returns gradient boosting that predicts a number."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     return HistGradientBoostingRegressor(max_iter=_ROUNDS, **_set_up_boosting(seed, schema, features, rows))
@@ -86,14 +86,14 @@ def _set_up_boosting(seed: int, schema: Schema, features: list[str], rows: int) 
     unordered = [is_unordered(column) and column.size <= _MOST_CATEGORIES for column in columns]
     return {
         "categorical_features": unordered,
-        "early_stopping": False,  # it would hold records of each class back, and a class may have one only
-        "min_samples_leaf": min(_LEAF, max(1, rows // 10)),  # with large leaves few records are never split
+        "early_stopping": False,  # it would hold out records of each class, and a class may have only one
+        "min_samples_leaf": min(_LEAF, max(1, rows // 10)),  # with large leaves a small table is never split
         "random_state": seed,
     }
 
 
 def zero_empty_columns(learn: Floats, test: Floats) -> tuple[Floats, Floats]:
-    """Both with zeros in the columns that have no value in what is learned: nothing can be learned from them.
+    """Returns both matrices with zeros in the columns that have no value in the training data.
 
     >>> nan = np.nan
     >>> learn, test = zero_empty_columns(np.array([[nan, 1.0], [nan, nan]]), np.array([[5.0, 2.0]]))
@@ -105,14 +105,14 @@ def zero_empty_columns(learn: Floats, test: Floats) -> tuple[Floats, Floats]:
 
 
 def predict_probabilities(model: Any, learn: Any, classes: Any, test: Any, count: int) -> Floats:
-    """How likely a trained model takes each of `count` classes to be, for every record to test on.
+    """Trains a model and returns the probability of each of `count` classes for every test record.
 
     Args:
-        model: is trained first; where there is but one class to learn, that one is certain.
-        learn: what to learn from.
-        classes: of those records, as 0 … count - 1.
-        test: what to test on.
-        count: of classes that there are; some may not occur in what is learned.
+        model: the model to train; with only one class in the training data, that class is predicted.
+        learn: the training features.
+        classes: the training classes, 0 … count - 1.
+        test: the test features.
+        count: the number of classes; some may not occur in the training data.
     """
     from sklearn.dummy import DummyClassifier
 
@@ -123,11 +123,11 @@ def predict_probabilities(model: Any, learn: Any, classes: Any, test: Any, count
 
 
 def fit_model(model: Any, learn: Any, targets: Any) -> Any:
-    """The model, trained, and set to predict in one order: sums in two threads come out in two ways."""
+    """Returns the fitted model, set to predict in one thread so that sums have a fixed order."""
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # near enough after a hundred steps
+        warnings.simplefilter("ignore", ConvergenceWarning)  # a hundred steps are close enough
         model.fit(learn, targets)
     if "n_jobs" in model.get_params():
         model.set_params(n_jobs=1)

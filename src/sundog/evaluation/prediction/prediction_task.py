@@ -1,4 +1,4 @@
-"""A column to predict from all other scalar columns: what to learn from, what to test on, whether it is possible."""
+"""A prediction task: one column to predict from all other scalar columns."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from sundog.evaluation.prediction.design_matrix import (
 )
 from sundog.evaluation.prediction.learners import zero_empty_columns
 
-FEWEST = 20  # records to learn from, and to test on
-MOST = 50_000  # records to learn from
-FEW_VALUES = 20  # a number with so many values is predicted as a class, one with more as a quantity
+FEWEST = 20  # records to train on, and to test on
+MOST = 50_000  # records to train on
+FEW_VALUES = 20  # a number with at most so many values is predicted as a class
 MOST_CLASSES = 50
 
 
 @dataclass(frozen=True)
 class Task:
-    """Predict `target` from `features`: learn from `train`, which is synthetic, and test on `test`, which is real."""
+    """Predict `target` from `features`: train on the synthetic `train`, test on the real `test`."""
 
     target: str
     features: list[str]
@@ -45,27 +45,27 @@ class Task:
 
     @property
     def is_quantity(self) -> bool:
-        """Whether a number is predicted, and not a class."""
+        """Whether a number is predicted instead of a class."""
         return not len(self.classes)
 
     @cached_property
     def learned(self) -> Any:
-        """The target of the records to learn from: places in `classes`, or quantities from 0 to 1."""
+        """The target of the training records: positions in `classes`, or quantities from 0 to 1."""
         return self._targets(self.train)
 
     @cached_property
     def truth(self) -> Any:
-        """The target of the records to test on."""
+        """The target of the test records."""
         return self._targets(self.test)
 
     @cached_property
     def for_trees(self) -> tuple[Floats, Floats]:
-        """What to learn from and what to test on, a column for each feature."""
+        """Training and test features for trees, one column per feature."""
         return zero_empty_columns(encode_ordinal(self.train, self.features), encode_ordinal(self.test, self.features))
 
     @cached_property
     def for_lines(self) -> tuple[Any, Any]:
-        """The same, sparse, a column for each number and for each category."""
+        """Training and test features for linear models, sparse, one column per number and category."""
         return encode_one_hot(self.train, self.features), encode_one_hot(self.test, self.features)
 
     def _targets(self, records: Records) -> Any:
@@ -76,9 +76,9 @@ class Task:
 
 
 def define_task(comparison: Comparison) -> Task:
-    """The task that the target sets; a DataError where there is none.
+    """Returns the task of the target; raises a DataError where there is none.
 
-    A missing value of the target is a class like any other; of a quantity, records without it are left out.
+    A missing value of the target is a class like any other; records without a value of a quantity are left out.
     """
     target, features = _choose_columns(comparison)
     quantity = is_quantity(comparison.real.schema.columns[target])
@@ -91,28 +91,30 @@ def define_task(comparison: Comparison) -> Task:
     if left_out:
         notes.append(f"{left_out:,} records without a value of {target} were left out.")
     if len(train) < len(synthetic):
-        notes.append(f"Models learned from {len(train):,} of {len(synthetic):,} records, chosen at random.")
+        notes.append(f"Models were trained on {len(train):,} of {len(synthetic):,} records, chosen at random.")
     classes = np.empty(0, np.int64) if quantity else _list_classes([synthetic, real, held_out], target)
     return Task(target, features, train, held_out, classes, tuple(notes))
 
 
 def _choose_columns(comparison: Comparison) -> tuple[str, list[str]]:
-    """The target, and what it can be predicted from."""
+    """Returns the target and the columns to predict it from."""
     target, columns = comparison.target, comparison.real.schema.columns
     scalars = list_scalar_columns(comparison.real.schema)
     if target is None:
-        raise DataError("no target is named; name the column that people want to predict")
+        raise DataError("no target is given; name the column to predict")
     if target not in columns:
         raise DataError(f"target: there is no column {target!r}; {did_you_mean(target, scalars)}")
     if target not in scalars:
-        raise DataError(f"column {target!r} of type {columns[target].type} cannot be a target; name one with one value")
+        raise DataError(
+            f"column {target!r} of type {columns[target].type} cannot be a target; name a column of single values"
+        )
     if len(scalars) == 1:
-        raise DataError(f"column {target!r} is the only one with one value a record; leave out the target")
+        raise DataError(f"column {target!r} is the only one with one value per record; leave out the target")
     return target, [name for name in scalars if name != target]
 
 
 def is_quantity(column: Column) -> bool:
-    """Whether a target is predicted as a number, and not as a class."""
+    """Whether a target is predicted as a number instead of a class."""
     return is_numeric(column) and column.lattice_size > FEW_VALUES
 
 

@@ -1,8 +1,8 @@
-"""Can a model tell synthetic records from real ones? And which columns give them away?
+"""Propensity: can a model distinguish synthetic records from real ones, and by which columns?
 
-Real records that were held out and as many synthetic ones are put in one heap. Gradient boosting learns from one half
-of it which is which, and is asked about the other half. The halves do not change places: both turns would find the same
-differences by chance, and two figures that err together would look like two that agree.
+Held-out real records and as many synthetic ones are pooled. Gradient boosting learns from one half which is which and
+is tested on the other half. The halves are not swapped: both turns would find the same chance differences, and their
+errors would not be independent.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ _AUC = "fidelity.propensity_auc"
 
 _METRICS = {
     _AUC: Metric(
-        "told apart from real",
+        "distinguished from real",
         "low",
-        "How often a model, shown a synthetic record and a real one, says rightly which is which; 0.5 is guessing, "
+        "How often a model, shown a synthetic record and a real one, is right about which is which; 0.5 is guessing, "
         "1 is always.",
     )
 }
@@ -44,10 +44,10 @@ _METRICS = {
 
 @learners.limit_threads()
 def evaluate_propensity(comparison: Comparison) -> Section:
-    """How well synthetic records can be told from real ones that were held out, by all scalar columns together."""
+    """Measures how well synthetic records can be distinguished from held-out real ones by all scalar columns."""
     names = list_scalar_columns(comparison.real.schema)
     if not names:
-        raise DataError("no column has one value a record; records cannot be told apart by columns")
+        raise DataError("no column has one value per record; records cannot be distinguished by columns")
     rng = comparison.rng("propensity")
     heap, is_synthetic = _pool_records(comparison, names, rng)
     learn, test = _split_halves(is_synthetic, rng)
@@ -57,7 +57,7 @@ def evaluate_propensity(comparison: Comparison) -> Section:
     importance = _measure_importance(model, asked, is_synthetic[test], names, rng)
     ranking = Ranking(model.predict_proba(asked)[:, 1], is_synthetic[test])
     return Section(
-        title="Telling synthetic from real",
+        title="Distinguishing synthetic from real",
         measures={_AUC: measure_area([ranking], is_synthetic[test], rng)},
         metrics=_METRICS,
         details={"propensity": {"gives_away": importance}},
@@ -69,14 +69,14 @@ def _pool_records(comparison: Comparison, names: list[str], rng: np.random.Gener
     kinds = {"synthetic": comparison.synthetic, "held-out": comparison.test}
     for kind, records in kinds.items():
         if len(records) < _FEWEST:
-            raise DataError(f"{len(records)} {kind} records are too few to tell them apart; give at least {_FEWEST}")
+            raise DataError(f"{len(records)} {kind} records are too few to distinguish them; give at least {_FEWEST}")
     count = min(_MOST, *map(len, kinds.values()))
     parts: list[Records] = [subsample(records, count, rng) for records in kinds.values()]
     return np.concatenate([encode_ordinal(part, names) for part in parts]), np.repeat([True, False], count)
 
 
 def _split_halves(is_synthetic: Bools, rng: np.random.Generator) -> tuple[Integers, Integers]:
-    """The heap in two, each with as many synthetic records as real ones."""
+    """Splits the pool in two halves with equally many synthetic and real records each."""
     order = rng.permutation(len(is_synthetic))
     kinds = [order[is_synthetic[order] == kind] for kind in (True, False)]
     return np.concatenate([rows[::2] for rows in kinds]), np.concatenate([rows[1::2] for rows in kinds])
@@ -85,7 +85,7 @@ def _split_halves(is_synthetic: Bools, rng: np.random.Generator) -> tuple[Intege
 def _measure_importance(
     model: Any, records: Floats, is_synthetic: Bools, names: list[str], rng: np.random.Generator
 ) -> dict[str, float]:
-    """How much smaller the area gets when a column is shuffled between records; the largest loss first."""
+    """Returns the loss of area when a column is shuffled between records, largest loss first."""
     rows = rng.permutation(len(records))[:_SHUFFLED]
     records, is_synthetic = records[rows], is_synthetic[rows]
 
@@ -115,14 +115,14 @@ def _plot_importance(importance: dict[str, float]) -> Picture:
         axes.set_yticks(range(len(shown)), list(shown))
         axes.invert_yaxis()
         axes.axvline(0, color="black", linewidth=0.6)
-        axes.set_xlim(right=max(0.05, 1.05 * max(shown.values())))  # what is nothing looks like nothing
+        axes.set_xlim(right=max(0.05, 1.05 * max(shown.values())))  # keeps negligible losses short
         axes.set_xlabel("loss of area under the curve without this column")
         return figure
 
     return Picture(
-        title="What gives synthetic records away",
-        caption="A model tries to tell synthetic records from real ones. Each bar is what it loses when a column is "
-        "shuffled between records: a long bar is a column whose values, alone or beside the others, look made up. "
-        "Where nothing gives the records away, all bars are near zero.",
+        title="Columns that distinguish synthetic records",
+        caption="A model tries to distinguish synthetic records from real ones. Each bar is the loss of area when a "
+        "column is shuffled between records: a long bar is a column whose values, alone or with others, look "
+        "artificial. Where no column helps, all bars are near zero.",
         draw=draw,
     )

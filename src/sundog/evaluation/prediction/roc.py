@@ -1,8 +1,8 @@
-"""Receiver operating characteristics: the area under the curve, fast enough for a bootstrap, and the curve itself.
+"""Receiver operating characteristics: the curve, and the area under it with its interval.
 
-An area of few records of a kind is told too surely by resampling them, and where all pairs are ranked rightly no
-resample says anything else. So beside the bootstrap there is a formula: all areas that are no further from what was
-seen than their own standard error allows (Hanley and McNeil 1982, inverted and made symmetric by Newcombe 2006).
+Resampling understates the uncertainty of an area with few records of a class: where all pairs are ranked correctly, no
+resample differs. So the interval also covers an analytic one: all areas no further from the observed one than their own
+standard error allows (Hanley and McNeil 1982, inverted and made symmetric by Newcombe 2006).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ POINTS = 200  # of a curve that is drawn
 
 
 class Ranking:
-    """Records in the order of their scores, sorted once and then weighed as often as needed.
+    """Records sorted by score once, to be weighted as often as needed.
 
     >>> ranking = Ranking([0.1, 0.4, 0.35, 0.8], [False, False, True, True])
     >>> ranking.area()
@@ -31,7 +31,7 @@ class Ranking:
     """
 
     def __init__(self, scores: ArrayLike, positive: ArrayLike) -> None:
-        """Takes a score for each record, and whether it is one of those that should have high scores."""
+        """Takes the score of each record, and whether it is positive, i.e. should score high."""
         scores = np.asarray(scores)
         self._order = np.argsort(-scores, kind="stable")
         self._positive = np.asarray(positive, bool)[self._order]
@@ -39,7 +39,7 @@ class Ranking:
         self._starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))  # of equal scores
 
     def area(self, weights: NDArray[Any] | None = None) -> float:
-        """How often a positive record beats a negative one, a tie counting half; NaN where one kind is missing."""
+        """Returns how often a positive record outranks a negative one, ties counting half; NaN without a class."""
         positive, negative = self._totals(weights)
         pairs = positive.sum() * negative.sum()
         if not pairs:
@@ -48,7 +48,7 @@ class Ranking:
         return float((positive * beaten).sum() / pairs)
 
     def interval(self) -> Measure:
-        """The area with the interval of the formula; only the number of records of each kind matters to it.
+        """Returns the area with its analytic interval, which depends on the number of records of each class only.
 
         >>> found = Ranking([1, 2, 3, 4, 5], [False, False, False, True, True]).interval()
         >>> round(found.low, 2), found.value, found.high
@@ -67,7 +67,7 @@ class Ranking:
         return Measure(area, *(_find_furthest(area, end, error) for end in (0.0, 1.0)))
 
     def curve(self) -> dict[str, list[float]]:
-        """False and true positive rates from (0, 0) to (1, 1), at most `POINTS` of them, evenly spread."""
+        """Returns false and true positive rates from (0, 0) to (1, 1), at most `POINTS`, evenly spread."""
         rates = [np.append(0.0, np.cumsum(total) / total.sum()) for total in self._totals(None)]
         along = (rates[0] + rates[1]).searchsorted(np.linspace(0.0, 2.0, POINTS))
         kept = np.unique(np.append(0, along.clip(max=len(rates[0]) - 1)))
@@ -75,19 +75,19 @@ class Ranking:
         return {"fpr": rates[1][kept].tolist(), "tpr": rates[0][kept].tolist()}
 
     def _totals(self, weights: NDArray[Any] | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """The weight of positive and of negative records at each distinct score, the highest first."""
+        """Returns the weight of positive and negative records at each distinct score, highest score first."""
         ordered = np.ones(len(self._order)) if weights is None else np.asarray(weights, float)[self._order]
         positive = np.add.reduceat(ordered * self._positive, self._starts)
         return positive, np.add.reduceat(ordered, self._starts) - positive
 
 
 def measure_area(rankings: Sequence[Ranking], kinds: NDArray[Any], rng: np.random.Generator) -> Measure:
-    """The mean area of several rankings of the same records; its interval holds that of resampled records.
+    """Returns the mean area of several rankings of the same records with its interval.
 
     Args:
-        rankings: those where one kind is missing are left out.
-        kinds: of each record, which are resampled kind by kind.
-        rng: where the resampling comes from.
+        rankings: the rankings; those where a class is missing are ignored.
+        kinds: the class of each record; records are resampled within classes.
+        rng: draws the resamples.
     """
     rankings = [ranking for ranking in rankings if math.isfinite(ranking.area())]
     if not rankings:
@@ -103,7 +103,7 @@ def measure_area(rankings: Sequence[Ranking], kinds: NDArray[Any], rng: np.rando
 
 
 def _find_furthest(area: float, end: float, error: Callable[[float], float]) -> float:
-    """What is furthest from an area, towards an end, and still no more than its own standard errors away from it."""
+    """Returns the value furthest from the area, towards one end, that is within its own error of the area."""
     near, far = area, end
     for _ in range(50):
         middle = (near + far) / 2

@@ -1,10 +1,9 @@
-"""Is the synthetic data useful? Models learn from it to predict a column, and are tested on real records.
+"""Utility: models trained on synthetic records predict a column of real records.
 
-Three models of different kinds learn from synthetic records and predict records that were held out ("train on
-synthetic, test on real"). Then the protocol of Frigerio et al. (2019): both sides cut to equally many records of each
-class, a random forest, the mean accuracy of three such cuts. What is predicted for a held-out record depends on that
-record and on the synthetic ones alone. Intervals are about these synthetic records: they say what other real records
-would have changed, not what another sample of the release would have.
+Three kinds of models are trained on synthetic records and tested on held-out real ones ("train on synthetic, test on
+real"). Then the protocol of Frigerio et al. (2019): both sides reduced to equally many records of each class, a random
+forest, the mean accuracy of three such reductions. The prediction for a held-out record depends on that record and the
+synthetic ones only. Intervals cover the choice of real records, not that of the synthetic sample.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from sundog.evaluation.prediction.utility_plots import plot_scores
 from sundog.evaluation.section import Section
 
 INTERVALS = (
-    "The intervals say what other test records would have changed, not another draw of synthetic records or another "
-    "training: small differences between releases may be chance."
+    "The intervals cover the choice of test records, not another draw of synthetic records or another training: small "
+    "differences between releases may be chance."
 )
 
 _RESAMPLINGS = 3
@@ -42,7 +41,7 @@ _NAMES = {
 
 @learners.limit_threads()
 def evaluate_utility(comparison: Comparison) -> Section:
-    """How well models that learned from the synthetic records predict the target of real ones."""
+    """Measures how well models trained on the synthetic records predict the target of real ones."""
     task = define_task(comparison)
     return _evaluate_quantity(task, comparison) if task.is_quantity else _evaluate_classes(task, comparison)
 
@@ -83,18 +82,22 @@ def _make_classifiers(task: Task, comparison: Comparison) -> dict[str, Any]:
     classes = len(np.unique(task.learned))  # never those of the real records
     return {
         "logistic": learners.make_logistic(),
-        "forest": learners.make_forest(_draw_seed(comparison, "forest"), classes=classes),
+        "forest": learners.make_forest(comparison.draw_seed("training of forest"), classes=classes),
         "boosting": learners.make_boosting(
-            _draw_seed(comparison, "boosting"), task.test.schema, task.features, rows=len(task.train), classes=classes
+            comparison.draw_seed("training of boosting"),
+            task.test.schema,
+            task.features,
+            rows=len(task.train),
+            classes=classes,
         ),
     }
 
 
 def score_classes(chances: Floats, truth: Integers, rng: np.random.Generator) -> dict[str, Measure]:
-    """Accuracy, balanced accuracy (the mean over classes) and area under the curve (each class against the rest).
+    """Returns accuracy, balanced accuracy (mean over classes) and area under the curve (one class against the rest).
 
     Args:
-        chances: of each class, for each record.
+        chances: the probability of each class, for each record.
         truth: the class of each record.
         rng: for the bootstrap over records.
     """
@@ -112,7 +115,7 @@ def score_classes(chances: Floats, truth: Integers, rng: np.random.Generator) ->
 
 
 def _score_balanced_forest(task: Task, comparison: Comparison, places: Any) -> Measure:
-    """The mean accuracy over resamplings; the interval covers both their spread and that of so many answers."""
+    """Returns the mean accuracy over reductions; the interval covers their spread and the number of answers."""
     learn, test = (matrix[:, places] for matrix in task.for_trees)
     shares: list[float] = []
     for resampling in range(_RESAMPLINGS):
@@ -122,12 +125,12 @@ def _score_balanced_forest(task: Task, comparison: Comparison, places: Any) -> M
         found = learners.predict_probabilities(model, learn[rows], task.learned[rows], test[tested], len(task.classes))
         shares.append(float((found.argmax(axis=1) == task.truth[tested]).mean()))
     mean = float(np.mean(shares))
-    counted = measure_share(mean * len(tested), len(tested))  # resamplings share records: they count once
+    counted = measure_share(mean * len(tested), len(tested))  # reductions share records, which count once
     return Measure(mean, min(counted.low, *shares), max(counted.high, *shares))
 
 
 def draw_balanced_rows(classes: Integers, rng: np.random.Generator) -> Integers:
-    """Rows drawn at random, equally many of each class and as many as there are.
+    """Draws rows at random, equally many of each class and as many as possible.
 
     >>> rows = draw_balanced_rows(np.array([0, 0, 0, 1, 1]), np.random.default_rng(0))
     >>> np.array([0, 0, 0, 1, 1])[rows].tolist()
@@ -141,7 +144,7 @@ def draw_balanced_rows(classes: Integers, rng: np.random.Generator) -> Integers:
 def _note_classes(task: Task) -> list[str]:
     known, wanted = np.unique(task.learned), np.unique(task.truth)
     if len(known) == 1:
-        return [f"All synthetic records have the same {task.target}: every model predicts it, whatever it is shown."]
+        return [f"All synthetic records have the same {task.target}: every model predicts that value."]
     missing = len(np.setdiff1d(wanted, known))
     if missing:
         return [f"{missing} of {len(wanted)} classes of {task.target} do not occur in the synthetic records."]
@@ -154,9 +157,9 @@ def _note_classes(task: Task) -> list[str]:
 def _evaluate_quantity(task: Task, comparison: Comparison) -> Section:
     models = {
         "ridge": learners.make_ridge(),
-        "forest": learners.make_forest_regressor(_draw_seed(comparison, "forest")),
+        "forest": learners.make_forest_regressor(comparison.draw_seed("training of forest")),
         "boosting": learners.make_boosting_regressor(
-            _draw_seed(comparison, "boosting"), task.test.schema, task.features, rows=len(task.train)
+            comparison.draw_seed("training of boosting"), task.test.schema, task.features, rows=len(task.train)
         ),
     }
     measures: Measures = {}
@@ -175,11 +178,11 @@ def _evaluate_quantity(task: Task, comparison: Comparison) -> Section:
 
 
 def score_quantity(predicted: Floats, truth: Floats, rng: np.random.Generator) -> dict[str, Measure]:
-    """The share of the variance that is explained (R²), and the mean absolute error.
+    """Returns the share of explained variance (R²) and the mean absolute error.
 
     Args:
-        predicted: a number for each record.
-        truth: the right one.
+        predicted: the prediction for each record.
+        truth: the true value.
         rng: for the bootstrap over records.
     """
     error = np.abs(predicted - truth)
@@ -194,17 +197,13 @@ def score_quantity(predicted: Floats, truth: Floats, rng: np.random.Generator) -
     }
 
 
-def _draw_seed(comparison: Comparison, name: str) -> int:
-    return int(comparison.rng(f"training of {name}").integers(2**31))
-
-
-# --- what to say about it ------------------------------------------------------------------------------------------
+# --- descriptions --------------------------------------------------------------------------------------------------
 
 _SCORES: Mapping[str, Metric] = {
     "accuracy": Metric(
         "accuracy",
         "high",
-        "The share of real records whose {target} a {model} gets right, having seen synthetic ones only.",
+        "The share of real records whose {target} a {model} gets right, after training on synthetic ones only.",
     ),
     "balanced_accuracy": Metric(
         "balanced accuracy",
@@ -224,7 +223,7 @@ _SCORES: Mapping[str, Metric] = {
     "mae": Metric(
         "mean error",
         "low",
-        "How far off the {target} that a {model} predicts is on average, as a share of the declared range.",
+        "The average error of the {target} that a {model} predicts, as a share of the declared range.",
     ),
 }
 
@@ -232,12 +231,12 @@ _BALANCED: Mapping[str, Metric] = {
     "utility.balanced_forest": Metric(
         "random forest, balanced classes",
         "high",
-        "The accuracy of a random forest when all classes are equally common, in training and in the test.",
+        "The accuracy of a random forest when all classes are equally common in training and test.",
     ),
     "utility.balanced_forest_categorical": Metric(
         "random forest, balanced classes, categories only",
         "high",
-        "The same for a random forest that sees the categorical columns only.",
+        "The same for a random forest that uses the categorical columns only.",
     ),
 }
 

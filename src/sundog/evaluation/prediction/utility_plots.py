@@ -1,4 +1,4 @@
-"""Pictures of how well models predict: a score of each, and what they trade false alarms for."""
+"""Plots of predictions: the score of each model, and ROC curves."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _SCORE = {"accuracy": "accuracy on real records", "r2": "R² on real records"}
-_BLIND = {"accuracy": "always saying the most common class", "r2": "always saying the mean"}
+_BLIND = {"accuracy": "always predicting the most common class", "r2": "always predicting the mean"}
 
 
 def plot_scores(measures: Measures, names: Mapping[str, str], score: str, *, blind: float) -> Picture:
-    """A dot with its interval for each model.
+    """Plots the score of each model with its interval.
 
     Args:
-        measures: of the section.
-        names: of models, as they are shown.
+        measures: the measures of the section.
+        names: the names of models to show.
         score: the last part of the measures' names.
-        blind: the score of whoever looks at no column.
+        blind: the score of a model without features.
     """
     shown = {name.split(".")[-2]: measure for name, measure in measures.items() if name.endswith(f".{score}")}
 
@@ -44,14 +44,14 @@ def plot_scores(measures: Measures, names: Mapping[str, str], score: str, *, bli
 
     return Picture(
         title="Trained on synthetic, tested on real",
-        caption=f"Each dot is a model that learned from synthetic records only, with its 95% interval; the dotted line "
+        caption=f"Each dot is a model trained on synthetic records only, with its 95% interval; the dotted line "
         f"is {_BLIND[score]}. Further right is better.",
         draw=draw,
     )
 
 
 def plot_roc(release: Section, ceiling: Section, floor: Section) -> Picture:
-    """The curves of the model that is best with real data: trained on the release, on real and on independent data."""
+    """Plots ROC curves of the model that is best with real data, trained on the release, real and independent data."""
     best = max(ceiling.details["roc"], key=lambda model: ceiling.measures[f"utility.tstr.{model}.auc"].value)
 
     def draw() -> Figure:
@@ -71,16 +71,16 @@ def plot_roc(release: Section, ceiling: Section, floor: Section) -> Picture:
             area = section.measures[f"utility.tstr.{best}.auc"].value
             curve = section.details["roc"][best]
             axes.plot(curve["fpr"], curve["tpr"], line, color=colour, label=f"{label} ({area:.3f})")
-        axes.set_xlabel("share of false alarms")
-        axes.set_ylabel("share found")
+        axes.set_xlabel("false positive rate")
+        axes.set_ylabel("true positive rate")
         axes.set_aspect("equal")
-        axes.legend(title="learned from (area)", loc="lower right")
+        axes.legend(title="trained on (area)", loc="lower right")
         return figure
 
     return Picture(
-        title="How many are found, for how many false alarms",
-        caption="A model that learned from this release, tested on real records, beside the same model that learned "
-        "from real data and from columns that know nothing of each other. The further a curve bends to the upper left, "
-        "the better; the dotted line is guessing.",
+        title="ROC curves",
+        caption="A model trained on this release and tested on real records, beside the same model trained on real "
+        "data and on independently shuffled columns. The further a curve bends to the upper left, the better; the "
+        "dotted line is guessing.",
         draw=draw,
     )

@@ -1,1 +1,1 @@
-"""The page of an evaluation: one HTML file that stands by itself, by `page.page` or `compare_page.compare_page`."""
+"""The report of an evaluation: headline, tables and plots on one HTML page."""

@@ -1,9 +1,9 @@
-"""What a headline may claim, one function a claim: an answer, a sentence, and the figures it rests on.
+"""The claims of a headline, one function per claim: an answer, a sentence, and the figures that support it.
 
-Every claim is put so that "yes" is good news: no column is off, relations are kept, models learn as from real records,
-nobody can tell the records from real ones. "yes" and "no" are said only where an interval rules out the other, and
-"unknown" says what is still possible. `benchmarks/headline.py` has records for which each sentence is true and records
-for which it is false, and `tests/evaluation/report/test_claims.py` holds every sentence to them.
+Every claim is phrased so that "yes" is good news: no column is off, relations are kept, models learn as from real
+records, nobody can distinguish the records from real ones. "yes" and "no" are given only where an interval rules out
+the other, and "unknown" says what is still possible. `benchmarks/headline.py` has records for which each sentence is
+true and records for which it is false, and `tests/evaluation/report/test_claims.py` tests every sentence on them.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ from sundog.evaluation.report.number_text import (
 from sundog.evaluation.report.standing import MARGIN, UNCLEAR, UNKNOWN, Answer, Standing, judge_share
 
 OFF = 0.05  # a column or an item that is off by no more than this counts as kept
-GUESSING, NEARLY_GUESSING = 0.5, 0.55  # areas under the curve of who tells records apart
-MADE_UP = 0.2  # of the strength of real relations may be made up (as squares) where relations are called kept
-LEARNED = 0.25  # models that have come further than this have learned relations
-LEAST = 0.0005  # a share that is not shown as zero
+GUESSING, NEARLY_GUESSING = 0.5, 0.55  # areas under the curve of a classifier of real and synthetic records
+MADE_UP = 0.2  # the most made-up relations, as squares over the real ones, where relations are called kept
+LEARNED = 0.25  # the share from which models have learned relations
+LEAST = 0.0005  # the least share that is not shown as zero
 
 LEARNERS = {
     "forest": "A forest",
@@ -46,10 +46,10 @@ class Verdict:
     """The answer to one claim.
 
     Args:
-        claim: its name: columns, relations, pairs, prediction, indistinguishable, items, or that of a measure.
-        verdict: yes, partly, no, mixed (the measures disagree) or unknown (it cannot be told at this size).
-        sentence: for a reader; nothing where a headline need not mention it.
-        evidence: the figures it rests on, JSON-able.
+        claim: columns, relations, pairs, prediction, indistinguishable, items, or the name of a measure.
+        verdict: yes, partly, no, mixed (the measures disagree) or unknown (undetermined at this sample size).
+        sentence: for a reader; empty where a headline need not mention it.
+        evidence: the supporting figures, JSON-compatible.
     """
 
     claim: str
@@ -58,7 +58,7 @@ class Verdict:
     evidence: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """For machines."""
+        """Returns a JSON-compatible dictionary."""
         return {
             "claim": self.claim,
             "verdict": self.verdict,
@@ -67,18 +67,18 @@ class Verdict:
         }
 
 
-# --- columns by themselves -----------------------------------------------------------------------------------------
+# --- single columns ------------------------------------------------------------------------------------------------
 
 
 def judge_each(claim: str, kind: str, together: Mapping[str, Measure]) -> Verdict:
-    """That none of the columns (or items) is off; one that is gets its name, however good the others are.
+    """Judges that no column (or item) is off; one that is gets named, however good the others are.
 
-    A distance of samples is too large rather than too small, so the upper ends hold; the lower ones allow for chance.
+    A distance of samples is biased upwards, so the upper ends are valid bounds; the lower ends allow for chance.
 
     Args:
         claim: the name of the claim.
-        kind: what is looked at: column, item.
-        together: the distance of each, with intervals that hold for all together.
+        kind: column or item.
+        together: the distance of each, with simultaneous intervals.
     """
     known = {name: each for name, each in together.items() if math.isfinite(each.value)}
     if not known:
@@ -106,14 +106,14 @@ def judge_each(claim: str, kind: str, together: Mapping[str, Measure]) -> Verdic
 def judge_relations(
     kept: Measure | None, error: Measure | None, weakest: Mapping[str, Any] | None, learned: Sequence[Measure]
 ) -> Verdict:
-    """That what links columns in the real data links them in the synthetic data, too.
+    """Judges that the synthetic data keeps the dependence between columns of the real data.
 
     Args:
         kept: the share that is kept; None where the real data shows no relations.
-        error: how far relations are off, missing and made up ones.
-        weakest: the pair that has measurably lost most, if any.
-        learned: how far models that learn from the records come from what independent columns teach (0) to what real
-            records teach (1); they must not contradict.
+        error: the error of relations, missing and made-up ones.
+        weakest: the pair with the largest significant loss, if any.
+        learned: the scores of models trained on the records, between independent columns (0) and real records (1);
+            they must not contradict.
     """
     if kept is None or error is None:
         said = "The real records show no relations between columns that could be measured at this size."
@@ -147,7 +147,7 @@ def _judge_agreement(
     learned: Sequence[Measure],
     evidence: Mapping[str, Any],
 ) -> Verdict:
-    """On the whole relations are kept; unless one pair, what is made up or a model says something else."""
+    """Judges relations that are kept on the whole, unless one pair, made-up relations or a model contradict."""
     on_the_whole = f"On the whole relations between columns are kept ({figures})"
     if weakest is not None:
         share = Measure(weakest["value"], weakest["low"], weakest["high"])
@@ -163,7 +163,7 @@ def _judge_agreement(
         )
         return Verdict("relations", "mixed", said, evidence)
     if error.high > MADE_UP:
-        said = f"{on_the_whole}; whether others are made up cannot be told at this size."
+        said = f"{on_the_whole}; whether others are made up {UNCLEAR}."
         return Verdict("relations", "unknown", said, evidence)
     return Verdict("relations", "yes", f"Relations between columns are kept ({figures}).", evidence)
 
@@ -173,7 +173,7 @@ def _name_pair(weakest: Mapping[str, Any] | None) -> str:
 
 
 def judge_pairs(error: Measure) -> Verdict:
-    """That pairs of columns are closer to the real ones than columns with the real distributions, each by itself."""
+    """Judges that pairs of columns are closer to the real ones than independent columns with the real marginals."""
     evidence = {"error": error.to_dict(), "independent_columns": 1.0}
     if error.low > 1 + MARGIN:
         said = "Pairs of columns are further from the real ones than those of independent columns."
@@ -185,11 +185,11 @@ def judge_pairs(error: Measure) -> Verdict:
 
 
 def judge_prediction(name: str, standing: Standing, others: Mapping[str, Standing]) -> Verdict:
-    """That a model trained on the records predicts real ones as well as a model trained on real records.
+    """Judges that a model trained on the records predicts real ones as well as a model trained on real records.
 
     Args:
-        name: of the score that is told.
-        standing: of that score.
+        name: the name of the main score.
+        standing: the standing of that score.
         others: the same score of other models, which must not contradict.
     """
     evidence = _collect_evidence(name, standing) | {other: each.verdict for other, each in others.items()}
@@ -221,34 +221,36 @@ def judge_prediction(name: str, standing: Standing, others: Mapping[str, Standin
 
 
 def _describe_shortfall(standing: Standing, decimals: int) -> str:
-    """How much worse than real data it could still be."""
+    """Returns how much better real data could still be."""
     hidden = 0.0 if standing.short is None else max(0.0, standing.short.high)
     return f", at most {format_number(hidden, decimals + 1)} better" if hidden else ""
 
 
 def judge_indistinguishable(name: str, who: str, score: str, found: Measure, guessing: float, nearly: float) -> Verdict:
-    """That a model cannot tell the records from real ones.
+    """Judges that a model cannot distinguish the records from real ones.
 
     Args:
-        name: of the measure.
-        who: tells, in words.
-        score: what the measure is called in a sentence.
-        found: how well.
-        guessing: who guesses reaches this.
-        nearly: up to this it is as good as guessing.
+        name: the name of the measure.
+        who: the model, in words.
+        score: the name of the measure in a sentence.
+        found: the measure.
+        guessing: the value of guessing.
+        nearly: the largest value that counts as guessing.
     """
     evidence = {name: found.to_dict(), "guessing": guessing, "margin": nearly - guessing}
     shown = f"{score} {format_number(found.value, 2)}"
     ends = f"{format_number(found.low, 2)} to {format_number(found.high, 2)}; {guessing:g} is guessing"
     if not math.isfinite(found.value):
-        return Verdict("indistinguishable", "unknown", f"Whether {who} tells it from real records {UNKNOWN}.", evidence)
+        return Verdict(
+            "indistinguishable", "unknown", f"Whether {who} can distinguish it from real records {UNKNOWN}.", evidence
+        )
     if found.low > guessing:
-        said = f"{capitalise(who)} tells it from real records ({shown}, {ends})."
+        said = f"{capitalise(who)} can distinguish it from real records ({shown}, {ends})."
         return Verdict("indistinguishable", "no", said, evidence)
     if found.high <= nearly:
-        said = f"{capitalise(who)} cannot tell it from real records ({shown}, {ends})."
+        said = f"{capitalise(who)} cannot distinguish it from real records ({shown}, {ends})."
         return Verdict("indistinguishable", "yes", said, evidence)
-    said = f"Whether {who} can tell it from real records cannot be told at this size ({shown}, {ends})."
+    said = f"Whether {who} can distinguish it from real records {UNCLEAR} ({shown}, {ends})."
     return Verdict("indistinguishable", "unknown", said, evidence)
 
 
@@ -256,14 +258,14 @@ def judge_indistinguishable(name: str, who: str, score: str, found: Measure, gue
 
 
 def judge_measure(name: str, standing: Standing, metric: Metric) -> Verdict:
-    """That a measure is what real data gives."""
+    """Judges that a measure is as good as that of real data."""
     value = format_number(standing.measure.value, choose_decimals(standing.measure.value))
     said = f"{capitalise(metric.label)}: {value}{f', {standing.words}' if standing.words else ''}."
     return Verdict(name, standing.verdict, said, _collect_evidence(name, standing))
 
 
 def _collect_evidence(name: str, standing: Standing) -> dict[str, Any]:
-    """The measure, what real data and independent columns give, and where it lies between them."""
+    """Returns the measure, its ceiling and floor, and its position between them."""
     ends = {
         name: standing.measure,
         "ceiling": standing.ceiling,
@@ -275,7 +277,7 @@ def _collect_evidence(name: str, standing: Standing) -> dict[str, Any]:
 
 
 def is_model_score(name: str) -> bool:
-    """Whether a measure is the score of a model that learned from the records."""
+    """Whether a measure is the score of a model trained on the records."""
     *steps, score = name.split(".")
     return score in SCORES and any(step in LEARNERS for step in (*steps, score))
 
@@ -286,5 +288,5 @@ def _name_model(name: str) -> str:
 
 
 def _begin_sentence(name: str) -> str:
-    """The beginning of a sentence about a model."""
+    """Returns the beginning of a sentence about a model."""
     return f"{capitalise(_name_model(name))} trained on it reaches {SCORES[name.rpartition('.')[2]]}"

@@ -1,4 +1,4 @@
-"""HTML by function calls. Text is escaped unless it is `Html`, so whatever comes from data stays text."""
+"""HTML by function calls. Text is escaped unless it is `Html`, so data cannot inject markup."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from pathlib import Path
 
 _VOID = frozenset({"meta", "img", "br"})
 _UNPRINTABLE = re.compile(r"[^\t\n\x20-\x7e\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_GENERATOR, _HEAD = '<meta name="generator" content="sundog">', 2048  # and how far from the start it is looked for
+_GENERATOR, _HEAD = '<meta name="generator" content="sundog">', 2048  # how far from the start to search for it
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; form-action 'none'"
 
 
 class Html(str):
-    """Text that is markup already."""
+    """Text that is already markup."""
 
     __slots__ = ()
 
@@ -24,7 +24,7 @@ Attribute = str | int | float | bool | None
 
 
 def escape(value: Child) -> Html:
-    """A value as it can stand in a page; markup is left as it is, nothing becomes nothing.
+    """Returns a value as HTML text; markup is unchanged, None becomes empty.
 
     >>> escape("a < b"), escape(Html("<b>a</b>"))
     ('a &lt; b', '<b>a</b>')
@@ -35,12 +35,12 @@ def escape(value: Child) -> Html:
 
 
 def replace_control_characters(value: str) -> str:
-    """The text without control characters: a parser may stumble over them."""
+    """Replaces control characters, which parsers may reject."""
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value)
 
 
 def tag(name: str, *children: Child, **attributes: Attribute) -> Html:
-    """An element. Attributes end in an underscore where Python has the word already, and those without a value go.
+    """Returns an element. A trailing underscore of attribute names is dropped; attributes without a value are omitted.
 
     >>> tag("p", "a & b", tag("br"), class_="note", aria_hidden="true", title=None)
     '<p class="note" aria-hidden="true">a &amp; b<br></p>'
@@ -52,12 +52,12 @@ def tag(name: str, *children: Child, **attributes: Attribute) -> Html:
 
 
 def join(*children: Child) -> Html:
-    """Several things one after the other."""
+    """Concatenates text and markup."""
     return Html("".join(map(escape, children)))
 
 
 def build_document(title: str, *body: Html, private: bool) -> str:
-    """A whole page that asks nobody for anything: a policy in its head forbids scripts and every address."""
+    """Returns a whole page whose content policy forbids scripts and every external address."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -75,7 +75,7 @@ def build_document(title: str, *body: Html, private: bool) -> str:
 
 
 def is_report(path: Path) -> bool:
-    """Whether a file is a page that was made here."""
+    """Whether a file is a report page of sundog."""
     try:
         with path.open("rb") as file:
             return _GENERATOR.encode() in file.read(_HEAD)

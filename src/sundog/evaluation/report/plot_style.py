@@ -1,4 +1,4 @@
-"""Colours of data, and how figures are drawn for a page."""
+"""Colours of data and matplotlib settings of the report."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-# Each is at least 3 : 1 against the page, light or dark, so that one picture serves both.
+# Each has a contrast of at least 3 : 1 on light and dark pages.
 REAL = "#3b6fb6"
 SYNTHETIC = "#cf7a22"
 ACCENT = "#2a9d8f"
@@ -31,8 +31,8 @@ _SETTINGS: dict[Any, Any] = {
     "legend.fontsize": 9.0,
     "legend.frameon": False,
     "lines.linewidth": 1.6,
-    "svg.fonttype": "none",  # the page's font, which has letters for every language
-    "svg.hashsalt": "sundog",  # the same figure, the same bytes
+    "svg.fonttype": "none",  # text stays text, in the page's font
+    "svg.hashsalt": "sundog",  # the same figure gives the same bytes
     "text.color": "black",
     "text.parse_math": False,  # a column may be named `$a_$`
     "xtick.color": "black",
@@ -46,7 +46,7 @@ _SETTINGS: dict[Any, Any] = {
 
 @contextmanager
 def use_page_style() -> Iterator[None]:
-    """While it is open, figures are drawn for a page; afterwards matplotlib is as it was."""
+    """Applies the page's style to figures drawn inside the context, and restores matplotlib's settings."""
     import matplotlib
     from cycler import cycler
 

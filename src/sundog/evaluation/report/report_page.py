@@ -15,20 +15,20 @@ from sundog.evaluation.report.svg import render_gallery
 from sundog.evaluation.section import Section
 from sundog.release.certificate import Certificate
 
-_SHORT = 60  # lines of a certificate that is shown at once
+_SHORT = 60  # lines up to which a certificate is shown open
 
 BANNER = join(
     tag("strong", "Not for publication."),
-    " These figures were measured on private data without a budget; they can give people away.",
+    " These figures were measured on private data without a budget; they may reveal information about individuals.",
 )
 READING = (
-    "Each figure stands beside two others: what real data gives in place of the synthetic, and what columns give that "
-    "know nothing of each other. Ranges are 95% intervals. Open a measure to read what it means."
+    "Each figure is shown beside those of real data in place of the synthetic data and of independently shuffled "
+    "columns. Ranges are 95% intervals. Open a measure to read what it means."
 )
 
 
 class Reported(Protocol):
-    """What a page shows of a report; see `sundog.evaluation.evaluator.Report`."""
+    """The parts of a report that a page shows; see `sundog.evaluation.evaluator.Report`."""
 
     @property
     def name(self) -> str: ...  # noqa: D102
@@ -51,7 +51,7 @@ class Reported(Protocol):
 
 
 def render_page(report: Reported) -> str:
-    """A page that stands by itself: no script, no font and no picture comes from elsewhere."""
+    """Renders a self-contained page: no script, font or picture is loaded from elsewhere."""
     private = bool(report.sections)
     standing = compute_standings(report.sections, report.ceiling, report.floor)
     return build_document(
@@ -73,7 +73,7 @@ def render_page(report: Reported) -> str:
             tag("p", READING, class_="reading") if private else None,
             *(_render_section(section, standing, place) for place, section in enumerate(report.sections)),
             _render_certificate_section(report.certificate),
-            tag("section", tag("h2", "To repeat it"), render_settings(report)),
+            tag("section", tag("h2", "Settings"), render_settings(report)),
         ),
         tag("footer", tag("p", "Made by sundog.")),
         private=private,
@@ -81,23 +81,23 @@ def render_page(report: Reported) -> str:
 
 
 def render_banner() -> Html:
-    """Says on the face of a page whose eyes it is for."""
+    """Renders the warning that the page is private."""
     return tag("p", BANNER, class_="banner", role="note")
 
 
 def render_notes(said: tuple[str, ...]) -> Html:
-    """What a reader must know."""
+    """Renders what a reader must know."""
     return tag("ul", *(tag("li", note) for note in said), class_="notes") if said else Html()
 
 
 def render_certificate(of: Certificate, summary: str, *, opened: bool) -> Html:
-    """The certificate as it is printed, behind its summary."""
+    """Renders the certificate as it is printed, behind its summary."""
     shown = tag("pre", str(of), tabindex=0, role="group", aria_label=summary)
     return tag("details", tag("summary", summary), shown, open=opened)
 
 
 def render_settings(report: Reported) -> Html:
-    """What it takes to get the same figures."""
+    """Renders what is needed to get the same figures."""
     known = {"evaluated": report.name, **report.about}
     pairs = [
         tag("div", tag("dt", key), tag("dd", _format_setting(key, value)))
@@ -111,20 +111,18 @@ def _render_certificate_section(of: Certificate | None) -> Html:
     if of is None:
         return Html()
     short = str(of).count("\n") < _SHORT
-    return tag(
-        "section", tag("h2", "Certificate"), render_certificate(of, "What is promised, and what it cost", opened=short)
-    )
+    return tag("section", tag("h2", "Certificate"), render_certificate(of, "Guarantee and cost", opened=short))
 
 
 def _render_guarantee(of: Certificate | None) -> Html:
     if of is None:
-        return tag("p", "No certificate: nothing is known about how this data was made.", class_="promise")
+        return tag("p", "No certificate: this data has no known privacy guarantee.", class_="promise")
     words = f"{describe_guarantee(of)}; protects {of.who}."
     return tag("p", words if of.private else tag("strong", words), class_="promise")
 
 
 def describe_guarantee(of: Certificate | None) -> str:
-    """The budget in a few words."""
+    """Returns the budget in a few words."""
     if of is None:
         return "no certificate"
     budget = f"ε = {of.epsilon:g}, δ = {format_power(of.delta)}"
@@ -139,7 +137,7 @@ def _render_published(report: Reported) -> Html:
     return tag(
         "section",
         tag("h2", "May be published"),
-        tag("p", "These figures were measured with noise, and their privacy was paid for from the ledger."),
+        tag("p", "These figures were measured with noise and charged to the ledger."),
         tag("table", tag("caption", "Published figures", class_="unseen"), tag("tbody", *rows)),
         class_="published",
     )
@@ -155,7 +153,7 @@ def _render_published_row(metric: Metric | None, name: str, measure: Measure) ->
 
 
 def _format_setting(key: str, value: str | int | float | None) -> str:
-    """Counts are for reading; everything else may be copied."""
+    """Groups the digits of counts; everything else may be copied."""
     return f"{value:,}" if isinstance(value, int) and "records" in key else str(value)
 
 

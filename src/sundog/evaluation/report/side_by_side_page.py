@@ -28,19 +28,17 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BEST, SHARED = "best", "shares the best"
-_POINTS = 3  # so many different ε make a line worth drawing
+_POINTS = 3  # different ε from which on curves are drawn
 
 _READING = (
-    "A release is called best where its interval lies apart from all others. Where intervals overlap nothing is shown "
-    "to be better, and those that cannot be told from the best share it."
+    "A release is called best where its interval is apart from all others. Overlapping intervals show no difference: "
+    "releases that overlap with the best share it."
 )
-_DIFFERENT = (
-    "The releases were not measured against the same real data: the columns beside them are those of the first."
-)
+_DIFFERENT = "The releases were not measured against the same real data: the reference columns are those of the first."
 
 
 def render_side_by_side(reports: Sequence[Reported]) -> str:
-    """A measure a row, a release a column, and lines against ε where there are enough of them."""
+    """Renders one measure per row and one release per column, and curves against ε if there are enough."""
     title = f"{len(reports)} releases side by side"
     return build_document(
         title,
@@ -54,7 +52,7 @@ def render_side_by_side(reports: Sequence[Reported]) -> str:
             _render_certificates(reports),
             tag(
                 "section",
-                tag("h2", "To repeat them"),
+                tag("h2", "Settings"),
                 *(_render_details(report.name, render_settings(report)) for report in reports),
             ),
         ),
@@ -64,13 +62,13 @@ def render_side_by_side(reports: Sequence[Reported]) -> str:
 
 
 def _collect_notes(reports: Sequence[Reported]) -> tuple[str, ...]:
-    """What a reader must know, each note once."""
+    """Returns the notes of all reports, each once."""
     different = (_DIFFERENT,) if _ceilings_differ(reports) else ()
     return (*different, *dict.fromkeys(note for report in reports for note in report.notes))
 
 
 def mark_best(measures: Sequence[Measure | None], better: Better) -> list[str]:
-    """Which is best, in words: one alone, or all that cannot be told from it.
+    """Returns which measure is best, in words: one alone, or all that do not differ significantly from it.
 
     >>> mark_best([Measure(0.9, 0.8, 1.0), Measure(0.3, 0.2, 0.4), None], "high")
     ['best', '', '']
@@ -118,7 +116,7 @@ def _render_head(report: Reported) -> Html:
 
 
 def _group_by_section(reports: Sequence[Reported]) -> dict[str, list[str]]:
-    """The names of all measures by their sections, each in the order it is first met."""
+    """Returns the names of all measures by section, in order of first occurrence."""
     titles: dict[str, list[str]] = {}
     for section in (section for report in reports for section in report.sections):
         names = titles.setdefault(section.title, [])
@@ -161,7 +159,7 @@ def _take_first(measures: Iterable[Measure | None]) -> Measure | None:
 
 
 def _ceilings_differ(reports: Sequence[Reported]) -> bool:
-    """Whether what real data gives is not the same for all: then they saw different real data."""
+    """Whether the ceilings differ, i.e. the reports used different real data."""
     return any(
         not report.ceiling[name].overlaps(reports[0].ceiling[name])
         for report in reports[1:]
@@ -181,7 +179,11 @@ def _render_budget_curves(reports: Sequence[Reported]) -> Html:
         name for name in list_main_measures(ordered[0].sections) if all(name in report.measures for report in ordered)
     ]
     pictures = [_plot_budget_curve(name, ordered) for name in names]
-    return tag("section", tag("h2", "What a budget buys"), render_gallery(pictures, "lines")) if pictures else Html()
+    return (
+        tag("section", tag("h2", "Utility by privacy budget"), render_gallery(pictures, "lines"))
+        if pictures
+        else Html()
+    )
 
 
 def _get_epsilon(report: Reported) -> float:
@@ -191,7 +193,7 @@ def _get_epsilon(report: Reported) -> float:
 def _plot_budget_curve(name: str, reports: Sequence[Reported]) -> Picture:
     metric = _find_metric(name, reports)
     way = "Lower" if metric.better == "low" else "Higher"
-    caption = f"{way} is better. Bars are 95% intervals; lines across are real data and independent columns."
+    caption = f"{way} is better. Bars are 95% intervals; horizontal lines are real data and independent columns."
     return Picture(f"{capitalise(metric.label)}, against ε", caption, partial(_draw_budget_curve, name, reports))
 
 
@@ -216,7 +218,7 @@ def _draw_budget_curve(name: str, reports: Sequence[Reported]) -> Figure:
 
 
 def _choose_levels(ceiling: Measure | None, floor: Measure | None) -> dict[str, float]:
-    """Lines across and what is written on them; one where both are the same."""
+    """Returns horizontal lines and their labels; one where both coincide."""
     if ceiling is not None and floor is not None and ceiling.overlaps(floor):
         return {"real data and independent columns": ceiling.value}
     levels = {"real data": ceiling, "independent columns": floor}

@@ -1,8 +1,8 @@
-"""What the figures say, in words: where each lies between independent columns and real data, and what that means.
+"""The standing of a measure between independent columns and real data, and its description in words.
 
-Intervals that overlap show nothing. A figure is called as good as real data only where its interval rules out that more
-than a tenth of the way from independent columns is missing; no better than independent columns, only where it rules out
-more than a tenth; and where the interval allows both, the words say so, and what is still possible.
+Overlapping intervals show nothing. A figure is called as good as real data only where its interval rules out that more
+than a tenth of the way from independent columns is missing, and no better than independent columns only where it rules
+out more than a tenth. Where the interval allows both, the words say so, and what is still possible.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from sundog.evaluation.report.number_text import describe_possible, format_perce
 from sundog.evaluation.section import Section
 
 MARGIN = 0.1  # of the way from independent columns to real data
-NARROW = 0.3  # an interval of shares that says something, though it is not clear of the margins
+NARROW = 0.3  # the widest interval of shares called partly, where it is not clear of the margins
 
-GUESSES = {"auc": 0.5, "r2": 0.0}  # scores of a model that is shown nothing
+GUESSES = {"auc": 0.5, "r2": 0.0}  # scores of guessing
 
 SAME = "as good as real data"
 BEYOND = "beyond real data"
@@ -28,14 +28,14 @@ FLOOR = "no better than independent columns"
 BELOW = "worse than independent columns"
 DIFFERENT = "differs from real data"
 NO_DIFFERENCE = "no difference from real data is shown"
-UNCLEAR = "cannot be told at this size"
+UNCLEAR = "cannot be determined at this sample size"
 UNKNOWN = "could not be measured"
 
 Answer = Literal["yes", "partly", "no", "mixed", "unknown"]
 
 
 def judge_share(share: Measure) -> Answer:
-    """Whether all of something is there (1) or nothing (0), as far as the interval allows to say.
+    """Returns whether everything (1) or nothing (0) is kept, as far as the interval allows.
 
     >>> [judge_share(Measure(*ends)) for ends in ((0.97, 0.94, 1.0), (0.5, 0.4, 0.6), (0.02, -0.04, 0.08))]
     ['yes', 'partly', 'no']
@@ -53,7 +53,7 @@ def judge_share(share: Measure) -> Answer:
 
 @dataclass(frozen=True)
 class Standing:
-    """A measure beside what real data and independent columns give.
+    """A measure beside those of real data (ceiling) and independent columns (floor).
 
     >>> auc = Standing(Measure(0.76, 0.75, 0.77), Measure(0.86, 0.85, 0.87), Measure.exact(0.5), "high")
     >>> auc.words
@@ -69,11 +69,11 @@ class Standing:
 
     @cached_property
     def share(self) -> Measure | None:
-        """How far it has come from the floor (0) to the ceiling (1); None where these cannot be told apart.
+        """The position between floor (0) and ceiling (1); None where these do not differ significantly.
 
-        Sampling adds to distances, and to the ceiling's as much as the real records are fewer: a distance below the
-        ceiling is not beyond real data, and how much of one is sampling cannot be told. So of a distance the interval
-        begins where all of it would be a difference.
+        Sampling adds to distances, and more to the ceiling's, which has fewer records: a distance below the ceiling is
+        not better than real data, and how much of it is sampling is unknown. So the lower end of the interval of a
+        distance counts all of it as a difference.
         """
         if self._reach is None:
             return None
@@ -85,7 +85,7 @@ class Standing:
         return Measure(*(min(end, 1.0) for end in (share.value, min(whole.low, share.low), share.high)))
 
     def place(self, value: float) -> float | None:
-        """Where a value lies between the floor (0) and the ceiling (1)."""
+        """Returns the position of a value between floor (0) and ceiling (1)."""
         if self._reach is None or not math.isfinite(value):
             return None
         floor, ceiling = (end.value for end in self._reach)
@@ -93,7 +93,7 @@ class Standing:
 
     @cached_property
     def short(self) -> Measure | None:
-        """By how much it falls short of the ceiling, whichever way is better."""
+        """The shortfall from the ceiling, oriented by which direction is better."""
         if self.ceiling is None or not math.isfinite(self.measure.value + self.ceiling.value):
             return None
         return combine((self._sign, self.ceiling), (-self._sign, self.measure))
@@ -107,7 +107,7 @@ class Standing:
 
     @property
     def words(self) -> str:
-        """The standing in a few words, and no more than the interval allows."""
+        """The standing in a few words that the interval supports."""
         if not math.isfinite(self.measure.value):
             return UNKNOWN
         if self.share is None:
@@ -124,9 +124,9 @@ class Standing:
 
     @cached_property
     def _reach(self) -> tuple[Measure, Measure] | None:
-        """The floor and the ceiling, where real data is measurably better.
+        """The floor and the ceiling, where real data is significantly better.
 
-        Where a model that learned from independent columns does worse than a guess, the guess is the floor.
+        The score of guessing is the floor where a model trained on independent columns does worse than that.
         """
         if self.ceiling is None or self.floor is None:
             return None
@@ -143,7 +143,7 @@ class Standing:
 
 
 def compute_standings(sections: Sequence[Section], ceiling: Measures, floor: Measures) -> dict[str, Standing]:
-    """The standing of every measure, by its name."""
+    """Returns the standing of every measure, by name."""
     found = {}
     for section in sections:
         for name, measure in section.measures.items():

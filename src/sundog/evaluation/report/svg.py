@@ -1,4 +1,4 @@
-"""Figures as SVG inside a page: they take its ink and its font, and their names do not clash."""
+"""Figures as SVG inside a page, with the page's colour and font, and unique ids."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 LARGEST = 1_000_000
-"""A drawing of more characters has its data turned into an image; text and axes stay drawings."""
+"""The data of a drawing with more characters is rasterized; text and axes stay vectors."""
 
-_DPI = 200  # of images inside a drawing: twice what a page shows
-_PX = 4 / 3  # a point, as pages measure
+_DPI = 200  # of rasterized data: twice the resolution of a page
+_PX = 4 / 3  # pixels per point
 _TAG = re.compile(r"<[^>]*>")
 _BLACK, _NEARLY_BLACK = "#000000", "#010101"
 
 
 def render_gallery(pictures: Sequence[Picture], prefix: str) -> Html:
-    """All pictures with their titles and captions; `prefix` keeps them apart from others in the page."""
+    """Renders all pictures with titles and captions; `prefix` makes their ids unique in the page."""
     shown = [_render_figure(picture, f"{prefix}-{place}-") for place, picture in enumerate(pictures)]
     return tag("div", *shown, class_="pictures") if shown else Html()
 
@@ -41,9 +41,9 @@ def _render_figure(picture: Picture, prefix: str) -> Html:
 
 
 def render_picture(picture: Picture, prefix: str) -> Html:
-    """The picture as an element of a page, the same bytes for the same picture."""
+    """Renders a picture as an element of a page, deterministically."""
     with use_page_style(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # the page's font will have it
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # the page's font has it
         figure = picture.draw()
         _use_plain_log_labels(figure)
         _keep_ink_on_images(figure)
@@ -56,7 +56,7 @@ def render_picture(picture: Picture, prefix: str) -> Html:
 
 
 def _lay_out(figure: Figure) -> None:
-    """Once for all: saving would do it again and again, and it takes longer than the rest."""
+    """Lays out the figure once: saving would repeat it, which takes longer than the rest."""
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
@@ -65,13 +65,13 @@ def _lay_out(figure: Figure) -> None:
 
 def _save_svg(figure: Figure) -> str:
     file = io.StringIO()
-    frame: Any = {"bbox_inches": "tight", "pad_inches": 0.04}  # whatever the layout: nothing is cut off
+    frame: Any = {"bbox_inches": "tight", "pad_inches": 0.04}  # so that nothing is cut off
     figure.savefig(file, format="svg", transparent=True, dpi=_DPI, metadata={"Date": None}, **frame)
     return replace_control_characters(file.getvalue())
 
 
 def _use_plain_log_labels(figure: Figure) -> None:
-    """Writes 0.01 along logarithmic axes, where matplotlib would write mathematics, which is switched off."""
+    """Uses labels such as 0.01 on logarithmic axes, as matplotlib's math text is switched off."""
     from matplotlib.ticker import Formatter, LogFormatterMathtext
 
     class Plain(Formatter):
@@ -92,7 +92,7 @@ def _use_plain_log_labels(figure: Figure) -> None:
 
 
 def _keep_ink_on_images(figure: Figure) -> None:
-    """Black text on an image stays black in the dark, as the image stays what it is; unless one can see through it."""
+    """Keeps black text on opaque images black on dark pages."""
     from matplotlib.collections import QuadMesh
     from matplotlib.colors import to_hex
 
@@ -111,10 +111,10 @@ def _rasterize_data(figure: Figure) -> None:
 
 
 def _embed_svg(svg: str, prefix: str, label: str) -> Html:
-    """What matplotlib writes, as part of a page.
+    """Returns matplotlib's SVG as part of a page.
 
-    Its text is escaped, so everything between < and > is a tag. Names that something refers to get the prefix, others
-    go; black becomes the page's ink; the page's style takes the place of its own.
+    Its text is escaped, so everything between < and > is a tag. Ids that are referenced get the prefix, others are
+    removed; black becomes the page's text colour; the page's style replaces that of the figure.
     """
     referred = set(re.findall(r'(?:url\(#|href="#)([^")]+)', svg))
 

@@ -1,1 +1,1 @@
-"""Time series: how close their shapes are, and what networks make of them."""
+"""Time series: their values, their shape over time, and copies."""

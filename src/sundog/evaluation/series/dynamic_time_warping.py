@@ -1,9 +1,10 @@
-"""Nearest neighbours of time series under dynamic time warping, exactly and fast.
+"""Nearest neighbours of time series under dynamic time warping, exact and fast.
 
 The distance is the root of the sum of squared differences along the best alignment that shifts no value by more than
-`window` places (Sakoe and Chiba 1978). 1. The Euclidean neighbour is a good guess. 2. Bounds that cost far less than
-distances (Keogh 2002), one with the envelope of the series and one with that of the candidate, rule out most others. 3.
-The library dtaidistance computes the rest, the most promising first, until no bound is below the best distance found.
+`window` positions (Sakoe and Chiba 1978). 1. The Euclidean neighbour is a good first guess. 2. Lower bounds that cost
+far less than distances (Keogh 2002), one with the envelope of the series and one with that of the candidate, rule out
+most others. 3. The library dtaidistance computes the rest, most promising first, until no bound is below the best
+distance.
 """
 
 from __future__ import annotations
@@ -19,17 +20,17 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 _SLACK = 1 + 1e-9  # bounds and distances are rounded in different ways
-_ROWS = 1024  # of candidates at a time: they stay in the cache
+_ROWS = 1024  # candidates at a time, to stay in the cache
 _FEW = 128  # distances at a time
 
 
 def choose_window(length: int) -> int:
-    """A tenth of the series, and one place at least."""
+    """Returns a tenth of the length, at least 1."""
     return max(1, length // 10)
 
 
 def find_nearest(series: Floats, among: Floats, *, window: int | None = None) -> tuple[Integers, Floats]:
-    """For each series the place of the nearest candidate and the distance to it; of equally near ones, any.
+    """Returns, for each series, the index of the nearest candidate and its distance; ties are broken arbitrarily.
 
     >>> bumps = np.array([[0.0, 1, 0, 0, 0], [0, 0, 0, 0, 1]])
     >>> places, distances = find_nearest(np.array([[0.0, 0, 1, 0, 0]]), bumps, window=1)
@@ -39,7 +40,7 @@ def find_nearest(series: Floats, among: Floats, *, window: int | None = None) ->
     Args:
         series: (count, length), without gaps.
         among: the candidates, (candidates, length), at least one.
-        window: by how many places a value may be shifted; a tenth of the length by default.
+        window: by how many positions a value may be shifted; a tenth of the length by default.
     """
     library = _load_library()
     series, among = (np.ascontiguousarray(values, np.float64) for values in (series, among))
@@ -71,7 +72,7 @@ def _find_nearest_to(
 
 
 def _compute_envelope(values: Floats, window: int) -> tuple[Floats, Floats]:
-    """The least and the greatest value within `window` places of each."""
+    """Returns the minimum and maximum within `window` positions of each value."""
     from scipy import ndimage
 
     size = 2 * window + 1
@@ -82,7 +83,7 @@ def _compute_envelope(values: Floats, window: int) -> tuple[Floats, Floats]:
 
 
 def _bound_distances(values: Floats, low: Floats, high: Floats) -> Floats:
-    """How far each row of values is outside its envelope: its warped distance is no smaller."""
+    """Returns how far each row is outside its envelope: a lower bound of its warped distance."""
     values, low, high = np.broadcast_arrays(values, low, high)
     bounds = np.empty(len(values))
     for start in range(0, len(values), _ROWS):
@@ -102,7 +103,7 @@ def _load_library() -> Any:
 
 
 def _compute_distances(library: Any, one: Floats, candidates: Floats, window: int, *, most: float | None) -> Floats:
-    """The distances to all candidates; infinite, perhaps, where they are above `most`."""
+    """Returns the distances to all candidates; those above `most` may be infinite."""
     return np.asarray(
         library.distance_matrix_fast(
             np.vstack([one, candidates]),

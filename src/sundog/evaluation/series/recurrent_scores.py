@@ -1,10 +1,10 @@
-"""What small recurrent networks make of synthetic time series, as users of TimeGAN (Yoon et al. 2019) expect it.
+"""Discriminative and predictive scores of time series by recurrent networks, as in TimeGAN (Yoon et al. 2019).
 
-Discriminative score: a network learns to tell real series from synthetic ones, on one half of each; the score is
+Discriminative score: a network learns to distinguish real from synthetic series, on one half of each; the score is
 |accuracy − ½| on the other half. Predictive score: a network learns on synthetic series to forecast the next value from
-all before it; the score is its mean absolute error on real ones. A GRU of 24 units reads the series in both. Ours learn
-for fewer steps than theirs, from larger batches; scores are compared with those of real series measured in the same
-way, not with printed ones.
+all previous ones; the score is its mean absolute error on real ones. Both use a GRU of 24 units. Training takes fewer
+steps than TimeGAN's, on larger batches, so scores are comparable with those of real series measured here, not with
+published ones.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from sundog.evaluation.bootstrap import bootstrap_mean
 from sundog.evaluation.measure import Measure, measure_share
 from sundog.training.speed.threads import one_thread
 
-MOST_SERIES = 4000  # of a kind
-MOST_VALUES = 2**19  # of a kind
+MOST_SERIES = 4000  # real or synthetic
+MOST_VALUES = 2**19  # real or synthetic
 STEPS, BATCH, HIDDEN, LEARNING_RATE = 150, 256, 24, 0.03
-LONGEST = 128  # places that a network reads when it learns
+LONGEST = 128  # positions that a network reads in training
 
 Floats = NDArray[np.float64]
 
 
 def discriminative_score(real: Floats, synthetic: Floats, rng: np.random.Generator) -> Measure:
-    """How well real and synthetic series are told apart: 0 not at all, ½ always.
+    """Returns how well a network distinguishes real from synthetic series: 0 not at all, ½ always.
 
     Args:
-        real: series that the synthetic ones were not made from, (count, length), without gaps.
-        synthetic: others; of both kinds as many are used.
-        rng: which ones, and where the network begins.
+        real: series that the synthetic ones were not fitted on, (count, length), without gaps.
+        synthetic: synthetic series; equally many of both are used.
+        rng: chooses the series and initialises the network.
     """
     count = min(_limit_count(real), _limit_count(synthetic))
     if count < 2:  # nothing is left to test on
@@ -57,12 +57,12 @@ def discriminative_score(real: Floats, synthetic: Floats, rng: np.random.Generat
 
 
 def predictive_score(synthetic: Floats, real: Floats, rng: np.random.Generator) -> Measure:
-    """The mean absolute error of forecasts of real series, one place ahead, by a network that saw synthetic ones only.
+    """Returns the mean absolute error of one-step forecasts of real series by a network trained on synthetic ones.
 
     Args:
-        synthetic: what it learns from, (count, length), two places at least, without gaps.
-        real: what it is tested on.
-        rng: which series are used, and where the network begins.
+        synthetic: the training series, (count, length), at least two positions, without gaps.
+        real: the test series.
+        rng: chooses the series and initialises the network.
     """
     synthetic, real = (_draw_series(values, _limit_count(values), rng) for values in (synthetic, real))
     seen, unseen = _build_features(synthetic, like=real), _build_features(real, like=real)
@@ -81,7 +81,7 @@ def predictive_score(synthetic: Floats, real: Floats, rng: np.random.Generator) 
 
 
 def persistence_error(real: Floats) -> float:
-    """The mean absolute error of the forecast that nothing changes.
+    """Returns the mean absolute error of the forecast that nothing changes.
 
     >>> persistence_error(np.array([[0.0, 1.0, 3.0]]))
     1.5
@@ -90,13 +90,13 @@ def persistence_error(real: Floats) -> float:
 
 
 def _measure_from_half(accuracy: Measure) -> Measure:
-    """How far an accuracy is from one half; not at all, at the least, where its interval holds one half."""
+    """Returns the distance of an accuracy from one half; the lower end is 0 where the interval contains one half."""
     value, *ends = (abs(end - 0.5) for end in (accuracy.value, accuracy.low, accuracy.high))
     return Measure(value, 0.0 if accuracy.low <= 0.5 <= accuracy.high else min(ends), max(ends))
 
 
 class RecurrentNetwork(nn.Module):
-    """Reads series from left to right and says one number at each place."""
+    """Reads series in order and outputs one number at each position."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -104,13 +104,13 @@ class RecurrentNetwork(nn.Module):
         self.answer = nn.Linear(HIDDEN, 1)
 
     def forward(self, values: Tensor) -> Tensor:
-        """From (series, places, width) to (series, places)."""
+        """Maps (series, positions, width) to (series, positions)."""
         said: Tensor = self.answer(self.memory(values)[0]).squeeze(2)
         return said
 
 
 def _compute_errors(network: nn.Module, features: Tensor) -> Tensor:
-    """How far each value is from the forecast made one place before: the last value, changed as the network says."""
+    """Returns the error of each one-step forecast: the previous value plus the output of the network."""
     values = features[:, :, 0]
     misses: Tensor = (values[:, :-1] + network(features[:, :-1]) - values[:, 1:]).abs()
     return misses
@@ -129,7 +129,7 @@ def _train(loss: Callable[[nn.Module, Tensor], Tensor], *, rows: int, width: int
 
 @contextmanager
 def _isolate_randomness(rng: np.random.Generator) -> Iterator[None]:
-    """Torch's random numbers follow `rng`, and afterwards are where they were; so small a network wants one thread."""
+    """Seeds torch from `rng` and restores its state afterwards; uses one thread for the small network."""
     with torch.random.fork_rng(devices=[]), one_thread():
         torch.manual_seed(int(rng.integers(2**63)))
         yield
@@ -140,7 +140,7 @@ def _limit_count(values: Floats) -> int:
 
 
 def _draw_series(values: Floats, count: int, rng: np.random.Generator) -> Floats:
-    """So many of them, in random order."""
+    """Draws so many series, in random order."""
     return values[rng.permutation(len(values))[:count]]
 
 
@@ -149,14 +149,14 @@ def _compute_scale(values: Floats) -> float:
 
 
 def _build_features(values: Floats, *, like: Floats) -> Tensor:
-    """What a network reads at each place: the value, and how it changed; each on the scale of `like`."""
+    """Returns the inputs of a network at each position: the value and its change, scaled as `like`."""
     changes = np.diff(values, axis=1, prepend=values[:, :1])
     scaled = [(values - like.mean()) / _compute_scale(like), changes / _compute_scale(np.diff(like, axis=1))]
     return torch.from_numpy(np.stack(scaled, axis=2)).float()
 
 
 def _group_places(features: Tensor) -> Tensor:
-    """A long series as few places with the features of several: (series, at most LONGEST, width)."""
+    """Groups positions of long series: (series, at most LONGEST, width)."""
     count, length, width = features.shape
     together = -(-length // LONGEST)
     padded = nn.functional.pad(features, (0, 0, 0, -length % together))

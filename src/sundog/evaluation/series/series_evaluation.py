@@ -1,7 +1,7 @@
-"""How close time series are: their values, their shape over time, what follows what, and whether they are copies.
+"""Evaluation of time series: values, shape over time, autocorrelation, forecasts, and distance to real series.
 
-All values are scaled to the declared range, so that 0.01 is a hundredth of it whatever the unit. Gaps are filled by
-straight lines, and a series without any value by the least one; how often there are gaps is a measure of its own.
+All values are scaled to the declared range, so that 0.01 is a hundredth of it in any unit. Gaps are filled by linear
+interpolation, and series without any value by the minimum; how often there are gaps is a measure of its own.
 """
 
 from __future__ import annotations
@@ -29,42 +29,41 @@ from sundog.evaluation.series.series_statistics import (
     spectral_distance,
 )
 
-NEIGHBOURS = 100  # series whose nearest neighbour is looked for
+NEIGHBOURS = 100  # series whose nearest neighbour is searched
 SHOWN = 6
 
 METRICS = {
     "series.marginal_distance": Metric(
         "Distance of values",
         "low",
-        "How far values would have to be moved, in the mean, to get the real distribution of values (Wasserstein "
+        "How far values would have to move on average to get the real distribution of values (Wasserstein "
         "distance), as a share of the declared range.",
         ideal=0.0,
     ),
     "series.mean_profile_error": Metric(
         "Error of the mean curve",
         "low",
-        "How far the mean synthetic series is from the mean real one, in the mean over time, as a share of the "
+        "How far the mean synthetic series is from the mean real one, averaged over time, as a share of the "
         "declared range.",
         ideal=0.0,
     ),
     "series.total_distance": Metric(
         "Distance of totals",
         "low",
-        "How far the sums of whole series would have to be moved, in the mean, to get the real distribution of sums, "
+        "How far the sums of whole series would have to move on average to get the real distribution of sums, "
         "as a share of what the declared range allows.",
         ideal=0.0,
     ),
     "series.gap_error": Metric(
         "Error of gaps",
         "low",
-        "By how much the share of series with a gap at a place is off, in the mean over all places.",
+        "The error of the share of series with a gap at each position, averaged over positions.",
         ideal=0.0,
     ),
     "series.autocorrelation_distance": Metric(
         "Distance of autocorrelations",
         "low",
-        "By how much the mean correlation of a series with itself some places later is off, in the mean over all "
-        "delays up to half its length.",
+        "The error of the mean autocorrelation, averaged over all lags up to half the length of a series.",
         ideal=0.0,
     ),
     "series.spectral_distance": Metric(
@@ -78,28 +77,28 @@ METRICS = {
         "Distance to the nearest real series",
         "low",
         "The median distance, under dynamic time warping, from a synthetic series to the real one nearest to it. "
-        "Unseen real series have such a distance too: far above it the synthetic ones are not like real ones, far "
+        "Unseen real series have such a distance too: far above it the synthetic ones are unlike real ones, far "
         "below it they are copies.",
     ),
     "series.discriminative_score": Metric(
         "Discriminative score",
         "low",
-        "How well a small recurrent network tells synthetic series from unseen real ones: how far its accuracy is from "
-        "one half. 0 is not at all, 0.5 is always.",
+        "How well a small recurrent network distinguishes synthetic series from unseen real ones: the distance of its "
+        "accuracy from one half. 0 is not at all, 0.5 is always.",
         ideal=0.0,
     ),
     "series.predictive_score": Metric(
         "Predictive score",
         "low",
-        "The mean error of a small recurrent network that learned on synthetic series to forecast the next value, when "
-        "it forecasts unseen real ones, as a share of the declared range.",
+        "The mean error of a small recurrent network, trained on synthetic series to forecast the next value, on "
+        "unseen real ones, as a share of the declared range.",
     ),
 }
 
 
 @dataclass(frozen=True)
 class SeriesValues:
-    """The series of some records on the scale of the declared range, and where they have gaps: (records, length)."""
+    """The series of some records, scaled to the declared range, and where they have gaps: (records, length)."""
 
     filled: Floats
     gaps: NDArray[np.bool_]
@@ -119,7 +118,7 @@ def evaluate_series(comparison: Comparison, name: str) -> Section:
     details: dict[str, Any] = {"column": name}
     notes = []
     if any(values.gaps.any() for values in (real, synthetic)):
-        notes.append(f"gaps of {name!r} were filled by straight lines; `series.gap_error` is about the gaps themselves")
+        notes.append(f"gaps of {name!r} were filled by linear interpolation; `series.gap_error` measures the gaps")
     if column.length > 1:
         found, details["forecast_that_nothing_changes"] = _score_by_networks(comparison, name, synthetic, test)
         measures |= found
@@ -129,7 +128,7 @@ def evaluate_series(comparison: Comparison, name: str) -> Section:
         )
         measures["series.nearest_dtw"] = nearby
         pictures.append(picture)
-    except SundogError as error:  # an optional library is not there
+    except SundogError as error:  # an optional library is missing
         notes.append(f"no distance to the nearest real series: {error}")
     metrics = {measure: METRICS[measure] for measure in measures}
     return Section("Time series", measures, metrics, {"series": details}, pictures, notes)
@@ -146,7 +145,7 @@ def _scale_values(records: Records, column: SeriesColumn, name: str) -> SeriesVa
 def _compare_averages(
     comparison: Comparison, name: str, real: SeriesValues, synthetic: SeriesValues, label: str
 ) -> tuple[Measures, list[Picture]]:
-    """All that compares averages over series."""
+    """Compares averages over series."""
     ours, theirs = real.filled, synthetic.filled
     blocks = PairedBlocks(real=len(ours), synthetic=len(theirs), rng=comparison.rng(f"series of {name}"))
     measures: Measures = {
@@ -172,7 +171,7 @@ def _compare_averages(
 def _score_by_networks(
     comparison: Comparison, name: str, synthetic: SeriesValues, test: SeriesValues
 ) -> tuple[Measures, float]:
-    """What networks make of them; beside it the error of the simplest forecast."""
+    """Returns the scores by recurrent networks, and the error of the persistence forecast."""
     from sundog.evaluation.series.recurrent_scores import discriminative_score, persistence_error, predictive_score
 
     apart = discriminative_score(test.filled, synthetic.filled, comparison.rng(f"discriminative score of {name}"))
@@ -184,7 +183,7 @@ def _score_by_networks(
 def _measure_neighbours(
     comparison: Comparison, name: str, kinds: tuple[SeriesValues, SeriesValues, SeriesValues, SeriesValues], label: str
 ) -> tuple[Measure, dict[str, Any], Picture]:
-    """How far the nearest real series are: from synthetic ones, and from real ones that are not among them."""
+    """Measures the distance to the nearest real series, of synthetic and of unseen real series."""
     real, synthetic, train, test = kinds
     rng = comparison.rng(f"neighbours in {name}")
 

@@ -1,4 +1,4 @@
-"""Pictures of time series, real ones beside synthetic ones."""
+"""Plots of time series, real and synthetic."""
 
 from __future__ import annotations
 
@@ -12,42 +12,42 @@ from sundog.evaluation.section import Picture
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-_CURVES = 2000  # series of a kind are enough for bands
+_CURVES = 2000  # series are enough for bands
 
 
 def plot_profiles(real: Floats, synthetic: Floats, label: str) -> Picture:
-    """Mean curves with bands."""
+    """Plots mean curves with bands."""
     return Picture(
         "A typical series",
-        "The mean over all series at each place, and the band between which nine of ten values lie.",
+        "The mean over all series at each position, and the band that holds nine of ten values.",
         lambda: _draw_profiles(real, synthetic, label),
         wide=True,
     )
 
 
 def plot_autocorrelations(lags: PairedAverages) -> Picture:
-    """Mean autocorrelation functions."""
+    """Plots mean autocorrelation functions."""
     return Picture(
-        "What a value says about later ones",
-        "The mean correlation of a series with itself so many places later.",
-        lambda: _draw_curves(lags.real, lags.synthetic, xlabel="places later", ylabel="autocorrelation"),
+        "Autocorrelation",
+        "The mean correlation of a series with itself at each lag.",
+        lambda: _draw_curves(lags.real, lags.synthetic, xlabel="lag", ylabel="autocorrelation"),
     )
 
 
 def plot_spectra(powers: PairedAverages) -> Picture:
-    """Normalised mean power spectra."""
+    """Plots normalised mean power spectra."""
     return Picture(
-        "Rhythms",
-        "The share of the power of all series at each frequency: a daily rhythm is a peak.",
+        "Power spectrum",
+        "The share of power at each frequency: a daily rhythm is a peak.",
         lambda: _draw_spectra(powers.real, powers.synthetic),
     )
 
 
 def plot_neighbours(synthetic: Floats, real: Floats, label: str) -> Picture:
-    """Synthetic series, each with the real one that is nearest to it."""
+    """Plots synthetic series, each with the nearest real one."""
     return Picture(
         "Synthetic series and the real ones nearest to them",
-        "Under dynamic time warping. They should be alike in kind; one that lies on its neighbour is a copy.",
+        "Under dynamic time warping. They should be similar; a series that coincides with its neighbour is a copy.",
         lambda: _draw_neighbours(synthetic, real, label),
         wide=True,
     )
@@ -60,7 +60,7 @@ def _draw_profiles(real: Floats, synthetic: Floats, label: str) -> Figure:
         places = np.arange(values.shape[1])
         axes.fill_between(places, low, high, color=colour, alpha=0.2, linewidth=0)
         axes.plot(places, values.mean(axis=0), color=colour, label=name)
-    axes.set(xlabel="place", ylabel=label)
+    axes.set(xlabel="position", ylabel=label)
     axes.legend()
     return figure
 
@@ -77,7 +77,7 @@ def _draw_curves(real: Floats, synthetic: Floats, **labels: str) -> Figure:
 
 def _draw_spectra(real: Floats, synthetic: Floats) -> Figure:
     shares = [power / (power.sum() or 1.0) for power in (real, synthetic)]
-    figure = _draw_curves(*shares, xlabel="cycles in a series", ylabel="share of power")
+    figure = _draw_curves(*shares, xlabel="cycles per series", ylabel="share of power")
     figure.axes[0].set(yscale="log" if all(share.all() for share in shares) else "linear")
     figure.axes[0].yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
     figure.axes[0].yaxis.set_minor_formatter(lambda *_: "")

@@ -1,1 +1,1 @@
-"""Sets of items: counting queries, and how often items come, alone and together."""
+"""Sets of items: frequencies, co-occurrence, sizes and counting queries."""

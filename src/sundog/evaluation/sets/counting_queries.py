@@ -1,12 +1,12 @@
-"""Counting queries over sets, as Acs et al. (2019) measure a release: how many records hold all of these items?
+"""Counting queries over sets as in Acs et al. (2019): how many records hold all of these items?
 
 1. A thousand queries in five classes of 200. The length of a query of class i is uniform in 1 … i·m/5, where m is the
-size of the largest real set, and its items are drawn from the universe. 2. The error of a query is |Q(synthetic) −
-Q(real)| / max(Q(real), s) with the sanity bound s = 0.1% of the records; synthetic counts are scaled to the real number
-of records. (One printing of the paper divides by the synthetic count instead, which hides whatever is overcounted; the
-other two divide by the real one, and so do we.) 3. Most long random queries have the answer zero, in any data: so the
-share of queries that reach the bound is told too, the error over those alone, and the error over queries of items that
-some real record does hold together.
+size of the largest real set; its items are drawn from the universe. 2. The error of a query is |Q(synthetic) − Q(real)|
+/ max(Q(real), s) with the sanity bound s = 0.1% of the records; synthetic counts are scaled to the real number of
+records. (One printing of the paper divides by the synthetic count instead, which hides overcounting; the other two
+divide by the real one, as here.) 3. In any data most long random queries have the answer zero. So the share of queries
+that reach the bound is reported, too, with the error over those alone and the error over queries of items that some
+real record holds together.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ from sundog.evaluation.section import Picture, Section
 QUERIES = 1000
 CLASSES = 5
 SANITY = 0.001  # of the records
-CANDIDATES = 4  # for each query of co-occurring items: many are too rare to be answered
-WORDS = 2**23  # of 64 records are looked at together, over all items: 64 MB
+CANDIDATES = 4  # drawn per query of co-occurring items, as many are too rare to be answered
+WORDS = 2**23  # of 64 records each are held in memory over all items: 64 MB
 
 Query = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -35,13 +35,13 @@ Integers = NDArray[np.int64]
 
 
 def draw_random_queries(universe: int, largest: int, rng: np.random.Generator, count: int = QUERIES) -> list[Query]:
-    """The queries of the paper, class after class.
+    """Draws the queries of the paper, class by class.
 
     Args:
-        universe: how many items there are.
+        universe: the number of items.
         largest: the size of the largest real set.
-        rng: where lengths and items come from.
-        count: how many queries, a multiple of five.
+        rng: draws lengths and items.
+        count: the number of queries, a multiple of five.
     """
     queries = []
     for class_ in range(1, CLASSES + 1):
@@ -52,7 +52,7 @@ def draw_random_queries(universe: int, largest: int, rng: np.random.Generator, c
 
 
 def draw_cooccurring_queries(sets: Any, rng: np.random.Generator, count: int) -> list[Query]:
-    """Random parts of random sets, of any length up to the whole set; none where all sets are empty."""
+    """Draws random subsets of random sets, of any length up to the whole set; none if all sets are empty."""
     filled = np.flatnonzero(np.diff(sets.indptr))
     if not len(filled):
         return []
@@ -64,7 +64,7 @@ def draw_cooccurring_queries(sets: Any, rng: np.random.Generator, count: int) ->
 
 
 def count_answers(sets: Any, queries: Sequence[Query]) -> Integers:
-    """How many of the sets hold all items of each query.
+    """Returns how many of the sets hold all items of each query.
 
     >>> from scipy import sparse
     >>> sets = sparse.csr_array([[1, 1, 0], [1, 0, 1], [1, 1, 1]])
@@ -83,7 +83,7 @@ def count_answers(sets: Any, queries: Sequence[Query]) -> Integers:
 
 
 def _pack_bits(sets: Any) -> NDArray[np.uint64]:
-    """For each item a bit for each set, 64 in a word: (items, words)."""
+    """Returns a bit for each item and set, 64 sets per word: (items, words)."""
     records, universe = sets.shape
     words = math.ceil(records / 64)
     row = np.repeat(np.arange(records), np.diff(sets.indptr))
@@ -93,7 +93,7 @@ def _pack_bits(sets: Any) -> NDArray[np.uint64]:
 
 
 def compute_relative_errors(synthetic: Floats, real: Integers, bound: float) -> Floats:
-    """The error of each answer.
+    """Returns the relative error of each answer.
 
     >>> compute_relative_errors(np.array([12.0, 3.0]), np.array([10, 0]), bound=5.0).tolist()
     [0.2, 0.6]
@@ -110,7 +110,7 @@ class AnsweredQueries:
     answerable: NDArray[np.bool_]
 
     def take(self, places: Integers) -> AnsweredQueries:
-        """Some of them."""
+        """Returns some of the queries."""
         return AnsweredQueries([self.queries[place] for place in places], self.errors[places], self.answerable[places])
 
 
@@ -122,7 +122,7 @@ def _answer_queries(queries: Sequence[Query], real: Any, synthetic: Any) -> Answ
 
 
 def evaluate_queries(real: Any, synthetic: Any, rng: np.random.Generator) -> Section:
-    """The whole protocol for two sparse arrays of sets, (records, items) each."""
+    """Runs the whole protocol on two sparse arrays of sets, (records, items) each."""
     largest = int(np.diff(real.indptr).max())
     asked = _answer_queries(draw_random_queries(real.shape[1], largest, rng), real, synthetic)
     candidates = _answer_queries(draw_cooccurring_queries(real, rng, CANDIDATES * QUERIES), real, synthetic)
@@ -170,7 +170,7 @@ def evaluate_queries(real: Any, synthetic: Any, rng: np.random.Generator) -> Sec
 
 
 def _group_by_items(asked: AnsweredQueries) -> dict[str, dict[str, float]]:
-    """By the number of items in a query."""
+    """Returns the errors by the number of items in a query."""
     lengths = np.array([len(items) for items in asked.queries], np.int64)
     return {
         str(length): {
@@ -187,8 +187,8 @@ METRICS = {
     "queries.relative_error": Metric(
         "Error of counting queries",
         "low",
-        "How far the number of records that hold some random items together is off, as a share of the true number, or "
-        "of 0.1% of the records where that is larger: the mean of 1,000 queries, many of which have the answer zero.",
+        "The error of the number of records that hold some random items together, as a share of the true number, or of "
+        "0.1% of the records where that is larger: the mean of 1,000 queries, many of which have the answer zero.",
         ideal=0.0,
     ),
     "queries.relative_error_answerable": Metric(
@@ -207,8 +207,8 @@ METRICS = {
     "queries.answerable_share": Metric(
         "Queries that have an answer",
         "high",
-        "The share of the random queries whose true answer is at least 0.1% of the records: the others show little. It "
-        "is a property of the real data and says nothing about the release.",
+        "The share of the random queries whose true answer is at least 0.1% of the records. It is a property of the "
+        "real data, not of the release.",
     ),
     **{
         f"queries.by_length.{percent}": Metric(

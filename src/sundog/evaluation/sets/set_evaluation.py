@@ -1,4 +1,4 @@
-"""How close sets of items are: how often each item is held, which ones together, and how many at once."""
+"""Evaluation of sets: item frequencies, co-occurrence of items, and set sizes."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ from sundog.evaluation.sets.counting_queries import evaluate_queries
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PAIRED = 200  # the most frequent items, whose pairs are looked at
+PAIRED = 200  # the most frequent items, whose pairs are compared
 TOP = 20
-DOTS = 2000  # more than this are drawn as an image, or the page becomes heavy
+DOTS = 2000  # more are drawn as an image, to keep the page small
 
 METRICS = {
     "sets.item_frequency_error": Metric(
         "Error of item frequencies",
         "low",
-        "By how much the share of records that hold an item is off, in the mean over all items.",
+        "The error of the share of records that hold an item, averaged over all items.",
         ideal=0.0,
     ),
     "sets.item_tvd": Metric(
         "Distance of item frequencies",
         "low",
-        "The share of all held items that would have to be swapped for others to get the real frequencies: 0 is the "
-        "same, 1 is nothing in common.",
+        "The share of all held items that would have to be exchanged to get the real frequencies: 0 is the same, 1 is "
+        "nothing in common.",
         ideal=0.0,
     ),
     "sets.furthest_item": Metric(
         "Error of the furthest item",
         "low",
-        "By how much the share of records that hold an item is off, for the item that is off most; the interval allows "
+        "The error of the share of records that hold an item, for the item with the largest error; the interval allows "
         "for the number of items.",
         ideal=0.0,
     ),
     "sets.pair_frequency_error": Metric(
         "Error of pair frequencies",
         "low",
-        f"By how much the share of records that hold two items together is off, in the mean over the pairs of the "
-        f"{PAIRED} most frequent items.",
+        f"The error of the share of records that hold two items together, averaged over the pairs of the {PAIRED} most "
+        "frequent items.",
         ideal=0.0,
     ),
     "sets.size_tvd": Metric(
@@ -68,7 +68,7 @@ METRICS = {
 
 
 def evaluate_sets(comparison: Comparison, name: str) -> Section:
-    """Compares the sets of one column; also by the counting queries of `sundog.evaluation.sets.counting_queries`."""
+    """Compares the sets of one column, also by the counting queries of `sundog.evaluation.sets.counting_queries`."""
     column = comparison.real.schema.columns[name]
     if column.form is not Form.SET:
         raise DataError(f"column {name!r} is {column.type}, not a set; name a set column")
@@ -110,12 +110,12 @@ def evaluate_sets(comparison: Comparison, name: str) -> Section:
 
 
 def total_variation(p: Floats, q: Floats) -> float:
-    """The total variation distance: half the sum of the differences."""
+    """Returns the total variation distance: half the sum of the differences."""
     return float(np.abs(p - q).sum() / 2)
 
 
 def _read_sets(records: Records, name: str) -> Any:
-    """Which record holds which item, as ones; wide enough numbers to count with."""
+    """Returns which record holds which item, as integers wide enough to count with."""
     codes = sparse.csr_array(records.codes[name], dtype=np.int64, copy=True)
     codes.eliminate_zeros()
     if not codes.shape[0]:
@@ -124,12 +124,12 @@ def _read_sets(records: Records, name: str) -> Any:
 
 
 def _normalise(frequencies: Floats) -> Floats:
-    """What share of all held items each one is; of nothing, nothing."""
+    """Returns the share of each item among all held items; zeros where there are none."""
     return np.asarray(frequencies / max(frequencies.sum(), np.finfo(float).tiny))
 
 
 def _find_top(frequencies: Floats, k: int) -> list[int]:
-    """The most frequent items, none that nobody holds; of equal ones the first in the universe."""
+    """Returns the most frequent items that occur, ties in the order of the universe."""
     order = np.argsort(-frequencies, kind="stable")[:k]
     return [int(item) for item in order if frequencies[item] > 0]
 
@@ -139,10 +139,10 @@ def _measure_overlap(real: Floats, synthetic: Floats, k: int) -> float:
 
 
 def _measure_differences(items: PairedAverages, real: int, synthetic: int) -> tuple[Floats, Floats, Floats]:
-    """By how much the share of each item is off, with intervals that hold for all items together.
+    """Returns the error of the share of each item with simultaneous intervals, as values, lower and upper ends.
 
-    Two shares of counted records, each with one more that holds the item and one more that does not (Agresti and
-    Caffo 2000): rare items are then not told too surely.
+    Differences of two proportions with one success and one failure added to each (Agresti and Caffo 2000), so that
+    intervals of rare items are not too narrow.
     """
     p, q = ((share * count + 1) / (count + 2) for share, count in ((items.real, real), (items.synthetic, synthetic)))
     error = np.sqrt(p * (1 - p) / (real + 2) + q * (1 - q) / (synthetic + 2))
@@ -154,7 +154,7 @@ def _measure_differences(items: PairedAverages, real: int, synthetic: int) -> tu
 def _list_furthest(
     names: Sequence[str | int], together: tuple[Floats, Floats, Floats]
 ) -> dict[str, dict[str, float | None]]:
-    """The items that are surely off most, and the one that could be."""
+    """Returns the items with the largest certain errors, and the one with the largest possible error."""
     value, low, high = together
     places = [*np.lexsort((value, low))[::-1][:TOP].tolist(), int(high.argmax())]
     return {str(names[place]): Measure(*(float(end[place]) for end in together)).to_dict() for place in places}
@@ -172,20 +172,20 @@ def _count_pairs(held: Any) -> NDArray[np.int64]:
     return counts
 
 
-# --- pictures ------------------------------------------------------------------------------------------------------
+# --- plots ---------------------------------------------------------------------------------------------------------
 
 
 def _plot_sets(items: PairedAverages, sizes: PairedAverages, records: int) -> list[Picture]:
     return [
         Picture(
-            "How often each item is held",
-            "A dot an item. On the line the synthetic records hold it as often as the real ones; items that one side "
-            "never holds are at the edge.",
+            "Item frequencies",
+            "One dot per item. On the line, synthetic records hold it as often as real ones; items that one side never "
+            "holds are at the edge.",
             lambda: _draw_items(items.real, items.synthetic, records),
         ),
         Picture(
-            "How many items a record holds",
-            "The share of records of each size; the two should cover each other.",
+            "Set sizes",
+            "The share of records of each size; the two should coincide.",
             lambda: _draw_sizes(sizes.real, sizes.synthetic),
         ),
     ]

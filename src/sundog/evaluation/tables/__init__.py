@@ -1,1 +1,1 @@
-"""How close two tables are: marginals, associations, shapes and trends, coverage, distances."""
+"""Fidelity of tables: marginals, associations, shapes and trends, coverage, distances."""

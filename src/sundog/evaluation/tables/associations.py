@@ -1,8 +1,8 @@
-"""Associations: how much one column says about another, in each table, and how much that differs.
+"""Associations: how strongly two columns depend on each other in each table, and the error of that.
 
-Two numeric columns: Pearson's correlation. Two categorical ones: Cramér's V with Bergsma's correction of its bias
-(J. Korean Stat. Soc. 2013), so that independent columns have 0 however many categories there are. One of each: the
-correlation ratio η. Rows where either value is missing are left out. A column that is constant says nothing: 0.
+Two numeric columns: Pearson's correlation. Two categorical ones: Cramér's V with Bergsma's bias correction (J. Korean
+Stat. Soc. 2013), so that independent columns have 0 for any number of categories. One of each: the correlation ratio η.
+Rows with a missing value are ignored. A constant column has association 0.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from sundog.evaluation.measure import Measure, Measures, Metric
 from sundog.evaluation.tables.distance import Distance
 from sundog.evaluation.tables.table_pair import ColumnNames, TablePair
 
-CONSTANT = 1e-9  # a share of the variance about the median that is rounding; that about the mean is never so little
+CONSTANT = 1e-9  # a smaller share of the sum of squares is rounding
 
 METRICS = {
     "fidelity.association_error": Metric(
         "Error of associations",
         "low",
-        "How far the strength of the relation between two columns is off (mean over pairs of the difference of "
-        "correlations; between two groupings Cramér's V, bias-corrected).",
+        "The error of the strength of association between two columns (mean over pairs of the difference of "
+        "correlations; for two categorical columns of bias-corrected Cramér's V).",
         ideal=0.0,
     ),
 }
@@ -40,9 +40,9 @@ class Associations:
     Args:
         names: the columns of both matrices.
         real: a symmetric matrix with ones on its diagonal.
-        synthetic: the same of the synthetic table.
+        synthetic: the same for the synthetic table.
         error: the mean absolute difference over pairs; None where there is no pair.
-        correlations: of pairs of numeric columns that were resampled, the estimates of both tables; NaN if constant.
+        correlations: estimates of both tables for the resampled pairs of numeric columns; NaN if constant.
     """
 
     names: list[str]
@@ -53,7 +53,7 @@ class Associations:
 
     @property
     def measures(self) -> Measures:
-        """The error, if there is one."""
+        """The error, if there is a pair."""
         return {} if self.error is None else {"fidelity.association_error": self.error}
 
     @property
@@ -69,7 +69,7 @@ class Associations:
 
 
 def measure_associations(tables: TablePair, pairs: list[ColumnNames]) -> Associations:
-    """The associations of all pairs; those given are resampled too, for the interval."""
+    """Measures the associations of all pairs; the given ones are also resampled, for the interval."""
     names = list(tables.columns)
     sides = [_TableSide(tables, place) for place in (0, 1)]
     real, synthetic = (side.matrix(names) for side in sides)
@@ -87,12 +87,12 @@ def _measure_error(real: Floats, synthetic: Floats, resampled: list[tuple[Floats
     upper = np.triu_indices(len(real), 1)
     differences = [Distance.between(np.nan_to_num(one), np.nan_to_num(other)) for one, other in resampled]
     estimates = np.mean([each.estimates for each in differences], axis=0)
-    estimates[0] = np.abs(real - synthetic)[upper].mean()  # of all pairs, not only of those that were resampled
+    estimates[0] = np.abs(real - synthetic)[upper].mean()  # over all pairs, not only the resampled ones
     return Distance(estimates, float(np.mean([each.by_chance for each in differences]))).measure(highest=2.0)
 
 
 class _TableSide:
-    """One of two tables."""
+    """One of the two tables."""
 
     def __init__(self, tables: TablePair, place: int) -> None:
         self.blocks = (tables.real, tables.synthetic)[place]
@@ -100,7 +100,7 @@ class _TableSide:
         self.numbers = {name: _centre(tables.split(values)[place]) for name, values in tables.offsets.items()}
 
     def matrix(self, names: list[str]) -> Floats:
-        """The associations of all pairs, without resamples."""
+        """Returns the associations of all pairs, without resamples."""
         whole = Blocks.whole(len(self.blocks.of_row))
         found = np.eye(len(names))
         for (row, first), (column, second) in combinations(enumerate(names), 2):
@@ -108,7 +108,7 @@ class _TableSide:
         return found
 
     def estimates(self, pair: ColumnNames, blocks: Blocks | None = None) -> Floats:
-        """Estimates of the association of two columns; NaN where one of them is constant."""
+        """Returns estimates of the association of two columns; NaN where one of them is constant."""
         first, second = pair
         blocks = blocks or self.blocks
         if first in self.numbers and second in self.numbers:
@@ -120,13 +120,13 @@ class _TableSide:
 
 
 def _centre(values: Floats) -> Floats:
-    """The values about their median, so that little is lost to rounding; a constant column becomes zeros exactly."""
+    """Subtracts the median, to lose little to rounding; constant columns become exactly zero."""
     known = values[np.isfinite(values)]
     return values - np.median(known) if len(known) else values
 
 
 def estimate_pearson(blocks: Blocks, x: Floats, y: Floats) -> Floats:
-    """Estimates of Pearson's correlation of two columns that lie about their medians."""
+    """Returns estimates of Pearson's correlation of two columns centred at their medians."""
     label = np.where(np.isfinite(x) & np.isfinite(y), 0, -1)
     count, sum_x, sum_y, sum_xx, sum_yy, sum_xy = (
         blocks.sums(label, 1, values)[:, 0] for values in (None, x, y, x * x, y * y, x * y)
@@ -136,7 +136,7 @@ def estimate_pearson(blocks: Blocks, x: Floats, y: Floats) -> Floats:
 
 
 def estimate_correlation_ratio(blocks: Blocks, category: Labels, x: Floats) -> Floats:
-    """Estimates of η: the root of the share of the variance of a column (about its median) between categories."""
+    """Returns estimates of η, the root of the share of variance of a centred column between categories."""
     label = np.where(np.isfinite(x), category, -1)
     size = int(label.max(initial=0)) + 1
     counts, sums = blocks.sums(label, size), blocks.sums(label, size, x)
@@ -147,12 +147,12 @@ def estimate_correlation_ratio(blocks: Blocks, category: Labels, x: Floats) -> F
 
 
 def estimate_cramers_v(blocks: Blocks, a: Labels, b: Labels) -> Floats:
-    """Estimates of Cramér's V of two columns of labels, with Bergsma's correction."""
+    """Returns estimates of Cramér's V of two columns of labels, with Bergsma's correction."""
     known = (a >= 0) & (b >= 0)
     width = int(b.max(initial=0)) + 1
     cell, occupied = pd.factorize(np.where(known, a * width + b, np.nan))
     row, column = np.divmod(np.asarray(occupied, np.int64), width)
-    joint = blocks.sums(cell, len(occupied))  # an empty cell adds nothing to the sum below
+    joint = blocks.sums(cell, len(occupied))  # empty cells add nothing to the sum below
     rows = blocks.sums(np.where(known, a, -1), int(a.max(initial=0)) + 1)
     columns = blocks.sums(np.where(known, b, -1), width)
     count = joint.sum(axis=1)
@@ -165,6 +165,6 @@ def estimate_cramers_v(blocks: Blocks, a: Labels, b: Labels) -> Floats:
 
 
 def _sum_squares(count: Floats, total: Floats, squares: Floats) -> Floats:
-    """The sum of squares about the mean; NaN where all values are the same, or there are none."""
+    """Returns the sum of squares about the mean; NaN where all values are equal, or there are none."""
     spread = squares - total**2 / np.maximum(count, 1)
     return np.where(spread > CONSTANT * squares, spread, np.nan)

@@ -1,7 +1,7 @@
-"""Coverage: whether the synthetic table reaches what the real one holds, and invents nothing. Nulls are counted apart.
+"""Coverage: whether the synthetic table covers the values of the real one and adds no others. Nulls are separate.
 
-The range coverage of a numeric column is the share of the real range, from least to greatest value, that the synthetic
-values span (SDMetrics' RangeCoverage); a constant column has no range.
+The range coverage of a numeric column is the share of the real range, from minimum to maximum, that the synthetic
+values span (SDMetrics' RangeCoverage); undefined for a constant column.
 """
 
 from __future__ import annotations
@@ -21,8 +21,7 @@ METRICS = {
     "fidelity.range_coverage": Metric(
         "Range coverage",
         "high",
-        "The share of the real range, from the least to the greatest value, that synthetic values span "
-        "(mean over numeric columns).",
+        "The share of the real range, from minimum to maximum, that synthetic values span (mean over numeric columns).",
     ),
     "fidelity.category_coverage": Metric(
         "Category coverage",
@@ -37,7 +36,7 @@ METRICS = {
     "fidelity.null_difference": Metric(
         "Difference of missing values",
         "low",
-        "How far the share of missing values is off (mean over columns that may have them).",
+        "The error of the share of missing values (mean over nullable columns).",
         ideal=0.0,
     ),
 }
@@ -51,13 +50,13 @@ class Coverage:
 
     @property
     def measures(self) -> Measures:
-        """The means over columns; without a column of the kind there is none."""
+        """The means over columns, where there are columns of the kind."""
         means = {name: average_estimates(list(columns.values())) for name, columns in self.found.items()}
         return {name: measure_estimates(estimates) for name, estimates in means.items() if estimates is not None}
 
     @property
     def details(self) -> dict[str, Any]:
-        """The values by column, for machines; null where one is not defined."""
+        """The values by column, for machines; null where undefined."""
         return {
             name.removeprefix("fidelity."): {column: get_value(estimates) for column, estimates in columns.items()}
             for name, columns in self.found.items()
@@ -65,7 +64,7 @@ class Coverage:
 
 
 def measure_coverage(tables: TablePair) -> Coverage:
-    """The coverage of every column."""
+    """Measures the coverage of every column."""
     categories = {name: _compare_categories(tables, name) for name in tables.categorical}
     found = (
         {name: _compare_range(tables, name) for name in tables.numeric},
@@ -81,12 +80,12 @@ def _compare_range(tables: TablePair, name: str) -> Floats:
     (low, high), (lowest, highest) = tables.real.extremes(real), tables.synthetic.extremes(synthetic)
     length = np.where(high > low, high - low, np.nan)
     missed = np.maximum(lowest - low, 0) + np.maximum(high - highest, 0)
-    missed = np.where(np.isnan(lowest), length, missed)  # without values nothing is covered
+    missed = np.where(np.isnan(lowest), length, missed)  # no values cover nothing
     return np.maximum(1 - missed / length, 0)
 
 
 def _compare_categories(tables: TablePair, name: str) -> tuple[Floats, Floats]:
-    """Coverage and adherence of a column."""
+    """Returns coverage and adherence of a column."""
     labels = tables.labels[name]
     real, synthetic = tables.sums(labels, int(labels.max(initial=0)) + 1)
     known = real > 0

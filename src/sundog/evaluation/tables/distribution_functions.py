@@ -1,4 +1,4 @@
-"""Distribution functions of a numeric column: the share of rows up to each value, in both tables."""
+"""Empirical distribution functions of a numeric column in both tables."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from sundog.evaluation.bootstrap import Floats
 from sundog.evaluation.tables.distance import Distance
 from sundog.evaluation.tables.table_pair import TablePair
 
-PLACES = 1000  # where resamples are looked at, at most; the data itself is looked at everywhere
-WIDEST = math.sqrt(math.pi / 2) * math.log(2)  # the mean of Kolmogorov's distribution: what chance alone makes
+PLACES = 1000  # the most points where resamples are evaluated; the data itself is evaluated everywhere
+WIDEST = math.sqrt(math.pi / 2) * math.log(2)  # the mean of Kolmogorov's distribution, the effect of chance
 
 
 @dataclass(frozen=True, eq=False)
 class DistributionFunctions:
-    """The values of a column in both tables, without nulls, and the distance of their distribution functions.
+    """The non-null values of a column in both tables, and the distance of their distribution functions.
 
     Args:
         real: the real values, scaled to the declared range.
         synthetic: the synthetic ones.
-        places: some values, ascending.
-        gaps: (estimates, places) how far the distribution functions are apart there.
+        places: points of evaluation, ascending.
+        gaps: (estimates, places) the gaps between the distribution functions there.
     """
 
     real: Floats
@@ -33,7 +33,7 @@ class DistributionFunctions:
 
     @classmethod
     def of(cls, tables: TablePair, name: str) -> DistributionFunctions | None:
-        """The curves of a column; None where a table has no values in it."""
+        """Builds the functions of a column; None where a table has no values in it."""
         values = tables.scaled(name)
         real, synthetic = (side[np.isfinite(side)] for side in tables.split(values))
         if not len(real) or not len(synthetic):
@@ -46,7 +46,7 @@ class DistributionFunctions:
 
     @property
     def kolmogorov(self) -> Distance:
-        """The Kolmogorov–Smirnov statistic: the widest gap."""
+        """The Kolmogorov–Smirnov statistic: the largest gap."""
         everywhere = np.concatenate([self.real, self.synthetic])
         real, synthetic = (
             np.searchsorted(np.sort(side), everywhere, side="right") / len(side) for side in (self.real, self.synthetic)
@@ -57,7 +57,7 @@ class DistributionFunctions:
 
     @property
     def wasserstein(self) -> Floats:
-        """Estimates of the Wasserstein distance: the area between the curves."""
+        """Estimates of the Wasserstein distance: the area between the functions."""
         from scipy.stats import wasserstein_distance
 
         area = self.gaps[:, :-1] @ np.diff(self.places)
@@ -66,7 +66,7 @@ class DistributionFunctions:
 
 
 def build_distribution_functions(tables: TablePair) -> dict[str, DistributionFunctions]:
-    """The curves of all numeric columns that have values in both tables."""
+    """Builds the functions of all numeric columns with values in both tables."""
     found = {name: DistributionFunctions.of(tables, name) for name in tables.numeric}
     return {name: curves for name, curves in found.items() if curves is not None}
 

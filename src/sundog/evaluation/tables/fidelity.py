@@ -1,4 +1,4 @@
-"""Fidelity: how close the synthetic table is to the real one, column by column, pair by pair, and all together."""
+"""Fidelity: how close the synthetic table is to the real one, by column, by pair, and jointly."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ METRICS = {
 
 
 def evaluate_fidelity(comparison: Comparison) -> Section:
-    """Compares all scalar columns; columns of images, series and sets have parts of their own.
+    """Compares all scalar columns; columns of images, series and sets have sections of their own.
 
     >>> import numpy as np
     >>> from sundog.data.records import Records
@@ -37,7 +37,7 @@ def evaluate_fidelity(comparison: Comparison) -> Section:
     0.25
     """
     tables = TablePair.of(comparison)
-    with threadpool_limits(1):  # many small products of matrices: more threads would only wait for each other
+    with threadpool_limits(1):  # many small matrix products: more threads would only wait for each other
         curves = build_distribution_functions(tables)
         distances = marginals.measure_marginals(tables, comparison)
         related = associations.measure_associations(tables, list(distances.pairs))
@@ -61,10 +61,10 @@ def evaluate_fidelity(comparison: Comparison) -> Section:
 
 
 def _note_omissions(tables: TablePair, distances: marginals.Marginals) -> list[str]:
-    """What was not looked at."""
+    """Returns notes on pairs and triples that were not measured."""
     notes = []
     for size, kind in ((2, "pairs"), (3, "triples")):
         looked_at, all_of_them = len(distances.ways[size - 1]), math.comb(len(tables.columns), size)
         if looked_at < all_of_them:
-            notes.append(f"fidelity: {looked_at} of {all_of_them:,} {kind} of columns were looked at, chosen at random")
+            notes.append(f"fidelity: {looked_at} of {all_of_them:,} {kind} of columns were measured, chosen at random")
     return notes

@@ -1,11 +1,12 @@
-"""Marginals: how far the counts of one, two or three columns are apart, over the declared public bins.
+"""Marginals: total variation distances of one, two or three columns over the declared public bins.
 
 The total variation distance is half the sum of the absolute differences of all shares: the share of rows that would
 have to change. It is 0 for equal tables and 1 for tables without a common cell.
 
-The figure is the plain distance of the two samples, which anybody can compute again. As a guess at the distance of what
-they were drawn from it is too large, by about √(cells / rows) for equal distributions. The low end of its interval
-allows for that (`estimate_chance_distance`), so that few rows do not make a difference that many rows would take back.
+The figure is the plain distance of the two samples, which anybody can recompute. As an estimate of the distance of
+their distributions it is biased upwards, by about √(cells / rows) for equal distributions. The lower end of its
+interval allows for that (`estimate_chance_distance`), so that few rows do not show a difference that more rows would
+refute.
 """
 
 from __future__ import annotations
@@ -54,14 +55,14 @@ FURTHEST_METRIC = Metric(
     "Distance of the furthest column",
     "low",
     "The share of rows that would have to change for the worst column to have the real distribution; the interval "
-    "allows for the number of columns that were looked at.",
+    "allows for the number of columns.",
     ideal=0.0,
 )
 
 
 @dataclass(frozen=True)
 class Marginals:
-    """The total variation distance of each marginal that was looked at."""
+    """The total variation distance of each measured marginal."""
 
     ways: Sequence[Mapping[ColumnNames, Distance]]
 
@@ -84,7 +85,7 @@ class Marginals:
 
     @property
     def _together(self) -> Measures:
-        """The distance of each column, with intervals that hold for all of them together."""
+        """The distance of each column, with simultaneous intervals."""
         columns = self.ways[0]
         return {name: each.measure(z=bonferroni_quantile(len(columns))) for (name,), each in columns.items()}
 
@@ -100,7 +101,7 @@ class Marginals:
 
 
 def find_furthest(together: Measures) -> Measure:
-    """The largest of distances whose intervals hold together: it is no less than each low end, and below some high one.
+    """Returns the largest of several distances with simultaneous intervals.
 
     >>> find_furthest({"age": Measure(0.2, 0.1, 0.3), "sex": Measure(0.1, 0.0, 0.4)})
     Measure(value=0.2, low=0.1, high=0.4)
@@ -112,7 +113,7 @@ def find_furthest(together: Measures) -> Measure:
 
 
 def measure_marginals(tables: TablePair, comparison: Comparison) -> Marginals:
-    """The distances of all columns, of all pairs and of some triples, or of some of each where there are too many."""
+    """Measures the distances of all columns, pairs and triples, or of random ones where there are too many."""
     names = list(tables.columns)
     looked_at: list[list[ColumnNames]] = [
         [(name,) for name in names],
@@ -128,7 +129,7 @@ def measure_marginals(tables: TablePair, comparison: Comparison) -> Marginals:
 
 
 def number_cells(*labels: NDArray[Any]) -> Labels:
-    """The cell of each row in the table that labels (0, 1, …) span; only cells that occur have a number.
+    """Numbers the cells that labels (0, 1, …) span and returns the cell of each row; empty cells have no number.
 
     >>> number_cells(np.array([7, 7, 9]), np.array([0, 1, 0])).tolist()
     [0, 1, 2]
@@ -140,10 +141,10 @@ def number_cells(*labels: NDArray[Any]) -> Labels:
 
 
 def measure_distance(tables: TablePair, cell: Labels) -> Distance:
-    """The total variation distance, given the cell of each row; rows in cell -1 are out."""
+    """Returns the total variation distance, given the cell of each row; rows in cell -1 are ignored."""
     size = int(cell.max(initial=0)) + 1
     real, synthetic = (np.bincount(cells[cells >= 0], minlength=size) for cells in tables.split(cell))
-    # Cells that only one table fills may share a number: their differences have one sign, and add up.
+    # Cells that only one table fills may share a number: their differences have the same sign.
     both = (real > 0) & (synthetic > 0)
     number = np.where(both, np.cumsum(both) + 1, np.where(real > 0, 0, 1))
     numbers = np.where(cell < 0, -1, number[cell])
@@ -153,12 +154,11 @@ def measure_distance(tables: TablePair, cell: Labels) -> Distance:
 
 
 def estimate_chance_distance(real: NDArray[Any], synthetic: NDArray[Any]) -> float:
-    """How much of the total variation distance of two samples noise may have made, given the counts of each cell.
+    """Returns how much of the total variation distance of two samples noise may have added, given the counts by cell.
 
-    If both samples come from one distribution, the difference of the shares of a cell has the standard error
-    √(rows in it / (real rows · synthetic rows)) and is no larger in the mean, however few rows there are: that holds
-    for every number of rows in the cell. A cell whose difference is beyond doubt has a sign that noise does not turn,
-    and there noise does cancel.
+    If both samples come from one distribution, the difference of the shares of a cell has the standard error √(rows in
+    it / (real rows · synthetic rows)), for any number of rows in the cell. Where a difference is significant, noise
+    does not change its sign, and cancels.
 
     >>> estimate_chance_distance(np.array([50, 50]), np.array([50, 50]))
     0.1
@@ -171,7 +171,7 @@ def estimate_chance_distance(real: NDArray[Any], synthetic: NDArray[Any]) -> flo
 
 
 def estimate_variation(real: Floats, synthetic: Floats) -> Floats:
-    """Estimates of the total variation distance, given those of the counts; NaN where a table has no rows to count.
+    """Returns estimates of the total variation distance from those of the counts; NaN where a table has no rows.
 
     >>> estimate_variation(np.array([[2.0, 2.0]]), np.array([[1.0, 3.0]])).tolist()
     [0.25]

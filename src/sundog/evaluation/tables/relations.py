@@ -1,17 +1,20 @@
-"""Relations: how much of what links two columns in the real data is in the synthetic data, too.
+"""Relations: how much of the dependence between two columns of the real data the synthetic data keeps.
 
-Columns are cut into a few groups. What links two of them is how far the share of records in each pair of groups is from
-the product of the shares of both, r = p(a, b) − p(a)·p(b), which is zero everywhere for independent columns; r · r′ is
-the sum over pairs of groups and pairs of columns, each pair of groups weighed by 1 / (p(a)·p(b)) as in Pearson's χ².
+Columns are cut into a few groups. The dependence of two columns is the difference between the share of records in each
+pair of groups and the product of the shares of both, r = p(a, b) − p(a)·p(b), which is zero everywhere for independent
+columns; r · r′ is the sum over pairs of groups and pairs of columns, each pair of groups weighted by 1 / (p(a)·p(b)) as
+in Pearson's χ².
 
 - kept: r(synthetic) · r(held out) / r(train) · r(held out). 1 for real data, 0 for independent columns.
-- error: |r(synthetic) − r(real)|² / |r(real)|². 0 for real data, 1 for independent columns; more where the synthetic
-  data holds relations that the real data does not.
-- pairs: the same as error with p(a, b) in place of r, which also sees columns that are off by themselves.
 
-A square of a sample is too large by what sampling adds, which hides differences where records are few. So no sample is
-multiplied by itself: squares are products of two independent samples (the held-out records and those to train on; two
-halves of the synthetic ones), and no figure is biased, however few records there are.
+- error: |r(synthetic) − r(real)|² / |r(real)|². 0 for real data, 1 for independent columns; more where the synthetic
+data holds relations that the real data does not.
+
+- pairs: the same as error with p(a, b) in place of r, which also detects errors of single columns.
+
+The square of a sample is biased upwards by sampling, which hides differences where records are few. So no sample is
+multiplied by itself: squares are products of two independent samples (held-out and training records; two halves of the
+synthetic ones), and no figure is biased, however few records there are.
 """
 
 from __future__ import annotations
@@ -29,39 +32,39 @@ from sundog.evaluation.comparison import Comparison
 from sundog.evaluation.measure import Measure, Measures, Metric, Z, bonferroni_quantile, combine, measure_ratio
 from sundog.evaluation.tables.table_pair import ColumnNames
 
-GROUPS = 6  # of a column; one more for what is missing
-RARE = 0.02  # a group with less than this share weighs as one that has it
-FEWEST = 4  # records of each kind: fewer have no halves that could be resampled
-WEAK = 0.9  # a pair of which less than this is kept is weakened
+GROUPS = 6  # of a column; one more for nulls
+RARE = 0.02  # the smallest share of a group in its weight
+FEWEST = 4  # records of each kind: fewer have no halves to resample
+WEAK = 0.9  # a pair that keeps less than this is weakened
 
 METRICS = {
     "fidelity.relations_kept": Metric(
         "Relations kept",
         "high",
-        "The share of what links two columns in the real data that links them in the synthetic data, too (over all "
+        "The share of the dependence between two columns of the real data that the synthetic data keeps (over all "
         "pairs): 1 for real data, 0 for independent columns.",
     ),
     "fidelity.relations_error": Metric(
         "Error of relations",
         "low",
-        "How far relations between two columns are off, missing or made up, as a share of those in the real data "
+        "The error of relations between two columns, missing or made up, as a share of those in the real data "
         "(squares, over all pairs): 0 for real data, 1 for independent columns.",
     ),
     "fidelity.pairs_error": Metric(
         "Error of pairs",
         "low",
-        "The same for pairs of columns as they are, which also sees columns that are off by themselves.",
+        "The same for joint distributions of pairs, which also detects errors of single columns.",
     ),
 }
 
 
 @dataclass(frozen=True)
 class Relations:
-    """What is kept of the relations of the real data; nothing is known where the real data shows none.
+    """What is kept of the relations of the real data; empty where the real data shows none.
 
     Args:
-        measures: by their names.
-        weakest: the pair that has lost most, of those that have measurably lost some, and the share that is kept.
+        measures: the measures by name.
+        weakest: the pair with the largest significant loss, and the share that it keeps.
     """
 
     measures: Measures
@@ -94,7 +97,7 @@ def measure_relations(comparison: Comparison, pairs: list[ColumnNames]) -> Relat
 
 
 def _find_weakest(found: Mapping[ColumnNames, _Products]) -> tuple[ColumnNames, Measure] | None:
-    """The pair with the largest loss, beyond doubt though it was looked for among all of them."""
+    """Returns the pair with the largest loss that is significant among all pairs."""
     z = bonferroni_quantile(len(found))
     losses: dict[ColumnNames, float] = {}
     for pair, products in found.items():
@@ -119,13 +122,13 @@ def _measure_sum(estimates: Floats, *, z: float = Z) -> Measure:
 
 @dataclass(frozen=True)
 class _Grouping:
-    """The groups of a column, by the real records: of numbers by quantiles, of others the most frequent values.
+    """The groups of a column in the real records: quantiles of numbers, otherwise the most frequent values.
 
     Args:
-        ends: of numbers, the last code of each group but one; of others, the codes that have a group of their own.
-        ordered: whether they are numbers.
-        null_code: what is missing has the last group; -1 where nothing may be.
-        shares: of all groups, in the real records.
+        ends: the last code of each group but the last, for numbers; otherwise the codes with a group of their own.
+        ordered: whether values are numbers.
+        null_code: the code of nulls, which have the last group; -1 if the column is not nullable.
+        shares: the share of each group in the real records.
     """
 
     ends: NDArray[Any]
@@ -143,7 +146,7 @@ class _Grouping:
         if ordered and len(known):
             steps = np.quantile(known, np.arange(1, GROUPS) / GROUPS, method="lower")
             spikes = values[counts > len(known) / GROUPS]
-            ends = np.unique(np.concatenate([steps, spikes - 1]))  # a frequent value does not hide in its group
+            ends = np.unique(np.concatenate([steps, spikes - 1]))  # frequent values get groups of their own
         else:
             ends = np.sort(values[np.argsort(-counts, kind="stable")[: GROUPS - 1]])
         bare = cls(ends, ordered, null_code, np.empty(0))
@@ -151,10 +154,10 @@ class _Grouping:
 
     @property
     def size(self) -> int:
-        return len(self.ends) + 2  # the rest, and what is missing
+        return len(self.ends) + 2  # the rest, and nulls
 
     def labels(self, codes: NDArray[Any]) -> Labels:
-        """The group of each code."""
+        """Returns the group of each code."""
         codes = codes.astype(np.int64)
         found = np.searchsorted(self.ends, codes, side="left")
         if not self.ordered:
@@ -167,7 +170,7 @@ class _Grouping:
 
 @dataclass(frozen=True, eq=False)
 class _Samples:
-    """The independent samples, in blocks, with the groups of their records: held out, train, two halves synthetic."""
+    """The independent samples in blocks, with the groups of their records: held out, train, two synthetic halves."""
 
     blocks: tuple[Blocks, ...]
     labels: tuple[Mapping[str, Labels], ...]
@@ -188,7 +191,7 @@ class _Samples:
         )
 
     def joint(self, place: int, pair: ColumnNames, grouping: Mapping[str, _Grouping]) -> Floats:
-        """The share of records in each pair of groups: (estimates, groups of one, groups of the other)."""
+        """Returns the share of records in each pair of groups: (estimates, groups of one, groups of the other)."""
         one, other = (grouping[name].size for name in pair)
         first, second = (self.labels[place][name] for name in pair)
         counts = self.blocks[place].sums(first * other + second, one * other)
@@ -222,13 +225,13 @@ class _Products:
 
 
 def _subtract_independence(joint: Floats) -> Floats:
-    """How far each pair of groups is from the product of both."""
+    """Returns the difference of each pair of groups from the product of both."""
     found: Floats = joint - joint.sum(axis=2, keepdims=True) * joint.sum(axis=1, keepdims=True)
     return found
 
 
 def _multiply_samples(samples: list[Floats], weight: Floats) -> tuple[Floats, Floats, Floats]:
-    """The product of synthetic and held out, of train and held out, and the squared distance of synthetic and real."""
+    """Returns synthetic · held out, train · held out, and the squared distance of synthetic and real."""
     held_out, train, *halves = samples
 
     def times(left: Floats, right: Floats) -> Floats:

@@ -1,10 +1,10 @@
-"""Shapes and trends: scores between 0 and 1 with the meaning that they have in SDMetrics' quality report.
+"""Shapes and trends: the scores between 0 and 1 of SDMetrics' quality report.
 
-A numeric column has 1 - the Kolmogorov–Smirnov statistic, any other 1 - the total variation distance of its
-categories; nulls are left out. A pair of numeric columns has 1 - half the difference of their correlations, any other
+A numeric column scores 1 - the Kolmogorov–Smirnov statistic, any other 1 - the total variation distance of its
+categories; nulls are ignored. A pair of numeric columns scores 1 - half the difference of their correlations, any other
 1 - the total variation distance of the joint table, where null is a category and a numeric column is cut into ten bins
-of equal width between the least and the greatest real value (what is beyond has bins of its own). All pairs count,
-however weak their relation is; those with a constant numeric column have no correlation, and are left out. The overall
+of equal width between the minimum and maximum real value (values beyond have bins of their own). All pairs count,
+however weak their association; pairs with a constant numeric column have no correlation and are ignored. The overall
 quality is the mean of both.
 """
 
@@ -30,13 +30,13 @@ METRICS = {
     "fidelity.column_shapes": Metric(
         "Column shapes",
         "high",
-        "How alike the distributions of single columns are (mean over columns; as SDMetrics defines it).",
+        "The similarity of the distributions of single columns (mean over columns; as SDMetrics defines it).",
         ideal=1.0,
     ),
     "fidelity.column_pair_trends": Metric(
         "Column pair trends",
         "high",
-        "How alike the relations between two columns are (mean over pairs; as SDMetrics defined it, whose newer "
+        "The similarity of the relations between two columns (mean over pairs; as SDMetrics defined it, whose newer "
         "versions leave out weakly related pairs).",
         ideal=1.0,
     ),
@@ -51,14 +51,14 @@ METRICS = {
 
 @dataclass(frozen=True)
 class ShapesAndTrends:
-    """The scores of each column and of each pair, as what is missing to 1."""
+    """The scores of each column and each pair, as distances (1 - score)."""
 
     shapes: Mapping[str, Distance]
     trends: Mapping[ColumnNames, Distance]
 
     @property
     def measures(self) -> Measures:
-        """The means, and the mean of them; those that nothing is known of are left out."""
+        """The means, and the mean of both; undefined ones are left out."""
         shapes, trends = Distance.mean(self.shapes.values()), Distance.mean(self.trends.values())
         quality = Distance.mean([each for each in (shapes, trends) if each is not None])
         found = dict(zip(METRICS, (shapes, trends, quality), strict=True))
@@ -66,7 +66,7 @@ class ShapesAndTrends:
 
     @property
     def details(self) -> dict[str, Any]:
-        """All scores, for machines; null where a score is not defined."""
+        """All scores, for machines; null where undefined."""
         return {
             "column_shapes": {name: get_value(1 - shape.estimates) for name, shape in self.shapes.items()},
             "column_pair_trends": [
@@ -78,7 +78,7 @@ class ShapesAndTrends:
 def score_shapes_and_trends(
     tables: TablePair, marginals: Marginals, associations: Associations, curves: Mapping[str, DistributionFunctions]
 ) -> ShapesAndTrends:
-    """The scores of all columns, and of the pairs whose marginals were looked at."""
+    """Scores all columns, and the pairs whose marginals were measured."""
     cut = {name: _bin_values(tables, name) for name in tables.numeric} if tables.categorical else {}
     trends = {}
     for pair in marginals.pairs:
@@ -93,7 +93,7 @@ def score_shapes_and_trends(
 
 
 def _measure_shape(tables: TablePair, name: str, curves: Mapping[str, DistributionFunctions]) -> Distance:
-    """The distance of a column. Where all synthetic values are missing it is 1; where all real ones are, none."""
+    """Returns the distance of a column: 1 where all synthetic values are missing, undefined where all real ones are."""
     if name in curves:
         return curves[name].kolmogorov
     if name in tables.categorical:
@@ -105,7 +105,7 @@ def _measure_shape(tables: TablePair, name: str, curves: Mapping[str, Distributi
 
 
 def _bin_values(tables: TablePair, name: str) -> Labels:
-    """The bin of each value, as SDMetrics has it: the greatest real value begins the last one; null has its own."""
+    """Returns the bin of each value as in SDMetrics: the maximum real value starts the last bin; nulls have a bin."""
     values = tables.offsets[name]
     known, _ = tables.split(values)
     known = known[np.isfinite(known)]

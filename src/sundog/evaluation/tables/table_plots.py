@@ -1,4 +1,4 @@
-"""Pictures of two tables: columns over each other, distances by column, associations, and where points lie."""
+"""Plots of two tables: columns, distances by column, associations, and density."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-PANELS, BARS, CATEGORIES, STEPS = 16, 30, 8, 64  # how much one picture can hold
+PANELS, BARS, CATEGORIES, STEPS = 16, 30, 8, 64  # the most that one picture shows
 SQUARE, PIXELS = 40, 48
 
 
 def plot_tables(tables: TablePair, columns: Measures, associations: Associations) -> list[Picture]:
-    """All that this table can show; what is drawn is kept, the table is not."""
+    """Returns all plots of these tables; they keep what they draw, not the tables."""
     found = [_plot_distances(columns), _plot_overlays(tables, columns)]
     if len(associations.names) > 1:
         found.append(_plot_associations(associations))
@@ -42,7 +42,7 @@ def _find_worst(columns: Measures, most: int) -> list[str]:
 
 
 def _plot_distances(columns: Measures) -> Picture:
-    names = _find_worst(columns, BARS)[::-1]  # bars are drawn from the bottom
+    names = _find_worst(columns, BARS)[::-1]  # bars are drawn bottom up
 
     def draw() -> Figure:
         from matplotlib.figure import Figure
@@ -67,12 +67,12 @@ def _plot_distances(columns: Measures) -> Picture:
     return Picture("Distance of each column", caption, draw)
 
 
-# --- columns over each other ---------------------------------------------------------------------------------------
+# --- columns -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Panel:
-    """The shares of a column in both tables: of categories, each with its name, or of bins, where some have one."""
+    """The shares of a column in both tables, by category or by bin, with names."""
 
     title: str
     real: Floats
@@ -138,7 +138,7 @@ def _build_panel(tables: TablePair, name: str) -> _Panel:
 
 
 def _build_steps(name: str, column: ScalarColumn, bins: Bins, real: Floats, synthetic: Floats) -> _Panel:
-    """Bins in their order, neighbours together where there are too many; null apart at the end."""
+    """Builds a panel of bins in order, merged where there are too many; nulls are last."""
     count = len(bins.starts)
     steps = min(count, STEPS)
     starts = np.arange(steps) * count // steps
@@ -151,9 +151,9 @@ def _build_steps(name: str, column: ScalarColumn, bins: Bins, real: Floats, synt
 
 
 def _build_bars(name: str, column: ScalarColumn, real: Floats, synthetic: Floats) -> _Panel:
-    """The most frequent categories, those with an order in it; the others together."""
+    """Builds a panel of the most frequent categories, in order if they have one, and one bar for the others."""
     order = np.argsort(-(real + synthetic), kind="stable")
-    most = CATEGORIES if len(order) > CATEGORIES + 1 else len(order)  # one other needs no more room by its name
+    most = CATEGORIES if len(order) > CATEGORIES + 1 else len(order)  # a single other category is shown by name
     shown, rest = order[:most], order[most:]
     if column.scale is Scale.ORDINAL:
         shown = np.sort(shown)
@@ -199,17 +199,17 @@ def _plot_associations(associations: Associations) -> Picture:
     few = len(names) < len(associations.names)
     some = f" The {len(names)} columns with the greatest differences of {len(associations.names)}." if few else ""
     caption = (
-        "How much each column says about each other one: correlation of two numeric columns, Cramér's V "
-        "(bias-corrected) of two others, correlation ratio of one of each. In the third square, pale is good." + some
+        "The association of each pair: correlation of two numeric columns, bias-corrected Cramér's V of two others, "
+        "correlation ratio of one of each. In the third square, pale is good." + some
     )
     return Picture("Associations between columns", caption, draw, wide=True)
 
 
-# --- where points lie ----------------------------------------------------------------------------------------------
+# --- density -------------------------------------------------------------------------------------------------------
 
 
 def _plot_density(tables: TablePair) -> Picture | None:
-    """The first two numeric columns, real beside synthetic."""
+    """Plots the density of the first two numeric columns, real beside synthetic."""
     names = tables.numeric[:2]
     points = np.column_stack([tables.scaled(name) for name in names])
     sides = [side[np.isfinite(side).all(axis=1)] for side in tables.split(points)]
@@ -239,7 +239,7 @@ def _plot_density(tables: TablePair) -> Picture | None:
         figure.colorbar(image, ax=grid, label="share of rows", format="%g")
         return figure
 
-    caption = "How many records lie where: the brighter, the more. Each mark of the scale is ten times the one before."
+    caption = "The share of records by value: brighter is more, on a logarithmic scale."
     return Picture(f"{names[0]} and {names[1]}", caption, draw, wide=True)
 
 

@@ -1,7 +1,8 @@
 """Wasserstein distances: how far values would have to move, as a share of the declared range.
 
-One column at a time it is exact. Several columns together are looked at along random directions, where the distance is
-that of one column again: the sliced distance is the mean over directions (Bonneel et al., J. Math. Imaging Vis. 2015).
+For one column the distance is exact. Several columns together are projected onto random directions, where the distance
+is that of one column again: the sliced distance is the mean over directions (Bonneel et al., J. Math. Imaging Vis.
+2015).
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ METRICS = {
     "fidelity.wasserstein_sliced": Metric(
         "Sliced Wasserstein distance",
         "low",
-        "The same for all numeric columns together, seen along random directions (mean over directions).",
+        "The same for all numeric columns jointly, projected onto random directions (mean over directions).",
         ideal=0.0,
     ),
 }
@@ -46,7 +47,7 @@ class Wasserstein:
 
     @property
     def measures(self) -> Measures:
-        """Those that there is something to measure for."""
+        """The measures that are defined."""
         found = dict(zip(METRICS, (average_estimates(list(self.columns.values())), self.sliced), strict=True))
         return {
             name: measure_estimates(estimates, highest=np.inf)
@@ -63,12 +64,12 @@ class Wasserstein:
 def measure_wasserstein(
     tables: TablePair, curves: Mapping[str, DistributionFunctions], comparison: Comparison
 ) -> Wasserstein:
-    """The distances of each numeric column that has values in both tables, and of all of them together."""
+    """Measures the distance of each numeric column with values in both tables, and of all of them together."""
     columns = {name: each.wasserstein for name, each in curves.items()}
     if len(tables.numeric) < 2:
         return Wasserstein(columns, None)
     points = np.column_stack([tables.scaled(name) for name in tables.numeric])
-    # Both draw with the same numbers, so that of equal tables equal rows are taken.
+    # Both use the same random numbers, so that equal tables give equal rows.
     real, synthetic = (_choose_rows(side, comparison.rng("fidelity sliced rows")) for side in tables.split(points))
     if not len(real) or not len(synthetic):
         return Wasserstein(columns, None)
@@ -76,13 +77,13 @@ def measure_wasserstein(
 
 
 def _choose_rows(points: Floats, rng: np.random.Generator) -> Floats:
-    """The complete rows, or some of them."""
+    """Returns the complete rows, or a random subset of them."""
     complete = points[np.isfinite(points).all(axis=1)]
     return complete if len(complete) <= ROWS else complete[rng.choice(len(complete), ROWS, replace=False)]
 
 
 def estimate_sliced_distance(real: Floats, synthetic: Floats, rng: np.random.Generator) -> Floats:
-    """Estimates of the sliced Wasserstein distance of two clouds of points, one point a row.
+    """Returns estimates of the sliced Wasserstein distance of two clouds of points, one point per row.
 
     >>> points = np.random.default_rng(0).random((50, 2))
     >>> float(estimate_sliced_distance(points, points, np.random.default_rng(0))[0])
@@ -99,16 +100,16 @@ def estimate_sliced_distance(real: Floats, synthetic: Floats, rng: np.random.Gen
 
 
 def _take_quantiles(slices: Floats, count: int) -> Floats:
-    """So many quantiles of each slice, evenly spaced: all values in order, if there are as many."""
+    """Returns so many evenly spaced quantiles of each slice: all sorted values, if there are as many."""
     size = slices.shape[1]
     return np.sort(slices, axis=1)[:, (2 * np.arange(count) + 1) * size // (2 * count)]
 
 
 def _estimate_resampled(blocks: tuple[Blocks, Blocks], slices: tuple[Floats, Floats]) -> Floats:
-    """Estimates of the mean distance along all directions, from counts in narrow bins."""
+    """Returns estimates of the mean distance over directions, from counts in narrow bins."""
     low = np.minimum(*(each.min(axis=1) for each in slices))[:, None]
     width = (np.maximum(*(each.max(axis=1) for each in slices))[:, None] - low) / PLACES
-    first = PLACES * np.arange(DIRECTIONS)[:, None]  # every direction has its own bins, and all are counted at once
+    first = PLACES * np.arange(DIRECTIONS)[:, None]  # every direction has its own bins; all are counted at once
     below = []
     for side, values in zip(blocks, slices, strict=True):
         label = np.minimum((values - low) / np.where(width > 0, width, 1), PLACES - 1).astype(np.int64)
