@@ -83,7 +83,7 @@ KEPT: dict[str, Patch] = {
     "after the model was kept": stop(Checkpoint, "save", when=saving("model"), after=True),
     "before the release is saved": stop(Release, "save", after=False),
     "after the release was saved": stop(Release, "save", after=True),
-    "before the checkpoint is removed": stop(Checkpoint, "done", after=False),
+    "before the checkpoint is removed": stop(Checkpoint, "remove", after=False),
 }
 # Points between a charge and the keeping of what it paid for.
 LOSSY: dict[str, Patch] = {
@@ -380,9 +380,9 @@ def test_two_fits_to_one_place_do_not_meet(tmp_path: Path) -> None:
     assert second.run == first.run
     with pytest.raises(SundogError, match="another fit is at work here"):
         Checkpoint.resume(tmp_path / "o.sundog", {"epsilon": 1.0})
-    second.done()
+    second.remove()
     assert list(tmp_path.iterdir()) == []
-    Checkpoint.begin(tmp_path / "o.sundog", {"epsilon": 1.0}).done()
+    Checkpoint.begin(tmp_path / "o.sundog", {"epsilon": 1.0}).remove()
 
 
 @shared_or_not
@@ -428,7 +428,7 @@ def test_another_process_is_kept_out_until_the_first_one_ends(tmp_path: Path) ->
                 Checkpoint.resume(out, {})
         finally:
             process.kill()
-    Checkpoint.resume(out, {}).done()  # a process that was killed holds nothing
+    Checkpoint.resume(out, {}).remove()  # a process that was killed holds nothing
     assert list(tmp_path.iterdir()) == []
 
 
@@ -468,7 +468,7 @@ def test_the_folder_is_for_the_owners_eyes_only(umask: int, tmp_path: Path) -> N
         checkpoint.folder.chmod(0o755)
         again = Checkpoint.resume(tmp_path / "o.sundog", {})
         assert stat.S_IMODE(again.folder.stat().st_mode) == 0o700
-        again.done()
+        again.remove()
     finally:
         os.umask(before)
 
@@ -486,7 +486,7 @@ def test_results_come_back_as_they_were(tmp_path: Path) -> None:
     assert {name: tensor.tolist() for name, tensor in (again.load_tensors("model") or {}).items()} == {
         name: tensor.tolist() for name, tensor in tensors.items()
     }
-    again.done()
+    again.remove()
     assert list(tmp_path.iterdir()) == []
 
 

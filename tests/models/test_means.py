@@ -238,7 +238,7 @@ def test_a_second_process_finds_what_the_first_one_measured(tmp_path: Path) -> N
     checkpoint = Checkpoint.begin(tmp_path / "o.sundog", {})
     ledger, records = Ledger(epsilon=1.0, delta=1e-5), random_records(schema_of(KINDS["mix"]), 50)
     first, again = (means_of(records, Parts.whole(50.0), PLAN, ledger, checkpoint=checkpoint) for _ in range(2))
-    checkpoint.done()
+    checkpoint.remove()
     for one, other in zip(first, again, strict=True):
         assert np.array_equal(one, other)
     assert ledger.charges == PLAN.charges()

@@ -197,7 +197,7 @@ def test_a_stack_that_was_stopped_goes_on_bit_for_bit(tmp_path: Path, monkeypatc
         with pytest.raises(KeyboardInterrupt):
             trained(networks, rows(), parts, plan, ledger=ledger, checkpoint=checkpoint)
     again = trained(networks, rows(), parts, plan, ledger=ledger, checkpoint=checkpoint)
-    checkpoint.done()
+    checkpoint.remove()
     assert summed(ledger.charges) == [plan.charge(9)]
     for one, other in zip(whole, again, strict=True):
         for name, value in one.state_dict().items():

@@ -346,7 +346,7 @@ def test_any_optimiser_comes_back(tmp_path: Path) -> None:
         assert {n: t.tolist() for n, t in tensors[0].items()} == {n: t.tolist() for n, t in tensors[1].items()}
         again: Any = kind([weights], lr=0.5)
         again.load_state_dict(state.parts["optimizer"])
-    checkpoint.done()
+    checkpoint.remove()
 
 
 def test_numbers_and_structures_come_back_as_they_were() -> None:
@@ -370,7 +370,7 @@ def test_parameters_that_share_memory_are_kept(tmp_path: Path) -> None:
     state = load_state(checkpoint, "training")
     assert state is not None
     assert state.parts["b"].tolist() == [3, 4, 5, 6, 7, 8, 9]
-    checkpoint.done()
+    checkpoint.remove()
 
 
 def harmed(raw: bytes, harm: str) -> bytes:

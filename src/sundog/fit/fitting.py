@@ -73,8 +73,7 @@ def run_fit(
         deliver: is given the result before it is saved; if that fails, the caller can save it elsewhere.
     """
     schema = schema.declared()
-    promised(request.epsilon, LARGEST_DELTA if request.delta is None else request.delta)
-    request.model.check(schema, request.all_settings)
+    _check_request(request, schema)
     progress("reading", 0.0)
     inputs = _read_inputs(request, schema, data, labels)
     if place.out is not None:
@@ -94,15 +93,19 @@ def run_fit(
         del inputs  # the raw data may be large
         refined = refine_bins(records, counted.records, split, run, progress, paid=learned.paid)
         records = replace(records, schema=refined.schema)
-        known = None if public is None else encode(public, refined.schema)
-        context = FitContext(request.seed, progress, run.checkpoint, request.device, request.show_loss, known)
+        context = _make_context(request, run, progress, None if public is None else encode(public, refined.schema))
         model = fit_model(records, counted.records, request, run, context, paid=refined.paid)
         count = counted.records if request.chooses_delta and "records" in split.shares else None
         fitted = _certify(model, refined.schema, run, delta=delta, records=count)
         deliver(fitted)
         if place.out is not None:
-            progress("saving", 0.0)
-            _save(fitted, place.out, run)
+            _save(fitted, place.out, run, progress)
+
+
+def _check_request(request: Request, schema: Schema) -> None:
+    """Raises if the budget cannot be promised, or the model cannot learn such data."""
+    promised(request.epsilon, LARGEST_DELTA if request.delta is None else request.delta)
+    request.model.check(schema, request.all_settings)
 
 
 def _read_inputs(request: Request, schema: Schema, data: Any, labels: Any) -> _Inputs:
@@ -139,14 +142,19 @@ def _promise_delta(request: Request, schema: Schema, ledger: Ledger) -> float:
     return ledger.budget.delta
 
 
+def _make_context(request: Request, run: Run, progress: Progress, public: Records | None) -> FitContext:
+    return FitContext(request.seed, progress, run.checkpoint, request.device, request.show_loss, public)
+
+
 def _certify(fitted: FittedModel, schema: Schema, run: Run, *, delta: float, records: int | None) -> Fitted:
     assumptions = fitted.model.assumptions
     certificate = certify(run.ledger, schema, shared=run.shared, assumptions=assumptions, delta=delta, records=records)
     return Fitted(Release(schema, fitted.model, certificate), fitted.private)
 
 
-def _save(fitted: Fitted, out: Path, run: Run) -> None:
+def _save(fitted: Fitted, out: Path, run: Run, progress: Progress) -> None:
     """Saves the curator's part first, so that a new release never lies beside an old critic."""
+    progress("saving", 0.0)
     release, path = fitted.release, private_path(out)
     if run.checkpoint is not None:
         note_written(run.checkpoint, release.hash)

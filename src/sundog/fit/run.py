@@ -71,12 +71,12 @@ def open_run(request: Request, schema: Schema, place: Place) -> Iterator[Run]:
         yield run
     except BaseException as error:
         if not resume and (run is None or not run.ledger.charges):
-            checkpoint.done()  # otherwise never: what was spent is not forgotten
+            checkpoint.remove()  # otherwise never: what was spent is not forgotten
         else:
             _explain_full_disk(error, checkpoint)
         raise
     else:
-        checkpoint.done()
+        checkpoint.remove()
     finally:
         checkpoint.release()
 

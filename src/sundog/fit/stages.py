@@ -127,16 +127,14 @@ def fit_model(
     records: Records, count: int | None, request: Request, run: Run, context: FitContext, *, paid: int
 ) -> FittedModel:
     """Fits the model with the rest of the budget; its own measurements are kept as it makes them."""
-    fitted = _load_model(run)
-    if fitted is None:
-        context.progress("planning", 0.0)
-        plan = plan_model(records.schema, count, request, run.ledger, paid=paid)
-        model = request.model.fit(records, plan, run.ledger, context)
-        fitted = model.state(), model.private
-        _refuse_diverged(request.model.name, fitted[0])
-        _keep_model(*fitted, run)
-    state, private = fitted
-    return FittedModel(request.model.from_state(records.schema, state), private)
+    kept = _load_model(records.schema, request.model, run)
+    if kept is not None:
+        return kept
+    context.progress("planning", 0.0)
+    plan = plan_model(records.schema, count, request, run.ledger, paid=paid)
+    model = request.model.fit(records, plan, run.ledger, context)
+    _keep_model(model, run)
+    return FittedModel(model, model.private)
 
 
 def plan_model(schema: Schema, count: int | None, request: Request, ledger: Ledger, *, paid: int) -> Plan:
@@ -153,13 +151,13 @@ def plan_model(schema: Schema, count: int | None, request: Request, ledger: Ledg
     )
 
 
-def _load_model(run: Run) -> tuple[State, State | None] | None:
+def _load_model(schema: Schema, model: type[Model], run: Run) -> FittedModel | None:
     stage, checkpoint = load_stage("model", run.ledger, run.checkpoint), run.checkpoint
     if stage is None or checkpoint is None:
         return None
     private = checkpoint.load("private")
-    return (
-        _load_state(checkpoint, "model", stage.result),
+    return FittedModel(
+        model.from_state(schema, _load_state(checkpoint, "model", stage.result)),
         None if private is None else _load_state(checkpoint, "private", private),
     )
 
@@ -171,8 +169,9 @@ def _load_state(checkpoint: Checkpoint, name: str, config: dict[str, Any]) -> St
     return State(tensors, config)
 
 
-def _keep_model(fitted: State, private: State | None, run: Run) -> None:
-    checkpoint = run.checkpoint
+def _keep_model(model: Model, run: Run) -> None:
+    fitted, private, checkpoint = model.state(), model.private, run.checkpoint
+    _refuse_diverged(model.name, fitted)
     if checkpoint is None:
         return
     checkpoint.save_tensors("model", fitted.tensors)

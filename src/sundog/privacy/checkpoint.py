@@ -1,9 +1,9 @@
-"""What an interrupted fit leaves behind, so that it can go on and what was spent stays spent.
+"""The checkpoint of a fit: a folder that keeps results on disk, so that an interrupted fit can be resumed.
 
-A folder beside the release to be, `OUT.sundog.partial`: `fit.json` says what was asked for, `ledger.jsonl` what was
-spent (unless the fit was given a ledger of its own), and each finished stage its result. Results are measured with
-noise and paid for; nothing else about the data is kept. A model that trains keeps its state there too, while it does.
-Some of it, such as a GAN's critic, no release will have: the folder is for the owner's eyes only.
+The folder is `OUT.sundog.partial`, beside the release `OUT.sundog`. `fit.json` has the request, `ledger.jsonl` the
+charges (unless the fit uses a shared ledger), and each measurement or training has a file with its result. All of
+it was measured with noise and paid for. Some, such as a GAN's critic, is not part of the release, so only the
+owner can read the folder.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _OWNER_ONLY = 0o700
 
 
 class Checkpoint:
-    """The stages of one fit that are done.
+    """A locked folder with the results of one fit.
 
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
@@ -39,7 +39,7 @@ class Checkpoint:
     >>> checkpoint = Checkpoint.resume(Path(folder.name) / "a.sundog", {"epsilon": 1.0})
     >>> checkpoint.load("records")
     {'count': 100}
-    >>> checkpoint.done()
+    >>> checkpoint.remove()
     >>> folder.cleanup()
     """
 
@@ -48,8 +48,8 @@ class Checkpoint:
         self.run = run
         self._lock: BinaryIO | None = None
 
-    def held(self) -> Self:
-        """Keeps every other process out until `release`; two fits into one release would spend twice."""
+    def lock(self) -> Self:
+        """Keeps other processes out until `release`: two fits into one release would spend twice."""
         try:
             self._lock = (self.folder / "fit.json").open("r+b")
             lock(self._lock, portalocker.LOCK_EX | portalocker.LOCK_NB)
@@ -65,24 +65,24 @@ class Checkpoint:
         return self
 
     def release(self) -> None:
-        """Lets others in."""
+        """Releases the lock."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
     @staticmethod
     def folder_for(release: Path) -> Path:
-        """Where the checkpoint of a release is."""
+        """The folder of the checkpoint of a release."""
         return release.with_name(release.name + ".partial")
 
     @classmethod
     def is_begun(cls, release: Path) -> bool:
-        """Whether a fit was interrupted there: only `resume` goes on."""
+        """Whether there is a checkpoint of an interrupted fit."""
         return (cls.folder_for(release) / "fit.json").exists()
 
     @classmethod
     def begin(cls, release: Path, request: dict[str, Any]) -> Checkpoint:
-        """Starts a new one; an old one is never overwritten, because it holds what was spent."""
+        """Creates a checkpoint; raises if there is one already, because it says what was spent."""
         folder = cls.folder_for(release)
         draft = cls(folder.with_name(f".{folder.name}.{secrets.token_hex(4)}"), secrets.token_hex(8))
         try:
@@ -96,7 +96,7 @@ class Checkpoint:
                 raise
             if folder.exists():
                 if cls.is_begun(release):
-                    cls(folder, "").held().release()
+                    cls(folder, "").lock().release()
                 raise SundogError(
                     f"{folder}: an earlier fit was interrupted here; add --resume to go on with it, or delete "
                     "the folder (what it spent stays spent)"
@@ -104,11 +104,11 @@ class Checkpoint:
             raise SundogError(
                 f"{folder}: cannot be created ({reason.strerror}); nothing was spent, choose another place"
             ) from None
-        return cls(folder, draft.run).held()
+        return cls(folder, draft.run).lock()
 
     @classmethod
     def resume(cls, release: Path, request: dict[str, Any]) -> Checkpoint:
-        """Goes on with an interrupted fit, if it was asked for the same things."""
+        """Opens the checkpoint of an interrupted fit; raises if its request was another."""
         folder = cls.folder_for(release)
         if not folder.exists():
             raise SundogError(f"{folder}: there is nothing to resume; run the same command without --resume")
@@ -122,26 +122,26 @@ class Checkpoint:
                     f"{folder}: the interrupted fit had another {key}; use the same settings, or delete the folder "
                     "(what it spent stays spent)"
                 )
-        checkpoint = cls(folder, saved["run"]).held()
-        with contextlib.suppress(OSError):  # it may be another's, who opened it to this user
+        checkpoint = cls(folder, saved["run"]).lock()
+        with contextlib.suppress(OSError):  # the folder may belong to another user
             folder.chmod(_OWNER_ONLY)
-        # What a crash left half-written is the result of steps that will be run again: two results of one charge.
+        # A file that a crash left half-written has a result that will be measured again: one charge must not have two.
         for unfinished in folder.glob(".*.partial"):
             unfinished.unlink(missing_ok=True)
         return checkpoint
 
     @property
     def ledger_path(self) -> Path:
-        """The ledger of this fit, when it was given none."""
+        """The ledger of this fit, unless it uses a shared one."""
         return self.folder / "ledger.jsonl"
 
-    def save(self, stage: str, result: dict[str, Any]) -> None:
-        """Keeps the result of a stage."""
-        self.save_bytes(f"{stage}.json", json.dumps(result).encode())
+    def save(self, name: str, result: dict[str, Any]) -> None:
+        """Keeps a result as JSON."""
+        self.save_bytes(f"{name}.json", json.dumps(result).encode())
 
-    def load(self, stage: str, *keys: str) -> dict[str, Any] | None:
-        """The result of a stage, which has these keys, or None when it was not finished."""
-        path = self.folder / f"{stage}.json"
+    def load(self, name: str, *keys: str) -> dict[str, Any] | None:
+        """A result that was kept as JSON and has these keys, or None."""
+        path = self.folder / f"{name}.json"
         if not path.exists():
             return None
         try:
@@ -153,12 +153,12 @@ class Checkpoint:
         raise self.damaged(path.name)
 
     def damaged(self, file: str) -> SundogError:
-        """What to say of a file that is not what was kept."""
+        """The error for a file that cannot be read."""
         path = self.folder / file
         return SundogError(f"{path}: cannot be read; delete the folder and fit again (what it spent stays spent)")
 
     def save_bytes(self, file: str, content: bytes) -> None:
-        """Keeps a file of a stage that is still at work, in the place of an earlier one."""
+        """Writes a file, whole or not at all, in the place of an earlier one."""
         try:
             with replacing(self.folder / file) as whole:
                 whole.write(content)
@@ -166,7 +166,7 @@ class Checkpoint:
             raise SundogError(f"{self.folder}: cannot be written ({error.strerror})") from None
 
     def load_bytes(self, file: str) -> bytes | None:
-        """The content of such a file, or None where there is none yet."""
+        """The content of a file, or None if there is none."""
         try:
             return (self.folder / file).read_bytes()
         except FileNotFoundError:
@@ -174,21 +174,21 @@ class Checkpoint:
         except OSError:
             raise self.damaged(file) from None
 
-    def save_tensors(self, stage: str, tensors: Tensors) -> None:
-        """Keeps the arrays of a stage; call it before `save`, which says that the stage is finished."""
-        self.save_bytes(f"{stage}.safetensors", safetensors.numpy.save(tensors))
+    def save_tensors(self, name: str, tensors: Tensors) -> None:
+        """Keeps arrays."""
+        self.save_bytes(f"{name}.safetensors", safetensors.numpy.save(tensors))
 
-    def load_tensors(self, stage: str) -> Tensors | None:
-        """The arrays of a stage, or None where none were kept."""
-        file = f"{stage}.safetensors"
+    def load_tensors(self, name: str) -> Tensors | None:
+        """The arrays that were kept, or None."""
+        file = f"{name}.safetensors"
         content = self.load_bytes(file)
         try:
             return None if content is None else dict(safetensors.numpy.load(content))
         except (ValueError, safetensors.SafetensorError):
             raise self.damaged(file) from None
 
-    def done(self) -> None:
-        """Removes it: the release is there."""
+    def remove(self) -> None:
+        """Removes the folder, once the release is saved or if nothing was spent."""
         doomed = self.folder.with_name(f".{self.folder.name}.{os.getpid()}")
         try:
             self.folder.replace(doomed)  # at once, so that a crash in between leaves no half of a checkpoint

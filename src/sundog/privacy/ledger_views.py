@@ -1,6 +1,6 @@
-"""Ledgers as somebody sees them who need not pay for everything he measures.
+"""Views of a ledger in which some charges are paid for already.
 
-Each is a ledger like any other to the mechanism that spends from it, and charges the ledger behind it for the rest.
+A mechanism spends from a view as from any ledger; the view charges the ledger behind it only for what is not paid yet.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ class _View(Ledger):
 
 
 class Prepaid(_View):
-    """A ledger in which some charges were made before, by a process that died with what they had paid for.
+    """A view in which some charges were made before, such as by a process that died before it kept the result.
 
-    Nobody has seen that result, so the same charge pays for another one; each of them once.
+    Each of them pays for one measurement; everything else is charged.
 
     >>> from sundog.privacy.events import Pure
     >>> ledger, count = Ledger(epsilon=1.0, delta=1e-6), Charge(event=Pure(epsilon=0.1), purpose="a count")
@@ -42,8 +42,8 @@ class Prepaid(_View):
     2
 
     Args:
-        ledger: who pays for the rest.
-        charges: what was charged and lost unseen.
+        ledger: pays for everything else.
+        charges: what was charged before.
     """
 
     def __init__(self, ledger: Ledger, charges: Iterable[Charge]) -> None:
@@ -52,11 +52,11 @@ class Prepaid(_View):
 
     @property
     def unused(self) -> list[Charge]:
-        """What has not paid for anything yet."""
+        """The earlier charges that have not paid for anything yet."""
         return list(self._unused)
 
     def spend(self, *charges: Charge) -> None:
-        """Charges what was not charged before."""
+        """Charges the ledger for what was not charged before."""
         due, unused = [], list(self._unused)
         for charge in charges:
             if charge in unused:
@@ -69,11 +69,11 @@ class Prepaid(_View):
 
 
 class Disjoint(_View):
-    """The ledger of one of several parts of the data, of which each record is in one (parallel composition).
+    """The view of one of several disjoint parts of the data (parallel composition).
 
-    Which part a record is in follows from the record and what is public. Then adding or removing it changes what one
-    part measures and nothing else, so equal measurements of all parts cost as much as that of one. The first part to
-    make a charge pays for it; the others must make the same charges in the same order.
+    Each record is in one part, which follows from the record and what is public. So adding or removing a record changes
+    the measurement of one part only, and equal measurements of all parts cost as much as one. The first part to make a
+    charge pays for it; the others must make the same charges in the same order.
 
     >>> from sundog.privacy.events import Pure
     >>> ledger, count = Ledger(epsilon=1.0, delta=1e-6), Charge(event=Pure(epsilon=0.1), purpose="a count")
@@ -89,12 +89,12 @@ class Disjoint(_View):
 
     @classmethod
     def parts(cls, ledger: Ledger, count: int) -> list[Disjoint]:
-        """A ledger for each part."""
+        """One view for each part."""
         made: list[tuple[Charge, ...]] = []
         return [cls(ledger, made) for _ in range(count)]
 
     def spend(self, *charges: Charge) -> None:
-        """Charges what no other part has charged yet."""
+        """Charges the ledger for what no other part has charged yet."""
         if self._place == len(self._made):
             super().spend(*charges)
             self._made.append(charges)

@@ -1,0 +1,167 @@
+"""What a budget buys, before any data is touched: the noise and the steps of a training, or the charges of a model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from sundog.errors import ArgumentError, SundogError
+from sundog.privacy.accountant import METHODS, Method, epsilon_spent
+from sundog.privacy.calibration import steps_for
+from sundog.privacy.events import Charge
+from sundog.privacy.ledger import Budget
+from sundog.training.training_plan import TrainingPlan, plan_training
+
+if TYPE_CHECKING:
+    from sundog.data.schema import Schema
+
+_LEAST_NOISE, _MOST_NOISE = 1e-9, 1e15  # as multipliers
+
+
+@dataclass(frozen=True)
+class PlannedTraining:
+    """A training by DP-SGD within a budget.
+
+    Args:
+        budget: what it may spend.
+        records: about how many there are.
+        training: its steps, sampling and noise.
+        spent: the ε that it spends, by each accounting method.
+    """
+
+    budget: Budget
+    records: int
+    training: TrainingPlan
+    spent: Mapping[Method, float]
+
+    @property
+    def epochs(self) -> float:
+        """How many times each record is used on average."""
+        return self.training.steps * self.training.sample_rate
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain JSON values."""
+        return {
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "records": self.records,
+            "sample_rate": self.training.sample_rate,
+            "expected_batch": int(self.training.expected_batch),
+            "steps": self.training.steps,
+            "epochs": self.epochs,
+            "noise_multiplier": self.training.noise_multiplier,
+            "spent": dict(self.spent),
+        }
+
+    def __str__(self) -> str:
+        budget, training, spent = self.budget, self.training, self.spent
+        batch, rate, noise = int(training.expected_batch), training.sample_rate, training.noise_multiplier
+        return (
+            f"budget            ε = {budget.epsilon:g}, δ = {budget.delta:.3g}, {self.records:,} records\n"
+            f"sample rate       {rate:.4g}  (each record in each step independently; {batch} expected)\n"
+            f"steps             {training.steps:,}  ({self.epochs:.4g} epochs)\n"
+            f"noise multiplier  {noise:.4f}  (standard deviation of the noise on the sum ÷ clipping norm)\n"
+            f"ε spent           {spent['pld']:.4f} by pld (the claim), {spent['rdp']:.4f} by rdp, "
+            f"{spent['moments']:.4f} by the papers' moments\n"
+            f"per record        noise of {noise / batch:.4g} × the clipping norm on the average gradient"
+        )
+
+
+@dataclass(frozen=True)
+class PlannedModel:
+    """What a fit of a model with a complete schema is charged.
+
+    Args:
+        budget: what it may spend.
+        model: its name.
+        charges: of refining bins and of the model.
+    """
+
+    budget: Budget
+    model: str
+    charges: tuple[Charge, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as plain JSON values."""
+        return {
+            "epsilon": self.budget.epsilon,
+            "delta": self.budget.delta,
+            "model": self.model,
+            "charges": [charge.model_dump() for charge in self.charges],
+        }
+
+    def __str__(self) -> str:
+        from sundog.release.shares import describe
+
+        first = f"budget: ε = {self.budget.epsilon:g}, δ = {self.budget.delta:.3g}; model {self.model}"
+        return "\n".join([first, *(f"  {charge.purpose:<40.40} {describe(charge)}" for charge in self.charges)])
+
+
+def plan_steps(
+    budget: Budget, *, records: int, batch: int = 256, epochs: float = 20, noise_multiplier: float | None = None
+) -> PlannedTraining:
+    """Plans a training: the least noise for the epochs or, with a noise multiplier, the most steps.
+
+    >>> planned = plan_steps(Budget(1.0, 1e-5), records=10_000, batch=500, epochs=5)
+    >>> planned.training.steps, round(planned.training.noise_multiplier, 2)
+    (100, 2.14)
+
+    Args:
+        budget: what the training may spend.
+        records: about how many there are.
+        batch: how many of them a step has on average.
+        epochs: how many times each record is used on average, if the noise is to be found.
+        noise_multiplier: of each step, if the number of steps is to be found.
+    """
+    if noise_multiplier is not None and not _LEAST_NOISE <= noise_multiplier <= _MOST_NOISE:
+        raise ArgumentError(f"--noise must be between {_LEAST_NOISE:g} and {_MOST_NOISE:g}, not {noise_multiplier:g}")
+    if batch > records:
+        raise ArgumentError(f"--batch {batch} is larger than --records {records}; lower it")
+    if noise_multiplier is None:
+        training = plan_training(budget, records=records, batch=batch, epochs=epochs)
+    else:
+        training = _plan_most_steps(budget, batch / records, batch, noise_multiplier)
+    charges = [training.charge(training.steps)]
+    spent = {method: epsilon_spent(charges, delta=budget.delta, method=method) for method in METHODS}
+    return PlannedTraining(budget, records, training, spent)
+
+
+def _plan_most_steps(budget: Budget, rate: float, batch: int, noise_multiplier: float) -> TrainingPlan:
+    steps = steps_for(noise_multiplier=noise_multiplier, sample_rate=rate, epsilon=budget.epsilon, delta=budget.delta)
+    if steps == 0:
+        raise SundogError(
+            f"--noise {noise_multiplier:g} does not allow a single step at ε = {budget.epsilon:g}; raise it"
+        )
+    return TrainingPlan(rate, steps, noise_multiplier, expected_batch=float(batch))
+
+
+def plan_charges(
+    schema: Schema | str | os.PathLike[str] | Mapping[str, Any],
+    budget: Budget,
+    *,
+    model: str,
+    records: int | None = None,
+) -> PlannedModel:
+    """Plans a fit of a model with a schema that declares everything.
+
+    Args:
+        schema: a `Schema`, the path of a schema file, or a dict.
+        budget: what the fit may spend.
+        model: `auto` or the name of a model.
+        records: about how many there are, if the model depends on it.
+    """
+    from sundog.data.bin_refinement import Refinement  # not above: a training is planned without all this
+    from sundog.data.schema import Schema
+    from sundog.models.auto import best_model
+    from sundog.models.registry import AUTO, get_model
+
+    where = schema if isinstance(schema, str | os.PathLike) else "schema"
+    schema = Schema.of(schema)
+    if not schema.complete:
+        raise SundogError(f"{where}: columns that are still to be learned cannot be planned; declare them")
+    kind = get_model(best_model(schema, epsilon=budget.epsilon, records=records) if model == AUTO else model)
+    refinement = Refinement.plan(schema, epsilon=budget.epsilon, delta=budget.delta).charges
+    plan = kind.plan(schema, budget, already=refinement, records=records, settings=dict(kind.defaults))
+    return PlannedModel(budget, kind.name, (*refinement, *plan.charges))
