@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from tests.training.test_audit import DELTA, LIKELY, SURE, Game, Outcome, epsilon_of_guesses
+from tests.statistical.test_training_audit import DELTA, LIKELY, SURE, Game, Outcome, epsilon_of_guesses
 from torch import Tensor, nn
 
 from sundog.errors import BudgetExceededError

@@ -25,7 +25,7 @@ from sundog.data.writing.write import open_writer
 from sundog.errors import DataError
 from sundog.fit.synthesizer import Synthesizer
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
 def quiet(data: Any) -> Schema:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from tests.contracts.material import schema_of
-from tests.training.test_audit import SURE, smallest_rate
+from tests.statistical.test_training_audit import SURE, smallest_rate
 
 from sundog.data.records import Records
 from sundog.mixture.clustering import Clusters

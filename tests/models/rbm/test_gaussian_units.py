@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy import stats
 from tests.contracts.material import schema_of
-from tests.models.test_rbm import fitted
+from tests.models.rbm.test_rbm import fitted
 
 from sundog.data.records import Records
 from sundog.models.neural.features import Features
