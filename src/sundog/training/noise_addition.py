@@ -51,7 +51,7 @@ def noise_scales(groups: Groups, bounds: Tensor, noise_multiplier: float) -> Ten
 
 
 class StepNoise:
-    """Standard normal numbers for one step, drawn anew for each.
+    """Standard normal numbers for one step; each step draws its own.
 
     Args:
         sizes: the number of coordinates of each part of the noisy vector.
