@@ -1,4 +1,4 @@
-"""DPNorm beside a loop over examples, and what it costs."""
+"""DPNorm beside a loop over examples, and what it costs; bounds from public examples."""
 
 from __future__ import annotations
 
@@ -9,11 +9,13 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from sundog.errors import SundogError
 from sundog.privacy.noise import NoiseSource
 from sundog.training.batches.examples import Padded
-from sundog.training.clipping import DPNorm
-from sundog.training.groups import flat
+from sundog.training.clipping import DPNorm, PublicMean
+from sundog.training.groups import flat, weights_and_biases
 from sundog.training.noise_addition import gradient_multiplier
+from sundog.training.per_example.engine import compute_norms
 from sundog.training.stacked_modules import stack
 from sundog.training.step import PrivateStep
 
@@ -130,3 +132,36 @@ def test_the_models_of_a_stack_share_one_histogram() -> None:
     present = torch.arange(7) < torch.tensor([2, 7, 0])[:, None]
     step([Padded(torch.randn(3, 7, 5), present)])
     assert [float(counts.sum()) for counts in measured] == [9.0]
+
+
+def test_a_bound_from_public_examples_follows_the_model() -> None:
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 1))
+    public = torch.randn(20, 6)
+
+    def loss(x: Tensor) -> Tensor:
+        return module(x).square().sum(dim=1)  # type: ignore[no-any-return]
+
+    groups = weights_and_biases(module)
+
+    def mean_norms() -> Tensor:
+        return compute_norms(module, loss, public, groups).mean(dim=1)
+
+    policy = PublicMean(lambda: compute_norms(module, loss, public, groups), factor=2.0)
+    torch.testing.assert_close(policy.bounds, 2 * mean_norms())
+    step = PrivateStep(
+        module=module,
+        private_loss=loss,
+        groups=groups,
+        policy=policy,
+        optimizer=torch.optim.SGD(module.parameters(), lr=0.5),
+        noise=NoiseSource(),
+        noise_multiplier=1.0,
+        expected_batch=4.0,
+    )
+    before = policy.bounds.clone()
+    step([torch.randn(4, 6)])
+    torch.testing.assert_close(policy.bounds, 2 * mean_norms())
+    assert not torch.allclose(policy.bounds, before)
+    with pytest.raises(SundogError, match="give no clipping norm"):
+        PublicMean(lambda: torch.zeros(1, 5))
