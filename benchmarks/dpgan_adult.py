@@ -33,7 +33,7 @@ from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
 from sundog.evaluation.comparison import Comparison
 from sundog.evaluation.prediction.utility import evaluate_utility
-from sundog.evaluation.tables.marginals import measure_marginals
+from sundog.evaluation.tables.marginal_distances import measure_marginals
 from sundog.evaluation.tables.table_pair import TablePair
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from sundog.data.columns import Scale
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.evaluation.prediction.design_matrix import encode_one_hot, encode_ordinal, is_unordered, list_scalar_columns
+from sundog.evaluation.prediction.design_matrix import encode_one_hot, encode_ordinal
 
 SCHEMA = Schema.from_dict(
     {
@@ -38,7 +39,7 @@ def records() -> Records:
 
 
 def test_arrays_are_not_scalars() -> None:
-    assert list_scalar_columns(SCHEMA) == NAMES
+    assert list(SCHEMA.scalars) == NAMES
 
 
 def test_one_hot_by_hand() -> None:
@@ -62,4 +63,4 @@ def test_columns_do_not_depend_on_the_records() -> None:
 
 
 def test_only_categories_are_unordered() -> None:
-    assert [name for name in NAMES if is_unordered(SCHEMA.columns[name])] == ["sex"]
+    assert [name for name in NAMES if SCHEMA.columns[name].scale is Scale.NOMINAL] == ["sex"]

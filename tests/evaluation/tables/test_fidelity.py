@@ -29,7 +29,7 @@ from sundog.data.schema import Schema
 from sundog.evaluation.comparison import shuffle_columns
 from sundog.evaluation.section import Section
 from sundog.evaluation.tables.fidelity import METRICS, evaluate_fidelity
-from sundog.evaluation.tables.marginals import (
+from sundog.evaluation.tables.marginal_distances import (
     measure_marginals,
 )
 from sundog.evaluation.tables.table_pair import TablePair

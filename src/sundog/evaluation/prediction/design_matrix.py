@@ -9,27 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from sundog.data.columns import Column, Scale
+from sundog.data.columns import Column
 from sundog.data.records import Records
-from sundog.data.schema import Schema
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
-
-
-def list_scalar_columns(schema: Schema) -> list[str]:
-    """Returns the names of the columns with one value per record."""
-    return list(schema.scalars)
-
-
-def is_numeric(column: Column) -> bool:
-    """Whether values are numbers or times; all other scalars are categories."""
-    return column.is_numeric
-
-
-def is_unordered(column: Column) -> bool:
-    """Whether the codes have no meaningful order."""
-    return column.scale is Scale.NOMINAL
 
 
 def scale_to_range(column: Column, codes: NDArray[Any]) -> Floats:
@@ -66,7 +50,7 @@ def encode_one_hot(records: Records, names: Sequence[str]) -> Any:
 
 
 def _encode_column(column: Column, codes: NDArray[Any]) -> list[Any]:
-    if not is_numeric(column):
+    if not column.is_numeric:
         return [_encode_indicators(codes, column.size)]
     blocks = [sparse.csr_array(np.nan_to_num(scale_to_range(column, codes))[:, None])]
     if column.nullable:
@@ -89,5 +73,5 @@ def encode_ordinal(records: Records, names: Sequence[str]) -> Floats:
     matrix = np.empty((len(records), len(names)))
     for place, name in enumerate(names):
         column, codes = records.schema.columns[name], records.codes[name]
-        matrix[:, place] = np.where(is_null(column, codes), np.nan, codes) if is_numeric(column) else codes
+        matrix[:, place] = np.where(is_null(column, codes), np.nan, codes) if column.is_numeric else codes
     return matrix

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from sundog.data.columns import Scale
 from sundog.data.schema import Schema
-from sundog.evaluation.prediction.design_matrix import Floats, is_unordered
+from sundog.evaluation.prediction.design_matrix import Floats
 
 TREES = 40
 _CORES = 2
@@ -83,7 +84,7 @@ def make_boosting_regressor(seed: int, schema: Schema, features: list[str], *, r
 
 def _set_up_boosting(seed: int, schema: Schema, features: list[str], rows: int) -> dict[str, Any]:
     columns = [schema.columns[name] for name in features]
-    unordered = [is_unordered(column) and column.size <= _MOST_CATEGORIES for column in columns]
+    unordered = [column.scale is Scale.NOMINAL and column.size <= _MOST_CATEGORIES for column in columns]
     return {
         "categorical_features": unordered,
         "early_stopping": False,  # it would hold out records of each class, and a class may have only one

@@ -20,8 +20,6 @@ from sundog.evaluation.prediction.design_matrix import (
     encode_one_hot,
     encode_ordinal,
     is_null,
-    is_numeric,
-    list_scalar_columns,
     scale_to_range,
 )
 from sundog.evaluation.prediction.learners import zero_empty_columns
@@ -99,7 +97,7 @@ def define_task(comparison: Comparison) -> Task:
 def _choose_columns(comparison: Comparison) -> tuple[str, list[str]]:
     """Returns the target and the columns to predict it from."""
     target, columns = comparison.target, comparison.real.schema.columns
-    scalars = list_scalar_columns(comparison.real.schema)
+    scalars = list(comparison.real.schema.scalars)
     if target is None:
         raise DataError("no target is given; name the column to predict")
     if target not in columns:
@@ -115,7 +113,7 @@ def _choose_columns(comparison: Comparison) -> tuple[str, list[str]]:
 
 def is_quantity(column: Column) -> bool:
     """Whether a target is predicted as a number instead of a class."""
-    return is_numeric(column) and column.lattice_size > FEW_VALUES
+    return column.is_numeric and column.lattice_size > FEW_VALUES
 
 
 def _select_usable(records: Records, kind: str, target: str, quantity: bool) -> Records:

@@ -17,7 +17,7 @@ from sundog.errors import DataError
 from sundog.evaluation.comparison import Comparison, subsample
 from sundog.evaluation.measure import Metric
 from sundog.evaluation.prediction import learners
-from sundog.evaluation.prediction.design_matrix import Floats, Integers, encode_ordinal, list_scalar_columns
+from sundog.evaluation.prediction.design_matrix import Floats, Integers, encode_ordinal
 from sundog.evaluation.prediction.roc import Ranking, measure_area
 from sundog.evaluation.section import Picture, Section
 
@@ -45,7 +45,7 @@ _METRICS = {
 @learners.limit_threads()
 def evaluate_propensity(comparison: Comparison) -> Section:
     """Measures how well synthetic records can be distinguished from held-out real ones by all scalar columns."""
-    names = list_scalar_columns(comparison.real.schema)
+    names = list(comparison.real.schema.scalars)
     if not names:
         raise DataError("no column has one value per record; records cannot be distinguished by columns")
     rng = comparison.rng("propensity")

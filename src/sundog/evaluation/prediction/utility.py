@@ -19,7 +19,7 @@ from sundog.evaluation.bootstrap import bootstrap_rows
 from sundog.evaluation.comparison import Comparison
 from sundog.evaluation.measure import Measure, Measures, Metric, average_measures, measure_share
 from sundog.evaluation.prediction import learners
-from sundog.evaluation.prediction.design_matrix import Floats, Integers, is_numeric
+from sundog.evaluation.prediction.design_matrix import Floats, Integers
 from sundog.evaluation.prediction.prediction_task import Task, define_task
 from sundog.evaluation.prediction.roc import Ranking, measure_area
 from sundog.evaluation.prediction.utility_plots import plot_scores
@@ -59,7 +59,7 @@ def _evaluate_classes(task: Task, comparison: Comparison) -> Section:
         scores = score_classes(chances, task.truth, comparison.rng(f"utility of {name}"))
         measures |= {f"utility.tstr.{name}.{score}": measure for score, measure in scores.items()}
     metrics = {name: _describe_score(name, task.target) for name in measures}
-    categorical = [place for place, name in enumerate(task.features) if not is_numeric(task.test.schema.columns[name])]
+    categorical = [place for place, name in enumerate(task.features) if not task.test.schema.columns[name].is_numeric]
     measures["utility.balanced_forest"] = _score_balanced_forest(task, comparison, slice(None))
     if len(categorical) > 1:
         measures["utility.balanced_forest_categorical"] = _score_balanced_forest(task, comparison, categorical)

@@ -9,15 +9,22 @@ from threadpoolctl import threadpool_limits
 from sundog.evaluation.comparison import Comparison
 from sundog.evaluation.measure import Measures
 from sundog.evaluation.section import Section
-from sundog.evaluation.tables import associations, coverage, marginals, relations, shapes_and_trends, wasserstein
+from sundog.evaluation.tables import (
+    associations,
+    coverage,
+    marginal_distances,
+    relations,
+    shapes_and_trends,
+    wasserstein,
+)
 from sundog.evaluation.tables.distribution_functions import build_distribution_functions
 from sundog.evaluation.tables.table_pair import TablePair
 from sundog.evaluation.tables.table_plots import plot_tables
 
 METRICS = {
     **shapes_and_trends.METRICS,
-    **marginals.METRICS,
-    marginals.FURTHEST: marginals.FURTHEST_METRIC,
+    **marginal_distances.METRICS,
+    marginal_distances.FURTHEST: marginal_distances.FURTHEST_METRIC,
     **relations.METRICS,
     **associations.METRICS,
     **coverage.METRICS,
@@ -39,7 +46,7 @@ def evaluate_fidelity(comparison: Comparison) -> Section:
     tables = TablePair.of(comparison)
     with threadpool_limits(1):  # many small matrix products: more threads would only wait for each other
         curves = build_distribution_functions(tables)
-        distances = marginals.measure_marginals(tables, comparison)
+        distances = marginal_distances.measure_marginals(tables, comparison)
         related = associations.measure_associations(tables, list(distances.pairs))
         found = (
             shapes_and_trends.score_shapes_and_trends(tables, distances, related, curves),
@@ -60,7 +67,7 @@ def evaluate_fidelity(comparison: Comparison) -> Section:
     )
 
 
-def _note_omissions(tables: TablePair, distances: marginals.Marginals) -> list[str]:
+def _note_omissions(tables: TablePair, distances: marginal_distances.Marginals) -> list[str]:
     """Returns notes on pairs and triples that were not measured."""
     notes = []
     for size, kind in ((2, "pairs"), (3, "triples")):

@@ -21,7 +21,7 @@ from sundog.evaluation.measure import Measures, Metric
 from sundog.evaluation.tables.associations import Associations
 from sundog.evaluation.tables.distance import Distance
 from sundog.evaluation.tables.distribution_functions import DistributionFunctions
-from sundog.evaluation.tables.marginals import Marginals, measure_distance, number_cells
+from sundog.evaluation.tables.marginal_distances import Marginals, measure_distance, number_cells
 from sundog.evaluation.tables.table_pair import ColumnNames, TablePair
 
 BINS = 10

@@ -18,7 +18,7 @@ from tests.evaluation.tables.two_tables import (
 )
 
 from sundog.evaluation.section import Section
-from sundog.evaluation.tables.marginals import (
+from sundog.evaluation.tables.marginal_distances import (
     estimate_chance_distance,
     measure_distance,
     number_cells,
