@@ -13,7 +13,21 @@ from typing import Any
 
 import typer
 
-from sundog.cli import certificate, compare, demo, evaluate, fit, key, ledger, plan, sample, schema, sign, verify
+from sundog.cli import (
+    certificate,
+    compare,
+    demo,
+    evaluate,
+    example,
+    fit,
+    key,
+    ledger,
+    plan,
+    sample,
+    schema,
+    sign,
+    verify,
+)
 from sundog.cli.console import drop_output
 
 INTERRUPTED = 130
@@ -21,14 +35,14 @@ INTERRUPTED = 130
 app = typer.Typer(
     name="sundog",
     help="Share data about people without giving those people away.",
-    epilog="Begin with: sundog demo",
+    epilog="Begin with: sundog example (files to try it on) or sundog demo (all of it on real data).",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
 
-for command in (schema, fit, sample, certificate, verify, evaluate, compare, plan, ledger, key, sign, demo):
+for command in (schema, fit, sample, certificate, verify, evaluate, compare, plan, ledger, key, sign, demo, example):
     summary = " ".join(str(command.__doc__).partition("\n\n")[0].split())
     app.command(name=command.__name__.rpartition(".")[2], help=command.__doc__, short_help=summary)(command.run)
 

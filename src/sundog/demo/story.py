@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable
-from importlib import resources
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.demo.digits import EPSILON, show_digits
+from sundog.demo.example import SCHEMA, TABLE, unpack
 from sundog.demo.plots import draw_marginals, total_variation
 from sundog.errors import BudgetExceededError, ReleaseError
 from sundog.fit.synthesizer import Synthesizer
@@ -40,7 +39,7 @@ def tell(folder: Path, *, epsilon: float, say: Say) -> None:
         _census(folder, epsilon, say)
         say("\n7. Images: 1,497 handwritten digits. A mixture of ten machines, one for each of ten clusters that are")
         say(f"   found privately. That is few images, so ε = {EPSILON:g}: much more than for the census.\n")
-        show_digits(folder, Schema.load(_unpack(folder / "digits.schema.yaml")), say=say)
+        show_digits(folder, Schema.load(unpack(folder / "digits.schema.yaml")), say=say)
     say(f"\nAll of it took {time.perf_counter() - started:.1f} s and is in {folder}/.")
     say("\nNow your own data:")
     say("  sundog schema YOUR.csv -o your.schema.yaml      # a draft: look through it")
@@ -49,8 +48,8 @@ def tell(folder: Path, *, epsilon: float, say: Say) -> None:
 
 
 def _census(folder: Path, epsilon: float, say: Say) -> None:
-    data = _unpack(folder / "adult.csv.gz")
-    schema = Schema.load(_unpack(folder / "adult.schema.yaml"))
+    data = unpack(folder / TABLE)
+    schema = Schema.load(unpack(folder / SCHEMA))
 
     say("1. The private data: 10,000 records of the 1994 US census (UCI Adult). Nobody but you may see it.\n")
     say(_indented(pd.read_csv(data, keep_default_na=False).iloc[:4, :8].to_string(index=False)))
@@ -71,11 +70,6 @@ def _census(folder: Path, epsilon: float, say: Say) -> None:
 
     say("\n6. Sign it, check it, and see what happens to those who cheat.\n")
     _sign_and_cheat(folder, data, schema, ledger, say)
-
-
-def _unpack(target: Path) -> Path:
-    with resources.as_file(resources.files("sundog.demo") / target.name) as source:
-        return Path(shutil.copyfile(source, target))
 
 
 def _fit(folder: Path, data: Path, schema: Schema, epsilon: float, say: Say) -> tuple[Release, Path]:

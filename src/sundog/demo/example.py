@@ -1,0 +1,29 @@
+"""The example table, 10,000 records of the census, and its schema, which come with the package."""
+
+from __future__ import annotations
+
+import shutil
+from importlib import resources
+from pathlib import Path
+
+from sundog.files import refuse_output
+
+TABLE, SCHEMA = "adult.csv.gz", "adult.schema.yaml"
+
+
+def unpack(target: Path) -> Path:
+    """Copies the file of that name from the package to `target`, and returns `target`."""
+    with resources.as_file(resources.files("sundog.demo") / target.name) as source:
+        return Path(shutil.copyfile(source, target))
+
+
+def write_example(folder: Path) -> tuple[Path, Path]:
+    """Writes the example table and its schema into `folder`, and returns their paths.
+
+    Nothing is replaced: raises if one of the two files exists.
+    """
+    table, schema = folder / TABLE, folder / SCHEMA
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in (table, schema):
+        refuse_output(path, {}, fix="choose another folder with -o")
+    return unpack(table), unpack(schema)

@@ -1,0 +1,142 @@
+"""CONTRIBUTING.md is true: what it names exists, and each recipe, followed on a copy of the package, is enough."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.data.columns.test_column import GradeColumn
+
+import sundog
+
+ROOT = Path(__file__).parents[2]
+SOURCE = Path(sundog.__file__).parent
+PAGE = (ROOT / "CONTRIBUTING.md").read_text()
+PATHS = sorted(set(re.findall(r"`([\w./]*(?:/|\.py|\.md)(?::\w+)?\w*)`", PAGE)))
+
+
+def locate(path: str) -> Path | None:
+    """The file or folder that the page means: of the repository or of the package."""
+    return next((place / path for place in (ROOT, SOURCE) if (place / path).exists()), None)
+
+
+def section(title: str) -> str:
+    return PAGE.partition(f"\n{title}\n")[2].partition("\n#")[0]
+
+
+def edited(recipe: str) -> set[str]:
+    """The files of the package that a recipe names and that are there already, but for those to derive from."""
+    named = re.findall(r"`([\w/]+\.py)`", section(recipe))
+    return {path for path in named if (SOURCE / path).exists()}
+
+
+@pytest.mark.parametrize("path", [path for path in PATHS if "NAME" not in path])
+def test_what_the_page_names_exists(path: str) -> None:
+    file, _, name = path.partition(":")
+    place = locate(file)
+    assert place is not None
+    if name:
+        defined = [node.name for node in ast.parse(place.read_text()).body if hasattr(node, "name")]
+        assert name in defined
+
+
+def test_every_folder_is_in_the_layout() -> None:
+    folders = [path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()]
+    assert sorted(folders) == sorted(re.findall(r"^\| `(\w+)/` \|", section("## The layout"), re.MULTILINE))
+
+
+# --- the recipes ---
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the package, to be changed."""
+    ignored = shutil.ignore_patterns("__pycache__")
+    return Path(shutil.copytree(SOURCE, tmp_path / "changed" / "sundog", ignore=ignored))
+
+
+def insert(file: Path, before: str, text: str) -> None:
+    """Adds text to a file, before something that stands there once."""
+    content = file.read_text()
+    assert content.count(before) == 1, before
+    file.write_text(content.replace(before, text + before))
+
+
+def run(copy: Path, code: str) -> Any:
+    """What a program prints as JSON that imports the copy."""
+    environment = {**os.environ, "PYTHONPATH": str(copy.parent)}
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, cwd=copy.parent.parent, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+COMMAND = '''"""Say hello.
+
+Example: sundog hello
+"""
+
+from sundog.cli.console import say
+
+
+def run() -> None:
+    """Greets."""
+    say('"hello"')
+'''
+
+
+def test_a_command_is_a_file_and_its_registration(copy: Path) -> None:
+    assert edited("### Add a command") == {"cli/main.py"}
+    (copy / "cli" / "hello.py").write_text(COMMAND)
+    main = copy / "cli" / "main.py"
+    main.write_text(re.sub(r"(from sundog\.cli import \(?\s*)", r"\1hello, ", main.read_text(), count=1))
+    main.write_text(re.sub(r"(for command in \(\s*)", r"\1hello, ", main.read_text(), count=1))
+    assert run(copy, "from sundog.cli.main import main; main(['hello'])") == "hello"
+
+
+COLUMN_IMPORTS = """
+from collections.abc import Sequence
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from sundog.data.columns.arrow import Mask, shown
+from sundog.data.columns.forms import Scale
+from sundog.data.columns.scalar import ScalarColumn
+from sundog.data.columns.values import python_values, value_of
+
+"""
+
+LEARN_GRADES = """
+import json, sundog
+columns = {"grade": {"type": "grade", "worst": "C"}, "hours": {"type": "integer", "min": 0, "max": 9}}
+data = {"grade": ["A", "B", "C"] * 100, "hours": [1, 5, 9] * 100}
+schema = sundog.Schema.from_dict({"columns": columns})
+release = sundog.Synthesizer("independent", epsilon=5.0, delta=1e-6).fit(data, schema).release_
+release.save("grades.sundog")
+release = sundog.Release.load("grades.sundog")
+made = release.sample(300, seed=0, where="grade<=B")
+sundog.evaluate(release, real=data, rows=200).to_html("grades.html")
+print(json.dumps(sorted(set(made["grade"]))))
+"""
+
+
+def test_a_column_type_is_a_file_and_its_registration(copy: Path) -> None:
+    assert edited("### Add a column type") == {"data/columns/__init__.py"}
+    columns = copy / "data" / "columns"
+    (columns / "grade.py").write_text(COLUMN_IMPORTS + inspect.getsource(GradeColumn))
+    package = columns / "__init__.py"
+    insert(package, "_Column = TypeVar(", "from sundog.data.columns.grade import GradeColumn\n")
+    insert(package, "    | SetColumn,\n", "    | GradeColumn\n")
+    assert run(copy, LEARN_GRADES) == ["A", "B"]
