@@ -12,7 +12,7 @@ import pytest
 from sundog.data.bin_refinement import SHARE, Refinement, choose_starts
 from sundog.data.bins import bins_for
 from sundog.data.columns import Column, ContinuousColumn, DatetimeColumn, IntegerColumn, OrderedColumn
-from sundog.data.columns.base import equal_starts
+from sundog.data.columns.column import equal_starts
 from sundog.data.columns.ordered import DEFAULT_BINS
 from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema

@@ -23,8 +23,7 @@ from tests.data import one_more_record as material
 from tests.data.containers import Container
 from tests.data.one_more_record import Case
 
-from sundog.data import schema_learning
-from sundog.data.columns import base, listed
+from sundog.data.columns import listed, scalar
 from sundog.data.columns.set import SetColumn
 from sundog.data.reading import read, tables
 from sundog.data.schema import Schema
@@ -209,7 +208,7 @@ def _spelled_as_typed(column: Any, value: Any) -> int | None:
     return found
 
 
-def _tally_as_typed(column: Any, values: Any, place: str) -> Counter[str]:
+def _tally_as_typed(column: Any, values: Any, *, where: str) -> Counter[str]:
     return Counter(str(value) for value in values.to_pylist() if value is not None)
 
 
@@ -218,7 +217,7 @@ def _unchecked(file: Any, *_: Any) -> Any:
 
 
 def _infer_types(patch: pytest.MonkeyPatch) -> None:
-    for module in (base, tables):
+    for module in (scalar, tables):
         patch.setattr(module, "chunks", _as_one_type)
 
 
@@ -233,7 +232,7 @@ def _share_a_scale(patch: pytest.MonkeyPatch) -> None:
 
 
 def _learn_spellings(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(schema_learning, "_tally", _tally_as_typed)
+    patch.setattr(listed.ListedColumn, "learning_input", _tally_as_typed)
 
 
 def _trust_quotes(patch: pytest.MonkeyPatch) -> None:

@@ -40,7 +40,7 @@ class DeviceNormals:
         from sundog.privacy.chacha_kernel import launch
 
         self.message += 1
-        launch(self.key, self.message, out)
+        launch(self.key, self.message, out, blocks=-(-len(out) // PER_BLOCK))
         return out
 
 

@@ -8,15 +8,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from sundog.privacy.chacha import PER_BLOCK
-
 _LANES = 128
 _TURN = tl.constexpr(math.pi * 2.0**-31)
 
 
-def launch(key: Tensor, message: Tensor, out: Tensor) -> None:
-    """Fills `out`: value j of block i goes to place j × blocks + i."""
-    blocks = -(-len(out) // PER_BLOCK)
+def launch(key: Tensor, message: Tensor, out: Tensor, *, blocks: int) -> None:
+    """Fills `out` from so many blocks: value j of block i goes to place j × blocks + i."""
     _fill[(-(-blocks // _LANES),)](key, message, out, blocks, len(out), LANES=_LANES)
 
 

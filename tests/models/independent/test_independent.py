@@ -23,8 +23,8 @@ from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
+from sundog.models.independent.column_marginals import to_simplex
 from sundog.models.independent.independent import Independent
-from sundog.models.independent.marginals import to_simplex
 from sundog.models.protocol import FitContext, Plan, State
 from sundog.privacy.events import DiscreteGaussian
 from sundog.privacy.ledger import Budget, Ledger

@@ -12,9 +12,9 @@ from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import Field, TypeAdapter, ValidatorFunctionWrapHandler, WrapValidator
 
-from sundog.data.columns.base import Column
 from sundog.data.columns.boolean import BooleanColumn
 from sundog.data.columns.categorical import CategoricalColumn
+from sundog.data.columns.column import Column
 from sundog.data.columns.continuous import ContinuousColumn
 from sundog.data.columns.datetime import DatetimeColumn
 from sundog.data.columns.forms import Form, Scale, Unknown

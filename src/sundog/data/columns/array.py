@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pyarrow as pa
 
-from sundog.data.columns.base import Column
+from sundog.data.columns.column import Column
 
 
 class ArrayColumn(Column):

@@ -14,7 +14,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from sundog.data.columns.arrow import Mask, shown
-from sundog.data.columns.base import MAX_CODES
+from sundog.data.columns.column import MAX_CODES
 from sundog.data.columns.forms import Scale
 from sundog.data.columns.scalar import ScalarColumn
 from sundog.errors import SchemaError

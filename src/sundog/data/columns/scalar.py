@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from sundog.data.columns import arrow, frame_dtypes
-from sundog.data.columns.base import Column
+from sundog.data.columns.column import Column
 from sundog.data.columns.forms import Form, Scale
 from sundog.data.columns.values import MIXED, alone, chunks, kinds
 from sundog.data.validation_errors import did_you_mean

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import Field, StrictInt, StrictStr, field_validator, model_validator
 
 from sundog.data.columns import arrow, sparse_rows
-from sundog.data.columns.base import Column
+from sundog.data.columns.column import Column
 from sundog.data.columns.forms import Form
 from sundog.data.columns.ordered import Whole
 from sundog.data.columns.values import MIXED, chunks, from_objects, plain, spellings

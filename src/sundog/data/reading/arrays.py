@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
+from sundog.data.columns.array_values import refuse_masked
 from sundog.data.columns.arrow import missing as absent
 from sundog.data.columns.arrow import shown
-from sundog.data.columns.grid import refuse_masked
 from sundog.data.columns.numbers import to_float64
 from sundog.data.columns.values import kinds, value_of
 from sundog.data.reading.source import BARE, AnyPath, Shape, Source, Values, check_memory, one_line, open_bytes, reading

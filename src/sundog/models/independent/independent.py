@@ -20,7 +20,7 @@ from sundog.data.bins import bins_for
 from sundog.data.columns import AnyColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.models.independent.marginals import Floats, Integers, Sampler, marginal_of
+from sundog.models.independent.column_marginals import Floats, Integers, Sampler, marginal_of
 from sundog.models.independent.released import (
     ReleasedIndependent,
     marginal_keys,

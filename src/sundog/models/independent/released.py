@@ -10,7 +10,7 @@ import numpy as np
 
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
-from sundog.models.independent.marginals import marginal_of
+from sundog.models.independent.column_marginals import marginal_of
 from sundog.models.model_state import State
 from sundog.models.released_model import MOST_RECORDS, is_whole
 from sundog.privacy.events import Charge, one_line

@@ -15,7 +15,7 @@ from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.models.gan.architectures import best_shape, refuse_shape
 from sundog.models.gan.networks import Grid, new_critic, new_generator
-from sundog.models.gan.networks.series import Rhythms
+from sundog.models.gan.networks.series_networks import Rhythms
 from sundog.models.neural.features import Features
 
 

@@ -15,8 +15,8 @@ from torch import Tensor, nn
 from sundog.models.gan.networks.base import SLOPE, Body, Judge, without
 from sundog.models.gan.networks.convolutions import ConvolvedCritic, ConvolvedNamer, Deconvolution
 from sundog.models.gan.networks.grid import Grid
-from sundog.models.gan.networks.series import Recurrent, Rhythms
-from sundog.models.gan.networks.tables import Pairs, Perceptron
+from sundog.models.gan.networks.series_networks import Recurrent, Rhythms
+from sundog.models.gan.networks.table_networks import Pairs, Perceptron
 from sundog.models.neural.features import Features
 
 __all__ = [
