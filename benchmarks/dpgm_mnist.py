@@ -140,7 +140,7 @@ def picture(releases: dict[str, sundog.Release], path: Path) -> None:
 
 
 def _grid(release: sundog.Release) -> Any:
-    clusters = release.model.choices.get("cluster", 0)
+    clusters = release.document.model.choices.get("cluster", 0)
     rows = []
     for row in range(ACROSS):
         where = {"cluster": row} if row < clusters else None

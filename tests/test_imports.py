@@ -76,6 +76,11 @@ def test_verifying_and_signing_load_neither_torch_nor_pandas(model: str, tmp_pat
     assert not loaded & {"torch", "pandas", "sklearn", "matplotlib"}
 
 
+def test_settings_are_checked_and_listed_without_torch() -> None:
+    listed = "import sundog.models.registry as r\nfor name in r.MODELS: r.get_configuration(name).settings()"
+    assert "torch" not in _loaded_by(f"{listed}\nimport sundog\nsundog.Synthesizer('gan', settings={{'hidden': 9}})")
+
+
 def test_every_public_name_is_there() -> None:
     for name in sundog.__all__:
         assert getattr(sundog, name) is not None, name

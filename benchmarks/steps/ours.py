@@ -67,10 +67,10 @@ def _graphed(take: PrivateStep, batch: Any) -> Step:
         batch = batch.examples[batch.present]
     places = np.arange(len(leaves(batch)[0]))
     capacity = len(places) if owner is None else int(np.bincount(owner).max())
-    graphed = GraphedStep(take, batch, capacity=capacity, owner=owner)
+    capture_graph = GraphedStep(take, batch, capacity=capacity, owner=owner)
 
     def step() -> None:
-        graphed(places)
+        capture_graph(places)
 
     return step
 

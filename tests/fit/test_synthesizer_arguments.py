@@ -52,7 +52,10 @@ FRAME = pd.DataFrame({"age": [31, 47, 25, 62] * 25})
             {"model": "gan", "settings": {"means": 0.5, "naming": 0.5}},
             "settings means=0.5, naming=0.5: 1 of the",
         ),
-        ({"model": "rbm", "clusters": 3, "settings": {"kernel": "x"}}, "setting 'kernel' must be gaussian or"),
+        (
+            {"model": "rbm", "clusters": 3, "settings": {"kernel": "x"}},
+            "model 'mixture': setting 'kernel' must be gaussian or",
+        ),
         ({"model": "rbm", "clusters": 501, "settings": {"hidden": 9}}, "clusters must be a whole number from 2 to"),
         ({"settings": {"clusters": 3}}, "'clusters' is no setting of a model"),
         ({"noise": 7}, "noise must be a NoiseSource, not 7"),

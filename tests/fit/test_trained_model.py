@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
 import pytest
 import torch
+from pydantic import Field
 from torch import nn
 
 from sundog.data.records import Records
@@ -17,7 +19,9 @@ from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, LedgerError, SundogError
 from sundog.fit.synthesizer import Synthesizer
 from sundog.models import registry
-from sundog.models.protocol import Codes, FitContext, Plan, State, Where
+from sundog.models.configuration import Configuration
+from sundog.models.protocol import Codes, FitContext, State, Where
+from sundog.models.released import ReleasedModel
 from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger
@@ -28,7 +32,7 @@ from sundog.training.clipping import Fixed
 from sundog.training.groups import flat
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
-from sundog.training.training_plan import plan_training
+from sundog.training.training_plan import TrainingPlan, plan_training
 
 RECORDS = 300
 DATA = {"a": np.arange(RECORDS) % 2 == 0, "b": np.arange(RECORDS) % 3 == 0}
@@ -36,46 +40,56 @@ COLUMNS = {"a": {"type": "boolean"}, "b": {"type": "boolean"}}
 SCHEMA = Schema.from_dict({"columns": COLUMNS})
 
 
+class CoinsConfiguration(Configuration):
+    name: ClassVar[str] = "coins"
+
+    epochs: float = Field(default=4.0, description="passes over the records")
+
+
+@dataclass(frozen=True)
+class CoinsPlan:
+    training: TrainingPlan
+    records: int
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        return (self.training.charge(self.training.steps),)
+
+
+class ReleasedCoins(ReleasedModel):
+    def __init__(self, schema: Schema, state: State) -> None:
+        self.records = state.config["records"]
+
+    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+        return [] if any(isinstance(charge.event, SampledGaussian) for charge in charges) else ["the means"]
+
+
 class Coins:
     """The mean of each boolean column, by gradient descent."""
 
     name: ClassVar[str] = "coins"
-    options: ClassVar[frozenset[str]] = frozenset()
-    defaults: ClassVar[Mapping[str, Any]] = {"epochs": 4, "stop": None}
-    counts_records: ClassVar[bool] = True
-    choices: Mapping[str, int] = {}
-    assumptions: Sequence[str] = ()
-    private: State | None = None
 
     def __init__(self, schema: Schema, means: Any, records: int | None) -> None:
         self.schema, self.means, self.records = schema, means, records
-
-    @classmethod
-    def check_settings(cls, settings: Mapping[str, Any]) -> None:
-        """Takes everything."""
-
-    @classmethod
-    def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
-        """Takes everything."""
 
     @classmethod
     def plan(
         cls,
         schema: Schema,
         budget: Budget,
+        configuration: CoinsConfiguration,
         *,
         already: Sequence[Charge],
         records: int | None,
-        settings: Mapping[str, Any],
-    ) -> Plan:
+    ) -> CoinsPlan:
         assert records is not None
-        training = plan_training(budget, already=already, records=records, batch=50, epochs=settings["epochs"])
-        return Plan((training.charge(training.steps),), {"training": training, "records": records})
+        training = plan_training(budget, already=already, records=records, batch=50, epochs=configuration.epochs)
+        return CoinsPlan(training, records)
 
     @classmethod
-    def fit(cls, records: Records, plan: Plan, ledger: Ledger, context: FitContext) -> Self:
+    def fit(cls, records: Records, plan: CoinsPlan, ledger: Ledger, context: FitContext) -> Self:
         torch.set_num_threads(1)
-        training = plan.settings["training"]
+        training = plan.training
         names = list(records.schema.columns)
         x = torch.stack([torch.as_tensor(records.codes[name], dtype=torch.float32) for name in names], dim=1)
         module = nn.Linear(1, len(names), bias=False)
@@ -103,7 +117,7 @@ class Coins:
             after=cls.after,
         )
         trainer.run()
-        return cls(records.schema, module.weight.detach()[:, 0].clamp(0, 1).numpy(), max(1, plan.settings["records"]))
+        return cls(records.schema, module.weight.detach()[:, 0].clamp(0, 1).numpy(), max(1, plan.records))
 
     @staticmethod
     def after(number: int) -> None:
@@ -115,9 +129,6 @@ class Coins:
             for (name, column), mean in zip(self.schema.columns.items(), self.means, strict=True)
         }
 
-    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
-        return [] if any(isinstance(charge.event, SampledGaussian) for charge in charges) else ["the means"]
-
     def state(self) -> State:
         return State({"means": self.means}, {"records": self.records})
 
@@ -128,7 +139,9 @@ class Coins:
 
 @pytest.fixture(autouse=True)
 def _registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(registry.MODELS, "coins", f"{__name__}:Coins")
+    names = ("CoinsConfiguration", "Coins", "ReleasedCoins")
+    registration = registry.Registration(*(f"{__name__}:{name}" for name in names))
+    monkeypatch.setitem(registry.MODELS, "coins", registration)
     monkeypatch.setattr("sundog.models.registry.import_module", lambda _: sys.modules[__name__])
 
 

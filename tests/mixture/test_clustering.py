@@ -14,18 +14,19 @@ import sundog.mixture.clustering as clustering
 from sundog.data.records import Records
 from sundog.errors import BudgetExceededError, ReleaseError, SundogError
 from sundog.mixture.clustering import (
-    CLUSTERING,
     ClusteringPlan,
     Clusters,
     find_clusters,
     plan_clustering,
 )
+from sundog.mixture.configuration import MixtureConfiguration
 from sundog.mixture.feature_space import Space
 from sundog.mixture.fourier_features import FourierFeatures
 from sundog.mixture.kmeans import GRAIN, on_grain
+from sundog.mixture.released import find_unpaid_clustering
+from sundog.models.independent.configuration import IndependentConfiguration
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext
-from sundog.models.unpaid import unpaid_clustering
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.ledger_views import Prepaid
@@ -68,7 +69,6 @@ def purity(kind: npt.NDArray[np.int64], owner: npt.NDArray[np.int64]) -> float:
 def test_a_plan_spends_its_budget_and_no_more(epsilon: float, public: bool) -> None:
     plan = planned(epsilon=epsilon, public=public)
     assert 0.99 * epsilon < epsilon_spent(plan.charges(), delta=1e-5) <= epsilon
-    assert ClusteringPlan(**plan.to_dict()) == plan
 
 
 def test_less_budget_or_fewer_records_mean_fewer_dimensions_and_iterations() -> None:
@@ -93,11 +93,11 @@ def test_less_budget_or_fewer_records_mean_fewer_dimensions_and_iterations() -> 
 )
 def test_settings_that_are_none_are_refused(name: str, value: object) -> None:
     with pytest.raises(SundogError, match=name):
-        planned(settings={**CLUSTERING, name: value})
+        MixtureConfiguration.of(IndependentConfiguration, {name: value}, clusters=5, public=False)
 
 
 def test_settings_are_kept() -> None:
-    plan = planned(settings={"kernel": "exponential", "dimension": 40, "iterations": 7, "hidden": 200})
+    plan = planned(kernel="exponential", dimension=40, iterations=7)
     assert (plan.kernel, plan.dimension, plan.iterations) == ("exponential", 40, 7)
 
 
@@ -109,7 +109,7 @@ def test_settings_are_kept() -> None:
 def test_clusters_are_found(public: bool, kernel: str) -> None:
     records, kind = stripes(6000)
     ledger = Ledger(epsilon=2.0, delta=1e-5)
-    plan = planned(epsilon=2.0, public=public, settings={**CLUSTERING, "kernel": kernel, "dimension": 64})
+    plan = planned(epsilon=2.0, public=public, kernel=kernel, dimension=64)
     seen: list[tuple[str, float]] = []
     context = FitContext(
         seed=1,
@@ -121,7 +121,7 @@ def test_clusters_are_found(public: bool, kernel: str) -> None:
     assert purity(kind, owner) > 0.8  # a fifth, if nothing is learned
     np.testing.assert_allclose(clusters.counts, np.bincount(owner, minlength=5), atol=6 * plan.counts_noise + 20)
     assert ledger.charges == plan.charges()
-    assert unpaid_clustering(ledger.charges, public=public) == []
+    assert find_unpaid_clustering(ledger.charges, public=public) == []
     assert {stage for stage, _ in seen} == {"clustering"}
     assert seen[-1][1] == 1.0
 

@@ -13,10 +13,9 @@ from tests.contracts.model_contract import ModelContract
 from tests.mixture.two_kinds import CLUSTERED, QUICK, values
 
 from sundog.fit.synthesizer import Synthesizer
-from sundog.mixture.mixture import mixture_of
-from sundog.models.independent.independent import Independent
-from sundog.models.rbm.rbm import Rbm
-from sundog.models.vae.vae import Vae
+from sundog.mixture.mixture import Mixture
+from sundog.models.configuration import Configuration
+from sundog.models.registry import configure
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
 
@@ -49,15 +48,17 @@ def _one_thread() -> None:
 class MixtureContract(ModelContract):
     """What a model promises, of components that promise it: by name there are no mixtures, only by clusters."""
 
+    model = Mixture
+    component: ClassVar[str]
     epsilon: ClassVar[float] = 8.0  # so that some of fifty records are left of three clusters
-    settings: ClassVar[dict[str, Any]] = {**CLUSTERED, "clusters": 3}
+    settings: ClassVar[dict[str, Any]] = CLUSTERED
+
+    def configuration(self) -> Configuration:
+        return configure(self.component, self.settings, clusters=3)
 
     def synthesizer(self, **options: Any) -> Synthesizer:
-        kind: Any = self.model
-        clusters = self.settings["clusters"]
-        rest = {name: value for name, value in self.settings.items() if name != "clusters"}
         return Synthesizer(
-            kind.component.name, epsilon=self.epsilon, delta=1e-6, clusters=clusters, settings=rest, **options
+            self.component, epsilon=self.epsilon, delta=1e-6, clusters=3, settings=self.settings, **options
         )
 
     def test_interrupted_after_a_charge_it_goes_on_and_charges_nothing_twice(self, tmp_path: Path) -> None:
@@ -85,22 +86,21 @@ class MixtureContract(ModelContract):
 
 
 class TestOfIndependent(MixtureContract):
-    model = mixture_of(Independent)
+    component = "independent"
 
 
 class TestOfVae(MixtureContract):
-    model = mixture_of(Vae)
-    settings: ClassVar[dict[str, Any]] = {**CLUSTERED, **QUICK, "clusters": 3}
+    component = "vae"
+    settings: ClassVar[dict[str, Any]] = {**CLUSTERED, **QUICK}
 
 
 @pytest.mark.slow
 class TestOfRbm(MixtureContract):
-    model = mixture_of(Rbm)
+    component = "rbm"
     settings: ClassVar[dict[str, Any]] = {
         **CLUSTERED,
         "hidden": 6,
         "chains": 20,
         "batch": 50,
         "epochs": 2,
-        "clusters": 3,
     }

@@ -15,6 +15,7 @@ from tests.mixture.two_kinds import (
     COLUMNS,
     QUICK,
     TABLE,
+    configured,
     independent,
     left_of,
     two_kinds,
@@ -26,12 +27,11 @@ from sundog.data.code_set import CodeSet
 from sundog.data.records import Records
 from sundog.errors import DataError, SundogError
 from sundog.fit.synthesizer import Synthesizer
-from sundog.mixture.clustering import ClusteringPlan
-from sundog.mixture.mixture import Mixture, mixture_of
-from sundog.models.gan.gan import Gan
+from sundog.mixture.mixture import Mixture
+from sundog.mixture.released import ReleasedMixture
 from sundog.models.independent.independent import Independent
-from sundog.models.protocol import FitContext, Model, State
-from sundog.models.rbm.rbm import Rbm
+from sundog.models.protocol import FitContext, State
+from sundog.models.registry import MODELS, configure, get_configuration, get_model
 from sundog.models.vae.vae import Vae
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, Pure
@@ -61,11 +61,9 @@ def test_similar_records_share_a_component(mixture: Any) -> None:
 
 
 def test_weights_are_noisy_counts_and_no_exact_ones() -> None:
-    kind = mixture_of(Independent)
-    settings = {**kind.defaults, **CLUSTERED, "clusters": 4}
-    plan = kind.plan(TABLE, BUDGET, already=(), records=3000, settings=settings)
-    noise = ClusteringPlan(**plan.settings["clustering"]).counts_noise
-    found = [kind.fit(two_kinds(), plan, Ledger(epsilon=1.0, delta=1e-6), FitContext(seed=1)) for _ in range(2)]
+    plan = Mixture.plan(TABLE, BUDGET, configured("independent", clusters=4), already=(), records=3000)
+    noise = plan.clustering.counts_noise
+    found = [Mixture.fit(two_kinds(), plan, Ledger(epsilon=1.0, delta=1e-6), FitContext(seed=1)) for _ in range(2)]
     for mixture in found:
         assert mixture.weights.sum() == pytest.approx(1)
         assert (mixture.weights > 0).all()
@@ -128,9 +126,8 @@ def test_one_cluster_is_the_plain_model() -> None:
 
 @pytest.mark.parametrize("share", [0.02, 0.5])
 def test_the_clustering_has_its_share_and_the_components_have_the_rest(share: float) -> None:
-    kind = mixture_of(Vae)
-    settings = {**kind.defaults, **QUICK, **CLUSTERED, "clusters": 5, "clustering": share}
-    plan = kind.plan(TABLE, BUDGET, already=(), records=3000, settings=settings)
+    configuration = configured("vae", clusters=5, clustering=share, **QUICK)
+    plan = Mixture.plan(TABLE, BUDGET, configuration, already=(), records=3000)
     clustering = [charge for charge in plan.charges if charge.purpose.startswith("clustering")]
     other = [charge for charge in plan.charges if charge not in clustering]
     assert len(clustering) == 4
@@ -141,14 +138,14 @@ def test_the_clustering_has_its_share_and_the_components_have_the_rest(share: fl
 
 
 @pytest.mark.parametrize("clusters", [2, 9])
-@pytest.mark.parametrize("component", [Independent, Vae, Rbm])
-def test_it_costs_the_same_however_many_components_there_are(component: type[Model], clusters: int) -> None:
-    kind = mixture_of(component)
-    quick = {name: value for name, value in QUICK.items() if name in component.defaults}
-    settings = {**kind.defaults, **quick, **CLUSTERED, "clusters": clusters}
-    plan = kind.plan(TABLE, BUDGET, already=(), records=100, settings=settings)
+@pytest.mark.parametrize("component", ["independent", "vae", "rbm"])
+def test_it_costs_the_same_however_many_components_there_are(component: str, clusters: int) -> None:
+    known = get_configuration(component).model_fields
+    quick = {name: value for name, value in QUICK.items() if name in known}
+    configuration = configured(component, clusters=clusters, **quick)
+    plan = Mixture.plan(TABLE, BUDGET, configuration, already=(), records=100)
     ledger = Ledger(epsilon=1.0, delta=1e-6)
-    mixture = kind.fit(two_kinds(100), plan, ledger, FitContext(seed=1))
+    mixture = Mixture.fit(two_kinds(100), plan, ledger, FitContext(seed=1))
     assert len(mixture.components) == clusters
     release = Release(TABLE, mixture, certify(ledger, TABLE))
     assert release.certificate.charges == list(plan.charges)
@@ -160,18 +157,17 @@ def test_a_public_column_is_private_within_a_cluster() -> None:
     columns = {**COLUMNS, "side": {**COLUMNS["side"], "public": True}}
     schema = schema_of(columns, records=3000)
     records = Records(schema, two_kinds().codes, 3000)
-    kind = mixture_of(Independent)
-    settings = {**kind.defaults, **CLUSTERED}
-    plan = kind.plan(schema, BUDGET, already=(), records=3000, settings=settings)
+    plan = Mixture.plan(schema, BUDGET, configured("independent"), already=(), records=3000)
     assert "marginal of side" in [charge.purpose for charge in plan.charges]
     ledger = Ledger(epsilon=1.0, delta=1e-6)
-    first = kind.fit(records, plan, ledger, FitContext(seed=1))
+    first = Mixture.fit(records, plan, ledger, FitContext(seed=1))
     assert ledger.charges == plan.charges
-    again = kind.from_state(schema, first.state())
+    again = Mixture.from_state(schema, first.state())
     charges = [charge for charge in plan.charges if charge.purpose != "marginal of side"]
     for mixture in (first, again):
-        assert mixture.unexplained(plan.charges) == []
-        assert mixture.unexplained(charges) == ["marginal of 'side'"]
+        released = ReleasedMixture(schema, mixture.state())
+        assert released.unexplained(plan.charges) == []
+        assert released.unexplained(charges) == ["marginal of 'side'"]
 
 
 def test_what_public_records_began_need_not_be_paid_for() -> None:
@@ -182,7 +178,7 @@ def test_what_public_records_began_need_not_be_paid_for() -> None:
     purposes = {charge.purpose for charge in release.certificate.charges}
     assert not {"clustering: kernel width", "clustering: space"} & purposes
     state = release.model.state()
-    lying = Mixture.from_state(TABLE, State(state.tensors, {**state.config, "public": False}))
+    lying = ReleasedMixture(TABLE, State(state.tensors, {**state.config, "public": False}))
     assert lying.unexplained(release.certificate.charges) == ["clustering: kernel width", "clustering: space"]
 
 
@@ -345,24 +341,20 @@ def test_shares_that_leave_nothing_are_refused_before_anything_is_spent(clusters
 @pytest.mark.parametrize("epsilon", [0.05, 1.0, 50.0])
 def test_the_largest_shares_leave_enough_for_what_else_there_is_to_pay(epsilon: float) -> None:
     """A count and a schema that were learned have an eighth of ε, at most."""
-    kind, budget = mixture_of(Vae), Budget(epsilon, 1e-6)
-    settings = {**kind.defaults, **QUICK, **CLUSTERED, "clustering": 0.25, "means": 0.25, "moments": 0.25}
+    configuration = configured("vae", clustering=0.25, means=0.25, moments=0.25, **QUICK)
     before = [Charge(event=Pure(epsilon=epsilon / 8), purpose="before")]
-    plan = kind.plan(TABLE, budget, already=before, records=3000, settings=settings)
+    plan = Mixture.plan(TABLE, Budget(epsilon, 1e-6), configuration, already=before, records=3000)
     assert epsilon_spent([*before, *plan.charges], delta=1e-6) <= epsilon
 
 
 def test_a_component_must_know_of_parts() -> None:
-    kind, ledger = mixture_of(Gan), Ledger(epsilon=1.0, delta=1e-6)
-    settings = {**kind.defaults, **CLUSTERED}
-    plan = mixture_of(Independent).plan(
-        TABLE, BUDGET, already=(), records=100, settings={**mixture_of(Independent).defaults, **CLUSTERED}
-    )
     with pytest.raises(SundogError, match="model 'gan' cannot be the component of a mixture"):
-        kind.check(TABLE, settings)
-    with pytest.raises(SundogError, match="'gan'"):
-        kind.fit(two_kinds(100), plan, ledger, FitContext(seed=1))
-    assert ledger.charges == ()
+        configured("gan")
+    with pytest.raises(SundogError, match="model 'mixture': say of what"):
+        configure("mixture", {}, clusters=3)
+    for name in MODELS:
+        able = "clusters" in get_configuration(name).options
+        assert able == (hasattr(get_model(name), "fit_parts") and hasattr(get_model(name), "log_evidence"))
 
 
 def test_public_data_is_one_file_with_all_columns() -> None:

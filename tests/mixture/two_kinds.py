@@ -9,10 +9,10 @@ import numpy as np
 from tests.contracts.material import schema_of
 
 from sundog.data.records import Records
-from sundog.mixture.mixture import Mixture, mixture_of
-from sundog.models.independent.independent import Independent
-from sundog.models.protocol import FitContext, Model
-from sundog.models.vae.vae import Vae
+from sundog.mixture.configuration import MixtureConfiguration
+from sundog.mixture.mixture import Mixture
+from sundog.models.protocol import FitContext
+from sundog.models.registry import get_configuration
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
 
@@ -43,24 +43,27 @@ def values(records: Records) -> dict[str, Any]:
     return {name: column.decode(records.codes[name]) for name, column in records.schema.columns.items()}
 
 
-def fitted(component: type[Model], epsilon: float = 20.0, **settings: Any) -> Mixture:
-    kind = mixture_of(component)
-    budget = Budget(epsilon, 1e-6)
-    plan = kind.plan(
-        TABLE, budget, already=(), records=3000, settings={**kind.defaults, **CLUSTERED, "dimension": 64, **settings}
-    )
+def configured(component: str, *, clusters: int = 2, **settings: Any) -> MixtureConfiguration:
+    """A quick clustering."""
+    asked = {**CLUSTERED, **settings}
+    return MixtureConfiguration.of(get_configuration(component), asked, clusters=clusters, public=False)
+
+
+def fitted(component: str, epsilon: float = 20.0, **settings: Any) -> Mixture:
+    configuration = configured(component, **{"dimension": 64, **settings})
+    plan = Mixture.plan(TABLE, Budget(epsilon, 1e-6), configuration, already=(), records=3000)
     ledger = Ledger(epsilon=epsilon, delta=1e-6, noise=NoiseSource.seeded(1))
-    return kind.fit(two_kinds(), plan, ledger, FitContext(seed=1))
+    return Mixture.fit(two_kinds(), plan, ledger, FitContext(seed=1))
 
 
 @cache
 def independent() -> Mixture:
-    return fitted(Independent)
+    return fitted("independent")
 
 
 @cache
 def vaes() -> Mixture:
-    return fitted(Vae, hidden=20, latent=2, batch=200, epochs=8)
+    return fitted("vae", hidden=20, latent=2, batch=200, epochs=8)
 
 
 def left_of(mixture: Mixture) -> int:

@@ -7,9 +7,8 @@ from typing import Any
 import pytest
 
 from sundog.data.schema import Schema
-from sundog.mixture.mixture import mixture_of
 from sundog.models.auto import best_model
-from sundog.models.registry import get_model
+from sundog.models.registry import configure
 
 AGE = {"type": "integer", "min": 0, "max": 99}
 IMAGE = {"type": "image", "shape": [8, 8]}
@@ -47,7 +46,6 @@ def test_the_choice(columns: dict[str, Any], declared: dict[str, Any], asked: di
     schema = Schema.from_dict({"columns": columns, **declared})
     name = best_model(schema, epsilon=1.0, records=schema.records, **asked)
     assert name == expected
-    model = get_model(name) if asked.get("clusters", 1) == 1 else mixture_of(get_model(name))
-    told = {option: value for option, value in asked.items() if option in model.defaults}
-    model.check(schema, {**model.defaults, **told})
-    assert {option for option in ("device", "public") if option in asked} <= model.options
+    configuration = configure(name, {}, clusters=asked.get("clusters", 1), public=asked.get("public", False))
+    configuration.check(schema)
+    assert all(configuration.accepts(option) for option in asked)

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
 from sundog.models.independent.released import ReleasedIndependent
-from sundog.models.model_state import State
+from sundog.models.protocol import State
 from sundog.privacy.events import (
     Charge,
     DiscreteGaussian,

@@ -184,7 +184,8 @@ def release() -> Release:
 def test_bins_that_are_covered_in_part_weigh_what_is_covered() -> None:
     """The first bin of pay has 22 codes; 11 of them and the 22 of the second are left."""
     pay: Any = release().schema.columns["pay"]
-    assert release().model.log_evidence({"pay": CodeSet.between(11, 43)}) == pytest.approx(np.log(0.25 + 0.25))
+    model: Any = release().model
+    assert model.log_evidence({"pay": CodeSet.between(11, 43)}) == pytest.approx(np.log(0.25 + 0.25))
     drawn = next(release().batches(20_000, seed=1, where=["pay>=77", "pay<308"])).codes["pay"]
     assert set(drawn.tolist()) == set(range(11, 44))
     assert abs(int((drawn < 22).sum()) - 10_000) < 2

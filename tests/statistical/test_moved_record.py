@@ -21,8 +21,9 @@ from tests.statistical.test_training_audit import SURE, smallest_rate
 
 from sundog.data.records import Records
 from sundog.mixture.clustering import Clusters
-from sundog.mixture.mixture import Mixture, mixture_of
-from sundog.models.independent.independent import Independent
+from sundog.mixture.configuration import MixtureConfiguration
+from sundog.mixture.mixture import Mixture
+from sundog.models.independent.configuration import IndependentConfiguration
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext
 from sundog.privacy.ledger import Budget, Ledger
@@ -37,7 +38,9 @@ COMMON, RARE = 6_000, 4_000
 RECORDS = COMMON + RARE + 1
 KINDS = ("b0", "b1", "b2", "b3")
 SCHEMA = schema_of({name: {"type": "boolean"} for name in (*KINDS, "mark")}, records=RECORDS)
-MIXTURE = mixture_of(Independent)
+CONFIGURATION = MixtureConfiguration(
+    component=IndependentConfiguration(), clustering=0.5, by=tuple(KINDS), dimension=16, iterations=1
+)
 RUNS = 60
 EPSILON = 0.5
 
@@ -70,12 +73,11 @@ def which_kind_is_common(mixture: Mixture) -> float:
 
 def epsilon_of(*attacks: Attack) -> float:
     """A lower bound on what two records lose, from how often the guess of the best attack is right."""
-    settings = {**MIXTURE.defaults, "clustering": 0.5, "by": list(KINDS), "dimension": 16, "iterations": 1}
-    plan = MIXTURE.plan(SCHEMA, Budget(EPSILON, 1e-6), already=(), records=RECORDS, settings=settings)
+    plan = Mixture.plan(SCHEMA, Budget(EPSILON, 1e-6), CONFIGURATION, already=(), records=RECORDS)
     right = np.zeros(len(attacks), int)
     for moved in np.random.default_rng(0).random(RUNS) < 0.5:
         ledger = Ledger(epsilon=EPSILON, delta=1e-6)
-        mixture = MIXTURE.fit(world(bool(moved)), plan, ledger, FitContext())
+        mixture = Mixture.fit(world(bool(moved)), plan, ledger, FitContext())
         assert ledger.charges == plan.charges
         right += [(attack(mixture) > 0) == moved for attack in attacks]
     rate = smallest_rate(int(right.max()), RUNS, SURE)

@@ -42,7 +42,10 @@ def run(
     format_: Format = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
     seed: Annotated[int | None, typer.Option(help="Fixes initialisation; never privacy noise.")] = None,
-    set_: Annotated[list[str] | None, typer.Option("--set", help="A setting of the model, as name=value.")] = None,
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="A setting of the model, as name=value; `sundog models MODEL` lists them."),
+    ] = None,
     resume: Annotated[bool, typer.Option(help="Go on with an interrupted fit.")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace the release, if there is one.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")] = False,

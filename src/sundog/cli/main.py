@@ -22,6 +22,7 @@ from sundog.cli import (
     fit,
     key,
     ledger,
+    models,
     plan,
     sample,
     schema,
@@ -42,7 +43,22 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-for command in (schema, fit, sample, certificate, verify, evaluate, compare, plan, ledger, key, sign, demo, example):
+for command in (
+    schema,
+    fit,
+    sample,
+    certificate,
+    verify,
+    evaluate,
+    compare,
+    models,
+    plan,
+    ledger,
+    key,
+    sign,
+    demo,
+    example,
+):
     summary = " ".join(str(command.__doc__).partition("\n\n")[0].split())
     app.command(name=command.__name__.rpartition(".")[2], help=command.__doc__, short_help=summary)(command.run)
 

@@ -25,6 +25,7 @@ from sundog.fit.request import Request, split_budget
 from sundog.fit.run import Place, Run, open_run
 from sundog.fit.stages import FittedModel, count_records, fit_model, learn_schema, refine_bins
 from sundog.models.protocol import FitContext, State
+from sundog.models.registry import read_model
 from sundog.privacy.budget import LARGEST_DELTA, default_delta, promised
 from sundog.privacy.ledger import Ledger
 from sundog.progress import Progress
@@ -77,7 +78,7 @@ def run_fit(
     progress("reading", 0.0)
     inputs = _read_inputs(request, schema, data, labels)
     if place.out is not None:
-        refuse_full(place.out.parent, room_for(schema, request.all_settings))
+        refuse_full(place.out.parent, room_for(schema, request.configuration))
     with open_run(request, schema, place) as run:
         delta = _promise_delta(request, schema, run.ledger)
         split = split_budget(request, schema, run.ledger.budget)
@@ -105,7 +106,7 @@ def run_fit(
 def _check_request(request: Request, schema: Schema) -> None:
     """Raises if the budget cannot be promised, or the model cannot learn such data."""
     promised(request.epsilon, LARGEST_DELTA if request.delta is None else request.delta)
-    request.model.check(schema, request.all_settings)
+    request.configuration.check(schema)
 
 
 def _read_inputs(request: Request, schema: Schema, data: Any, labels: Any) -> _Inputs:
@@ -128,7 +129,7 @@ def _encode_known(raw: Raw, schema: Schema) -> Records | None:
 def _read_public(request: Request, schema: Schema) -> Raw | None:
     if request.public is None:
         return None
-    public, least = read(request.public, schema), max(2, request.settings.get("clusters", 1))
+    public, least = read(request.public, schema), max(2, request.configuration.components)
     _encode_known(public, schema)
     if public.count < least:
         raise DataError(f"the public data has {public.count} records; at least {least} are needed")
@@ -147,7 +148,7 @@ def _make_context(request: Request, run: Run, progress: Progress, public: Record
 
 
 def _certify(fitted: FittedModel, schema: Schema, run: Run, *, delta: float, records: int | None) -> Fitted:
-    assumptions = fitted.model.assumptions
+    assumptions = read_model(fitted.model.name, schema, fitted.model.state()).assumptions
     certificate = certify(run.ledger, schema, shared=run.shared, assumptions=assumptions, delta=delta, records=records)
     return Fitted(Release(schema, fitted.model, certificate), fitted.private)
 

@@ -16,6 +16,7 @@ from sundog.errors import BudgetError, DataError, SundogError
 from sundog.files import refuse_folder, refuse_output
 from sundog.fit.request import Request, dearest_charges
 from sundog.fit.run import Run
+from sundog.models.configuration import Configuration
 from sundog.privacy.budget import LARGEST_DELTA, LARGEST_MEANINGFUL_DELTA, LARGEST_MEANINGFUL_EPSILON, Split
 from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.ledger import Budget
@@ -28,7 +29,6 @@ _FORCE = "add --force (in Python, overwrite=True)"
 _LEAST_ROOM = 2**20  # bytes
 _NUMBER = 4  # bytes
 _COPIES = 12  # of a network: two states of a training, each with an optimiser's moments and an average; the release
-_HIDDEN = 128  # units of a network that chooses their number by the shape of its records
 _WRITTEN = "release"  # in a checkpoint: the release that this fit has written, or was about to
 _GUESSES = (100, 10_000, 1_000_000)  # numbers of records to plan for, where none is declared
 
@@ -83,7 +83,7 @@ def check_before_spending(request: Request, schema: Schema, split: Split, run: R
         raise SundogError(f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}, for a certificate") from None
     if out is not None:
         folder = out.parent if run.checkpoint is None else run.checkpoint.folder
-        _rehearse(folder, schema, request.model.name, certificate)
+        _rehearse(folder, schema, request.configuration.name, certificate)
     _refuse_unaffordable(request, schema, split, run)
 
 
@@ -102,7 +102,7 @@ def _refuse_unaffordable(request: Request, schema: Schema, split: Split, run: Ru
     Where records are counted first, the plan is not known yet. Then a shared ledger must have room for plans of very
     different numbers of records, at the largest δ.
     """
-    exact = schema.records is not None or not request.model.counts_records
+    exact = schema.records is not None or not request.configuration.counts_records
     for count in (schema.records,) if exact else _GUESSES:
         try:
             charges = dearest_charges(request, schema, split, count)
@@ -137,13 +137,11 @@ def warn_of_risks(schema: Schema, budget: Budget) -> None:
         )
 
 
-def room_for(schema: Schema, settings: Mapping[str, Any]) -> int:
+def room_for(schema: Schema, configuration: Configuration) -> int:
     """About how many bytes a fit needs for its checkpoint and the release, without columns still to be learned."""
     unknown = unknown_columns(schema)
     width = sum(column.feature_count for name, column in schema.columns.items() if name not in unknown)
-    hidden = settings.get("hidden", 1) or _HIDDEN
-    clusters = settings.get("clusters", 1)
-    return _LEAST_ROOM + _COPIES * _NUMBER * width * max(1, int(hidden)) * max(1, int(clusters))
+    return _LEAST_ROOM + _COPIES * _NUMBER * width * configuration.weights_per_feature
 
 
 def note_written(checkpoint: Checkpoint, digest: str) -> None:

@@ -12,8 +12,9 @@ from sundog.data.reading.database import is_url, without_secrets
 from sundog.data.schema import Schema
 from sundog.data.schema_learning import unknown_columns
 from sundog.models.auto import best_model
+from sundog.models.configuration import Configuration
 from sundog.models.protocol import Model
-from sundog.models.registry import AUTO, get_model
+from sundog.models.registry import AUTO, configure, get_model
 from sundog.privacy.budget import Split
 from sundog.privacy.counted import COUNT
 from sundog.privacy.events import Charge, DiscreteLaplace, Failure, Pure
@@ -27,11 +28,10 @@ _SHARES = {"records": 0.02, "schema": 0.10}  # of ε, for the stages before the 
 class Request:
     """What was asked for."""
 
-    model: type[Model]
+    configuration: Configuration
     epsilon: float
     delta: float | None
     seed: int | None
-    settings: dict[str, Any]
     device: str = "cpu"
     show_loss: bool = False
     public: Any = None
@@ -43,7 +43,12 @@ class Request:
             return self
         public = self.public is not None
         name = best_model(schema, epsilon=self.epsilon, records=count, device=self.device, public=public)
-        return replace(self, model=get_model(name))
+        return replace(self, configuration=configure(name, {}, public=public))
+
+    @property
+    def model(self) -> type[Model]:
+        """The class of the model, which may import torch."""
+        return get_model(self.configuration.name)
 
     @property
     def _public_name(self) -> str | bool:
@@ -55,11 +60,11 @@ class Request:
     def to_dict(self, schema: Schema, ledger: str | Path | None) -> dict[str, Any]:
         """The request as JSON, to compare with when the fit is resumed."""
         return {
-            "model": AUTO if self.is_open else self.model.__name__,  # a mixture is of something
+            "model": AUTO if self.is_open else self.configuration.title,
             "epsilon": self.epsilon,
             "delta": self.delta,
             "seed": self.seed,
-            "settings": self.settings,
+            "settings": self.configuration.to_dict(),
             "device": self.device,
             "public": self._public_name,
             "schema": schema.to_dict(),
@@ -71,16 +76,11 @@ class Request:
         """Whether δ follows from the number of records."""
         return self.delta is None
 
-    @property
-    def all_settings(self) -> dict[str, Any]:
-        """The settings of the model, with defaults for those that were not given."""
-        return {**self.model.defaults, **self.settings}
-
 
 def split_budget(request: Request, schema: Schema, budget: Budget) -> Split:
     """The share of each stage; records are counted only if the model or δ depends on their undeclared number."""
     needed = {
-        "records": schema.records is None and (request.chooses_delta or request.model.counts_records),
+        "records": schema.records is None and (request.chooses_delta or request.configuration.counts_records),
         "schema": bool(unknown_columns(schema)),
     }
     shares = {stage: share for stage, share in _SHARES.items() if needed[stage]}
@@ -111,7 +111,7 @@ def dearest_charges(request: Request, schema: Schema, split: Split, count: int |
     before = [*learning, *Refinement.plan(schema, epsilon=split.rest, delta=budget.delta).charges]
     request = request.chosen(schema, count)
     rest = Budget(budget.epsilon - split.epsilon("records"), budget.delta)
-    plan = request.model.plan(schema, rest, already=before, records=count, settings=request.all_settings)
+    plan = request.model.plan(schema, rest, request.configuration, already=before, records=count)
     return [*plan.charges, *counting, *before]
 
 

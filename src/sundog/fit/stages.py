@@ -16,7 +16,7 @@ from sundog.data.schema_learning import SchemaLearning, nothing_learned
 from sundog.errors import SundogError
 from sundog.fit.request import SCHEMA_DELTA, Request
 from sundog.fit.run import Run
-from sundog.models.protocol import FitContext, Model, Plan, State
+from sundog.models.protocol import FitContext, HasPrivateState, Model, Plan, State
 from sundog.privacy.budget import Split, calibrated_delta
 from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.counted import COUNT, epsilon_of_counts, without_counts
@@ -133,8 +133,9 @@ def fit_model(
     context.progress("planning", 0.0)
     plan = plan_model(records.schema, count, request, run.ledger, paid=paid)
     model = request.model.fit(records, plan, run.ledger, context)
-    _keep_model(model, run)
-    return FittedModel(model, model.private)
+    fitted = FittedModel(model, model.private if isinstance(model, HasPrivateState) else None)
+    _keep_model(fitted, run)
+    return fitted
 
 
 def plan_model(schema: Schema, count: int | None, request: Request, ledger: Ledger, *, paid: int) -> Plan:
@@ -146,9 +147,9 @@ def plan_model(schema: Schema, count: int | None, request: Request, ledger: Ledg
     """
     charges = ledger.charges[:paid]
     budget = Budget(ledger.budget.epsilon - epsilon_of_counts(charges), ledger.budget.delta)
-    return request.model.plan(
-        schema, budget, already=without_counts(charges), records=count, settings=request.all_settings
-    )
+    already, configuration = without_counts(charges), request.configuration
+    plan: Plan = request.model.plan(schema, budget, configuration, already=already, records=count)
+    return plan
 
 
 def _load_model(schema: Schema, model: type[Model], run: Run) -> FittedModel | None:
@@ -169,21 +170,21 @@ def _load_state(checkpoint: Checkpoint, name: str, config: dict[str, Any]) -> St
     return State(tensors, config)
 
 
-def _keep_model(model: Model, run: Run) -> None:
-    fitted, private, checkpoint = model.state(), model.private, run.checkpoint
-    _refuse_diverged(model.name, fitted)
+def _keep_model(fitted: FittedModel, run: Run) -> None:
+    state, private, checkpoint = fitted.model.state(), fitted.private, run.checkpoint
+    _refuse_diverged(fitted.model.name, state)
     if checkpoint is None:
         return
-    checkpoint.save_tensors("model", fitted.tensors)
+    checkpoint.save_tensors("model", state.tensors)
     if private is not None:
         checkpoint.save_tensors("private", private.tensors)
         checkpoint.save("private", private.config)
-    keep_stage("model", fitted.config, run.ledger, checkpoint)
+    keep_stage("model", state.config, run.ledger, checkpoint)
 
 
-def _refuse_diverged(model: str, fitted: State) -> None:
+def _refuse_diverged(model: str, state: State) -> None:
     """Refuses weights that are not finite: nothing could be sampled from them."""
-    if not all(np.isfinite(tensor).all() for tensor in fitted.tensors.values()):
+    if not all(np.isfinite(tensor).all() for tensor in state.tensors.values()):
         raise SundogError(
             f"model {model!r}: training diverged, and the weights are not finite; fit again with a smaller "
             "learning_rate or other settings (what was spent stays spent)"

@@ -20,8 +20,9 @@ from sundog.fit.preflight import refuse_fit_output
 from sundog.fit.request import Request
 from sundog.fit.run import Place
 from sundog.models.auto import best_model
-from sundog.models.protocol import Model, State
-from sundog.models.registry import AUTO, get_model, refuse_unknown
+from sundog.models.configuration import Configuration
+from sundog.models.protocol import State
+from sundog.models.registry import AUTO, configure, refuse_unknown
 from sundog.privacy.budget import LARGEST_DELTA, promised
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
@@ -157,17 +158,12 @@ class Synthesizer:
         for name in self.settings or {}:
             if name in _OPTIONS:
                 raise ArgumentError(f"{name!r} is no setting of a model; use --{name} (in Python, the argument {name})")
-        if self.settings and self.model != AUTO:
-            self._refuse_settings(get_model(self.model))
+        if self.model != AUTO:
+            self._configure(self.model)
 
-    def _refuse_settings(self, base: type[Model]) -> None:
-        """Raises if the model, or a mixture of it, has not one of the settings, or cannot have its value."""
-        model = _mixed(base, self.clusters)
-        known = [name for name in model.defaults if name not in _OPTIONS]
-        for name in (name for name in self.settings or {} if name not in known):
-            hint = did_you_mean(name, known, otherwise=f"its settings: {', '.join(known) or 'none'}")
-            raise ArgumentError(f"model {base.name!r} has no setting {name!r}; {hint}")
-        model.check_settings({**model.defaults, **self._given(model)})
+    def _configure(self, name: str) -> Configuration:
+        """Returns the configuration of a model, or of a mixture of it; raises if a setting is wrong."""
+        return configure(name, self.settings or {}, clusters=self.clusters, public=self.public is not None)
 
     def fit(
         self,
@@ -199,17 +195,15 @@ class Synthesizer:
             inputs |= {} if isinstance(schema, Schema) else {"schema": schema}
             refuse_fit_output(place.out, inputs, overwrite=overwrite)
         schema = Schema.of(schema)
-        model = self._checked_model(schema)
+        configuration = self._checked_configuration(schema)
         if self.public is not None and labels is not None:
             _refuse_lacking(self.public, schema)
-        settings = self._given(model)
         is_open = self.model == AUTO and self.clusters == 1 and not (self.settings or self.show_loss)
         request = Request(
-            model,
+            configuration,
             float(self.epsilon),
             None if self.delta is None else float(self.delta),
             None if self.seed is None else int(self.seed),
-            settings,
             self.device,
             self.show_loss,
             self.public,
@@ -220,11 +214,6 @@ class Synthesizer:
 
     def _take(self, fitted: Fitted) -> None:
         self.release_, self.private_ = fitted.release, fitted.private
-
-    def _given(self, model: type[Model]) -> dict[str, Any]:
-        """The settings, with the options that the model is told beside them."""
-        told = {"clusters": self.clusters, "public": self.public is not None}
-        return {**(self.settings or {}), **{name: value for name, value in told.items() if name in model.defaults}}
 
     def _named(self, schema: Schema) -> str:
         if self.model != AUTO:
@@ -238,21 +227,20 @@ class Synthesizer:
             clusters=self.clusters,
         )
 
-    def _checked_model(self, schema: Schema) -> type[Model]:
+    def _checked_configuration(self, schema: Schema) -> Configuration:
         self._check()  # again: attributes can be set
-        base = get_model(self._named(schema))
-        model = _mixed(base, self.clusters)
+        name = self._named(schema)
+        configuration = self._configure(name)
         given = {
             "public": self.public is not None,
             "device": self.device != "cpu",
             "show_loss": self.show_loss,
         }
-        for option in (name for name, used in given.items() if used and name not in model.options):
-            raise SundogError(f"model {base.name!r} makes no use of {option}; leave it out")
-        self._refuse_settings(base)
+        for option in (option for option, used in given.items() if used and not configuration.accepts(option)):
+            raise SundogError(f"model {name!r} makes no use of {option}; leave it out")
         if self.device != "cpu":
             _refuse_missing_cuda()
-        return model
+        return configuration
 
 
 def _refuse_lacking(public: Any, schema: Schema) -> None:
@@ -272,15 +260,6 @@ _KINDS: tuple[tuple[str, Any, str], ...] = (
     ("noise", (NoiseSource, type(None)), "a NoiseSource"),
     ("show_loss", bool, "True or False"),
 )
-
-
-def _mixed(base: type[Model], clusters: int) -> type[Model]:
-    """The model, or the mixture of it where there is more than one cluster."""
-    if clusters == 1:
-        return base
-    from sundog.mixture.mixture import mixture_of
-
-    return mixture_of(base)
 
 
 def _number(value: Any, name: str) -> float:

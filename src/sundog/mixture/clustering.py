@@ -14,20 +14,20 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sundog.data.records import Records
-from sundog.errors import ArgumentError, ReleaseError, SundogError
+from sundog.errors import ReleaseError, SundogError
 from sundog.mixture.feature_space import Space
 from sundog.mixture.fourier_features import FourierFeatures, Kernel, balance, median_distance, noisy_median_distance
 from sundog.mixture.kmeans import Centres, Points, in_chunks, into_ball, nearest, on_grain, private_lloyd
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext
-from sundog.models.unpaid import CENTRES, COUNTS, MOMENTS, WIDTH
+from sundog.models.released import CENTRES, COUNTS, MOMENTS, WIDTH
 from sundog.privacy.calibration import smallest_noise
 from sundog.privacy.events import Charge, Gaussian, Pure
 from sundog.privacy.ledger import Budget, Ledger
@@ -39,17 +39,9 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Tensors = dict[str, npt.NDArray[Any]]
 
-# Settings that a user may change. What is None follows from the budget.
-CLUSTERING: Mapping[str, Any] = {"kernel": "gaussian", "dimension": None, "iterations": None}
-
 _WIDTH_SHARE = 0.05  # of ε
 _MOMENTS_SHARE, _COUNTS_SHARE = 0.5, 0.03  # of the inverse variance of the noise; centres have what is left
 _LARGEST_DIMENSION = 512  # that is chosen
-# That can be asked for. Cosines are whole numbers up to 2¹⁵, coordinates of directions and centres multiples of 2⁻¹⁶ up
-# to 2 (the mean is in the unit ball, centres are no farther than 1 from it): sums of 2¹¹ products are whole numbers
-# below 2¹⁵ · 2¹⁷ · 2¹¹ = 2⁴³. Coordinates of points, up to 2 as well, meet those of centres in sums below
-# 2¹⁷ · 2¹⁷ · 2¹¹ = 2⁴⁵. Up to 2⁵³ no order of adding rounds.
-_MOST_DIMENSIONS = 2**11
 _FINER = 3  # centres for each one asked for, at first
 _COARSE = 2  # iterations with them
 _DRAWN = 100  # points for each centre, where a start is drawn
@@ -100,20 +92,18 @@ class ClusteringPlan:
             found.append(_gaussian(self.moments_noise, MOMENTS))
         return tuple(found)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The plan as plain JSON values."""
-        return asdict(self)
-
 
 def plan_clustering(
     budget: Budget,
     *,
     records: int,
     clusters: int,
-    settings: Mapping[str, Any] = CLUSTERING,
+    kernel: Kernel = "gaussian",
+    dimension: int | None = None,
+    iterations: int | None = None,
     public: bool = False,
 ) -> ClusteringPlan:
-    """What a budget and a number of records allow: dimensions and iterations, and the least noise for them.
+    """Plans dimensions and iterations by the budget and the number of records, and the least noise for them.
 
     The rules were chosen by the accuracy of a few runs on MNIST, and nothing else was tried. They go by the signal:
     records over the noise multiplier of a single sum that spends the whole budget.
@@ -129,16 +119,17 @@ def plan_clustering(
         budget: what the clustering may cost.
         records: about how many there are, declared or paid for; never the exact private count.
         clusters: how many are wanted.
-        settings: those of CLUSTERING; others are ignored.
+        kernel: gaussian or exponential.
+        dimension: of the Fourier features; None for one that the budget allows.
+        iterations: of k-means; None for as many as the budget allows.
         public: whether there will be public records.
     """
-    check_clustering(settings)
     once = smallest_noise(lambda noise: [_gaussian(noise, CENTRES)], epsilon=budget.epsilon, delta=budget.delta)
     signal = max(1, records) / once
-    dimension = settings["dimension"] or (
+    dimension = dimension or (
         _LARGEST_DIMENSION if public else 2 * round(min(_LARGEST_DIMENSION, max(16.0, 3.3 * math.sqrt(signal))) / 2)
     )
-    iterations = settings["iterations"] or 1 + max(0, min(3, math.floor(math.log2(signal / (200 * clusters)))))
+    iterations = iterations or 1 + max(0, min(3, math.floor(math.log2(signal / (200 * clusters)))))
     moments = 0.0 if public else _MOMENTS_SHARE
     each = (1 - moments - _COUNTS_SHARE) / (_COARSE + iterations)
 
@@ -147,7 +138,7 @@ def plan_clustering(
             records=max(1, records),
             clusters=clusters,
             public=public,
-            kernel=settings["kernel"],
+            kernel=kernel,
             dimension=dimension,
             rank=min(dimension, max(4, clusters) * (2 if public else 1)),
             coarse=_COARSE,
@@ -159,18 +150,6 @@ def plan_clustering(
         )
 
     return at(smallest_noise(lambda noise: at(noise).charges(), epsilon=budget.epsilon, delta=budget.delta))
-
-
-def check_clustering(settings: Mapping[str, Any]) -> None:
-    """Refuses settings that are none."""
-    if settings["kernel"] not in ("gaussian", "exponential"):
-        raise ArgumentError(f"setting 'kernel' must be gaussian or exponential, not {settings['kernel']!r}")
-    for name, least, most, kind in (("dimension", 2, _MOST_DIMENSIONS, "an even"), ("iterations", 1, 1000, "a whole")):
-        value = settings[name]
-        if value is None:
-            continue
-        if not (type(value) is int and least <= value <= most and not (kind == "an even" and value % 2)):
-            raise ArgumentError(f"setting {name!r} must be {kind} number from {least} to {most}, not {value!r}")
 
 
 class Clusters:

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
-from sundog.models.model_state import State
-from sundog.models.readers import read_model
-from sundog.models.registry import MODELS
-from sundog.models.released_model import MOST_RECORDS, ReleasedModel, is_whole
-from sundog.models.unpaid import unpaid_clustering
+from sundog.models.protocol import State
+from sundog.models.registry import MIXTURE, MODELS, read_model
+from sundog.models.released import CENTRES, COUNTS, MOMENTS, MOST_RECORDS, WIDTH, ReleasedModel, find_unpaid, is_whole
 from sundog.privacy.events import Charge
 
 PUBLIC_RECORDS = "the records that were given as public, with which the clustering began"
 MOST_CLUSTERS = 500
-_NAME = "mixture"
+CLUSTER = "cluster"  # what a condition calls the number of a component
 
 
-class ReleasedMixture:
+class ReleasedMixture(ReleasedModel):
     """Components of one kind, and how often each is drawn from."""
 
-    counts_records: ClassVar[bool] = True
+    records: int
 
     def __init__(self, schema: Schema, state: State) -> None:
         self.config = state.config
@@ -33,22 +31,20 @@ class ReleasedMixture:
         self.components: list[ReleasedModel] = [
             read_model(state.config["of"], private, part) for part in component_states(state)
         ]
-        self.records: int = state.config["records"]
-
-    @property
-    def assumptions(self) -> Sequence[str]:
-        """Where clusters began with records that were given as public."""
-        return assumed_by_mixture(public=self.config["public"])
+        self.records = state.config["records"]
+        self.assumptions = [PUBLIC_RECORDS] if state.config["public"] else []
+        self.choices = {CLUSTER: len(self.components)}
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
-        """The clusters, and what the components learned."""
-        clusters = unpaid_clustering(charges, public=self.config["public"])
+        """Returns the clusters and what the components learned, unless it was paid for."""
+        clusters = find_unpaid_clustering(charges, public=self.config["public"])
         return clusters + self.components[0].unexplained(charges)
 
 
-def assumed_by_mixture(*, public: bool) -> list[str]:
-    """What a clustering took to be public."""
-    return [PUBLIC_RECORDS] if public else []
+def find_unpaid_clustering(charges: Sequence[Charge], *, public: bool) -> list[str]:
+    """Returns what a clustering must have learned from private records and no charge paid for."""
+    of_records = {} if public else {WIDTH: "pure", MOMENTS: "gaussian"}
+    return find_unpaid(charges, {CENTRES: "gaussian", COUNTS: "gaussian", **of_records})
 
 
 def component_states(state: State) -> list[State]:
@@ -78,7 +74,7 @@ def _is_config(config: Mapping[str, Any]) -> bool:
         set(config) == {"of", "records", "public", "components"}
         and type(of) is str
         and of in MODELS
-        and of != _NAME
+        and of != MIXTURE
         and type(config["public"]) is bool
         and isinstance(configs, list)
         and 1 <= len(configs) <= MOST_CLUSTERS

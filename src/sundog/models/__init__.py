@@ -1,1 +1,1 @@
-"""The generative models: one folder each, behind one protocol."""
+"""The generative models, one folder each: configuration, model and reader of releases (protocol.py, registry.py)."""

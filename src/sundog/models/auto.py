@@ -1,11 +1,11 @@
-"""What `auto` takes, by what is public: the schema, the budget, the device, and what else was asked for."""
+"""Which model `auto` chooses, by what is public: the schema, the budget, the device and the options."""
 
 from __future__ import annotations
 
 from sundog.data.columns import Form
 from sundog.data.schema import Schema
 
-_FEW = 4000.0  # ε times records: with fewer, what links the columns drowns in noise
+_FEW = 4000.0  # ε times records: with fewer, dependences between columns are lost in the noise
 
 
 def best_model(
@@ -17,7 +17,7 @@ def best_model(
     public: bool = False,
     clusters: int = 1,
 ) -> str:
-    """The name of the model that did best on records like these (benchmarks/auto_choice.py).
+    """Returns the name of the model that did best on records like these (benchmarks/auto_choice.py).
 
     >>> census = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 99}}})
     >>> days = Schema.from_dict({"columns": {"load": {"type": "series", "length": 96, "min": 0, "max": 9}}})
@@ -26,11 +26,11 @@ def best_model(
 
     Args:
         schema: of the records.
-        epsilon: what may be spent.
-        records: about how many there are; None where nobody knows yet.
+        epsilon: the budget.
+        records: about how many there are; None if that is not known yet.
         device: where networks train.
         public: whether there are public records.
-        clusters: how many are asked for.
+        clusters: how many components the model is to have.
     """
     forms = {column.form for column in schema.columns.values()}
     if clusters != 1:

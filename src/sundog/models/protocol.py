@@ -1,14 +1,19 @@
-"""The one small protocol behind which every generative model sits.
+"""What a generative model is, as small protocols: plan, fit, sample, state.
+
+    configuration → plan(schema, budget) → fit(records, plan, ledger) → sample(n) and state()
 
 A model is planned before data is touched (`plan` sees the schema and the budget, never a record), fitted by spending
-exactly its plan, sampled with a seedable generator, and taken apart into plain arrays and JSON for the release.
+exactly its plan, sampled with a seedable generator, and written to the release as plain arrays and JSON. To add one,
+write a folder in models/ with a `Configuration` (models/configuration.py), a `Model`, and a `ReleasedModel`
+(models/released.py), and name the three in models/registry.py. A model that can be the component of a mixture is a
+`PartsModel`, and has "clusters" among its configuration's options.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol, Self
+from dataclasses import dataclass
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -16,33 +21,38 @@ import numpy.typing as npt
 from sundog.data.code_set import CodeSet
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.models.model_state import State
 from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.progress import Progress, silent
 
-__all__ = ["Codes", "FitContext", "Model", "Parts", "Plan", "State", "Where"]
-
 Codes = dict[str, Any]  # an array of codes a column, as in Records.codes
 Where = Mapping[str, CodeSet | int]  # the codes, or the one, that a scalar column may have; or numbers of a choice
 
 
-def allowed(codes: CodeSet | int) -> CodeSet:
-    """A condition as a set of codes.
+def allowed_codes(codes: CodeSet | int) -> CodeSet:
+    """Returns a condition as a set of codes.
 
-    >>> allowed(3)
+    >>> allowed_codes(3)
     CodeSet(ranges=((3, 3),))
     """
     return codes if isinstance(codes, CodeSet) else CodeSet.of([codes])
 
 
-@dataclass(frozen=True)
-class Plan:
-    """What a model is going to spend, and the numbers it derived from that."""
+class Plan(Protocol):
+    """What a model is going to spend. Each model has a frozen dataclass of its own, with the numbers it derived."""
 
-    charges: tuple[Charge, ...]
-    settings: Mapping[str, Any] = field(default_factory=dict)
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """All charges of the fit, in the order in which they are made."""
+
+
+@dataclass(frozen=True)
+class State:
+    """A fitted model as plain arrays and JSON values: what a release file holds of it."""
+
+    tensors: dict[str, npt.NDArray[Any]]
+    config: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -50,7 +60,7 @@ class Parts:
     """Disjoint parts of the records, each for a model of its own.
 
     Args:
-        owner: the part of each record, by nothing but the record and what is public; None where one part has all.
+        owner: the part of each record, a function of that record and of what is public; None if there is one part.
         sizes: about how many records each part has, as far as it is public.
     """
 
@@ -59,21 +69,21 @@ class Parts:
 
     @classmethod
     def whole(cls, records: float) -> Parts:
-        """One part."""
+        """Returns all records as one part."""
         return cls(None, (records,))
 
 
 @dataclass(frozen=True)
 class FitContext:
-    """Where a model is fitted and who watches: nothing here changes what is spent.
+    """How a model is fitted; nothing here changes what is spent.
 
     Args:
         seed: fixes initialisation, never privacy noise.
-        progress: is told what is being done, and how much of it is.
+        progress: callback with the current stage and the fraction of it that is done.
         checkpoint: where a model that trains keeps its state; None where the release has no place on disk.
         device: where to train.
-        show_loss: tell `progress` the loss of private records. That is NOT PRIVATE: for the curator's eyes only.
-        public: records that are public, for models that can make use of them.
+        show_loss: report the loss on private records to `progress`. That is NOT PRIVATE: for the curator's eyes only.
+        public: public records, for models that can use them.
     """
 
     seed: int | None = None
@@ -88,65 +98,55 @@ class Model(Protocol):
     """A generative model of encoded records."""
 
     name: ClassVar[str]
-    options: ClassVar[frozenset[str]]  # which of clusters, public, device and show_loss it understands
-    defaults: ClassVar[Mapping[str, Any]]  # settings that `--set name=value` may change
-    counts_records: ClassVar[bool]  # whether the plan needs to know (about) how many records there are
-
-    @classmethod
-    def check_settings(cls, settings: Mapping[str, Any]) -> None:
-        """Refuses settings that are wrong whatever the schema is."""
-
-    @classmethod
-    def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
-        """Refuses a schema or settings that it cannot work with, before anything is spent."""
 
     @classmethod
     def plan(
-        cls,
-        schema: Schema,
-        budget: Budget,
-        *,
-        already: Sequence[Charge],
-        records: int | None,
-        settings: Mapping[str, Any],
-    ) -> Plan:
-        """Decides what to measure: together with `already`, at most the budget. Sees no data."""
+        cls, schema: Schema, budget: Budget, configuration: Any, *, already: Sequence[Charge], records: int | None
+    ) -> Any:
+        """Decides what to measure, without seeing data: together with `already`, at most the budget.
+
+        Args:
+            schema: of the records.
+            budget: for `already` and the plan together.
+            configuration: of the model's own class; `configuration.check(schema)` has passed.
+            already: what was charged before.
+            records: about how many there are, declared or paid for; None if that is not known.
+
+        Returns:
+            A `Plan` of the model's own class.
+        """
 
     @classmethod
-    def fit(cls, records: Records, plan: Plan, ledger: Ledger, context: FitContext) -> Self:
+    def fit(cls, records: Records, plan: Any, ledger: Ledger, context: FitContext) -> Self:
         """Learns the records, spending exactly `plan.charges` from the ledger.
 
-        After an interruption it goes on from what it kept in the context's checkpoint, and charges nothing twice.
+        After an interruption it continues from what it kept in the context's checkpoint, and charges nothing twice.
         """
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draws n records that satisfy `where`."""
 
-    def log_evidence(self, where: Where) -> float:
-        """The logarithm of the probability that a record satisfies `where`, as well as it can be estimated."""
-
-    @property
-    def choices(self) -> Mapping[str, int]:
-        """What `where` may name besides columns, and how many values it has."""
-
-    @property
-    def assumptions(self) -> Sequence[str]:
-        """What it took to be public besides the schema; the certificate says so."""
-
-    @property
-    def private(self) -> State | None:
-        """What a fit leaves for the curator besides the release, such as a critic; None for nothing."""
-
-    @property
-    def records(self) -> int | None:
-        """About how many records it was fitted on, as far as the budget told."""
-
-    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
-        """What the model learned from private data and none of the charges paid for."""
-
     def state(self) -> State:
-        """Everything that sampling needs."""
+        """Returns everything that sampling needs."""
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
-        """The model that `state` came from; raises ReleaseError if it cannot be one."""
+        """Returns the model that `state` came from; raises ReleaseError if there is none."""
+
+
+class PartsModel(Model, Protocol):
+    """A model that can be the component of a mixture."""
+
+    @classmethod
+    def fit_parts(cls, records: Records, parts: Parts, plan: Any, ledger: Ledger, context: FitContext) -> list[Self]:
+        """Fits one model on each part. A record is in one part only, so all of them cost what one does."""
+
+    def log_evidence(self, where: Where) -> float:
+        """Returns an estimate of the logarithm of the probability that a record satisfies `where`."""
+
+
+@runtime_checkable
+class HasPrivateState(Protocol):
+    """A fitted model with a part for the curator that is not released, such as a critic."""
+
+    private: State | None

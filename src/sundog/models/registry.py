@@ -1,41 +1,103 @@
-"""The generative models by name. A model's file is imported when it is asked for, and not before."""
+"""The generative models by name. The files of a model are imported when it is asked for, and not before.
+
+A configuration and a reader of releases do not import torch; the model itself may.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from sundog.data.schema import Schema
 from sundog.data.validation_errors import did_you_mean
 from sundog.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from sundog.models.protocol import Model
-
-MODELS = {
-    "independent": "sundog.models.independent.independent:Independent",
-    "rbm": "sundog.models.rbm.rbm:Rbm",
-    "vae": "sundog.models.vae.vae:Vae",
-    "gan": "sundog.models.gan.gan:Gan",
-    "mixture": "sundog.mixture.mixture:Mixture",  # of any other, by asking for clusters
-}
+    from sundog.models.configuration import Configuration
+    from sundog.models.protocol import Model, State
+    from sundog.models.released import ReleasedModel
 
 AUTO = "auto"  # one of them, by the schema: models/auto.py
+MIXTURE = "mixture"  # of any other that accepts clusters
+
+
+@dataclass(frozen=True)
+class Registration:
+    """Where the three classes of a model are, each as `module:class`."""
+
+    configuration: str
+    model: str
+    released: str
+
+
+def _registration(module: str, stem: str) -> Registration:
+    """Returns the usual places: configuration.py, NAME.py and released.py in the folder of the model."""
+    name = module.rpartition(".")[2]
+    return Registration(
+        f"{module}.configuration:{stem}Configuration", f"{module}.{name}:{stem}", f"{module}.released:Released{stem}"
+    )
+
+
+MODELS = {
+    "independent": _registration("sundog.models.independent", "Independent"),
+    "rbm": _registration("sundog.models.rbm", "Rbm"),
+    "vae": _registration("sundog.models.vae", "Vae"),
+    "gan": _registration("sundog.models.gan", "Gan"),
+    MIXTURE: _registration("sundog.mixture", "Mixture"),
+}
 
 
 def get_model(name: str) -> type[Model]:
-    """The model class of that name.
+    """Returns the model class of that name.
 
     >>> get_model("independent").name
     'independent'
     """
     refuse_unknown(name)
-    module, _, attribute = MODELS[name].partition(":")
-    model: type[Model] = getattr(import_module(module), attribute)
+    model: type[Model] = _load(MODELS[name].model)
     return model
 
 
+def get_configuration(name: str) -> type[Configuration]:
+    """Returns the configuration class of the model of that name."""
+    refuse_unknown(name)
+    configuration: type[Configuration] = _load(MODELS[name].configuration)
+    return configuration
+
+
+def configure(name: str, settings: Mapping[str, Any], *, clusters: int = 1, public: bool = False) -> Configuration:
+    """Returns the configuration of a model, or of a mixture of it; raises ArgumentError if a setting is wrong.
+
+    >>> configure("vae", {"latent": 4}).name, configure("vae", {"latent": 4}, clusters=3).name
+    ('vae', 'mixture')
+
+    Args:
+        name: of the model.
+        settings: values by name.
+        clusters: more than one for a mixture.
+        public: whether there are public records.
+    """
+    kind = get_configuration(name)
+    if name == MIXTURE:
+        raise ArgumentError("model 'mixture': say of what, such as --model vae --clusters 10")
+    if clusters == 1:
+        return kind.parse(settings, public=public)
+    from sundog.mixture.configuration import MixtureConfiguration
+
+    return MixtureConfiguration.of(kind, settings, clusters=clusters, public=public)
+
+
+def read_model(name: str, schema: Schema, state: State) -> ReleasedModel:
+    """Returns the model that a release holds, checked; raises ReleaseError if the state is not one of that model."""
+    refuse_unknown(name)
+    released: ReleasedModel = _load(MODELS[name].released)(schema, state)
+    return released
+
+
 def refuse_unknown(name: str) -> None:
-    """Raises if there is no model of that name.
+    """Raises ArgumentError if there is no model of that name.
 
     >>> refuse_unknown("rbmm")
     Traceback (most recent call last):
@@ -44,3 +106,8 @@ def refuse_unknown(name: str) -> None:
     """
     if name not in MODELS:
         raise ArgumentError(f"there is no model {name!r}; {did_you_mean(name, [AUTO, *MODELS])}")
+
+
+def _load(place: str) -> Any:
+    module, _, attribute = place.partition(":")
+    return getattr(import_module(module), attribute)

@@ -1,8 +1,8 @@
-"""Draws that are spread evenly (systematic sampling): each by itself has its probability, together they have no luck.
+"""Systematic sampling: each draw has its probability, and the counts of all draws have almost no variance.
 
-Of a thousand fair coins about five hundred show heads, give or take sixteen. Records that were drawn coin by coin have
-that error in every count, on top of whatever a model has learned. It can be left out: here five hundred do, and which
-ones is left to chance.
+Of a thousand independent fair coins about five hundred show heads, with a standard deviation of sixteen. Records that
+are drawn independently have that error in every count, on top of the error of the model. Here exactly five hundred
+coins show heads, and which ones they are is random.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy.typing as npt
 Floats = npt.NDArray[np.float64]
 
 
-def even_cells(p: Floats, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """So many cells of one distribution, or at each of several positions (rows of p) of its own, in random order.
+def draw_cells(p: Floats, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
+    """Draws n cells of one distribution, or of one for each of several positions (rows of p), in random order.
 
-    >>> sorted(even_cells(np.array([0.2, 0.5, 0.3]), 10, np.random.default_rng(0)).tolist())
+    >>> sorted(draw_cells(np.array([0.2, 0.5, 0.3]), 10, np.random.default_rng(0)).tolist())
     [0, 0, 1, 1, 1, 1, 1, 2, 2, 2]
     """
     rows = p.reshape(-1, p.shape[-1])
@@ -31,23 +31,23 @@ def even_cells(p: Floats, n: int, rng: np.random.Generator) -> npt.NDArray[np.in
     return drawn.T.reshape(n, *p.shape[:-1])
 
 
-def even_points(n: int, rng: np.random.Generator) -> Floats:
-    """So many points between 0 and 1, one in each n-th of that, in random order.
+def draw_points(n: int, rng: np.random.Generator) -> Floats:
+    """Draws n points between 0 and 1, one in each n-th of that interval, in random order.
 
-    >>> sorted((4 * even_points(4, np.random.default_rng(0))).astype(int).tolist())
+    >>> sorted((4 * draw_points(4, np.random.default_rng(0))).astype(int).tolist())
     [0, 1, 2, 3]
     """
     points: Floats = (rng.permutation(n) + rng.random(n)) / max(n, 1)
     return points
 
 
-def evenly_held(p: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """Each item in each row with its probability, and in as many rows as the probabilities of all rows add up to.
+def draw_items(p: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDArray[np.bool_]:
+    """Draws the items of each row by their probabilities; each item is in as many rows as its probabilities sum to.
 
     The probabilities of an item lie end to end, and one point in every unit of length draws the row in which it falls.
-    Each item has an order of the rows, and a first point, of its own: so the items of a row know nothing of each other.
+    Each item has its own order of the rows and its own first point, so the items of a row are independent.
 
-    >>> evenly_held(np.full((8, 2), 0.25), np.random.default_rng(0)).sum(axis=0).tolist()
+    >>> draw_items(np.full((8, 2), 0.25), np.random.default_rng(0)).sum(axis=0).tolist()
     [2, 2]
     """
     held = np.empty(p.shape[::-1], bool)

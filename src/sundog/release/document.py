@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError, SundogError
-from sundog.models.model_state import State
-from sundog.models.readers import read_model
-from sundog.models.released_model import ReleasedModel
+from sundog.models.protocol import State
+from sundog.models.registry import read_model
+from sundog.models.released import ReleasedModel
 from sundog.privacy.counted import COUNT, is_count
 from sundog.release import signing
 from sundog.release.archive import Archive, content_hash, read_archive, write_archive

@@ -21,7 +21,7 @@ from sundog.data.schema import Schema
 from sundog.data.writing.frames import FORMS, to_form
 from sundog.errors import ArgumentError, DataError, SundogError
 from sundog.models.protocol import Model, Where
-from sundog.models.registry import get_model
+from sundog.models.registry import get_model, read_model
 from sundog.progress import Progress, silent
 from sundog.release import signing
 from sundog.release.archive import FORMAT, VERSION
@@ -70,7 +70,7 @@ class Release:
     @property
     def records(self) -> int | None:
         """About how many records the model was fitted on, as far as the budget told."""
-        return self.model.records
+        return self.document.model.records
 
     def __repr__(self) -> str:
         """Short, for a prompt: the certificate and the schema can be printed by themselves."""
@@ -123,7 +123,8 @@ class Release:
             "libraries": dict(self.libraries),
             **new_manifest(self.schema, self.model.name, state.config, self.certificate),
         }
-        return Document(self.schema, self.model, self.certificate, manifest, state, self.signature)
+        released = read_model(self.model.name, self.schema, state)
+        return Document(self.schema, released, self.certificate, manifest, state, self.signature)
 
     # --- trust ---
 
@@ -226,7 +227,7 @@ class Release:
 
     def batches(self, n: int, *, seed: int | None = None, where: Conditions | None = None) -> Iterator[Records]:
         """Draws n records a batch at a time, so that any number of them passes through constant memory."""
-        conditions = encode_conditions(where or {}, self.schema, self.model.choices)
+        conditions = encode_conditions(where or {}, self.schema, self.document.model.choices)
         if seed is not None and not (isinstance(seed, int | np.integer) and seed >= 0):
             raise DataError(f"seed must be a whole number, zero or more, not {seed!r}")
         root = secrets.randbits(128) if seed is None else int(seed)

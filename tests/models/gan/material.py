@@ -14,8 +14,9 @@ from torch import Tensor
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.models.gan.adversarial_step import Duel, Generator
-from sundog.models.gan.critic_schedule import Balance
+from sundog.models.gan.adversarial_step import AdversarialGame, Generator
+from sundog.models.gan.configuration import GanConfiguration
+from sundog.models.gan.critic_schedule import CriticSchedule
 from sundog.models.gan.gan import Gan
 from sundog.models.gan.networks import new_critic, new_generator
 from sundog.models.gan.objectives import NonSaturating, Objective
@@ -53,27 +54,27 @@ def some(schema: Schema, n: int = 9, seed: int = 0) -> Compact:
 
 def new_duel(
     schema: Schema, shape: str, objective: Objective | None = None, *, condition: str | None = "label", **more: Any
-) -> Duel:
+) -> AdversarialGame:
     """Two networks with random weights, the same each time."""
     features = Features(schema)
-    told = features.at(condition)
-    values = told.stop - told.start
+    at = features.at(condition)
+    values = at.stop - at.start
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
         body = new_generator(features, shape, values, hidden=8, latent=3)
-        generator = Generator(body, torch.randn(max(1, values), features.width), told)
-        critic = new_critic(features, shape, told, hidden=8)
+        generator = Generator(body, torch.randn(max(1, values), features.width), at)
+        critic = new_critic(features, shape, at, hidden=8)
     options: dict[str, Any] = {
         "objective": objective or NonSaturating(),
-        "namer": None,
+        "classifier": None,
         "prior": torch.full((values,), 1 / max(1, values)),
-        "balance": Balance(steps=1, target=0.0),
+        "critic_schedule": CriticSchedule(steps=1, target=0.0),
         "batch": 16,
         "learning_rate": 0.01,
         "decay": 0.9,
         "schedule": lambda number: 1.0,
     }
-    return Duel(features, generator, critic, **{**options, **more})
+    return AdversarialGame(features, generator, critic, **{**options, **more})
 
 
 def assert_goes_on(fit: Callable[..., Release], folder: Path, monkeypatch: pytest.MonkeyPatch) -> Release:
@@ -96,17 +97,21 @@ def assert_goes_on(fit: Callable[..., Release], folder: Path, monkeypatch: pytes
     return whole
 
 
-def assert_clipped(duel: Duel, batch: Compact, masks: Masks, sums: list[Any], norms: Tensor, clip: Tensor) -> None:
+def assert_clipped(
+    game: AdversarialGame, batch: Compact, masks: Masks, sums: list[Any], norms: Tensor, clip: Tensor
+) -> None:
     """The engine finds these norms, and these sums of gradients clipped to that."""
     whole: Any = batch if masks == "when needed" else Padded(batch, torch.ones(len(norms), dtype=torch.bool))
-    found = clip_and_sum(duel.critic, duel.loss, whole, flat(duel.critic), Fixed(clip[None]).weigh, masks=masks)
+    found = clip_and_sum(game.critic, game.loss, whole, flat(game.critic), Fixed(clip[None]).weigh, masks=masks)
     torch.testing.assert_close(found.norms[0], norms, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(found.sums, sums, rtol=1e-3, atol=1e-4 * float(clip))
 
 
 def fitted(records: Records, *, epsilon: float = 5.0, seed: int = 0, **settings: Any) -> Gan:
     """A model of these records."""
-    options = {**Gan.defaults, **QUICK, **settings}
-    plan = Gan.plan(records.schema, Budget(epsilon, DELTA), already=(), records=len(records), settings=options)
+    options = {**QUICK, **settings}
+    plan = Gan.plan(
+        records.schema, Budget(epsilon, DELTA), GanConfiguration.parse(options), already=(), records=len(records)
+    )
     ledger = Ledger(epsilon=epsilon, delta=DELTA, noise=NoiseSource.seeded(seed))
     return Gan.fit(records, plan, ledger, FitContext(seed=seed))

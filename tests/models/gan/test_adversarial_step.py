@@ -14,8 +14,8 @@ from tests.models.gan.material import GAPS, IMAGES, TABLE, assert_clipped, new_d
 from torch import Tensor
 
 from sundog.data.schema import Schema
-from sundog.models.gan.adversarial_step import Duel, straight_through
-from sundog.models.gan.critic_schedule import Balance
+from sundog.models.gan.adversarial_step import AdversarialGame, straight_through
+from sundog.models.gan.critic_schedule import CriticSchedule
 from sundog.models.gan.objectives import NonSaturating, Objective, Wasserstein
 from sundog.models.neural.features import Compact, Features
 from sundog.training.clipping import Fixed
@@ -35,39 +35,39 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def seeded(duel: Duel, batch: Compact, seed: int = 3) -> Tensor:
+def seeded(game: AdversarialGame, batch: Compact, seed: int = 3) -> Tensor:
     """The losses, with the same draws each time."""
     torch.manual_seed(seed)
-    return duel.loss(batch).detach()
+    return game.loss(batch).detach()
 
 
-def fixed(duel: Duel, batch: Compact, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Tensor, Tensor]:
+def fixed(game: AdversarialGame, batch: Compact, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Tensor, Tensor]:
     """Records, one that is generated for each, and a point between the two: from now on these, in every loss."""
     torch.manual_seed(5)
-    real = duel.features.dense(batch)
-    fake, places = duel.generated(real[:, duel.generator.told]), torch.rand(len(real), 1)
-    monkeypatch.setattr(duel, "generated", lambda told: fake)
+    real = game.features.dense(batch)
+    fake, places = game.generate(real[:, game.generator.condition]), torch.rand(len(real), 1)
+    monkeypatch.setattr(game, "generate", lambda condition: fake)
     monkeypatch.setattr(torch, "rand", lambda *shape, device: places)
     return real, fake, places
 
 
-def written_out(duel: Duel, real: Tensor, fake: Tensor, place: Tensor) -> Tensor:
+def written_out(game: AdversarialGame, real: Tensor, fake: Tensor, place: Tensor) -> Tensor:
     """The critic's loss on one record, from the formulas."""
-    (mine,), (other,) = duel.critic(real), duel.critic(fake)
-    if isinstance(duel.objective, NonSaturating):
+    (mine,), (other,) = game.critic(real), game.critic(fake)
+    if isinstance(game.objective, NonSaturating):
         lost: Tensor = -mine.sigmoid().log() - (1 - other.sigmoid()).log()
         return lost
     between = (place * real + (1 - place) * fake).requires_grad_()
-    (slope,) = torch.autograd.grad(duel.critic(between)[0], between, create_graph=True)
+    (slope,) = torch.autograd.grad(game.critic(between)[0], between, create_graph=True)
     loss: Tensor = other - mine + 10.0 * (slope.norm() - 1) ** 2
     return loss
 
 
-def loop(duel: Duel, real: Tensor, fake: Tensor, places: Tensor) -> tuple[list[Tensor], Tensor, Tensor]:
+def loop(game: AdversarialGame, real: Tensor, fake: Tensor, places: Tensor) -> tuple[list[Tensor], Tensor, Tensor]:
     """One record after another: the sum of gradients, clipped to the median of their norms; those norms; the median."""
-    weights, gradients = list(duel.critic.parameters()), []
+    weights, gradients = list(game.critic.parameters()), []
     for number in range(len(real)):
-        loss = written_out(duel, *(rows[number : number + 1] for rows in (real, fake, places)))
+        loss = written_out(game, *(rows[number : number + 1] for rows in (real, fake, places)))
         gradients.append(torch.autograd.grad(loss, weights))
     norms = torch.stack([torch.cat([part.flatten() for part in gradient]).norm() for gradient in gradients])
     clip = norms.median()
@@ -85,22 +85,22 @@ def loop(duel: Duel, real: Tensor, fake: Tensor, places: Tensor) -> tuple[list[T
 def test_the_clipped_sum_is_that_of_a_loop_over_records(
     schema: Schema, shape: str, objective: Objective, masks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    duel, batch = new_duel(schema, shape, objective), some(schema)
-    for weight in duel.critic.parameters():
+    game, batch = new_duel(schema, shape, objective), some(schema)
+    for weight in game.critic.parameters():
         weight.data *= 2.0  # so that slopes, and norms, are far from one another
-    drawn = fixed(duel, batch, monkeypatch)
-    sums, norms, clip = loop(duel, *drawn)
+    drawn = fixed(game, batch, monkeypatch)
+    sums, norms, clip = loop(game, *drawn)
     assert norms.min() < 0.9 * clip < 1.1 * clip < norms.max()
-    assert_clipped(duel, batch, masks, sums, norms, clip)
+    assert_clipped(game, batch, masks, sums, norms, clip)
 
 
 @CASES
 @OBJECTIVES
 def test_the_loss_on_a_record_is_about_that_record_alone(schema: Schema, shape: str, objective: Objective) -> None:
-    duel, batch, others = new_duel(schema, shape, objective), some(schema), some(schema, seed=1)
-    before = seeded(duel, batch)
+    game, batch, others = new_duel(schema, shape, objective), some(schema), some(schema, seed=1)
+    before = seeded(game, batch)
     changed = {name: torch.cat([others[name][:4], rows[4:5], others[name][5:]]) for name, rows in batch.items()}
-    after = seeded(duel, changed)
+    after = seeded(game, changed)
     torch.testing.assert_close(before[4], after[4])
     assert (before - after).abs()[[0, 1, 2, 3, 5, 6, 7, 8]].min() > 1e-4
 
@@ -108,28 +108,28 @@ def test_the_loss_on_a_record_is_about_that_record_alone(schema: Schema, shape: 
 @CASES
 def test_a_batch_may_be_empty(schema: Schema, shape: str) -> None:
     for objective in (Wasserstein(10.0), NonSaturating()):
-        duel = new_duel(schema, shape, objective)
+        game = new_duel(schema, shape, objective)
         nobody = {name: rows[:0] for name, rows in some(schema).items()}
-        found = clip_and_sum(duel.critic, duel.loss, nobody, flat(duel.critic), Fixed(torch.tensor([1.0])).weigh)
+        found = clip_and_sum(game.critic, game.loss, nobody, flat(game.critic), Fixed(torch.tensor([1.0])).weigh)
         assert all(not total.any() for total in found.sums)
 
 
 def test_a_record_is_judged_beside_one_of_its_own_label() -> None:
-    duel, batch = new_duel(TABLE, "mlp"), some(TABLE, 40)
+    game, batch = new_duel(TABLE, "mlp"), some(TABLE, 40)
     seen: list[Tensor] = []
-    duel.critic.register_forward_pre_hook(lambda critic, inputs: seen.extend(inputs))
-    duel.loss(batch)
-    real, fake = (rows[:, duel.generator.told] for rows in seen)
+    game.critic.register_forward_pre_hook(lambda critic, inputs: seen.extend(inputs))
+    game.loss(batch)
+    real, fake = (rows[:, game.generator.condition] for rows in seen)
     assert torch.equal(real, fake)
     assert (real.sum(dim=0) > 0).all()
     assert not torch.equal(*seen)
 
 
 def test_the_critics_step_leaves_nothing_in_the_generator() -> None:
-    duel = new_duel(TABLE, "mlp", Wasserstein())
-    before = [weight.clone() for weight in duel.generator.parameters()]
-    clip_and_sum(duel.critic, duel.loss, some(TABLE), flat(duel.critic), Fixed(torch.tensor([1.0])).weigh)
-    for weight, old in zip(duel.generator.parameters(), before, strict=True):
+    game = new_duel(TABLE, "mlp", Wasserstein())
+    before = [weight.clone() for weight in game.generator.parameters()]
+    clip_and_sum(game.critic, game.loss, some(TABLE), flat(game.critic), Fixed(torch.tensor([1.0])).weigh)
+    for weight, old in zip(game.generator.parameters(), before, strict=True):
         assert weight.grad is None
         assert torch.equal(weight, old)
 
@@ -137,11 +137,11 @@ def test_the_critics_step_leaves_nothing_in_the_generator() -> None:
 # --- the generator's side ---
 
 
-def turns(duel: Duel, count: int = 3) -> list[Tensor]:
+def turns(game: AdversarialGame, count: int = 3) -> list[Tensor]:
     for number in range(count):
         torch.manual_seed(number)
-        duel.after(number)
-    return [weight.detach().clone() for weight in duel.generator.parameters()]
+        game.after(number)
+    return [weight.detach().clone() for weight in game.generator.parameters()]
 
 
 @CASES
@@ -152,25 +152,25 @@ def test_the_generator_learns_from_the_critic_and_from_no_record(
     begun = [weight.clone() for weight in new_duel(schema, shape, objective).generator.parameters()]
     ends = []
     for seed in (None, 1, 2):  # no record at all; these; those
-        duel = new_duel(schema, shape, objective)
+        game = new_duel(schema, shape, objective)
         if seed is not None:
-            duel.loss(some(schema, 5 * seed, seed)).sum().backward()  # type: ignore[no-untyped-call]
-        ends.append(turns(duel))
+            game.loss(some(schema, 5 * seed, seed)).sum().backward()  # type: ignore[no-untyped-call]
+        ends.append(turns(game))
     for first, *rest in zip(*ends, strict=True):
         assert all(torch.equal(first, other) for other in rest)
     moved = [not torch.equal(old, new) for old, new in zip(begun, ends[0], strict=True)]
     assert sum(moved) > len(moved) / 2  # not those of the cells that it is told
-    duel = new_duel(schema, shape, objective)
-    for weight in duel.critic.parameters():
+    game = new_duel(schema, shape, objective)
+    for weight in game.critic.parameters():
         weight.data *= -1.0
-    assert not torch.equal(ends[0][0], turns(duel)[0])
+    assert not torch.equal(ends[0][0], turns(game)[0])
 
 
 def test_the_generators_turn_leaves_the_critic_as_it_was() -> None:
-    duel = new_duel(IMAGES, "conv")
-    before = [weight.clone() for weight in duel.critic.parameters()]
-    turns(duel)
-    for weight, old in zip(duel.critic.parameters(), before, strict=True):
+    game = new_duel(IMAGES, "conv")
+    before = [weight.clone() for weight in game.critic.parameters()]
+    turns(game)
+    for weight, old in zip(game.critic.parameters(), before, strict=True):
         assert weight.grad is None
         assert torch.equal(weight, old)
 
@@ -179,57 +179,59 @@ def test_the_generators_turn_leaves_the_critic_as_it_was() -> None:
 def test_the_generator_gets_better_at_pleasing_a_critic_that_stays(objective: Objective) -> None:
     def pleased() -> float:
         torch.manual_seed(9)
-        return float(duel.critic(duel.generated(torch.eye(3).repeat(200, 1))).detach().mean())
+        return float(game.critic(game.generate(torch.eye(3).repeat(200, 1))).detach().mean())
 
-    duel = new_duel(TABLE, "mlp", objective, batch=128)
+    game = new_duel(TABLE, "mlp", objective, batch=128)
     before = pleased()
-    turns(duel, 40)
+    turns(game, 40)
     assert pleased() > before + 0.05
 
 
 def test_the_rate_follows_the_schedule_and_the_average_the_weights() -> None:
-    duel = new_duel(TABLE, "mlp", schedule=lambda number: 0.5 if number else 0.0)
-    begun = [weight.clone() for weight in duel.generator.parameters()]
-    assert all(torch.equal(old, new) for old, new in zip(begun, turns(duel, 1), strict=True))
-    first = turns(duel, 2)
-    assert duel.optimizer.param_groups[0]["lr"] == pytest.approx(0.005)
+    game = new_duel(TABLE, "mlp", schedule=lambda number: 0.5 if number else 0.0)
+    begun = [weight.clone() for weight in game.generator.parameters()]
+    assert all(torch.equal(old, new) for old, new in zip(begun, turns(game, 1), strict=True))
+    first = turns(game, 2)
+    assert game.optimizer.param_groups[0]["lr"] == pytest.approx(0.005)
     weighted = [(0.9**2 * a + 0.9 * a + b) / (0.9**2 + 0.9 + 1) for a, b in zip(begun, first, strict=True)]
-    torch.testing.assert_close(duel.average.values, weighted)
+    torch.testing.assert_close(game.average.values, weighted)
 
 
 def test_a_critic_that_recognises_few_gets_more_steps_and_else_fewer() -> None:
     for sign, recognised in ((1.0, 0.0), (-1.0, 1.0)):  # takes all for real; takes none
-        duel = new_duel(TABLE, "mlp", balance=Balance(steps=1, target=0.6))
-        for weight in duel.critic.parameters():
+        game = new_duel(TABLE, "mlp", critic_schedule=CriticSchedule(steps=1, target=0.6))
+        for weight in game.critic.parameters():
             weight.data.zero_()
-        list(duel.critic.parameters())[-1].data.fill_(sign)
-        turns(duel, 1)
-        assert duel.balance.steps == pytest.approx(math.exp(0.05 * (0.6 - recognised)))
+        list(game.critic.parameters())[-1].data.fill_(sign)
+        turns(game, 1)
+        assert game.critic_schedule.steps == pytest.approx(math.exp(0.05 * (0.6 - recognised)))
 
 
 def test_a_generator_that_is_behind_has_several_turns() -> None:
     """Each of them moves the weights, and all of them are in the average."""
-    duel, single = (new_duel(TABLE, "mlp", balance=Balance(steps=steps, target=0.0)) for steps in (0.5, 1))
+    game, single = (
+        new_duel(TABLE, "mlp", critic_schedule=CriticSchedule(steps=steps, target=0.0)) for steps in (0.5, 1)
+    )
     moves: list[list[Tensor]] = []
-    turn = duel._turn
+    turn = game._turn
 
     def noting() -> None:
         turn()
-        moves.append(weights(duel))
+        moves.append(weights(game))
 
-    duel._turn = noting  # type: ignore[assignment]
-    turns(duel, 3)
-    assert len(moves) == duel.balance.taken == 6
+    game._turn = noting  # type: ignore[assignment]
+    turns(game, 3)
+    assert len(moves) == game.critic_schedule.taken == 6
     assert not any(torch.equal(a[0], b[0]) for a, b in pairwise(moves))
     shares = torch.tensor([0.9**age for age in reversed(range(6))])
     average = [sum(share * move[0] for share, move in zip(shares / shares.sum(), moves, strict=True))]
-    torch.testing.assert_close(duel.average.values[:1], average)
+    torch.testing.assert_close(game.average.values[:1], average)
     turns(single, 3)
-    assert single.balance.taken == 3
+    assert single.critic_schedule.taken == 3
 
 
-def weights(duel: Duel) -> list[Tensor]:
-    return [weight.detach().clone() for weight in duel.generator.parameters()]
+def weights(game: AdversarialGame) -> list[Tensor]:
+    return [weight.detach().clone() for weight in game.generator.parameters()]
 
 
 # --- records from logits ---

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.models.gan.conditional_means import Start, _smooth, measured_start, people_charge
+from sundog.models.gan.conditional_means import ConditionalMeans, _smooth, charge_for_people, measure_conditional_means
 from sundog.models.neural.features import Features
 from sundog.models.neural.noisy_means import MeansPlan
 from sundog.models.protocol import FitContext
@@ -30,17 +30,22 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def measured(records: Records, told: str | None, *, count: int | None = None, plan: MeansPlan = EXACT) -> Start:
+def measured(
+    records: Records, condition: str | None, *, count: int | None = None, plan: MeansPlan = EXACT
+) -> ConditionalMeans:
     """At an ε so large that nothing is hidden."""
-    counting = [people_charge(Budget(1e4, 1e-5))] if records.unit is not None else []
-    settings: dict[str, Any] = {
-        "condition": told,
-        "means": plan.to_dict(),
-        "records": len(records) if count is None else count,
-        "counting": counting,
-    }
+    counting = [charge_for_people(Budget(1e4, 1e-5))] if records.unit is not None else []
     ledger = Ledger(epsilon=EPSILON, delta=1e-5, noise=NoiseSource.seeded(0))
-    found = measured_start(Features(records.schema), records, settings, ledger, FitContext())
+    found = measure_conditional_means(
+        Features(records.schema),
+        records,
+        plan,
+        ledger,
+        FitContext(),
+        condition=condition,
+        count=float(len(records) if count is None else count),
+        people_charge=counting[0] if counting else None,
+    )
     assert summed(ledger.charges) == [*counting, *plan.charges()]
     return found
 
@@ -144,8 +149,8 @@ def test_means_of_people_weigh_each_person_once() -> None:
 
 
 def test_no_records_at_all_are_a_start_too() -> None:
-    for told in ("label", None):
-        found = measured(random_records(TABLE, 0), told)
+    for condition in ("label", None):
+        found = measured(random_records(TABLE, 0), condition)
         assert found.logits(Features(TABLE)).isfinite().all()
 
 

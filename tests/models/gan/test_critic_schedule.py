@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from sundog.models.gan.critic_schedule import FEWEST, MOST, Balance
+from sundog.models.gan.critic_schedule import FEWEST, MOST, CriticSchedule
 from sundog.models.gan.objectives import NonSaturating, Wasserstein
 
 # --- the balance ---
@@ -21,77 +21,77 @@ from sundog.models.gan.objectives import NonSaturating, Wasserstein
     [(0.25, [4]), (0.5, [2]), (1, [1]), (2.5, [0, 0, 1, 0, 1]), (3, [0, 0, 1])],
 )
 def test_the_generator_has_one_turn_for_so_many_steps(steps: float, each: list[int]) -> None:
-    balance = Balance(steps=steps, target=0.6)
-    turns = [balance.turns() for _ in range(100)]
+    critic_schedule = CriticSchedule(steps=steps, target=0.6)
+    turns = [critic_schedule.turns() for _ in range(100)]
     assert turns == (each * 100)[:100]
-    assert sum(turns) == balance.taken == math.floor(100 / steps)
+    assert sum(turns) == critic_schedule.taken == math.floor(100 / steps)
 
 
 @pytest.mark.parametrize("steps", [0.3, 0.7, 1.1, math.pi, 17.3])
 def test_no_turn_is_lost_nor_won_whatever_the_number_of_steps(steps: float) -> None:
-    balance = Balance(steps=steps, target=0.0)
+    critic_schedule = CriticSchedule(steps=steps, target=0.0)
     for number in range(1, 1001):
-        balance.turns()
-        assert abs(balance.taken - number / steps) < 1 + 1e-9
-        assert -1e-9 <= balance.credit < steps + 1e-9
+        critic_schedule.turns()
+        assert abs(critic_schedule.taken - number / steps) < 1 + 1e-9
+        assert -1e-9 <= critic_schedule.credit < steps + 1e-9
 
 
 def test_a_critic_gets_more_steps_if_it_recognises_few_and_else_fewer() -> None:
     for recognised, direction in ((0.59, 1), (0.0, 1), (0.61, -1), (1.0, -1)):
-        balance = Balance(steps=3, target=0.6)
+        critic_schedule = CriticSchedule(steps=3, target=0.6)
         found = [3.0]
         for _ in range(5):
-            balance.saw(recognised)
-            found.append(balance.steps)
+            critic_schedule.observe(recognised)
+            found.append(critic_schedule.steps)
         assert all(direction * (after - before) > 0 for before, after in pairwise(found))
-    near, far = Balance(steps=3, target=0.6), Balance(steps=3, target=0.6)
-    near.saw(0.5)
-    far.saw(0.1)
+    near, far = CriticSchedule(steps=3, target=0.6), CriticSchedule(steps=3, target=0.6)
+    near.observe(0.5)
+    far.observe(0.1)
     assert far.steps > near.steps  # the further off, the faster
 
 
 def test_steps_stay_where_as_many_are_recognised_as_should_be() -> None:
-    balance = Balance(steps=3, target=0.6)
+    critic_schedule = CriticSchedule(steps=3, target=0.6)
     for _ in range(100):
-        balance.saw(0.6)
-    assert balance.steps == 3
+        critic_schedule.observe(0.6)
+    assert critic_schedule.steps == 3
     for wrong in (0.1, -0.1) * 50:  # now more, now less
-        balance.saw(0.6 + wrong)
-    assert balance.steps == pytest.approx(3)
+        critic_schedule.observe(0.6 + wrong)
+    assert critic_schedule.steps == pytest.approx(3)
 
 
 def test_steps_stay_within_their_limits_and_come_back() -> None:
     for recognised, limit in ((0.0, MOST), (1.0, FEWEST)):
-        balance = Balance(steps=1, target=0.5)
+        critic_schedule = CriticSchedule(steps=1, target=0.5)
         for _ in range(1000):
-            balance.saw(recognised)
-        assert balance.steps == limit
-        balance.saw(1 - recognised)
-        assert FEWEST < balance.steps < MOST
+            critic_schedule.observe(recognised)
+        assert critic_schedule.steps == limit
+        critic_schedule.observe(1 - recognised)
+        assert FEWEST < critic_schedule.steps < MOST
     assert (FEWEST, MOST) == (0.25, 1000.0)
 
 
 def test_steps_that_become_fewer_cause_no_crowd_of_turns() -> None:
-    balance = Balance(steps=40, target=0.1)
+    critic_schedule = CriticSchedule(steps=40, target=0.1)
     for _ in range(5000):
-        turns = balance.turns()
-        assert turns <= 1 / balance.steps + 1.1
+        turns = critic_schedule.turns()
+        assert turns <= 1 / critic_schedule.steps + 1.1
         if turns:
-            balance.saw(1.0)
-    assert balance.steps == FEWEST
+            critic_schedule.observe(1.0)
+    assert critic_schedule.steps == FEWEST
 
 
 def test_a_balance_goes_on_from_what_was_kept() -> None:
     shares = [0.9, 0.5, 0.5, 0.4, 0.7, 0.2, 0.9, 0.1, 0.3, 0.8] * 3
-    whole, first, second = (Balance(steps=1.3, target=0.6) for _ in range(3))
+    whole, first, second = (CriticSchedule(steps=1.3, target=0.6) for _ in range(3))
     turns: list[list[int]] = [[], []]
     for number, share in enumerate(shares):
         if number == 17:
             second.load_state_dict(json.loads(json.dumps(first.state_dict())))
-        for balance, seen in ((whole, turns[0]), (first if number < 17 else second, turns[1])):
-            seen.append(balance.turns())
+        for critic_schedule, seen in ((whole, turns[0]), (first if number < 17 else second, turns[1])):
+            seen.append(critic_schedule.turns())
             if seen[-1]:
-                balance.saw(share)
+                critic_schedule.observe(share)
     assert turns[0] == turns[1]
     assert whole == second
     assert whole.steps > 1.3

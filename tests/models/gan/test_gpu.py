@@ -11,6 +11,7 @@ from tests.contracts.material import random_records
 from tests.models.gan.material import DELTA, GAPS, IMAGES, QUICK, TABLE
 
 from sundog.data.schema import Schema
+from sundog.models.gan.configuration import GanConfiguration
 from sundog.models.gan.gan import Gan
 from sundog.models.protocol import FitContext
 from sundog.privacy.ledger import Budget, Ledger
@@ -31,8 +32,8 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 )
 def test_a_fit_on_a_gpu_spends_its_plan_and_can_be_sampled(schema: Schema, settings: dict[str, Any]) -> None:
     records = random_records(schema, 300, 0)
-    chosen = {**Gan.defaults, **QUICK, "condition": "label", **settings}
-    plan = Gan.plan(schema, Budget(5.0, DELTA), already=(), records=300, settings=chosen)
+    chosen = {**QUICK, "condition": "label", **settings}
+    plan = Gan.plan(schema, Budget(5.0, DELTA), GanConfiguration.parse(chosen), already=(), records=300)
     ledger = Ledger(epsilon=5.0, delta=DELTA)
     model = Gan.fit(records, plan, ledger, FitContext(seed=0, device="cuda"))
     spent = {charge.purpose: charge.count for charge in plan.charges}

@@ -14,15 +14,16 @@ from torch import Tensor
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.models.gan import label_classifier as module
-from sundog.models.gan.adversarial_step import Duel
+from sundog.models.gan.adversarial_step import AdversarialGame
+from sundog.models.gan.configuration import GanConfiguration, resolve
 from sundog.models.gan.gan import Gan
-from sundog.models.gan.label_classifier import Namer, plan_naming, trained_namer
-from sundog.models.gan.networks import new_namer
+from sundog.models.gan.label_classifier import LabelClassifier, plan_label_classifier, train_label_classifier
+from sundog.models.gan.networks import new_label_classifier
 from sundog.models.gan.objectives import NonSaturating, Wasserstein
+from sundog.models.gan.released import ReleasedGan, find_unpaid_naming
 from sundog.models.neural.features import FeatureRows, Features
 from sundog.models.neural.noisy_means import gaussian_share
 from sundog.models.protocol import FitContext
-from sundog.models.unpaid import unpaid_naming
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Budget, Ledger, summed
@@ -31,7 +32,6 @@ from sundog.training.batches.examples import Padded
 from sundog.training.clipping import Fixed
 from sundog.training.groups import flat
 from sundog.training.per_example.engine import clip_and_sum
-from sundog.training.training_plan import TrainingPlan
 
 MIXED = schema_of({**TABLE.to_dict()["columns"], "image": {"type": "image", "shape": [3, 4]}})
 CASES = pytest.mark.parametrize(
@@ -46,25 +46,25 @@ def _one_thread() -> None:
     torch.set_num_threads(1)
 
 
-def namer_of(schema: Schema, shape: str, *, size: float = 1.0, seed: int = 0) -> Namer:
+def classifier_of(schema: Schema, shape: str, *, size: float = 1.0, seed: int = 0) -> LabelClassifier:
     """One with random weights, the same each time."""
     features = Features(schema)
-    told = features.at("label")
+    condition = features.at("label")
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        namer = Namer(features, new_namer(features, shape, told, hidden=8), told)
-    for weight in namer.parameters():
+        classifier = LabelClassifier(features, new_label_classifier(features, shape, condition, hidden=8), condition)
+    for weight in classifier.parameters():
         weight.data *= size
-    return namer
+    return classifier
 
 
-def written_out(namer: Namer, record: Tensor) -> Tensor:
+def written_out(classifier: LabelClassifier, record: Tensor) -> Tensor:
     """How surprising the label of one record is, (features,), from the formula."""
-    at = namer.told
+    at = classifier.condition
     others = torch.cat([record[: at.start], record[at.stop :]])
-    (logits,) = namer.body(others[None])
-    surprise: Tensor = -logits.softmax(dim=0)[record[at].argmax()].log()
-    return surprise
+    (logits,) = classifier.body(others[None])
+    cross_entropy: Tensor = -logits.softmax(dim=0)[record[at].argmax()].log()
+    return cross_entropy
 
 
 # --- the loss ---
@@ -73,51 +73,51 @@ def written_out(namer: Namer, record: Tensor) -> Tensor:
 @CASES
 @pytest.mark.parametrize("masks", ["when needed", "always"])
 def test_the_clipped_sum_is_that_of_a_loop_over_records(schema: Schema, shape: str, masks: Any) -> None:
-    namer, batch = namer_of(schema, shape, size=2.0), some(schema)
-    weights, records = list(namer.parameters()), namer.features.dense(batch)
-    gradients = [torch.autograd.grad(written_out(namer, record), weights) for record in records]
+    classifier, batch = classifier_of(schema, shape, size=2.0), some(schema)
+    weights, records = list(classifier.parameters()), classifier.features.dense(batch)
+    gradients = [torch.autograd.grad(written_out(classifier, record), weights) for record in records]
     norms = torch.stack([torch.cat([part.flatten() for part in gradient]).norm() for gradient in gradients])
     clip = norms.median()
     assert norms.min() < 0.9 * clip < 1.1 * clip < norms.max()
     factors = (clip / norms).clamp_max(1.0)
     sums = [sum(w * part for w, part in zip(factors, parts, strict=True)) for parts in zip(*gradients, strict=True)]
     whole: Any = batch if masks == "when needed" else Padded(batch, torch.ones(9, dtype=torch.bool))
-    found = clip_and_sum(namer, namer.loss, whole, flat(namer), Fixed(clip[None]).weigh, masks=masks)
+    found = clip_and_sum(classifier, classifier.loss, whole, flat(classifier), Fixed(clip[None]).weigh, masks=masks)
     torch.testing.assert_close(found.norms[0], norms, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(found.sums, sums, rtol=1e-3, atol=1e-4 * float(clip))
 
 
 @CASES
 def test_the_surprise_at_a_record_is_about_that_record_alone(schema: Schema, shape: str) -> None:
-    namer, batch, others = namer_of(schema, shape, size=2.0), some(schema), some(schema, seed=1)
+    classifier, batch, others = classifier_of(schema, shape, size=2.0), some(schema), some(schema, seed=1)
     changed = {name: torch.cat([others[name][:4], rows[4:5], others[name][5:]]) for name, rows in batch.items()}
-    before, after = namer.loss(batch).detach(), namer.loss(changed).detach()
+    before, after = classifier.loss(batch).detach(), classifier.loss(changed).detach()
     torch.testing.assert_close(before[4], after[4])
     assert (before - after).abs()[[0, 1, 2, 3, 5, 6, 7, 8]].min() > 1e-4
-    alone = namer.loss({name: rows[4:5] for name, rows in batch.items()}).detach()
+    alone = classifier.loss({name: rows[4:5] for name, rows in batch.items()}).detach()
     torch.testing.assert_close(before[4:5], alone)
 
 
 @CASES
 def test_a_batch_may_be_empty(schema: Schema, shape: str) -> None:
-    namer, nobody = namer_of(schema, shape), {name: rows[:0] for name, rows in some(schema).items()}
-    found = clip_and_sum(namer, namer.loss, nobody, flat(namer), Fixed(torch.tensor([1.0])).weigh)
+    classifier, nobody = classifier_of(schema, shape), {name: rows[:0] for name, rows in some(schema).items()}
+    found = clip_and_sum(classifier, classifier.loss, nobody, flat(classifier), Fixed(torch.tensor([1.0])).weigh)
     assert all(not total.any() for total in found.sums)
 
 
 @CASES
 def test_it_looks_at_everything_but_the_label(schema: Schema, shape: str) -> None:
     """And takes the label for what is right: its gradient there is the surprise at each value."""
-    namer = namer_of(schema, shape)
-    x = namer.features.dense(some(schema, 60)).requires_grad_()
-    (gradient,) = torch.autograd.grad(namer.surprise(x).sum(), x)
+    classifier = classifier_of(schema, shape)
+    x = classifier.features.dense(some(schema, 60)).requires_grad_()
+    (gradient,) = torch.autograd.grad(classifier.cross_entropy(x).sum(), x)
     assert (gradient.abs().sum(dim=0) > 0).all()
-    named = torch.exp(-gradient[:, namer.told])
+    named = torch.exp(-gradient[:, classifier.condition])
     torch.testing.assert_close(named.sum(dim=1), torch.ones(60))
     moved = x.detach().clone()
-    moved[:, namer.told] = moved[:, namer.told].roll(1, dims=1)
-    (again,) = torch.autograd.grad(namer.surprise(moved.requires_grad_()).sum(), moved)
-    torch.testing.assert_close(named, torch.exp(-again[:, namer.told]))  # whatever the label is
+    moved[:, classifier.condition] = moved[:, classifier.condition].roll(1, dims=1)
+    (again,) = torch.autograd.grad(classifier.cross_entropy(moved.requires_grad_()).sum(), moved)
+    torch.testing.assert_close(named, torch.exp(-again[:, classifier.condition]))  # whatever the label is
 
 
 # --- records of every size ---
@@ -152,16 +152,16 @@ def striped(schema: Schema, n: int, seed: int = 0) -> FeatureRows:
 )
 def test_a_namer_of_convolutions_learns_to_name(columns: dict[str, Any], most: int) -> None:
     schema = schema_of({"what": columns, "label": LABEL})
-    namer = namer_of(schema, "conv")
-    assert 100 < sum(weight.numel() for weight in namer.parameters()) < most  # private training does well with few
+    classifier = classifier_of(schema, "conv")
+    assert 100 < sum(weight.numel() for weight in classifier.parameters()) < most  # private training does well with few
     batch = striped(schema, 48).take(np.arange(48))
-    optimizer = torch.optim.Adam(namer.parameters(), lr=0.01)
-    first = float(namer.loss(batch).mean().detach())
+    optimizer = torch.optim.Adam(classifier.parameters(), lr=0.01)
+    first = float(classifier.loss(batch).mean().detach())
     for _ in range(25):
         optimizer.zero_grad()
-        namer.loss(batch).mean().backward()  # type: ignore[no-untyped-call]
+        classifier.loss(batch).mean().backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-    assert float(namer.loss(batch).mean().detach()) < 0.5 * first
+    assert float(classifier.loss(batch).mean().detach()) < 0.5 * first
 
 
 # --- its share of the budget ---
@@ -171,7 +171,7 @@ def test_a_namer_of_convolutions_learns_to_name(columns: dict[str, Any], most: i
 @pytest.mark.parametrize("share", [0.1, 0.3, 0.5])
 def test_it_costs_its_share(epsilon: float, share: float) -> None:
     budget = Budget(epsilon, DELTA)
-    plan = plan_naming(budget, share=share, records=5000)
+    plan = plan_label_classifier(budget, share=share, records=5000)
     one = Charge(event=Gaussian(noise_multiplier=gaussian_share(budget, share)), purpose="naming")
     wanted = epsilon_spent([one], delta=DELTA)
     assert 0.998 * wanted <= epsilon_spent([plan.charge(plan.steps)], delta=DELTA) <= wanted
@@ -185,26 +185,27 @@ def test_it_costs_its_share(epsilon: float, share: float) -> None:
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.5])
 def test_all_charges_together_are_the_budget(schema: Schema, shape: str, share: float) -> None:
     epsilon = 8.0 if share == 0.3 else 1.0
-    settings = {**Gan.defaults, "shape": shape, "condition": "label", "naming": share}
-    plan = Gan.plan(schema, Budget(epsilon, DELTA), already=(), records=2000, settings=settings)
+    settings = {"shape": shape, "condition": "label", "naming": share}
+    plan = Gan.plan(schema, Budget(epsilon, DELTA), GanConfiguration.parse(settings), already=(), records=2000)
     assert 0.98 * epsilon < epsilon_spent(plan.charges, delta=DELTA) <= epsilon
     named = [charge for charge in plan.charges if charge.purpose == "naming"]
     assert len(named) == (share > 0)
     for charge in named:
-        naming = TrainingPlan(**plan.settings["naming"])
-        assert charge == naming.charge(naming.steps)
-    assert (plan.settings["naming"] is None) == (share == 0)
+        assert plan.naming is not None
+        assert charge == plan.naming.charge(plan.naming.steps)
+    assert (plan.naming is None) == (share == 0)
 
 
 def test_the_more_it_gets_the_less_noise_it_has_and_the_more_has_the_critic() -> None:
-    settings = {**Gan.defaults, "condition": "label"}
+    settings = {"condition": "label"}
     naming, training = [], []
     for share in (0.1, 0.3, 0.5):
         plan = Gan.plan(
-            IMAGES, Budget(2.0, DELTA), already=(), records=5000, settings={**settings, "naming": share}
-        ).settings
-        naming.append(plan["naming"]["noise_multiplier"])
-        training.append(plan["training"]["noise_multiplier"])
+            IMAGES, Budget(2.0, DELTA), GanConfiguration.parse({**settings, "naming": share}), already=(), records=5000
+        )
+        assert plan.naming is not None
+        naming.append(plan.naming.noise_multiplier)
+        training.append(plan.network.training.noise_multiplier)
     assert naming == sorted(naming, reverse=True)
     assert training == sorted(training)
     assert len({*naming, *training}) == 6
@@ -212,42 +213,44 @@ def test_the_more_it_gets_the_less_noise_it_has_and_the_more_has_the_critic() ->
 
 def test_what_others_have_of_the_budget_is_not_spent_again() -> None:
     already = [Charge(event=Gaussian(noise_multiplier=5.0), purpose="others")]
-    plan = Gan.plan(IMAGES, Budget(2.0, DELTA), already=already, records=5000, settings={**Gan.defaults, "naming": 0.3})
+    plan = Gan.plan(IMAGES, Budget(2.0, DELTA), GanConfiguration.parse({"naming": 0.3}), already=already, records=5000)
     assert 0.98 * 2.0 < epsilon_spent([*already, *plan.charges], delta=DELTA) <= 2.0
 
 
 def test_only_a_charge_for_naming_pays_for_it() -> None:
-    plan = plan_naming(Budget(2.0, DELTA), share=0.3, records=500)
+    plan = plan_label_classifier(Budget(2.0, DELTA), share=0.3, records=500)
     paid = plan.charge(plan.steps)
     other = Charge(event=paid.event, count=plan.steps, purpose="training")
     another = Charge(event=Gaussian(noise_multiplier=1.0), purpose="naming")
-    assert unpaid_naming([other, paid]) == []
-    assert unpaid_naming([other, another]) == unpaid_naming([]) == ["training of the classifier"]
+    assert find_unpaid_naming([other, paid]) == []
+    assert find_unpaid_naming([other, another]) == find_unpaid_naming([]) == ["training of the classifier"]
 
 
 @pytest.mark.parametrize("records", [0, 1, 300])
 def test_a_training_of_it_spends_its_plan_however_many_records_there_are(records: int) -> None:
-    features, plan = Features(IMAGES), plan_naming(Budget(2.0, DELTA), share=0.3, records=60)
+    features, plan = Features(IMAGES), plan_label_classifier(Budget(2.0, DELTA), share=0.3, records=60)
     ledger = Ledger(epsilon=2.0, delta=DELTA, noise=NoiseSource.seeded(0))
-    settings = {"condition": "label", "shape": "conv", "hidden": 8, "records": 60, "naming": plan.to_dict()}
+    settings = resolve(GanConfiguration.parse({"shape": "conv", "hidden": 8}), IMAGES)
     rows = features.examples(random_records(IMAGES, records))
-    namer = trained_namer(features, rows, settings, ledger, FitContext(seed=0))
+    classifier = train_label_classifier(features, rows, settings, plan, ledger, FitContext(seed=0), records=60)
     assert summed(ledger.charges) == [plan.charge(plan.steps)]
-    assert not any(weight.requires_grad for weight in namer.parameters())
-    assert all(weight.isfinite().all() for weight in namer.parameters())
-    begun = namer_of(IMAGES, "conv").parameters()
-    assert not any(torch.equal(old, new) for old, new in zip(begun, namer.parameters(), strict=True))
+    assert not any(weight.requires_grad for weight in classifier.parameters())
+    assert all(weight.isfinite().all() for weight in classifier.parameters())
+    begun = classifier_of(IMAGES, "conv").parameters()
+    assert not any(torch.equal(old, new) for old, new in zip(begun, classifier.parameters(), strict=True))
 
 
 def test_a_private_namer_names_records_that_it_never_saw() -> None:
     schema = schema_of({"what": {"type": "image", "shape": [8, 8]}, "label": LABEL})
-    features, plan = Features(schema), plan_naming(Budget(10.0, DELTA), share=0.3, records=2000)
+    features, plan = Features(schema), plan_label_classifier(Budget(10.0, DELTA), share=0.3, records=2000)
     ledger = Ledger(epsilon=10.0, delta=DELTA, noise=NoiseSource.seeded(0))
-    settings = {"condition": "label", "shape": "conv", "hidden": 8, "records": 2000, "naming": plan.to_dict()}
-    namer = trained_namer(features, striped(schema, 2000), settings, ledger, FitContext(seed=0))
+    settings = resolve(GanConfiguration.parse({"shape": "conv", "hidden": 8}), schema)
+    classifier = train_label_classifier(
+        features, striped(schema, 2000), settings, plan, ledger, FitContext(seed=0), records=2000
+    )
     batch = striped(schema, 300, seed=1).take(np.arange(300))
-    begun = namer_of(schema, "conv").loss(batch).detach()
-    assert float(namer.loss(batch).mean()) < 0.2 * float(begun.mean())
+    begun = classifier_of(schema, "conv").loss(batch).detach()
+    assert float(classifier.loss(batch).mean()) < 0.2 * float(begun.mean())
 
 
 # --- where there is nothing to name ---
@@ -255,72 +258,72 @@ def test_a_private_namer_names_records_that_it_never_saw() -> None:
 
 @pytest.mark.parametrize(("schema", "settings"), [(TABLE, {}), (IMAGES, {"condition": None})], ids=["table", "images"])
 def test_where_no_column_is_told_nothing_is_named(schema: Schema, settings: dict[str, Any]) -> None:
-    options = {**Gan.defaults, **QUICK, **settings}
-    plan = Gan.plan(schema, Budget(2.0, DELTA), already=(), records=60, settings=options)
-    assert plan.settings["condition"] is None
-    assert plan.settings["naming"] is None
+    options = {**QUICK, **settings}
+    plan = Gan.plan(schema, Budget(2.0, DELTA), GanConfiguration.parse(options), already=(), records=60)
+    assert plan.settings.condition is None
+    assert plan.naming is None
     assert "naming" not in [charge.purpose for charge in plan.charges]
     ledger = Ledger(epsilon=2.0, delta=DELTA)
     model = Gan.fit(random_records(schema, 60), plan, ledger, FitContext(seed=0))
     assert model.config["named"] is False
     assert summed(ledger.charges) == list(plan.charges)
-    assert model.unexplained(ledger.charges) == []
-    with pytest.raises(SundogError, match="naming needs a column that the generator is told; set condition=") as caught:
-        Gan.check(schema, {**options, "naming": 0.3})
+    assert ReleasedGan(schema, model.state()).unexplained(ledger.charges) == []
+    with pytest.raises(SundogError, match="on which the generator is conditioned; set condition=") as caught:
+        GanConfiguration.parse({**options, "naming": 0.3}).check(schema)
     assert "\n" not in str(caught.value)
 
 
 def test_nobody_names_what_people_have_several_of() -> None:
     for schema in (IMAGES, TABLE, schema_of(KINDS["labelled_images"])):
         shared = Schema.from_dict({**schema.to_dict(), "unit": "who", "cap": 3})
-        plan = Gan.plan(shared, Budget(2.0, DELTA), already=(), records=60, settings=Gan.defaults)
-        assert plan.settings["naming"] is None
+        plan = Gan.plan(shared, Budget(2.0, DELTA), GanConfiguration(), already=(), records=60)
+        assert plan.naming is None
         assert "naming" not in [charge.purpose for charge in plan.charges]
-        with pytest.raises(SundogError, match="naming needs a column that the generator is told"):
-            Gan.check(shared, {**Gan.defaults, "naming": 0.3})
+        with pytest.raises(SundogError, match="naming needs a column on which the generator is conditioned"):
+            GanConfiguration.parse({"naming": 0.3}).check(shared)
         with pytest.raises(SundogError, match="a person has up to 3 records here, which may differ in 'label'"):
-            Gan.check(shared, {**Gan.defaults, "naming": 0.3, "condition": "label", "shape": "mlp"})
+            GanConfiguration.parse({"naming": 0.3, "condition": "label", "shape": "mlp"}).check(shared)
 
 
 # --- the duel ---
 
 
-def knowing(schema: Schema, shape: str, steps: int = 60) -> Namer:
+def knowing(schema: Schema, shape: str, steps: int = 60) -> LabelClassifier:
     """One that learned from records, without any noise."""
-    namer, batch = namer_of(schema, shape), striped(schema, 96).take(np.arange(96))
-    optimizer = torch.optim.Adam(namer.parameters(), lr=0.01)
+    classifier, batch = classifier_of(schema, shape), striped(schema, 96).take(np.arange(96))
+    optimizer = torch.optim.Adam(classifier.parameters(), lr=0.01)
     for _ in range(steps):
         optimizer.zero_grad()
-        namer.loss(batch).mean().backward()  # type: ignore[no-untyped-call]
+        classifier.loss(batch).mean().backward()  # type: ignore[no-untyped-call]
         optimizer.step()
-    assert float(namer.loss(batch).mean().detach()) < 0.1
+    assert float(classifier.loss(batch).mean().detach()) < 0.1
     optimizer.zero_grad()
-    return namer
+    return classifier
 
 
-def mute(duel: Duel) -> Duel:
+def mute(game: AdversarialGame) -> AdversarialGame:
     """Its critic has nothing to say."""
-    for weight in duel.critic.parameters():
+    for weight in game.critic.parameters():
         weight.data.zero_()
-    return duel
+    return game
 
 
-def surprise(duel: Duel, namer: Namer) -> float:
+def cross_entropy(game: AdversarialGame, classifier: LabelClassifier) -> float:
     """At records of the generator, by what it was told."""
     torch.manual_seed(9)
-    return float(namer.surprise(duel.generated(torch.eye(3).repeat(60, 1))).mean().detach())
+    return float(classifier.cross_entropy(game.generate(torch.eye(3).repeat(60, 1))).mean().detach())
 
 
 @pytest.mark.parametrize(("schema", "shape"), [(IMAGES, "conv"), (GAPS, "mlp")], ids=["images", "series"])
 def test_a_generator_learns_to_make_what_is_named_rightly(schema: Schema, shape: str) -> None:
-    namer, ends = knowing(schema, shape), []
-    for heard in (namer, None):
-        duel = mute(new_duel(schema, shape, namer=heard, batch=64))
-        begun = surprise(duel, namer)
+    classifier, ends = knowing(schema, shape), []
+    for heard in (classifier, None):
+        game = mute(new_duel(schema, shape, classifier=heard, batch=64))
+        begun = cross_entropy(game, classifier)
         torch.manual_seed(0)
         for number in range(60):
-            duel.after(number)
-        ends.append(surprise(duel, namer))
+            game.after(number)
+        ends.append(cross_entropy(game, classifier))
         assert begun > 0.5
     assert ends[0] < 0.3 * begun
     assert ends[1] == begun  # without it nothing moves, as the critic is mute
@@ -328,38 +331,38 @@ def test_a_generator_learns_to_make_what_is_named_rightly(schema: Schema, shape:
 
 def test_the_generators_turn_leaves_the_namer_as_it_was() -> None:
     for frozen in (True, False):
-        namer = namer_of(IMAGES, "conv").requires_grad_(not frozen)
-        before = [weight.clone() for weight in namer.parameters()]
-        duel = new_duel(IMAGES, "conv", namer=namer)
-        begun = [weight.clone() for weight in duel.generator.parameters()]
+        classifier = classifier_of(IMAGES, "conv").requires_grad_(not frozen)
+        before = [weight.clone() for weight in classifier.parameters()]
+        game = new_duel(IMAGES, "conv", classifier=classifier)
+        begun = [weight.clone() for weight in game.generator.parameters()]
         for number in range(3):
-            duel.after(number)
-        assert any(not torch.equal(old, new) for old, new in zip(begun, duel.generator.parameters(), strict=True))
-        for weight, old in zip(namer.parameters(), before, strict=True):
+            game.after(number)
+        assert any(not torch.equal(old, new) for old, new in zip(begun, game.generator.parameters(), strict=True))
+        for weight, old in zip(classifier.parameters(), before, strict=True):
             assert weight.grad is None
             assert torch.equal(weight, old)
 
 
 @pytest.mark.parametrize("objective", [Wasserstein(10.0), NonSaturating()], ids=["gp", "ns"])
 def test_the_critics_loss_has_no_namer_in_it(objective: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    namer, losses = namer_of(IMAGES, "conv"), []
-    for heard in (namer, None):
-        duel = new_duel(IMAGES, "conv", objective, namer=heard)
+    classifier, losses = classifier_of(IMAGES, "conv"), []
+    for heard in (classifier, None):
+        game = new_duel(IMAGES, "conv", objective, classifier=heard)
         torch.manual_seed(3)
-        losses.append(duel.loss(some(IMAGES)).detach())
+        losses.append(game.loss(some(IMAGES)).detach())
     assert torch.equal(*losses)
 
     def asked(x: Tensor) -> Tensor:
         raise AssertionError(f"it was asked about {len(x)} records")
 
-    monkeypatch.setattr(namer, "surprise", asked)
-    duel = new_duel(IMAGES, "conv", objective, namer=namer)
-    clip_and_sum(duel.critic, duel.loss, some(IMAGES), flat(duel.critic), Fixed(torch.tensor([1.0])).weigh)
+    monkeypatch.setattr(classifier, "cross_entropy", asked)
+    game = new_duel(IMAGES, "conv", objective, classifier=classifier)
+    clip_and_sum(game.critic, game.loss, some(IMAGES), flat(game.critic), Fixed(torch.tensor([1.0])).weigh)
     with pytest.raises(AssertionError, match="it was asked about 16 records"):
-        duel.after(0)
+        game.after(0)
 
 
 def test_a_namer_is_not_a_part_of_what_the_game_keeps() -> None:
     """It has a state of its own, which is whole before the game begins."""
-    duel = new_duel(IMAGES, "conv", namer=namer_of(IMAGES, "conv"))
-    assert set(duel.kept) == {"generator", "average", "balance", "optimizer"}
+    game = new_duel(IMAGES, "conv", classifier=classifier_of(IMAGES, "conv"))
+    assert set(game.kept) == {"generator", "average", "balance", "optimizer"}

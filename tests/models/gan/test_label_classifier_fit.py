@@ -20,8 +20,9 @@ from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, ReleaseError, SundogError
 from sundog.fit.synthesizer import Synthesizer
 from sundog.models.gan import gan, label_classifier, training
+from sundog.models.gan.configuration import GanConfiguration
 from sundog.models.gan.gan import Gan
-from sundog.models.gan.label_classifier import Namer, trained_namer
+from sundog.models.gan.label_classifier import LabelClassifier, train_label_classifier
 from sundog.models.neural import mean_matching
 from sundog.models.protocol import FitContext, State
 from sundog.privacy.events import Charge, SampledGaussian
@@ -64,13 +65,14 @@ def fit(out: Path | None = None, *, resume: bool = False, noise: NoiseSource | N
     ids=["images", "series", "lstm", "mlp", "pairs"],
 )
 def test_the_ledger_has_exactly_the_planned_steps_of_naming(schema: Schema, shape: str) -> None:
-    settings = {**Gan.defaults, **QUICK, "shape": shape, "condition": "label", "naming": SHARED}
-    plan = Gan.plan(schema, Budget(2.0, DELTA), already=(), records=100, settings=settings)
+    settings = {**QUICK, "shape": shape, "condition": "label", "naming": SHARED}
+    plan = Gan.plan(schema, Budget(2.0, DELTA), GanConfiguration.parse(settings), already=(), records=100)
     ledger = Ledger(epsilon=2.0, delta=DELTA)
     model = Gan.fit(random_records(schema, 100), plan, ledger, FitContext(seed=0))
     named = [charge for charge in ledger.charges if charge.purpose == "naming"]
     assert [charge.count for charge in named] == [5, 5, 5, 1]
-    event = SampledGaussian(noise_multiplier=plan.settings["naming"]["noise_multiplier"], sample_rate=0.64)
+    assert plan.naming is not None
+    event = SampledGaussian(noise_multiplier=plan.naming.noise_multiplier, sample_rate=0.64)
     assert {charge.event for charge in named} == {event}
     assert summed(ledger.charges) == list(plan.charges)
     purposes = list(dict.fromkeys(charge.purpose for charge in ledger.charges))
@@ -79,8 +81,8 @@ def test_the_ledger_has_exactly_the_planned_steps_of_naming(schema: Schema, shap
 
 
 def test_a_ledger_that_cannot_pay_for_the_naming_too_is_refused_before_anything_is_spent() -> None:
-    settings = {**Gan.defaults, **QUICK, "naming": SHARED}
-    plan = Gan.plan(IMAGES, Budget(2.0, DELTA), already=(), records=100, settings=settings)
+    settings = {**QUICK, "naming": SHARED}
+    plan = Gan.plan(IMAGES, Budget(2.0, DELTA), GanConfiguration.parse(settings), already=(), records=100)
     without = [charge for charge in plan.charges if charge.purpose != "naming"]
     ledger = Ledger(epsilon=1.9, delta=DELTA)
     ledger.check(*without)
@@ -101,7 +103,7 @@ def test_a_release_without_the_charge_for_naming_does_not_verify(tmp_path: Path)
     assert named.count == STEPS
     for charge in charges:
         rest = [other for other in charges if other is not charge]
-        assert ("training of the classifier" in again.model.unexplained(rest)) == (charge is named)
+        assert ("training of the classifier" in again.document.model.unexplained(rest)) == (charge is named)
     without = replace(
         release,
         certificate=release.certificate.model_copy(update={"charges": [c for c in charges if c is not named]}),
@@ -141,14 +143,14 @@ def test_the_namer_is_neither_released_nor_kept_beside_it() -> None:
 
 def fixed(out: Path | None = None, *, resume: bool = False) -> tuple[Release, list[Tensor]]:
     """A fit with the same noise each time, and the weights of its namer."""
-    found: list[Namer] = []
+    found: list[LabelClassifier] = []
 
-    def noting(*args: Any) -> Namer:
-        found.append(trained_namer(*args))
+    def noting(*args: Any, **options: Any) -> LabelClassifier:
+        found.append(train_label_classifier(*args, **options))
         return found[-1]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gan, "trained_namer", noting)
+        patch.setattr(gan, "train_label_classifier", noting)
         release = fit(out, resume=resume, noise=NoiseSource.seeded(1))
     return release, [weight.clone() for weight in found[0].parameters()]
 
@@ -247,8 +249,8 @@ def test_what_the_namer_learned_is_heard() -> None:
 
 def test_progress_says_which_training_it_is() -> None:
     said: list[str] = []
-    settings = {**Gan.defaults, **QUICK, "naming": SHARED}
-    plan = Gan.plan(IMAGES, Budget(2.0, DELTA), already=(), records=100, settings=settings)
+    settings = {**QUICK, "naming": SHARED}
+    plan = Gan.plan(IMAGES, Budget(2.0, DELTA), GanConfiguration.parse(settings), already=(), records=100)
     context = FitContext(seed=0, progress=lambda text, _: said.append(text))
     Gan.fit(random_records(IMAGES, 100), plan, Ledger(epsilon=2.0, delta=DELTA), context)
     kinds = [text.partition(":")[0] for text in said if ": step" in text]

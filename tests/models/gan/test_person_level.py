@@ -21,8 +21,9 @@ from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.fit.synthesizer import Synthesizer
 from sundog.models.gan import training
-from sundog.models.gan.adversarial_step import Duel
-from sundog.models.gan.conditional_means import Start
+from sundog.models.gan.adversarial_step import AdversarialGame
+from sundog.models.gan.conditional_means import ConditionalMeans
+from sundog.models.gan.configuration import GanConfiguration
 from sundog.models.gan.gan import Gan
 from sundog.models.gan.objectives import NonSaturating, Objective, Wasserstein
 from sundog.models.neural import mean_matching
@@ -81,43 +82,43 @@ def alike(labels: list[int]) -> Records:
     return Records(SIMPLE, codes, len(labels), unit=np.arange(len(labels)))
 
 
-def steep_duel(schema: Schema, shape: str, objective: Objective) -> Duel:
+def steep_duel(schema: Schema, shape: str, objective: Objective) -> AdversarialGame:
     """A critic whose gradients are of very different lengths."""
-    duel = new_duel(schema, shape, objective, condition=None)
+    game = new_duel(schema, shape, objective, condition=None)
     generator = torch.Generator().manual_seed(2)
-    for weight in duel.critic.parameters():
+    for weight in game.critic.parameters():
         size = 2.0 * weight.data.std(correction=0).clamp_min(1e-4)  # a critic of pairs begins with zeros
         weight.data = size * torch.randn(weight.shape, generator=generator)
-    return duel
+    return game
 
 
-def fixed(duel: Duel, batch: Compact, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Tensor, Tensor]:
+def fixed(game: AdversarialGame, batch: Compact, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Tensor, Tensor]:
     """Records, one that is generated for each, and a point between the two; those of the first people stay theirs."""
     torch.manual_seed(5)
-    real = duel.features.dense(batch)
-    fake, places = duel.generated(real[..., duel.generator.told]), torch.rand(*real.shape[:-1], 1)
-    monkeypatch.setattr(duel, "generated", lambda told: fake[: len(told)])
+    real = game.features.dense(batch)
+    fake, places = game.generate(real[..., game.generator.condition]), torch.rand(*real.shape[:-1], 1)
+    monkeypatch.setattr(game, "generate", lambda condition: fake[: len(condition)])
     monkeypatch.setattr(torch, "rand", lambda *shape, device: places[: shape[0]])
     return real, fake, places
 
 
-def written_out(duel: Duel, real: Tensor, fake: Tensor, place: Tensor) -> Tensor:
+def written_out(game: AdversarialGame, real: Tensor, fake: Tensor, place: Tensor) -> Tensor:
     """The critic's loss on one record, (features,), from the formulas."""
-    mine, other = duel.critic(real[None])[0], duel.critic(fake[None])[0]
-    if isinstance(duel.objective, NonSaturating):
+    mine, other = game.critic(real[None])[0], game.critic(fake[None])[0]
+    if isinstance(game.objective, NonSaturating):
         lost: Tensor = -mine.sigmoid().log() - (-other).sigmoid().log()
         return lost
     between = (place * real + (1 - place) * fake)[None].requires_grad_()
-    (slope,) = torch.autograd.grad(duel.critic(between)[0], between, create_graph=True)
+    (slope,) = torch.autograd.grad(game.critic(between)[0], between, create_graph=True)
     loss: Tensor = other - mine + 10.0 * (slope.norm() - 1) ** 2
     return loss
 
 
-def gradients(duel: Duel, held: list[int], drawn: tuple[Tensor, Tensor, Tensor]) -> list[list[Tensor]]:
+def gradients(game: AdversarialGame, held: list[int], drawn: tuple[Tensor, Tensor, Tensor]) -> list[list[Tensor]]:
     """One person after another: the gradient of the mean over that person's records."""
-    weights, found = list(duel.critic.parameters()), []
+    weights, found = list(game.critic.parameters()), []
     for person, count in enumerate(held):
-        losses = [written_out(duel, *(rows[person, number] for rows in drawn)) for number in range(count)]
+        losses = [written_out(game, *(rows[person, number] for rows in drawn)) for number in range(count)]
         found.append(list(torch.autograd.grad(torch.stack(losses).mean(), weights)))
     return found
 
@@ -127,8 +128,8 @@ def length(gradient: list[Tensor]) -> Tensor:
     return found
 
 
-def clipped(duel: Duel, batch: Any, clip: float) -> list[Tensor]:
-    return clip_and_sum(duel.critic, duel.loss, batch, flat(duel.critic), Fixed(torch.tensor([clip])).weigh).sums
+def clipped(game: AdversarialGame, batch: Any, clip: float) -> list[Tensor]:
+    return clip_and_sum(game.critic, game.loss, batch, flat(game.critic), Fixed(torch.tensor([clip])).weigh).sums
 
 
 # --- one gradient for each person ---
@@ -140,15 +141,15 @@ def clipped(duel: Duel, batch: Any, clip: float) -> list[Tensor]:
 def test_the_clipped_sum_is_that_of_a_loop_over_people(
     schema: Schema, shape: str, objective: Objective, masks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    duel = steep_duel(schema, shape, objective)
-    batch = PeopleRows(duel.features, people(schema, HELD)).take(np.arange(len(HELD)))
-    each = gradients(duel, HELD, fixed(duel, batch, monkeypatch))
+    game = steep_duel(schema, shape, objective)
+    batch = PeopleRows(game.features, people(schema, HELD)).take(np.arange(len(HELD)))
+    each = gradients(game, HELD, fixed(game, batch, monkeypatch))
     norms = torch.stack([length(gradient) for gradient in each])
     clip = norms.median()
     assert norms.min() < 0.95 * clip < 1.05 * clip < norms.max()
     factors = (clip / norms).clamp_max(1.0)
     sums = [sum(w * part for w, part in zip(factors, parts, strict=True)) for parts in zip(*each, strict=True)]
-    assert_clipped(duel, batch, masks, sums, norms, clip)
+    assert_clipped(game, batch, masks, sums, norms, clip)
 
 
 @CASES
@@ -158,15 +159,15 @@ def test_one_person_more_moves_the_sum_by_no_more_than_the_clip(
     schema: Schema, shape: str, objective: Objective, held: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many records that person has; without clipping it would move by more."""
-    duel, counts = steep_duel(schema, shape, objective), [*HELD, held]
-    rows = PeopleRows(duel.features, people(schema, counts))
+    game, counts = steep_duel(schema, shape, objective), [*HELD, held]
+    rows = PeopleRows(game.features, people(schema, counts))
     batch, rest = rows.take(np.arange(len(counts))), rows.take(np.arange(len(HELD)))
-    drawn = fixed(duel, batch, monkeypatch)
-    long = float(length(gradients(duel, counts, drawn)[-1]))
+    drawn = fixed(game, batch, monkeypatch)
+    long = float(length(gradients(game, counts, drawn)[-1]))
     clip = long / 4
-    moved = [a - b for a, b in zip(clipped(duel, batch, clip), clipped(duel, rest, clip), strict=True)]
+    moved = [a - b for a, b in zip(clipped(game, batch, clip), clipped(game, rest, clip), strict=True)]
     assert float(length(moved)) == pytest.approx(clip, rel=1e-3)
-    free = [a - b for a, b in zip(clipped(duel, batch, 1e6), clipped(duel, rest, 1e6), strict=True)]
+    free = [a - b for a, b in zip(clipped(game, batch, 1e6), clipped(game, rest, 1e6), strict=True)]
     assert float(length(free)) == pytest.approx(long, rel=1e-3)
 
 
@@ -174,16 +175,16 @@ def test_one_person_more_moves_the_sum_by_no_more_than_the_clip(
 @pytest.mark.parametrize("masks", ["when needed", "always"])
 def test_somebody_whose_loss_is_not_finite_moves_nobody_elses_gradient(place: int, masks: Any) -> None:
     """Wherever that record lies; all others have empty places."""
-    duel = new_duel(SIMPLE, "mlp", condition=None)
+    game = new_duel(SIMPLE, "mlp", condition=None)
     with torch.no_grad():
-        next(duel.critic.parameters())[:, 2] = 3e38  # of the label c, which nobody else has
-    generated = Features(SIMPLE).dense(PeopleRows(duel.features, alike([0])).take(np.arange(1)))[:, :1]
-    duel.generated = lambda told: generated.expand(*told.shape[:-1], -1)  # type: ignore[method-assign]
+        next(game.critic.parameters())[:, 2] = 3e38  # of the label c, which nobody else has
+    generated = Features(SIMPLE).dense(PeopleRows(game.features, alike([0])).take(np.arange(1)))[:, :1]
+    game.generate = lambda condition: generated.expand(*condition.shape[:-1], -1)  # type: ignore[method-assign]
     sums = []
     for labels in ([0] * place + [2] + [1] * (20 - place), [0] * place + [1] * (20 - place)):
-        batch = PeopleRows(duel.features, alike(labels)).take(np.arange(len(labels)))
+        batch = PeopleRows(game.features, alike(labels)).take(np.arange(len(labels)))
         found = clip_and_sum(
-            duel.critic, duel.loss, batch, flat(duel.critic), Fixed(torch.tensor([1e-3])).weigh, masks=masks
+            game.critic, game.loss, batch, flat(game.critic), Fixed(torch.tensor([1e-3])).weigh, masks=masks
         )
         assert found.present.tolist() == [label < 2 for label in labels]
         sums.append(found.sums)
@@ -196,32 +197,32 @@ def test_a_record_several_times_counts_as_once(schema: Schema, shape: str) -> No
     records = people(schema, [1, 1])
     many = replace(records.take([0, 0, 0, 1]), unit=np.array([0, 0, 0, 1]))
     once = replace(records.take([0, 1]), unit=np.array([0, 1]))
-    duel = steep_duel(schema, shape, NonSaturating())
-    first, second = (PeopleRows(duel.features, one) for one in (many, once))
-    fake = duel.features.dense(first.take(np.array([1])))[:, :1]
-    duel.generated = lambda told: fake.expand(*told.shape[:-1], -1)  # type: ignore[method-assign]
+    game = steep_duel(schema, shape, NonSaturating())
+    first, second = (PeopleRows(game.features, one) for one in (many, once))
+    fake = game.features.dense(first.take(np.array([1])))[:, :1]
+    game.generate = lambda condition: fake.expand(*condition.shape[:-1], -1)  # type: ignore[method-assign]
     both = np.arange(2)
-    torch.testing.assert_close(duel.loss(first.take(both)), duel.loss(second.take(both)))
+    torch.testing.assert_close(game.loss(first.take(both)), game.loss(second.take(both)))
     torch.testing.assert_close(first.vectors(both), second.vectors(both))
-    torch.testing.assert_close(clipped(duel, first.take(both), 0.1), clipped(duel, second.take(both), 0.1))
+    torch.testing.assert_close(clipped(game, first.take(both), 0.1), clipped(game, second.take(both), 0.1))
 
 
 @CASES
 @OBJECTIVES
 def test_nobody_is_an_example_too(schema: Schema, shape: str, objective: Objective) -> None:
-    duel = steep_duel(schema, shape, objective)
+    game = steep_duel(schema, shape, objective)
     for held in ([2, 1], []):  # a batch without people, of some and of none
-        batch = PeopleRows(duel.features, people(schema, held)).take(np.arange(0))
-        assert all(not total.any() for total in clipped(duel, batch, 1.0))
+        batch = PeopleRows(game.features, people(schema, held)).take(np.arange(0))
+        assert all(not total.any() for total in clipped(game, batch, 1.0))
 
 
 @CASES
 @OBJECTIVES
 def test_what_fills_empty_places_is_not_seen(schema: Schema, shape: str, objective: Objective) -> None:
     """They hold copies of a record of the same person."""
-    duel = steep_duel(schema, shape, objective)
-    batch = PeopleRows(duel.features, people(schema, HELD)).take(np.arange(len(HELD)))
-    other = PeopleRows(duel.features, people(schema, [CAP] * len(HELD), seed=7)).take(np.arange(len(HELD)))
+    game = steep_duel(schema, shape, objective)
+    batch = PeopleRows(game.features, people(schema, HELD)).take(np.arange(len(HELD)))
+    other = PeopleRows(game.features, people(schema, [CAP] * len(HELD), seed=7)).take(np.arange(len(HELD)))
     sums = []
     for filled in (batch, other):
         mixed = {
@@ -230,7 +231,7 @@ def test_what_fills_empty_places_is_not_seen(schema: Schema, shape: str, objecti
             if name != "held"
         }
         torch.manual_seed(3)
-        sums.append(clipped(duel, {**mixed, "held": batch["held"]}, 1.0))
+        sums.append(clipped(game, {**mixed, "held": batch["held"]}, 1.0))
     torch.testing.assert_close(sums[0], sums[1])
 
 
@@ -294,8 +295,8 @@ def test_records_of_nobody_are_no_examples() -> None:
 
 @CASES
 def test_the_charge_is_the_same_however_many_people_and_records_there_are(schema: Schema, shape: str) -> None:
-    settings = {**Gan.defaults, **QUICK, "shape": shape}
-    plan = Gan.plan(schema, Budget(2.0, DELTA), already=(), records=60, settings=settings)
+    settings = {**QUICK, "shape": shape}
+    plan = Gan.plan(schema, Budget(2.0, DELTA), GanConfiguration.parse(settings), already=(), records=60)
     assert [charge.purpose for charge in plan.charges].count("number of people") == 1
     assert epsilon_spent(plan.charges, delta=DELTA) == pytest.approx(2.0, rel=2e-3)
     for held in (HELD * 6, [CAP], []):
@@ -310,14 +311,14 @@ def test_all_that_a_training_learns_of_people_goes_through_the_noisy_sum(
 ) -> None:
     """Without that sum, others and another number of them give the same networks, bit for bit."""
     features = Features(VISITS)
-    settings = {**Gan.defaults, **QUICK, "shape": shape, "epochs": 3}
-    plan = Gan.plan(VISITS, Budget(2.0, DELTA), already=(), records=60, settings=settings)
+    settings = {**QUICK, "shape": shape, "epochs": 3}
+    plan = Gan.plan(VISITS, Budget(2.0, DELTA), GanConfiguration.parse(settings), already=(), records=60)
 
     def networks(held: list[int]) -> list[Tensor]:
         examples = PeopleRows(features, people(VISITS, held, seed=len(held)))
         ledger = Ledger(epsilon=2.0, delta=DELTA, noise=NoiseSource.seeded(1))
-        start = Start(torch.zeros(0), [torch.full((features.width,), 0.5)], [0.1])
-        both = training.train(features, examples, plan.settings, start, None, ledger, FitContext(seed=0))
+        start = ConditionalMeans(torch.zeros(0), [torch.full((features.width,), 0.5)], [0.1])
+        both = training.train(features, examples, plan, start, None, ledger, FitContext(seed=0))
         return [weight.detach().clone() for weight in both.parameters()]
 
     def nothing(*args: Any, **options: Any) -> ClippedSum:
@@ -390,15 +391,15 @@ def test_people_are_counted_once_although_the_fit_was_interrupted(
 def test_what_is_for_single_records_is_refused(schema: Schema, settings: dict[str, Any], what: str) -> None:
     shared = Schema.from_dict({**schema.to_dict(), "unit": "who", "cap": CAP})
     with pytest.raises(SundogError, match=what) as caught:
-        Gan.check(shared, {**Gan.defaults, **settings})
+        GanConfiguration.parse({**settings}).check(shared)
     assert "\n" not in str(caught.value)
     alone = Schema.from_dict({**schema.to_dict(), "unit": "who", "cap": 1})
-    Gan.check(alone, {**Gan.defaults, **settings})
+    GanConfiguration.parse({**settings}).check(alone)
 
 
 def test_what_is_chosen_for_people_is_never_refused() -> None:
     for schema in (IMAGES, TABLE, METERS):
         shared = Schema.from_dict({**schema.to_dict(), "unit": "who", "cap": CAP})
-        plan = Gan.plan(shared, Budget(2.0, DELTA), already=(), records=60, settings=Gan.defaults)
-        assert plan.settings["condition"] is None
-        assert plan.settings["shape"] != "conv"
+        plan = Gan.plan(shared, Budget(2.0, DELTA), GanConfiguration(), already=(), records=60)
+        assert plan.settings.condition is None
+        assert plan.settings.shape != "conv"

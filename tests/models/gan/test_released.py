@@ -19,7 +19,7 @@ from sundog.errors import ReleaseError, SundogError
 from sundog.fit.synthesizer import Synthesizer
 from sundog.models.gan.gan import Gan
 from sundog.models.protocol import State
-from sundog.models.released_model import LARGEST_SIZE
+from sundog.models.released import LARGEST_SIZE
 from sundog.privacy.ledger import Ledger
 from sundog.release.release import Release
 

@@ -17,9 +17,10 @@ from torch import Tensor
 from sundog.data.schema import Schema
 from sundog.fit.synthesizer import Synthesizer
 from sundog.models.gan import training
-from sundog.models.gan.conditional_means import Start
+from sundog.models.gan.conditional_means import ConditionalMeans
+from sundog.models.gan.configuration import GanConfiguration
 from sundog.models.gan.gan import Gan
-from sundog.models.gan.label_classifier import trained_namer
+from sundog.models.gan.label_classifier import train_label_classifier
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext
 from sundog.privacy.accountant import epsilon_spent
@@ -46,8 +47,8 @@ def _one_thread() -> None:
 @pytest.mark.parametrize(("schema", "shape"), [(TABLE, "mlp"), (IMAGES, "conv"), (GAPS, "lstm")])
 @pytest.mark.parametrize("objective", ["non-saturating", "wasserstein"])
 def test_what_is_charged_is_the_plan_and_the_plan_is_the_budget(schema: Schema, shape: str, objective: str) -> None:
-    settings = {**Gan.defaults, **QUICK, "shape": shape, "objective": objective}
-    plan = Gan.plan(schema, Budget(2.0, DELTA), already=(), records=60, settings=settings)
+    settings = {**QUICK, "shape": shape, "objective": objective}
+    plan = Gan.plan(schema, Budget(2.0, DELTA), GanConfiguration.parse(settings), already=(), records=60)
     ledger = Ledger(epsilon=2.0, delta=DELTA)
     Gan.fit(random_records(schema, 60), plan, ledger, FitContext(seed=0))
     assert summed(ledger.charges) == list(plan.charges)
@@ -56,14 +57,16 @@ def test_what_is_charged_is_the_plan_and_the_plan_is_the_budget(schema: Schema, 
     trainings = ["naming", "training"] if shape == "conv" else ["training"]
     for charge, name in ((charge, charge.purpose) for charge in sampled):
         assert isinstance(charge.event, SampledGaussian)
-        assert charge.event.noise_multiplier == plan.settings[name]["noise_multiplier"]
+        planned = plan.naming if name == "naming" else plan.network.training
+        assert planned is not None
+        assert charge.event.noise_multiplier == planned.noise_multiplier
     assert list(dict.fromkeys(charge.purpose for charge in sampled)) == trainings
 
 
 def test_the_charge_is_the_same_whatever_the_records_are() -> None:
     charges = []
     for records in (random_records(TABLE, 200), random_records(TABLE, 1), random_records(TABLE, 0)):
-        plan = Gan.plan(TABLE, Budget(2.0, DELTA), already=(), records=60, settings={**Gan.defaults, **QUICK})
+        plan = Gan.plan(TABLE, Budget(2.0, DELTA), GanConfiguration.parse({**QUICK}), already=(), records=60)
         ledger = Ledger(epsilon=2.0, delta=DELTA)
         Gan.fit(records, plan, ledger, FitContext(seed=0))
         charges.append(summed(ledger.charges))
@@ -149,17 +152,19 @@ def generators(sizes: tuple[int, ...], **settings: Any) -> list[dict[str, Any]]:
     for size in sizes:
         records = random_records(TABLE, size, seed=size)
         features = Features(TABLE)
-        options = {**Gan.defaults, **QUICK, "condition": "label", **settings}
-        plan = Gan.plan(TABLE, Budget(2.0, DELTA), already=(), records=60, settings=options)
+        options = {**QUICK, "condition": "label", **settings}
+        plan = Gan.plan(TABLE, Budget(2.0, DELTA), GanConfiguration.parse(options), already=(), records=60)
         ledger = Ledger(epsilon=2.0, delta=DELTA, noise=NoiseSource.seeded(1))
         start, rows = (
-            Start(torch.ones(3) / 3, [torch.full((features.width,), 0.5)] * 3, [0.1] * 3),
+            ConditionalMeans(torch.ones(3) / 3, [torch.full((features.width,), 0.5)] * 3, [0.1] * 3),
             features.examples(records),
         )
         named = None
-        if plan.settings["naming"]:
-            named = trained_namer(features, rows, plan.settings, ledger, FitContext(seed=0))
-        both = training.train(features, rows, plan.settings, start, named, ledger, FitContext(seed=0))
+        if plan.naming is not None:
+            named = train_label_classifier(
+                features, rows, plan.settings, plan.naming, ledger, FitContext(seed=0), records=60
+            )
+        both = training.train(features, rows, plan, start, named, ledger, FitContext(seed=0))
         found.append({name: weight.clone() for name, weight in both.state_dict().items()})
     return found
 

@@ -19,7 +19,8 @@ from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.fit.synthesizer import Synthesizer
 from sundog.models.gan import training
-from sundog.models.gan.conditional_means import Start
+from sundog.models.gan.conditional_means import ConditionalMeans
+from sundog.models.gan.configuration import GanConfiguration
 from sundog.models.gan.gan import Gan
 from sundog.models.gan.released import PUBLIC_RECORDS
 from sundog.models.gan.warm_start import play
@@ -56,9 +57,9 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(mean_matching, "_ROUNDS", 2)
 
 
-def planned(schema: Schema, **settings: Any) -> Any:
-    options = {**Gan.defaults, **QUICK, "public": True, "warm": 0, **settings}
-    return Gan.plan(schema, Budget(2.0, DELTA), already=(), records=60, settings=options)
+def planned(schema: Schema, *, public: bool = True, **settings: Any) -> Any:
+    configuration = GanConfiguration.parse({**QUICK, "warm": 0, **settings}, public=public)
+    return Gan.plan(schema, Budget(2.0, DELTA), configuration, already=(), records=60)
 
 
 def fitted(plan: Any, schema: Schema, public: int = 20) -> Ledger:
@@ -162,7 +163,7 @@ def test_the_noise_in_each_group_has_the_scale_that_was_paid_for(way: str, steps
 def test_a_bound_falls_to_its_part_by_the_end(steps: list[Any]) -> None:
     plan = planned(TABLE, epochs=8, decay=0.1, clip=2.0, groups=KINDS)
     fitted(plan, TABLE)
-    count = plan.settings["training"]["steps"]
+    count = plan.network.training.steps
     assert len(steps) == count > 5
     for number, (_, bounds, _) in enumerate(steps):
         assert bounds.tolist() == pytest.approx([2.0 / 2**0.5 * 0.1 ** (number / count)] * 2, rel=1e-4)
@@ -201,10 +202,10 @@ def started(records: Records, public: Records, monkeypatch: pytest.MonkeyPatch, 
     """Both networks as they are after the warm start."""
     found: list[Tensor] = []
 
-    def noting(duel: Any, *args: Any, **options: Any) -> None:
-        before = [weight.clone() for weight in duel.critic.parameters()]
-        play(duel, *args, **options)
-        weights = [*duel.critic.parameters(), *duel.generator.parameters()]
+    def noting(game: Any, *args: Any, **options: Any) -> None:
+        before = [weight.clone() for weight in game.critic.parameters()]
+        play(game, *args, **options)
+        weights = [*game.critic.parameters(), *game.generator.parameters()]
         assert not any(torch.equal(old, new) for old, new in zip(before, weights, strict=False))
         found.extend(weight.detach().clone() for weight in weights)
 
@@ -213,8 +214,8 @@ def started(records: Records, public: Records, monkeypatch: pytest.MonkeyPatch, 
     training.train(
         features,
         features.examples(records),
-        plan.settings,
-        Start(torch.ones(3) / 3, [torch.full((features.width,), 0.5)] * 3, [0.1] * 3),
+        plan,
+        ConditionalMeans(torch.ones(3) / 3, [torch.full((features.width,), 0.5)] * 3, [0.1] * 3),
         None,
         Ledger(epsilon=2.0, delta=DELTA),
         FitContext(seed=0, public=public),
@@ -237,12 +238,12 @@ def test_a_warm_start_learns_what_public_records_say(monkeypatch: pytest.MonkeyP
     """A critic that played tells public records from generated ones."""
     losses: list[float] = []
 
-    def noting(duel: Any, public: Any, **options: Any) -> None:
+    def noting(game: Any, public: Any, **options: Any) -> None:
         batch = public.take(np.arange(len(public)))
-        losses.append(float(duel.loss(batch).detach().mean()))
-        play(duel, public, **{**options, "steps": 40, "learning_rate": 0.01})
-        losses.append(float(duel.loss(batch).detach().mean()))
-        assert all(weight.grad is None for weight in duel.critic.parameters())
+        losses.append(float(game.loss(batch).detach().mean()))
+        play(game, public, **{**options, "steps": 40, "learning_rate": 0.01})
+        losses.append(float(game.loss(batch).detach().mean()))
+        assert all(weight.grad is None for weight in game.critic.parameters())
 
     monkeypatch.setattr(training, "play", noting)
     public = random_records(PLAIN, 200)

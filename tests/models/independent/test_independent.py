@@ -24,8 +24,9 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
 from sundog.models.independent.column_marginals import to_simplex
-from sundog.models.independent.independent import Independent
-from sundog.models.protocol import FitContext, Plan, State
+from sundog.models.independent.configuration import IndependentConfiguration
+from sundog.models.independent.independent import Independent, IndependentPlan
+from sundog.models.protocol import FitContext, State
 from sundog.privacy.events import DiscreteGaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
@@ -37,25 +38,25 @@ class TestIndependent(ModelContract):
     model = Independent
 
 
-def plan(schema: Schema, *, epsilon: float = 1.0, delta: float = 1e-6) -> Plan:
-    return Independent.plan(schema, Budget(epsilon, delta), already=(), records=None, settings={})
+def plan(schema: Schema, *, epsilon: float = 1.0, delta: float = 1e-6) -> IndependentPlan:
+    return Independent.plan(schema, Budget(epsilon, delta), IndependentConfiguration(), already=(), records=None)
 
 
-def fit(records: Records, plan: Plan, *, seed: int | None = None) -> Independent:
+def fit(records: Records, plan: IndependentPlan, *, seed: int | None = None) -> Independent:
     noise = None if seed is None else NoiseSource.seeded(seed)
     ledger = Ledger(epsilon=1e6, delta=1e-6, noise=noise)
     return Independent.fit(records, plan, ledger, FitContext())
 
 
-def noisier(plan: Plan, factor: float) -> Plan:
+def noisier(plan: IndependentPlan, factor: float) -> IndependentPlan:
     """The same plan with all noise multiplied."""
-    sigma = {name: factor * value for name, value in plan.settings["sigma"].items()}
+    sigma = {name: factor * value for name, value in plan.sigma.items()}
     charges = tuple(
         charge.model_copy(update={"event": DiscreteGaussian(sigma=factor * charge.event.sigma)})
         for charge in plan.charges
         if isinstance(charge.event, DiscreteGaussian)
     )
-    return replace(plan, charges=charges, settings={"sigma": sigma})
+    return replace(plan, charges=charges, sigma=sigma)
 
 
 def true_marginals(records: Records) -> dict[str, Floats]:
@@ -134,7 +135,7 @@ def _adult() -> tuple[Records, dict[str, Floats]]:
 
 
 @cache
-def _adult_plan() -> Plan:
+def _adult_plan() -> IndependentPlan:
     return plan(_adult()[0].schema, epsilon=1.0, delta=1e-5)
 
 
@@ -147,7 +148,7 @@ def _mean_tvd(factor: float, seed: int) -> float:
 def _expected_tvd() -> float:
     """What the noise alone does to the marginals before they are made consistent: E|noise| = σ·√(2/π) a cell."""
     records, truth = _adult()
-    sigma = _adult_plan().settings["sigma"]
+    sigma = _adult_plan().sigma
     parts = [0.5 * len(p) * math.sqrt(2 / math.pi) * sigma[name] / len(records) for name, p in truth.items()]
     return float(np.mean(parts))
 
@@ -171,7 +172,7 @@ def test_noise_is_dealt_out_by_the_cube_root_of_the_cells() -> None:
         "sixteen": {"type": "integer", "min": 1, "max": 16},
         "null": {"type": "integer", "min": 0, "max": 125, "nullable": True},
     }
-    sigma = plan(schema_of(columns)).settings["sigma"]
+    sigma = plan(schema_of(columns)).sigma
     assert sigma["two"] / sigma["sixteen"] == pytest.approx(2.0)
     assert sigma["two"] / sigma["null"] == pytest.approx((127 / 2) ** (1 / 3))
 
@@ -194,15 +195,15 @@ def test_the_cap_of_a_unit_multiplies_the_charge_and_the_noise() -> None:
     columns = KINDS["labelled_images"]
     alone, capped = plan(schema_of(columns)), plan(schema_of(columns, unit="person", cap=5))
     assert [charge.count for charge in capped.charges] == [5 * charge.count for charge in alone.charges]
-    for name, sigma in alone.settings["sigma"].items():
-        assert capped.settings["sigma"][name] / sigma == pytest.approx(math.sqrt(5), rel=0.02)
+    for name, sigma in alone.sigma.items():
+        assert capped.sigma[name] / sigma == pytest.approx(math.sqrt(5), rel=0.02)
 
 
 def test_the_noise_of_a_capped_unit_has_the_standard_deviation_it_is_charged_for() -> None:
     schema = schema_of({"n": {"type": "integer", "min": 0, "max": 4999, "bins": 4999}}, unit="person", cap=4)
     big = Records(schema, {"n": np.tile(np.arange(5000, dtype=schema.columns["n"].dtype), 40)}, 200_000)
     sigma = 2.5
-    model = fit(big, noisier(plan(schema), sigma / plan(schema).settings["sigma"]["n"]), seed=3)
+    model = fit(big, noisier(plan(schema), sigma / plan(schema).sigma["n"]), seed=3)
     noise = model.marginals["n"] * model.records - 200_000 * true_counts(big) / 200_000
     assert noise.std() == pytest.approx(sigma * math.sqrt(4), rel=0.08)  # the error of the estimate is 1%
 
@@ -252,8 +253,8 @@ def test_the_number_of_records_is_averaged_by_precision() -> None:
     records = random_records(schema_of(columns), 5000)
     calibrated = plan(records.schema)
     errors = [fit(records, calibrated, seed=seed).records - 5000 for seed in range(60)]
-    few = math.sqrt(2) * calibrated.settings["sigma"]["few"]
-    many = math.sqrt(2000) * calibrated.settings["sigma"]["many"]
+    few = math.sqrt(2) * calibrated.sigma["few"]
+    many = math.sqrt(2000) * calibrated.sigma["many"]
     best = 1 / math.sqrt(few**-2 + many**-2)
     # A variance out of 60 is good to a factor of 0.55 … 1.6, with three chances in a thousand to be wrong.
     assert 0.5 < float(np.mean(np.square(errors))) / best**2 < 1.8

@@ -19,6 +19,7 @@ from sundog.models.gan.gan import Gan
 from sundog.models.protocol import FitContext, Model
 from sundog.models.rbm.network import Network
 from sundog.models.rbm.rbm import Rbm
+from sundog.models.registry import configure, read_model
 from sundog.models.vae.vae import Vae
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, SampledGaussian
@@ -70,8 +71,8 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[DPNorm, Tensor]]:
 
 
 def fit(model: type[Model], count: int, **settings: Any) -> tuple[Model, tuple[Charge, ...], Ledger]:
-    options = {**model.defaults, **SMALL[model], "clip": "dpnorm", **settings}
-    plan = model.plan(SCHEMA, Budget(EPSILON, DELTA), already=(), records=200, settings=options)
+    configuration = configure(model.name, {**SMALL[model], "clip": "dpnorm", **settings})
+    plan = model.plan(SCHEMA, Budget(EPSILON, DELTA), configuration, already=(), records=200)
     ledger = Ledger(epsilon=EPSILON, delta=DELTA)
     return model.fit(random_records(SCHEMA, count), plan, ledger, FitContext(seed=0)), tuple(plan.charges), ledger
 
@@ -89,7 +90,7 @@ def test_the_charge_is_that_of_histogram_and_gradient_together(
     fitted, charges, ledger = fit(model, 200)
     assert summed(ledger.charges) == list(charges)
     assert 0.998 * EPSILON <= epsilon_spent(charges, delta=DELTA) <= EPSILON
-    assert fitted.unexplained(charges) == []
+    assert read_model(model.name, SCHEMA, fitted.state()).unexplained(charges) == []
     event, count = training_charge(charges)
     assert len(steps) == count
     policy = steps[0][0]
@@ -97,8 +98,8 @@ def test_the_charge_is_that_of_histogram_and_gradient_together(
         gradient_multiplier(event.noise_multiplier, policy.measurement_noise) ** -2 + policy.measurement_noise**-2
     )
     assert together**-0.5 == pytest.approx(event.noise_multiplier)
-    plain = {**model.defaults, **SMALL[model]}
-    fixed = model.plan(SCHEMA, Budget(EPSILON, DELTA), already=(), records=200, settings=plain)
+    plain = configure(model.name, SMALL[model])
+    fixed = model.plan(SCHEMA, Budget(EPSILON, DELTA), plain, already=(), records=200)
     assert training_charge(tuple(fixed.charges)) == (event, count)  # it takes its part of the step, and no more
 
 
@@ -172,10 +173,10 @@ def test_the_particles_of_a_boltzmann_machine_have_the_weight_of_records(
 )
 def test_what_does_not_go_with_it_is_refused_before_anything_is_spent(settings: dict[str, Any], what: str) -> None:
     with pytest.raises(SundogError, match=what):
-        Gan.check(SCHEMA, {**Gan.defaults, "clip": "dpnorm", **settings})
+        configure("gan", {"clip": "dpnorm", **settings}).check(SCHEMA)
 
 
 @every_model
 def test_another_word_is_refused(model: type[Model]) -> None:
     with pytest.raises(SundogError, match="dpnorm, not 'norm'"):
-        model.check(SCHEMA, {**model.defaults, "clip": "norm"})
+        configure(model.name, {"clip": "norm"})

@@ -17,7 +17,7 @@ from sundog.data.bins import bins_for
 from sundog.data.code_set import CodeSet
 from sundog.data.columns import ScalarColumn, SetColumn
 from sundog.data.records import Records
-from sundog.models.neural.features import Features, joined
+from sundog.models.neural.features import Features, join_codes
 
 every_kind = pytest.mark.parametrize("kind", KINDS)
 CERTAIN = 60.0  # a logit
@@ -225,7 +225,7 @@ def test_vectors_and_records_are_drawn_as_conditions_allow() -> None:
     where = {"n": CodeSet.of([*range(30, 65), 99])}
     expected = count * np.array([0, 0.05, 0.1, 0.05, 0.005]) / 0.205
     logits = p.log().expand(count, -1)
-    cells = features.draw(features.restricted(logits, where), torch.Generator().manual_seed(0)).sum(dim=0)[:5].numpy()
+    cells = features.draw(features.restrict(logits, where), torch.Generator().manual_seed(0)).sum(dim=0)[:5].numpy()
     assert cells[0] == 0
     assert stats.chisquare(cells[1:], expected[1:]).pvalue > 1e-6
     drawn = features.sample(logits, np.random.default_rng(0), where)
@@ -307,9 +307,9 @@ def test_the_first_and_the_last_code_survive(kind: str) -> None:
 def test_parts_are_joined() -> None:
     records = random_records(schema_of(KINDS["mix"]), 9)
     parts = [records.take(slice(0, 4)).codes, records.take(slice(4, 4)).codes, records.take(slice(4, 9)).codes]
-    whole = joined(parts)
+    whole = join_codes(parts)
     assert {name: plain(codes) for name, codes in whole.items()} == {n: plain(c) for n, c in records.codes.items()}
-    assert joined(parts[:1]) is parts[0]
+    assert join_codes(parts[:1]) is parts[0]
 
 
 def test_means_are_those_of_vectors_and_what_is_missing_is_left_out_of_what_is_there() -> None:

@@ -14,7 +14,7 @@ from scipy import stats
 from torch import Tensor, nn
 
 from sundog.models.neural import network_training
-from sundog.models.neural.network_training import Trainee, initialised, train
+from sundog.models.neural.network_training import Trainee, initialise, train
 from sundog.models.protocol import FitContext, Parts
 from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.events import Charge
@@ -99,7 +99,7 @@ def test_a_stack_learns_what_its_networks_learn_in_turn(kind: type[Coder]) -> No
     """Every record in every step, and next to no noise: nothing is left to chance."""
     data, owner = rows(), np.random.default_rng(0).integers(0, 3, 60)
     sizes = tuple(np.bincount(owner).astype(float))
-    networks = initialised(kind, 3, seed=7)
+    networks = initialise(kind, 3, seed=7)
     together = trained(networks, data, Parts(owner, sizes), plan_of(60.0))
     for number, network in enumerate(networks):
         alone = trained([network], data[owner == number], Parts.whole(sizes[number]), plan_of(sizes[number]))
@@ -109,7 +109,7 @@ def test_a_stack_learns_what_its_networks_learn_in_turn(kind: type[Coder]) -> No
 
 
 def test_a_part_with_nobody_in_it_learns_nothing_and_disturbs_nobody() -> None:
-    data, networks = rows(), initialised(Coder, 3, seed=7)
+    data, networks = rows(), initialise(Coder, 3, seed=7)
     owner: Integers = np.where(np.arange(60) < 40, 0, 2)
     found = trained(networks, data, Parts(owner, (40.0, 0.0, 20.0)), plan_of(60.0, noise=1e-12))
     assert_alike(found[1], _with_pull(networks[1]))
@@ -126,7 +126,7 @@ def _with_pull(network: Coder) -> Coder:
 def test_hardly_anybody(count: int) -> None:
     parts = Parts(np.zeros(count, np.int64), (1.0, 1e-7, 0.0))
     plan = plan_of(1.0, noise=1.0, steps=5, rate=0.5)
-    found = trained(initialised(Coder, 3, seed=1), rows(count), parts, plan)
+    found = trained(initialise(Coder, 3, seed=1), rows(count), parts, plan)
     assert len(found) == 3
     for network in found:
         assert all(bool(value.isfinite().all()) for value in network.state_dict().values())
@@ -136,7 +136,7 @@ def test_hardly_anybody(count: int) -> None:
 def test_all_networks_together_are_one_charge(parts: int) -> None:
     ledger, plan = Free(), plan_of(60.0, steps=12, noise=1.0, rate=0.2)
     owner = np.arange(60) % parts
-    trained(initialised(Coder, parts, seed=1), rows(), Parts(owner, (60 / parts,) * parts), plan, ledger=ledger)
+    trained(initialise(Coder, parts, seed=1), rows(), Parts(owner, (60 / parts,) * parts), plan, ledger=ledger)
     assert summed(ledger.taken) == [plan.charge(12)]
 
 
@@ -146,7 +146,7 @@ def test_each_part_has_the_noise_of_the_whole_plan(factor: float) -> None:
 
     The first moments of Adam are a tenth of the gradient.
     """
-    networks = initialised(Wide, 3, seed=1)
+    networks = initialise(Wide, 3, seed=1)
     whole: Any = stack(networks)
     plan = plan_of(60.0, steps=1, noise=2.0, rate=0.5)
     step = network_training._step(
@@ -172,15 +172,15 @@ class Wide(Trainee):
 
 
 def test_public_work_is_told_how_far_the_training_is() -> None:
-    found = trained(initialised(Coder, 1, seed=1), rows(), Parts.whole(60.0), plan_of(60.0, steps=4))
+    found = trained(initialise(Coder, 1, seed=1), rows(), Parts.whole(60.0), plan_of(60.0, steps=4))
     assert found[0].told == [0.0, 0.25, 0.5, 0.75, 1.0]
-    stacked = trained(initialised(Coder, 2, seed=1), rows(), Parts(np.arange(60) % 2, (30.0, 30.0)), plan_of(60.0))
+    stacked = trained(initialise(Coder, 2, seed=1), rows(), Parts(np.arange(60) % 2, (30.0, 30.0)), plan_of(60.0))
     assert [float(network.pull) for network in stacked] == [1.0, 1.0]
 
 
 def test_a_stack_that_was_stopped_goes_on_bit_for_bit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parts, plan = Parts(np.arange(60) % 3, (20.0,) * 3), plan_of(60.0, steps=9, noise=1.5, rate=0.3)
-    networks = initialised(Coder, 3, seed=2)
+    networks = initialise(Coder, 3, seed=2)
     whole = trained(networks, rows(), parts, plan, ledger=Ledger(epsilon=9.0, delta=1e-5, noise=NoiseSource.seeded(4)))
     monkeypatch.setattr("sundog.training.trainer.Pace", lambda block: _Pace())
     ledger = Ledger(epsilon=9.0, delta=1e-5, noise=NoiseSource.seeded(4))
@@ -214,7 +214,7 @@ class _Pace:
 
 
 def test_a_seed_fixes_where_networks_begin_and_no_two_begin_alike() -> None:
-    first, same, other = (initialised(Coder, 2, seed) for seed in (1, 1, None))
+    first, same, other = (initialise(Coder, 2, seed) for seed in (1, 1, None))
     assert torch.equal(first[1].encode.weight, same[1].encode.weight)
     assert not torch.equal(first[0].encode.weight, first[1].encode.weight)
     assert not torch.equal(first[0].encode.weight, other[0].encode.weight)
@@ -226,7 +226,7 @@ def test_the_loss_of_a_stack_is_shown_to_those_who_insist(monkeypatch: pytest.Mo
     for insist in (False, True):
         told: list[str] = []
         trained(
-            initialised(Coder, 3, seed=2),
+            initialise(Coder, 3, seed=2),
             rows(),
             parts,
             plan,

@@ -24,8 +24,10 @@ from sundog.models.neural import network_training
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext, Parts, State
 from sundog.models.rbm import rbm
+from sundog.models.rbm.configuration import RbmConfiguration
 from sundog.models.rbm.network import Network
 from sundog.models.rbm.rbm import Rbm
+from sundog.models.rbm.released import ReleasedRbm
 from sundog.privacy.events import Charge, Gaussian, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
@@ -76,8 +78,8 @@ def table(n: int = 4000, seed: int = 0) -> Records:
 
 def fitted(records: Records, **settings: Any) -> Rbm:
     """With so much budget that hardly any noise is left."""
-    given = {**Rbm.defaults, "hidden": 12, "chains": 400, "batch": 400, "epochs": 30, **settings}
-    plan = Rbm.plan(records.schema, Budget(50.0, 1e-5), already=(), records=len(records), settings=given)
+    given = {"hidden": 12, "chains": 400, "batch": 400, "epochs": 30, **settings}
+    plan = Rbm.plan(records.schema, Budget(50.0, 1e-5), RbmConfiguration.parse(given), already=(), records=len(records))
     ledger = Ledger(epsilon=50.0, delta=1e-5, noise=NoiseSource.seeded(1))
     return Rbm.fit(records, plan, ledger, FitContext(seed=2))
 
@@ -208,8 +210,8 @@ def test_parts_have_networks_of_their_own() -> None:
     records = table()
     kind = records.codes["kind"].astype(np.int64)
     sizes = tuple(float((kind == part).sum()) for part in range(3))
-    settings = {**Rbm.defaults, "hidden": 4, "chains": 100, "batch": 400, "epochs": 5}
-    plan = Rbm.plan(TABLE, Budget(20.0, 1e-5), already=(), records=4000, settings=settings)
+    settings = {"hidden": 4, "chains": 100, "batch": 400, "epochs": 5}
+    plan = Rbm.plan(TABLE, Budget(20.0, 1e-5), RbmConfiguration.parse(settings), already=(), records=4000)
     ledger = Ledger(epsilon=20.0, delta=1e-5, noise=NoiseSource.seeded(1))
     models = Rbm.fit_parts(records, Parts(kind, sizes), plan, ledger, FitContext(seed=2))
     assert [model.records for model in models] == [round(size) for size in sizes]
@@ -300,18 +302,18 @@ def test_people_with_several_records_are_refused_before_anything_is_spent() -> N
 )
 def test_settings_that_are_none_are_refused(name: str, value: Any) -> None:
     with pytest.raises(SundogError, match=f"model 'rbm': setting '{name}' must be"):
-        Rbm.check(TABLE, {**Rbm.defaults, name: value})
+        RbmConfiguration.parse({name: value}).check(TABLE)
 
 
 def test_only_means_and_a_training_pay_for_weights() -> None:
-    model = sticky()
+    released = ReleasedRbm(TABLE, sticky().state())
     event = SampledGaussian(noise_multiplier=1.0, sample_rate=0.1)
-    plan = Rbm.plan(TABLE, Budget(1.0, 1e-6), already=(), records=100, settings={**Rbm.defaults, **QUICK})
+    plan = Rbm.plan(TABLE, Budget(1.0, 1e-6), RbmConfiguration.parse({**QUICK}), already=(), records=100)
     *means, training = plan.charges
-    assert model.unexplained(plan.charges) == []
-    assert model.unexplained([training]) != []
-    assert model.unexplained([*means, Charge(event=event, count=3, purpose="something else")]) != []
-    assert model.unexplained([*means, Charge(event=Gaussian(noise_multiplier=1.0), purpose="training")]) != []
+    assert released.unexplained(plan.charges) == []
+    assert released.unexplained([training]) != []
+    assert released.unexplained([*means, Charge(event=event, count=3, purpose="something else")]) != []
+    assert released.unexplained([*means, Charge(event=Gaussian(noise_multiplier=1.0), purpose="training")]) != []
 
 
 @pytest.mark.parametrize(

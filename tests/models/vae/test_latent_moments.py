@@ -12,7 +12,7 @@ from sundog.data.records import Records
 from sundog.errors import BudgetExceededError
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext, Parts
-from sundog.models.vae.latent_moments import _believed, _rows, latent_charge, put_into_decoders
+from sundog.models.vae.latent_moments import _regularise, _rows, latent_charge, put_into_decoders
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 
@@ -97,7 +97,7 @@ def test_what_is_no_larger_than_its_noise_hardly_moves_the_decoder() -> None:
     for _ in range(50):
         moments = truth + 0.1 * rng.standard_normal(len(truth))
         for scale in moved:
-            mean, factor = _believed(moments, 8, upper, scale=scale)
+            mean, factor = _regularise(moments, 8, upper, scale=scale)
             moved[scale] += float(np.square(mean).sum() + np.square(factor @ factor.T - np.eye(8)).sum())
     assert moved[0.1] < 0.1 * moved[1e-9]
 

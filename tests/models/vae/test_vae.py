@@ -19,13 +19,16 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError, SundogError
 from sundog.fit.synthesizer import Synthesizer
+from sundog.models.independent.configuration import IndependentConfiguration
 from sundog.models.independent.independent import Independent
 from sundog.models.neural import network_training
 from sundog.models.neural.features import Features
 from sundog.models.neural.noisy_means import MeansPlan
 from sundog.models.protocol import FitContext, State
-from sundog.models.unpaid import LATENT
+from sundog.models.released import LATENT
+from sundog.models.vae.configuration import VaeConfiguration
 from sundog.models.vae.latent_moments import latent_charge
+from sundog.models.vae.released import ReleasedVae
 from sundog.models.vae.vae import Vae
 from sundog.privacy.events import Charge, Gaussian, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger
@@ -63,8 +66,8 @@ def table(n: int = 4000, seed: int = 0) -> Records:
 
 @cache
 def learned() -> Vae:
-    settings = {**Vae.defaults, "hidden": 40, "latent": 4, "batch": 200, "epochs": 30, "beta": 0.5}
-    plan = Vae.plan(TABLE, Budget(50.0, 1e-5), already=(), records=4000, settings=settings)
+    settings = {"hidden": 40, "latent": 4, "batch": 200, "epochs": 30, "beta": 0.5}
+    plan = Vae.plan(TABLE, Budget(50.0, 1e-5), VaeConfiguration.parse(settings), already=(), records=4000)
     ledger = Ledger(epsilon=50.0, delta=1e-5, noise=NoiseSource.seeded(1))
     return Vae.fit(table(), plan, ledger, FitContext(seed=2))
 
@@ -87,7 +90,7 @@ def distance(codes: dict[str, Any], other: dict[str, Any]) -> float:
 
 
 def test_it_learns_what_belongs_together() -> None:
-    plan = Independent.plan(TABLE, Budget(50.0, 1e-5), already=(), records=None, settings={})
+    plan = Independent.plan(TABLE, Budget(50.0, 1e-5), IndependentConfiguration(), already=(), records=None)
     independent = Independent.fit(table(), plan, Ledger(epsilon=50.0, delta=1e-5), FitContext())
     far = distance(independent.sample(20_000, np.random.default_rng(0), {}), table().codes)
     near = distance(learned().sample(20_000, np.random.default_rng(0), {}), table().codes)
@@ -143,7 +146,7 @@ def test_values_that_are_often_missing_are_as_large_as_they_were() -> None:
     schema = schema_of({"meter": column}, records=2000)
     codes = np.full((2000, 3), 80, schema.columns["meter"].dtype)
     codes[np.random.default_rng(0).random(codes.shape) < 0.5] = schema.columns["meter"].null_code
-    plan = Vae.plan(schema, Budget(20.0, 1e-5), already=(), records=2000, settings={**Vae.defaults, **QUICK})
+    plan = Vae.plan(schema, Budget(20.0, 1e-5), VaeConfiguration.parse({**QUICK}), already=(), records=2000)
     ledger = Ledger(epsilon=20.0, delta=1e-5, noise=NoiseSource.seeded(1))
     drawn = Vae.fit(Records(schema, {"meter": codes}, 2000), plan, ledger, FitContext(seed=2)).sample(
         4000, np.random.default_rng(0), {}
@@ -158,7 +161,7 @@ def test_conditions_have_the_same_probability_whoever_asks() -> None:
     assert np.exp(found) == pytest.approx([0.1, 0.2, 0.3, 0.4], abs=0.03)
     again = Vae.from_state(TABLE, learned().state())
     assert [again.log_evidence({"kind": kind}) for kind in range(4)] == found
-    object.__setattr__(again.decoded, "decoder", None)
+    object.__setattr__(again.sampler, "decoder", None)
     assert again.log_evidence({"kind": 2}) == found[2]  # is remembered
 
 
@@ -169,7 +172,7 @@ def test_few_candidates_at_a_time_are_as_good_as_many(monkeypatch: pytest.Monkey
         model = Vae.from_state(TABLE, learned().state())
         drawn = model.sample(4000, np.random.default_rng(3), {"kind": 0})
         shares.append(np.bincount(drawn["twin"], minlength=4) / 4000)
-    assert model.decoded.rows == 500
+    assert model.sampler.rows == 500
     assert np.abs(shares[0] - shares[1]).sum() / 2 < 0.06
 
 
@@ -219,12 +222,12 @@ def test_a_fit_that_was_interrupted_ends_as_one_that_was_not(tmp_path: Path) -> 
 
 def test_the_loss_is_shown_to_those_who_insist_and_to_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sundog.training.progress_messages._INTERVAL", 0.0)
-    told: list[str] = []
-    fit(None, progress=lambda text, done: told.append(text))
-    assert any("training: step" in text for text in told)
-    assert not any("loss" in text for text in told)
-    fit(None, progress=lambda text, done: told.append(text), show_loss=True)
-    assert any("loss" in text and "NOT PRIVATE" in text for text in told)
+    messages: list[str] = []
+    fit(None, progress=lambda text, done: messages.append(text))
+    assert any("training: step" in text for text in messages)
+    assert not any("loss" in text for text in messages)
+    fit(None, progress=lambda text, done: messages.append(text), show_loss=True)
+    assert any("loss" in text and "NOT PRIVATE" in text for text in messages)
 
 
 def test_a_seed_fixes_where_it_begins() -> None:
@@ -237,29 +240,30 @@ def test_a_seed_fixes_where_it_begins() -> None:
 
 
 def test_a_batch_is_a_thirty_second_of_the_records() -> None:
-    plan = Vae.plan(TABLE, Budget(1.0, 1e-6), already=(), records=64_000, settings=Vae.defaults)
-    assert plan.settings["training"]["expected_batch"] == 2000
-    assert plan.settings["records"] == 64_000
+    plan = Vae.plan(TABLE, Budget(1.0, 1e-6), VaeConfiguration(), already=(), records=64_000)
+    assert plan.network.training.expected_batch == 2000
+    assert plan.network.records == 64_000
 
 
 @pytest.mark.parametrize("records", [-20, 0, 1])
 def test_a_noisy_count_may_be_anything(records: int) -> None:
-    plan = Vae.plan(TABLE, Budget(1.0, 1e-6), already=(), records=records, settings={**Vae.defaults, **QUICK})
-    assert plan.settings["records"] == 1
-    assert plan.settings["training"]["sample_rate"] == 1.0
+    plan = Vae.plan(TABLE, Budget(1.0, 1e-6), VaeConfiguration.parse({**QUICK}), already=(), records=records)
+    assert plan.network.records == 1
+    assert plan.network.training.sample_rate == 1.0
 
 
 def test_moments_of_many_latent_variables_are_not_measured() -> None:
     for latent, is_due in ((64, True), (65, False)):
-        settings = {**Vae.defaults, **QUICK, "latent": latent}
-        plan = Vae.plan(TABLE, Budget(1.0, 1e-6), already=(), records=200, settings=settings)
+        settings = {**QUICK, "latent": latent}
+        plan = Vae.plan(TABLE, Budget(1.0, 1e-6), VaeConfiguration.parse(settings), already=(), records=200)
         assert any(charge.purpose == LATENT for charge in plan.charges) is is_due
         ledger = Ledger(epsilon=1.0, delta=1e-6)
         model = Vae.fit(table(200), plan, ledger, FitContext())
         assert {charge.purpose for charge in ledger.charges} == {charge.purpose for charge in plan.charges}
-        assert model.unexplained(plan.charges) == []
+        released = ReleasedVae(TABLE, model.state())
+        assert released.unexplained(plan.charges) == []
         rest = [charge for charge in plan.charges if charge.purpose != LATENT]
-        assert bool(model.unexplained(rest)) is is_due
+        assert bool(released.unexplained(rest)) is is_due
 
 
 # --- what it refuses ---
@@ -315,14 +319,14 @@ def test_a_device_that_is_not_there_is_refused() -> None:
 
 
 def test_only_a_training_pays_for_weights() -> None:
-    model = Vae.from_state(TABLE, _state())
+    released = ReleasedVae(TABLE, _state())
     event = SampledGaussian(noise_multiplier=1.0, sample_rate=0.1)
     means = (*MeansPlan(0.01, 20.0).charges(), latent_charge(20.0))
-    assert model.unexplained([*means, Charge(event=event, count=3, purpose="training")]) == []
-    assert model.unexplained([*means, Charge(event=event, count=3, purpose="something else")]) != []
-    assert model.unexplained([*means, Charge(event=Gaussian(noise_multiplier=1.0), purpose="training")]) != []
-    assert model.unexplained([*means[1:], Charge(event=event, count=3, purpose="training")]) == ["length of records"]
-    assert model.unexplained([*means[:2], Charge(event=event, count=3, purpose="training")]) != []
+    assert released.unexplained([*means, Charge(event=event, count=3, purpose="training")]) == []
+    assert released.unexplained([*means, Charge(event=event, count=3, purpose="something else")]) != []
+    assert released.unexplained([*means, Charge(event=Gaussian(noise_multiplier=1.0), purpose="training")]) != []
+    assert released.unexplained([*means[1:], Charge(event=event, count=3, purpose="training")]) == ["length of records"]
+    assert released.unexplained([*means[:2], Charge(event=event, count=3, purpose="training")]) != []
 
 
 def _state(schema: Schema = TABLE, *, hidden: int = 5, latent: int = 2) -> State:

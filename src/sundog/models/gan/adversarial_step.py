@@ -1,8 +1,8 @@
-"""The two networks against each other (dp-GAN, Algorithm 1): the critic alone ever sees a record, through DP-SGD.
+"""The adversarial step (dp-GAN, Algorithm 1): the critic is trained on records by DP-SGD, the generator on the critic.
 
-A real record and a generated one are judged together, and their gradient is clipped as one: much of what the two have
-in common cancels before the clipping, and neither side is clipped more than the other. The generator learns from the
-critic, which is private by then; its turns cost nothing.
+A real record and a generated one are scored together, and their gradient is clipped as one: much of what the two have
+in common cancels before the clipping, and neither side is clipped more than the other. The generator sees no record,
+only the critic, which is private by then; its steps cost nothing.
 """
 
 from __future__ import annotations
@@ -14,42 +14,42 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from sundog.models.gan.critic_schedule import Balance
-from sundog.models.gan.label_classifier import Namer
-from sundog.models.gan.networks import Body, Judge
+from sundog.models.gan.critic_schedule import CriticSchedule
+from sundog.models.gan.label_classifier import LabelClassifier
+from sundog.models.gan.networks import CriticNetwork, GeneratorNetwork
 from sundog.models.gan.objectives import Objective
-from sundog.models.neural.decoder_sampling import replaced
+from sundog.models.neural.decoder_sampling import replace_features
 from sundog.models.neural.features import Compact, Features
-from sundog.models.neural.network_training import LARGEST_LOGIT, Adam, fastest
-from sundog.models.neural.person_examples import HELD, over_records
+from sundog.models.neural.network_training import LARGEST_LOGIT, Adam, adam_options
+from sundog.models.neural.person_examples import HELD, average_over_records
 from sundog.training.speed.cuda_graphs import Replayed
 from sundog.training.weight_average import MovingAverage
 
 _RARE = 1e-3  # how much of the measured means is among those of generated records
-MOMENTS = (0.0, 0.99)  # of Adam: the opponent moves, and old gradients are about another game
+MOMENTS = (0.0, 0.99)  # of Adam: the critic changes, so old gradients are of no use
 
 
 class Generator(nn.Module):
-    """A body, and what it starts from: the logits of mean records, for each value of the column that it is told."""
+    """A network, and the logits that it starts from: those of mean records, for each value of the condition."""
 
-    def __init__(self, body: Body, start: Tensor, told: slice) -> None:
+    def __init__(self, body: GeneratorNetwork, start: Tensor, condition: slice) -> None:
         super().__init__()
-        self.body, self.told = body, told
-        self.start = nn.Parameter(start)  # (values, features); of one value where it is told nothing
+        self.body, self.condition = body, condition
+        self.start = nn.Parameter(start)  # (values, features); one row without a condition
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(…, latent + told) to the logits of all features."""
+        """(…, latent + condition) to the logits of all features."""
         given = inputs[..., self.body.latent :]
         flat = inputs.flatten(0, -2)
         logits = self.body(flat).view(*inputs.shape[:-1], self.start.shape[1])
         start = given @ self.start if given.shape[-1] else self.start[0]
-        return replaced(logits + start, (given - 1) * LARGEST_LOGIT, self.told)
+        return replace_features(logits + start, (given - 1) * LARGEST_LOGIT, self.condition)
 
 
 class Networks(nn.Module):
-    """Both."""
+    """The generator and its critic."""
 
-    def __init__(self, generator: Generator, critic: Judge) -> None:
+    def __init__(self, generator: Generator, critic: CriticNetwork) -> None:
         super().__init__()
         self.generator, self.critic = generator, critic
 
@@ -69,32 +69,32 @@ def straight_through(features: Features, logits: Tensor) -> Tensor:
 
 
 @dataclass
-class Duel:
-    """Losses and turns.
+class AdversarialGame:
+    """The losses of both networks, and the steps of the generator.
 
     Args:
         features: of the records.
         generator: on the device that trains.
         critic: likewise.
-        objective: what they play for.
-        namer: names the values that records show; None where nobody does.
-        prior: the probabilities of the values that the generator is told.
-        balance: whose turn it is.
+        objective: the loss functions.
+        classifier: predicts the condition from the rest of a record; None where there is none.
+        prior: the probabilities of the values of the condition.
+        critic_schedule: when the generator takes a step.
         batch: how many records the generator makes in a step of its own.
         learning_rate: of the generator.
         decay: of the average of its weights.
         schedule: of the learning rate, by the number of the critic's step.
-        means: as measured, of records with each value that the generator is told: (values, features).
+        means: as measured, of records with each value of the condition: (values, features).
         anchor: how much it counts that generated records have these means.
     """
 
     features: Features
     generator: Generator
-    critic: Judge
+    critic: CriticNetwork
     objective: Objective
-    namer: Namer | None
+    classifier: LabelClassifier | None
     prior: Tensor
-    balance: Balance
+    critic_schedule: CriticSchedule
     batch: int
     learning_rate: float
     decay: float
@@ -107,7 +107,7 @@ class Duel:
         device = self.prior.device
         weights = list(self.generator.parameters())
         rate: Any = torch.tensor(self.learning_rate, device=device) if device.type == "cuda" else self.learning_rate
-        self.optimizer = Adam(weights, lr=rate, betas=MOMENTS, **fastest(device))
+        self.optimizer = Adam(weights, lr=rate, betas=MOMENTS, **adam_options(device))
         self.average = MovingAverage(weights, self.decay)
         self._recognised = torch.zeros((), device=device)
         self._turn = Replayed(self._move, device)
@@ -115,45 +115,45 @@ class Duel:
     @property
     def kept(self) -> dict[str, Any]:
         """What an interrupted training needs besides the critic."""
-        parts = {"generator": self.generator, "average": self.average, "balance": self.balance}
+        parts = {"generator": self.generator, "average": self.average, "balance": self.critic_schedule}
         return {**parts, "optimizer": self.optimizer}
 
     # --- the critic's side ---
 
     def loss(self, batch: Compact) -> Tensor:
-        """What the critic loses on each record and one that is generated for it, with the same label.
+        """Returns the critic's loss on each record and one that is generated with the same label.
 
         Where an example is a person, it is the mean over that person's records.
         """
         real = self.features.dense(batch)
-        fake = self.generated(real[..., self.generator.told])
+        fake = self.generate(real[..., self.generator.condition])
         loss = self.objective.real(self.critic(real)) + self.objective.fake(self.critic(fake))
         penalty = self.objective.penalty(self.critic, real, fake)
         loss = loss if penalty is None else loss + penalty
-        return over_records(loss, batch[HELD]) if HELD in batch else loss
+        return average_over_records(loss, batch[HELD]) if HELD in batch else loss
 
     @torch.no_grad()
-    def generated(self, told: Tensor) -> Tensor:
-        """A record for each, of those labels."""
-        return straight_through(self.features, self.generator(self._inputs(told)))
+    def generate(self, condition: Tensor) -> Tensor:
+        """Returns a record for each of these conditions."""
+        return straight_through(self.features, self.generator(self._inputs(condition)))
 
-    def _inputs(self, told: Tensor) -> Tensor:
-        z = torch.randn(*told.shape[:-1], self.generator.body.latent, device=told.device)
-        return torch.cat([z, told], dim=-1)
+    def _inputs(self, condition: Tensor) -> Tensor:
+        z = torch.randn(*condition.shape[:-1], self.generator.body.latent, device=condition.device)
+        return torch.cat([z, condition], dim=-1)
 
     # --- the generator's side: no record is in it ---
 
     def after(self, number: int) -> None:
-        """After each step of the critic: perhaps it is the generator's turn."""
-        turns = self.balance.turns()
+        """Takes the generator's steps that are due after a step of the critic."""
+        turns = self.critic_schedule.turns()
         if not turns:
             return
         self._set_rate(self.learning_rate * self.schedule(number))
         for turn in range(turns):
             self._turn()
-            self.average.update(self.balance.taken - turns + turn + 1)
-        if self.balance.target:
-            self.balance.saw(float(self._recognised))
+            self.average.update(self.critic_schedule.taken - turns + turn + 1)
+        if self.critic_schedule.target:
+            self.critic_schedule.observe(float(self._recognised))
 
     def _move(self) -> None:
         given = self._labels()
@@ -161,18 +161,18 @@ class Duel:
         x = straight_through(self.features, logits)
         scores = self.critic(x)
         loss = self.objective.generated(scores).mean()
-        if self.namer is not None:
-            loss = loss + self.namer.surprise(x).mean()
+        if self.classifier is not None:
+            loss = loss + self.classifier.cross_entropy(x).mean()
         if self.means is not None:
-            loss = loss + self.anchor * self._adrift(logits, given, self.means)
+            loss = loss + self.anchor * self._mean_mismatch(logits, given, self.means)
         weights = list(self.generator.parameters())
         for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
             weight.grad = gradient
         self.optimizer.step()
         self._recognised.copy_((scores.detach() < 0).float().mean())
 
-    def _adrift(self, logits: Tensor, given: Tensor, means: Tensor) -> Tensor:
-        """How surprising the measured means are, for each value that was told, given those of generated records."""
+    def _mean_mismatch(self, logits: Tensor, given: Tensor, means: Tensor) -> Tensor:
+        """Returns the cross-entropy of the measured means and those of generated records, for each condition."""
         given = given if given.shape[-1] else given.new_ones(len(given), 1)
         counts = given.sum(dim=0)
         found = given.T @ self.features.means(logits) / counts.clamp_min(1.0)[:, None]

@@ -1,4 +1,4 @@
-"""What a generator starts from: the means of records, for each value of the column that it is told.
+"""The means that a generator starts from, for each value of its condition.
 
 Every record has one value, so the sums for all values cost what one does; that of the value itself is its count. Where
 an example is a person, the means are of people's means, and how many people there are is asked privately.
@@ -6,7 +6,7 @@ an example is a person, the means are of people's means, and how many people the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,12 +17,11 @@ from torch import Tensor
 
 from sundog.data.columns import Form
 from sundog.data.records import Records
-from sundog.models.gan.architectures import has_people
 from sundog.models.neural.features import FeatureRows, Features
 from sundog.models.neural.noisy_means import MeansPlan, noisy_means, noisy_sums
 from sundog.models.neural.person_examples import PeopleRows
 from sundog.models.protocol import FitContext, Parts
-from sundog.models.unpaid import PEOPLE
+from sundog.models.released import PEOPLE
 from sundog.privacy.events import Charge, DiscreteLaplace
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.measure_once import measure_once
@@ -35,12 +34,12 @@ Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Start:
+class ConditionalMeans:
     """What was measured.
 
     Args:
-        shares: of the values of the told column; none where no column is told.
-        means: of the features of records that have the value; one row where no column is told.
+        shares: of the values of the condition; empty without a condition.
+        means: of the features of records that have the value; one row without a condition.
         scales: of the noise in those means.
     """
 
@@ -54,28 +53,45 @@ class Start:
         return torch.stack([features.logits(features.given_present(mean), least=scale) for mean, scale in pairs])
 
 
-def measured_start(
-    features: Features, records: Records, settings: Mapping[str, Any], ledger: Ledger, context: FitContext
-) -> Start:
-    """Measures, or finds what was measured before an interruption."""
-    told, plan = settings["condition"], MeansPlan(**settings["means"])
-    if has_people(records.schema):
+def measure_conditional_means(
+    features: Features,
+    records: Records,
+    means: MeansPlan,
+    ledger: Ledger,
+    context: FitContext,
+    *,
+    condition: str | None,
+    count: float,
+    people_charge: Charge | None,
+) -> ConditionalMeans:
+    """Measures what the generator starts from, or finds what was measured before an interruption.
+
+    Args:
+        features: of the records.
+        records: the private records.
+        means: what the means cost.
+        ledger: pays, and draws the noise.
+        context: has the checkpoint.
+        condition: the column on which the generator is conditioned; None for none.
+        count: about how many records there are.
+        people_charge: what it costs to count people; None where an example is a record.
+    """
+    if people_charge is not None:
         people = PeopleRows(features, records)
-        count = _count(len(people), settings["counting"], ledger, context)
-        return _of_all(features, people, count, plan, ledger, context)
+        count = _count(len(people), people_charge, ledger, context)
+        return _of_all(features, people, count, means, ledger, context)
     rows = FeatureRows(features, records)
-    count = float(settings["records"])
-    if told is None:
-        return _of_all(features, rows, count, plan, ledger, context)
-    at = features.at(told)
+    if condition is None:
+        return _of_all(features, rows, count, means, ledger, context)
+    at = features.at(condition)
     values = at.stop - at.start
-    parts = Parts(features.cells(told, records.codes[told]), (count / values,) * values)
-    sums, scale = noisy_sums(features, rows, parts, plan, ledger, context)
+    parts = Parts(features.cells(condition, records.codes[condition]), (count / values,) * values)
+    sums, scale = noisy_sums(features, rows, parts, means, ledger, context)
     return _of_values(features, at, count, sums, scale)
 
 
-def _of_values(features: Features, at: slice, count: float, sums: Floats, scale: float) -> Start:
-    """Of each value that is told; one that does not stand out of the noise is thought to be like all records."""
+def _of_values(features: Features, at: slice, count: float, sums: Floats, scale: float) -> ConditionalMeans:
+    """Those of each value; a value whose count does not stand out of the noise gets the means of all records."""
     count = max(1.0, count)
     counts, values = sums[:, at].diagonal(), len(sums)
     clear = counts > _CLEAR * scale
@@ -93,12 +109,12 @@ def _of_all(
     plan: MeansPlan,
     ledger: Ledger,
     context: FitContext,
-) -> Start:
+) -> ConditionalMeans:
     means, scales = noisy_means(features, rows, Parts.whole(count), plan, ledger, context)
     return _smooth(features, torch.zeros(0), torch.from_numpy(means).float(), scales)
 
 
-def _smooth(features: Features, shares: Tensor, means: Tensor, scales: Floats) -> Start:
+def _smooth(features: Features, shares: Tensor, means: Tensor, scales: Floats) -> ConditionalMeans:
     """Keeps of the mean of a series the rhythms that stand out of its noise, which is the same for all of them.
 
     At each moment by itself the noise would look like a rhythm of its own, and every day would have it.
@@ -109,23 +125,22 @@ def _smooth(features: Features, shares: Tensor, means: Tensor, scales: Floats) -
         kept = torch.where(waves.abs() > _CLEAR * noise, waves, 0)
         kept[:, 0] = waves[:, 0]  # the level is no rhythm
         means[:, at] = torch.fft.irfft(kept, n=at.stop - at.start, norm="ortho").clamp(0.0, 1.0)
-    return Start(shares, list(means), scales.tolist())
+    return ConditionalMeans(shares, list(means), scales.tolist())
 
 
 # --- people ---
 
 
-def people_charge(budget: Budget) -> Charge:
+def charge_for_people(budget: Budget) -> Charge:
     """What it costs to ask how many people there are."""
     return Charge(event=DiscreteLaplace(rate=_PEOPLE_SHARE * budget.epsilon, sensitivity=1), purpose=PEOPLE)
 
 
-def _count(people: int, charges: Sequence[Charge], ledger: Ledger, context: FitContext) -> float:
-    (charge,) = charges
+def _count(people: int, charge: Charge, ledger: Ledger, context: FitContext) -> float:
     assert isinstance(charge.event, DiscreteLaplace)  # noqa: S101
     epsilon = charge.event.rate
 
     def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
         return {"count": np.array([noisy_count(people, epsilon=epsilon, ledger=ledger, purpose=PEOPLE)], np.float64)}
 
-    return max(1.0, float(measure_once("people", charges, measure, ledger, context.checkpoint)["count"][0]))
+    return max(1.0, float(measure_once("people", [charge], measure, ledger, context.checkpoint)["count"][0]))

@@ -10,11 +10,11 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
 from sundog.models.gan.architectures import SHAPES, refuse_shape
-from sundog.models.gan.networks import Judge, new_critic
+from sundog.models.gan.networks import CriticNetwork, new_critic
 from sundog.models.neural.features import Features
 from sundog.models.neural.network_training import rows_at_a_time
 from sundog.models.protocol import State
-from sundog.models.released_model import is_size
+from sundog.models.released import is_size
 
 
 class Critic:
@@ -43,7 +43,7 @@ class Critic:
         ]
         return np.concatenate([np.zeros(0), *(part.double().numpy() for part in parts)])
 
-    def _network(self, schema: Schema, state: State) -> Judge:
+    def _network(self, schema: Schema, state: State) -> CriticNetwork:
         config = state.config
         if config["shape"] not in SHAPES or not is_size(config["hidden"]):
             raise ValueError("no such critic")
@@ -51,8 +51,8 @@ class Critic:
             raise ValueError("no such weights")
         refuse_shape(schema, config["shape"])
         with torch.device("meta"):
-            told = self.features.at(config["condition"])
-            network = new_critic(self.features, config["shape"], told, hidden=config["hidden"])
+            condition = self.features.at(config["condition"])
+            network = new_critic(self.features, config["shape"], condition, hidden=config["hidden"])
         weights = {name: torch.from_numpy(np.array(tensor)) for name, tensor in state.tensors.items()}
         network.load_state_dict(weights, assign=True)
         return network

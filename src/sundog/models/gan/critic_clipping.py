@@ -7,35 +7,32 @@ chosen, a step costs what its plan says (docs/training.md).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from sundog.models.gan.adversarial_step import Duel
+from sundog.models.gan.adversarial_step import AdversarialGame
+from sundog.models.gan.configuration import GanSettings
 from sundog.models.neural.features import Compact
-from sundog.training.clipping import DPNORM, ClipPolicy, Decay, DPNorm, Fixed, PublicMean
+from sundog.training.clipping import ClipPolicy, Decay, DPNorm, Fixed, PublicMean
 from sundog.training.groups import Groups, by_bound, flat, trainable, weights_and_biases
 from sundog.training.per_example.engine import compute_norms
 from sundog.training.training_plan import TrainingPlan
 
-ALL, KINDS = "all", "weights and biases"
-PUBLIC = "public"
 
-
-def groups_for(duel: Duel, settings: Mapping[str, Any], public: Compact | None) -> Groups:
+def groups_for(game: AdversarialGame, settings: GanSettings, public: Compact | None) -> Groups:
     """All parameters together; weights and biases apart; or so many clusters of similar norms (Algorithm 2)."""
-    if settings["groups"] == ALL:
-        return flat(duel.critic)
-    if settings["groups"] == KINDS:
-        return weights_and_biases(duel.critic)
-    parameters = trainable(duel.critic)
+    if settings.groups == "all":
+        return flat(game.critic)
+    if settings.groups == "weights and biases":
+        return weights_and_biases(game.critic)
+    parameters = trainable(game.critic)
     each = Groups(parameters, range(len(parameters)))
-    return by_bound(duel.critic, _norms(duel, public, each).mean(dim=1).tolist(), settings["groups"])
+    return by_bound(game.critic, _norms(game, public, each).mean(dim=1).tolist(), settings.groups)
 
 
-class KeptGroups:
+class SavedGroups:
     """Which parameters go together, for a checkpoint: a warm start that is made again may find others."""
 
     def __init__(self, groups: Groups) -> None:
@@ -53,35 +50,25 @@ class KeptGroups:
 
 
 def policy_for(
-    duel: Duel, settings: Mapping[str, Any], public: Compact | None, groups: Groups, training: TrainingPlan
+    game: AdversarialGame, settings: GanSettings, public: Compact | None, groups: Groups, training: TrainingPlan
 ) -> ClipPolicy:
-    """Bounds that stay, fall, or follow the norms of public or (DPNorm) private records.
+    """Returns bounds that stay, fall, or follow the norms of public or (DPNorm) private records.
 
     Args:
-        duel: the networks.
+        game: the networks.
         settings: of the model.
         public: public records, where the settings ask for them.
         groups: what is clipped together.
         training: the number of steps, over which bounds fall to `decay` of themselves, and their noise.
     """
-    if settings["clip"] == DPNORM:
-        return DPNorm(noise_multiplier=training.noise_multiplier, device=duel.prior.device)
-    if settings["clip"] == PUBLIC:
-        return PublicMean(lambda: _norms(duel, public, groups))
-    bounds = torch.full((groups.count,), settings["clip"] / groups.count**0.5, device=duel.prior.device)
-    return Fixed(bounds) if settings["decay"] == 1.0 else Decay(bounds, settings["decay"] ** (1 / training.steps))
+    if settings.clip == "dpnorm":
+        return DPNorm(noise_multiplier=training.noise_multiplier, device=game.prior.device)
+    if settings.clip == "public":
+        return PublicMean(lambda: _norms(game, public, groups))
+    bounds = torch.full((groups.count,), settings.clip / groups.count**0.5, device=game.prior.device)
+    return Fixed(bounds) if settings.decay == 1.0 else Decay(bounds, settings.decay ** (1 / training.steps))
 
 
-def needs_public(settings: Mapping[str, Any]) -> list[str]:
-    """The settings that are of no use without public records."""
-    asked = {
-        "clip": settings["clip"] == PUBLIC,
-        "groups": type(settings["groups"]) is int,
-        "warm": bool(settings["warm"]),
-    }
-    return [name for name, needed in asked.items() if needed]
-
-
-def _norms(duel: Duel, public: Compact | None, groups: Groups) -> Tensor:
+def _norms(game: AdversarialGame, public: Compact | None, groups: Groups) -> Tensor:
     assert public is not None  # noqa: S101
-    return compute_norms(duel.critic, duel.loss, public, groups)
+    return compute_norms(game.critic, game.loss, public, groups)

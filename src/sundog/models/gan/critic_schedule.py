@@ -1,8 +1,9 @@
-"""How many steps a critic takes for each of its generator's.
+"""How many steps a critic takes for each step of its generator.
 
-A critic that learns through noise falls behind, and a generator that runs ahead of it learns nothing true; a generator
-that waits for its critic learns nothing at all. Who is ahead can be seen without any record: by how many of the
-generated records the critic recognises as such (Bie et al. 2023, who let the critic have more steps, never fewer).
+A critic that is trained with noise falls behind, and a generator that is ahead of its critic learns nothing useful; a
+generator that waits for its critic learns nothing at all. Which of them is ahead can be seen without any record: by how
+many of the generated records the critic recognises as such (Bie et al. 2023, who let the critic have more steps, never
+fewer).
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ FEWEST, MOST = 0.25, 1000.0  # steps of the critic
 
 
 @dataclass
-class Balance:
-    """Says how many turns the generator has.
+class CriticSchedule:
+    """Says how many steps the generator takes after each of the critic.
 
-    >>> balance = Balance(steps=2, target=0.6)
-    >>> [balance.turns() for _ in range(4)]
+    >>> schedule = CriticSchedule(steps=2, target=0.6)
+    >>> [schedule.turns() for _ in range(4)]
     [0, 1, 0, 1]
-    >>> balance.saw(0.5)  # of the generated records are recognised: too few
-    >>> balance.steps > 2
+    >>> schedule.observe(0.5)  # of the generated records are recognised: too few
+    >>> schedule.steps > 2
     True
 
     Args:
@@ -44,7 +45,7 @@ class Balance:
         self.taken += turns
         return turns
 
-    def saw(self, recognised: float) -> None:
+    def observe(self, recognised: float) -> None:
         """Takes note of how many the critic recognised: if they are few it gets more steps, and else fewer."""
         self.steps = min(MOST, max(FEWEST, self.steps * math.exp(_PACE * (self.target - recognised))))
 

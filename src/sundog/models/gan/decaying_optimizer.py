@@ -1,7 +1,7 @@
-"""An optimiser without a long memory: weights are an average of recent gradients, and nothing else.
+"""An optimiser without a long memory: the weights are an average of recent gradients.
 
-A critic that is linear in its weights and remembers all that ever told a generator from the data drives it round in
-circles. One that fades knows what tells them apart now.
+A critic that is linear in its weights and remembers all gradients makes the generator move in circles. With decaying
+weights it shows what distinguishes generated records from real ones now.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ import torch
 from torch import nn
 
 
-class Fading(torch.optim.Optimizer):
+class DecayingOptimizer(torch.optim.Optimizer):
     """w ← (1 − lr) · w − lr · gain · gradient.
 
     >>> weight = nn.Parameter(torch.tensor([1.0]))
     >>> weight.grad = torch.tensor([-1.0])
-    >>> Fading([weight], 0.25, gain=10.0).step()
+    >>> DecayingOptimizer([weight], 0.25, gain=10.0).step()
     >>> weight.data
     tensor([3.2500])
 

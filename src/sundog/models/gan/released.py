@@ -5,16 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError, SundogError
 from sundog.models.gan.architectures import SHAPES, arrays, has_people, refuse_shape
 from sundog.models.gan.geometry import FRESH, KERNEL, TOGETHER, Geometry
-from sundog.models.model_state import State
 from sundog.models.neural.layout import Layout
-from sundog.models.released_model import MOST_RECORDS, check_finite, check_shapes, is_size, is_whole
-from sundog.models.unpaid import PEOPLE, unpaid, unpaid_means, unpaid_naming, unpaid_training
+from sundog.models.protocol import State
+from sundog.models.released import (
+    MOST_RECORDS,
+    NAMING,
+    PEOPLE,
+    ReleasedModel,
+    check_finite,
+    check_shapes,
+    find_unpaid,
+    find_unpaid_means,
+    find_unpaid_training,
+    is_size,
+    is_whole,
+)
 from sundog.privacy.events import Charge
 
 PUBLIC_RECORDS = "the records that were given as public, from which the training began or took its clipping bounds"
@@ -22,10 +33,10 @@ PUBLIC_RECORDS = "the records that were given as public, from which the training
 Shapes = dict[str, tuple[int, ...]]
 
 
-class ReleasedGan:
-    """The generator, and how often it is told what."""
+class ReleasedGan(ReleasedModel):
+    """The generator, and the logits of the condition."""
 
-    counts_records: ClassVar[bool] = True
+    records: int
 
     def __init__(self, schema: Schema, state: State) -> None:
         if not _is_config(state.config, schema):
@@ -33,36 +44,27 @@ class ReleasedGan:
         self.schema, self.config = schema, state.config
         check_shapes("a `gan`", state, generator_shapes(schema, state.config))
         check_finite("`gan`", state.tensors)
-        self.records: int = state.config["records"]
-
-    @property
-    def assumptions(self) -> Sequence[str]:
-        """Where training began with records that were given as public, or took its bounds from them."""
-        return assumed_by_gan(self.config)
+        self.records = state.config["records"]
+        self.assumptions = [PUBLIC_RECORDS] if state.config["public"] else []
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
-        """The means and the weights, unless they were paid for."""
-        return unpaid_gan(self.schema, self.config, charges)
+        """Returns the number of people, the means, the classifier and the weights, unless they were paid for."""
+        people = find_unpaid(charges, {PEOPLE: "discrete_laplace"}) if has_people(self.schema) else []
+        naming = find_unpaid_naming(charges) if self.config["named"] else []
+        return people + find_unpaid_means(charges) + naming + find_unpaid_training(charges)
 
 
-def assumed_by_gan(config: Mapping[str, Any]) -> list[str]:
-    """What a training took to be public."""
-    return [PUBLIC_RECORDS] if config["public"] else []
-
-
-def unpaid_gan(schema: Schema, config: Mapping[str, Any], charges: Sequence[Charge]) -> list[str]:
-    """The number of people, the means, the classifier and the weights, unless they were paid for."""
-    people = unpaid(charges, {PEOPLE: "discrete_laplace"}) if has_people(schema) else []
-    naming = unpaid_naming(charges) if config["named"] else []
-    return people + unpaid_means(charges) + naming + unpaid_training(charges)
+def find_unpaid_naming(charges: Sequence[Charge]) -> list[str]:
+    """Returns the label classifier, if no charge paid for it."""
+    return ["training of the classifier"] if find_unpaid(charges, {NAMING: "sampled_gaussian"}) else []
 
 
 def generator_shapes(schema: Schema, config: Mapping[str, Any]) -> Shapes:
     """The arrays of a generator, by what its networks are made of (gan/networks)."""
     layout, shape, hidden = Layout(schema), config["shape"], config["hidden"]
-    told = layout.count(config["condition"])
-    inputs = config["latent"] + told
-    found: Shapes = {"start": (max(1, told), layout.width), **({"prior": (told,)} if told else {})}
+    condition = layout.count(config["condition"])
+    inputs = config["latent"] + condition
+    found: Shapes = {"start": (max(1, condition), layout.width), **({"prior": (condition,)} if condition else {})}
     if shape in ("mlp", "pairs"):
         return found | _perceptron([inputs, 2 * hidden, 2 * hidden, layout.width])
     (name,) = arrays(schema)

@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from concurrent.futures import wait
-from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from sundog.models.gan.adversarial_step import MOMENTS, Duel, Generator, Networks
-from sundog.models.gan.conditional_means import Start
-from sundog.models.gan.critic_clipping import KeptGroups, groups_for, policy_for
-from sundog.models.gan.critic_schedule import Balance
-from sundog.models.gan.decaying_optimizer import Fading
-from sundog.models.gan.label_classifier import Namer
-from sundog.models.gan.networks import Judge, Pairs, new_critic, new_generator
+from sundog.models.gan.adversarial_step import MOMENTS, AdversarialGame, Generator, Networks
+from sundog.models.gan.conditional_means import ConditionalMeans
+from sundog.models.gan.configuration import GanSettings
+from sundog.models.gan.critic_clipping import SavedGroups, groups_for, policy_for
+from sundog.models.gan.critic_schedule import CriticSchedule
+from sundog.models.gan.decaying_optimizer import DecayingOptimizer
+from sundog.models.gan.label_classifier import LabelClassifier
+from sundog.models.gan.networks import CriticNetwork, Pairs, new_critic, new_generator
 from sundog.models.gan.objectives import NonSaturating, Wasserstein
+from sundog.models.gan.plan import GanPlan
 from sundog.models.gan.warm_start import play, seeded
 from sundog.models.neural.features import FeatureRows, Features
-from sundog.models.neural.network_training import PIECE, Adam, fastest, graphed, initialised, warm_up
+from sundog.models.neural.network_training import PIECE, Adam, adam_options, capture_graph, initialise, warm_up
 from sundog.models.neural.person_examples import PeopleRows
 from sundog.models.protocol import FitContext
 from sundog.privacy.ledger import Ledger
@@ -40,9 +40,9 @@ _BATCH = 1024  # records that the generator makes in a step
 def train(
     features: Features,
     examples: FeatureRows | PeopleRows,
-    settings: Mapping[str, Any],
-    begun: Start,
-    namer: Namer | None,
+    plan: GanPlan,
+    measured: ConditionalMeans,
+    classifier: LabelClassifier | None,
     ledger: Ledger,
     context: FitContext,
 ) -> Networks:
@@ -51,24 +51,24 @@ def train(
     Args:
         features: of the records.
         examples: the records, or people.
-        settings: of the model.
-        begun: what the generator starts from.
-        namer: names what the generator is told; None where nobody does.
+        plan: of the model.
+        measured: the means that the generator starts from.
+        classifier: predicts the condition from the rest of a record; None where there is none.
         ledger: is charged for the critic's steps.
         context: where, and who watches.
     """
-    training = TrainingPlan(**settings["training"])
+    settings, training = plan.settings, plan.network.training
     schedule = cosine(training.steps, last=_LAST_RATE)
-    duel = _duel(features, settings, begun, namer, schedule, context)
+    game = _new_game(features, settings, measured, classifier, schedule, context)
     wait([warm_up(context.device)])
     public = None if context.public is None else features.examples(context.public, context.device)
-    if public is not None and settings["warm"]:
-        rate = settings["learning_rate"]
-        play(duel, public, steps=settings["warm"], learning_rate=rate, seed=context.seed, progress=context.progress)
-    with seeded(context.seed, duel.prior.device):
-        step = _step(duel, training, ledger, settings, public)
+    if public is not None and settings.warm:
+        rate = settings.learning_rate
+        play(game, public, steps=settings.warm, learning_rate=rate, seed=context.seed, progress=context.progress)
+    with seeded(context.seed, game.prior.device):
+        step = _step(game, training, ledger, settings, public)
     trainer = Trainer(
-        graphed(step, examples),
+        capture_graph(step, examples),
         examples,
         training,
         ledger,
@@ -76,67 +76,67 @@ def train(
         progress=context.progress,
         checkpoint=context.checkpoint,
         schedule=schedule,
-        after=duel.after,
-        keep={**duel.kept, "groups": KeptGroups(step.groups)},
+        after=game.after,
+        keep={**game.kept, "groups": SavedGroups(step.groups)},
         largest_piece=max(1, min(_PIECE, PIECE // features.width) // features.schema.cap),
         show_loss=context.show_loss,
     )
     trainer.run()
-    duel.average.apply()
-    return Networks(duel.generator, duel.critic).cpu()
+    game.average.apply()
+    return Networks(game.generator, game.critic).cpu()
 
 
-def _duel(
+def _new_game(
     features: Features,
-    settings: Mapping[str, Any],
-    begun: Start,
-    namer: Namer | None,
+    settings: GanSettings,
+    measured: ConditionalMeans,
+    classifier: LabelClassifier | None,
     schedule: Schedule,
     context: FitContext,
-) -> Duel:
-    start, prior = begun.logits(features), begun.shares
-    (both,) = initialised(lambda: _networks(features, settings, start, prior), 1, context.seed)
+) -> AdversarialGame:
+    start, prior = measured.logits(features), measured.shares
+    (both,) = initialise(lambda: _networks(features, settings, start, prior), 1, context.seed)
     both.to(context.device)
-    return Duel(
+    return AdversarialGame(
         features,
         both.generator,
         both.critic,
-        NonSaturating() if settings["objective"] == "non-saturating" else Wasserstein(settings["penalty"]),
-        None if namer is None else namer.to(context.device),
+        NonSaturating() if settings.objective == "non-saturating" else Wasserstein(settings.penalty),
+        None if classifier is None else classifier.to(context.device),
         prior.to(context.device),
-        Balance(settings["critic_steps"], settings["recognised"]),
+        CriticSchedule(settings.critic_steps, settings.recognised),
         batch=_BATCH,
-        learning_rate=settings["generator_rate"],
+        learning_rate=settings.generator_rate,
         decay=_DECAY,
         schedule=schedule,
-        means=features.means(start).to(context.device) if settings["anchor"] else None,
-        anchor=settings["anchor"],
+        means=features.means(start).to(context.device) if settings.anchor else None,
+        anchor=settings.anchor,
     )
 
 
-def _networks(features: Features, settings: Mapping[str, Any], start: Tensor, prior: Tensor) -> Networks:
-    told, hidden = features.at(settings["condition"]), settings["hidden"]
-    values = told.stop - told.start
-    body = new_generator(features, settings["shape"], values, hidden=hidden, latent=settings["latent"])
+def _networks(features: Features, settings: GanSettings, start: Tensor, prior: Tensor) -> Networks:
+    condition, hidden = features.at(settings.condition), settings.hidden
+    values = condition.stop - condition.start
+    body = new_generator(features, settings.shape, values, hidden=hidden, latent=settings.latent)
     means = features.means(start)
     means = prior @ means if len(prior) else means[0]
     return Networks(
-        Generator(body, start, told), new_critic(features, settings["shape"], told, hidden=hidden, means=means)
+        Generator(body, start, condition), new_critic(features, settings.shape, condition, hidden=hidden, means=means)
     )
 
 
 def _step(
-    duel: Duel, training: TrainingPlan, ledger: Ledger, settings: Mapping[str, Any], public: FeatureRows | None
+    game: AdversarialGame, training: TrainingPlan, ledger: Ledger, settings: GanSettings, public: FeatureRows | None
 ) -> PrivateStep:
-    device = duel.prior.device
+    device = game.prior.device
     some = None if public is None else public.take(np.arange(min(_PUBLIC, len(public))))
-    groups = groups_for(duel, settings, some)
+    groups = groups_for(game, settings, some)
     return PrivateStep(
-        module=duel.critic,
-        private_loss=duel.loss,
+        module=game.critic,
+        private_loss=game.loss,
         groups=groups,
-        policy=policy_for(duel, settings, some, groups, training),
-        optimizer=_optimizer(duel.critic, settings, device),
+        policy=policy_for(game, settings, some, groups, training),
+        optimizer=_optimizer(game.critic, settings, device),
         noise=ledger.noise,
         noise_multiplier=training.noise_multiplier,
         expected_batch=training.expected_batch,
@@ -144,9 +144,9 @@ def _step(
     )
 
 
-def _optimizer(critic: Judge, settings: Mapping[str, Any], device: torch.device) -> torch.optim.Optimizer:
+def _optimizer(critic: CriticNetwork, settings: GanSettings, device: torch.device) -> torch.optim.Optimizer:
     """Adam; for pairs, an average of recent gradients."""
-    rate = settings["learning_rate"]
+    rate = settings.learning_rate
     if isinstance(critic, Pairs):
-        return Fading(critic.parameters(), rate, gain=critic.gain)
-    return Adam(critic.parameters(), lr=rate, betas=MOMENTS, **fastest(device))
+        return DecayingOptimizer(critic.parameters(), rate, gain=critic.gain)
+    return Adam(critic.parameters(), lr=rate, betas=MOMENTS, **adam_options(device))

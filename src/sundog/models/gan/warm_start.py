@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import numpy as np
 import torch
 
-from sundog.models.gan.adversarial_step import MOMENTS, Duel
+from sundog.models.gan.adversarial_step import MOMENTS, AdversarialGame
 from sundog.models.neural.features import FeatureRows
 from sundog.progress import Progress
 
@@ -25,29 +25,35 @@ def seeded(seed: int | None, device: torch.device) -> Iterator[None]:
 
 
 def play(
-    duel: Duel, public: FeatureRows, *, steps: int, learning_rate: float, seed: int | None, progress: Progress
+    game: AdversarialGame,
+    public: FeatureRows,
+    *,
+    steps: int,
+    learning_rate: float,
+    seed: int | None,
+    progress: Progress,
 ) -> None:
     """Takes so many ordinary steps of the critic, and the generator's between them.
 
     Args:
-        duel: the networks.
+        game: the networks.
         public: public records.
         steps: of the critic.
         learning_rate: of the critic.
         seed: of what is drawn.
-        progress: is told how far it is.
+        progress: callback with the fraction that is done.
     """
     rng = np.random.default_rng(seed)
-    weights = list(duel.critic.parameters())
+    weights = list(game.critic.parameters())
     optimizer = torch.optim.Adam(weights, lr=learning_rate, betas=MOMENTS)
-    with seeded(seed, duel.prior.device):
+    with seeded(seed, game.prior.device):
         for number in range(steps):
             batch = public.take(rng.integers(len(public), size=min(_BATCH, len(public))))
-            gradients = torch.autograd.grad(duel.loss(batch).mean(), weights)
+            gradients = torch.autograd.grad(game.loss(batch).mean(), weights)
             for weight, gradient in zip(weights, gradients, strict=True):
                 weight.grad = gradient
             optimizer.step()
-            duel.after(0)
+            game.after(0)
             progress("warming up on public records", (number + 1) / steps)
     for weight in weights:
         weight.grad = None

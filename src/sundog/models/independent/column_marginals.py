@@ -14,7 +14,7 @@ import numpy.typing as npt
 from sundog.data.bins import Bins, bins_for
 from sundog.data.code_set import CodeSet
 from sundog.data.columns import AnyColumn, Column, Form, SetColumn
-from sundog.models.systematic_sampling import even_cells
+from sundog.models.systematic_sampling import draw_cells
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -129,7 +129,7 @@ class CellMarginal(Marginal):
     def draw(self, p: Floats, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:
         """A bin for each record and position, and a code inside it."""
         p = p if within is None else _restricted(p, self._bins.shares(within))
-        codes = self._bins.to_codes(even_cells(p, n, rng), rng, within)
+        codes = self._bins.to_codes(draw_cells(p, n, rng), rng, within)
         return codes.reshape(n, *self.column.shape).astype(self.column.dtype, copy=False)
 
 

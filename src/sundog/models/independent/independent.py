@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -21,13 +22,9 @@ from sundog.data.columns import AnyColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.models.independent.column_marginals import Floats, Integers, Sampler, marginal_of
-from sundog.models.independent.released import (
-    ReleasedIndependent,
-    marginal_keys,
-    marginal_purpose,
-    unpaid_marginals,
-)
-from sundog.models.protocol import Codes, FitContext, Parts, Plan, State, Where, allowed
+from sundog.models.independent.configuration import IndependentConfiguration
+from sundog.models.independent.released import ReleasedIndependent, marginal_keys, marginal_purpose
+from sundog.models.protocol import Codes, FitContext, Parts, State, Where, allowed_codes
 from sundog.privacy.calibration import smallest_noise
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
@@ -38,16 +35,23 @@ from sundog.privacy.mechanisms import Histogram, histogram_charge, noisy_histogr
 _LEAST = 1e-12  # probability
 
 
+@dataclass(frozen=True)
+class IndependentPlan:
+    """The noise of each marginal.
+
+    Args:
+        charges: one for each private column.
+        sigma: the standard deviation of the noise on each cell, by column.
+    """
+
+    charges: tuple[Charge, ...]
+    sigma: Mapping[str, float]
+
+
 class Independent:
     """One-way marginals of every column."""
 
     name: ClassVar[str] = "independent"
-    options: ClassVar[frozenset[str]] = frozenset()
-    defaults: ClassVar[Mapping[str, Any]] = {}
-    counts_records: ClassVar[bool] = False  # the histograms themselves tell
-    choices: Mapping[str, int] = {}
-    assumptions: Sequence[str] = ()
-    private: State | None = None
 
     def __init__(self, schema: Schema, marginals: dict[str, Floats], records: int) -> None:
         """Takes probabilities: (cells,) of a scalar column, (positions, cells) of an array, (items,) of sets."""
@@ -60,27 +64,19 @@ class Independent:
         return {name: Sampler(marginal_of(self.schema.columns[name]), p) for name, p in self.marginals.items()}
 
     @classmethod
-    def check_settings(cls, settings: Mapping[str, Any]) -> None:
-        """There are none."""
-
-    @classmethod
-    def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
-        """Takes every schema."""
-
-    @classmethod
     def plan(
         cls,
         schema: Schema,
         budget: Budget,
+        configuration: IndependentConfiguration,  # noqa: ARG003  there is nothing to set
         *,
         already: Sequence[Charge],
         records: int | None,  # noqa: ARG003  the marginals do without it
-        settings: Mapping[str, Any],  # noqa: ARG003  there are none
-    ) -> Plan:
-        """The noise of each column's marginal; columns marked public are measured exactly and cost nothing."""
+    ) -> IndependentPlan:
+        """Plans the noise of each column's marginal; public columns are measured exactly and cost nothing."""
         private = {name: column for name, column in schema.columns.items() if not column.public}
         if not private:
-            return Plan(charges=(), settings={"sigma": {}})
+            return IndependentPlan(charges=(), sigma={})
         weights = {name: marginal_of(column).cells ** (-1 / 3) for name, column in private.items()}
 
         def charges(scale: float) -> list[Charge]:
@@ -88,17 +84,19 @@ class Independent:
 
         scale = smallest_noise(lambda s: [*already, *charges(s)], epsilon=budget.epsilon, delta=budget.delta)
         sigma = {name: scale * weight for name, weight in weights.items()}
-        return Plan(charges=tuple(charges(scale)), settings={"sigma": sigma})
+        return IndependentPlan(charges=tuple(charges(scale)), sigma=sigma)
 
     @classmethod
-    def fit(cls, records: Records, plan: Plan, ledger: Ledger, context: FitContext) -> Self:
+    def fit(cls, records: Records, plan: IndependentPlan, ledger: Ledger, context: FitContext) -> Self:
         """Measures every marginal for one charge of the ledger, then makes them consistent."""
         return cls.fit_parts(records, Parts.whole(len(records)), plan, ledger, context)[0]
 
     @classmethod
-    def fit_parts(cls, records: Records, parts: Parts, plan: Plan, ledger: Ledger, context: FitContext) -> list[Self]:
+    def fit_parts(
+        cls, records: Records, parts: Parts, plan: IndependentPlan, ledger: Ledger, context: FitContext
+    ) -> list[Self]:
         """One for each part, all of them for the price of one: a record is in one part only."""
-        sigma: Mapping[str, float] = plan.settings["sigma"]
+        sigma = plan.sigma
         counts = _count_all(records, parts, context)
 
         def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
@@ -125,20 +123,16 @@ class Independent:
         """Draws every column by itself; a condition changes its column and no other."""
         codes: Codes = {name: self._samplers[name].draw(n, rng) for name in self.schema.columns}
         for name, codes_of in where.items():  # afterwards: the other columns keep the values that they have without
-            codes[name] = self._samplers[name].draw(n, rng, allowed(codes_of))
+            codes[name] = self._samplers[name].draw(n, rng, allowed_codes(codes_of))
         return codes
 
     def log_evidence(self, where: Where) -> float:
         """The sum over the columns, each of which is by itself."""
         total = 0.0
         for name, codes in where.items():
-            shares = bins_for(self.schema.columns[name]).shares(allowed(codes))
+            shares = bins_for(self.schema.columns[name]).shares(allowed_codes(codes))
             total += math.log(max(float(self.marginals[name] @ shares), _LEAST))
         return total
-
-    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
-        """Private marginals that no charge paid for."""
-        return unpaid_marginals(self.schema, charges)
 
     def state(self) -> State:
         """The marginals, by the place of their column: names may hold what no file should."""

@@ -11,16 +11,16 @@ import numpy as np
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
 from sundog.models.independent.column_marginals import marginal_of
-from sundog.models.model_state import State
-from sundog.models.released_model import MOST_RECORDS, is_whole
+from sundog.models.protocol import State
+from sundog.models.released import MOST_RECORDS, ReleasedModel, is_whole
 from sundog.privacy.events import Charge, one_line
 
 
-class ReleasedIndependent:
+class ReleasedIndependent(ReleasedModel):
     """The marginals of all columns, by the place of their column."""
 
     counts_records: ClassVar[bool] = False  # the histograms themselves tell
-    assumptions: Sequence[str] = ()
+    records: int
 
     def __init__(self, schema: Schema, state: State) -> None:
         config, keys = state.config, marginal_keys(schema)
@@ -37,11 +37,19 @@ class ReleasedIndependent:
                 raise ReleaseError(f"the marginal of column {name!r} is not one")
             if not marginal.is_possible(p):
                 raise ReleaseError(f"the marginal of column {name!r} does not add up to one")
-        self.schema, self.records = schema, int(config["records"])
+        self.schema, self.records = schema, config["records"]
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
-        """Private marginals that no charge paid for."""
-        return unpaid_marginals(self.schema, charges)
+        """Returns the private marginals that no charge paid for."""
+        measured = [charge for charge in charges if charge.event.kind == "discrete_gaussian"]
+        paid = Counter((charge.purpose, charge.count) for charge in measured)
+        missing = []
+        for name, column in self.schema.columns.items():
+            due = one_line(marginal_purpose(name)), marginal_of(column).touched * self.schema.cap
+            paid[due] -= not column.public
+            if paid[due] < 0:
+                missing.append(f"marginal of {name!r}")
+        return missing
 
 
 def marginal_keys(schema: Schema) -> list[str]:
@@ -52,16 +60,3 @@ def marginal_keys(schema: Schema) -> list[str]:
 def marginal_purpose(name: str) -> str:
     """What the charge for a marginal is for."""
     return f"marginal of {name}"
-
-
-def unpaid_marginals(schema: Schema, charges: Sequence[Charge]) -> list[str]:
-    """The private marginals that no charge paid for."""
-    measured = [charge for charge in charges if charge.event.kind == "discrete_gaussian"]
-    paid = Counter((charge.purpose, charge.count) for charge in measured)
-    missing = []
-    for name, column in schema.columns.items():
-        due = one_line(marginal_purpose(name)), marginal_of(column).touched * schema.cap
-        paid[due] -= not column.public
-        if paid[due] < 0:
-            missing.append(f"marginal of {name!r}")
-    return missing

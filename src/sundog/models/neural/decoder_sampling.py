@@ -1,7 +1,7 @@
-"""Records out of a decoder: latent variables z in, the logits of all features out.
+"""Sampling from a decoder, which turns latent variables z into the logits of all features.
 
-Freely, z is drawn from N(0, I) and a record from its logits. Under conditions many z are drawn, and those that explain
-them are kept. A decoder may be told the value of one column besides; that column has a distribution of its own.
+Without conditions, z is drawn from N(0, I) and a record from its logits. Under conditions many z are drawn, and those
+that explain them are kept. A decoder may be conditioned on one column, which has a distribution of its own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from sundog.data.code_set import CodeSet
-from sundog.models.neural.features import Features, joined
+from sundog.models.neural.features import Features, join_codes
 from sundog.models.neural.network_training import LARGEST_LOGIT
 from sundog.models.protocol import Codes, Where
 from sundog.training.speed.threads import one_thread
@@ -27,15 +27,15 @@ _FEW, _MANY = 256, 4096  # for an average
 
 
 @dataclass(frozen=True)
-class Decoded:
+class DecoderSampler:
     """How records are drawn from a decoder.
 
     Args:
         features: of the records.
-        decoder: latent variables and what it is told, side by side, to logits.
+        decoder: latent variables and the condition, side by side, to logits.
         latent: how many latent variables there are.
         rows: how many records to work on at a time.
-        condition: the column that the decoder is told; None for no column.
+        condition: the column on which the decoder is conditioned; None for none.
         prior: the logits of that column's values.
     """
 
@@ -50,15 +50,15 @@ class Decoded:
     )  # of conditions asked for
 
     @property
-    def told(self) -> slice:
-        """Where the features are that the decoder is told."""
+    def condition_at(self) -> slice:
+        """Where the features of the condition are."""
         return self.features.at(self.condition)
 
     @one_thread()
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draws z from the prior, or from those that explain the conditions, and a record from each."""
         parts = range(0, max(1, n), self.rows)
-        return joined([self._draw(min(self.rows, n - start), rng, where) for start in parts])
+        return join_codes([self._draw(min(self.rows, n - start), rng, where) for start in parts])
 
     @one_thread()
     def log_evidence(self, where: Where) -> float:
@@ -70,17 +70,17 @@ class Decoded:
         return self._evidence[key]
 
     def inputs(self, n: int, rng: np.random.Generator, where: Where) -> Inputs:
-        """A draw from the prior, and what the decoder is told."""
+        """Draws latent variables from the prior, and a condition for each."""
         z = rng.standard_normal((n, self.latent), np.float32)
         if self.condition is None:
             return z
-        cells = rng.choice(len(self.prior), n, p=self._told_chances(where).softmax(dim=0).numpy())
-        told = np.zeros((n, len(self.prior)), np.float32)
-        told[np.arange(n), cells] = 1.0
-        return np.concatenate([z, told], axis=1)
+        cells = rng.choice(len(self.prior), n, p=self._condition_logits(where).softmax(dim=0).numpy())
+        given = np.zeros((n, len(self.prior)), np.float32)
+        given[np.arange(n), cells] = 1.0
+        return np.concatenate([z, given], axis=1)
 
-    def _told_chances(self, where: Where) -> Tensor:
-        """The logarithms of how likely the values are that the decoder is told, and of what a condition allows."""
+    def _condition_logits(self, where: Where) -> Tensor:
+        """Returns the log-probabilities of the values of the condition, as far as `where` allows them."""
         chances = self.prior.double().log_softmax(dim=0)
         if self.condition is None or self.condition not in where:
             return chances
@@ -88,20 +88,20 @@ class Decoded:
 
     @torch.no_grad()
     def logits(self, inputs: Inputs) -> Tensor:
-        """Of every feature; what the decoder was told is certain."""
+        """Returns the logits of every feature; the condition is certain."""
         given = torch.from_numpy(inputs)
         logits = self.decoder(given).nan_to_num(0.0).clamp(-LARGEST_LOGIT, LARGEST_LOGIT)
-        return replaced(logits, (given[:, self.latent :] - 1) * LARGEST_LOGIT, self.told)
+        return replace_features(logits, (given[:, self.latent :] - 1) * LARGEST_LOGIT, self.condition_at)
 
     def some_logits(self, rng: np.random.Generator, where: Where) -> Tensor:
-        """Those of a few thousand draws, to see what is decoded on average."""
+        """Returns the logits of a few thousand draws, to see what is decoded on average."""
         return self.logits(self.inputs(min(_MANY, max(_FEW, self.rows)), rng, where))
 
     def _draw(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        inputs = self._explaining(n, rng, where) if where and n else self.inputs(n, rng, {})
+        inputs = self._resample(n, rng, where) if where and n else self.inputs(n, rng, {})
         return self.features.sample(self.logits(inputs), rng, where)
 
-    def _explaining(self, n: int, rng: np.random.Generator, where: Where) -> Inputs:
+    def _resample(self, n: int, rng: np.random.Generator, where: Where) -> Inputs:
         """Importance resampling: z in proportion to the likelihood of the conditions, out of many drawn freely."""
         if where.keys() == {self.condition}:  # which all of them explain
             return self.inputs(n, rng, where)
@@ -124,7 +124,7 @@ class Decoded:
             ]
         ).double()
         if len(rest) < len(where):
-            fit += float(self._told_chances(where).logsumexp(dim=0))
+            fit += float(self._condition_logits(where).logsumexp(dim=0))
         return fit
 
     def _candidates(self, count: int, seed: int, where: Where) -> Iterator[tuple[int, Inputs]]:
@@ -134,6 +134,6 @@ class Decoded:
             yield start, self.inputs(min(self.rows, count - start), rng, where)
 
 
-def replaced(logits: Tensor, values: Tensor, at: slice) -> Tensor:
+def replace_features(logits: Tensor, values: Tensor, at: slice) -> Tensor:
     """The logits with other values at some features."""
     return torch.cat([logits[..., : at.start], values, logits[..., at.stop :]], dim=-1)

@@ -25,8 +25,8 @@ from sundog.data.columns import Column, SetColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.models.neural.layout import Layout
-from sundog.models.protocol import Codes, Where, allowed
-from sundog.models.systematic_sampling import even_points, evenly_held
+from sundog.models.protocol import Codes, Where, allowed_codes
+from sundog.models.systematic_sampling import draw_items, draw_points
 
 if TYPE_CHECKING:
     from sundog.training.batches.examples import Device
@@ -139,11 +139,11 @@ class Features:
     def log_shares(self, name: str, where: Where) -> Tensor:
         """The logarithm of the share of each cell's codes that a condition allows: −∞ for a cell without any."""
         with np.errstate(divide="ignore"):
-            shares = np.log(self._bins[name].shares(allowed(where[name])))
+            shares = np.log(self._bins[name].shares(allowed_codes(where[name])))
         return torch.from_numpy(shares).float()
 
-    def restricted(self, logits: Tensor, where: Where) -> Tensor:
-        """The logits of vectors that satisfy the conditions: codes are uniform in a cell, so its share weighs it."""
+    def restrict(self, logits: Tensor, where: Where) -> Tensor:
+        """Returns the logits of vectors that satisfy the conditions; a cell counts by its share of allowed codes."""
         if not where:
             return logits
         logits = logits.clone()
@@ -256,13 +256,13 @@ class Features:
     def sample(self, logits: Tensor, rng: np.random.Generator, where: Where | None = None) -> Codes:
         """Draws a record that satisfies `where` from each row of logits; intensities are the most likely ones."""
         where = where or {}
-        logits = self.restricted(logits.detach().cpu(), where)
+        logits = self.restrict(logits.detach().cpu(), where)
         numbers, cells = logits.numpy(), self._draw_evenly(logits, rng)
         codes: Codes = {}
         for name, column in self.schema.columns.items():
             own = numbers[:, self._at[name]]
             if name in self._bins:
-                within = allowed(where[name]) if name in where else None
+                within = allowed_codes(where[name]) if name in where else None
                 drawn = self._bins[name].to_codes(cells[name], rng, within)
             elif name in self._sets:
                 codes[name] = _draw_sets(self._sets[name], own, rng)
@@ -277,7 +277,7 @@ class Features:
         """A cell of each scalar column for each row of logits."""
         if not self._bins:
             return {}
-        points = torch.from_numpy(np.stack([even_points(len(logits), rng) for _ in self._bins], axis=1))
+        points = torch.from_numpy(np.stack([draw_points(len(logits), rng) for _ in self._bins], axis=1))
         places = self.find_places(self._shares(logits[:, : self._cells]), points.to(logits.dtype)).numpy()
         return {name: places[:, number] - self._at[name].start for number, name in enumerate(self._bins)}
 
@@ -308,8 +308,8 @@ class FeatureRows:
         return self._features.dense(self.take(index))
 
 
-def joined(parts: Sequence[Codes]) -> Codes:
-    """The records of all parts, of which there is at least one."""
+def join_codes(parts: Sequence[Codes]) -> Codes:
+    """Returns the records of all parts, of which there is at least one, as one."""
     from scipy import sparse
 
     if len(parts) == 1:
@@ -348,7 +348,7 @@ def _draw_sets(column: SetColumn, logits: Array, rng: np.random.Generator) -> An
     from scipy import sparse
     from scipy.special import expit
 
-    held = evenly_held(expit(logits), rng)
+    held = draw_items(expit(logits), rng)
     large = np.flatnonzero(held.sum(axis=1) > column.max_size)
     if len(large):
         order = np.where(held[large], rng.random((len(large), held.shape[1]), np.float32), np.inf)

@@ -1,7 +1,7 @@
-"""Makes what a network draws agree with the means that were measured.
+"""Shifts the logits of a network so that its samples have the measured means.
 
-Clipped gradients of records that are unlike most count less than they should, and so their features become too rare.
-Means were measured without that bias.
+Gradients of unusual records are clipped more than others, so their features become too rare. The measured means do not
+have that bias.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _ROUNDS = 15
 
 
 @torch.no_grad()
-def calibrating(features: Features, logits: Tensor, means: Tensor, *, least: float) -> Tensor:
-    """What to add to the logits, the same in every row, so that features have these means on average.
+def match_means(features: Features, logits: Tensor, means: Tensor, *, least: float) -> Tensor:
+    """Returns what to add to the logits, the same in every row, so that features have these means on average.
 
     Args:
         features: whose logits these are.

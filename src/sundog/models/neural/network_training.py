@@ -10,8 +10,9 @@ import functools
 import inspect
 import math
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,11 +20,8 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from sundog.data.schema import Schema
-from sundog.errors import ArgumentError, SundogError
-from sundog.models.neural.noisy_means import plan_means
-from sundog.models.protocol import FitContext, Parts, Plan
-from sundog.models.released_model import LARGEST_SIZE, is_size
+from sundog.models.neural.noisy_means import MeansPlan, plan_means
+from sundog.models.protocol import FitContext, Parts
 from sundog.privacy.chacha import DeviceNormals
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
@@ -39,11 +37,6 @@ from sundog.training.trainer import Trainer
 from sundog.training.training_plan import TrainingPlan, plan_training
 
 LARGEST_LOGIT = 1e4  # from whatever weights a file brings
-LARGEST_RATE = 10  # of learning
-MOST_EPOCHS = 10**6
-SMALLEST_BOUND, LARGEST_BOUND = 1e-6, 1e6  # of norms, whose squares are still numbers
-MOST_SHARED = 0.75  # of the budget, by all shares together: the rest trains, and pays for a count or a schema
-_SHARES = ("clustering", "means", "moments", "naming")  # settings
 PIECE = 2**24  # numbers of a micro-batch of records
 _ROWS, _NUMBERS = 10_000, 2**23  # at a time: records, and numbers where records or layers are wide
 _MANY = 20_000  # steps on a GPU: fewer are taken in the time that a compiler would need
@@ -69,7 +62,7 @@ class Trainee(nn.Module):
         raise NotImplementedError
 
     def proceed(self, done: float) -> None:
-        """Public work before the first step and after each, told which part of all steps is done.
+        """Does public work before the first step and after each; `done` is the fraction of all steps.
 
         What it changes are buffers, in place, so that an interrupted training finds them again.
         """
@@ -85,8 +78,8 @@ class Adam(torch.optim.Adam):
     step = torch.no_grad()(inspect.unwrap(torch.optim.Adam.step))
 
 
-def fastest(device: torch.device) -> dict[str, Any]:
-    """The kind of Adam that is fastest there."""
+def adam_options(device: torch.device) -> dict[str, Any]:
+    """Returns the options with which Adam is fastest on the device."""
     return {"capturable": True, "foreach": True} if device.type == "cuda" else {"fused": True}
 
 
@@ -94,74 +87,27 @@ N = TypeVar("N", bound=Trainee)
 M = TypeVar("M", bound=nn.Module)
 
 
-# --- settings and plans ---
+# --- plans ---
 
 
-def is_number(value: object) -> bool:
-    """Whether it is a finite number, 0 or more."""
-    return type(value) in (int, float) and 0 <= value < math.inf  # type: ignore[operator]
+@dataclass(frozen=True)
+class NetworkPlan:
+    """The public numbers of a network that starts from noisy means and is trained once.
 
-
-def is_positive(value: object) -> bool:
-    """Whether it is a finite number above 0."""
-    return is_number(value) and value != 0
-
-
-def is_bound(value: object) -> bool:
-    """Whether gradients can be clipped to it."""
-    return is_number(value) and SMALLEST_BOUND <= value <= LARGEST_BOUND  # type: ignore[operator]
-
-
-Setting = tuple[Callable[[Any], bool], str]  # whether a value is right, and what a right one is
-
-SIZE: Setting = (is_size, f"a whole number from 1 to {LARGEST_SIZE}")
-SHARE: Setting = (lambda value: is_positive(value) and value < 1, "a share of the budget, between 0 and 1")
-RATE: Setting = (
-    lambda value: is_positive(value) and value <= LARGEST_RATE,
-    f"a number above 0 and at most {LARGEST_RATE}",
-)
-SETTINGS: Mapping[str, Setting] = {
-    "hidden": SIZE,
-    "batch": (lambda value: value is None or (type(value) is int and value > 0), "a whole number above 0"),
-    "epochs": (
-        lambda value: is_positive(value) and value <= MOST_EPOCHS,
-        f"a number above 0 and at most {MOST_EPOCHS}",
-    ),
-    "clip": (
-        lambda value: value == DPNORM or is_bound(value),
-        f"a number from {SMALLEST_BOUND:g} to {LARGEST_BOUND:g}, or {DPNORM}",
-    ),
-    "learning_rate": RATE,
-    "means": SHARE,
-}
-
-
-def refuse_people(model: str, schema: Schema) -> None:
-    """Refuses people with several records."""
-    if schema.unit is not None and schema.cap > 1:
-        raise SundogError(
-            f"model {model!r} protects single records, and people have up to {schema.cap} here; set `cap: 1` in the "
-            "schema, or use the model gan or independent"
-        )
-
-
-def check_settings(model: str, settings: Mapping[str, Any], own: Mapping[str, Setting]) -> None:
-    """Refuses settings that are none, the model's own among them."""
-    for name, (is_right, what) in {**SETTINGS, **own}.items():
-        if name in settings and not is_right(settings[name]):
-            raise ArgumentError(f"model {model!r}: setting {name!r} must be {what}, not {settings[name]!r}")
-    refuse_shares(settings)
-
-
-def refuse_shares(settings: Mapping[str, Any]) -> None:
-    """Refuses shares of the budget that leave too little of it, before anything is spent.
-
-    >>> refuse_shares({"means": 0.05, "moments": 0.02, "hidden": 200})
+    Args:
+        records: about how many there are.
+        means: what the means cost.
+        training: steps, batches and noise.
     """
-    shares = {name: settings[name] for name in _SHARES if name in settings}
-    if (total := math.fsum(shares.values())) > MOST_SHARED:
-        asked = ", ".join(f"{name}={share:g}" for name, share in shares.items())
-        raise ArgumentError(f"settings {asked}: {total:.3g} of the budget; at most {MOST_SHARED} can be shared out so")
+
+    records: int
+    means: MeansPlan
+    training: TrainingPlan
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """Those of the means, then those of the training."""
+        return (*self.means.charges(), self.training.charge(self.training.steps))
 
 
 def plan_network(
@@ -169,29 +115,32 @@ def plan_network(
     *,
     already: Sequence[Charge],
     records: int | None,
-    settings: Mapping[str, Any],
+    share: float,
+    batch: int | None,
+    epochs: float,
     after: Sequence[Charge] = (),
-) -> Plan:
-    """Means, steps, batches and noise, from the number of records that is public.
+) -> NetworkPlan:
+    """Plans means, steps, batches and noise from the public number of records.
 
     Args:
-        budget: for all of it.
-        already: what others have of the budget.
+        budget: for everything together.
+        already: what was charged before.
         records: about how many there are; a noisy count may be anything.
-        settings: of the model.
+        share: of the budget, for the means.
+        batch: expected records in a batch; None for a default.
+        epochs: passes over the records.
         after: what the model is going to measure after the training.
     """
     count = max(1, records or 0)
-    means = plan_means(budget, share=settings["means"])
+    means = plan_means(budget, share=share)
     training = plan_training(
         budget,
         already=[*already, *means.charges(), *after],
         records=count,
-        batch=settings["batch"] or default_batch(count),
-        epochs=settings["epochs"],
+        batch=batch or default_batch(count),
+        epochs=epochs,
     )
-    charges = (*means.charges(), training.charge(training.steps), *after)
-    return Plan(charges, {**settings, "records": count, "means": means.to_dict(), "training": training.to_dict()})
+    return NetworkPlan(count, means, training)
 
 
 def rows_at_a_time(*widths: int) -> int:
@@ -238,8 +187,8 @@ def _load(device: str) -> None:
     torch.bmm(cube, cube)
 
 
-def initialised(new: Callable[[], M], count: int, seed: int | None) -> list[M]:
-    """New networks, with the weights that the seed gives them."""
+def initialise(new: Callable[[], M], count: int, seed: int | None) -> list[M]:
+    """Returns new networks, with the weights that the seed gives them."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(secrets.randbits(62) if seed is None else seed)
         return [new() for _ in range(count)]
@@ -270,12 +219,12 @@ def train(
         clip: the largest norm of a record's gradient, or `DPNORM`.
         learning_rate: of Adam, at its highest.
     """
-    wait([warm_up(context.device)])  # what went wrong there goes wrong here again, where it is told
+    wait([warm_up(context.device)])  # what failed there fails here again, and is reported
     whole: Any = (networks[0] if parts.owner is None else stack(networks)).to(context.device)
     step = _step(whole, parts, training, ledger, clip=clip, learning_rate=learning_rate)
     whole.proceed(0.0)
     trainer = Trainer(
-        graphed(step, examples, parts.owner, fused=training.steps >= _MANY),
+        capture_graph(step, examples, parts.owner, fused=training.steps >= _MANY),
         examples if parts.owner is None else StackedExamples(examples, parts.owner, len(parts.sizes)),
         training,
         ledger,
@@ -312,7 +261,7 @@ def _step(
         private_loss=whole.loss,
         groups=flat(whole),
         policy=policy,
-        optimizer=adam(whole.parameters(), lr=learning_rate, **fastest(device)),
+        optimizer=adam(whole.parameters(), lr=learning_rate, **adam_options(device)),
         noise=ledger.noise,
         noise_multiplier=training.noise_multiplier,
         expected_batch=training.expected_batch if parts.owner is None else torch.tensor(batches, device=device),
@@ -320,10 +269,10 @@ def _step(
     )
 
 
-def graphed(
+def capture_graph(
     step: PrivateStep, examples: Examples, owner: npt.NDArray[np.int64] | None = None, *, fused: bool = False
 ) -> PrivateStep | GraphedStep:
-    """On a GPU a step is one graph over data that lies there."""
+    """Returns the step captured as one CUDA graph, over data on the GPU; on a CPU the step as it is."""
     if examples.device.type != "cuda" or not len(examples):
         return step
     largest = step.expected_batch

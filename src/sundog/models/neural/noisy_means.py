@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -19,7 +19,7 @@ from torch import Tensor
 from sundog.data.schema import Schema
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext, Parts
-from sundog.models.unpaid import MEANS, NORM
+from sundog.models.released import MEANS, NORM
 from sundog.privacy.calibration import noise_multiplier_for
 from sundog.privacy.events import Charge, Gaussian, Pure
 from sundog.privacy.ledger import Budget, Ledger
@@ -61,10 +61,6 @@ class MeansPlan:
             Charge(event=Pure(epsilon=self.norm_epsilon), purpose=NORM),
             Charge(event=Gaussian(noise_multiplier=self.noise_multiplier), purpose=MEANS),
         )
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plan as plain JSON values."""
-        return asdict(self)
 
 
 def plan_means(budget: Budget, *, share: float) -> MeansPlan:

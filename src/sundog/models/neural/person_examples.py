@@ -58,10 +58,10 @@ class PeopleRows:
     def vectors(self, index: Index) -> Tensor:
         """The mean of each person's vectors."""
         batch = self.take(index)
-        return over_records(self._features.dense(batch).movedim(-1, 0), batch[HELD]).movedim(0, -1)
+        return average_over_records(self._features.dense(batch).movedim(-1, 0), batch[HELD]).movedim(0, -1)
 
 
-def over_records(values: Tensor, held: Tensor) -> Tensor:
+def average_over_records(values: Tensor, held: Tensor) -> Tensor:
     """The mean over a person's records: (…, people, cap) to (…, people)."""
     weights = held.to(values.dtype)
     return (values * weights).sum(dim=-1) / weights.sum(dim=-1).clamp_min(1.0)

@@ -118,7 +118,7 @@ class Network(Trainee):
     def move(self, x: Tensor, generator: torch.Generator | None = None, where: Where | None = None) -> Tensor:
         """A Gibbs step: all hidden units given the visible ones, then all visible ones, as `where` allows."""
         logits = self.logits(self.excite(x, generator))
-        return self.draw(self.features.restricted(logits, where or {}), generator)
+        return self.draw(self.features.restrict(logits, where or {}), generator)
 
     def excite(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Draws the hidden units."""

@@ -11,9 +11,10 @@ been dreaming all the time; under conditions, the chain moves among vectors that
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import torch
@@ -21,32 +22,27 @@ from torch import Tensor
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.models.neural.features import Features, joined
+from sundog.models.neural.features import Features, join_codes
 from sundog.models.neural.network_training import (
-    SIZE,
-    Setting,
-    check_settings,
-    initialised,
+    NetworkPlan,
+    initialise,
     plan_network,
-    refuse_people,
     rows_at_a_time,
     train,
     warm_up,
 )
-from sundog.models.neural.noisy_means import MeansPlan, noisy_means
-from sundog.models.protocol import Codes, FitContext, Parts, Plan, State, Where
+from sundog.models.neural.noisy_means import noisy_means
+from sundog.models.protocol import Codes, FitContext, Parts, State, Where
+from sundog.models.rbm.configuration import RbmConfiguration
 from sundog.models.rbm.gibbs import chains_from
 from sundog.models.rbm.network import Network
-from sundog.models.rbm.released import KEPT, LEAST_DEVIATION, ReleasedRbm, is_deviation, unpaid_rbm
-from sundog.models.released_model import is_size, is_whole
+from sundog.models.rbm.released import KEPT, ReleasedRbm
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.measure_once import check_unpaid
 from sundog.training.speed.allocator import keep_memory
 from sundog.training.speed.threads import one_thread
-from sundog.training.training_plan import TrainingPlan
 
-_BERNOULLI, _GAUSSIAN = "bernoulli", "gaussian"
 _EVIDENCE = 1024  # chains that say how likely conditions are
 _FEWEST_CHAINS, _MOST_CHAINS = 500, 2**15
 _MOST_NUMBERS, _FEWEST_WIDE = 2**25, 64  # units of all particles together; and particles, however many that are
@@ -55,27 +51,28 @@ _ENOUGH_CHAINS, _MOST_EACH = 6000, 12  # with twice as many records a chain give
 _ROWS = 4096  # chains that move together: what they need is still in a processor's cache
 
 
+@dataclass(frozen=True)
+class RbmPlan:
+    """The public numbers of a fit.
+
+    Args:
+        configuration: of the machine.
+        network: means and training.
+    """
+
+    configuration: RbmConfiguration
+    network: NetworkPlan
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """Those of the means and of the training."""
+        return self.network.charges
+
+
 class Rbm:
     """A restricted Boltzmann machine of whole records."""
 
     name: ClassVar[str] = "rbm"
-    options: ClassVar[frozenset[str]] = frozenset({"device", "show_loss"})
-    defaults: ClassVar[Mapping[str, Any]] = {
-        "hidden": 50,
-        "visible": "bernoulli",  # the units of images and series; or gaussian
-        "deviation": 0.2,  # of Gaussian units, where intensities are between 0 and 1
-        "chains": None,  # as many as there are records in a batch
-        "moves": 3,  # of each chain after a step
-        "batch": None,  # by the number of records
-        "epochs": 60,
-        "clip": 5.0,  # the largest norm of a gradient; or dpnorm: the noisy mode of the norms
-        "learning_rate": 2e-2,
-        "means": 0.05,  # the share of the budget for the means
-    }
-    counts_records: ClassVar[bool] = True
-    choices: Mapping[str, int] = {}
-    assumptions: Sequence[str] = ()
-    private: State | None = None
 
     def __init__(self, schema: Schema, network: Network, records: int) -> None:
         self.schema, self.network, self.records = schema, network, records
@@ -86,48 +83,47 @@ class Rbm:
     # --- learning ---
 
     @classmethod
-    def check_settings(cls, settings: Mapping[str, Any]) -> None:
-        """Refuses settings that are none."""
-        check_settings(cls.name, settings, _SETTINGS)
-
-    @classmethod
-    def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
-        """Refuses settings that are none, and people with several records."""
-        refuse_people(cls.name, schema)
-        cls.check_settings(settings)
-
-    @classmethod
     def plan(
         cls,
         schema: Schema,
         budget: Budget,
+        configuration: RbmConfiguration,
         *,
         already: Sequence[Charge],
         records: int | None,
-        settings: Mapping[str, Any],
-    ) -> Plan:
-        """Means, steps, batches and noise, from the number of records that is public."""
-        cls.check(schema, settings)
-        return plan_network(budget, already=already, records=records, settings=settings)
+    ) -> RbmPlan:
+        """Plans means, steps, batches and noise from the public number of records."""
+        configuration.check(schema)
+        network = plan_network(
+            budget,
+            already=already,
+            records=records,
+            share=configuration.means,
+            batch=configuration.batch,
+            epochs=configuration.epochs,
+        )
+        return RbmPlan(configuration, network)
 
     @classmethod
-    def fit(cls, records: Records, plan: Plan, ledger: Ledger, context: FitContext) -> Self:
+    def fit(cls, records: Records, plan: RbmPlan, ledger: Ledger, context: FitContext) -> Self:
         """Trains one on all records."""
-        return cls.fit_parts(records, Parts.whole(plan.settings["records"]), plan, ledger, context)[0]
+        return cls.fit_parts(records, Parts.whole(plan.network.records), plan, ledger, context)[0]
 
     @classmethod
     @one_thread()
-    def fit_parts(cls, records: Records, parts: Parts, plan: Plan, ledger: Ledger, context: FitContext) -> list[Self]:
+    def fit_parts(
+        cls, records: Records, parts: Parts, plan: RbmPlan, ledger: Ledger, context: FitContext
+    ) -> list[Self]:
         """Trains one on each part, all of them for the price of one."""
         check_unpaid(plan.charges, ledger)
         warm_up(context.device)
-        settings = plan.settings
+        configuration, training = plan.configuration, plan.network.training
         features = Features(records.schema)
         examples = features.examples(records, context.device)
-        found = noisy_means(features, examples, parts, MeansPlan(**settings["means"]), ledger, context)
+        found = noisy_means(features, examples, parts, plan.network.means, ledger, context)
         starts = iter(zip(*found, strict=True))
-        batch = settings["training"]["expected_batch"] / len(parts.sizes)
-        chains = settings["chains"] or default_chains(batch, features.width)
+        batch = training.expected_batch / len(parts.sizes)
+        chains = configuration.chains or default_chains(batch, features.width)
 
         def new() -> Network:
             means, scale = next(starts)
@@ -135,22 +131,22 @@ class Rbm:
                 features,
                 torch.from_numpy(means).float(),
                 least=float(scale),
-                hidden=settings["hidden"],
+                hidden=configuration.hidden,
                 chains=chains,
-                moves=settings["moves"],
-                deviation=settings["deviation"] if settings["visible"] == _GAUSSIAN else None,
+                moves=configuration.moves,
+                deviation=configuration.deviation if configuration.visible == "gaussian" else None,
             )
 
         trained = train(
-            initialised(new, len(parts.sizes), context.seed),
+            initialise(new, len(parts.sizes), context.seed),
             examples,
             parts,
-            TrainingPlan(**settings["training"]),
+            training,
             ledger,
             context,
             width=features.width,
-            clip=settings["clip"],
-            learning_rate=settings["learning_rate"],
+            clip=configuration.clip,
+            learning_rate=configuration.learning_rate,
         )
         sizes = [max(1, round(size)) for size in parts.sizes]
         return [cls(records.schema, network, size) for network, size in zip(trained, sizes, strict=True)]
@@ -163,7 +159,7 @@ class Rbm:
         keep_memory()
         each = max(1, min(_MOST_EACH, n // _ENOUGH_CHAINS))
         size = each * self._rows
-        return joined([self._draw(min(size, n - start), each, rng, where) for start in range(0, max(1, n), size)])
+        return join_codes([self._draw(min(size, n - start), each, rng, where) for start in range(0, max(1, n), size)])
 
     @one_thread()
     @torch.no_grad()
@@ -194,7 +190,7 @@ class Rbm:
         counts = [min(chains, n - start) for start in range(0, max(1, n), max(1, chains))]
         parts = zip(counts, self._hidden(chains, rng, where), strict=False)
         answers = ((self.network.answers(h[:count], generator), rng, where) for count, h in parts)
-        return joined([self.features.sample(*answer) for answer in answers])
+        return join_codes([self.features.sample(*answer) for answer in answers])
 
     def _hidden(self, n: int, rng: np.random.Generator, where: Where) -> Iterator[Tensor]:
         """The hidden units of n chains that have gone far enough; then those after some more moves, again and again."""
@@ -208,10 +204,6 @@ class Rbm:
             moves = _MOVES_BETWEEN
 
     # --- the release ---
-
-    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
-        """The means and the weights, unless they were paid for."""
-        return unpaid_rbm(charges)
 
     def state(self) -> State:
         """The weights, the centre, and where chains begin."""
@@ -244,11 +236,3 @@ def default_chains(batch: float, width: int) -> int:
     (1000, 500, 335)
     """
     return max(_FEWEST_WIDE, min(_MOST_CHAINS, max(_FEWEST_CHAINS, round(batch)), _MOST_NUMBERS // width))
-
-
-_SETTINGS: Mapping[str, Setting] = {
-    "visible": (lambda value: value in (_BERNOULLI, _GAUSSIAN), f"{_BERNOULLI} or {_GAUSSIAN}"),
-    "deviation": (is_deviation, f"a number from {LEAST_DEVIATION} to 1"),
-    "chains": (lambda value: value is None or is_size(value), SIZE[1]),
-    "moves": (lambda value: is_whole(value, 1000), "a whole number from 1 to 1000"),
-}

@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
-from sundog.models.model_state import State
 from sundog.models.neural.layout import Layout
-from sundog.models.released_model import MOST_RECORDS, check_finite, check_shapes, is_size, is_whole
-from sundog.models.unpaid import unpaid_means, unpaid_training
+from sundog.models.protocol import State
+from sundog.models.released import (
+    MOST_RECORDS,
+    ReleasedModel,
+    check_finite,
+    check_shapes,
+    find_unpaid_means,
+    find_unpaid_training,
+    is_size,
+    is_whole,
+)
 from sundog.privacy.events import Charge
 
 LEAST_DEVIATION = 1e-3
 KEPT = 4096  # particles, from which chains begin
 
 
-class ReleasedRbm:
+class ReleasedRbm(ReleasedModel):
     """The weights, the centre, and where chains begin."""
 
-    counts_records: ClassVar[bool] = True
-    assumptions: Sequence[str] = ()
+    records: int
 
     def __init__(self, schema: Schema, state: State) -> None:
         config = state.config
@@ -45,16 +52,11 @@ class ReleasedRbm:
             raise ReleaseError("the weights of the `rbm` model are not all finite numbers")
         if not ((centre >= 0) & (centre <= 1)).all():
             raise ReleaseError("the centre of the `rbm` model is not one of features between 0 and 1")
-        self.records: int = config["records"]
+        self.records = config["records"]
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
-        """The means and the weights, unless they were paid for."""
-        return unpaid_rbm(charges)
-
-
-def unpaid_rbm(charges: Sequence[Charge]) -> list[str]:
-    """The means and the weights, unless they were paid for."""
-    return unpaid_means(charges) + unpaid_training(charges)
+        """Returns the means and the weights, unless they were paid for."""
+        return find_unpaid_means(charges) + find_unpaid_training(charges)
 
 
 def is_deviation(value: object) -> bool:

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from sundog.models.neural.features import FeatureRows, Features
 from sundog.models.protocol import FitContext, Parts
-from sundog.models.unpaid import LATENT
+from sundog.models.released import LATENT
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.measure_once import measure_once
@@ -74,23 +74,23 @@ def put_into_decoders(
 
     sums = measure_once("latent", [latent_charge(noise_multiplier)], measure, ledger, context.checkpoint)["sums"]
     for layer, row, size in zip(first, sums, np.maximum(1.0, parts.sizes), strict=True):
-        mean, factor = _believed(row / size, latent, upper, scale=norm * noise_multiplier / size)
+        mean, factor = _regularise(row / size, latent, upper, scale=norm * noise_multiplier / size)
         with torch.no_grad():
             weight = layer.weight[:, :latent].double()
             layer.bias += (weight @ torch.from_numpy(mean)).float()
             layer.weight[:, :latent] = (weight @ torch.from_numpy(factor)).float()
 
 
-def _believed(moments: Floats, latent: int, upper: tuple[Any, Any], *, scale: float) -> tuple[Floats, Floats]:
+def _regularise(moments: Floats, latent: int, upper: tuple[Any, Any], *, scale: float) -> tuple[Floats, Floats]:
     """The mean and a factor of the covariance, made possible where noise has made them impossible."""
-    mean, products = _shrunk(moments[:latent], scale), np.zeros((latent, latent))
+    mean, products = _shrink(moments[:latent], scale), np.zeros((latent, latent))
     products[upper] = moments[latent:]
     covariance = np.triu(products) + np.triu(products, 1).T - np.outer(mean, mean)
-    values, vectors = np.linalg.eigh(np.eye(latent) + _shrunk(covariance - np.eye(latent), scale))
+    values, vectors = np.linalg.eigh(np.eye(latent) + _shrink(covariance - np.eye(latent), scale))
     return np.clip(mean, -_MOST, _MOST), vectors * np.sqrt(np.clip(values, _LEAST, _MOST))
 
 
-def _shrunk(found: Floats, scale: float) -> Floats:
+def _shrink(found: Floats, scale: float) -> Floats:
     """What is left of numbers with noise of this scale if its share of their squares is taken away.
 
     >>> _shrunk(np.array([3.0, 4.0]), 2.5).tolist(), _shrunk(np.array([3.0, 4.0]), 5.0).tolist()

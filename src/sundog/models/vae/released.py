@@ -4,49 +4,57 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from typing import Any, ClassVar
+from typing import Any
 
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
-from sundog.models.model_state import State
 from sundog.models.neural.layout import Layout
-from sundog.models.released_model import MOST_RECORDS, check_finite, check_shapes, is_size, is_whole
-from sundog.models.unpaid import LATENT, unpaid, unpaid_means, unpaid_training
+from sundog.models.protocol import State
+from sundog.models.released import (
+    LATENT,
+    MOST_RECORDS,
+    ReleasedModel,
+    check_finite,
+    check_shapes,
+    find_unpaid,
+    find_unpaid_means,
+    find_unpaid_training,
+    is_size,
+    is_whole,
+)
 from sundog.privacy.events import Charge
 
 MOST_LAYERS = 4
 MOST_MEASURED = 64  # latent variables: the second moments of more are too many to measure well
 
 
-class ReleasedVae:
+class ReleasedVae(ReleasedModel):
     """The decoder: the encoder has done its work."""
 
-    counts_records: ClassVar[bool] = True
-    assumptions: Sequence[str] = ()
+    records: int
 
     def __init__(self, schema: Schema, state: State) -> None:
         config = state.config
         if not _is_config(config, schema):
             raise ReleaseError("the configuration is not that of a `vae` model")
         layout = Layout(schema)
-        told = layout.count(config["condition"])
-        shapes: dict[str, tuple[int, ...]] = {"prior": (told,)} if told else {}
-        for place, (size, after) in enumerate(pairwise([config["latent"] + told, *config["hidden"], layout.width])):
+        values = layout.count(config["condition"])
+        shapes: dict[str, tuple[int, ...]] = {"prior": (values,)} if values else {}
+        for place, (size, after) in enumerate(pairwise([config["latent"] + values, *config["hidden"], layout.width])):
             shapes |= {f"{2 * place}.weight": (after, size), f"{2 * place}.bias": (after,)}
         check_shapes("a `vae`", state, shapes)
         check_finite("`vae`", state.tensors)
         self.latent: int = config["latent"]
-        self.records: int = config["records"]
+        self.records = config["records"]
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
-        """The means, the moments and the weights, unless they were paid for."""
-        return unpaid_vae(charges, latent=self.latent)
-
-
-def unpaid_vae(charges: Sequence[Charge], *, latent: int) -> list[str]:
-    """The means, the moments of latent variables where these are few, and the weights, unless they were paid for."""
-    missing = unpaid(charges, {LATENT: "gaussian"}) if latent <= MOST_MEASURED else []
-    return [*unpaid_means(charges), *(f"moments of {what}" for what in missing), *unpaid_training(charges)]
+        """Returns the means, the moments of latent variables where these are few, and the weights, unless paid for."""
+        missing = find_unpaid(charges, {LATENT: "gaussian"}) if self.latent <= MOST_MEASURED else []
+        return [
+            *find_unpaid_means(charges),
+            *(f"moments of {what}" for what in missing),
+            *find_unpaid_training(charges),
+        ]
 
 
 def _is_config(config: Mapping[str, Any], schema: Schema) -> bool:

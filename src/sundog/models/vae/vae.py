@@ -4,16 +4,17 @@
 normal distribution of latent variables z, a decoder turns z into a distribution of records. 3. Both minimise −log p(x |
 z) + β · KL(q(z | x) ‖ N(0, I)); the gradient of each record is clipped and the sum is noised (docs/training.md). 4. The
 weights are averaged over the last steps, which costs nothing. 5. What distribution z has by then is measured, and the
-decoder made to fit it (latent.py). 6. To sample, draw z from N(0, I) and a record from the decoder; under conditions,
-draw many z and take those that explain them.
+decoder made to fit it (latent_moments.py). 6. To sample, draw z from N(0, I) and a record from the decoder; under
+conditions, draw many z and take those that explain them.
 
-With `condition`, the decoder is told the value of one column and z describes the rest; that column's own distribution
+With `condition`, the decoder is given the value of one column and z describes the rest; that column's own distribution
 is among the means.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Self
 
@@ -23,34 +24,27 @@ from torch import Tensor, nn
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.errors import SundogError
-from sundog.models.neural.decoder_sampling import Decoded, replaced
+from sundog.models.neural.decoder_sampling import DecoderSampler, replace_features
 from sundog.models.neural.features import Compact, Features
-from sundog.models.neural.mean_matching import calibrating
+from sundog.models.neural.mean_matching import match_means
 from sundog.models.neural.network_training import (
-    SHARE,
-    SIZE,
-    Setting,
+    NetworkPlan,
     Trainee,
-    check_settings,
-    initialised,
-    is_number,
+    initialise,
     plan_network,
-    refuse_people,
     rows_at_a_time,
     train,
     warm_up,
 )
-from sundog.models.neural.noisy_means import MeansPlan, gaussian_share, noisy_means
-from sundog.models.protocol import Codes, FitContext, Parts, Plan, State, Where
-from sundog.models.released_model import is_whole
+from sundog.models.neural.noisy_means import gaussian_share, noisy_means
+from sundog.models.protocol import Codes, FitContext, Parts, State, Where
+from sundog.models.vae.configuration import VaeConfiguration
 from sundog.models.vae.latent_moments import latent_charge, put_into_decoders
-from sundog.models.vae.released import MOST_LAYERS, MOST_MEASURED, ReleasedVae, unpaid_vae
+from sundog.models.vae.released import MOST_MEASURED, ReleasedVae
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.measure_once import check_unpaid
 from sundog.training.speed.threads import one_thread
-from sundog.training.training_plan import TrainingPlan
 
 _SMALL = 0.1  # what an untrained decoder may add to the means
 _CERTAIN = 2.0  # a mean that is so many times its noise
@@ -62,17 +56,17 @@ class Network(Trainee):
     beta: Tensor
     prior: Tensor
 
-    def __init__(self, features: Features, settings: Mapping[str, Any]) -> None:
+    def __init__(self, features: Features, configuration: VaeConfiguration) -> None:
         super().__init__()
         self.features = features
-        self.told = features.at(settings["condition"])
-        self.full_beta, self.warmup = settings["beta"], settings["warmup"]
-        hidden = [settings["hidden"]] * settings["layers"]
-        latent = settings["latent"]
+        self.condition_at = features.at(configuration.condition)
+        self.full_beta, self.warmup = configuration.beta, configuration.warmup
+        hidden = [configuration.hidden] * configuration.layers
+        latent = configuration.latent
         self.encoder = perceptron([features.width, *hidden, 2 * latent])
-        self.decoder = perceptron([latent + _length(self.told), *hidden, features.width])
+        self.decoder = perceptron([latent + _length(self.condition_at), *hidden, features.width])
         self.register_buffer("beta", torch.zeros(1))  # the weight of the divergence in the next step
-        self.register_buffer("prior", torch.zeros(1, _length(self.told)))  # logits of what the decoder is told
+        self.register_buffer("prior", torch.zeros(1, _length(self.condition_at)))  # logits of the condition
 
     def start_from(self, logits: Tensor) -> None:
         """Decodes everything to these logits, as long as nothing is learned."""
@@ -80,7 +74,7 @@ class Network(Trainee):
         with torch.no_grad():
             last.weight.mul_(_SMALL)
             last.bias.copy_(logits)
-            self.prior.copy_(logits[self.told])
+            self.prior.copy_(logits[self.condition_at])
 
     def loss(self, batch: Compact) -> Tensor:
         """The negative evidence lower bound of each record, with one draw of z."""
@@ -88,8 +82,10 @@ class Network(Trainee):
         mean, log_variance = self.encoder(x).chunk(2, dim=-1)
         z = mean + (log_variance / 2).exp() * torch.randn_like(mean)
         divergence = (mean.square() + log_variance.exp() - 1 - log_variance).sum(dim=-1) / 2
-        told = x[..., self.told]
-        logits = replaced(self.decoder(torch.cat([z, told], dim=-1)), self.prior.expand_as(told), self.told)
+        given = x[..., self.condition_at]
+        logits = replace_features(
+            self.decoder(torch.cat([z, given], dim=-1)), self.prior.expand_as(given), self.condition_at
+        )
         loss: Tensor = self.features.loss(logits, x) + self.beta * divergence
         return loss
 
@@ -98,29 +94,31 @@ class Network(Trainee):
         self.beta.fill_(self.full_beta * min(1.0, done / self.warmup if self.warmup else 1.0))
 
 
+@dataclass(frozen=True)
+class VaePlan:
+    """The public numbers of a fit.
+
+    Args:
+        configuration: of the autoencoder.
+        network: means and training.
+        moments_noise: noise multiplier of the moments of latent variables; None if there are too many to measure.
+    """
+
+    configuration: VaeConfiguration
+    network: NetworkPlan
+    moments_noise: float | None
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """Those of the means, of the training, and of the moments."""
+        moments = () if self.moments_noise is None else (latent_charge(self.moments_noise),)
+        return (*self.network.charges, *moments)
+
+
 class Vae:
     """A variational autoencoder of whole records."""
 
     name: ClassVar[str] = "vae"
-    options: ClassVar[frozenset[str]] = frozenset({"device", "show_loss"})
-    defaults: ClassVar[Mapping[str, Any]] = {
-        "hidden": 200,
-        "layers": 1,  # hidden ones, in the encoder and in the decoder
-        "latent": 8,
-        "condition": None,  # a column that the decoder is told
-        "batch": None,  # by the number of records
-        "epochs": 30,
-        "clip": 1.0,  # the largest norm of a gradient; or dpnorm: the noisy mode of the norms
-        "learning_rate": 1e-2,
-        "beta": 1.0,
-        "warmup": 0.0,  # the part of all steps in which β rises from 0
-        "means": 0.05,  # the share of the budget for the means
-        "moments": 0.02,  # and for those of the latent variables
-    }
-    counts_records: ClassVar[bool] = True
-    choices: Mapping[str, int] = {}
-    assumptions: Sequence[str] = ()
-    private: State | None = None
 
     def __init__(
         self,
@@ -134,65 +132,59 @@ class Vae:
         self.decoder = decoder
         self.records = records
         self.condition = condition
-        self.told = self.features.at(condition)
-        self.prior = torch.zeros(_length(self.told)) if prior is None else prior
+        self.condition_at = self.features.at(condition)
+        self.prior = torch.zeros(_length(self.condition_at)) if prior is None else prior
         self.sizes = [int(layer.out_features) for layer in decoder if isinstance(layer, nn.Linear)]
         first: Any = decoder[0]
-        self.latent = int(first.in_features) - _length(self.told)
+        self.latent = int(first.in_features) - _length(self.condition_at)
         rows = rows_at_a_time(int(first.in_features), *self.sizes)
-        self.decoded = Decoded(self.features, decoder, self.latent, rows, condition, self.prior)
+        self.sampler = DecoderSampler(self.features, decoder, self.latent, rows, condition, self.prior)
 
     # --- learning ---
-
-    @classmethod
-    def check_settings(cls, settings: Mapping[str, Any]) -> None:
-        """Refuses settings that are none."""
-        check_settings(cls.name, settings, _SETTINGS)
-
-    @classmethod
-    def check(cls, schema: Schema, settings: Mapping[str, Any]) -> None:
-        """Refuses settings that are none, and people with several records."""
-        refuse_people(cls.name, schema)
-        cls.check_settings(settings)
-        told = settings["condition"]
-        if told is not None and told not in schema.scalars:
-            raise SundogError(
-                f"model 'vae': setting 'condition' must be the name of a column with one value, not {told!r}"
-            )
 
     @classmethod
     def plan(
         cls,
         schema: Schema,
         budget: Budget,
+        configuration: VaeConfiguration,
         *,
         already: Sequence[Charge],
         records: int | None,
-        settings: Mapping[str, Any],
-    ) -> Plan:
-        """Steps, batches and noise, from the number of records that is public."""
-        cls.check(schema, settings)
-        moments = gaussian_share(budget, settings["moments"]) if settings["latent"] <= MOST_MEASURED else None
-        after = [] if moments is None else [latent_charge(moments)]
-        plan = plan_network(budget, already=already, records=records, settings=settings, after=after)
-        return Plan(plan.charges, {**plan.settings, "moments": moments})
+    ) -> VaePlan:
+        """Plans means, steps, batches and noise from the public number of records, and the latent moments."""
+        configuration.check(schema)
+        measured = configuration.latent <= MOST_MEASURED
+        moments_noise = gaussian_share(budget, configuration.moments) if measured else None
+        network = plan_network(
+            budget,
+            already=already,
+            records=records,
+            share=configuration.means,
+            batch=configuration.batch,
+            epochs=configuration.epochs,
+            after=[] if moments_noise is None else [latent_charge(moments_noise)],
+        )
+        return VaePlan(configuration, network, moments_noise)
 
     @classmethod
-    def fit(cls, records: Records, plan: Plan, ledger: Ledger, context: FitContext) -> Self:
+    def fit(cls, records: Records, plan: VaePlan, ledger: Ledger, context: FitContext) -> Self:
         """Trains one on all records."""
-        return cls.fit_parts(records, Parts.whole(plan.settings["records"]), plan, ledger, context)[0]
+        return cls.fit_parts(records, Parts.whole(plan.network.records), plan, ledger, context)[0]
 
     @classmethod
     @one_thread()
-    def fit_parts(cls, records: Records, parts: Parts, plan: Plan, ledger: Ledger, context: FitContext) -> list[Self]:
+    def fit_parts(
+        cls, records: Records, parts: Parts, plan: VaePlan, ledger: Ledger, context: FitContext
+    ) -> list[Self]:
         """Trains one on each part, all of them for the price of one."""
         check_unpaid(plan.charges, ledger)
         warm_up(context.device)
-        settings = plan.settings
+        configuration = plan.configuration
         features = Features(records.schema)
         examples = features.examples(records, context.device)
-        means, scales = noisy_means(features, examples, parts, MeansPlan(**settings["means"]), ledger, context)
-        networks = initialised(lambda: Network(features, settings), len(parts.sizes), context.seed)
+        means, scales = noisy_means(features, examples, parts, plan.network.means, ledger, context)
+        networks = initialise(lambda: Network(features, configuration), len(parts.sizes), context.seed)
         for network, mean, scale in zip(networks, means, scales, strict=True):
             present = features.given_present(torch.from_numpy(mean))
             network.start_from(features.logits(present, least=float(scale)))
@@ -200,26 +192,26 @@ class Vae:
             networks,
             examples,
             parts,
-            TrainingPlan(**settings["training"]),
+            plan.network.training,
             ledger,
             context,
             width=features.width,
-            clip=settings["clip"],
-            learning_rate=settings["learning_rate"],
+            clip=configuration.clip,
+            learning_rate=configuration.learning_rate,
         )
-        if settings["moments"] is not None:
+        if plan.moments_noise is not None:
             put_into_decoders(
                 [network.encoder for network in trained],
                 [network.decoder for network in trained],
                 features,
                 examples,
                 parts,
-                noise_multiplier=settings["moments"],
+                noise_multiplier=plan.moments_noise,
                 ledger=ledger,
                 context=context,
             )
         models = [
-            cls(records.schema, network.decoder, max(1, round(size)), settings["condition"], network.prior[0])
+            cls(records.schema, network.decoder, max(1, round(size)), configuration.condition, network.prior[0])
             for network, size in zip(trained, parts.sizes, strict=True)
         ]
         for model, mean, scale in zip(models, means, scales, strict=True):
@@ -229,25 +221,21 @@ class Vae:
     @torch.no_grad()
     def _calibrate(self, means: Tensor, *, least: float, seed: int | None) -> None:
         """Moves the bias of the decoder until features have on average the means that were measured."""
-        logits = self.decoded.some_logits(np.random.default_rng(seed), {})
+        logits = self.sampler.some_logits(np.random.default_rng(seed), {})
         last: Any = self.decoder[-1]
-        last.bias += calibrating(self.features, logits, means, least=least)
+        last.bias += match_means(self.features, logits, means, least=least)
 
     # --- sampling ---
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draws z from the prior, or from those that explain the conditions, and a record from each."""
-        return self.decoded.sample(n, rng, where)
+        return self.sampler.sample(n, rng, where)
 
     def log_evidence(self, where: Where) -> float:
         """The logarithm of the probability of the conditions."""
-        return self.decoded.log_evidence(where)
+        return self.sampler.log_evidence(where)
 
     # --- the release ---
-
-    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
-        """The means, the moments and the weights, unless they were paid for."""
-        return unpaid_vae(charges, latent=self.latent)
 
     def state(self) -> State:
         """The decoder: the encoder has done its work."""
@@ -284,12 +272,3 @@ def perceptron(sizes: Sequence[int]) -> nn.Sequential:
 
 def _length(at: slice) -> int:
     return at.stop - at.start  # type: ignore[no-any-return]
-
-
-_SETTINGS: Mapping[str, Setting] = {
-    "layers": (lambda value: is_whole(value, MOST_LAYERS), f"a number from 1 to {MOST_LAYERS}"),
-    "latent": SIZE,
-    "beta": (is_number, "a number, 0 or more"),
-    "warmup": (lambda value: is_number(value) and value <= 1, "a number from 0 to 1"),
-    "moments": SHARE,
-}

@@ -66,23 +66,23 @@ def test_smallest_networks() -> None:
 
 @pytest.mark.parametrize(("schema", "shape"), [(TABLE, "mlp"), (IMAGES, "conv"), (GAPS, "conv"), (GAPS, "lstm")])
 def test_what_is_generated_for_one_does_not_depend_on_the_others(schema: Schema, shape: str) -> None:
-    duel = new_duel(schema, shape)
-    inputs = torch.randn(6, duel.generator.body.latent + 3)
-    whole = duel.generator(inputs)
-    torch.testing.assert_close(whole[2:3], duel.generator(inputs[2:3]), rtol=1e-4, atol=1e-5)
-    x = duel.features.dense(some(schema, 6))
-    torch.testing.assert_close(duel.critic(x)[2:3], duel.critic(x[2:3]), rtol=1e-4, atol=1e-5)
+    game = new_duel(schema, shape)
+    inputs = torch.randn(6, game.generator.body.latent + 3)
+    whole = game.generator(inputs)
+    torch.testing.assert_close(whole[2:3], game.generator(inputs[2:3]), rtol=1e-4, atol=1e-5)
+    x = game.features.dense(some(schema, 6))
+    torch.testing.assert_close(game.critic(x)[2:3], game.critic(x[2:3]), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(("schema", "shape"), [(TABLE, "mlp"), (IMAGES, "conv"), (GAPS, "conv"), (GAPS, "lstm")])
 def test_both_networks_use_all_that_they_are_given(schema: Schema, shape: str) -> None:
     """Every feature counts for the critic, and every input for the generator, the label among them."""
-    duel = new_duel(schema, shape)
-    x = duel.features.dense(some(schema, 40)).requires_grad_()
-    (gradient,) = torch.autograd.grad(duel.critic(x).sum(), x)
+    game = new_duel(schema, shape)
+    x = game.features.dense(some(schema, 40)).requires_grad_()
+    (gradient,) = torch.autograd.grad(game.critic(x).sum(), x)
     assert (gradient.abs().sum(dim=0) > 0).all()
-    inputs = torch.randn(40, duel.generator.body.latent + 3, requires_grad=True)
-    body = duel.generator.body(inputs)
+    inputs = torch.randn(40, game.generator.body.latent + 3, requires_grad=True)
+    body = game.generator.body(inputs)
     (gradient,) = torch.autograd.grad((body * torch.randn(body.shape)).sum(), inputs)
     assert (gradient.abs().sum(dim=0) > 0).all()
 

@@ -18,7 +18,7 @@ from sundog.data.records import Records
 from sundog.fit.synthesizer import Synthesizer
 from sundog.models.gan import training
 from sundog.models.gan.architectures import best_shape
-from sundog.models.gan.decaying_optimizer import Fading
+from sundog.models.gan.decaying_optimizer import DecayingOptimizer
 from sundog.models.gan.networks import Pairs
 from sundog.models.neural.features import Features
 from sundog.privacy.noise import NoiseSource
@@ -104,7 +104,7 @@ def test_weights_are_an_average_of_gradients_that_fades() -> None:
     begun = float(np.prod([1 - rate for rate in rates]))
     assert begun + sum(shares) == pytest.approx(1.0)
     expected = begun * weight.detach().clone() - gain * torch.tensor(shares) @ gradients
-    optimizer = Fading([weight], 0.5, gain=gain)
+    optimizer = DecayingOptimizer([weight], 0.5, gain=gain)
     for rate, row in zip(rates, gradients, strict=True):
         optimizer.param_groups[0]["lr"] = rate
         weight.grad = row
@@ -115,11 +115,11 @@ def test_weights_are_an_average_of_gradients_that_fades() -> None:
 def test_fading_goes_on_from_what_was_kept() -> None:
     gradients = random(6, 3, seed=1)
     whole, half = nn.Parameter(torch.zeros(3)), nn.Parameter(torch.zeros(3))
-    first, second = Fading([whole], 0.3, gain=7.0), Fading([half], 0.3, gain=7.0)
+    first, second = DecayingOptimizer([whole], 0.3, gain=7.0), DecayingOptimizer([half], 0.3, gain=7.0)
     for number, row in enumerate(gradients):
         if number == 3:
             half = nn.Parameter(half.detach().clone())
-            kept, second = second.state_dict(), Fading([half], 0.9, gain=1.0)
+            kept, second = second.state_dict(), DecayingOptimizer([half], 0.9, gain=1.0)
             second.load_state_dict(kept)
         for weight, optimizer in ((whole, first), (half, second)):
             weight.grad = row
@@ -149,17 +149,17 @@ def test_a_fit_by_pairs_that_was_interrupted_ends_as_one_that_was_not(
 # --- the anchor ---
 
 
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("condition", [True, False])
 @pytest.mark.parametrize("schema", [TABLE, GAPS], ids=["table", "gaps"])
-def test_the_anchor_rests_where_generated_means_are_the_measured_ones(schema: Any, told: bool) -> None:
-    duel = new_duel(schema, "mlp", condition="label" if told else None)
-    features, given = duel.features, torch.eye(3).repeat(4, 1) if told else torch.zeros(12, 0)
+def test_the_anchor_rests_where_generated_means_are_the_measured_ones(schema: Any, condition: bool) -> None:
+    game = new_duel(schema, "mlp", condition="label" if condition else None)
+    features, given = game.features, torch.eye(3).repeat(4, 1) if condition else torch.zeros(12, 0)
     logits = (3 * random(12, features.width) - 1.5).requires_grad_()
     rows = features.means(logits.detach())
-    means = torch.stack([rows[value::3].mean(dim=0) for value in range(3)]) if told else rows.mean(dim=0)[None]
+    means = torch.stack([rows[value::3].mean(dim=0) for value in range(3)]) if condition else rows.mean(dim=0)[None]
 
     def pull(measured: Tensor) -> float:
-        (gradient,) = torch.autograd.grad(duel._adrift(logits, given, measured), logits)
+        (gradient,) = torch.autograd.grad(game._mean_mismatch(logits, given, measured), logits)
         return float(gradient.norm())
 
     other = features.means(logits.detach() + random(12, features.width, seed=3))[: len(means)]
@@ -172,11 +172,11 @@ def test_the_anchor_pulls_means_to_the_measured_ones() -> None:
     far = []
     measured = Features(TABLE).means(torch.randn(3, 13, generator=torch.Generator().manual_seed(4)))
     for anchor in (1.0, 0.0):
-        duel = new_duel(TABLE, "pairs", means=measured, anchor=anchor, batch=64, learning_rate=0.03)
+        game = new_duel(TABLE, "pairs", means=measured, anchor=anchor, batch=64, learning_rate=0.03)
         torch.manual_seed(1)
         for number in range(60):
-            duel.after(number)
-        found = torch.stack([duel.generated(torch.eye(3)[[value]].repeat(4000, 1)).mean(dim=0) for value in range(3)])
+            game.after(number)
+        found = torch.stack([game.generate(torch.eye(3)[[value]].repeat(4000, 1)).mean(dim=0) for value in range(3)])
         others = [column for column in range(13) if not 0 <= column < 3]  # not the cells that it is told
         far.append(float((found - measured)[:, others].abs().mean()))
     assert far[0] < 0.4 * far[1]

@@ -1,8 +1,8 @@
 """Generators and critics by shape: pairs for tables, convolutions for images, an LSTM for series, or perceptrons.
 
-A generator turns latent variables, and the cells of a column that it is told, into the logits of all features; a critic
-judges the features of a record. A critic has no statistics across records: what it says of one depends on that one
-alone.
+A generator turns latent variables, and the value of the column on which it is conditioned, into the logits of all
+features; a critic turns the features of a record into a score. A critic has no statistics across records: the score of
+a record depends on that record alone.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from sundog.models.gan.networks.base import SLOPE, Body, Judge, without
-from sundog.models.gan.networks.convolutions import ConvolvedCritic, ConvolvedNamer, Deconvolution
+from sundog.models.gan.networks.base import SLOPE, CriticNetwork, GeneratorNetwork, without
+from sundog.models.gan.networks.convolutions import ConvolutionalClassifier, ConvolutionalCritic, Deconvolution
 from sundog.models.gan.networks.grid import Grid
 from sundog.models.gan.networks.series_networks import Recurrent, Rhythms
 from sundog.models.gan.networks.table_networks import Pairs, Perceptron
 from sundog.models.neural.features import Features
 
 __all__ = [
-    "Body",
+    "CriticNetwork",
+    "GeneratorNetwork",
     "Grid",
-    "Judge",
     "Pairs",
     "new_critic",
     "new_generator",
@@ -31,40 +31,42 @@ __all__ = [
 ]
 
 
-def new_generator(features: Features, shape: str, told: int, *, hidden: int, latent: int) -> Body:
-    """The network from latent variables and what it is told, side by side, to logits."""
+def new_generator(features: Features, shape: str, condition: int, *, hidden: int, latent: int) -> GeneratorNetwork:
+    """Returns the network from latent variables and the condition, side by side, to logits."""
     if shape in ("mlp", "pairs"):
-        return Perceptron([latent + told, 2 * hidden, 2 * hidden, features.width], latent)
+        return Perceptron([latent + condition, 2 * hidden, 2 * hidden, features.width], latent)
     grid = Grid.of(features)
     if shape == "conv":
-        return Deconvolution(grid, latent, told, channels=max(1, hidden // 2), others=features.width - grid.numel)
-    return Recurrent(grid, latent, told, hidden=hidden, others=features.width - grid.numel)
+        return Deconvolution(grid, latent, condition, channels=max(1, hidden // 2), others=features.width - grid.numel)
+    return Recurrent(grid, latent, condition, hidden=hidden, others=features.width - grid.numel)
 
 
-def new_critic(features: Features, shape: str, told: slice, *, hidden: int, means: Tensor | None = None) -> Judge:
-    """The network from features to a score; `means` are of all records."""
+def new_critic(
+    features: Features, shape: str, condition: slice, *, hidden: int, means: Tensor | None = None
+) -> CriticNetwork:
+    """Returns the network from features to a score; `means` are of all records."""
     if shape == "pairs":
-        return Pairs(told, torch.zeros(features.width) if means is None else means)
-    outputs = 1 + told.stop - told.start
+        return Pairs(condition, torch.zeros(features.width) if means is None else means)
+    outputs = 1 + condition.stop - condition.start
     if shape != "conv":
-        return Judge(_layers(features, told, hidden=hidden, outputs=outputs), told)
-    grid = Grid.of(features, without=told)
-    others = features.width - (told.stop - told.start) - grid.numel
-    return Judge(ConvolvedCritic(grid, max(1, hidden // 4), others=others, outputs=outputs), told)
+        return CriticNetwork(_layers(features, condition, hidden=hidden, outputs=outputs), condition)
+    grid = Grid.of(features, without=condition)
+    others = features.width - (condition.stop - condition.start) - grid.numel
+    return CriticNetwork(ConvolutionalCritic(grid, max(1, hidden // 4), others=others, outputs=outputs), condition)
 
 
-def new_namer(features: Features, shape: str, told: slice, *, hidden: int) -> nn.Module:
-    """The network from all other features to the logits of the told column."""
-    outputs = told.stop - told.start
+def new_label_classifier(features: Features, shape: str, condition: slice, *, hidden: int) -> nn.Module:
+    """Returns the network from all other features to the logits of the condition."""
+    outputs = condition.stop - condition.start
     if shape != "conv":
-        return _layers(features, told, hidden=hidden, outputs=outputs)
-    grid = Grid.of(features, without=told)
-    return ConvolvedNamer(grid, others=features.width - outputs - grid.numel, outputs=outputs)
+        return _layers(features, condition, hidden=hidden, outputs=outputs)
+    grid = Grid.of(features, without=condition)
+    return ConvolutionalClassifier(grid, others=features.width - outputs - grid.numel, outputs=outputs)
 
 
-def _layers(features: Features, told: slice, *, hidden: int, outputs: int) -> nn.Sequential:
-    seen = Rhythms.of(features, without=told)
-    sizes = [features.width - (told.stop - told.start) + seen.count, hidden, hidden]
+def _layers(features: Features, condition: slice, *, hidden: int, outputs: int) -> nn.Sequential:
+    seen = Rhythms.of(features, without=condition)
+    sizes = [features.width - (condition.stop - condition.start) + seen.count, hidden, hidden]
     layers: list[nn.Module] = [seen] if seen.series else []
     for size, after in pairwise(sizes):
         layers += [nn.Linear(size, after), nn.LeakyReLU(SLOPE)]

@@ -1,4 +1,4 @@
-"""What all shapes have in common."""
+"""What the networks of all shapes share."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from torch import Tensor, nn
 SLOPE = 0.2  # of critics' rectifiers, below zero
 
 
-class Body(nn.Module):
-    """A generator's network; `latent` is how many normal numbers it wants."""
+class GeneratorNetwork(nn.Module):
+    """The network of a generator; `latent` is its number of latent variables."""
 
     latent: int
 
 
-class Judge(nn.Module):
-    """Looks at a record without its label: how real it is, and how real with that label (Miyato and Koyama 2018)."""
+class CriticNetwork(nn.Module):
+    """Scores a record by itself and together with its label (projection discriminator, Miyato and Koyama 2018)."""
 
-    def __init__(self, body: nn.Module, told: slice) -> None:
+    def __init__(self, body: nn.Module, condition: slice) -> None:
         super().__init__()
-        self.body, self.told = body, told
+        self.body, self.condition = body, condition
 
     def forward(self, x: Tensor) -> Tensor:
         """(…, features) to scores (…)."""
-        found = self.body(without(x, self.told))
-        score: Tensor = found[..., 0] + (x[..., self.told] * found[..., 1:]).sum(dim=-1)
+        found = self.body(without(x, self.condition))
+        score: Tensor = found[..., 0] + (x[..., self.condition] * found[..., 1:]).sum(dim=-1)
         return score
 
 
-def without(x: Tensor, told: slice) -> Tensor:
-    """The features but for these."""
-    return torch.cat([x[..., : told.start], x[..., told.stop :]], dim=-1)
+def without(x: Tensor, condition: slice) -> Tensor:
+    """Returns all features but those of the condition."""
+    return torch.cat([x[..., : condition.start], x[..., condition.stop :]], dim=-1)
 
 
 def others_of(layer: nn.Linear | None, inputs: Tensor) -> Tensor:
-    """The other features, if there are any."""
+    """Returns the other features, if there are any."""
     return inputs[:, :0] if layer is None else layer(inputs)

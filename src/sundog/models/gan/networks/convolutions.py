@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from sundog.models.gan.geometry import KERNEL
-from sundog.models.gan.networks.base import SLOPE, Body, others_of
+from sundog.models.gan.networks.base import SLOPE, GeneratorNetwork, others_of
 from sundog.models.gan.networks.grid import Grid
 
 _GROUPS = 8  # of channels that are normalised together
@@ -18,17 +18,17 @@ _KERNEL = 5
 _NAMED = 16  # channels of the first layer that names
 
 
-class Deconvolution(Body):
+class Deconvolution(GeneratorNetwork):
     """From a small grid to the whole, twice as large in each step; other features by a linear layer."""
 
-    def __init__(self, grid: Grid, latent: int, told: int, *, channels: int, others: int) -> None:
+    def __init__(self, grid: Grid, latent: int, condition: int, *, channels: int, others: int) -> None:
         super().__init__()
         self.latent, self.grid = latent, grid
         self.smallest = grid.halved(grid.halvings)
         widths = grid.widths(channels, grid.halvings)[::-1]
         self.widest = widths[0]
-        self.first = nn.Linear(latent + told, self.widest * math.prod(self.smallest))
-        self.others = nn.Linear(latent + told, others) if others else None
+        self.first = nn.Linear(latent + condition, self.widest * math.prod(self.smallest))
+        self.others = nn.Linear(latent + condition, others) if others else None
         larger: Any = nn.ConvTranspose2d if len(grid.size) == 2 else nn.ConvTranspose1d
         layers: list[nn.Module] = []
         for width, after in pairwise([*widths, grid.channels]):
@@ -37,12 +37,12 @@ class Deconvolution(Body):
         self.layers = nn.Sequential(*layers)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(B, latent + told) to (B, features)."""
+        """(B, latent + condition) to (B, features)."""
         values = self.layers(self.first(inputs).view(len(inputs), self.widest, *self.smallest))
         return self.grid.put_in(values, others_of(self.others, inputs))
 
 
-class ConvolvedNamer(nn.Module):
+class ConvolutionalClassifier(nn.Module):
     """A small network that private training does well with: bounded units, and few of them (Papernot et al. 2021)."""
 
     def __init__(self, grid: Grid, *, others: int, outputs: int) -> None:
@@ -66,7 +66,7 @@ class ConvolvedNamer(nn.Module):
         return answers
 
 
-class ConvolvedCritic(nn.Module):
+class ConvolutionalCritic(nn.Module):
     """Strided convolutions; other features join what they find."""
 
     def __init__(self, grid: Grid, channels: int, *, others: int, outputs: int) -> None:

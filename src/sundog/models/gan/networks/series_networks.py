@@ -9,27 +9,27 @@ from torch import Tensor, nn
 
 from sundog.data.columns import Form
 from sundog.models.gan.geometry import FRESH, TOGETHER
-from sundog.models.gan.networks.base import Body, others_of
+from sundog.models.gan.networks.base import GeneratorNetwork, others_of
 from sundog.models.gan.networks.grid import NEARLY_NONE, Grid, rooted
-from sundog.models.neural.decoder_sampling import replaced
+from sundog.models.neural.decoder_sampling import replace_features
 from sundog.models.neural.features import Features
 
 
-class Recurrent(Body):
+class Recurrent(GeneratorNetwork):
     """A series, a few moments after the other, as in Frigerio et al. (2019); other features by a linear layer."""
 
-    def __init__(self, grid: Grid, latent: int, told: int, *, hidden: int, others: int) -> None:
+    def __init__(self, grid: Grid, latent: int, condition: int, *, hidden: int, others: int) -> None:
         super().__init__()
-        self.grid, self.lasting = grid, latent + told
+        self.grid, self.lasting = grid, latent + condition
         (length,) = grid.size
         self.steps = math.ceil(length / TOGETHER)
         self.latent = latent + FRESH * self.steps
-        self.cell = nn.LSTM(FRESH + latent + told, hidden, batch_first=True)
+        self.cell = nn.LSTM(FRESH + latent + condition, hidden, batch_first=True)
         self.out = nn.Linear(hidden, TOGETHER)
-        self.others = nn.Linear(latent + told, others) if others else None
+        self.others = nn.Linear(latent + condition, others) if others else None
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(B, latent + told) to (B, features): what is new at each step comes first."""
+        """(B, latent + condition) to (B, features): what is new at each step comes first."""
         fresh, lasting = inputs[:, : -self.lasting], inputs[:, -self.lasting :]
         steps = torch.cat([fresh.reshape(-1, self.steps, FRESH), lasting[:, None].expand(-1, self.steps, -1)], dim=2)
         states, _ = self.cell(steps)
@@ -64,7 +64,7 @@ class Rhythms(nn.Module):
         seen, strengths = x, []
         for at in self.series:
             roots = rooted(x[..., at])
-            seen = replaced(seen, roots, at)
+            seen = replace_features(seen, roots, at)
             strengths.append(_strengths(roots))
         return torch.cat([seen, *strengths], dim=-1)
 

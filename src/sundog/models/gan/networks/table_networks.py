@@ -6,13 +6,13 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from sundog.models.gan.networks.base import Body, Judge
+from sundog.models.gan.networks.base import CriticNetwork, GeneratorNetwork
 
 _GAIN = 30.0
 _LEAST_VARIANCE = 1e-3  # of all features together
 
 
-class Perceptron(Body):
+class Perceptron(GeneratorNetwork):
     """Linear layers, each normalised by itself."""
 
     def __init__(self, sizes: list[int], latent: int) -> None:
@@ -24,12 +24,12 @@ class Perceptron(Body):
         self.layers = nn.Sequential(*layers, nn.Linear(sizes[-2], sizes[-1]))
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(…, latent + told) to (…, features)."""
+        """(…, latent + condition) to (…, features)."""
         logits: Tensor = self.layers(inputs)
         return logits
 
 
-class Pairs(Judge):
+class Pairs(CriticNetwork):
     """Knows for each pair of features how much more often real records have both: the score is a quadratic form.
 
     It is linear in what it learns, so gradients are as long at the end as in the beginning, noise does not multiply
@@ -37,10 +37,10 @@ class Pairs(Judge):
     their measured means.
     """
 
-    def __init__(self, told: slice, means: Tensor) -> None:
+    def __init__(self, condition: slice, means: Tensor) -> None:
         layer = nn.Linear(len(means), len(means), bias=False)
         nn.init.zeros_(layer.weight)
-        super().__init__(layer, told)
+        super().__init__(layer, condition)
         self.means: Tensor
         self.scale: Tensor
         self.register_buffer("means", means.clone())

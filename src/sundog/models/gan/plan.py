@@ -1,0 +1,36 @@
+"""The plan of a generative adversarial network."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sundog.models.gan.configuration import GanSettings
+from sundog.models.neural.network_training import NetworkPlan
+from sundog.privacy.events import Charge
+from sundog.training.training_plan import TrainingPlan
+
+
+@dataclass(frozen=True)
+class GanPlan:
+    """The public numbers of a fit.
+
+    Args:
+        settings: of the networks and their training.
+        records: about how many there are.
+        network: means and training, in which an example is a record, or a person with several.
+        people: what it costs to count people; None where an example is a record.
+        naming: the training of the label classifier; None where there is none.
+    """
+
+    settings: GanSettings
+    records: int
+    network: NetworkPlan
+    people: Charge | None
+    naming: TrainingPlan | None
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        """Those of the count of people, of the classifier, of the means, and of the training."""
+        people = () if self.people is None else (self.people,)
+        naming = () if self.naming is None else (self.naming.charge(self.naming.steps),)
+        return (*people, *naming, *self.network.charges)

@@ -1,0 +1,15 @@
+"""The configuration of independent columns: there is nothing to set."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from sundog.models.configuration import Configuration
+
+
+class IndependentConfiguration(Configuration):
+    """Noisy one-way marginals of every column."""
+
+    name: ClassVar[str] = "independent"
+    options: ClassVar[frozenset[str]] = frozenset({"clusters"})
+    counts_records: ClassVar[bool] = False  # the histograms themselves tell

@@ -1,0 +1,92 @@
+"""What readers of releases share: the protocol's base class, checks of arrays, and which charges pay for what.
+
+A reader checks that arrays and configuration are those of its model, from their shapes, before anything is made of
+them. It builds no network and does not import torch.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+
+from sundog.errors import ReleaseError
+from sundog.models.protocol import State
+from sundog.privacy.events import Charge
+
+LARGEST_SIZE = 2**16  # of a layer
+MOST_RECORDS = 10**12 - 1
+
+# The purposes of charges.
+NORM, MEANS = "length of records", "means of features"
+TRAINING, NAMING = "training", "naming"
+LATENT = "latent variables"
+PEOPLE = "number of people"
+WIDTH, MOMENTS, CENTRES, COUNTS = (f"clustering: {what}" for what in ("kernel width", "space", "centres", "counts"))
+
+
+class ReleasedModel(ABC):
+    """A model in a release, as far as it must be known to check the release and to ask for records.
+
+    A reader is called with the schema and the `State` of the release, and raises ReleaseError if that is not a state of
+    its model.
+    """
+
+    counts_records: ClassVar[bool] = True  # whether the plan needed the number of records
+    records: int | None  # about how many records the model was fitted on, declared or paid for
+    assumptions: Sequence[str] = ()  # what was taken to be public besides the schema; the certificate says so
+    choices: Mapping[str, int] = {}  # what a condition may name besides columns, and how many values it has
+
+    @abstractmethod
+    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+        """Returns what the model learned from private data and none of the charges paid for."""
+
+
+# --- arrays and configuration ---
+
+
+def is_whole(value: object, most: int) -> bool:
+    """Whether it is a whole number from 1 to `most`."""
+    return type(value) is int and 0 < value <= most
+
+
+def is_size(value: object) -> bool:
+    """Whether a layer can have this size."""
+    return is_whole(value, LARGEST_SIZE)
+
+
+def check_shapes(model: str, state: State, shapes: Mapping[str, tuple[int, ...]]) -> None:
+    """Raises ReleaseError unless the arrays have these names and shapes."""
+    if {name: tensor.shape for name, tensor in state.tensors.items()} != shapes:
+        raise ReleaseError(f"the weights are not those of {model} model of this schema")
+
+
+def check_finite(model: str, tensors: Mapping[str, Any]) -> None:
+    """Raises ReleaseError unless the arrays are finite float32 numbers."""
+    if not all(tensor.dtype == np.float32 and np.isfinite(tensor).all() for tensor in tensors.values()):
+        raise ReleaseError(f"the weights of the {model} model are not all finite numbers")
+
+
+# --- charges ---
+
+
+def find_unpaid(charges: Sequence[Charge], due: dict[str, str]) -> list[str]:
+    """Returns the purposes that have no charge of their kind of event.
+
+    >>> find_unpaid([], {MEANS: "gaussian"})
+    ['means of features']
+    """
+    paid = {(charge.purpose, charge.event.kind) for charge in charges}
+    return [purpose for purpose, kind in due.items() if (purpose, kind) not in paid]
+
+
+def find_unpaid_means(charges: Sequence[Charge]) -> list[str]:
+    """Returns the means that a network starts from, and the norm that records were clipped to, if not paid for."""
+    return find_unpaid(charges, {NORM: "pure", MEANS: "gaussian"})
+
+
+def find_unpaid_training(charges: Sequence[Charge]) -> list[str]:
+    """Returns the weights, if no charge paid for them."""
+    return ["training of the weights"] if find_unpaid(charges, {TRAINING: "sampled_gaussian"}) else []
