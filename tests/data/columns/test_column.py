@@ -222,8 +222,8 @@ def test_names_of_types_are_not_taken_twice() -> None:
 # --- what every type promises ---
 
 PROMISES: list[Column] = [
-    CategoricalColumn(values=["a", "b, c", "NA"]),
-    OrdinalColumn(values=["low", "high"], nullable=True),
+    CategoricalColumn(values=("a", "b, c", "NA")),
+    OrdinalColumn(values=("low", "high"), nullable=True),
     BooleanColumn(true="yes", false="no", nullable=True),
     IntegerColumn(min=-3, max=400, step=7, special=(4,), nullable=True),
     ContinuousColumn(min=0, max=1, resolution=0.001, edges=(0.2, 0.7)),
