@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from sundog.data.code_set import CodeSet
-from sundog.data.columns import AnyColumn, Form, IntegerColumn, ScalarColumn
+from sundog.data.columns import AnyColumn, Form, IntegerColumn, ScalarColumn, Scale
 from sundog.data.columns.arrow import shown
 from sundog.data.schema import Schema
 from sundog.data.validation_errors import did_you_mean
@@ -178,6 +178,8 @@ def _naming(name: str) -> Iterator[None]:
 
 
 def _compare(column: ScalarColumn, operator: str, condition: Condition) -> CodeSet:
+    if column.scale not in (Scale.ORDINAL, Scale.INTERVAL):
+        raise DataError(f"where: column {condition.name!r} has no order; use =, != or in")
     with _naming(condition.name):
         first = column.first_code_above(condition.values[0], or_equal=operator in (">=", "<"))
     if operator[0] == ">":

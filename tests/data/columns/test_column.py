@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal
@@ -11,10 +12,27 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from numpy.typing import NDArray
+from scipy import sparse
 
 import sundog
 from sundog.data import columns
-from sundog.data.columns import Column, Form, ScalarColumn, Scale, column_types, register_column_type
+from sundog.data.columns import (
+    BooleanColumn,
+    CategoricalColumn,
+    Column,
+    ContinuousColumn,
+    DatetimeColumn,
+    Form,
+    ImageColumn,
+    IntegerColumn,
+    OrdinalColumn,
+    ScalarColumn,
+    Scale,
+    SeriesColumn,
+    SetColumn,
+    column_types,
+    register_column_type,
+)
 from sundog.data.columns.arrow import Mask, shown
 from sundog.data.columns.values import python_values, value_of
 from sundog.data.reading.read import encode, read
@@ -199,3 +217,71 @@ def test_names_of_types_are_not_taken_twice() -> None:
 
     with pytest.raises(ValueError, match="needs a name of its own"):
         register_column_type(Taken)
+
+
+# --- what every type promises ---
+
+PROMISES: list[Column] = [
+    CategoricalColumn(values=("a", "b, c", "NA")),
+    OrdinalColumn(values=("low", "high"), nullable=True),
+    BooleanColumn(true="yes", false="no", nullable=True),
+    IntegerColumn(min=-3, max=400, step=7, special=(4,), nullable=True),
+    ContinuousColumn(min=0, max=1, resolution=0.001, edges=(0.2, 0.7)),
+    DatetimeColumn(min="2020-01-01", max="2021-01-01", timezone="Europe/Berlin", nullable=True),
+    ImageColumn(shape=(2, 3), levels=8),
+    SeriesColumn(length=4, min=0, max=9, nullable=True),
+    SetColumn(universe=("tea", "whole milk", "bread"), max_size=2),
+    GradeColumn(worst="D", nullable=True),
+]
+
+
+def some_codes(column: Column, count: int) -> Any:
+    rng = np.random.default_rng(0)
+    codes = rng.integers(0, column.size, (count, *column.shape)).astype(column.dtype)
+    return sparse.csr_array(codes * (codes.cumsum(axis=1) <= 2)) if column.form is Form.SET else codes
+
+
+def test_all_types_are_tried() -> None:
+    assert {column.type for column in PROMISES} == {*column_types(), "grade"}
+
+
+@pytest.mark.parametrize("column", PROMISES, ids=lambda column: column.type)
+class TestPromises:
+    def test_what_is_written_as_values_has_the_same_codes(self, column: Column) -> None:
+        codes = some_codes(column, 50)
+        for written in (column.to_values(codes), column.to_arrow(codes)):
+            again = column.encode(written, where="x")
+            assert (again != codes).sum() == 0
+
+    def test_what_is_written_as_text_has_the_same_codes(self, column: Column) -> None:
+        if column.text_problem:
+            with pytest.raises(DataError, match="do not fit"):
+                column.to_text(some_codes(column, 5))
+            return
+        codes, texts = some_codes(column, 50), column.to_text(some_codes(column, 50))
+        assert len(texts) == len(column.table_names("x"))
+        parts = dict(zip(column.table_names("x"), texts, strict=True))
+        schema = Schema.model_construct(columns={"x": column})
+        again = column.encode(read(pa.table(parts), schema).columns["x"], where="x")
+        assert (again != codes).sum() == 0
+
+    def test_bins_and_features_are_counted_without_making_them(self, column: Column) -> None:
+        starts = column.bin_starts()
+        assert starts[0] == 0
+        assert starts == sorted(set(starts))
+        assert column.bin_count == len(starts) + column.nullable
+        least, most = column.squared_norms
+        assert 0 <= least <= most <= column.feature_count
+        assert column.largest_distance <= 2 * column.feature_count
+
+    def test_no_records_have_the_shape_of_records(self, column: Column) -> None:
+        assert column.empty_codes().shape == (0, *column.shape)
+        assert column.to_json(column.empty_codes()) == []
+
+    def test_json_holds_a_value_for_each_record(self, column: Column) -> None:
+        found = column.to_json(some_codes(column, 20))
+        assert len(found) == 20
+        json.dumps(found, allow_nan=False)
+
+    def test_a_forgiving_column_is_forgiving_already(self, column: Column) -> None:
+        assert column.forgiving().forgiving() == column.forgiving()

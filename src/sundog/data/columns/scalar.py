@@ -128,9 +128,12 @@ class ScalarColumn(Column):
         reason = str(refusal).removeprefix(": row 1").lstrip(": ").partition(";")[0]
         raise DataError(f"{reason}; ask for a value that the schema declares") from None
 
-    def first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:  # noqa: ARG002
-        """The first code whose value is above the given one, or equal to it; `lattice_size` where there is none."""
-        raise DataError("has no order; use =, != or in")
+    def first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
+        """The first code whose value is above the given one, or equal to it; `lattice_size` where there is none.
+
+        Types of an ordinal or interval scale say which one it is.
+        """
+        raise NotImplementedError(f"a {self.type} column compares no values")
 
     def strict(self) -> Self:
         """The column without forgiveness: it refuses what it would clamp, or count as another category."""
