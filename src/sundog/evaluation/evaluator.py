@@ -90,7 +90,7 @@ class Report:
         """Returns a JSON-compatible dictionary, nested by the stable names, with ceiling and floor."""
         details = {name: value for section in self.sections for name, value in section.details.items()}
         return {
-            "private": "measured on private records without a budget; only `published` may be published",
+            "private": "measured on private records without a budget; not for publication, except `published`",
             "about": {"name": self.name, **self.about},
             "headline": self.headline,
             "verdicts": [verdict.to_dict() for verdict in self.verdicts],

@@ -37,6 +37,7 @@ def encode_one_hot(records: Records, names: Sequence[str]) -> Any:
 
     Nulls have an indicator of their own.
 
+    >>> from sundog.data.schema import Schema
     >>> schema = Schema.from_dict({"columns": {
     ...     "age": {"type": "integer", "min": 0, "max": 4, "nullable": True},
     ...     "sex": {"type": "categorical", "values": ["f", "m"]},
@@ -66,6 +67,7 @@ def _encode_indicators(codes: NDArray[Any], size: int) -> Any:
 def encode_ordinal(records: Records, names: Sequence[str]) -> Floats:
     """Returns a matrix for trees with one column per feature: codes, where nulls of numbers are NaN.
 
+    >>> from sundog.data.schema import Schema
     >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 4, "nullable": True}}})
     >>> encode_ordinal(Records(schema, {"age": np.array([2, 5])}, 2), ["age"]).tolist()
     [[2.0], [nan]]
