@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import importlib
+import importlib.util
 import itertools
 import re
 import runpy
@@ -117,6 +119,18 @@ def test_the_schema_page_shows_a_schema(tmp_path: Path) -> None:
 def test_links_lead_somewhere(page: Path) -> None:
     for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), target
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_files_and_modules_that_a_page_names_exist(page: Path) -> None:
+    source = ROOT / "src" / "sundog"
+    places = [ROOT, source, source / "training"] if page.name == "training.md" else [ROOT, source]
+    text = page.read_text()
+    for name in re.findall(r"`([\w/]+\.py)\b", text):
+        assert "NAME" in name or any((place / name).exists() for place in places), name
+    for name in re.findall(r"`sundog((?:\.\w+)+)`", text):
+        home, _, last = f"sundog{name}".rpartition(".")
+        assert hasattr(importlib.import_module(home), last) or importlib.util.find_spec(f"{home}.{last}"), name
 
 
 @pytest.mark.parametrize("script", sorted((ROOT / "examples").glob("*.py")), ids=lambda path: path.name)
