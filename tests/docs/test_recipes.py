@@ -103,6 +103,100 @@ def test_a_command_is_a_file_and_its_registration(copy: Path) -> None:
     assert run(copy, "from sundog.cli.main import main; main(['hello'])") == "hello"
 
 
+CONFIGURATION = '''
+from typing import Annotated, ClassVar
+
+from pydantic import Field
+
+from sundog.models.configuration import Configuration
+
+
+class UniformConfiguration(Configuration):
+    """Uniform values."""
+
+    name: ClassVar[str] = "uniform"
+    counts_records: ClassVar[bool] = False
+
+    spread: Annotated[int, Field(ge=1, le=9)] = Field(default=9, description="how many values are drawn")
+'''
+
+MODEL = """
+from dataclasses import dataclass
+
+from sundog.models.protocol import State
+from sundog.models.uniform.released import ReleasedUniform
+
+
+@dataclass(frozen=True)
+class UniformPlan:
+    spread: int
+    charges = ()
+
+
+class Uniform:
+    name = "uniform"
+
+    def __init__(self, schema, spread):
+        self.schema, self.spread = schema, spread
+
+    @classmethod
+    def plan(cls, schema, budget, configuration, *, already, records):
+        return UniformPlan(configuration.spread)
+
+    @classmethod
+    def fit(cls, records, plan, ledger, context):
+        return cls(records.schema, plan.spread)
+
+    def sample(self, n, rng, where):
+        return {name: rng.integers(self.spread, size=n).astype(c.dtype) for name, c in self.schema.columns.items()}
+
+    def state(self):
+        return State({}, {"spread": self.spread})
+
+    @classmethod
+    def from_state(cls, schema, state):
+        return cls(schema, ReleasedUniform(schema, state).spread)
+"""
+
+READER = """
+from sundog.models.released import ReleasedModel
+
+
+class ReleasedUniform(ReleasedModel):
+    counts_records = False
+    records = None
+
+    def __init__(self, schema, state):
+        self.spread = state.config["spread"]
+
+    def unexplained(self, charges):
+        return []
+"""
+
+FIT_UNIFORM = """
+import json, sundog
+from sundog.cli.main import _run
+schema = {"columns": {"hours": {"type": "integer", "min": 0, "max": 9, "bins": 10}}}
+fitted = sundog.Synthesizer("uniform", epsilon=1.0, delta=1e-6, settings={"spread": 2}).fit({"hours": [7] * 50}, schema)
+fitted.release_.save("uniform.sundog")
+assert _run(["models", "uniform"]) == 0
+made = sundog.Release.load("uniform.sundog").sample(100, seed=0)
+print(json.dumps(sorted(set(made["hours"].tolist()))))
+"""
+
+
+def test_a_model_is_a_folder_and_its_registration(copy: Path) -> None:
+    assert edited("### Add a model") == {"models/registry.py"}
+    folder = copy / "models" / "uniform"
+    folder.mkdir()
+    for name, text in (("configuration", CONFIGURATION), ("uniform", MODEL), ("released", READER)):
+        (folder / f"{name}.py").write_text(text)
+    (folder / "__init__.py").touch()
+    registered = '    "uniform": _registration("sundog.models.uniform", "Uniform"),\n'
+    insert(copy / "models" / "registry.py", "    MIXTURE: _registration(", registered)
+    assert run(copy, FIT_UNIFORM) == [0, 1]
+
+
 COLUMN_IMPORTS = """
 from collections.abc import Sequence
 from typing import Any, ClassVar, Literal

@@ -84,9 +84,8 @@ def configure(name: str, settings: Mapping[str, Any], *, clusters: int = 1, publ
         raise ArgumentError("model 'mixture': say of what, such as --model vae --clusters 10")
     if clusters == 1:
         return kind.parse(settings, public=public)
-    from sundog.mixture.configuration import MixtureConfiguration
-
-    return MixtureConfiguration.of(kind, settings, clusters=clusters, public=public)
+    mixture: Configuration = _load(MODELS[MIXTURE].configuration).of(kind, settings, clusters=clusters, public=public)
+    return mixture
 
 
 def read_model(name: str, schema: Schema, state: State) -> ReleasedModel:

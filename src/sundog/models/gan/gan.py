@@ -24,9 +24,9 @@ from sundog.models.gan.adversarial_step import Generator
 from sundog.models.gan.architectures import has_people
 from sundog.models.gan.conditional_means import ConditionalMeans, charge_for_people, measure_conditional_means
 from sundog.models.gan.configuration import GanConfiguration, resolve
+from sundog.models.gan.gan_plan import GanPlan
 from sundog.models.gan.label_classifier import plan_label_classifier, train_label_classifier
 from sundog.models.gan.networks import new_generator
-from sundog.models.gan.plan import GanPlan
 from sundog.models.gan.released import ReleasedGan
 from sundog.models.gan.training import train
 from sundog.models.neural.decoder_sampling import DecoderSampler

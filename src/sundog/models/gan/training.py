@@ -14,10 +14,10 @@ from sundog.models.gan.configuration import GanSettings
 from sundog.models.gan.critic_clipping import SavedGroups, groups_for, policy_for
 from sundog.models.gan.critic_schedule import CriticSchedule
 from sundog.models.gan.decaying_optimizer import DecayingOptimizer
+from sundog.models.gan.gan_plan import GanPlan
 from sundog.models.gan.label_classifier import LabelClassifier
 from sundog.models.gan.networks import CriticNetwork, Pairs, new_critic, new_generator
 from sundog.models.gan.objectives import NonSaturating, Wasserstein
-from sundog.models.gan.plan import GanPlan
 from sundog.models.gan.warm_start import play, seeded
 from sundog.models.neural.features import FeatureRows, Features
 from sundog.models.neural.network_training import PIECE, Adam, adam_options, capture_graph, initialise, warm_up
