@@ -9,7 +9,7 @@ PARALLEL := -n 2 --dist loadfile --no-loadscope-reorder
 
 .PHONY: help demo test test-all check bench docs wheel clean
 
-help: ## What there is to make
+help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
 
 # torch first and alone: anything else that depends on it would bring several GB of CUDA along.
@@ -19,10 +19,10 @@ $(READY): pyproject.toml constraints.txt
 	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	touch $(READY)
 
-demo: $(READY) ## The whole story on real data, in a few seconds
+demo: $(READY) ## Run the demo on real data (about a minute)
 	$(BIN)/sundog demo
 
-test: $(READY) ## Every quick test, lint and types included
+test: $(READY) ## Lint, types, and all tests that are not slow
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -33,7 +33,7 @@ test-all: $(READY) ## The slow tests too (minutes)
 
 check: test ## The gate: ruff, mypy --strict, tests
 
-bench: $(READY) ## Every claim, measured beside its peer
+bench: $(READY) ## Run every benchmark
 	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
 
 docs: $(READY) ## Check that every example and link in the documentation works

@@ -234,3 +234,137 @@ def test_a_column_type_is_a_file_and_its_registration(copy: Path) -> None:
     insert(package, "_Column = TypeVar(", "from sundog.data.columns.grade import GradeColumn\n")
     insert(package, "    | SetColumn,\n", "    | GradeColumn\n")
     assert run(copy, LEARN_GRADES) == ["A", "B"]
+
+
+CONFIGURATION = '''
+from typing import ClassVar
+
+from pydantic import Field
+
+from sundog.models.configuration import Configuration
+
+
+class FirstConfiguration(Configuration):
+    """The histogram of the first column; the others are uniform."""
+
+    name: ClassVar[str] = "first"
+    counts_records: ClassVar[bool] = False
+
+    smoothing: float = Field(default=1.0, ge=0, le=100, description="added to each count")
+'''
+
+MODEL = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from sundog.models.protocol import State
+from sundog.models.first.released import PURPOSE, ReleasedFirst
+from sundog.privacy.calibration import smallest_noise
+from sundog.privacy.events import Charge
+from sundog.privacy.measure_once import measure_once
+from sundog.privacy.mechanisms import histogram_charge, noisy_histogram
+
+
+@dataclass(frozen=True)
+class FirstPlan:
+    sigma: float
+    smoothing: float
+
+    @property
+    def charges(self) -> tuple[Charge, ...]:
+        return (histogram_charge(sigma=self.sigma, purpose=PURPOSE, touched=1, contribution=1),)
+
+
+class First:
+    name: ClassVar[str] = "first"
+
+    def __init__(self, schema, chances):
+        self.schema, self.chances = schema, chances
+
+    @classmethod
+    def plan(cls, schema, budget, configuration, *, already, records):
+        def all_charges(sigma):
+            return [*already, *FirstPlan(sigma, configuration.smoothing).charges]
+
+        sigma = smallest_noise(all_charges, epsilon=budget.epsilon, delta=budget.delta)
+        return FirstPlan(sigma, configuration.smoothing)
+
+    @classmethod
+    def fit(cls, records, plan, ledger, context):
+        name, column = next(iter(records.schema.columns.items()))
+        counts = np.bincount(records.codes[name], minlength=column.lattice_size)
+
+        def measure(ledger):
+            return {"counts": noisy_histogram(counts, sigma=plan.sigma, ledger=ledger, purpose=PURPOSE)}
+
+        noisy = measure_once(PURPOSE, plan.charges, measure, ledger, context.checkpoint)["counts"]
+        positive = np.maximum(noisy + plan.smoothing, 1e-9)
+        return cls(records.schema, positive / positive.sum())
+
+    def sample(self, n, rng, where):
+        first, *others = self.schema.columns.items()
+        codes = {first[0]: rng.choice(len(self.chances), n, p=self.chances).astype(first[1].dtype)}
+        for name, column in others:
+            codes[name] = rng.integers(0, column.lattice_size, n).astype(column.dtype)
+        return codes
+
+    def state(self):
+        return State({"chances": self.chances}, {})
+
+    @classmethod
+    def from_state(cls, schema, state):
+        ReleasedFirst(schema, state)
+        return cls(schema, state.tensors["chances"])
+"""
+
+RELEASED = """
+from typing import ClassVar
+
+from sundog.models.released import ReleasedModel, check_shapes, find_unpaid
+
+PURPOSE = "first column"
+
+
+class ReleasedFirst(ReleasedModel):
+    counts_records: ClassVar[bool] = False
+    records = None
+
+    def __init__(self, schema, state):
+        column = next(iter(schema.columns.values()))
+        check_shapes("first", state, {"chances": (column.lattice_size,)})
+
+    def unexplained(self, charges):
+        return find_unpaid(charges, {PURPOSE: "discrete_gaussian"})
+"""
+
+FIT_FIRST = """
+import json, sundog
+from sundog.cli.main import _run
+columns = {"smokes": {"type": "boolean"}, "hours": {"type": "integer", "min": 0, "max": 9}}
+data = {"smokes": [True, False, False] * 100, "hours": [1, 5, 9] * 100}
+synth = sundog.Synthesizer("first", epsilon=5.0, delta=1e-6, settings={"smoothing": 0.5})
+synth.fit(data, {"columns": columns}, out="first.sundog")
+release = sundog.Release.load("first.sundog")
+problems = release.verify()
+made = release.sample(300, seed=0)
+sundog.evaluate(release, real=data, rows=200).to_html("first.html")
+commands = ["models first", "verify first.sundog", "sample first.sundog -n 9 -o made.csv"]
+codes = [_run(command.split()) for command in commands]
+print(json.dumps([problems, float(made["smokes"].mean()), codes]))
+"""
+
+
+def test_a_model_is_a_folder_and_its_registration(copy: Path) -> None:
+    assert edited("### Add a model") == {"models/registry.py"}
+    folder = copy / "models" / "first"
+    folder.mkdir()
+    for name, code in {"__init__": "", "configuration": CONFIGURATION, "first": MODEL, "released": RELEASED}.items():
+        (folder / f"{name}.py").write_text(code)
+    registration = '    "first": _registration("sundog.models.first", "First"),\n'
+    insert(copy / "models" / "registry.py", "    MIXTURE: _registration(", registration)
+    problems, share, codes = run(copy, FIT_FIRST)
+    assert problems == []
+    assert 0.2 < share < 0.5
+    assert codes == [0, 3, 0]  # verified, but not signed
