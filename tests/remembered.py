@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sundog.privacy import accountant, calibration, counted
+from sundog.privacy import accountant, calibration, record_count
 
 _ANSWERS: dict[Any, Any] = {}
 
 
 def remember_answers(replace: Callable[[Any, str, Any], None] = setattr) -> None:
     """Puts functions that remember in the place of the accountant's; give `monkeypatch.setattr` to have it undone."""
-    for module in (calibration, counted):
+    for module in (calibration, record_count):
         replace(module, "epsilon_spent", _remembering(accountant.epsilon_spent))
-    replace(counted, "fits", _remembering(accountant.fits))
+    replace(record_count, "fits", _remembering(accountant.fits))
 
 
 def _remembering(function: Callable[..., Any]) -> Callable[..., Any]:

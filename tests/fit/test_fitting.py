@@ -20,10 +20,10 @@ from sundog.models.independent.independent import Independent
 from sundog.models.protocol import State
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.budget import default_delta
-from sundog.privacy.counted import epsilon_of_fit
 from sundog.privacy.events import Charge, DiscreteLaplace, Pure
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
+from sundog.privacy.record_count import epsilon_of_fit
 from sundog.release.release import Release, _version
 
 COLUMNS: dict[str, dict[str, Any]] = {

@@ -141,4 +141,4 @@ def test_public_records_are_said_on_the_certificate() -> None:
     assert release.certificate.assumed_public[-1] == PUBLIC_RECORDS
     assert release.verify() == []
     silent = release.certificate.model_copy(update={"assumed_public": release.certificate.assumed_public[:-1]})
-    assert any("takes for public" in problem for problem in replace(release, certificate=silent).verify())
+    assert any("assumes public" in problem for problem in replace(release, certificate=silent).verify())

@@ -13,9 +13,9 @@ from tests.privacy.reference import reference_pld
 
 from sundog.privacy import events, pld
 from sundog.privacy.accountant import GRID
+from sundog.privacy.event_pld import compute_pld
 from sundog.privacy.events import DiscreteGaussian, DiscreteLaplace, Event, Failure, Gaussian, Pure, SampledGaussian
 from sundog.privacy.pld import GridError, LossDistribution, LossPmf
-from sundog.privacy.pld_of_events import pld_of
 
 EVENTS: list[Event] = [
     Gaussian(noise_multiplier=0.6),
@@ -39,7 +39,7 @@ EVENTS: list[Event] = [
 ]
 every_event = pytest.mark.parametrize("event", EVENTS, ids=str)
 # of which 3,000 runs have losses that mean something
-SMALL = [event for event in EVENTS if pld_of(event, 0.01).epsilon(0.1) < 0.3]
+SMALL = [event for event in EVENTS if compute_pld(event, 0.01).epsilon(0.1) < 0.3]
 
 
 def test_every_kind_is_covered() -> None:
@@ -49,7 +49,7 @@ def test_every_kind_is_covered() -> None:
 @every_event
 @pytest.mark.parametrize("grid", [3.7e-4, 0.01])
 def test_a_distribution_is_dp_accountings_own(event: Event, grid: float) -> None:
-    ours, theirs = pld_of(event, grid), reference_pld(event, grid)
+    ours, theirs = compute_pld(event, grid), reference_pld(event, grid)
     assert_same_curve(ours, theirs, rel=1e-9, abs=1e-15)
     for mine, other in ((ours.remove, theirs._pmf_remove), (ours.add, theirs._pmf_add)):
         dense = other.to_dense_pmf()
@@ -60,7 +60,7 @@ def test_a_distribution_is_dp_accountings_own(event: Event, grid: float) -> None
 @pytest.mark.parametrize(("event", "count"), [*((e, 20) for e in EVENTS), *((e, 3000) for e in SMALL)], ids=str)
 def test_self_composition_is_dp_accountings_own(event: Event, count: int) -> None:
     grid = 1e-3
-    ours = pld_of(event, grid).self_compose(count)
+    ours = compute_pld(event, grid).self_compose(count)
     theirs = reference_pld(event, grid)
     dense = [pmf.to_dense_pmf() for pmf in (theirs._pmf_remove, theirs._pmf_add)]
     for mine, other in zip((ours.remove, ours.add), dense, strict=True):
@@ -73,14 +73,14 @@ def test_self_composition_is_dp_accountings_own(event: Event, count: int) -> Non
 @pytest.mark.parametrize("first", EVENTS[::3], ids=str)
 @pytest.mark.parametrize("second", EVENTS[1::4], ids=str)
 def test_composition_is_dp_accountings_own(first: Event, second: Event) -> None:
-    ours = pld_of(first, 1e-3).compose(pld_of(second, 1e-3))
+    ours = compute_pld(first, 1e-3).compose(compute_pld(second, 1e-3))
     theirs = reference_pld(first, 1e-3).compose(reference_pld(second, 1e-3))
     assert_same_curve(ours, theirs, rel=1e-6, abs=1e-12)
 
 
 @every_event
 def test_losses_on_a_grid_are_never_less_than_on_a_finer_one(event: Event) -> None:
-    coarse, fine = pld_of(event, 0.04), pld_of(event, 0.005)
+    coarse, fine = compute_pld(event, 0.04), compute_pld(event, 0.005)
     for epsilon in np.linspace(0, 6, 61):
         assert coarse.delta(epsilon) >= fine.delta(epsilon) - 1e-14
 
@@ -88,7 +88,7 @@ def test_losses_on_a_grid_are_never_less_than_on_a_finer_one(event: Event) -> No
 @every_event
 @pytest.mark.parametrize("delta", [1e-3, 1e-5, 1e-8])
 def test_epsilon_is_the_inverse_of_delta(event: Event, delta: float) -> None:
-    whole = pld_of(event, GRID)
+    whole = compute_pld(event, GRID)
     epsilon = whole.epsilon(delta)
     if math.isinf(epsilon):
         assert max(whole.remove.infinite, whole.add.infinite) > delta
@@ -107,11 +107,11 @@ def test_losses_beyond_what_exponentials_can_hold_are_read() -> None:
 @pytest.mark.parametrize("event", [Gaussian(noise_multiplier=0.05), Pure(epsilon=200.0), DiscreteGaussian(sigma=0.1)])
 def test_a_grid_that_is_too_fine_is_refused(event: Event) -> None:
     with pytest.raises(GridError):
-        pld_of(event, 1e-5 if isinstance(event, Gaussian) else 1e-4)
+        compute_pld(event, 1e-5 if isinstance(event, Gaussian) else 1e-4)
 
 
 def test_rounding_never_makes_a_probability_negative() -> None:
-    whole = pld_of(SampledGaussian(noise_multiplier=1.0, sample_rate=0.01), GRID).self_compose(1000)
+    whole = compute_pld(SampledGaussian(noise_multiplier=1.0, sample_rate=0.01), GRID).self_compose(1000)
     assert whole.compose(whole).remove.probabilities.min() >= 0
 
 

@@ -229,7 +229,7 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
         (small(manifest={**MANIFEST, "x": object()}), "no JSON form"),
         (small(manifest={**MANIFEST, "x": {1: 0, "1": 0}}), "no JSON form"),
         (small(manifest={**MANIFEST, "x": {9: 0, 10: 0}}), "use text for all keys"),
-        (small(manifest={}), "nobody could read it: manifest.json is not that of a sundog release"),
+        (small(manifest={}), "it could not be read back: manifest.json is not that of a sundog release"),
         (small(manifest={**MANIFEST, "x": list(range(500_100))}), "more than 500,000 items"),
         (small(manifest={**MANIFEST, "x": " " * 2**24}), "as a zip bomb does"),
         (small(tensors={"w": np.zeros(2, dtype=np.complex64)}), "tensor 'w' is of type complex64"),

@@ -29,7 +29,7 @@ from sundog.privacy.events import (
 )
 from sundog.privacy.ledger import Ledger
 from sundog.release.certificate import Certificate, certify
-from sundog.release.document import Document, ordered
+from sundog.release.document import Document, serialize_schema
 
 SCHEMA = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 1, "learn": True}}})
 EVENTS: list[Event] = [
@@ -67,7 +67,7 @@ def problems_of(value: Any) -> list[str] | None:
     if line:
         assert len(line.splitlines()) == 1
         return None
-    manifest = {"schema": ordered(SCHEMA), "certificate": value}
+    manifest = {"schema": serialize_schema(SCHEMA), "certificate": value}
     document = Document(SCHEMA, ReleasedIndependent(SCHEMA, STATE), certificate, manifest, STATE)
     verdict = document.verify()
     assert all(isinstance(problem, str) for problem in verdict.problems)

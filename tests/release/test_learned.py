@@ -14,8 +14,8 @@ from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
 from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.accountant import METHODS
-from sundog.privacy.counted import COUNT, epsilon_of_fit
 from sundog.privacy.events import Charge, DiscreteGaussian, DiscreteLaplace, Event, Failure, Pure, one_line
+from sundog.privacy.record_count import COUNT, epsilon_of_fit
 from sundog.release.archive import Archive, read_archive, write_archive
 from sundog.release.certificate import Certificate
 from sundog.release.document import Document
@@ -133,7 +133,7 @@ def test_what_was_not_learned_may_not_be_said_to_be(tmp_path: Path) -> None:
         certificate["learned"].append({"part": "values of city", "charge": "values of job"})
 
     problems = Document.load(saved(tmp_path / "a.sundog", add)).verify().problems
-    assert problems == ["the certificate says of more than the schema does that it was learned"]
+    assert problems == ["the certificate lists more learned parts than the schema has"]
 
 
 def test_a_complete_schema_is_a_declaration() -> None:

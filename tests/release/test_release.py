@@ -407,7 +407,7 @@ def test_a_signature_from_another_release_does_not_hold(release: Release, tmp_pa
 
 def test_test_noise_is_not_private_wherever_it_goes(tmp_path: Path) -> None:
     release = fitted(noise=NoiseSource.seeded(1))
-    with pytest.raises(ReleaseError, match="not signed, for it does not add up: NOT PRIVATE"):
+    with pytest.raises(ReleaseError, match="not signed, because it does not add up: NOT PRIVATE"):
         release.signed(KEY)
     vouched_for(release).save(tmp_path / "a.sundog")
     for found in (release, Release.load(tmp_path / "a.sundog")):

@@ -1,4 +1,4 @@
-"""What the commands say, and where: results on stdout, everything else on stderr."""
+"""Output of the commands: results on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sundog.progress import Progress
 
 
 def say(text: str) -> None:
-    """A result, on stdout. Where nobody reads it any more (`| head -1`) the command goes on to its exit code."""
+    """Prints a result on stdout. If the reader is gone (`| head -1`), the command continues to its exit code."""
     try:
         typer.echo(text)
     except BrokenPipeError:
@@ -25,26 +25,26 @@ def say(text: str) -> None:
 
 
 def say_json(value: Any) -> None:
-    """A result for machines: the only thing on stdout."""
+    """Prints a result as JSON: the only thing on stdout."""
     say(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
 def drop_output() -> None:
-    """Leads stdout nowhere from now on, or Python would try to write what is left, and complain, when it ends."""
-    with contextlib.suppress(OSError, ValueError):  # what has no file has nothing to complain about
+    """Redirects stdout to nowhere, or Python would fail when it writes what is left at exit."""
+    with contextlib.suppress(OSError, ValueError):  # a stdout without a file needs none of this
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
 
 
 def note(text: str) -> None:
-    """Something worth knowing that is not a result, on stderr."""
+    """Prints a note on stderr."""
     typer.echo(text, err=True)
 
 
 @contextlib.contextmanager
 def one_line_warnings() -> Iterator[None]:
-    """Warnings are one line each, on stderr."""
+    """Shows each warning as one line on stderr."""
     with warnings.catch_warnings():
         warnings.showwarning = _one_line
         warnings.simplefilter("always", UserWarning)
@@ -53,7 +53,7 @@ def one_line_warnings() -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress() -> Iterator[Progress]:
-    """A progress bar on a terminal, one plain line a stage otherwise; warnings become one line each."""
+    """Shows a progress bar on a terminal, else one line per stage; each warning is one line."""
     with one_line_warnings():
         if sys.stderr.isatty():
             with _bar() as report:
@@ -68,9 +68,9 @@ _EVERY = 30.0  # seconds between two lines of one long stage
 
 
 class _Lines:
-    """A line a stage, once it is done: bad input then gets its one line and no other.
+    """Prints a line for each finished stage, so that bad input prints its one line only.
 
-    A stage that tells more than its name ("training: step 3 of 10") says so now and then, if it takes long.
+    A long stage with details ("training: step 3 of 10") also prints them now and then.
     """
 
     def __init__(self) -> None:
@@ -92,7 +92,7 @@ class _Lines:
             self.stage = ""
 
     def finish(self) -> None:
-        """Says that the last stage is done."""
+        """Prints how long the last stage took."""
         if self.stage:
             note(f"{self.stage}: {time.perf_counter() - self.started:.1f} s")
 

@@ -14,7 +14,7 @@ from sundog.cli.console import say
 
 
 def run(
-    out: Annotated[Path, typer.Option("-o", "--out", help="A folder for what it makes.")] = Path("sundog-demo"),
+    out: Annotated[Path, typer.Option("-o", "--out", help="The folder to write to.")] = Path("sundog-demo"),
     epsilon: Annotated[float, typer.Option(help="The ε to spend on the census.")] = 1.0,
 ) -> None:
     """Runs the demo."""

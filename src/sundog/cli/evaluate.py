@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 
 from sundog.cli.console import note, progress, say, say_json
-from sundog.cli.streams import Format, sources
+from sundog.cli.streams import Format, resolve_sources
 
 
 def run(
@@ -53,7 +53,7 @@ def run(
     }
     refuse_output(out, inputs, replaces=is_report, fix="it is not a report of sundog; choose another name")
     with progress() as report_progress:
-        read = sources(format_, synthetic=synthetic, real=real, holdout=holdout)
+        read = resolve_sources(format_, synthetic=synthetic, real=real, holdout=holdout)
         report = evaluate(
             read["synthetic"],
             real=read["real"],

@@ -1,4 +1,4 @@
-"""Learn private data and write a release that anybody can sample.
+"""Fit a model to private data and write a release that anybody can sample.
 
 Example: sundog fit adult.csv.gz --schema adult.schema.yaml --epsilon 1 -o adult.sundog
 
@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from sundog.cli.console import note, progress, say, say_json
-from sundog.cli.streams import Format, sources
+from sundog.cli.streams import Format, resolve_sources
 
 
 def run(
@@ -25,7 +25,7 @@ def run(
             "- for stdin."
         ),
     ],
-    schema: Annotated[Path, typer.Option(help="What is publicly known about the data.")],
+    schema: Annotated[Path, typer.Option(help="The schema: what is publicly known about the data.")],
     epsilon: Annotated[float, typer.Option(help="The ε this release may spend.")],
     out: Annotated[Path, typer.Option("-o", "--out", help="The release to write.")],
     delta: Annotated[float | None, typer.Option(help="The δ; by default 1/(10·n^1.1), at most 1e-5.")] = None,
@@ -37,17 +37,17 @@ def run(
     public: Annotated[
         str | None, typer.Option(help="Public data of the same schema, from which a clustering or a GAN can start.")
     ] = None,
-    ledger: Annotated[Path | None, typer.Option(help="A ledger file that adds up all fits on this data.")] = None,
+    ledger: Annotated[Path | None, typer.Option(help="A ledger file shared by all fits on this data.")] = None,
     labels: Annotated[str | None, typer.Option(help="Class labels, when they are a file of their own.")] = None,
     format_: Format = None,
     device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    seed: Annotated[int | None, typer.Option(help="Fixes initialisation; never privacy noise.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Fixes the initialisation, never privacy noise.")] = None,
     set_: Annotated[
         list[str] | None,
         typer.Option("--set", help="A setting of the model, as name=value; `sundog models MODEL` lists them."),
     ] = None,
-    resume: Annotated[bool, typer.Option(help="Go on with an interrupted fit.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace the release, if there is one.")] = False,
+    resume: Annotated[bool, typer.Option(help="Resume an interrupted fit.")] = False,
+    force: Annotated[bool, typer.Option("--force", help="Replace the release if it exists.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")] = False,
     unsafe_noise_seed: Annotated[
         int | None, typer.Option(help="For tests: repeatable noise. The release is then NOT PRIVATE.")
@@ -60,7 +60,7 @@ def run(
         ),
     ] = False,
 ) -> None:
-    """Fits and saves."""
+    """Fits a model and saves its release."""
     from sundog.data.writing.contact_sheet import drawable
     from sundog.fit.preflight import refuse_fit_output
     from sundog.fit.synthesizer import Synthesizer
@@ -70,7 +70,7 @@ def run(
 
     inputs = {"data": data, "schema": schema, "labels": labels, "public data": public, "ledger": ledger}
     refuse_fit_output(out, inputs, overwrite=force)
-    read = sources(format_, data=data, public=public, labels=labels)
+    read = resolve_sources(format_, data=data, public=public, labels=labels)
     synthesizer = Synthesizer(
         model=model,
         epsilon=epsilon,
@@ -80,7 +80,7 @@ def run(
         device=device,
         ledger=ledger,
         seed=seed,
-        settings=_settings(set_ or []),
+        settings=_parse_settings(set_ or []),
         noise=None if unsafe_noise_seed is None else NoiseSource.seeded(unsafe_noise_seed),
         show_loss=unsafe_show_loss,
     )
@@ -104,7 +104,7 @@ def run(
     note(f"next: sundog certificate {out}   or   sundog sample {out} {some}")
 
 
-def _settings(pairs: list[str]) -> dict[str, Any]:
+def _parse_settings(pairs: list[str]) -> dict[str, Any]:
     from sundog.errors import SundogError
 
     settings = {}

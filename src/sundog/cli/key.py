@@ -1,4 +1,4 @@
-"""Make a pair of keys for signing releases: NAME.key stays secret, NAME.pub is for everybody.
+"""Make a pair of keys for signing releases: NAME.key is private, NAME.pub is public.
 
 Example: sundog key hospital
 """

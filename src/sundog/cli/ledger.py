@@ -1,4 +1,4 @@
-"""Make a ledger file for one dataset, or show what was spent from it.
+"""Create the ledger file of a dataset, or show what was spent from it.
 
 A new ledger: sundog ledger adult.ledger --epsilon 3 --delta 1e-6. What is left: sundog ledger adult.ledger
 
@@ -18,10 +18,10 @@ from sundog.cli.console import note, one_line_warnings, say, say_json
 def run(
     ledger: Annotated[Path, typer.Argument(help="The ledger file.")],
     epsilon: Annotated[float | None, typer.Option(help="Make a new ledger with this total ε.")] = None,
-    delta: Annotated[float, typer.Option(help="The δ at which the total is meant.")] = 1e-6,
+    delta: Annotated[float, typer.Option(help="The δ of the total budget.")] = 1e-6,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> int:
-    """Creates or shows; exit code 1 if charges are missing."""
+    """Creates or shows a ledger; returns 1 if charges are missing."""
     from sundog.privacy.ledger import Ledger
     from sundog.release.heads import find_contradictions
     from sundog.release.shares import describe

@@ -1,7 +1,7 @@
 """`sundog`: the commands, and how errors leave the program.
 
-Exit codes: 0 done; 1 the answer is no (`verify`, `sign`); 2 bad input, said in one line; 3 a release adds up and nobody
-known vouches for it (`verify`); 130 interrupted.
+Exit codes: 0 done; 1 the answer is no (`verify`, `sign`); 2 bad input, said in one line; 3 a release adds up but
+was not checked against a known key (`verify`); 130 interrupted.
 """
 
 from __future__ import annotations
@@ -82,13 +82,13 @@ def _root(
 
 def main(arguments: list[str] | None = None) -> None:
     """The program: runs one command and exits with its code."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is loaded: threads that wait leave their core
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is loaded: waiting threads do not spin
     code = _run(arguments)
     if code == INTERRUPTED:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # it is ending already
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # already exiting
     try:
         sys.stdout.flush()
-    except OSError:  # whoever read our output has seen enough
+    except OSError:  # the reader of our output is gone
         drop_output()
     sys.exit(code)
 
@@ -103,7 +103,7 @@ def _run(arguments: list[str] | None) -> int:
         return _fail(str(error))
     except (typer.Abort, KeyboardInterrupt):
         return _interrupted()
-    except (BrokenPipeError, SystemExit):  # whoever read our output has seen enough; typer exits where it notices that
+    except (BrokenPipeError, SystemExit):  # the reader of our output is gone; typer exits when it notices
         drop_output()
         return 0
     except MemoryError:
@@ -112,15 +112,13 @@ def _run(arguments: list[str] | None) -> int:
         return _fail(f"{error.filename or 'output'}: {error.strerror or error}")
     except typer.TyperException as error:
         return _usage(error)
-    if code == INTERRUPTED:  # typer turns Ctrl-C into an exit code, and says nothing
+    if code == INTERRUPTED:  # typer turns Ctrl-C into an exit code without a message
         return _interrupted()
     return code if isinstance(code, int) else 0
 
 
 def _fail(message: str, code: int = 2) -> int:
-    line = "".join(
-        c if c.isprintable() else "�" for c in " ".join(message.split())
-    )  # a stranger may have named a column
+    line = "".join(c if c.isprintable() else "�" for c in " ".join(message.split()))  # names of columns are untrusted
     print(f"sundog: {line}", file=sys.stderr)  # noqa: T201
     return code
 

@@ -1,4 +1,4 @@
-"""Say what a budget buys, before any data is touched: how much noise, how many steps.
+"""Show what a budget allows, before any data is touched: how much noise, how many steps.
 
 Example: sundog plan --records 60000 --epsilon 4 --delta 1e-5 --batch 64 --epochs 20
 """
@@ -27,15 +27,15 @@ def run(
     model: Annotated[str, typer.Option(help="The count-based model, with --schema.")] = "independent",
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
-    """Plans."""
+    """Prints the plan."""
     from sundog.errors import SundogError
     from sundog.fit.plan import plan_charges, plan_steps
-    from sundog.privacy.budget import LARGEST_DELTA, default_delta, promised
+    from sundog.privacy.budget import LARGEST_DELTA, check_budget, default_delta
 
     if schema is None and records is None:
         raise SundogError("plan needs --records (to plan training) or --schema (to plan a count-based model)")
     chosen = delta if delta is not None else default_delta(records) if records is not None else LARGEST_DELTA
-    budget = promised(epsilon, chosen)
+    budget = check_budget(epsilon, chosen)
     planned: PlannedModel | PlannedTraining
     if schema is not None:
         planned = plan_charges(schema, budget, model=model, records=records)

@@ -16,7 +16,7 @@ from typing import Annotated
 import typer
 
 from sundog.cli.console import note, progress, say, say_json
-from sundog.cli.streams import STDOUT, WRITTEN, FormatWritten, format_of
+from sundog.cli.streams import STDOUT, WRITTEN, FormatWritten, choose_format
 
 
 def run(
@@ -27,7 +27,7 @@ def run(
     ],
     n: Annotated[
         int | None,
-        typer.Option("-n", min=0, help="How many; about as many as there were, by default, and 100 in a picture."),
+        typer.Option("-n", min=0, help="How many; by default about as many as in the original, or 100 in a picture."),
     ] = None,
     where: Annotated[
         list[str] | None,
@@ -49,7 +49,7 @@ def run(
         raise ArgumentError("--json prints to stdout, where the records go; leave it out, or write them to a file")
     if not piped:
         refuse_output(out, {"release": release}, replaces=lambda _: force, fix="choose another name, or add --force")
-    kind = format_of(format_, piped=piped, known=WRITTEN)
+    kind = choose_format(format_, piped=piped, known=WRITTEN)
     with progress() as report:
         report("sampling", 0.0)
         loaded = Release.load(release)

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from sundog.cli.console import note, progress, say
-from sundog.cli.streams import STDIN, STDOUT, Format, sources
+from sundog.cli.streams import STDIN, STDOUT, Format, resolve_sources
 
 
 def run(
@@ -35,7 +35,7 @@ def run(
     refuse_output(out, {"data": data}, fix="a draft does not replace what may have been reviewed; delete it first")
     with progress() as report:
         report("reading", 0.0)
-        draft = Schema.draft(sources(format_, data=data)["data"])
+        draft = Schema.draft(resolve_sources(format_, data=data)["data"])
     if out is None:
         say(draft.to_yaml().rstrip())
         return

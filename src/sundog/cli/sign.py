@@ -1,4 +1,4 @@
-"""Verify a release and sign it, so that `verify --key` can tell whose it is.
+"""Verify a release and sign it, so that `verify --key` can check who made it.
 
 Example: sundog sign adult.sundog --key hospital.key
 """
@@ -17,7 +17,7 @@ def run(
     release: Annotated[Path, typer.Argument(help="The .sundog file; it is replaced by its signed copy.")],
     key: Annotated[Path, typer.Option(help="The private key, as `sundog key` makes it.")],
 ) -> int:
-    """Signs in place what adds up; exit code 1 if it does not."""
+    """Signs the file in place; returns 1 if the release does not add up."""
     from sundog.release.document import Document
     from sundog.release.signing import fingerprint, load_private_key
 

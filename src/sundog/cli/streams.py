@@ -1,4 +1,4 @@
-"""`-`: data from stdin, and to stdout."""
+"""Data from stdin and to stdout, written as `-`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ Format = Annotated[str | None, typer.Option("--format", help=f"{_HELP} {', '.joi
 FormatWritten = Annotated[str | None, typer.Option("--format", help=f"{_HELP} {', '.join(WRITTEN[1:])}.")]
 
 
-def format_of(asked: str | None, *, piped: bool, known: Sequence[str]) -> str:
-    """The format of a pipe; names of files say theirs."""
+def choose_format(asked: str | None, *, piped: bool, known: Sequence[str]) -> str:
+    """Returns the format of a pipe; for files the name decides."""
     from sundog.data.validation_errors import did_you_mean
     from sundog.errors import ArgumentError
 
@@ -33,15 +33,15 @@ def format_of(asked: str | None, *, piped: bool, known: Sequence[str]) -> str:
     return asked or known[0]
 
 
-def sources(format_: str | None, **given: str | None) -> dict[str, str | Piped | None]:
-    """What was given by name, with what comes through stdin in the place of `-`: it can be read once."""
+def resolve_sources(format_: str | None, **given: str | None) -> dict[str, str | Piped | None]:
+    """Returns the sources by name, with the content of stdin in the place of `-`, which only one source may be."""
     from sundog.data.reading.source import Piped
     from sundog.errors import ArgumentError
 
     piped = [name for name, source in given.items() if source == STDIN]
     if len(piped) > 1:
         raise ArgumentError(f"{' and '.join(piped)} cannot both come from stdin (-); give one of them as a file")
-    kind = format_of(format_, piped=bool(piped), known=READ)
+    kind = choose_format(format_, piped=bool(piped), known=READ)
     return {
         name: Piped(f"stdin.{kind}", sys.stdin.buffer.read()) if source == STDIN else source
         for name, source in given.items()

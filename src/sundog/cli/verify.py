@@ -1,7 +1,7 @@
 """Check a release: the file is whole, its events add up to its claim, the noise was private, the signature holds.
 
-Exit codes: 0 it holds; 1 it does not; 3 it adds up, but nobody you know vouches for it (it is not signed, or no --key
-was given to compare the signature with).
+Exit codes: 0 it holds; 1 it does not; 3 it adds up, but was not checked against a known key (it is not
+signed, or no --key was given to compare the signature with).
 
 Example: sundog verify adult.sundog --key hospital.pub
 """
@@ -24,11 +24,11 @@ def run(
     release: Annotated[Path, typer.Argument(help="The .sundog file.")],
     key: Annotated[Path | None, typer.Option(help="The public key of whoever should have signed it.")] = None,
     ledger: Annotated[
-        Path | None, typer.Option(help="The ledger it was paid from: does it still have the charges?")
+        Path | None, typer.Option(help="The ledger that paid for it: check that it still has the charges.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> int:
-    """Verifies; exit code 1 if the answer is no, 3 if nobody vouches for it."""
+    """Prints the result and returns the exit code."""
     from sundog.release.document import Document
     from sundog.release.signing import load_public_key
 
@@ -43,11 +43,11 @@ def run(
     if as_json:
         say_json(verdict.to_dict())
     else:
-        _tell(release, document, verdict)
+        _print_verdict(release, document, verdict)
     return verdict.exit_code
 
 
-def _tell(release: Path, document: Document, verdict: Verdict) -> None:
+def _print_verdict(release: Path, document: Document, verdict: Verdict) -> None:
     for problem in verdict.problems:
         say(f"{release}: NO: {problem}")
     if not verdict.problems:

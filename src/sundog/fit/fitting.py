@@ -26,7 +26,7 @@ from sundog.fit.run import Place, Run, open_run
 from sundog.fit.stages import FittedModel, count_records, fit_model, learn_schema, refine_bins
 from sundog.models.protocol import FitContext, State
 from sundog.models.registry import read_model
-from sundog.privacy.budget import LARGEST_DELTA, default_delta, promised
+from sundog.privacy.budget import LARGEST_DELTA, check_budget, default_delta
 from sundog.privacy.ledger import Ledger
 from sundog.progress import Progress
 from sundog.release.certificate import certify
@@ -105,7 +105,7 @@ def run_fit(
 
 def _check_request(request: Request, schema: Schema) -> None:
     """Raises if the budget cannot be promised, or the model cannot learn such data."""
-    promised(request.epsilon, LARGEST_DELTA if request.delta is None else request.delta)
+    check_budget(request.epsilon, LARGEST_DELTA if request.delta is None else request.delta)
     request.configuration.check(schema)
 
 

@@ -16,9 +16,9 @@ from sundog.models.configuration import Configuration
 from sundog.models.protocol import Model
 from sundog.models.registry import AUTO, configure, get_model
 from sundog.privacy.budget import Split
-from sundog.privacy.counted import COUNT
 from sundog.privacy.events import Charge, DiscreteLaplace, Failure, Pure
 from sundog.privacy.ledger import Budget
+from sundog.privacy.record_count import COUNT
 
 SCHEMA_DELTA = 0.1  # of δ, for discovering categories
 _SHARES = {"records": 0.02, "schema": 0.10}  # of ε, for the stages before the model, where they are needed

@@ -19,10 +19,10 @@ from sundog.fit.run import Run
 from sundog.models.protocol import FitContext, HasPrivateState, Model, Plan, State
 from sundog.privacy.budget import Split, calibrated_delta
 from sundog.privacy.checkpoint import Checkpoint
-from sundog.privacy.counted import COUNT, epsilon_of_counts, without_counts
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.measure_once import keep_stage, load_stage, measure_stage
 from sundog.privacy.mechanisms import noisy_count
+from sundog.privacy.record_count import COUNT, epsilon_of_counts, without_counts
 from sundog.progress import Progress
 
 

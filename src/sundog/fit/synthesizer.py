@@ -23,7 +23,7 @@ from sundog.models.auto import best_model
 from sundog.models.configuration import Configuration
 from sundog.models.protocol import State
 from sundog.models.registry import AUTO, configure, refuse_unknown
-from sundog.privacy.budget import LARGEST_DELTA, promised
+from sundog.privacy.budget import LARGEST_DELTA, check_budget
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress, silent
@@ -139,7 +139,7 @@ class Synthesizer:
 
     def _check(self) -> None:
         """Refuses arguments that cannot be meant, whatever the data is."""
-        promised(
+        check_budget(
             _number(self.epsilon, "epsilon"), LARGEST_DELTA if self.delta is None else _number(self.delta, "delta")
         )
         if not isinstance(self.model, str):

@@ -1,8 +1,8 @@
 """From events to (ε, δ): three columns, one claim.
 
 `pld` (privacy loss distributions, as in Google's dp-accounting) is what sundog claims. `rdp` (Rényi) is the
-cross-check, an upper bound by another road: it stands in where PLD would be too coarse, too large or too near to
-rounding, and an event that only one of them understands is caught by the contract tests. `moments` is the accountant
+cross-check, an independent upper bound: it replaces PLD where PLD would be too coarse, too large or too close to
+rounding errors. The contract tests require every event to be supported by both. `moments` is the accountant
 of the papers (integer orders up to 32), kept for comparison with their tables, never as the claim.
 
 Every event is composed `count` times by one code path for all kinds.
@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from sundog.privacy.analytic_gaussian import gaussian_delta, gaussian_epsilon
+from sundog.privacy.event_pld import compute_pld
 from sundog.privacy.events import (
     Charge,
     DiscreteGaussian,
@@ -28,7 +29,6 @@ from sundog.privacy.events import (
     SampledGaussian,
 )
 from sundog.privacy.pld import TAIL, GridError, LossDistribution, compose_all
-from sundog.privacy.pld_of_events import pld_of
 from sundog.privacy.renyi import epsilon_by_orders
 
 Method = Literal["pld", "rdp", "moments"]
@@ -36,8 +36,8 @@ METHODS: tuple[Method, ...] = ("pld", "rdp", "moments")
 
 GRID = 1e-4  # the discretisation of privacy loss that dp-accounting uses by default
 
-# Beyond this ε nothing is protected. The quick bound is answer enough there, and a forged certificate cannot make
-# its reader build a distribution of any size.
+# Beyond this ε nothing is protected. The quick bound is good enough there, and a forged certificate cannot make its
+# reader build a distribution of arbitrary size.
 _MEANINGLESS = 1e5
 _MEANINGLESS_LOSS = 300.0
 _MOST_EVENTS = 64
@@ -75,12 +75,12 @@ def epsilon_spent(charges: Iterable[Charge], *, delta: float, method: Method = "
         found = _epsilon_on_grid(totals, grid, delta)
         if found < 1.01 * quick:
             return min(found, quick)
-        grid /= 10  # losses so small that they are lost in the grid: PLD is above the bound it should be below
+        grid /= 10  # losses are small beside the grid: PLD is above the bound that it should be below
     return quick
 
 
 def fits(charges: Iterable[Charge], *, epsilon: float, delta: float) -> bool:
-    """Whether the charges are (ε, δ)-DP: what `epsilon_spent` says, with as little work as the answer takes.
+    """Returns whether the charges are (ε, δ)-DP, as `epsilon_spent` would say, with as little work as possible.
 
     The Rényi bound takes a tenth of a millisecond. Distributions on coarser grids come next: a grid rounds losses up,
     to points that the real one has too, so that none of them spends less. Only where all of these are above the budget
@@ -98,7 +98,7 @@ def fits(charges: Iterable[Charge], *, epsilon: float, delta: float) -> bool:
             return True
         if delta < 50 * _fft_error(totals) or _is_beyond_pld(totals, quick):
             return False
-        grid, target = _grid(totals, quick), epsilon * (1 - 1e-6)  # by rounding they differ, either way
+        grid, target = _grid(totals, quick), epsilon * (1 - 1e-6)  # rounding makes them differ in either direction
         if any(_epsilon_on_grid(totals, n * grid, delta) <= target for n in (16, 4)):
             return True
     return epsilon_spent(charges, delta=delta) <= epsilon
@@ -133,12 +133,12 @@ def delta_spent(charges: Iterable[Charge], *, epsilon: float) -> float:
 def _totals(charges: Iterable[Charge]) -> dict[Event, int]:
     totals: Counter[Event] = Counter()
     for charge in charges:
-        totals[_simplified(charge.event)] += charge.count
+        totals[_simplify(charge.event)] += charge.count
     return {event: count for event, count in totals.items() if not _is_nothing(event)}
 
 
-def _simplified(event: Event) -> Event:
-    """An event that costs the same, or a hair more, and is easier to account for."""
+def _simplify(event: Event) -> Event:
+    """Returns an event that costs the same, or very slightly more, and is easier to account for."""
     match event:
         case SampledGaussian(sample_rate=1.0):
             return Gaussian(noise_multiplier=event.noise_multiplier)
@@ -155,7 +155,7 @@ def _is_nothing(event: Event) -> bool:
 
 
 def _as_one_gaussian(totals: dict[Event, int]) -> float | None:
-    """Several Gaussians are one: squared signal-to-noise ratios add up."""
+    """Returns the multiplier of the one Gaussian that several amount to: squared signal-to-noise ratios add up."""
     if not totals or not all(isinstance(event, Gaussian) for event in totals):
         return None
     # by norms rather than squares, which a hostile multiplier could make overflow
@@ -168,7 +168,7 @@ def _as_one_gaussian(totals: dict[Event, int]) -> float | None:
 def _quick_epsilon(totals: dict[Event, int], delta: float) -> float:
     """The smaller of two bounds: by Rényi orders, and where the ε of events without δ is added to that of the rest.
 
-    Orders alone make little of a small ε at a tiny δ.
+    Rényi orders alone give a loose bound for a small ε at a tiny δ.
     """
     pure, rest = _without_delta(totals)
     gaussian = _as_one_gaussian(rest)
@@ -197,7 +197,7 @@ def _grid(totals: dict[Event, int], quick: float) -> float:
 
 
 def _finest(totals: dict[Event, int]) -> float:
-    """The finest step that leaves distributions of a bearable size, from how far losses reach in the composed one."""
+    """The finest step for which distributions are not too large, from how far losses reach in the composed one."""
     losses: dict[Event, int] = {event: count for event, count in totals.items() if not isinstance(event, Failure)}
     return epsilon_by_orders(losses, TAIL, "rdp") * len(totals) / _MOST_POINTS
 
@@ -229,7 +229,7 @@ def _is_beyond_pld(totals: dict[Event, int], quick: float) -> bool:
 
 
 def _largest_loss(totals: dict[Event, int]) -> float:
-    """Of one event alone, roughly."""
+    """Returns roughly the largest loss of a single event."""
     pure = [event.epsilon for event in totals if isinstance(event, DiscreteLaplace | Pure)]
     return max(
         [*pure, *(0.5 * event.sigma**-2 for event in totals if isinstance(event, DiscreteGaussian))], default=0.0
@@ -273,4 +273,4 @@ def _pld(event: Event, count: int, grid: float) -> LossDistribution:
 
 @functools.lru_cache(maxsize=2)
 def _single_pld(event: Event, grid: float) -> LossDistribution:
-    return pld_of(event, grid)
+    return compute_pld(event, grid)

@@ -1,4 +1,4 @@
-"""Splitting one budget between the stages of a fit, in the open.
+"""How the budget of a fit is split between its stages.
 
 Stages that come first (counting records, learning what the schema does not declare) get a fixed ε each. Bins are
 refined with Gaussian noise, like what most models measure, and get a fixed part of the ρ (zero-concentrated privacy)
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from sundog.errors import BudgetError
 from sundog.privacy.ledger import Budget
 
-# What a certificate can promise; outside of it nothing could be measured, or nothing would be protected.
+# What a certificate can promise; outside this range nothing could be measured, or nothing would be protected.
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-4, 1e9
 SMALLEST_DELTA = 1e-50
 LARGEST_DELTA = 1e-5  # by default, and above it a δ is warned of
@@ -43,12 +43,12 @@ def calibrated_delta(promised: float, records: int) -> float:
     return min(promised, default_delta(records))
 
 
-def promised(epsilon: float, delta: float) -> Budget:
-    """The budget that somebody asks for, refused where no certificate could promise it.
+def check_budget(epsilon: float, delta: float) -> Budget:
+    """Returns the budget; raises BudgetError if no certificate could promise it.
 
-    >>> promised(1.0, 1e-6)
+    >>> check_budget(1.0, 1e-6)
     Budget(epsilon=1.0, delta=1e-06)
-    >>> promised(1e-12, 1e-6)
+    >>> check_budget(1e-12, 1e-6)
     Traceback (most recent call last):
     sundog.errors.BudgetError: epsilon must be between 0.0001 and 1e+09, not 1e-12
     """

@@ -1,7 +1,7 @@
-"""How much noise a budget needs, how many steps it allows, what a plan costs: asked before any data is touched.
+"""Calibration: how much noise a budget needs and how many steps it allows, before any data is touched.
 
 The searches use the accountant itself. The Rényi bound takes milliseconds and lands within a fifth of the answer;
-from there a few secant steps on the privacy loss distribution, on coarse grids and then on the real one, finish.
+from there a few secant steps use the privacy loss distribution, on coarse grids and then on the real one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sundog.privacy.events import MOST_TIMES, Charge, SampledGaussian
 Planner = Callable[[float], Sequence[Charge]]
 
 TOLERANCE = 9e-4  # a calibrated plan spends between (1 − TOLERANCE)·ε and ε
-_SILENCE = 1e9  # noise that drowns everything
+_SILENCE = 1e9  # a noise scale at which nothing is left of any signal
 _MARGIN = 1e-7  # room for rounding when the same events are later composed in another order
 
 
@@ -109,10 +109,10 @@ def smallest_noise(plan: Planner, *, epsilon: float, delta: float) -> float:
     for coarseness, tolerance in ((16, 0.02), (4, 0.004)):  # near enough, on either side
         aim = target * (1 + tolerance / 2)
         scale, slope = _root(functools.partial(spent, coarseness=coarseness), scale, slope, aim, tolerance)
-    # What a grid adds to ε goes with the square of its step: 16 and 4 foretell 1, which is costly and asked only once.
+    # What a grid adds to ε grows with the square of its step, so 16 and 4 predict 1, which is slow and used once.
     coarse, finer = spent(scale, 16), spent(scale, 4)
-    foretold = max(finer - (coarse - finer) / 16, 0.5 * target)
-    scale *= math.exp(math.log(target * (1 - TOLERANCE / 2) / foretold) / slope)
+    predicted = max(finer - (coarse - finer) / 16, 0.5 * target)
+    scale *= math.exp(math.log(target * (1 - TOLERANCE / 2) / predicted) / slope)
     return _root(functools.partial(spent, coarseness=1), scale, slope, target, TOLERANCE)[0]
 
 
@@ -126,7 +126,7 @@ def _start(plan: Planner, target: float, delta: float) -> tuple[float, float]:
         if found is not None:
             return found
     raise BudgetExceededError(
-        f"no amount of noise fits ε = {target:.4g} at δ = {delta:.3g}: what is planned already uses it up"
+        f"no amount of noise fits ε = {target:.4g} at δ = {delta:.3g}: the other planned charges already use it up"
     )
 
 
@@ -148,7 +148,7 @@ def _enough(spent: Callable[[float], float], target: float) -> tuple[float, floa
 def _root(
     spent: Callable[[float], float], scale: float, slope: float, target: float, tolerance: float
 ) -> tuple[float, float]:
-    """Secant steps in log-log coordinates until ε is just below the target, inside a bracket in case they misbehave."""
+    """Secant steps in log-log coordinates until ε is just below the target, inside a bracket in case they diverge."""
     low, high = 0.0, math.inf  # too little noise, enough noise
     aim = math.log(target * (1 - tolerance / 2))
     last: tuple[float, float] | None = None

@@ -1,9 +1,10 @@
-"""Normal variates drawn where gradients are: ChaCha20 on the device that trains, in one kernel.
+"""Normal variates drawn on the GPU that trains: ChaCha20 in one kernel.
 
-The host can make a few hundred million normals a second, and a GPU uses them up faster. So the block function of
-ChaCha20 (RFC 8439) runs there, one lane a block, with Box and Muller's transform on what it gives. Sixteen words make
-ten normals: five pairs of a radius of 64 bits and an angle of 32. `reference_normals` is the same in tensor operations,
-slow and anywhere; tests hold it against the RFC, and the kernel (`chacha_kernel.py`) against it.
+The host can make a few hundred million normals a second, and a GPU uses them faster. So the block function of ChaCha20
+(RFC 8439) runs on the GPU, one lane per block, followed by the Box-Muller transform. Sixteen words make
+ten normals: five pairs of a radius of 64 bits and an angle of 32. `reference_normals` computes the same
+with tensor operations, slowly and on any device; tests compare it with the RFC, and the kernel (`chacha_kernel.py`)
+with it.
 """
 
 from __future__ import annotations
@@ -26,14 +27,14 @@ class DeviceNormals:
     """A stream of normals on one GPU; its key is used for nothing else.
 
     Args:
-        device: where.
-        secret: 32 bytes.
+        device: where the normals are drawn.
+        secret: the key, 32 bytes.
     """
 
     def __init__(self, device: Any, secret: bytes) -> None:
         words = [int.from_bytes(secret[i : i + 4], "little", signed=True) for i in range(0, 32, 4)]
         self.key = torch.tensor(words, dtype=torch.int32, device=device)
-        self.message = torch.zeros(1, dtype=torch.int64, device=device)  # no two fills have the same
+        self.message = torch.zeros(1, dtype=torch.int64, device=device)  # the nonce: no two fills have the same
 
     def fill(self, out: Tensor) -> Tensor:
         """Fills a flat float32 tensor; in a graph, with new values in every replay."""
@@ -45,7 +46,7 @@ class DeviceNormals:
 
 
 def reference_normals(key: Tensor, message: Tensor, count: int) -> Tensor:
-    """What the kernel gives."""
+    """Returns what the kernel would draw."""
     blocks = -(-count // PER_BLOCK)
     counter = torch.arange(blocks, dtype=torch.int32, device=key.device)
     low, high = message.to(torch.int32), (message >> 32).to(torch.int32)
@@ -62,7 +63,7 @@ def chacha20(key: Tensor, counter: Tensor, nonce: tuple[Tensor, Tensor, Tensor])
         counter: the numbers of the blocks, as int32.
         nonce: three words.
     """
-    constants = [torch.full_like(counter, _signed(word)) for word in _CONSTANTS]
+    constants = [torch.full_like(counter, _to_int32(word)) for word in _CONSTANTS]
     start = [
         *constants,
         *(key[i].expand_as(counter) for i in range(8)),
@@ -79,13 +80,13 @@ def chacha20(key: Tensor, counter: Tensor, nonce: tuple[Tensor, Tensor, Tensor])
 def _quarter_round(state: list[Tensor], a: int, b: int, c: int, d: int) -> None:
     for target, source, mixed, bits in ((a, b, d, 16), (c, d, b, 12), (a, b, d, 8), (c, d, b, 7)):
         state[target] = state[target] + state[source]
-        state[mixed] = _rotated(state[mixed] ^ state[target], bits)
+        state[mixed] = _rotate(state[mixed] ^ state[target], bits)
 
 
-def _rotated(word: Tensor, bits: int) -> Tensor:
+def _rotate(word: Tensor, bits: int) -> Tensor:
     carried: Tensor = (word >> (32 - bits)) & (2**bits - 1)  # the shift brings in the sign, which is masked off
     return (word << bits) | carried
 
 
-def _signed(word: int) -> int:
+def _to_int32(word: int) -> int:
     return word - 2**32 if word >= 2**31 else word

@@ -55,18 +55,18 @@ def _word(key, i: tl.constexpr):
 @triton.jit
 def _quarter_round(a, b, c, d):
     a = a + b
-    d = _rotated(d ^ a, 16)
+    d = _rotate(d ^ a, 16)
     c = c + d
-    b = _rotated(b ^ c, 12)
+    b = _rotate(b ^ c, 12)
     a = a + b
-    d = _rotated(d ^ a, 8)
+    d = _rotate(d ^ a, 8)
     c = c + d
-    b = _rotated(b ^ c, 7)
+    b = _rotate(b ^ c, 7)
     return a, b, c, d
 
 
 @triton.jit
-def _rotated(word, bits: tl.constexpr):
+def _rotate(word, bits: tl.constexpr):
     return (word << bits) | (word >> (32 - bits))
 
 

@@ -1,4 +1,4 @@
-"""What a mechanism did, as immutable facts that an accountant can read.
+"""Privacy events: immutable descriptions of what a mechanism did, which an accountant reads.
 
 An event says nothing about the data and nothing about ε: those are the accountant's conclusions. Events go into ledgers
 and certificates as JSON, so their meaning may never change; a new meaning is a new event.

@@ -1,11 +1,11 @@
-"""An append-only file that several processes may write, and that a crash cannot spoil.
+"""An append-only file that several processes may write, and that a crash cannot corrupt.
 
 One JSON object a line. Each line carries the hash of the line before it and a digest of itself, so that a lost or
-edited line is noticed, the last one too. `append` returns only after fsync, and whoever appends does so *before* the
-thing that the line records. A last line that is whole but for its newline counts. A torn one is a record of something
-that never happened, if it was a crash that tore it: readers skip it (`torn` tells), and the next writer replaces it.
+edited line is noticed, the last one too. `append` returns only after fsync, and callers append *before* they do
+what the line records. A last line that lacks only its newline counts. A torn last line records something that never
+happened, if a crash tore it: readers skip it (`torn` is then true), and the next writer replaces it.
 
-Hashes without a key do not stop an owner who rewrites the whole file; only the last of `heads`, kept elsewhere, does.
+Hashes without a key do not stop an owner who rewrites the whole file; a copy of the last of `heads` reveals it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Journal:
                 file.write(_render(header, ""))
                 file.flush()
                 os.fsync(file.fileno())
-            os.link(temporary, path)  # unlike a rename, fails if somebody else was first
+            os.link(temporary, path)  # unlike a rename, fails if the file exists
             sync_folder(path.parent)
         except FileExistsError:
             raise LedgerError(f"{path}: exists already; choose another name or use it as it is") from None
@@ -74,7 +74,7 @@ class Journal:
 
     @contextmanager
     def locked(self, *, shared: bool = False) -> Iterator[None]:
-        """Holds the file against other processes, and brings what was read up to date.
+        """Locks the file against other processes, and reads new lines.
 
         With `shared` for reading only: other readers are let in, and the file need not be writable.
         """
@@ -90,7 +90,7 @@ class Journal:
             try:
                 lock(file, portalocker.LOCK_SH if shared else portalocker.LOCK_EX)
             except OSError as error:
-                if not shared:  # reading does without where there are no locks
+                if not shared:  # reading works without locks
                     raise LedgerError(
                         f"{self.path}: cannot be locked ({error.strerror}); move it to a file system with file locks"
                     ) from None
@@ -108,7 +108,7 @@ class Journal:
 
     @property
     def lines(self) -> list[Line]:
-        """What was known when the lock was last held."""
+        """The lines known when the lock was last held."""
         return self._lines
 
     @property

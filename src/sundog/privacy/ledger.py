@@ -1,4 +1,4 @@
-"""The ledger: one total for one dataset, and a filter in front of every measurement.
+"""The ledger: the total budget of a dataset, checked before every measurement.
 
 `spend` decides, records, and only then returns: a mechanism that calls it first can never measure what the budget
 does not cover. A ledger lives in memory or in a file that several runs and processes share. A run (`ledger.run`) has
@@ -24,15 +24,15 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from sundog.errors import BudgetError, BudgetExceededError, LedgerError
 from sundog.privacy.accountant import METHODS, Method
-from sundog.privacy.counted import epsilon_of_fit, fit_within
 from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.journal import Journal
 from sundog.privacy.noise import NoiseSource
+from sundog.privacy.record_count import epsilon_of_fit, fit_within
 
 
 @dataclass(frozen=True)
 class Budget:
-    """What may be spent: the promise is (ε, δ)-differential privacy.
+    """The ε and δ that may be spent.
 
     >>> Budget(epsilon=1.0, delta=1e-6)
     Budget(epsilon=1.0, delta=1e-06)
@@ -74,9 +74,9 @@ class Header(BaseModel):
 
 @dataclass(frozen=True)
 class Head:
-    """All that a ledger file says at some moment, in short: how many lines it has, and the hash of the last.
+    """The state of a ledger file at some moment: how many lines it has, and the hash of the last.
 
-    It covers every line before it. Kept with a release, it shows whether the ledger was cut or rewritten since.
+    The hash covers every earlier line. Kept with a release, it shows whether the ledger was cut or rewritten since.
     """
 
     ledger: str | None
@@ -99,7 +99,7 @@ class Ledger:
 
     Args:
         epsilon: the total ε.
-        delta: the δ at which it is meant.
+        delta: the δ at which ε is computed.
         noise: where the mechanisms that spend from this ledger draw their noise; the operating system by default.
     """
 
@@ -124,7 +124,7 @@ class Ledger:
 
     @classmethod
     def open(cls, path: str | Path, *, noise: NoiseSource | None = None) -> Ledger:
-        """Opens a ledger file that other runs may be using at the same time; to look at it, read access is enough."""
+        """Opens a ledger file, which other runs may be using at the same time; read access is enough to look at it."""
         journal = Journal(Path(path))
         try:
             header = Header.model_validate(journal.read()[0])
@@ -143,7 +143,7 @@ class Ledger:
     def run(self, *, epsilon: float, delta: float, name: str | None = None) -> Ledger:
         """A budget inside this one, for one release; charges count against both.
 
-        With the `name` of an earlier run, that run goes on: what it spent is spent.
+        With the `name` of an earlier run, that run continues, with what it has spent.
         """
         if epsilon > self.budget.epsilon:
             raise BudgetExceededError(
@@ -174,7 +174,7 @@ class Ledger:
 
     @property
     def own_entries(self) -> tuple[Entry, ...]:
-        """What was charged under this ledger's own name: for a run all of it, for a shared file not what others did."""
+        """The entries of this run, without those of other runs in a shared file."""
         return tuple(entry for entry in self.entries if self._is_mine(entry))
 
     @property
@@ -184,14 +184,14 @@ class Ledger:
 
     @property
     def head(self) -> Head | None:
-        """What the file says now, in short; None for a ledger in memory."""
+        """The present state of the file; None for a ledger in memory."""
         if self._journal is None:
             return None
         with self._held():
             return Head(self.id, len(self._journal.heads), self._journal.heads[-1])
 
     def has(self, head: Head) -> bool:
-        """Whether the file still begins with all that it said at that moment."""
+        """Whether the file still begins with the lines that it had at that moment."""
         if self._journal is None:
             return False
         with self._held():
@@ -242,7 +242,7 @@ class Ledger:
         )
 
     def _known(self) -> list[Entry]:
-        if self._parent is not None:  # whoever charged to this run, in whichever process
+        if self._parent is not None:  # charges to this run by any process
             return [entry for entry in self._parent._known() if self._is_mine(entry)]
         if self._journal is None:
             return self._entries
@@ -270,7 +270,7 @@ class Ledger:
 
     @contextmanager
     def _held(self, *, to_write: bool = False) -> Iterator[None]:
-        """Holds the root of this ledger against other threads, and its file against processes that write."""
+        """Locks the root of this ledger against other threads, and its file against other processes that write."""
         root = self
         while root._parent is not None:
             root = root._parent
@@ -281,9 +281,9 @@ class Ledger:
 
 
 def summed(charges: Iterable[Charge]) -> list[Charge]:
-    """The charges, with a training that was paid for in blocks as one charge where its first block was.
+    """Merges the charges of a training that was paid for in blocks into one, in the place of the first block.
 
-    Only sampled Gaussians are added up: two equal measurements of anything else are two measurements.
+    Only sampled Gaussians are merged: two equal charges for anything else are two measurements.
 
     >>> block = Charge(event=SampledGaussian(noise_multiplier=1.0, sample_rate=0.1), count=40, purpose="training")
     >>> [charge.count for charge in summed([block, block])]

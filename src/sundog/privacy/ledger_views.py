@@ -13,7 +13,7 @@ from sundog.privacy.ledger import Ledger
 
 
 class _View(Ledger):
-    """The ledger itself, under its own name."""
+    """A ledger that records its charges in another one."""
 
     def __init__(self, ledger: Ledger) -> None:
         super().__init__(epsilon=ledger.budget.epsilon, delta=ledger.budget.delta, noise=ledger.noise)
@@ -21,7 +21,7 @@ class _View(Ledger):
         self.name = ledger.name
 
     def spend(self, *charges: Charge) -> None:
-        """Charges the ledger behind, which may be a view itself."""
+        """Charges the underlying ledger, which may be a view itself."""
         self._behind.spend(*charges)
 
 

@@ -87,7 +87,7 @@ def measure_stage(
     """Like `measure_once`, for a stage of a fit, whose charges are known only once it is measured.
 
     All charges after those of the earlier stages must be its own. A `DataError` is kept and raised again like any other
-    result: it was paid for, and must not be had twice.
+    result: it was paid for, and must not be measured twice.
 
     >>> measure_stage("records", lambda ledger: {"count": 100}, Ledger(epsilon=1.0, delta=1e-6), None, paid=0)
     Stage(result={'count': 100}, paid=0)

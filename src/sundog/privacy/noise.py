@@ -1,6 +1,6 @@
-"""Where randomness comes from.
+"""Noise sources: where randomness comes from.
 
-Privacy noise is drawn from ChaCha20, keyed by the operating system, in every process anew: a forked child that
+Privacy noise is drawn from ChaCha20 with a key from the operating system, new in each process: a forked child that
 inherited the stream would repeat its parent's noise, and two answers with the same noise have none in their
 difference. For the same reason a source is never copied or pickled. Gradients need millions of normals a second: those
 come from an AES-256 keystream (`normals.py`) or, if the user says so, from the generator of the device.
@@ -37,7 +37,7 @@ _TWISTER = slice(24, 24 + 624 * 8)  # the 624 words of a Mersenne Twister, each 
 
 
 class NoiseSource:
-    """A stream of noise: `NoiseSource()` is private, `NoiseSource.seeded` is for tests and marks all it touches.
+    """A stream of noise: `NoiseSource()` is private; `NoiseSource.seeded` is for tests and not private.
 
     >>> source = NoiseSource()
     >>> source.private, source.description
@@ -47,8 +47,7 @@ class NoiseSource:
 
     Args:
         fast_gradients: let the device that trains draw the noise of gradients by itself. Its generator (Philox on a
-            GPU) has no known weakness in its distribution, but was not made to withstand an adversary; certificates
-            say so.
+            GPU) has no known weakness in its distribution, but is not cryptographic; certificates say so.
     """
 
     private: bool
@@ -94,7 +93,7 @@ class NoiseSource:
     def stream(self, *names: str | int) -> NoiseSource:
         """The source for one purpose: itself, unless it is seeded, when each purpose has noise of its own.
 
-        So a test can stop a training and go on, and compare it with one that never stopped.
+        So a test can compare a training that was stopped and resumed with one that was not.
         """
         if self._seed is None:
             return self
@@ -124,7 +123,7 @@ class NoiseSource:
         from sundog.privacy.normals import Keystream, normals_of
 
         self._in_this_process()
-        with self._threads:  # or two of them might be given the same words
+        with self._threads:  # two threads must not get the same words
             if self._keystream is None:
                 self._keystream = Keystream(self._secret())
             words = self._keystream.words((3, -(-len(out) // 2)))

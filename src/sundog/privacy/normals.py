@@ -1,9 +1,8 @@
-"""Normal variates as fast as training can use them, and as hard to guess as AES.
+"""Normal variates from an AES keystream, fast enough for training.
 
-An AES-256-CTR keystream, turned into float32 normals by Box and Muller's transform in a few tensor operations, which
-torch runs on all cores. A radius takes 64 bits: the largest variate is
-9.4 standard deviations out, and no digit of a large one is wanting. Threads that make noise ahead in the background
-were tried: on few cores they only get into the way of the step.
+An AES-256-CTR keystream is turned into float32 normals by the Box-Muller transform in a few tensor operations, which
+torch runs on all cores. A radius takes 64 bits: the largest variate is 9.4 standard deviations out, and large variates
+have full precision. Drawing noise ahead in background threads was tried: on few cores it slows the step down.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ _LONGEST = 2**36  # bytes for which the counter of one message lasts
 
 
 class Keystream:
-    """Random words, none of which is ever given twice.
+    """A stream of random words that never repeats.
 
     >>> stream = Keystream(bytes(32))
     >>> values = normals_of(stream.words((3, 50_000)))

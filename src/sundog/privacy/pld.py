@@ -4,7 +4,7 @@ The algorithms are dp-accounting's, on arrays. They are here because composing i
 and importing it takes longer than checking a certificate does. The tests hold every function to what dp-accounting
 makes of the same mechanism.
 
-Losses are rounded so that no δ(ε) is smaller than the true one. `pld_of_events.py` makes the distributions.
+Losses are rounded so that no δ(ε) is smaller than the true one. `event_pld.py` makes the distributions.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MOST_MASS = 1.01  # of one run's probabilities, each rounded up, to the power o
 
 
 class GridError(Exception):
-    """On this grid a distribution would be too large, or is lost in rounding: a coarser one may do."""
+    """On this grid a distribution is too large, or smaller than rounding errors: a coarser grid may work."""
 
 
 @dataclass(frozen=True, eq=False)

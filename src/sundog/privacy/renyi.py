@@ -104,7 +104,7 @@ def _log_binomials(orders: tuple[float, ...]) -> Floats:
 
 
 def _pure_renyi(epsilon: float, orders: Floats) -> Floats:
-    """The Rényi divergence of randomised response, the worst that an ε-DP mechanism can do.
+    """The Rényi divergence of randomised response, the worst case of an ε-DP mechanism.
 
     It is log(cosh((α − ½)ε) / cosh(ε/2)) / (α − 1). The quotient is 1 + 2 sinh(αε/2) sinh((α − 1)ε/2) / cosh(ε/2),
     which keeps its digits where ε is tiny.

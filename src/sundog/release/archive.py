@@ -25,7 +25,7 @@ import safetensors.numpy
 from sundog.errors import ReleaseError
 from sundog.files import replacing
 from sundog.release.signing import Signature
-from sundog.release.zipped import Limit, damaged, read_members
+from sundog.release.zip_members import Limit, damaged, read_members
 
 FORMAT = "sundog-release"
 VERSION = 1
@@ -137,7 +137,7 @@ def read_archive(path: str | Path) -> Archive:
 
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
-    """What a release file says of itself, without its weights; a ReleaseError if it is none."""
+    """Reads the manifest of a release without its weights; raises ReleaseError if the file is not a release."""
     path = Path(path)
     with _errors_naming(path, "cannot be read", "check the file and its permissions"):
         _refuse_no_file(path)
@@ -185,7 +185,7 @@ def _write_zip(file: BinaryIO, archive: Archive) -> None:
 def _add(zipped: zipfile.ZipFile, name: str, data: bytes, method: int) -> None:
     info = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
     info.compress_type = method
-    info.create_system = 3  # said on every platform, for the same bytes on every platform
+    info.create_system = 3  # fixed, for the same bytes on every platform
     info.external_attr = 0o644 << 16
     zipped.writestr(info, data)
 
@@ -195,10 +195,12 @@ def _check_read_back(partial: Path, archive: Archive) -> None:
         found = _read(partial)
     except ReleaseError as error:
         reason = str(error).partition(";")[0]
-        raise ReleaseError(f"not written, since nobody could read it: {reason}; change what goes into it") from None
+        raise ReleaseError(
+            f"not written, because it could not be read back: {reason}; change what goes into it"
+        ) from None
     same_content = content_hash(found.manifest, found.tensors) == content_hash(archive.manifest, archive.tensors)
     if not same_content or found.signature != archive.signature:
-        raise ReleaseError("not written, since it would read back otherwise; use text for all keys of the manifest")
+        raise ReleaseError("not written, because it would read back differently; use text for all keys of the manifest")
 
 
 # --- hashing ---
@@ -223,7 +225,7 @@ def _plain(name: str, tensor: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any]]:
     raise ReleaseError(f"tensor {name[:40]!a} is of type {tensor.dtype}; convert it to float32")
 
 
-# --- reading what a stranger wrote ---
+# --- reading untrusted files ---
 
 
 def _read(path: Path) -> Archive:
@@ -242,7 +244,7 @@ def _read(path: Path) -> Archive:
 
 
 def _refuse_no_file(path: Path) -> None:
-    if not path.is_file():  # before opening: opening a pipe would wait for ever
+    if not path.is_file():  # before opening: opening a pipe would block
         raise ReleaseError("not a file; give a .sundog file" if path.exists() else "no such file; check the name")
 
 
@@ -257,7 +259,7 @@ def _parse_manifest(raw: bytes) -> dict[str, Any]:
 
 
 def _parse_object(raw: bytes, what: str) -> dict[str, Any]:
-    """A JSON object without doubt: no duplicate keys, no NaN, bounded in depth and in items."""
+    """Parses a JSON object strictly: no duplicate keys, no NaN, bounded in depth and in items."""
     if sum(raw.count(mark) for mark in (b",", b"[", b"{")) > _MAX_JSON_ITEMS:
         raise damaged(f"{what} has more than {_MAX_JSON_ITEMS:,} items")
     if raw.count(b"{") > _MAX_JSON_OBJECTS:

@@ -1,6 +1,6 @@
-"""The certificate: what was promised, what was spent and on what, what was assumed, and what that means in words.
+"""The certificate: the guarantee, what was spent on what, what was assumed public, and what that means in words.
 
-It can be recomputed by anybody: the events are in it, and `recheck` adds them up again.
+Anybody can recompute it: it lists the events, and `recheck` composes them again.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from sundog.privacy.budget import (
     SMALLEST_EPSILON,
     calibrated_delta,
 )
-from sundog.privacy.counted import epsilon_of_counts, epsilon_of_fit, is_count
 from sundog.privacy.events import Charge, SampledGaussian, printable
 from sundog.privacy.ledger import Ledger, summed
 from sundog.privacy.noise import FAST, SECURE, SEEDED
+from sundog.privacy.record_count import epsilon_of_counts, epsilon_of_fit, is_count
 from sundog.release.learned import Learned, learned_parts, unpaid_parts
-from sundog.release.shares import Share, shares_of, shown_number
+from sundog.release.shares import Share, format_number, shares_of
 from sundog.release.text import Text
 
 NOT_PRIVATE = "NOT PRIVATE: the noise came from a fixed seed, for tests; whoever knows the seed can subtract it"
 NOT_REVIEWED = "NOT REVIEWED: the schema was drafted from the data; what it reveals is outside the guarantee"
 
-# More than any fit makes; a file that brings more is refused before anything is computed from it.
+# More than any fit makes; a file with more is refused before anything is computed from it.
 _MOST_CHARGES = 20_000
 _MOST_TRAININGS = 256
 _SAME = 1e-3  # how far, relatively, a figure may be from what the events add up to
@@ -51,7 +51,7 @@ could be a member if membership is known anyway. It says nothing about other rel
 budgets up (one ledger file shared between fits does that)."""
 
 
-def _few_trainings(charges: list[Charge]) -> list[Charge]:
+def _check_trainings(charges: list[Charge]) -> list[Charge]:
     kinds = {charge.event for charge in charges if isinstance(charge.event, SampledGaussian)}
     if len(kinds) > _MOST_TRAININGS:
         raise ValueError(f"has more than {_MOST_TRAININGS} different trainings")
@@ -59,7 +59,7 @@ def _few_trainings(charges: list[Charge]) -> list[Charge]:
 
 
 class LedgerHead(BaseModel):
-    """What the ledger file said then, in short: see `sundog.privacy.ledger.Head`."""
+    """The state of the ledger file at that time: see `sundog.privacy.ledger.Head`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -106,7 +106,7 @@ class Certificate(BaseModel):
         "ChaCha20 keyed by the operating system; on gradients the device's own generator, not cryptographic",
         "a fixed seed, for tests: NOT PRIVATE",
     ]
-    charges: Annotated[list[Charge], Field(fail_fast=True, max_length=_MOST_CHARGES), AfterValidator(_few_trainings)]
+    charges: Annotated[list[Charge], Field(fail_fast=True, max_length=_MOST_CHARGES), AfterValidator(_check_trainings)]
     assumed_public: Annotated[list[Text], Field(fail_fast=True, max_length=100)]
     learned: Annotated[list[Learned], Field(fail_fast=True, max_length=_MOST_CHARGES)] = []
     conditional: Conditional | None = None  # where the count of records chose a smaller δ to calibrate to
@@ -132,12 +132,12 @@ class Certificate(BaseModel):
         """What does not add up, by itself or with the schema and the model it came with; empty when it is sound."""
         problems = [] if self.private and self.noise in (SECURE, FAST) else [NOT_PRIVATE]
         if (self.unit, self.cap, self.neighbours) != (_unit(schema), schema.cap, neighbours_of(schema)):
-            problems.append("who is protected according to the certificate is not who is according to the schema")
+            problems.append("the certificate and the schema disagree about who is protected")
         if self.assumed_public != [*assumed_public(schema), *assumptions]:
-            problems.append("what the certificate takes for public is not what the schema declares and the model used")
+            problems.append("what the certificate assumes public is not what the schema declares and the model used")
         problems += [f"no charge pays for the {part}" for part in self.unpaid(schema)]
         if len(self.learned) > len(learned_parts(schema, counted=any(map(is_count, self.charges)))):
-            problems.append("the certificate says of more than the schema does that it was learned")
+            problems.append("the certificate lists more learned parts than the schema has")
         return problems + self._wrong_promise() + self._wrong_figures() + self._wrong_ledger()
 
     def unpaid(self, schema: Schema) -> list[str]:
@@ -167,7 +167,7 @@ class Certificate(BaseModel):
         return self.delta if self.conditional is None else self.conditional.delta
 
     def _wrong_promise(self) -> list[str]:
-        """Promises that mean nothing, and a conditional one that does not follow from the count."""
+        """Meaningless promises, and a conditional promise that does not follow from the count."""
         problems = []
         if self.delta > LARGEST_MEANINGFUL_DELTA:
             problems.append(
@@ -177,7 +177,7 @@ class Certificate(BaseModel):
             return problems
         rest = self.epsilon - epsilon_of_counts(self.charges)
         if not any(map(is_count, self.charges)):
-            problems.append("it speaks of a count of records that no charge paid for")
+            problems.append("it refers to a count of records that no charge paid for")
         elif not math.isclose(self.conditional.epsilon, rest, rel_tol=1e-6) or not math.isclose(
             self.conditional.delta, calibrated_delta(self.delta, self.conditional.records), rel_tol=1e-6
         ):
@@ -192,12 +192,12 @@ class Certificate(BaseModel):
             if method == "pld" and spent > self.epsilon * (1 + 1e-9):
                 problems.append(f"the events add up to ε = {spent:.4g}, above the claimed {self.epsilon:.4g}")
             if not _agree(spent, self.spent.get(method)):
-                said = shown_number(self.spent.get(method))
+                said = format_number(self.spent.get(method))
                 problems.append(f"the events add up to ε = {spent:.4g} by {method}, but the certificate says {said}")
         return problems
 
     def _wrong_ledger(self) -> list[str]:
-        """A shared ledger that cannot be, or means nothing: overspent, or with less in it than this release spent."""
+        """Impossible or meaningless shared ledgers: overspent, or with less spent than by this release alone."""
         if self.ledger is None:
             return []
         problems = []
@@ -264,7 +264,7 @@ class Certificate(BaseModel):
         return "a record" if self.unit is None else f"one {self.unit}"
 
     def _spent(self) -> list[str]:
-        spent = "   ".join(f"{method} {shown_number(self.spent.get(method))}" for method in METHODS)
+        spent = "   ".join(f"{method} {format_number(self.spent.get(method))}" for method in METHODS)
         lines = [f"Spent: ε at δ = {self._calibrated:.3g} by   {spent}   (pld is the claim)"]
         lines += [f"  {share}" for share in self.shares()]
         if self.ledger is not None:
@@ -340,7 +340,7 @@ def _unit(schema: Schema) -> str | None:
 
 
 def assumed_public(schema: Schema) -> list[str]:
-    """What the guarantee takes for granted."""
+    """Lists what the guarantee assumes to be public."""
     lines = ["the schema: names and types of columns, declared values, bounds and resolutions"]
     if not schema.reviewed:
         lines.append(NOT_REVIEWED)

@@ -95,7 +95,7 @@ def parse_condition(text: Any, known: Sequence[str]) -> Condition:
     (('cook', 'cook'), ('a, b', 'a, b'))
     """
     if not isinstance(text, str):
-        raise DataError(f"where: {shown(text)} is no condition; write it as text, such as 'age>=40'")
+        raise DataError(f"where: {shown(text)} is not a condition; write it as text, such as 'age>=40'")
     begun = text.lstrip()
     for name in sorted(known, key=len, reverse=True):
         for spelled in (name, f'"{name}"', f"'{name}'"):
@@ -107,7 +107,7 @@ def parse_condition(text: Any, known: Sequence[str]) -> Condition:
     unknown = _OPERATOR.search(begun)
     if unknown is None or not begun[: unknown.start()].strip():
         raise DataError(
-            f"where: {shown(text)} is no condition; write it as column=value, column>=value or column in a,b"
+            f"where: {shown(text)} is not a condition; write it as column=value, column>=value or column in a,b"
         )
     raise _no_column(begun[: unknown.start()].strip(), known)
 
@@ -124,7 +124,7 @@ def _values(operator: str, rest: str, *, exact: bool) -> tuple[tuple[str, ...], 
     try:
         split = next(csv.reader([listed], skipinitialspace=True, quotechar=quote), [""])
     except csv.Error:
-        raise DataError(f"where: {shown(listed)} is no list; separate values by commas, and quote odd ones") from None
+        raise DataError(f"where: {shown(listed)} is not a list; separate values by commas and quote odd ones") from None
     return tuple((each, each.strip()) for each in split)
 
 
@@ -170,7 +170,7 @@ def _choice(name: str, spellings: Sequence[Any], count: int) -> int:
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Name the column in what is said about a value."""
+    """Names the column in errors about a value."""
     try:
         yield
     except DataError as error:

@@ -1,7 +1,7 @@
-"""A release as its file holds it: everything but the running model.
+"""The content of a release file, without a model that can sample.
 
-To read, verify and sign a release nobody needs to run its model, so nothing here imports one: `verify`, `certificate`
-and `sign` are quick, and cheap whoever made the file.
+Reading, verifying and signing a release do not need its model, so nothing here imports one: `verify`, `certificate` and
+`sign` are fast, also on hostile files.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from sundog.errors import ReleaseError, SundogError
 from sundog.models.protocol import State
 from sundog.models.registry import read_model
 from sundog.models.released import ReleasedModel
-from sundog.privacy.counted import COUNT, is_count
+from sundog.privacy.record_count import COUNT, is_count
 from sundog.release import signing
 from sundog.release.archive import Archive, content_hash, read_archive, write_archive
 from sundog.release.certificate import Certificate
@@ -64,13 +64,13 @@ class Document:
         manifest = archive.manifest
         model, libraries = manifest["model"], manifest["libraries"]
         about = (manifest["created"], *libraries, *libraries.values())
-        # Nothing that is not understood: what is dropped here would not be under the signature.
+        # Unknown fields are refused: the signature would not cover what is dropped here.
         if set(manifest) != _FIELDS or set(model) != {"name", "config"} or not isinstance(model["config"], dict):
             raise ReleaseError("the manifest is malformed")
         if not all(isinstance(text, str) and text.isprintable() for text in about):
             raise ReleaseError("the manifest is malformed")
         certificate = Certificate.from_dict(manifest["certificate"])
-        schema = _schema(manifest["schema"])
+        schema = _parse_schema(manifest["schema"])
         if not schema.complete:
             raise ReleaseError("the schema is not complete")
         state = State(tensors=archive.tensors, config=model["config"])
@@ -127,9 +127,9 @@ class Document:
         )
 
     def signed(self, key: Ed25519PrivateKey) -> Document:
-        """The same with a signature of the key's owner, who vouches for nothing that does not add up."""
+        """Returns a signed copy; raises ReleaseError if the release does not add up."""
         if self.problems:
-            raise ReleaseError(f"not signed, for it does not add up: {self.problems[0]}; fit it again")
+            raise ReleaseError(f"not signed, because it does not add up: {self.problems[0]}; fit it again")
         return replace(self, signature=signing.sign(self.hash, key))
 
     def _unpaid_count(self) -> list[str]:
@@ -147,18 +147,18 @@ class Document:
 
 
 def malformed(path: str | Path, error: Exception) -> ReleaseError:
-    """The one line for a file whose content is not that of a release."""
+    """Returns the error for a file whose content is not that of a release."""
     what = f"lacks {error}" if isinstance(error, KeyError) else f"{error}"
     return ReleaseError(f"{path}: {(what.splitlines() or ['is malformed'])[0]}; ask for a new copy")
 
 
-def ordered(schema: Schema) -> dict[str, Any]:
+def serialize_schema(schema: Schema) -> dict[str, Any]:
     """The schema with its columns as a list: canonical JSON sorts the keys of a mapping, and columns have an order."""
     declared = schema.to_dict()
     columns = [{"name": name, **column} for name, column in declared["columns"].items()]
     return {**declared, "columns": columns}
 
 
-def _schema(declared: Mapping[str, Any]) -> Schema:
+def _parse_schema(declared: Mapping[str, Any]) -> Schema:
     columns = [dict(column) for column in declared["columns"]]
     return Schema.from_dict({**declared, "columns": {column.pop("name"): column for column in columns}})

@@ -1,4 +1,4 @@
-"""What a release learned from private data about its own schema, and which charge paid for each part of it."""
+"""Which parts of a release's schema were learned from private data, and which charge paid for each."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from pydantic import BaseModel, ConfigDict
 from sundog.data.bins import QUANTILE_BINS
 from sundog.data.columns import AnyColumn, Scale, Unknown
 from sundog.data.schema import Schema
-from sundog.privacy.counted import COUNT
 from sundog.privacy.events import Charge, DiscreteLaplace, one_line
 from sundog.privacy.mechanisms import tree_levels
+from sundog.privacy.record_count import COUNT
 from sundog.release.text import Text
 
 Price = tuple[str, int, int]  # a kind of event, how often it happens, and to how much one unit can add up
@@ -34,7 +34,7 @@ class Learned(BaseModel):
 
 
 def learned_parts(schema: Schema, *, counted: bool) -> list[Learned]:
-    """What was learned, by the marks that learning leaves in a schema.
+    """Lists what was learned, by the marks that learning leaves in a schema.
 
     >>> columns = {"age": {"type": "integer", "min": 17, "max": 90, "learn": True}}
     >>> print(*learned_parts(Schema.from_dict({"columns": columns}), counted=True), sep="; ")

@@ -1,7 +1,8 @@
-"""What stays with the curator: parts of a fit that no release has, such as a GAN's critic, in a file of their own.
+"""The curator's private file: parts of a fit that are not released, such as a GAN's critic.
 
-It was paid for as the rest was, and tells no more than the budget allows. But it answers one question better than
-anything in the release, whether a record looks like those it was trained on: an auditor may ask it, nobody else should.
+Its content was paid for like the rest and reveals no more than the budget allows. But it tells better than anything in
+the release whether a record looks like the training data, so only auditors should have it. Audits load it with
+`load_private`.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ def private_path(release: Path) -> Path:
 
 
 def save_private(path: Path, model: str, schema: Schema, state: State) -> None:
-    """Writes it, all or nothing, for the owner's eyes only."""
+    """Writes the file, whole or not at all, readable by its owner only."""
     about = json.dumps({"model": model, "config": state.config, "schema": schema.to_dict()})
     with replacing(path) as file:
         os.fchmod(file.fileno(), 0o600)
@@ -48,7 +49,7 @@ def is_private(path: Path) -> bool:
 
 
 def load_private(path: str | Path) -> tuple[str, Schema, State]:
-    """The model it belongs to, the schema, and the parts."""
+    """Returns the name of the model, the schema and the state."""
     try:
         raw = Path(path).read_bytes()
         tensors = safetensors.numpy.load(raw)

@@ -1,4 +1,4 @@
-"""A release: everything a stranger needs to draw synthetic records and to check the promise, and nothing else."""
+"""A release: what anybody needs to draw synthetic records and to check the guarantee."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sundog.release import signing
 from sundog.release.archive import FORMAT, VERSION
 from sundog.release.certificate import Certificate
 from sundog.release.conditions import Conditions, encode_conditions
-from sundog.release.document import Document, malformed, ordered
+from sundog.release.document import Document, malformed, serialize_schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,13 +42,13 @@ _LIBRARIES = ("sundog", "numpy", "randomgen", "scipy")
 
 
 def installed_versions() -> dict[str, str]:
-    """What a release says it was made with."""
+    """The versions of the libraries that a release records."""
     return {name: _version(name) for name in _LIBRARIES}
 
 
 @functools.cache  # finding one takes milliseconds
 def _version(name: str) -> str:
-    """A release is not lost because a package was copied and not installed."""
+    """Returns the version of a package, or `unknown` if it is not installed."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -69,7 +69,7 @@ class Release:
 
     @property
     def records(self) -> int | None:
-        """About how many records the model was fitted on, as far as the budget told."""
+        """About how many records the model was fitted on, where it was declared or measured."""
         return self.document.model.records
 
     def __repr__(self) -> str:
@@ -116,7 +116,7 @@ class Release:
 
     @functools.cached_property
     def document(self) -> Document:
-        """The release as its file holds it."""
+        """The content of the release file."""
         state = self.model.state()
         manifest = self.manifest or {
             "created": self.created,
@@ -254,11 +254,11 @@ class Release:
 
 
 def new_manifest(schema: Schema, model: str, config: dict[str, Any], certificate: Certificate) -> dict[str, Any]:
-    """What a release says of itself, but for when and with what it was made."""
+    """The manifest of a release, except for when and with which libraries it was made."""
     return {
         "format": FORMAT,
         "version": VERSION,
-        "schema": ordered(schema),
+        "schema": serialize_schema(schema),
         "model": {"name": model, "config": config},
         "certificate": certificate.to_dict(),
     }

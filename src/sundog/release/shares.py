@@ -1,4 +1,4 @@
-"""What each charge of a certificate would cost alone, and what it was in words."""
+"""The charges of a certificate in words, and what each would cost alone."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Share:
     share: float
 
     def __str__(self) -> str:
-        cost = shown_number(self.epsilon_alone)
+        cost = format_number(self.epsilon_alone)
         return f"{self.purpose:<32.32} {self.mechanism:<44} alone ε = {cost:<8} {self.share:>4.0%}"
 
 
@@ -67,7 +67,7 @@ def _mechanism(event: Event) -> str:
 
 
 def _alone(charge: Charge, delta: float) -> float:
-    """ε of the charge alone, by the quick accountant: it is for orientation, the claim is elsewhere."""
+    """ε of the charge alone, by the quick accountant: it is for orientation and not the claim."""
     if isinstance(charge.event, Failure):
         return 0.0
     if isinstance(charge.event, DiscreteLaplace | Pure):
@@ -75,10 +75,10 @@ def _alone(charge: Charge, delta: float) -> float:
     return epsilon_spent([charge], delta=delta, method="rdp")
 
 
-def shown_number(value: float | None) -> str:
+def format_number(value: float | None) -> str:
     """A figure, or a dash where there is none.
 
-    >>> shown_number(0.12345), shown_number(None)
+    >>> format_number(0.12345), format_number(None)
     ('0.1235', '–')
     """
     return "–" if value is None else f"{value:.4g}"

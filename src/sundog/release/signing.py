@@ -108,7 +108,7 @@ def check(digest: str, signature: Signature, *, public_key: Ed25519PublicKey | N
 
 
 def has_small_order(raw: bytes) -> bool:
-    """Whether a public key is one of the points that vouch for anything, in whichever of their spellings.
+    """Whether a public key is a point of small order, in any encoding.
 
     >>> has_small_order(bytes([1, *[0] * 31])), has_small_order(bytes([2, *[0] * 31]))
     (True, False)
@@ -147,7 +147,7 @@ def generate_key(private_path: str | Path, public_path: str | Path) -> str:
     try:
         _write_new(public_path, public, mode=0o644)
     except BaseException:
-        private_path.unlink(missing_ok=True)  # half a pair is of no use, and a private key must not lie about
+        private_path.unlink(missing_ok=True)  # half a pair is useless, and a private key must not be left behind
         raise
     return fingerprint(key.public_key())
 
@@ -204,7 +204,7 @@ def _key_error(path: str | Path, what: str, kind: str, extra: str = "") -> Relea
 def _read_key(path: str | Path, kind: str) -> bytes:
     path = Path(path)
     try:
-        if not path.is_file():  # before opening: opening a pipe would wait for ever
+        if not path.is_file():  # before opening: opening a pipe would block
             raise _key_error(path, "not a file" if path.exists() else "no such file", kind)
         with path.open("rb") as file:
             data = file.read(_MAX_KEY_FILE + 1)

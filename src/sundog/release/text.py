@@ -1,4 +1,4 @@
-"""Text that strangers wrote and terminals show."""
+"""Untrusted text that is shown on a terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Field
 
 def _is_printable(text: str) -> str:
     if not text.isprintable():
-        raise ValueError("holds what cannot be printed")
+        raise ValueError("contains characters that cannot be printed")
     return text
 
 

@@ -10,7 +10,7 @@ Status = Literal["holds", "unsigned", "signed by an unknown key", "no"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was found.
+    """The result of verifying a release.
 
     A release that adds up and is not signed may have been made by anybody, from anything: it holds only if somebody
     who is known signed it.
@@ -20,7 +20,7 @@ class Verdict:
 
     Args:
         problems: why the answer is no; empty where everything adds up.
-        warnings: what to know although it adds up.
+        warnings: what a reader should know although it adds up.
         hash: of the content.
         signed_by: the fingerprint of the key that signed it.
         by_known_key: whether that key was compared with one that is known.
@@ -34,7 +34,7 @@ class Verdict:
 
     @property
     def status(self) -> Status:
-        """The answer in a word."""
+        """The result in a few words."""
         if self.problems:
             return "no"
         if self.signed_by is None:

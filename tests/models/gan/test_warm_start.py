@@ -277,7 +277,7 @@ def test_the_certificate_says_what_was_taken_for_public() -> None:
     assert release.verify() == []
     lines = [line for line in release.certificate.assumed_public if line != PUBLIC_RECORDS]
     silent = replace(release, certificate=release.certificate.model_copy(update={"assumed_public": lines}))
-    assert any("takes for public" in problem for problem in silent.verify())
+    assert any("assumes public" in problem for problem in silent.verify())
     alone = released(None)
     assert PUBLIC_RECORDS not in alone.certificate.assumed_public
     assert alone.verify() == []

@@ -1,4 +1,4 @@
-"""Choosing one of several things, or the set of those that enough people have."""
+"""Private selection: one of several candidates, or the set of keys that enough records hold."""
 
 from __future__ import annotations
 

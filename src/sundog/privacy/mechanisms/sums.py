@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
 _FINENESS = 2.0**-20
-_FINEST = 2.0**-32  # of the clip norm: integers, of which there are to be many, must not grow without end
+_FINEST = 2.0**-32  # of the clip norm: keeps integers small enough for sums of many rows
 _SQUARED = 2.0**-12  # the fineness where products of integers are summed
 _EXACT = 2.0**52  # integers up to here are sums of floats without rounding, in whatever order
 _ROWS = 65_536  # rounded at a time, so that memory stays flat
@@ -66,8 +66,8 @@ def gaussian_group_sums(
 
     A row x (in units of the clip) adds (a, x) to its group, which is no longer than √(1 + a²), so all coordinates get
     noise of that times `noise_multiplier`. A centre c = sum ÷ count then errs by (1 + a²)(d + |c|²/a²) times the same
-    for every a. Where |c| ≤ 1, that is least at a = d^(−1/4). With no x, or no a, the other is alone in its Gaussian. A
-    row of a group that is none of `groups` adds nothing.
+    for every a. Where |c| ≤ 1, that is least at a = d^(−1/4). With no x, or no a, the other is alone in its Gaussian.
+    Rows of other groups add nothing.
 
     >>> ledger = Ledger(epsilon=1, delta=1e-6)
     >>> chunks = [(np.array([0, 1, 1]), np.eye(3))]
@@ -153,7 +153,7 @@ def gaussian_moments(
 
 
 def on_lattice(rows: Floats, *, clip_norm: float, step: float, slack: float) -> Floats:
-    """The rows in whole steps, clipped so much shorter than `clip_norm` that rounding cannot make them longer.
+    """Rounds the rows to whole steps, clipped to so much less than `clip_norm` that rounding cannot exceed it.
 
     >>> on_lattice(np.array([[0.0, 4.0], [0.26, 0.0]]), clip_norm=1.0, step=0.125, slack=0.125).tolist()
     [[0.0, 7.0], [2.0, 0.0]]
@@ -163,7 +163,7 @@ def on_lattice(rows: Floats, *, clip_norm: float, step: float, slack: float) -> 
         squares = np.einsum("ij,ij->i", rows, rows)
         factor = np.minimum(1.0, norm / np.sqrt(squares))
     odd = np.flatnonzero(~np.isfinite(squares))
-    if len(odd):  # too large for squares, or no numbers
+    if len(odd):  # squares overflow, or not finite
         rows, factor[odd] = rows.copy(), 1.0
         rows[odd] = clip_rows(rows[odd], norm)
     whole: Floats = rows * (factor / step)[:, None]
@@ -171,7 +171,7 @@ def on_lattice(rows: Floats, *, clip_norm: float, step: float, slack: float) -> 
 
 
 def clip_rows(rows: Floats, norm: float) -> Floats:
-    """The rows, those that are too long shortened to `norm`; a row with a NaN or an infinity becomes zero.
+    """Shortens rows that are longer than `norm`; a row with a NaN or an infinity becomes zero.
 
     >>> clip_rows(np.array([[0.0, 4.0], [0.3, 0.4], [np.nan, 1.0]]), 1.0).tolist()
     [[0.0, 1.0], [0.3, 0.4], [0.0, 0.0]]
@@ -188,7 +188,7 @@ def _count_weight(width: int) -> float:
 
 
 def _longest(width: int, weight: float) -> float:
-    """The length of (a, x) at most, in units of the clip."""
+    """The largest length of (a, x), in units of the clip norm."""
     return math.hypot(float(width > 0), weight) if weight else 1.0
 
 
@@ -197,7 +197,7 @@ def _step(scale: float, clip_norm: float, width: int) -> float:
 
 
 def _parts(chunks: Iterable[tuple[Integers, Floats]], *, width: int, most: float) -> Iterable[tuple[Integers, Floats]]:
-    """The chunks in parts of at most `most` rows, as what they are meant to be."""
+    """Yields the chunks in parts of at most `most` rows, as arrays of the right types; raises if a shape is wrong."""
     size = max(1, min(_ROWS, _NUMBERS // max(1, width), int(most)))
     for group, rows in chunks:
         if rows.shape != (len(group), width):

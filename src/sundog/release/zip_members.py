@@ -1,6 +1,6 @@
-"""Read a small zip from a stranger: every byte is accounted for before one is unpacked.
+"""A strict reader of small untrusted zip files: every byte is checked before anything is unpacked.
 
-`zipfile` is made to open whatever it can; here the opposite is wanted. The members must follow each other from the
+`zipfile` opens whatever it can; this reader does the opposite. The members must follow each other from the
 first byte to the directory without gap or overlap, both headers of a member must agree, and nothing may be claimed
 that the file could not honestly hold. So bombs, hidden members and files that two programs read differently all fail
 before any memory is spent on them. Ignored, for they carry no content: timestamps, attributes, extra fields, comments
@@ -135,16 +135,16 @@ def _members(directory: bytes, count: int) -> list[_Member]:
         if signature != b"PK\1\2" or disk:
             raise damaged("has a broken directory")
         if flags & ~_HARMLESS_FLAGS:
-            raise damaged(f"{_shown(name)} is encrypted or streamed")
+            raise damaged(f"{_printable(name)} is encrypted or streamed")
         local = (b"PK\3\4", flags, method, crc, packed, size, name)
-        size, packed, start = _widened(extra, [size, packed, start])
+        size, packed, start = _widen(extra, [size, packed, start])
         members.append(_Member(name, start, size, packed, crc, method, local))
     if position != len(directory):
         raise damaged("has a broken directory")
     return members
 
 
-def _widened(extra: bytes, values: list[int]) -> list[int]:
+def _widen(extra: bytes, values: list[int]) -> list[int]:
     """Where a 32-bit value is saturated, the next 64-bit one from the zip64 extra field."""
     while _SATURATED in values and extra:
         tag, length = struct.unpack_from("<2H", extra)
@@ -156,7 +156,7 @@ def _widened(extra: bytes, values: list[int]) -> list[int]:
 
 
 def _check_claims(member: _Member, limits: Mapping[str, Limit]) -> None:
-    shown = _shown(member.name)
+    shown = _printable(member.name)
     limit = limits.get(member.name.decode("ascii", errors="replace"))
     if limit is None:
         raise damaged(f"holds {shown}, which has no place in a release")
@@ -181,11 +181,11 @@ def _data_starts(file: BinaryIO, members: list[_Member], directory_start: int) -
         signature, flags, method, crc, packed, size, name_length, extra_length = header
         name = _read(file, position + _LOCAL.size, name_length)
         if (signature, flags, method, crc, packed, size, name) != member.local:
-            raise damaged(f"{_shown(member.name)} has two headers that disagree")
+            raise damaged(f"{_printable(member.name)} has two headers that disagree")
         starts[member.name] = position + _LOCAL.size + name_length + extra_length
         position = starts[member.name] + member.packed
         if position > directory_start:
-            raise damaged(f"{_shown(member.name)} reaches beyond its place")
+            raise damaged(f"{_printable(member.name)} reaches beyond its place")
     if position != directory_start:
         raise damaged("has bytes that belong to no member")
     return starts
@@ -197,13 +197,13 @@ def _unpack(file: BinaryIO, member: _Member, start: int) -> bytes:
         inflater = zlib.decompressobj(-zlib.MAX_WBITS)
         data = inflater.decompress(data, member.size + 1)  # one more than claimed shows a lie without unpacking it
         if not inflater.eof or inflater.unused_data:
-            raise damaged(f"{_shown(member.name)} does not unpack to the size it claims")
+            raise damaged(f"{_printable(member.name)} does not unpack to the size it claims")
     if len(data) != member.size or zlib.crc32(data) != member.crc:
-        raise damaged(f"{_shown(member.name)} fails its checksum")
+        raise damaged(f"{_printable(member.name)} fails its checksum")
     return data
 
 
-def _shown(name: bytes) -> str:
+def _printable(name: bytes) -> str:
     """A member's name fit for one line of a terminal, whatever a stranger put in it."""
     text = name[:40].decode("ascii", errors="replace")
     return text if text.isprintable() and text.isascii() else ascii(text)

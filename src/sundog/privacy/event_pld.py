@@ -28,10 +28,10 @@ _LOG_TAIL = -50.0  # of the probability of Gaussian noise beyond the ends of the
 _REACH = 11.6  # in σ: beyond it a discrete Gaussian has a probability below 10⁻³⁰ (Canonne, Kamath, Steinke 2020)
 
 
-def pld_of(event: Event, grid: float) -> LossDistribution:
-    """The losses of one event; `GridError` where the grid is too fine for them.
+def compute_pld(event: Event, grid: float) -> LossDistribution:
+    """Returns the privacy loss distribution of one event; raises GridError if the grid is too fine for it.
 
-    >>> round(pld_of(Gaussian(noise_multiplier=1.0), 1e-3).delta(1.0), 4)
+    >>> round(compute_pld(Gaussian(noise_multiplier=1.0), 1e-3).delta(1.0), 4)
     0.1269
     """
     return _PLD_OF[type(event)](event, grid)
@@ -55,7 +55,7 @@ def _sampled_gaussian(event: SampledGaussian, grid: float) -> LossDistribution:
 
 
 def _sampled_loss(loss: float, q: float) -> float:
-    """log(1 − q + q exp(loss)): what sampling leaves of a loss when a record is removed."""
+    """log(1 − q + q exp(loss)): the loss after sampling, when a record is removed."""
     if q == 1:
         return loss
     return math.log1p(q * math.expm1(loss)) if loss < 30 else loss + math.log(q + (1 - q) * math.exp(-loss))
@@ -66,7 +66,7 @@ def _unsampled_loss(loss: Floats, q: float) -> Floats:
     if q == 1:
         return loss
     large = loss > 30
-    with np.errstate(divide="ignore"):  # the smallest loss there is has no finite counterpart
+    with np.errstate(divide="ignore"):  # the smallest loss has no finite counterpart
         small = np.log1p(np.maximum(np.expm1(np.where(large, 0.0, loss)) / q, -1.0))
     return np.where(large, loss - math.log(q), small)
 
@@ -84,7 +84,7 @@ def _delta_of_removal(epsilon: Floats, sigma: float, q: float) -> Floats:
 
 def _delta_of_addition(epsilon: Floats, sigma: float, q: float) -> Floats:
     """δ(ε) of N(0, σ²) against q N(1, σ²) + (1 − q) N(0, σ²)."""
-    delta = np.zeros(len(epsilon))  # where no output has so large a loss
+    delta = np.zeros(len(epsilon))  # where no output has a loss this large
     inside = -epsilon > math.log1p(-q) if q < 1 else np.full(len(epsilon), True)
     grid = epsilon[inside]
     x = 0.5 + _unsampled_loss(-grid, q) * sigma**2
@@ -104,17 +104,17 @@ def _grid_between(low: float, high: float, grid: float) -> tuple[int, int]:
 
 
 def _connect_dots(ends: tuple[int, int], grid: float, delta_of: Callable[[Floats], Floats]) -> LossPmf:
-    """The losses on the grid that have this δ(ε) there, and no less between (algorithm 1 of the paper)."""
+    """Returns losses on the grid with this δ(ε) at its points, and no less between them (Algorithm 1 of the paper)."""
     first, last = ends
     delta = np.clip(delta_of(np.arange(first, last + 1, dtype=np.float64) * grid), 0, 1)
-    delta = np.maximum.accumulate(delta[::-1])[::-1]  # δ falls as ε grows; where rounding differs, the larger stands
+    delta = np.maximum.accumulate(delta[::-1])[::-1]  # δ falls as ε grows; where rounding breaks this, keep the larger
     falls = np.diff(delta)
     smallest = 1 - delta[0] + falls[0] / math.expm1(grid)
     largest = falls[-1] / math.expm1(-grid)
     between = (falls[1:] - falls[:-1] * math.exp(grid)) / math.expm1(grid)
     probabilities = np.maximum(np.concatenate([[smallest], between, [largest]]), 0.0)
     infinite = float(delta[-1])
-    probabilities *= max(1.0, (1 - infinite) / probabilities.sum())  # what rounding took would add up over many runs
+    probabilities *= max(1.0, (1 - infinite) / probabilities.sum())  # rounding losses would add up over runs
     return LossPmf(grid, first, probabilities, infinite)
 
 
@@ -126,17 +126,17 @@ def _discrete_gaussian(event: DiscreteGaussian, grid: float) -> LossDistribution
     x = np.arange(-reach, reach + 1, dtype=np.float64)
     density = np.exp(-0.5 * (x / event.sigma) ** 2)
     density /= density.sum()
-    losses = (-0.5 - x[:-1]) / event.sigma**2  # of the noise against the noise moved by one
+    losses = (-0.5 - x[:-1]) / event.sigma**2  # of the noise against the noise shifted by one
     return _share_losses(losses, density[1:], float(density[0]), grid)
 
 
 def _discrete_laplace(event: DiscreteLaplace, grid: float) -> LossDistribution:
-    losses = np.array([-event.rate, event.rate])  # noise moved by one has no others
+    losses = np.array([-event.rate, event.rate])  # noise shifted by one has no others
     return _share_losses(losses, special.expit(losses), 0.0, grid)
 
 
 def _share_losses(losses: Floats, probabilities: Floats, infinite: float, grid: float) -> LossDistribution:
-    """Each loss shared between the points around it, so that Σ p and Σ p exp(−loss) stay what they are."""
+    """Shares each loss between the points around it, so that Σ p and Σ p exp(−loss) do not change."""
     first, last = _grid_between(float(losses.min()), float(losses.max()), grid)
     below = np.clip(np.floor(losses / grid).astype(np.int64), first, last - 1)
     above = probabilities * np.clip(np.expm1(below * grid - losses) / math.expm1(-grid), 0.0, 1.0)
@@ -147,7 +147,7 @@ def _share_losses(losses: Floats, probabilities: Floats, infinite: float, grid: 
 
 
 def _pure(event: Pure, grid: float) -> LossDistribution:
-    """Randomised response, the worst that an ε-DP mechanism can do; its losses are rounded up."""
+    """Randomised response, the worst case of an ε-DP mechanism; its losses are rounded up."""
     losses = np.array([-event.epsilon, event.epsilon])
     first, last = _grid_between(-event.epsilon, event.epsilon, grid)
     found = np.zeros(last - first + 1)

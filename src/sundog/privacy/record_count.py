@@ -1,7 +1,7 @@
-"""A count of records comes before everything else, and what it answers chooses δ, the sampling rate and the model.
+"""How the noisy count of records is accounted for: its ε is added to the ε of everything else.
 
-The rest is calibrated by itself for each answer, so it is composed with the count by the simple rule that adds ε: see
-docs/privacy.md, "The count".
+The count is measured first, and its result decides δ, the sampling rate and the model. The rest is calibrated for each
+possible count, so the two are composed by basic composition: see docs/privacy.md, "The count".
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def epsilon_of_rest(charges: Iterable[Charge], *, delta: float, method: Method =
 
 
 def epsilon_of_fit(charges: Iterable[Charge], *, delta: float, method: Method = "pld") -> float:
-    """The ε of a fit, or of several: of the counts, and of the rest at δ, whatever the counts chose for the rest.
+    """Returns the ε of one or several fits: the ε of the counts plus the ε of the rest at δ.
 
     >>> count = Charge(event=DiscreteLaplace(rate=0.02), purpose=COUNT)
     >>> round(epsilon_of_fit([count, Charge(event=Pure(epsilon=0.5), purpose="a median")], delta=1e-6), 4)
@@ -51,7 +51,7 @@ def epsilon_of_fit(charges: Iterable[Charge], *, delta: float, method: Method = 
 
 
 def fit_within(charges: Iterable[Charge], *, epsilon: float, delta: float) -> bool:
-    """Whether `epsilon_of_fit` is at most ε, with as little work as the answer takes.
+    """Returns whether `epsilon_of_fit` is at most ε, with as little work as possible.
 
     >>> count = Charge(event=DiscreteLaplace(rate=0.02), purpose=COUNT)
     >>> fit_within([count], epsilon=0.02, delta=1e-6), fit_within([count, count], epsilon=0.03, delta=1e-6)
