@@ -1,4 +1,4 @@
-"""List the models, or the settings of one, which `fit` changes with --set name=value.
+"""List the models, or the settings of one, as `fit` takes them by `--set name=value`.
 
 Example: sundog models rbm
 """
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 def run(
     name: Annotated[
-        str | None, typer.Argument(help="The model: independent, rbm, vae, gan, or mixture for --clusters.")
+        str | None, typer.Argument(help="The model: independent, rbm, vae, gan, or mixture (of `--clusters`).")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
-    """Lists."""
+    """Prints the models, or the settings of one."""
     from sundog.models.registry import MODELS, get_configuration
 
     if name is None:
