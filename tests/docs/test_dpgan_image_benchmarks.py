@@ -85,7 +85,7 @@ def test_codes_belong_to_their_images() -> None:
     release = synth.fit({"image": images, "label": np.array(["a", "b"])[labels]}, schema).release_
     whole = pool_of(release, 50, seed=0)
     model: Any = release.model
-    object.__setattr__(model.decoded, "rows", 7)  # some at a time
+    object.__setattr__(model.sampler, "rows", 7)  # some at a time
     pool = pool_of(release, 50, seed=0)
     assert np.array_equal(pool.codes, whole.codes)
     codes, drawn = pool(20, rng)
