@@ -93,7 +93,7 @@ def _regularise(moments: Floats, latent: int, upper: tuple[Any, Any], *, scale: 
 def _shrink(found: Floats, scale: float) -> Floats:
     """What is left of numbers with noise of this scale if its share of their squares is taken away.
 
-    >>> _shrunk(np.array([3.0, 4.0]), 2.5).tolist(), _shrunk(np.array([3.0, 4.0]), 5.0).tolist()
+    >>> _shrink(np.array([3.0, 4.0]), 2.5).tolist(), _shrink(np.array([3.0, 4.0]), 5.0).tolist()
     ([1.5, 2.0], [0.0, 0.0])
     """
     noise = found.size * scale**2
