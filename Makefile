@@ -33,7 +33,8 @@ test-all: $(READY) ## The slow tests too (minutes)
 
 check: test ## The gate: ruff, mypy --strict, tests
 
-bench: $(READY) ## Run every benchmark
+bench: $(READY) ## Run every benchmark, beside its peers
+	$(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev,bench]'
 	for file in benchmarks/*.py; do $(BIN)/python $$file || exit 1; done
 
 docs: $(READY) ## Check that every example and link in the documentation works

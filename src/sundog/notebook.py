@@ -26,17 +26,17 @@ def table(rows: Iterable[Sequence[object]], head: Sequence[object] = ()) -> str:
 
 
 def paragraph(text: str) -> str:
-    """A paragraph."""
+    """Returns the text as a paragraph of HTML."""
     return f"<p>{escape(text, None)}</p>"
 
 
 def preformatted(text: str) -> str:
-    """Lines as they are."""
+    """Returns the lines as preformatted HTML."""
     return f"<pre>{''.join(escape(line, None) + chr(10) for line in text.splitlines())}</pre>"
 
 
 def escape(value: object, longest: int | None = _LONGEST) -> str:
-    """A value as text in a page: names and values are those of strangers."""
+    """Returns a value as text that is safe in HTML, shortened to `longest` characters."""
     text = "" if value is None else str(value)
     text = text if longest is None or len(text) <= longest else f"{text[: longest - 1]}…"
     return html.escape("".join(c if c.isprintable() else "�" for c in text))

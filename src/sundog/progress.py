@@ -1,4 +1,4 @@
-"""How long work tells what it is doing."""
+"""Progress callbacks."""
 
 from __future__ import annotations
 
@@ -8,4 +8,4 @@ Progress = Callable[[str, float], None]  # what is being done, and how much of i
 
 
 def silent(stage: str, done: float) -> None:
-    """The progress of whoever does not want to know."""
+    """Ignores progress."""

@@ -25,7 +25,7 @@ from tests.data.one_more_record import Case
 
 from sundog.data.columns import listed, scalar
 from sundog.data.columns.set import SetColumn
-from sundog.data.reading import read, tables
+from sundog.data.reading import csv_file, read, tables
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 
@@ -236,7 +236,7 @@ def _learn_spellings(patch: pytest.MonkeyPatch) -> None:
 
 
 def _trust_quotes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(tables, "check_lines", _unchecked)
+    patch.setattr(csv_file, "check_lines", _unchecked)
 
 
 @pytest.mark.parametrize(

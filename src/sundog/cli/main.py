@@ -125,7 +125,7 @@ def _fail(message: str, code: int = 2) -> int:
 
 def _interrupted() -> int:
     return _fail(
-        "interrupted; no half-written file was left. A fit that left a .partial folder goes on with --resume",
+        "interrupted; no half-written file was left. A fit that left a .partial folder can be continued with --resume",
         INTERRUPTED,
     )
 

@@ -61,7 +61,7 @@ class Refinement:
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """What it costs."""
+        """The charges of the refinement, one a column."""
         return tuple(
             tree_charge(
                 size=self.schema.columns[name].lattice_size,

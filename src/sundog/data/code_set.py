@@ -26,7 +26,7 @@ class CodeSet:
 
     @classmethod
     def of(cls, codes: Iterable[int]) -> CodeSet:
-        """These codes."""
+        """Returns the set of the given codes."""
         ranges: list[tuple[int, int]] = []
         for code in sorted(set(codes)):
             joins = ranges and ranges[-1][1] == code - 1

@@ -35,7 +35,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a fit shall spend and save.
+    """The ledger that a fit spends from, and the file it saves.
 
     Args:
         ledger: a ledger or its path, shared with other fits; None for a ledger of this fit alone.

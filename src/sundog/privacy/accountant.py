@@ -1,4 +1,4 @@
-"""From events to (ε, δ): three columns, one claim.
+"""From events to (ε, δ), by three accountants.
 
 `pld` (privacy loss distributions, as in Google's dp-accounting) is what sundog claims. `rdp` (Rényi) is the
 cross-check, an independent upper bound: it replaces PLD where PLD would be too coarse, too large or too close to

@@ -1,12 +1,12 @@
 """One step of DP-SGD.
 
-for piece in the Poisson batch:                        in pieces that fit into memory
-sums, norms += clip_and_sum(loss, piece)           per_example/engine.py: exact per-example clipping
-measured += policy.measure(norms)                  clipping.py: DPNorm counts the norms, other policies nothing
-gradient = (sums + noise) / expected batch size        noise_addition.py: drawn once per step
-gradient += gradient of the public loss                no record is in it: neither clipped nor noised
+for piece in the Poisson batch:                     in pieces that fit into memory
+sums, norms += clip_and_sum(loss, piece)        per_example/engine.py: exact per-example clipping
+measured += policy.measure(norms)               clipping.py: DPNorm counts the norms, other policies nothing
+gradient = (sums + noise) / expected batch size     noise_addition.py: drawn once per step
+gradient += gradient of the public loss             no record is in it: neither clipped nor noised
 optimizer.step()
-policy.update(measured + noise)                        the bounds of the next step
+policy.update(measured + noise)                     the bounds of the next step
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from sundog.data.columns import (
     OrdinalColumn,
     SeriesColumn,
     SetColumn,
-    clock,
+    time_parsing,
 )
 from sundog.errors import DataError, SchemaError
 
@@ -712,6 +712,6 @@ def test_booleans_beside_spellings_that_say_otherwise() -> None:
 
 
 def test_a_30th_of_february_changes_no_other_day() -> None:
-    micros, _, bad = clock.parse_iso(pa.array(["2020-02-28", "2020-02-30", "2020-03-01"]))
+    micros, _, bad = time_parsing.parse_iso(pa.array(["2020-02-28", "2020-02-30", "2020-03-01"]))
     assert bad.tolist() == [False, True, False]
     assert (micros[2] - micros[0]) // 86_400_000_000 == 2

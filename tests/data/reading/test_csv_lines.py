@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from sundog.data.reading import tables
+from sundog.data.reading import csv_file
 from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SchemaError
@@ -66,7 +66,7 @@ def test_a_spoiled_line_is_named(tmp_path: Path, line: bytes, says: str) -> None
 
 
 def test_a_zero_byte_far_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "BLOCK", 64)
+    monkeypatch.setattr(csv_file, "BLOCK", 64)
     (tmp_path / "t.csv").write_bytes(b"n,s\n" + b"1,a\n" * 50 + b"1,a\0\n")
     assert "line 52 has a zero byte in it" in refusal(tmp_path / "t.csv")
 
@@ -90,9 +90,9 @@ def test_the_lines_of_a_file_are_its_records(tmp_path: Path, lines: list[str], b
     text = "x,y\n" + "".join(f"{line}\n" for line in lines)
     (tmp_path / "t.csv").write_bytes(text.encode())
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tables, "BLOCK", block)
+        patch.setattr(csv_file, "BLOCK", block)
         try:
-            loaded: Any = tables.open_csv(tmp_path / "t.csv").load(["x", "y"])
+            loaded: Any = csv_file.open_csv(tmp_path / "t.csv").load(["x", "y"])
         except DataError:
             return
     alone = [next(csv.reader([line])) for line in text.replace("\r\n", "\n").split("\n")[1:] if line]

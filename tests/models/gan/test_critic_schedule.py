@@ -142,10 +142,10 @@ def test_a_flat_critic_has_a_gradient_all_the_same() -> None:
 def test_the_games_pull_where_they_should() -> None:
     scores = torch.tensor([-30.0, 0.0, 30.0], requires_grad=True)
     for game in (NonSaturating(), Wasserstein()):
-        for loss, sign in ((game.real, -1), (game.fake, 1), (game.generated, -1)):
+        for loss, sign in ((game.critic_loss_real, -1), (game.critic_loss_fake, 1), (game.generator_loss, -1)):
             (gradient,) = torch.autograd.grad(loss(scores).sum(), scores)
             assert (sign * gradient >= 0).all()
             assert sign * gradient[1] > 0
-    (gradient,) = torch.autograd.grad(NonSaturating().generated(scores).sum(), scores)
+    (gradient,) = torch.autograd.grad(NonSaturating().generator_loss(scores).sum(), scores)
     assert gradient[0] == pytest.approx(-1.0)  # where the critic is sure, the generator learns most
-    assert NonSaturating().real(scores).isfinite().all()
+    assert NonSaturating().critic_loss_real(scores).isfinite().all()

@@ -23,7 +23,7 @@ from sundog.models.gan.conditional_means import ConditionalMeans
 from sundog.models.gan.configuration import GanConfiguration
 from sundog.models.gan.gan import Gan
 from sundog.models.gan.released import PUBLIC_RECORDS
-from sundog.models.gan.warm_start import play
+from sundog.models.gan.warm_start import train_on_public
 from sundog.models.neural import mean_matching
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext
@@ -204,12 +204,12 @@ def started(records: Records, public: Records, monkeypatch: pytest.MonkeyPatch, 
 
     def noting(game: Any, *args: Any, **options: Any) -> None:
         before = [weight.clone() for weight in game.critic.parameters()]
-        play(game, *args, **options)
+        train_on_public(game, *args, **options)
         weights = [*game.critic.parameters(), *game.generator.parameters()]
         assert not any(torch.equal(old, new) for old, new in zip(before, weights, strict=False))
         found.extend(weight.detach().clone() for weight in weights)
 
-    monkeypatch.setattr(training, "play", noting)
+    monkeypatch.setattr(training, "train_on_public", noting)
     features, plan = Features(TABLE), planned(TABLE, condition="label", warm=6, **settings)
     training.train(
         features,
@@ -241,11 +241,11 @@ def test_a_warm_start_learns_what_public_records_say(monkeypatch: pytest.MonkeyP
     def noting(game: Any, public: Any, **options: Any) -> None:
         batch = public.take(np.arange(len(public)))
         losses.append(float(game.loss(batch).detach().mean()))
-        play(game, public, **{**options, "steps": 40, "learning_rate": 0.01})
+        train_on_public(game, public, **{**options, "steps": 40, "learning_rate": 0.01})
         losses.append(float(game.loss(batch).detach().mean()))
         assert all(weight.grad is None for weight in game.critic.parameters())
 
-    monkeypatch.setattr(training, "play", noting)
+    monkeypatch.setattr(training, "train_on_public", noting)
     public = random_records(PLAIN, 200)
     public.codes["twin"][:] = public.codes["label"]  # the start knows nothing of it
     ledger = Ledger(epsilon=2.0, delta=DELTA)

@@ -1,4 +1,4 @@
-"""Points in time between two bounds, kept to a declared resolution."""
+"""Points in time between two bounds, kept to a declared resolution; `time_parsing.py` reads them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
-from sundog.data.columns import clock
+from sundog.data.columns import time_parsing
 from sundog.data.columns.arrow import Mask, shown
 from sundog.data.columns.forms import Unknown
 from sundog.data.columns.frame_dtypes import TEXT, TIME
@@ -66,7 +66,7 @@ class DatetimeColumn(OrderedColumn):
         if name is not None:
             try:  # Python knows some that Arrow does not (posixrules, Factory)
                 ZoneInfo(name)
-                clock.to_wall(np.zeros(1, np.int64), name)
+                time_parsing.to_wall(np.zeros(1, np.int64), name)
             except (ValueError, OSError, KeyError, pa.ArrowException):
                 raise ValueError(f"timezone {shown(name)} is not known; use a name such as 'Europe/Berlin'") from None
         return name
@@ -81,7 +81,7 @@ class DatetimeColumn(OrderedColumn):
 
     @model_validator(mode="after")
     def _has_a_format(self) -> Self:
-        if self.format is not None and (len(self.format) > _LONGEST_FORMAT or not clock.is_format(self.format)):
+        if self.format is not None and (len(self.format) > _LONGEST_FORMAT or not time_parsing.is_format(self.format)):
             raise ValueError(f"format {shown(self.format)} is not one; write it as '%Y-%m-%d %H:%M:%S'")
         if self.format is not None and "%z" in self.format and self.timezone is None:
             raise ValueError("format has an offset (%z) but no timezone is declared; declare `timezone`")
@@ -127,16 +127,16 @@ class DatetimeColumn(OrderedColumn):
         if self.timezone is None or self._counts_local_days:
             ticks = wall - cut
         else:  # a text with an offset tells which of two equal hours is meant
-            ticks = np.where(aware, micros - cut, clock.to_instants(wall - cut, self.timezone))
+            ticks = np.where(aware, micros - cut, time_parsing.to_instants(wall - cut, self.timezone))
         return [int(tick) for tick in ticks]
 
     def _is_on_lattice(self, value: Any) -> bool:
         return bool(self._times([value])[2][0] % self._unit == 0)
 
-    def _times(self, values: Sequence[Any]) -> tuple[clock.Micros, Mask, clock.Micros]:
+    def _times(self, values: Sequence[Any]) -> tuple[time_parsing.Micros, Mask, time_parsing.Micros]:
         """ISO times in microseconds as they are written, which have an offset, and what the clock on the wall shows."""
         texts = [value.isoformat() if isinstance(value, date) else str(value) for value in values]
-        micros, aware, bad = clock.parse_iso(pa.array(texts, pa.string()))
+        micros, aware, bad = time_parsing.parse_iso(pa.array(texts, pa.string()))
         if bad.any():
             first = shown(values[int(bad.argmax())])
             raise ValueError(f"{first} is not a time; write it as 2020-12-31 or 2020-12-31T23:59:59")
@@ -145,15 +145,17 @@ class DatetimeColumn(OrderedColumn):
         if self.timezone is None:
             first = shown(values[int(aware.argmax())])
             raise ValueError(f"{first} has an offset but no timezone is declared; declare `timezone`")
-        return micros, aware, np.where(aware, clock.to_wall(micros, self.timezone), micros)
+        return micros, aware, np.where(aware, time_parsing.to_wall(micros, self.timezone), micros)
 
     def spell(self, values: Any) -> Any:
         """Decoded times as text, in the declared `format` or ISO 8601, such that `encode` gives the same codes."""
         if self.format is not None:
-            return clock.spell(values, self.format)
+            return time_parsing.spell(values, self.format)
         offset = "%z" if self.timezone is not None and self.resolution != "day" else ""
         unit = {"millisecond": "ms", "microsecond": "us"}.get(self.resolution, "s")
-        return clock.spell(values, ("%Y-%m-%d" if self.resolution == "day" else "%Y-%m-%dT%H:%M:%S") + offset, unit)
+        return time_parsing.spell(
+            values, ("%Y-%m-%d" if self.resolution == "day" else "%Y-%m-%dT%H:%M:%S") + offset, unit
+        )
 
     def _short_values(self, values: Any) -> Any:
         return self.spell(values)
@@ -231,31 +233,31 @@ class DatetimeColumn(OrderedColumn):
     # --- encoding ---
 
     def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
-        micros, aware, bad = clock.read(values, self.format)
+        micros, aware, bad = time_parsing.read(values, self.format)
         ticks, refused = self._on_clock(micros, aware)
         codes = (ticks - self._origin) // self._unit
         codes, outside = self._bounded(codes, codes < 0, codes >= self.lattice_size)
         return codes, bad | refused | outside
 
-    def _on_clock(self, micros: clock.Micros, aware: Mask) -> tuple[clock.Micros, Mask]:
+    def _on_clock(self, micros: time_parsing.Micros, aware: Mask) -> tuple[time_parsing.Micros, Mask]:
         """Times on the clock that codes count on, and which of them that clock does not know."""
         if self.timezone is None:
             return micros, aware
         if self._counts_local_days:
-            return np.where(aware, clock.to_wall(micros, self.timezone), micros), np.zeros(len(micros), bool)
-        instants = clock.to_instants(micros, self.timezone)
-        skipped = ~aware & (clock.to_wall(instants, self.timezone) != micros)
+            return np.where(aware, time_parsing.to_wall(micros, self.timezone), micros), np.zeros(len(micros), bool)
+        instants = time_parsing.to_instants(micros, self.timezone)
+        skipped = ~aware & (time_parsing.to_wall(instants, self.timezone) != micros)
         return np.where(aware, micros, instants), skipped
 
     def _values(self, codes: NDArray[Any], null: Mask | None) -> Any:
         micros = self._origin + codes.astype(np.int64) * self._unit
         if self.timezone is not None and self._counts_local_days:
-            micros = clock.to_instants(micros, self.timezone)
+            micros = time_parsing.to_instants(micros, self.timezone)
         return pa.array(micros, pa.timestamp("us", self.timezone), mask=null)
 
     def _refusal(self, one: Any) -> str:
         value = value_of(one)
-        micros, aware, bad = clock.read(one, self.format)
+        micros, aware, bad = time_parsing.read(one, self.format)
         if bad[0]:
             expected, fix = (f"as {self.format}", "fix it") if self.format else ("in ISO 8601", "declare its `format`")
             return (

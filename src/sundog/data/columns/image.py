@@ -59,11 +59,11 @@ class ImageColumn(ArrayColumn):
         return "images do not fit a csv; write .npz or .parquet"
 
     def to_text(self, codes: Any) -> list[Any]:  # noqa: ARG002
-        """Refused."""
+        """Raises DataError: images have no text."""
         raise DataError(str(self.text_problem))
 
     def to_frame(self, name: str, codes: Any) -> dict[str, Any]:  # noqa: ARG002
-        """Refused."""
+        """Raises DataError: a cell cannot hold an image."""
         raise DataError(f"column {name!r}: images do not fit a DataFrame; sample(…, as_='arrays'), or write .npz")
 
     def forgiving(self) -> Self:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sundog.data.columns import clock
+from sundog.data.columns import time_parsing
 
 KINDS: dict[str, Any] = {
     "text": pa.string(),
@@ -117,23 +117,23 @@ def _fraction(value: Fraction) -> _Tagged:
 
 @_tagged.register
 def _day(value: date) -> _Tagged:
-    return WALL, (value - clock.EPOCH.date()).days * clock.DAY
+    return WALL, (value - time_parsing.EPOCH.date()).days * time_parsing.DAY
 
 
 @_tagged.register
 def _moment(value: datetime) -> _Tagged:
     offset = value.utcoffset()
-    micros = (value.replace(tzinfo=None) - clock.EPOCH) // clock.MICROSECOND
-    return (WALL, micros) if offset is None else (INSTANT, micros - offset // clock.MICROSECOND)
+    micros = (value.replace(tzinfo=None) - time_parsing.EPOCH) // time_parsing.MICROSECOND
+    return (WALL, micros) if offset is None else (INSTANT, micros - offset // time_parsing.MICROSECOND)
 
 
 @_tagged.register
 def _datetime64(value: np.datetime64) -> _Tagged:
-    return _NOTHING if np.isnat(value) else (WALL, int(clock.from_numpy(np.array([value]))[0]))
+    return _NOTHING if np.isnat(value) else (WALL, int(time_parsing.from_numpy(np.array([value]))[0]))
 
 
 @_tagged.register
-def _time(value: clock.Time) -> _Tagged:
+def _time(value: time_parsing.Time) -> _Tagged:
     return (INSTANT if value.aware else WALL), value.micros
 
 
@@ -169,7 +169,7 @@ def spell(value: Any) -> str:
     """
     tag, held = tagged(value)
     if tag in (WALL, INSTANT):
-        return str(clock.Time(held, tag == INSTANT))
+        return str(time_parsing.Time(held, tag == INSTANT))
     return spell_number(held) if tag in (WHOLE, REAL, TRUTH) else str(held)
 
 

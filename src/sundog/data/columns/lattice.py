@@ -1,4 +1,4 @@
-"""Evenly spaced numbers between two bounds: where integers, measurements and times live."""
+"""Evenly spaced numbers between two bounds: the codes of integers, measurements and times."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from sundog.data.columns import clock
+from sundog.data.columns import time_parsing
 from sundog.data.columns.arrow import is_text, to_numpy
 from sundog.data.columns.kinds import KINDS, TEXT, spell, tagged
 from sundog.data.columns.numbers import EXACT
@@ -113,7 +113,7 @@ def _from_numpy(values: NDArray[Any], where: str) -> Any:
         mask = np.ma.getmaskarray(values)
         return _from_numpy(np.asarray(values.data), where).take(pa.array(np.arange(len(values)), mask=mask))
     if kind == "M":
-        return pa.array(clock.from_numpy(values), KINDS["wall"], mask=np.isnat(values))
+        return pa.array(time_parsing.from_numpy(values), KINDS["wall"], mask=np.isnat(values))
     if kind == "f" and values.dtype.itemsize not in (4, 8):
         values = values.astype(np.float64)
     if kind in "biuf":
@@ -161,7 +161,7 @@ def _from_pandas(series: pd.Series[Any], where: str) -> Iterator[Any]:
     elif isinstance(dtype, pd.DatetimeTZDtype):
         times = series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
         zone = getattr(dtype.tz, "key", "UTC")  # for drafts to propose; instants are what they are
-        yield pa.array(clock.from_numpy(times), pa.timestamp("us", zone), mask=np.isnat(times))
+        yield pa.array(time_parsing.from_numpy(times), pa.timestamp("us", zone), mask=np.isnat(times))
     elif isinstance(dtype, np.dtype | pd.SparseDtype):
         yield _from_numpy(np.asarray(series), where)
     elif isinstance(dtype, pd.ArrowDtype | pd.StringDtype) or pd.api.types.is_numeric_dtype(dtype):
@@ -257,15 +257,15 @@ def value_of(one: Any) -> Any:
 
 
 def python_values(values: Any) -> list[Any]:
-    """The values of an Arrow array of one kind in Python: text, int, float, bool, `clock.Time` or None.
+    """The values of an Arrow array of one kind in Python: text, int, float, bool, `time_parsing.Time` or None.
 
     As among objects, decimals are whole numbers or floats, and whole numbers beyond 64 bits are text.
     """
     if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
-        micros, aware, _ = clock.read(values, None)
+        micros, aware, _ = time_parsing.read(values, None)
         missing = to_numpy(pc.is_null(values))
         return [
-            None if null else clock.Time(int(tick), bool(zoned))
+            None if null else time_parsing.Time(int(tick), bool(zoned))
             for tick, zoned, null in zip(micros, aware, missing, strict=True)
         ]
     found: list[Any] = values.to_pylist()

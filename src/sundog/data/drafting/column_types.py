@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sundog.data.columns import arrow, clock
+from sundog.data.columns import arrow, time_parsing
 from sundog.data.columns.datetime import MICROSECONDS
 from sundog.data.columns.values import chunks, spellings
 from sundog.data.drafting.proposed_bins import is_wide, propose_edges, propose_special
@@ -242,7 +242,7 @@ def _guess_typed(distinct: pa.Array, *, whole_is_integer: bool = True) -> Declar
         return {"type": "boolean"}
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         zone = kind.tz if pa.types.is_timestamp(kind) else None
-        return _guess_times(clock.read(distinct, None)[0], zone if zone is None or "/" in zone else "UTC")
+        return _guess_times(time_parsing.read(distinct, None)[0], zone if zone is None or "/" in zone else "UTC")
     if pa.types.is_integer(kind):
         return {"type": "integer", "min": pc.min(distinct).as_py(), "max": pc.max(distinct).as_py()}
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -261,7 +261,7 @@ def _guess_numbers(values: Array, whole_is_integer: bool) -> Declaration:
         return {"type": "integer", "min": int(low), "max": int(high)}
     if (
         digits is None or max(abs(low), abs(high)) >= EXACT
-    ):  # as many decimals as six digits of the range need, lest a bound spell out somebody's value
+    ):  # as many decimals as six digits of the range need, so that a bound does not spell out somebody's value
         digits = min(15, 6 - math.floor(math.log10(max(high - low, abs(high), abs(low), 1e-9))))
     step = float(f"1e{-digits}")
     # A float32 is a little off the decimal it stands for: bounds go out by a step where they would cut it off.

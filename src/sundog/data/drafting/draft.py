@@ -18,7 +18,7 @@ from sundog.data.columns.arrow import is_text
 from sundog.data.columns.values import MIXED, spellings
 from sundog.data.drafting.column_types import Declaration, Guess, guess_column, is_named_id
 from sundog.data.dtypes import seen_dtypes, with_dtypes
-from sundog.data.reading import tables
+from sundog.data.reading import csv_file, tables
 from sundog.data.reading.read import open_source
 from sundog.data.reading.source import BARE, Source, Values
 from sundog.data.schema import Schema
@@ -96,8 +96,8 @@ def _open(data: Any) -> tuple[Source, str]:
     if not (isinstance(data, str | os.PathLike) and str(data).lower().endswith((".csv", ".csv.gz"))):
         return open_source(data), ","
     path = Path(data)
-    delimiter = max(",;\t|", key=lambda mark: len(tables.csv_header(path, mark)))  # the first of the best
-    return tables.open_csv(path, delimiter=delimiter), delimiter
+    delimiter = max(",;\t|", key=lambda mark: len(csv_file.csv_header(path, mark)))  # the first of the best
+    return csv_file.open_csv(path, delimiter=delimiter), delimiter
 
 
 def _columns(source: Source, where: str) -> dict[str, Values]:

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sundog.data.columns import clock, numbers
+from sundog.data.columns import numbers, time_parsing
 from sundog.data.columns.arrow import Mask, to_numpy
 from sundog.data.columns.number_format import NumberFormat
 
@@ -100,7 +100,7 @@ def find_writing(texts: pa.Array, counts: Array) -> Writing | None:
 def _times(texts: pa.Array) -> Iterator[Writing]:
     fits = _matches(texts, _ISO)
     if fits.any():
-        micros, aware, bad = clock.parse_iso(texts.filter(pa.array(fits)))
+        micros, aware, bad = time_parsing.parse_iso(texts.filter(pa.array(fits)))
         if aware.all() or not aware.any():
             fits[fits] = ~bad
             spelled = _iso_format(texts.filter(pa.array(fits)), micros[~bad])
@@ -134,13 +134,13 @@ def _iso_format(texts: pa.Array, micros: Array) -> str | None:
     """
     for text_format, pattern in _ISO_FORMATS.items():
         if _matches(texts, pattern).all():
-            usual = text_format == _USUAL_ISO and bool((micros % clock.DAY).any())
+            usual = text_format == _USUAL_ISO and bool((micros % time_parsing.DAY).any())
             return None if usual else text_format
     return None
 
 
 def _formatted(texts: pa.Array, fits: Mask, text_format: str, doubt: str | None) -> Iterator[Writing]:
-    micros, _, bad = clock.read(texts.filter(pa.array(fits)), text_format)
+    micros, _, bad = time_parsing.read(texts.filter(pa.array(fits)), text_format)
     if not bad.all():
         fits[fits] = ~bad
         yield Writing(fits, times=micros[~bad], format=text_format, doubt=doubt)

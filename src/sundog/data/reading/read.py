@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from sundog.data.columns.values import spellings
-from sundog.data.reading import arrays, database, json_lines, tables, transactions, workbook
+from sundog.data.reading import arrays, csv_file, database, json_lines, tables, transactions, workbook
 from sundog.data.reading.column_matching import Plan, conform, match, refuse_unspelled, scalars
 from sundog.data.reading.source import BARE, AnyPath, Piped, Source, Values, reading
 from sundog.data.reading.tables import blank, missing
@@ -158,9 +158,9 @@ def _open_path(path: AnyPath, schema: Schema | None) -> Source:
     delimiter = schema.delimiter if schema else ","
     nulls = schema.nulls if schema else ("",)
     if name.endswith(".csv"):
-        return tables.open_csv(path, delimiter=delimiter, nulls=nulls, broken=_broken(schema))
+        return csv_file.open_csv(path, delimiter=delimiter, nulls=nulls, broken=_broken(schema))
     if name.endswith(".tsv"):
-        return tables.open_csv(path, delimiter="\t", nulls=nulls, broken=_broken(schema))
+        return csv_file.open_csv(path, delimiter="\t", nulls=nulls, broken=_broken(schema))
     if name.endswith((".jsonl", ".ndjson")):
         # By their own names alone: a key that one record has must not say how others are put together.
         wanted = None if schema is None else {*schema.columns, schema.unit}

@@ -45,11 +45,11 @@ class Piped:
         return io.BytesIO(self.content)
 
     def is_dir(self) -> bool:
-        """It is none."""
+        """Returns False: standard input is no folder."""
         return False
 
     def stat(self) -> None:
-        """It is there."""
+        """Does nothing: standard input exists."""
 
 
 AnyPath: TypeAlias = "Path | Piped"

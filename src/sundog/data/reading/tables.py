@@ -1,10 +1,8 @@
-"""Tables: csv as exact text, parquet, Arrow IPC, and whatever speaks Arrow in memory (pandas, polars, pyarrow)."""
+"""Tables: parquet, Arrow IPC, and whatever speaks Arrow in memory (pandas, polars, pyarrow)."""
 
 from __future__ import annotations
 
-import csv
 import difflib
-import io
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,93 +10,14 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from sundog.data.columns import arrow
 from sundog.data.columns.kinds import spell_number
 from sundog.data.columns.numbers import EXACT, number_of, to_float64
 from sundog.data.columns.values import MIXED, chunks
-from sundog.data.reading.csv_lines import check_lines
-from sundog.data.reading.source import AnyPath, Piped, Source, Values, one_line, open_bytes, reading
+from sundog.data.reading.source import AnyPath, Piped, Source, Values, one_line, reading
 from sundog.errors import DataError
-
-BLOCK = 1 << 23  # bytes parsed at a time; also the longest row that a csv may have
-TEXT = pa.dictionary(pa.int32(), pa.string())  # repeated spellings are stored once, and later parsed once
-
-
-def open_csv(
-    path: AnyPath, *, delimiter: str = ",", nulls: Sequence[str] = ("",), broken: Sequence[str] = ()
-) -> Source:
-    r"""Open a csv file (plain or gzip); every column is text, so that spellings survive.
-
-    Every record is one line, except that the `broken` values, in quotes, may have line breaks in them.
-
-    Example:
-        >>> path = getfixture("tmp_path") / "t.csv"
-        >>> _ = path.write_text("zip,n\n01234,1\n")
-        >>> open_csv(path).load(["zip"])["zip"].to_pylist()
-        ['01234']
-    """
-    header = csv_header(path, delimiter)
-    shapes = dict.fromkeys(unique(header, f"{path.name}: the header"), ())
-    return Source(path.name, shapes, lambda names: _load_csv(path, delimiter, header, names, broken), tuple(nulls))
-
-
-def csv_header(path: AnyPath, delimiter: str) -> list[str]:
-    """The names in the first line; only the beginning of the file is unpacked."""
-    name = path.name
-    with reading(name):
-        with open_bytes(path) as file:
-            start = file.read(BLOCK)
-        if b"\0" in start:
-            raise DataError(f"{name}: is not a text file (it has zero bytes); save it as csv in UTF-8")
-        text = start.decode("utf-8-sig", errors="strict" if len(start) < BLOCK else "ignore")
-    if not text.strip():
-        raise DataError(f"{name}: is empty; give it a header line and records")
-    try:
-        return next(row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row)
-    except (csv.Error, StopIteration):
-        raise DataError(f"{name}: its first line is not a csv header; put the column names there") from None
-
-
-def _load_csv(
-    path: AnyPath, delimiter: str, header: list[str], names: list[str], broken: Sequence[str]
-) -> dict[str, Values]:
-    with reading(path.name), open_bytes(path) as file:
-        try:
-            table = pacsv.read_csv(
-                pa.PythonFile(check_lines(file, path.name, delimiter, broken), mode="r"),
-                read_options=pacsv.ReadOptions(block_size=BLOCK),
-                # A lone empty line is a missing value when there is one column, and nothing otherwise.
-                parse_options=pacsv.ParseOptions(
-                    delimiter=delimiter, newlines_in_values=bool(broken), ignore_empty_lines=len(header) > 1
-                ),
-                convert_options=pacsv.ConvertOptions(
-                    include_columns=names, column_types=dict.fromkeys(names, TEXT), strings_can_be_null=False
-                ),
-            )
-        except pa.ArrowInvalid as error:
-            raise DataError(_diagnose(path, delimiter, header, str(error))) from None
-    return {name: table[name] for name in names}
-
-
-def _diagnose(path: AnyPath, delimiter: str, header: list[str], message: str) -> str:
-    """Say what is wrong with a csv that pyarrow refused, by reading it again, slowly; never quote a private row."""
-    name = path.name
-    if "UTF8" in message:
-        column = next((f" column {c!r}" for i, c in enumerate(header) if f"column #{i}:" in message), "")
-        return f"{name}:{column} is not UTF-8 text; save it as UTF-8"
-    if "columns, got" in message:
-        with open_bytes(path) as file:
-            rows = csv.reader(io.TextIOWrapper(file, "utf-8-sig", "replace", newline=""), delimiter=delimiter)
-            data = (row for row in rows if row or len(header) == 1)
-            for number, row in enumerate(data):
-                if number and len(row) != len(header):
-                    return f"{name}: row {number} has {len(row)} fields, the header has {len(header)}; fix that row"
-    if "straddling" in message:
-        return f"{name}: a row is longer than {BLOCK >> 20} MiB; check its line ends"
-    return f"{name}: is not a csv file that can be read; check delimiter and quotes"
 
 
 def open_parquet(path: AnyPath) -> Source:

@@ -70,7 +70,7 @@ class Speller:
         return self._quoted(pc.fill_null(text, self.nulls[name]))
 
     def _quoted(self, text: pa.Array) -> pa.Array:
-        """Quote what has a delimiter, a quote or a line end in it; an empty only cell too, lest the line vanish."""
+        """Quote cells with a delimiter, a quote or a line end, and the empty cells of a table of one column."""
         special = f'["\r\n{re.escape(self.delimiter)}]' + ("|^$" if len(self.names) == 1 else "")
         needs = pc.match_substring_regex(text, special)
         if not pc.any(needs).as_py():

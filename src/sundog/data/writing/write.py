@@ -255,7 +255,7 @@ class ParquetWriter(Writer):
         self.parquet.close()
 
     def abandon(self) -> None:
-        """Close the library's writer now, lest it tries when it is collected."""
+        """Close the library's writer now; it would try when it is garbage-collected."""
         with suppress(Exception):
             self.parquet.close()
 

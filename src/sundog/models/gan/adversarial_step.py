@@ -127,7 +127,7 @@ class AdversarialGame:
         """
         real = self.features.dense(batch)
         fake = self.generate(real[..., self.generator.condition])
-        loss = self.objective.real(self.critic(real)) + self.objective.fake(self.critic(fake))
+        loss = self.objective.critic_loss_real(self.critic(real)) + self.objective.critic_loss_fake(self.critic(fake))
         penalty = self.objective.penalty(self.critic, real, fake)
         loss = loss if penalty is None else loss + penalty
         return average_over_records(loss, batch[HELD]) if HELD in batch else loss
@@ -160,7 +160,7 @@ class AdversarialGame:
         logits = self.generator(self._inputs(given))
         x = straight_through(self.features, logits)
         scores = self.critic(x)
-        loss = self.objective.generated(scores).mean()
+        loss = self.objective.generator_loss(scores).mean()
         if self.classifier is not None:
             loss = loss + self.classifier.cross_entropy(x).mean()
         if self.means is not None:

@@ -50,10 +50,10 @@ class CriticSchedule:
         self.steps = min(MOST, max(FEWEST, self.steps * math.exp(_PACE * (self.target - recognised))))
 
     def state_dict(self) -> dict[str, Any]:
-        """What to keep."""
+        """Returns the state for a checkpoint."""
         return asdict(self)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from what was kept."""
+        """Restores the state from a checkpoint."""
         for name, value in state.items():
             setattr(self, name, value)

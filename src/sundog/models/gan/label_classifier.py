@@ -46,7 +46,7 @@ class LabelClassifier(Trainee):
         return -(named.log_softmax(dim=-1) * x[..., self.condition]).sum(dim=-1)
 
     def loss(self, batch: Compact) -> Tensor:
-        """The surprise at each record."""
+        """Returns the cross-entropy of each record."""
         return self.cross_entropy(self.features.dense(batch))
 
 

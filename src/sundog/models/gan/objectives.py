@@ -1,4 +1,4 @@
-"""What a critic and a generator play for.
+"""The losses of the critic and of the generator.
 
 Wasserstein with a gradient penalty (Gulrajani et al. 2017), as in both dp-GAN texts; and the non-saturating game
 (Goodfellow et al. 2014), which with noise and many critic steps does better (Bie et al. 2023).
@@ -19,38 +19,38 @@ _TINY = 1e-12  # the square root has no slope at zero
 
 
 class Objective(Protocol):
-    """Losses, each of one example by itself."""
+    """Losses, each of one example on its own."""
 
-    def real(self, scores: Tensor) -> Tensor:
-        """What the critic loses on real records."""
+    def critic_loss_real(self, scores: Tensor) -> Tensor:
+        """Returns the loss of the critic on real records."""
 
-    def fake(self, scores: Tensor) -> Tensor:
-        """What the critic loses on generated ones."""
+    def critic_loss_fake(self, scores: Tensor) -> Tensor:
+        """Returns the loss of the critic on generated records."""
 
-    def generated(self, scores: Tensor) -> Tensor:
-        """What the generator loses."""
+    def generator_loss(self, scores: Tensor) -> Tensor:
+        """Returns the loss of the generator."""
 
     def penalty(self, critic: Critic, real: Tensor, fake: Tensor) -> Tensor | None:
-        """What the critic loses for being too steep between a real and a generated record; None for nothing."""
+        """Returns the gradient penalty between a real and a generated record; None if there is none."""
 
 
 class NonSaturating:
     """Scores are log-odds of being real."""
 
-    def real(self, scores: Tensor) -> Tensor:
+    def critic_loss_real(self, scores: Tensor) -> Tensor:
         """−log σ(s)."""
         return functional.softplus(-scores)
 
-    def fake(self, scores: Tensor) -> Tensor:
+    def critic_loss_fake(self, scores: Tensor) -> Tensor:
         """−log σ(−s)."""
         return functional.softplus(scores)
 
-    def generated(self, scores: Tensor) -> Tensor:
+    def generator_loss(self, scores: Tensor) -> Tensor:
         """−log σ(s)."""
         return functional.softplus(-scores)
 
     def penalty(self, critic: Critic, real: Tensor, fake: Tensor) -> None:  # noqa: ARG002
-        """None."""
+        """Returns None: there is no penalty."""
         return
 
 
@@ -60,15 +60,15 @@ class Wasserstein:
 
     weight: float = 10.0
 
-    def real(self, scores: Tensor) -> Tensor:
+    def critic_loss_real(self, scores: Tensor) -> Tensor:
         """−s."""
         return -scores
 
-    def fake(self, scores: Tensor) -> Tensor:
-        """Their score itself."""
+    def critic_loss_fake(self, scores: Tensor) -> Tensor:
+        """S."""
         return scores
 
-    def generated(self, scores: Tensor) -> Tensor:
+    def generator_loss(self, scores: Tensor) -> Tensor:
         """−s."""
         return -scores
 

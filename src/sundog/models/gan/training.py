@@ -18,7 +18,7 @@ from sundog.models.gan.gan_plan import GanPlan
 from sundog.models.gan.label_classifier import LabelClassifier
 from sundog.models.gan.networks import CriticNetwork, Pairs, new_critic, new_generator
 from sundog.models.gan.objectives import NonSaturating, Wasserstein
-from sundog.models.gan.warm_start import play, seeded
+from sundog.models.gan.warm_start import seeded, train_on_public
 from sundog.models.neural.features import FeatureRows, Features
 from sundog.models.neural.network_training import PIECE, Adam, adam_options, capture_graph, initialise, warm_up
 from sundog.models.neural.person_examples import PeopleRows
@@ -64,7 +64,9 @@ def train(
     public = None if context.public is None else features.examples(context.public, context.device)
     if public is not None and settings.warm:
         rate = settings.learning_rate
-        play(game, public, steps=settings.warm, learning_rate=rate, seed=context.seed, progress=context.progress)
+        train_on_public(
+            game, public, steps=settings.warm, learning_rate=rate, seed=context.seed, progress=context.progress
+        )
     with seeded(context.seed, game.prior.device):
         step = _step(game, training, ledger, settings, public)
     trainer = Trainer(

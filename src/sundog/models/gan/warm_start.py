@@ -24,7 +24,7 @@ def seeded(seed: int | None, device: torch.device) -> Iterator[None]:
         yield
 
 
-def play(
+def train_on_public(
     game: AdversarialGame,
     public: FeatureRows,
     *,

@@ -1,4 +1,4 @@
-"""Independent columns: noisy one-way marginals, made consistent, sampled. The honest floor for every other model.
+"""Independent columns: noisy one-way marginals, made consistent, sampled. The baseline for every other model.
 
 1. Noise: column i has kᵢ cells. Minimising the expected total variation Σ kᵢσᵢ for a given cost Σ 1/σᵢ² gives σᵢ ∝
 kᵢ^(−1/3). 2. Measure every histogram with discrete Gaussian noise. 3. All histograms count the same records: average

@@ -1,4 +1,4 @@
-"""Generators and critics by shape: pairs for tables, convolutions for images, an LSTM for series, or perceptrons.
+"""Generators and critics by shape: pairs for tables, convolutions for images, perceptrons for series, or an LSTM.
 
 A generator turns latent variables, and the value of the column on which it is conditioned, into the logits of all
 features; a critic turns the features of a record into a score. A critic has no statistics across records: the score of
@@ -26,7 +26,7 @@ __all__ = [
     "Pairs",
     "new_critic",
     "new_generator",
-    "new_namer",
+    "new_label_classifier",
     "without",
 ]
 

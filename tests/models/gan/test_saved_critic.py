@@ -19,10 +19,10 @@ from tests.models.gan.material import DELTA, GAPS, IMAGES, LABEL, QUICK, TABLE, 
 
 from sundog.errors import DataError, SundogError
 from sundog.fit.synthesizer import Synthesizer
-from sundog.models.gan import critic as module
+from sundog.models.gan import saved_critic as module
 from sundog.models.gan import training
-from sundog.models.gan.critic import Critic
 from sundog.models.gan.gan import Gan
+from sundog.models.gan.saved_critic import Critic
 from sundog.models.neural import mean_matching
 from sundog.models.protocol import State
 from sundog.privacy.ledger import Ledger
