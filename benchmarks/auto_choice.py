@@ -61,7 +61,7 @@ def fitted(model: str, data: Any, schema: sundog.Schema, epsilon: float, *, quic
 
 
 def beside(name: str, taken: str, found: Found) -> list[Row]:
-    """What `auto` takes, beside each other model."""
+    """Return what `auto` takes, beside each other model."""
     print(name, f"(auto: {taken})", {model: {m: round(v, 4) for m, v in each.items()} for model, each in found.items()})
     rows = []
     for model, measures in found.items():

@@ -33,7 +33,7 @@ BANK = {
 
 
 def bank(n: int) -> pd.DataFrame:
-    """The generated table."""
+    """Return the generated table."""
     rng = np.random.default_rng(0)
     called, active = rng.random(n) > 0.82, rng.random(n) > 0.78
     transfers = np.where(active, np.minimum(1 + rng.geometric(0.01, n), 2_000), 0)
@@ -47,7 +47,7 @@ def bank(n: int) -> pd.DataFrame:
 
 
 def with_equal_width(columns: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The columns with bins of equal width where default ones would be refined."""
+    """Return the columns with bins of equal width where default ones would be refined."""
     wide = {name for name, column in columns.items() if "min" in column and column["max"] - column["min"] >= 128}
     return {name: {**column, "bins": EQUAL} if name in wide else dict(column) for name, column in columns.items()}
 
@@ -59,7 +59,7 @@ def draw(data: Any, columns: Mapping[str, Any], model: str, settings: dict[str, 
 
 
 def pair_distance(real: pd.DataFrame, fake: pd.DataFrame, schema: sundog.Schema) -> float:
-    """The mean total-variation distance of all pairs of columns, over the bins of a schema."""
+    """Return the mean total-variation distance of all pairs of columns, over the bins of a schema."""
     counts = {name: bins_for(column) for name, column in schema.columns.items()}
     binned = []
     for frame in (real, fake):
@@ -75,7 +75,7 @@ def pair_distance(real: pd.DataFrame, fake: pd.DataFrame, schema: sundog.Schema)
 
 
 def bank_rows(options: argparse.Namespace) -> list[Row]:
-    """How far shares of spikes are off, and how often the rule is broken."""
+    """Return how far shares of spikes are off, and how often the rule is broken."""
     real = bank(2_000 if options.quick else 20_000)
     drawn = {
         kind: draw(real, columns, "rbm", {"epochs": 1 if options.quick else 10})

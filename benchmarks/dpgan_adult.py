@@ -70,7 +70,7 @@ CONTESTANTS = (
 
 
 def frames(*, quick: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The records to learn from, and those to test on."""
+    """Return the records to learn from, and those to test on."""
     if not quick and (DATA / "adult_train.csv.gz").exists():
         return pd.read_csv(DATA / "adult_train.csv.gz"), pd.read_csv(DATA / "adult_test.csv.gz")
     print("on the bundled slice; set SUNDOG_DATA for all of Adult")
@@ -92,7 +92,7 @@ def figures(train: Records, synthetic: Records, test: Records) -> Figures:
 def fitted(
     frame: pd.DataFrame, schema: sundog.Schema, contestant: Contestant, seed: int, settings: Mapping[str, Any]
 ) -> tuple[sundog.Release, float]:
-    """A release, and the seconds it took."""
+    """Return a release, and the seconds it took."""
     asked = {**contestant.settings, **settings}
     start = time.perf_counter()
     synth = sundog.Synthesizer("gan", contestant.epsilon, DELTA, seed=seed, settings=asked).fit(frame, schema)
@@ -102,7 +102,7 @@ def fitted(
 def measured(
     frame: pd.DataFrame, train: Records, test: Records, options: argparse.Namespace
 ) -> Iterator[tuple[Contestant, list[Figures]]]:
-    """The figures of each contestant, for each seed."""
+    """Yield the figures of each contestant, for each seed."""
     settings = {"epochs": 1} if options.quick else {}
     settings |= settings_of(options.set)
     field = [contestant for contestant in CONTESTANTS if contestant.name in options.only]

@@ -57,7 +57,7 @@ def real_points(count: int, rng: np.random.Generator) -> Points:
 
 
 def found_modes(points: Points, real: Points) -> int:
-    """How many modes have at least half, and at most twice, the share of points that they should have.
+    """Return how many modes have at least half, and at most twice, the share of points that they should have.
 
     >>> real = real_points(6000, np.random.default_rng(0))
     >>> found_modes(real, real), found_modes(real[real[:, 0] < 0.7], real), found_modes(real[:, [1, 0]], real)
@@ -69,18 +69,18 @@ def found_modes(points: Points, real: Points) -> int:
 
 
 def astray(points: Points) -> float:
-    """The share of points that are near no mode."""
+    """Return the share of points that are near no mode."""
     return float((cdist(points, centres()) >= WIDTH * DEVIATION).all(axis=1).mean())
 
 
 def distance(points: Points, others: Points) -> float:
-    """The mean way of points that are moved to others, one to one and together as short as can be."""
+    """Return the mean way of points that are moved to others, one to one and together as short as can be."""
     ways = cdist(points[:COMPARED], others[:COMPARED])
     return float(ways[linear_sum_assignment(ways)].mean())
 
 
 def runs(options: argparse.Namespace) -> Iterator[Run]:
-    """All trainings."""
+    """Yield all trainings."""
     if options.quick:
         yield "ε=8, decay", 1, 0
         return

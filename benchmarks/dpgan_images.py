@@ -101,7 +101,7 @@ def main() -> None:
 
 
 def planned(options: argparse.Namespace) -> list[Fit]:
-    """All fits of the first seed come first, so that a run that is stopped has some of each."""
+    """Return all fits of the first seed come first, so that a run that is stopped has some of each."""
     ways = STRATEGIES if options.ablation else {"gan": Strategy(score=TEXT)}
     epsilons, seeds, settings = options.epsilons, options.seeds, options.set
     if options.quick:
@@ -115,7 +115,7 @@ def planned(options: argparse.Namespace) -> list[Fit]:
 
 
 def contest(trials: Trials, options: argparse.Namespace) -> None:
-    """Fits and judges; the rows are written anew after each."""
+    """Fit and judge; the rows are written anew after each."""
     fits = planned(options)
     found: Outcomes = {}
     for fit, worth in outcomes(trials, [*trials.controls, *fits], options.processes):
@@ -156,7 +156,7 @@ def _one(fit: Fit) -> tuple[Fit, Worth]:
 
 
 def once(trials: Trials, fit: Fit) -> Worth:
-    """The outcome of this very fit, if it was kept; or of one that is done now."""
+    """Return the outcome of this very fit, if it was kept; or of one that is done now."""
     path = trials.folder / f"{fit.stem}.json"
     asked = {**asdict(fit), "settings": list(fit.settings), "records": len(trials.train), "code": code()}
     if path.exists():

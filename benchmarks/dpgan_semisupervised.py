@@ -60,7 +60,7 @@ class Pool:
     labels: Labels
 
     def __call__(self, count: int, rng: np.random.Generator) -> tuple[Codes, Images]:
-        """Codes and images."""
+        """Return codes and images."""
         rows = rng.integers(0, len(self.images), count)
         return self.codes[rows], self.images[rows]
 
@@ -87,14 +87,14 @@ class Task:
         return {**{name.removeprefix("semi_supervised."): each.value for name, each in found.items()}, RELEASED: last}
 
     def _mixed(self) -> tuple[Images, Labels]:
-        """Generated images and their labels, and public ones in turn until there are as many."""
+        """Return generated images and their labels, and public ones in turn until there are as many."""
         rows = np.arange(len(self.pool.images)) % len(self.images)
         images = np.concatenate([self.images[rows], self.pool.images])
         return images, np.concatenate([self.labels[rows], self.pool.labels])
 
 
 def pool_of(release: sundog.Release, count: int, seed: int) -> Pool:
-    """So many images of a GAN, each with all that the generator was given for it."""
+    """Return so many images of a GAN, each with all that the generator was given for it."""
     model, rng = release.model, np.random.default_rng(seed)
     assert isinstance(model, Gan), "a release of a GAN is needed: others do not tell the codes of images"
     codes, parts = model.sampler.inputs(count, rng, {}), []
@@ -109,7 +109,7 @@ def pool_of(release: sundog.Release, count: int, seed: int) -> Pool:
 
 
 def tasks(trials: Trials, release: sundog.Release, options: argparse.Namespace) -> dict[Key, Task]:
-    """One for each number of labels and seed."""
+    """Return one for each number of labels and seed."""
     view, quick = find_images(trials.comparison, "image"), options.quick
     pool = pool_of(release, POOL // 20 if quick else POOL, seed=0)
     found = {}
@@ -152,7 +152,7 @@ def main() -> None:
 
 
 def answered(asked: dict[Key, Task], processes: int) -> Iterator[tuple[Key, dict[str, float]]]:
-    """The accuracies of all tasks, as they come."""
+    """Yield the accuracies of all tasks, as they come."""
     if processes == 1:
         yield from zip(asked, map(Task.accuracies, asked.values()), strict=True)
         return

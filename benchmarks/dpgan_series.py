@@ -34,7 +34,7 @@ Measures = Mapping[str, Measure]
 
 
 def fitted(days: Days, shape: str, seed: int, options: argparse.Namespace, *, private: bool) -> sundog.Release:
-    """A release; the one that is not private has no noise, and nothing is clipped."""
+    """Return a release; the one that is not private has no noise, and nothing is clipped."""
     settings = {
         "shape": shape,
         **({} if private else {"clip": UNCLIPPED}),
@@ -54,7 +54,7 @@ def fitted(days: Days, shape: str, seed: int, options: argparse.Namespace, *, pr
 
 
 def contest(days: Days, shape: str, options: argparse.Namespace, ceiling: Measures) -> list[Row]:
-    """One shape of networks, private and not."""
+    """Return one shape of networks, private and not."""
     measured: dict[bool, list[Measures]] = {True: [], False: []}
     seconds = []
     for seed in range(options.seeds):

@@ -56,7 +56,7 @@ class Setting:
         return BATCH / self.records
 
     def joint(self, groups: int) -> float:
-        """The multiplier of so many groups together."""
+        """Return the multiplier of so many groups together."""
         return self.sigma / math.sqrt(groups)
 
 
@@ -75,7 +75,7 @@ def spent(setting: Setting, groups: int, steps: int, method: Method = "pld") -> 
 
 
 def allowed(setting: Setting, groups: int, method: Method) -> int:
-    """Steps within the budget, by one of the accountants."""
+    """Step within the budget, by one of the accountants."""
     if method == "pld":
         multiplier, rate = setting.joint(groups), setting.sample_rate
         return steps_for(noise_multiplier=multiplier, sample_rate=rate, epsilon=setting.epsilon, delta=DELTA)
@@ -89,7 +89,7 @@ def allowed(setting: Setting, groups: int, method: Method) -> int:
 
 
 def rows_of(setting: Setting) -> Iterator[Row]:
-    """One group, weights and biases apart, and the groups of the text."""
+    """Yield one group, weights and biases apart, and the groups of the text."""
     for groups in (1, 2, setting.groups):
         iterations = setting.before if groups == 1 else setting.after
         claimed, name = CRITIC_STEPS * iterations, f"{setting.name} k={groups}"

@@ -126,13 +126,13 @@ def lloyd(data: Material, points: Floats, start: Floats, *, clip: float, iterati
 
 
 def assigned(points: Floats, centres: Floats) -> npt.NDArray[np.int64]:
-    """The nearest of each ten centres: one column for each ε."""
+    """Return the nearest of each ten centres: one column for each ε."""
     scores = points @ centres.T - np.square(centres).sum(axis=1) / 2
     return np.asarray(scores.reshape(len(points), len(EPSILONS), K).argmax(axis=2))
 
 
 def one_sum() -> Curve:
-    """The noise multiplier of a single sum at each ε."""
+    """Return the noise multiplier of a single sum at each ε."""
     if not _ONE_SUM:
         _ONE_SUM.extend(
             noise_multiplier_for(epsilon=epsilon, delta=DELTA, sample_rate=1.0, steps=1) for epsilon in EPSILONS

@@ -86,7 +86,7 @@ def mnist() -> Digits:
 
 
 def small(folder: Path) -> Digits:
-    """The digits of scikit-learn, two thirds of them in a file."""
+    """Return the digits of scikit-learn, two thirds of them in a file."""
     found = load_digits()
     image = {"type": "image", "shape": [8, 8], "levels": 17, "tones": 2}
     label = {"type": "categorical", "values": list(range(10))}
@@ -101,7 +101,7 @@ def small(folder: Path) -> Digits:
 
 
 def known(view: ImageView, learned: Records, test: Records, seed: int, steps: int) -> float:
-    """The part of real test images whose class a classifier names that has learned from these records."""
+    """Return the part of real test images whose class a classifier names that has learned from these records."""
     rng = np.random.default_rng(seed)
     images, real = view.sample(learned, len(learned), rng), view.sample(test, len(test), rng)
     judge = train_classifier("cnn", images.pixels, images.labels, classes=len(view.classes), seed=seed, steps=steps)
@@ -111,7 +111,7 @@ def known(view: ImageView, learned: Records, test: Records, seed: int, steps: in
 def fitted(
     digits: Digits, who: Contestant, seed: int, folder: Path, options: argparse.Namespace
 ) -> tuple[sundog.Release, float]:
-    """A release, and the seconds it took."""
+    """Return a release, and the seconds it took."""
     out = folder / "fitted.sundog"
     asked = {"model": who.model, "clusters": who.clusters, "seed": seed, "epsilon": EPSILON, "delta": DELTA, "out": out}
     arguments_ = [word for name, value in asked.items() for word in (f"--{name}", str(value))]
@@ -127,7 +127,7 @@ def fitted(
 
 
 def picture(releases: dict[str, sundog.Release], path: Path) -> None:
-    """Samples of each release side by side, a row for each cluster."""
+    """Sample of each release side by side, a row for each cluster."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(3.2 * len(releases), 3.6), layout="constrained")
@@ -166,7 +166,7 @@ def main() -> None:
 
 
 def contest(folder: Path, options: argparse.Namespace) -> list[Row]:
-    """All fits, one after the other; then all judges."""
+    """Return all fits, one after the other; then all judges."""
     if options.quick or not (DATA / "mnist-train-images-idx3-ubyte.gz").exists():
         print("on the digits of scikit-learn; set SUNDOG_DATA for MNIST")
         digits = small(folder)

@@ -39,7 +39,7 @@ Errors = dict[tuple[str, float, str], dict[str, float]]  # by dataset, ε and co
 
 
 def contestants(models: list[str], clusters: list[int], clips: list[str]) -> dict[str, tuple[str, int, str]]:
-    """The model, the number of clusters and the clipping of each, by the name it has in the table."""
+    """Return the model, the number of clusters and the clipping of each, by the name it has in the table."""
     found: dict[str, tuple[str, int, str]] = {}
     for model in models:
         if model in PEERS:
@@ -67,13 +67,13 @@ class Task(NamedTuple):
 
 @functools.cache
 def asked_of(dataset: str, quick: bool) -> tuple[Sets, Asked]:
-    """A dataset and its queries, once in each process."""
+    """Return a dataset and its queries, once in each process."""
     sets = generated() if dataset == "generated" else load(dataset)
     return sets, Asked.of(sets, 100 if quick else 1000)
 
 
 def errors_of(task: Task) -> tuple[Task, dict[str, float], float]:
-    """The errors of a task, and the seconds that it took."""
+    """Return the errors of a task, and the seconds that it took."""
     sets, asked = asked_of(task.dataset, task.quick)
     start = time.perf_counter()
     settings: dict[str, Any] = {"epochs": 1} if task.quick and task.model not in PEERS else {}
@@ -93,7 +93,7 @@ def errors_of(task: Task) -> tuple[Task, dict[str, float], float]:
 
 
 def measure(tasks: list[Task], processes: int) -> Errors:
-    """The mean errors of every contestant on every dataset at every ε; each run is printed as it comes."""
+    """Return the mean errors of every contestant on every dataset at every ε; each run is printed as it comes."""
     if processes == 1:
         return _means(tasks, map(errors_of, tasks))
     with multiprocessing.get_context("spawn").Pool(processes) as pool:

@@ -25,7 +25,7 @@ MINUTES, GIBIBYTES = 10.0, 4.0  # the first for a million records
 
 
 def generated(records: int, items: int) -> Any:
-    """Sets of several kinds, a few at a time so that no dense table is ever there."""
+    """Set of several kinds, a few at a time so that no dense table is ever there."""
     rng = np.random.default_rng(0)
     common = rng.gamma(0.3, size=(KINDS, items))
     chance = np.minimum(0.5, HELD * common / common.sum(axis=1, keepdims=True))

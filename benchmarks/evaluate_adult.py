@@ -30,7 +30,7 @@ TARGET, POSITIVE = "income", ">50K"
 
 
 def frames(*, quick: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The records to learn from, and those to test on."""
+    """Return the records to learn from, and those to test on."""
     if not quick and (DATA / "adult_train.csv.gz").exists():
         return pd.read_csv(DATA / "adult_train.csv.gz"), pd.read_csv(DATA / "adult_test.csv.gz")
     print("on the bundled slice; set SUNDOG_DATA for all of Adult")
@@ -40,7 +40,7 @@ def frames(*, quick: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
 
 
 def distance(real: pd.DataFrame, fake: pd.DataFrame, schema: sundog.Schema, size: int) -> float:
-    """The mean total-variation distance of all marginals of this many columns, with pandas alone."""
+    """Return the mean total-variation distance of all marginals of this many columns, with pandas alone."""
     binned = []
     for frame in (real, fake):
         records = encode(read(frame, schema), schema)

@@ -57,7 +57,7 @@ sys.exit(code)
 
 
 def fit(folder: Path, kind: str, *, quick: bool) -> dict[str, float]:
-    """The seconds of one fit: all of them, in the compiler, and in training."""
+    """Return the seconds of one fit: all of them, in the compiler, and in training."""
     out = folder / "out.sundog"
     out.unlink(missing_ok=True)
     options = ["--model", "rbm", "--set", "epochs=1"] if quick else []

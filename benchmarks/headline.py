@@ -37,7 +37,7 @@ class Release:
     held_out: int = HELD_OUT
 
     def report(self) -> Report:
-        """The evaluation; every draw has a fixed seed."""
+        """Return the evaluation; every draw has a fixed seed."""
         return evaluate(
             self.made(self.table(self.real, 0)),
             real=self.table(self.real, 0),
@@ -73,7 +73,7 @@ def people(rows: int, seed: int) -> pd.DataFrame:
 
 
 def strangers(rows: int, seed: int) -> pd.DataFrame:
-    """The same people, each column by itself: there is nothing to keep."""
+    """Return the same people, each column by itself: there is nothing to keep."""
     return independent(people(rows, seed), seed + 100)
 
 
@@ -102,7 +102,7 @@ WAVES: dict[str, Any] = {"load": {"type": "series", "length": 12, "min": -1, "ma
 
 
 def waves(rows: int, seed: int) -> dict[str, Any]:
-    """Loads that rise, fall and rise again."""
+    """Load that rise, fall and rise again."""
     rng = np.random.default_rng(seed)
     return {"load": 0.5 + 0.3 * np.sin(np.arange(12) / 2 + rng.random((rows, 1))) + rng.normal(0, 0.03, (rows, 12))}
 
@@ -111,12 +111,12 @@ def waves(rows: int, seed: int) -> dict[str, Any]:
 
 
 def copied(real: Any) -> Any:
-    """The real records themselves."""
+    """Return the real records themselves."""
     return real
 
 
 def independent(real: pd.DataFrame, seed: int = 7) -> pd.DataFrame:
-    """Every column shuffled by itself."""
+    """Return every column shuffled by itself."""
     rng = np.random.default_rng(seed)
     return pd.DataFrame({name: rng.permutation(real[name].to_numpy()) for name in real})
 
@@ -129,7 +129,7 @@ def half_the_links(real: pd.DataFrame) -> pd.DataFrame:
 
 
 def one_destroyed(real: pd.DataFrame) -> pd.DataFrame:
-    """All hours are longer by a third of a working week."""
+    """Return all hours are longer by a third of a working week."""
     return real.assign(hours=np.clip(real["hours"] + 12, 0, 100))
 
 
@@ -139,7 +139,7 @@ def one_shuffled(real: pd.DataFrame) -> pd.DataFrame:
 
 
 def a_quarter_shuffled(real: pd.DataFrame) -> pd.DataFrame:
-    """One in four has somebody else's hours."""
+    """Return one in four has somebody else's hours."""
     hours = real["hours"].to_numpy().copy()
     hours[::4] = np.random.default_rng(7).permutation(hours[::4])
     return real.assign(hours=hours)
@@ -152,7 +152,7 @@ def cities_by_age(real: pd.DataFrame) -> pd.DataFrame:
 
 
 def some_cities_by_age(real: pd.DataFrame) -> pd.DataFrame:
-    """Two in five cities are."""
+    """Return two in five cities are."""
     some = np.arange(len(real)) % 5 < 2
     return pd.concat([cities_by_age(real[some]), real[~some]])
 
@@ -174,7 +174,7 @@ def anything(real: pd.DataFrame) -> pd.DataFrame:
 
 
 def with_outliers(real: pd.DataFrame) -> pd.DataFrame:
-    """A few people who work without end and pay no rent: trees set them apart, a straight line bends to them."""
+    """Return a few people who work without end and pay no rent: trees set them apart, a straight line bends to them."""
     few = real.iloc[: len(real) // 25].assign(hours=100.0, income=200.0, rent=0.0)
     return pd.concat([real.iloc[len(few) :], few])
 
@@ -185,12 +185,12 @@ def without_both(real: pd.DataFrame) -> pd.DataFrame:
 
 
 def only_both(real: pd.DataFrame) -> pd.DataFrame:
-    """The one relation of a pair is gone; what needs three columns stays."""
+    """Return the one relation of a pair is gone; what needs three columns stays."""
     return real.assign(c=np.random.default_rng(7).permutation(real["c"].to_numpy()))
 
 
 def one_more_item(real: dict[str, list[list[int]]]) -> dict[str, list[list[int]]]:
-    """A third of the baskets hold item 3, too."""
+    """Return a third of the baskets hold item 3, too."""
     return {"basket": [sorted({*items, 3}) if place % 3 == 0 else items for place, items in enumerate(real["basket"])]}
 
 
@@ -248,7 +248,7 @@ class Sentence:
     false_of: str
 
     def said_of(self, release: str) -> str | None:
-        """The sentence as the headline of a release says it; None if it does not."""
+        """Return the sentence as the headline of a release says it; None if it does not."""
         pattern = re.compile(".*".join(re.escape(part) for part in self.says.split("…")))
         for verdict in report_on(release).verdicts:
             if (verdict.claim, verdict.verdict) == (self.claim, self.verdict) and pattern.fullmatch(verdict.sentence):
@@ -441,12 +441,12 @@ SENTENCES = [
 
 @cache
 def report_on(release: str) -> Report:
-    """The report on a release, measured once."""
+    """Return the report on a release, measured once."""
     return RELEASES[release].report()
 
 
 def table(sentences: Sequence[Sentence]) -> str:
-    """The table of the docs: each sentence as it is said where it is true."""
+    """Return the table of the docs: each sentence as it is said where it is true."""
     rows = ["| the headline says | which is true of | and would be false of |", "|---|---|---|"]
     rows += [f"| {each.said_of(each.true_of)} | {each.true_of} | {each.false_of} |" for each in sentences]
     return "\n".join(rows)

@@ -25,7 +25,7 @@ SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
 
 
 def mean_distance(real: Records, fake: Records) -> float:
-    """The mean total-variation distance of one-way marginals, over the schema's bins."""
+    """Return the mean total-variation distance of one-way marginals, over the schema's bins."""
     return float(np.mean([total_variation(real, fake, name) for name in real.schema.columns]))
 
 

@@ -31,7 +31,7 @@ class Row:
 
 
 def arguments(description: str, extend: Callable[[argparse.ArgumentParser], None] | None = None) -> argparse.Namespace:
-    """The options that every benchmark has, and those that `extend` adds."""
+    """Return the options that every benchmark has, and those that `extend` adds."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     parser.add_argument("--quick", action="store_true", help="small enough for a smoke test")
@@ -41,7 +41,7 @@ def arguments(description: str, extend: Callable[[argparse.ArgumentParser], None
 
 
 def publish(rows: Sequence[Row], options: argparse.Namespace) -> None:
-    """Prints the table and writes the file."""
+    """Print the table and write the file."""
     print(f"{'name':<34} {'ours':>12} {'':<8} {'peer':<28} {'peer':>12} {'ratio':>9}")
     for row in rows:
         print(
@@ -54,7 +54,7 @@ def publish(rows: Sequence[Row], options: argparse.Namespace) -> None:
 def interleaved(
     contestants: Mapping[str, Callable[[], object]], *, repeats: int, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, float]:
-    """The median seconds of each, taken in turn, so that a noisy machine disturbs them all alike."""
+    """Return the median seconds of each, taken in turn, so that a noisy machine disturbs them all alike."""
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(repeats):
         for name, contestant in contestants.items():

@@ -34,7 +34,7 @@ print(next(int(line.split()[1]) / 1024 for line in open("/proc/self/status") if 
 
 
 def peer_sample(release: sundog.Release, n: int) -> pd.DataFrame:
-    """The same marginals, drawn the obvious way."""
+    """Return the same marginals, drawn the obvious way."""
     rng = np.random.default_rng(1)
     columns = {}
     marginals = release.model.state().tensors.values()
@@ -47,7 +47,7 @@ def peer_sample(release: sundog.Release, n: int) -> pd.DataFrame:
 
 
 def peak_megabytes(release: Path, out: Path, rows: int) -> float:
-    """The memory of a process that writes so many rows."""
+    """Return the memory of a process that writes so many rows."""
     command = [sys.executable, "-c", PEAK, str(release), str(out), str(rows)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 

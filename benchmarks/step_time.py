@@ -33,7 +33,7 @@ SLOW = {"vmap", "opacus-hooks"}  # they take a few turns only
 
 
 def race(workload: str, size: int, device: str, *, quick: bool) -> list[Row]:
-    """A row for each of ours beside each peer."""
+    """Return a row for each of ours beside each peer."""
     names = [who for who in contestants(workload, size, device) if has_opacus() or not who.startswith("opacus")]
     if quick:
         quickest = QUICK_CONTESTANTS if "non-private" in names else QUICK_MIXTURE

@@ -14,12 +14,12 @@ from sundog.data.records import Records, joined
 
 
 def records_of(release: sundog.Release, count: int, seed: int) -> Records:
-    """So many generated records."""
+    """Return so many generated records."""
     return joined(list(release.batches(count, seed=seed)))
 
 
 def settings_of(words: Sequence[str]) -> dict[str, Any]:
-    """The values of `NAME=VALUE`, as the command line of sundog reads them.
+    """Return the values of `NAME=VALUE`, as the command line of sundog reads them.
 
     >>> settings_of(["hidden=16", "shape=mlp", "condition=null"])
     {'hidden': 16, 'shape': 'mlp', 'condition': None}
@@ -28,7 +28,7 @@ def settings_of(words: Sequence[str]) -> dict[str, Any]:
 
 
 def code() -> str:
-    """A digest of the package: an outcome that was kept is that of this code, or of another."""
+    """Return a digest of the package: an outcome that was kept is that of this code, or of another."""
     digest = hashlib.sha256()
     for path in sorted(Path(sundog.__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())

@@ -22,7 +22,7 @@ Labels = NDArray[np.int64]
 
 
 def learned(generated: tuple[Pixels, Labels], test: tuple[Pixels, Labels], *, seed: int, device: str) -> float:
-    """The part of test images whose class a network names that has learned from generated ones."""
+    """Return the part of test images whose class a network names that has learned from generated ones."""
     images, labels = (torch.from_numpy(each).to(device) for each in generated)
     fewer = len(images) // APART
     with torch.random.fork_rng([device] if device == "cuda" else []):

@@ -124,7 +124,7 @@ class Trials:
         return Comparison(self.train, self.test, self.train, self.test, target="label")
 
     def run(self, fit: Fit) -> Worth:
-        """Fits, samples as many records as there are real ones, and judges them."""
+        """Fit, samples as many records as there are real ones, and judge them."""
         if fit in (controls := self.controls):
             return self._worth(controls[fit], fit.seed)
         out = self.folder / f"{fit.stem}.sundog"
@@ -174,7 +174,7 @@ def load(folder: Path, *, quick: bool, device: str = "cpu", public: float = 0.0,
 
 
 def fitted(words: Sequence[str], fit: Fit, out: Path) -> float:
-    """Runs `sundog fit` in a process of its own; the seconds that it took."""
+    """Run `sundog fit` in a process of its own; the seconds that it took."""
     asked = {"model": "gan", "epsilon": fit.epsilon, "delta": DELTA, "seed": fit.seed, "device": fit.device, "out": out}
     words = [*words, *(word for name, value in asked.items() for word in (f"--{name}", str(value)))]
     words = [*words, *(word for setting in fit.settings for word in ("--set", setting))]
@@ -185,7 +185,7 @@ def fitted(words: Sequence[str], fit: Fit, out: Path) -> float:
 
 
 def averaged(records: Records) -> Records:
-    """The records with the mean image of their class in place of their own."""
+    """Return the records with the mean image of their class in place of their own."""
     images, labels = records.codes["image"], records.codes["label"]
     means = np.zeros((int(labels.max()) + 1, *images.shape[1:]))
     for label in np.unique(labels):
@@ -194,13 +194,13 @@ def averaged(records: Records) -> Records:
 
 
 def keep(rows: Sequence[Row], options: argparse.Namespace) -> None:
-    """Writes the rows that there are so far, and says nothing."""
+    """Write the rows that there are so far, and say nothing."""
     with contextlib.redirect_stdout(None):
         publish(rows, options)
 
 
 def picture(releases: dict[str, sundog.Release], path: Path, *, across: int = 10) -> None:
-    """Samples of each release side by side, a row for each class."""
+    """Sample of each release side by side, a row for each class."""
     from matplotlib.figure import Figure
 
     columns = min(PANELS, len(releases))

@@ -49,14 +49,14 @@ class Days:
         return name
 
     def section(self, synthetic: Records | None = None) -> Section:
-        """Compares generated days with those learned from; the held-out ones, if there are none."""
+        """Compare generated days with those learned from; the held-out ones, if there are none."""
         learned, held_out = (self._records(part) for part in (self.learned, self.held_out))
         return evaluate_series(
             Comparison(learned, held_out if synthetic is None else synthetic, learned, held_out), self.column
         )
 
     def _records(self, part: Mapping[str, NDArray[Any]]) -> Records:
-        """All of them: nobody has too many where nothing is released."""
+        """Return all of them: nobody has too many where nothing is released."""
         whole = sundog.Schema.from_dict({"columns": self.schema.to_dict()["columns"]})
         return encode(read({name: part[name] for name in whole.columns}, whole), whole)
 
@@ -109,7 +109,7 @@ def waves(count: int = 600) -> Days:
 def parted(
     name: str, schema: sundog.Schema, values: Mapping[str, NDArray[Any]], owners: NDArray[Any] | None = None
 ) -> Days:
-    """Holds out a tenth of the days; where they have owners, of those."""
+    """Hold out a tenth of the days; where they have owners, of those."""
     rng = np.random.default_rng(0)
     owners = np.arange(len(next(iter(values.values())))) if owners is None else owners
     everybody = rng.permutation(np.unique(owners))
@@ -121,6 +121,6 @@ def parted(
 
 
 def spanned(measures: Sequence[Measure]) -> Measure:
-    """The mean over seeds, and an interval that holds those of all of them."""
+    """Return the mean over seeds, and an interval that holds those of all of them."""
     low, high = min(each.low for each in measures), max(each.high for each in measures)
     return Measure(float(np.mean([each.value for each in measures])), low, high)

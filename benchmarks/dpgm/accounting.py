@@ -48,12 +48,12 @@ class Setting:
     sigma_g: float = 1.5
 
     def steps(self, epochs: int) -> int:
-        """An epoch is ⌈1/q⌉ steps."""
+        """Return an epoch is ⌈1/q⌉ steps."""
         return epochs * math.ceil(1 / self.sample_rate)
 
 
 def sampled_moments(*, sample_rate: float, sigma: float, lambdas: Floats) -> Floats:
-    """The larger of log E₁ and log E₂ of a sampled Gaussian, for λ that need not be whole, by the trapezoidal rule."""
+    """Return the larger of log E₁ and log E₂ of a sampled Gaussian, for λ that need not be whole, by the trapezoidal rule."""
     x = np.arange(-12 * sigma, lambdas.max() + 1 + 12 * sigma, sigma / 8)
     log_mu0 = -0.5 * (x / sigma) ** 2 - math.log(sigma * math.sqrt(2 * math.pi))
     log_ratio = np.logaddexp(math.log1p(-sample_rate), math.log(sample_rate) + (x - 0.5) / sigma**2)  # μ₁ ÷ μ₀
@@ -63,7 +63,7 @@ def sampled_moments(*, sample_rate: float, sigma: float, lambdas: Floats) -> Flo
 
 
 def step_moments(setting: Setting) -> Floats:
-    """Formula (7) for one step: the best of ten ways to split λ between the norm histogram and the gradient."""
+    """Return formula (7) for one step: the best of ten ways to split λ between the norm histogram and the gradient."""
     rate = setting.sample_rate
     splits = [
         share * sampled_moments(sample_rate=rate, sigma=SIGMA_C, lambdas=LAMBDAS / share)
@@ -81,7 +81,7 @@ def papers_epsilons(setting: Setting, epochs: list[int]) -> list[float]:
 
 
 def plan(setting: Setting, epochs: int) -> list[Charge]:
-    """What we charge for the same noise."""
+    """Return what we charge for the same noise."""
     clustering = Charge(event=Gaussian(noise_multiplier=setting.sigma_k), count=ITERATIONS, purpose="k-means")
     joint = math.sqrt(2) / math.hypot(1 / SIGMA_C, 1 / setting.sigma_g)
     steps = setting.steps(epochs)

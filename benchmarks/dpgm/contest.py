@@ -59,7 +59,7 @@ class Sets:
 
 
 def load(name: str) -> Sets:
-    """A public dataset through the schema of the examples."""
+    """Return a public dataset through the schema of the examples."""
     schema = sundog.Schema.load(EXAMPLES / f"{name}.schema.yaml")
     (column,) = schema.columns
     items = schema.columns[column].shape[0]
@@ -88,7 +88,7 @@ class Asked:
 
     @classmethod
     def of(cls, sets: Sets, count: int = QUERIES) -> Asked:
-        """So many random queries, and as many of items held together, or as many as there are."""
+        """Return so many random queries, and as many of items held together, or as many as there are."""
         rng = np.random.default_rng(0)
         bound = SANITY * sets.real.shape[0]
         random = draw_random_queries(sets.real.shape[1], int(np.diff(sets.real.indptr).max()), rng, count)
@@ -126,7 +126,7 @@ def synthetic_sets(
     device: str = "cpu",
     settings: dict[str, Any] | None = None,
 ) -> Any:
-    """So many times as many records as there are, of a model that was fitted within (ε, δ), or of the real ones."""
+    """Return so many times as many records as there are, of a model that was fitted within (ε, δ), or of the real ones."""
     count = times * sets.real.shape[0]
     (column,) = sets.schema.columns
     if model == "resampled":

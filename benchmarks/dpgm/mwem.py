@@ -37,7 +37,7 @@ def has_mbi() -> bool:
 
 
 def zcdp_rho(*, epsilon: float, delta: float) -> float:
-    """The largest ρ that is (ε, δ)-DP (Canonne, Kamath and Steinke 2020, Proposition 12)."""
+    """Return the largest ρ that is (ε, δ)-DP (Canonne, Kamath and Steinke 2020, Proposition 12)."""
 
     def spent(rho: float) -> float:
         def at(order: float) -> float:
@@ -49,7 +49,7 @@ def zcdp_rho(*, epsilon: float, delta: float) -> float:
 
 
 def held_together(sets: Any) -> Floats:
-    """How many sets hold items i, j and k, for all three; with i = j = k, how many hold i."""
+    """Return how many sets hold items i, j and k, for all three; with i = j = k, how many hold i."""
     dense = sets.toarray().astype(np.float32)
     together = []
     for item in range(dense.shape[1]):
@@ -59,7 +59,7 @@ def held_together(sets: Any) -> Floats:
 
 
 def tables(together: Floats, total: float, cliques: Integers) -> Floats:
-    """The marginal of each clique of one, two or three items, flat, from the counts of those held together."""
+    """Return the marginal of each clique of one, two or three items, flat, from the counts of those held together."""
     size = cliques.shape[1]
     cells = []
     for pattern in itertools.product((0, 1), repeat=size):
@@ -92,7 +92,7 @@ class Tree:
         self._too_wide: set[tuple[int, ...]] = set()  # and will be, whatever is added: no need to look again
 
     def add(self, clique: tuple[int, ...]) -> bool:
-        """Adds the clique if it fits."""
+        """Add the clique if it fits."""
         edges = list(itertools.combinations(clique, 2))
         if clique in self._too_wide:
             return False
@@ -119,7 +119,7 @@ class MWEM:
     rng: np.random.Generator
 
     def run(self, count: int) -> Any:
-        """Records of the final model, as a sparse array."""
+        """Record of the final model, as a sparse array."""
         os.environ.update(JAX_ENABLE_X64="1", JAX_ENABLE_COMPILATION_CACHE="0")  # as mbi asks for
         from mbi import Domain, LinearMeasurement
         from mbi.estimation import MirrorDescent
@@ -152,14 +152,14 @@ class MWEM:
         return math.sqrt((self.largest + 1) / (2 * rho))
 
     def _count(self, together: Floats, rho: float) -> tuple[float, Floats]:
-        """How many records there are, and how many hold each item: a set changes at most `largest` + 1 of these."""
+        """Return how many records there are, and how many hold each item: a set changes at most `largest` + 1 of these."""
         exact = np.append(np.einsum("iii->i", together), self.sets.shape[0])
         noisy = exact + self.rng.normal(0, self._first_sigma(rho), len(exact))
         total = max(1.0, float(noisy[-1]))
         return total, np.clip(noisy[:-1], 0, total)
 
     def _scores(self, model: Any, total: float, candidates: Any, truth: Any, sigma: float) -> list[Floats]:
-        """How far each marginal of the model is off, less what noise alone would make of it."""
+        """Return how far each marginal of the model is off, less what noise alone would make of it."""
         drawn = held_together(_records(model, DRAWN)) * (total / DRAWN)
         noise = math.sqrt(2 / math.pi) * sigma
         return [
@@ -170,7 +170,7 @@ class MWEM:
     def _choose(
         self, scores: list[Floats], candidates: Any, tree: Tree, taken: list[tuple[int, int]], epsilon: float
     ) -> list[tuple[int, int]]:
-        """The exponential mechanism among the marginals that fit and were not taken in this batch."""
+        """Return the exponential mechanism among the marginals that fit and were not taken in this batch."""
         where = [(way, place) for way, each in enumerate(scores) for place in range(len(each))]
         logits = epsilon / 2 * np.concatenate(scores)
         for rank in np.argsort(-(logits + self.rng.gumbel(size=len(logits)))):

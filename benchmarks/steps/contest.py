@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def contestants(workload: str, size: int, device: str) -> dict[str, Who]:
-    """Every contestant of a workload, not yet built."""
+    """Return every contestant of a workload, not yet built."""
     return _WORKLOADS[workload](size, device)
 
 
@@ -76,7 +76,7 @@ class Contestant:
             raise RuntimeError(f"{self._name} failed")
 
     def step(self) -> float:
-        """The milliseconds of one step, once the threads of whoever came before have stopped waiting for work."""
+        """Return the milliseconds of one step, once the threads of whoever came before have stopped waiting for work."""
         time.sleep(_PAUSE)
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
@@ -84,7 +84,7 @@ class Contestant:
         return float(self._answer())
 
     def end(self) -> float:
-        """Its largest memory in MiB."""
+        """Return its largest memory in MiB."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         peak = float(self._answer())
@@ -235,7 +235,7 @@ def _finish(device: str) -> None:
 
 
 def _peak_mib(device: str) -> float:
-    """The kernel's high-water mark for this address space; `ru_maxrss` would start at that of the parent process."""
+    """Return the kernel's high-water mark for this address space; `ru_maxrss` would start at that of the parent process."""
     if device == "cuda":
         return torch.cuda.max_memory_reserved() / 2**20  # what is allocated leaves out what a CUDA graph holds
     status = Path("/proc/self/status")

@@ -29,7 +29,7 @@ class Network(nn.Module):
         """Nothing, unless there is a chain to move."""
 
     def public_loss(self) -> Tensor:
-        """The loss in which no record is."""
+        """Return the loss in which no record is."""
         raise NotImplementedError
 
 
@@ -63,7 +63,7 @@ class Rbm(Network):
         self.particles = particles.clone()
 
     def forward(self, v: Tensor) -> Tensor:
-        """The free energy of each example."""
+        """Return the free energy of each example."""
         bias: Tensor = self.visible(v)[:, 0]
         return -bias - functional.softplus(self.hidden(v)).sum(dim=1)
 
@@ -80,7 +80,7 @@ class Rbm(Network):
 
 
 def by_autograd(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """The gradient of each example's score in its input, to be differentiated again."""
+    """Return the gradient of each example's score in its input, to be differentiated again."""
     x = x.requires_grad_()
     (gradient,) = torch.autograd.grad(function(x).sum(), x, create_graph=True)
     return gradient
@@ -122,7 +122,7 @@ def mlp_score(width: int = 256) -> nn.Module:
 
 
 def conv_score() -> nn.Module:
-    """Two convolutions over 28×28 pixels."""
+    """Return two convolutions over 28×28 pixels."""
     return nn.Sequential(
         nn.Conv2d(1, 32, 4, stride=2, padding=1),
         nn.LeakyReLU(0.2),
@@ -142,7 +142,7 @@ class Recurrent(Network):
         self.head = nn.Linear(64, 1)
 
     def forward(self, batch: tuple[Tensor, Tensor]) -> Tensor:
-        """The squared error of each example."""
+        """Return the squared error of each example."""
         series, target = batch
         outputs, _ = self.lstm(series)
         error: Tensor = self.head(outputs[:, -1])[:, 0] - target
@@ -158,7 +158,7 @@ class Embedded(Network):
         self.head = nn.Sequential(nn.Linear(32, 64), nn.ReLU(), nn.Linear(64, 1))
 
     def forward(self, batch: tuple[Tensor, Tensor]) -> Tensor:
-        """The squared error of each example."""
+        """Return the squared error of each example."""
         tokens, target = batch
         error: Tensor = self.head(self.embedding(tokens).mean(dim=1))[:, 0] - target
         return error.square()

@@ -32,7 +32,7 @@ def private(
     compiled: bool | None = None,
     tf32: bool = False,
 ) -> Step:
-    """A step with secure noise, unless told otherwise; on a GPU, a graph over data that is there."""
+    """Return a step with secure noise, unless told otherwise; on a GPU, a graph over data that is there."""
     groups = flat(network)
     device = groups.parameters[0].device
     on_gpu = device.type == "cuda"
@@ -60,7 +60,7 @@ def private(
 
 
 def _graphed(take: PrivateStep, batch: Any) -> Step:
-    """The places of a batch go to the device in each step, and are gathered there."""
+    """Return the places of a batch go to the device in each step, and are gathered there."""
     owner = None
     if isinstance(batch, Padded):
         owner = np.nonzero(batch.present.cpu().numpy())[0]
@@ -76,7 +76,7 @@ def _graphed(take: PrivateStep, batch: Any) -> Step:
 
 
 def stacked(networks: Sequence[Vae], shares: Sequence[Tensor], **settings: Any) -> Step:
-    """One private step of several VAEs, each on its share of the examples, as one computation."""
+    """Return one private step of several VAEs, each on its share of the examples, as one computation."""
     whole = stack(networks)
     assert isinstance(whole, Vae)
     sizes = torch.tensor([len(share) for share in shares], device=shares[0].device)
@@ -86,7 +86,7 @@ def stacked(networks: Sequence[Vae], shares: Sequence[Tensor], **settings: Any) 
 
 
 def in_turn(networks: Sequence[Vae], shares: Sequence[Tensor], **settings: Any) -> Step:
-    """The same one after the other, each network with a step of its own."""
+    """Return the same one after the other, each network with a step of its own."""
     torch._dynamo.config.recompile_limit = 8 * len(networks)  # or some of the optimisers would not be compiled
     steps = [private(network, share, len(share), **settings) for network, share in zip(networks, shares, strict=True)]
 

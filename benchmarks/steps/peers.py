@@ -69,13 +69,13 @@ def by_vmap(network: Network, batch: Any, size: int) -> Step:
 
 
 def by_torch_func(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """The gradient in the input that vmap can follow: autograd's own cannot be called under it."""
+    """Return the gradient in the input that vmap can follow: autograd's own cannot be called under it."""
     gradient: Tensor = grad(lambda v: function(v).sum())(x)
     return gradient
 
 
 def has_opacus() -> bool:
-    """Whether the `bench` extra is installed."""
+    """Return whether the `bench` extra is installed."""
     return importlib.util.find_spec("opacus") is not None
 
 

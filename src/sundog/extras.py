@@ -9,7 +9,7 @@ from sundog.errors import SundogError
 
 
 def import_extra(module: str, extra: str) -> Any:
-    """A module of an extra, or one line that says which extra to install.
+    """Return a module of an extra, or one line that says which extra to install.
 
     >>> import_extra("no_such_module", "xlsx")
     Traceback (most recent call last):

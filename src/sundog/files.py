@@ -53,7 +53,7 @@ def _open_private(path: str, flags: int) -> int:
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes a new name itself last; not every system allows it, and the file is whole without."""
+    """Make a new name itself last; not every system allows it, and the file is whole without."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -63,7 +63,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def lock(file: IO[bytes], flags: portalocker.LockFlags) -> None:
-    """Locks an open file; raises BlockingIOError if somebody else holds it, and OSError if there are no locks here."""
+    """Lock an open file; raise BlockingIOError if somebody else holds it, and OSError if there are no locks here."""
     try:
         portalocker.lock(file, flags)
     except portalocker.AlreadyLocked:
@@ -81,7 +81,7 @@ def refuse_output(
     replaces: Callable[[Path], bool] = lambda _: False,
     fix: str = "choose another name",
 ) -> None:
-    """Raises if a file cannot be written there, or would destroy an input or something else: before the work.
+    """Raise if a file cannot be written there, or would destroy an input or something else: before the work.
 
     Args:
         out: the file to be written; None for none.
@@ -106,14 +106,14 @@ def refuse_output(
 
 
 def refuse_folder(out: Path) -> None:
-    """Raises if a path is that of a folder, or in none."""
+    """Raise if a path is that of a folder, or in none."""
     if out.is_dir() or not out.parent.is_dir():
         what = "is a directory; name a file" if out.is_dir() else "its folder does not exist; create it first"
         raise DataError(f"{out}: {what}")
 
 
 def refuse_full(folder: Path, size: int) -> None:
-    """Raises if a folder has no room for so many bytes: by what the system says, and by taking some for a moment.
+    """Raise if a folder has no room for so many bytes: by what the system says, and by taking some for a moment.
 
     >>> refuse_full(getfixture("tmp_path"), 2**60)
     Traceback (most recent call last):
@@ -138,7 +138,7 @@ def refuse_full(folder: Path, size: int) -> None:
 
 
 def os_error_of(error: BaseException) -> OSError | None:
-    """The operating system's error that another one tells of; None where there is none."""
+    """Return the operating system's error that another one tells of; None where there is none."""
     found: BaseException | None = error
     while found is not None and not isinstance(found, OSError):
         found = found.__context__
@@ -146,7 +146,7 @@ def os_error_of(error: BaseException) -> OSError | None:
 
 
 def refuse_unwritable(path: Path) -> None:
-    """Raises if no file can be made in the place of `path`."""
+    """Raise if no file can be made in the place of `path`."""
     try:
         trial = _beside(path)
         trial.touch(exist_ok=False)
@@ -156,7 +156,7 @@ def refuse_unwritable(path: Path) -> None:
 
 
 def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Whether two paths lead to one file, by whatever links, or would.
+    """Return whether two paths lead to one file, by whatever links, or would.
 
     >>> is_same_file("a.csv", "./a.csv"), is_same_file("a.csv", "b.csv")
     (True, False)
@@ -168,5 +168,5 @@ def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> 
 
 
 def _beside(path: Path) -> Path:
-    """A name for what will take the place of `path`."""
+    """Return a name for what will take the place of `path`."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")

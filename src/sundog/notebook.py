@@ -10,7 +10,7 @@ _CELL = "text-align:left;padding:0 1em 0 0;vertical-align:top"
 
 
 def show(title: str, *parts: str) -> str:
-    """A titled piece of what `table`, `paragraph` and `preformatted` give.
+    """Return a titled piece of what `table`, `paragraph` and `preformatted` give.
 
     >>> show("<b>", paragraph("a & b"))
     '<div><strong>&lt;b&gt;</strong><p>a &amp; b</p></div>'
@@ -26,17 +26,17 @@ def table(rows: Iterable[Sequence[object]], head: Sequence[object] = ()) -> str:
 
 
 def paragraph(text: str) -> str:
-    """Returns the text as a paragraph of HTML."""
+    """Return the text as a paragraph of HTML."""
     return f"<p>{escape(text, None)}</p>"
 
 
 def preformatted(text: str) -> str:
-    """Returns the lines as preformatted HTML."""
+    """Return the lines as preformatted HTML."""
     return f"<pre>{''.join(escape(line, None) + chr(10) for line in text.splitlines())}</pre>"
 
 
 def escape(value: object, longest: int | None = _LONGEST) -> str:
-    """Returns a value as text that is safe in HTML, shortened to `longest` characters."""
+    """Return a value as text that is safe in HTML, shortened to `longest` characters."""
     text = "" if value is None else str(value)
     text = text if longest is None or len(text) <= longest else f"{text[: longest - 1]}…"
     return html.escape("".join(c if c.isprintable() else "�" for c in text))

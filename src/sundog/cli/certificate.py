@@ -17,7 +17,7 @@ def run(
     release: Annotated[Path, typer.Argument(help="The .sundog file.")],
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
-    """Prints the certificate."""
+    """Print the certificate."""
     from sundog.release.document import Document
 
     certificate = Document.load(release).certificate

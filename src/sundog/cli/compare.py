@@ -27,7 +27,7 @@ def run(
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same figures.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
 ) -> None:
-    """Compares, and writes the page."""
+    """Compare, and write the page."""
     from sundog.data.schema import Schema
     from sundog.evaluation.report.markup import is_report
     from sundog.evaluation.side_by_side import DIFFERENT, compare

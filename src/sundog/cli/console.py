@@ -17,7 +17,7 @@ from sundog.progress import Progress
 
 
 def say(text: str) -> None:
-    """Prints a result on stdout. If the reader is gone (`| head -1`), the command continues to its exit code."""
+    """Print a result on stdout. If the reader is gone (`| head -1`), the command continues to its exit code."""
     try:
         typer.echo(text)
     except BrokenPipeError:
@@ -25,7 +25,7 @@ def say(text: str) -> None:
 
 
 def say_json(value: Any) -> None:
-    """Prints a result as JSON: the only thing on stdout."""
+    """Print a result as JSON: the only thing on stdout."""
     say(json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False))
 
 
@@ -38,13 +38,13 @@ def drop_output() -> None:
 
 
 def note(text: str) -> None:
-    """Prints a note on stderr."""
+    """Print a note on stderr."""
     typer.echo(text, err=True)
 
 
 @contextlib.contextmanager
 def one_line_warnings() -> Iterator[None]:
-    """Shows each warning as one line on stderr."""
+    """Show each warning as one line on stderr."""
     with warnings.catch_warnings():
         warnings.showwarning = _one_line
         warnings.simplefilter("always", UserWarning)
@@ -53,7 +53,7 @@ def one_line_warnings() -> Iterator[None]:
 
 @contextlib.contextmanager
 def progress() -> Iterator[Progress]:
-    """Shows a progress bar on a terminal, else one line per stage; each warning is one line."""
+    """Show a progress bar on a terminal, else one line per stage; each warning is one line."""
     with one_line_warnings():
         if sys.stderr.isatty():
             with _bar() as report:
@@ -92,7 +92,7 @@ class _Lines:
             self.stage = ""
 
     def finish(self) -> None:
-        """Prints how long the last stage took."""
+        """Print how long the last stage took."""
         if self.stage:
             note(f"{self.stage}: {time.perf_counter() - self.started:.1f} s")
 

@@ -17,7 +17,7 @@ def run(
     out: Annotated[Path, typer.Option("-o", "--out", help="The folder to write to.")] = Path("sundog-demo"),
     epsilon: Annotated[float, typer.Option(help="The ε to spend on the census.")] = 1.0,
 ) -> None:
-    """Runs the demo."""
+    """Run the demo."""
     from sundog.demo.story import tell
 
     tell(out, epsilon=epsilon, say=say)

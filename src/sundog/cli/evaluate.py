@@ -35,7 +35,7 @@ def run(
     ledger: Annotated[Path | None, typer.Option(help="The ledger of the real data to charge.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print all figures as JSON.")] = False,
 ) -> None:
-    """Evaluates, and writes the report."""
+    """Evaluate, and write the report."""
     from sundog.data.schema import Schema
     from sundog.evaluation.evaluator import evaluate
     from sundog.evaluation.report.markup import is_report

@@ -16,7 +16,7 @@ from sundog.cli.console import note, say
 def run(
     out: Annotated[Path, typer.Option("-o", "--out", help="The folder to write to.")] = Path(),
 ) -> None:
-    """Writes the example table and its schema."""
+    """Write the example table and its schema."""
     from sundog.demo.example import write_example
 
     table, schema = write_example(out)

@@ -60,7 +60,7 @@ def run(
         ),
     ] = False,
 ) -> None:
-    """Fits a model and saves its release."""
+    """Fit a model and save its release."""
     from sundog.data.writing.contact_sheet import drawable
     from sundog.fit.preflight import refuse_fit_output
     from sundog.fit.synthesizer import Synthesizer

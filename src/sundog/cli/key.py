@@ -14,7 +14,7 @@ from sundog.cli.console import note, say
 
 
 def run(name: Annotated[Path, typer.Argument(help="The name of both files, without ending.")]) -> None:
-    """Generates an Ed25519 key pair."""
+    """Generate an Ed25519 key pair."""
     from sundog.release.signing import generate_key
 
     private, public = Path(f"{name}.key"), Path(f"{name}.pub")

@@ -21,7 +21,7 @@ def run(
     delta: Annotated[float, typer.Option(help="The δ of the total budget.")] = 1e-6,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> int:
-    """Creates or shows a ledger; returns 1 if charges are missing."""
+    """Create or show a ledger; return 1 if charges are missing."""
     from sundog.privacy.ledger import Ledger
     from sundog.release.heads import find_contradictions
     from sundog.release.shares import describe

@@ -22,7 +22,7 @@ def run(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
-    """Prints the models, or the settings of one."""
+    """Print the models, or the settings of one."""
     from sundog.models.registry import MODELS, get_configuration
 
     if name is None:

@@ -27,7 +27,7 @@ def run(
     model: Annotated[str, typer.Option(help="The count-based model, with --schema.")] = "independent",
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
-    """Prints the plan."""
+    """Print the plan."""
     from sundog.errors import SundogError
     from sundog.fit.plan import plan_charges, plan_steps
     from sundog.privacy.budget import LARGEST_DELTA, check_budget, default_delta

@@ -38,7 +38,7 @@ def run(
     format_: FormatWritten = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print what was written as JSON.")] = False,
 ) -> None:
-    """Samples into a file."""
+    """Sample into a file."""
     from sundog.data.writing.write import Stream
     from sundog.errors import ArgumentError
     from sundog.files import refuse_output

@@ -17,7 +17,7 @@ def run(
     release: Annotated[Path, typer.Argument(help="The .sundog file; it is replaced by its signed copy.")],
     key: Annotated[Path, typer.Option(help="The private key, as `sundog key` makes it.")],
 ) -> int:
-    """Signs the file in place; returns 1 if the release does not add up."""
+    """Sign the file in place; return 1 if the release does not add up."""
     from sundog.release.document import Document
     from sundog.release.signing import fingerprint, load_private_key
 

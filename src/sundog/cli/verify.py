@@ -28,7 +28,7 @@ def run(
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> int:
-    """Prints the result and returns the exit code."""
+    """Print the result and return the exit code."""
     from sundog.release.document import Document
     from sundog.release.signing import load_public_key
 

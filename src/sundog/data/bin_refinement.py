@@ -78,7 +78,7 @@ class Refinement:
         return _SPIKE * self.sigma * math.sqrt(self.schema.cap)
 
     def refine(self, records: Records, ledger: Ledger, *, count: int | None = None) -> tuple[Schema, list[str]]:
-        """The schema with edges filled in, and the names of columns that stay coarse.
+        """Return the schema with edges filled in, and the names of columns that stay coarse.
 
         Args:
             records: the private records, encoded.
@@ -115,13 +115,13 @@ def _purpose(name: str) -> str:
 
 
 def _counted(column: OrderedColumn, codes: npt.NDArray[np.generic]) -> Integers:
-    """The codes without null and the special values, which have bins already."""
+    """Return the codes without null and the special values, which have bins already."""
     left_out = [*column.special_codes, *([column.lattice_size] if column.nullable else [])]
     return codes[~np.isin(codes, left_out)].astype(np.int64)
 
 
 def choose_starts(tree: Partition, default: Bins, own: set[int], *, deviation: float) -> list[int]:
-    """Where bins begin, by noisy counts with noise of a standard deviation: as many as by default.
+    """Return where bins begin, by noisy counts with noise of a standard deviation: as many as by default.
 
     Args:
         tree: the noisy counts.
@@ -151,7 +151,7 @@ def choose_starts(tree: Partition, default: Bins, own: set[int], *, deviation: f
 
 
 def _filled(starts: set[int], size: int, wanted: int) -> list[int]:
-    """So many starts: the number of bins is public, and must not tell how many cuts fell on one code."""
+    """Return so many starts: the number of bins is public, and must not tell how many cuts fell on one code."""
     found = sorted(starts)
     while len(found) < wanted:
         widths = [stop - start for start, stop in pairwise([*found, size])]
@@ -213,7 +213,7 @@ def _heavy_parts(
 
 
 def _at_most(tree: Partition, spikes: dict[int, float], deviation: float) -> float:
-    """How many records there may be besides those in spikes: the noisy total, and twice the noise in it."""
+    """Return how many records there may be besides those in spikes: the noisy total, and twice the noise in it."""
     parts = len(tree.counts)
     return max(1.0, _without_spikes(tree, 0, parts, spikes) + 2 * deviation * math.sqrt(parts))
 

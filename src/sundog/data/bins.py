@@ -44,7 +44,7 @@ class Bins:
         return len(self.starts) + int(self.nullable)
 
     def to_bins(self, codes: NDArray[Any]) -> NDArray[Any]:
-        """The bin of each code."""
+        """Return the bin of each code."""
         if self._is_identity:
             return codes
         if self._table is not None:
@@ -54,7 +54,7 @@ class Bins:
         return bins.astype(smallest_dtype(self.count))
 
     def to_codes(self, bins: NDArray[Any], rng: np.random.Generator, within: CodeSet | None = None) -> NDArray[Any]:
-        """A code drawn uniformly inside each bin, or from those of its codes that are in a set."""
+        """Return a code drawn uniformly inside each bin, or from those of its codes that are in a set."""
         if self._is_identity:
             return np.asarray(bins, smallest_dtype(self.size + int(self.nullable)))
         first, last = self._first[bins], self._last[bins]
@@ -62,7 +62,7 @@ class Bins:
         return np.asarray(codes.astype(smallest_dtype(self.size + int(self.nullable))))
 
     def shares(self, allowed: CodeSet) -> NDArray[np.float64]:
-        """Which part of the codes of each bin is in the set.
+        """Return which part of the codes of each bin is in the set.
 
         >>> Bins(np.array([0, 10, 20]), size=100, nullable=True).shares(CodeSet.between(5, 19)).tolist()
         [0.5, 1.0, 0.0, 0.0]
@@ -91,7 +91,7 @@ class Bins:
 
 
 def bins_for(column: Column) -> Bins:
-    """The bins that a column declares, or else sensible ones; never a look at the data.
+    """Return the bins that a column declares, or else sensible ones; never a look at the data.
 
     Special values have bins of their own. Default bins are of equal width here; `fit` refines them within the budget.
 

@@ -26,7 +26,7 @@ class CodeSet:
 
     @classmethod
     def of(cls, codes: Iterable[int]) -> CodeSet:
-        """Returns the set of the given codes."""
+        """Return the set of the given codes."""
         ranges: list[tuple[int, int]] = []
         for code in sorted(set(codes)):
             joins = ranges and ranges[-1][1] == code - 1
@@ -35,7 +35,7 @@ class CodeSet:
 
     @classmethod
     def between(cls, first: int, last: int) -> CodeSet:
-        """All codes from `first` to `last`; none where `last` is below `first`."""
+        """Return all codes from `first` to `last`; none where `last` is below `first`."""
         return cls(((first, last),) if first <= last else ())
 
     def __bool__(self) -> bool:
@@ -53,7 +53,7 @@ class CodeSet:
         return CodeSet(tuple((first, last) for first, last in both if first <= last))
 
     def without(self, other: CodeSet) -> CodeSet:
-        """These codes but for those of the other set.
+        """Return these codes but for those of the other set.
 
         >>> CodeSet.between(0, 9).without(CodeSet.of([0, 4, 5])).ranges
         ((1, 3), (6, 9))
@@ -65,7 +65,7 @@ class CodeSet:
         return rest
 
     def count(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> Counts:
-        """How many of these codes lie from each `first` to each `last`.
+        """Return how many of these codes lie from each `first` to each `last`.
 
         >>> CodeSet.of([1, 2, 3, 7]).count(np.array([0, 3]), np.array([2, 9])).tolist()
         [2, 2]
@@ -73,7 +73,7 @@ class CodeSet:
         return self._up_to(last) - self._below(first)
 
     def draw(self, first: NDArray[np.int64], last: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-        """One of these codes from each `first` to each `last`, all of them equally likely; there must be one."""
+        """Return one of these codes from each `first` to each `last`, all of them equally likely; there must be one."""
         rank = rng.integers(self._below(first), self._up_to(last), dtype=np.uint64)
         place = np.searchsorted(self._before, rank, side="right") - 1
         drawn: NDArray[np.int64] = (self._firsts[place] + (rank - self._before[place])).astype(np.int64)
@@ -94,13 +94,13 @@ class CodeSet:
         return np.asarray(np.concatenate([np.zeros(1, np.uint64), np.cumsum(sizes, dtype=np.uint64)])[:-1])
 
     def _up_to(self, codes: Any) -> Counts:
-        """How many of these codes are not above each of the given ones."""
+        """Return how many of these codes are not above each of the given ones."""
         at = np.asarray(codes).astype(np.uint64)
         place = np.searchsorted(self._firsts, at, side="right") - 1
         found = self._before[place] + np.minimum(at, self._lasts[place]) - self._firsts[place] + np.uint64(1)
         return np.where(place >= 0, found, np.uint64(0))
 
     def _below(self, codes: Any) -> Counts:
-        """How many of these codes are below each of the given ones."""
+        """Return how many of these codes are below each of the given ones."""
         at = np.asarray(codes)
         return np.where(at > 0, self._up_to(np.maximum(at, 1) - 1), np.uint64(0))

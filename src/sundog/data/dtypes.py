@@ -40,7 +40,7 @@ def with_dtypes(guesses: Mapping[str, dict[str, Any]], seen: Mapping[str, str]) 
 
 
 def _usual_dtype(column: ScalarColumn) -> str | None:
-    """The dtype that the column has where none is declared."""
+    """Return the dtype that the column has where none is declared."""
     if not column.complete:
         return column.unlearned_dtype
     plain = column.model_copy(update={"frame_dtype": None})
@@ -48,13 +48,13 @@ def _usual_dtype(column: ScalarColumn) -> str | None:
 
 
 def plain_name(dtype: Any) -> str:
-    """The name of a pandas dtype without its timezone, which has a place of its own in the schema."""
+    """Return the name of a pandas dtype without its timezone, which has a place of its own in the schema."""
     name = str(dtype)
     return f"{name.partition(',')[0]}]" if name.startswith("datetime64[") and "," in name else name
 
 
 def seen_dtypes(data: Any, columns: Mapping[str, Any]) -> dict[str, str]:
-    """The dtypes of a DataFrame, or those that the Arrow types of a table correspond to."""
+    """Return the dtypes of a DataFrame, or those that the Arrow types of a table correspond to."""
     seen = {name: _arrow_name(values) for name, values in columns.items() if isinstance(values, pa.ChunkedArray)}
     import pandas as pd
 
@@ -65,7 +65,7 @@ def seen_dtypes(data: Any, columns: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _frame_name(values: pd.Series[Any]) -> str:
-    """The dtype of a frame's column; objects are dates, text, or of several types, which no dtype keeps apart."""
+    """Return the dtype of a frame's column; objects are dates, text, or of several types, which no dtype keeps apart."""
     if values.dtype != object:
         return plain_name(values.dtype)
     kinds = {type(value) for value in values.dropna()}

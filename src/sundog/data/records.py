@@ -38,7 +38,7 @@ class Records:
         return self.count
 
     def take(self, index: Any) -> Records:
-        """The records that an index (positions, a slice or a boolean mask) selects."""
+        """Return the records that an index (positions, a slice or a boolean mask) selects."""
         rows = np.arange(self.count)[index]
         unit = None if self.unit is None else self.unit[rows]
         return Records(self.schema, {name: codes[rows] for name, codes in self.codes.items()}, len(rows), unit)
@@ -52,7 +52,7 @@ def joined(parts: Sequence[Records]) -> Records:
 
 
 def stacked(parts: Sequence[Any]) -> Any:
-    """The codes of one column.
+    """Return the codes of one column.
 
     >>> stacked([np.array([1, 2]), np.array([3])]).tolist()
     [1, 2, 3]

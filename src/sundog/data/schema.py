@@ -62,7 +62,7 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         return self
 
     def __eq__(self, other: object) -> bool:
-        """Whether both declare the same; comments do not count."""
+        """Return whether both declare the same; comments do not count."""
         return isinstance(other, Schema) and self.__dict__ == other.__dict__
 
     @property
@@ -76,29 +76,29 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         return all(column.complete for column in self.columns.values())
 
     def declared(self) -> Schema:
-        """The same schema as a declaration: what is complete is known, whoever learned it, and is not learned again."""
+        """Return the same schema as a declaration: what is complete is known, whoever learned it, and is not learned again."""
         finished = {name: column.declared() for name, column in self.columns.items() if column.is_learned}
         return self.with_columns(finished) if finished else self
 
     def with_columns(self, columns: Mapping[str, Column]) -> Schema:
-        """The same schema with some columns replaced or added."""
+        """Return the same schema with some columns replaced or added."""
         return self._validated({**self._as_data(), "columns": {**self.columns, **columns}}, "schema")
 
     @classmethod
     def from_dict(cls, data: Any, where: str = "schema") -> Schema:
-        """A schema from plain data; a SchemaError of one line begins with `where`."""
+        """Return a schema from plain data; a SchemaError of one line begins with `where`."""
         if not isinstance(data, dict):
             raise SchemaError(f"{where}: must be a mapping with `columns`, got {brief(data)}")
         _refuse_too_large(data.get("columns"), where)
         return cls._validated(_with_text_keys(data, where), where)
 
     def to_dict(self) -> dict[str, Any]:
-        """The schema as plain JSON-able data, defaults left out."""
+        """Return the schema as plain JSON-able data, defaults left out."""
         return {**self._as_data(), "columns": {name: column.to_dict() for name, column in self.columns.items()}}
 
     @classmethod
     def of(cls, declared: Schema | str | os.PathLike[str] | Mapping[str, Any]) -> Schema:
-        """A schema, whether it is given as one, as the path of its file or as plain data.
+        """Return a schema, whether it is given as one, as the path of its file or as plain data.
 
         >>> Schema.of({"columns": {"age": {"type": "integer", "min": 17, "max": 90}}}).columns["age"].max
         90
@@ -122,28 +122,28 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         schema_yaml.save(self.to_yaml(), Path(path))
 
     def to_yaml(self) -> str:
-        """The text of a schema file, with the comments that a draft has."""
+        """Return the text of a schema file, with the comments that a draft has."""
         return schema_yaml.dump(self.to_dict(), self._comments)
 
     def with_comments(self, columns: Mapping[str, Sequence[str]], end: Sequence[str]) -> Schema:
-        """The same schema with comments for its file: some for each column, some at the end."""
+        """Return the same schema with comments for its file: some for each column, some at the end."""
         commented = self.model_copy()
         commented._comments = schema_yaml.Comments(columns, end)
         return commented
 
     @classmethod
     def draft(cls, data: Any, name: str | None = None) -> Schema:
-        """A first guess from the data itself, which is NOT PRIVATE until someone has reviewed it."""
+        """Return a first guess from the data itself, which is NOT PRIVATE until someone has reviewed it."""
         from sundog.data.drafting.draft import draft
 
         return draft(data, name=name)
 
     def __str__(self) -> str:
-        """The text of its file."""
+        """Return the text of its file."""
         return self.to_yaml()
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: a row for each column."""
+        """Return what a notebook shows: a row for each column."""
         rest = {key: value for key, value in self._as_data().items() if key not in ("sundog", "reviewed")}
         columns = {name: column.to_dict() for name, column in self.columns.items()}
         rows = [(name, column.pop("type"), _declared(column)) for name, column in columns.items()]
@@ -164,7 +164,7 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
 
 
 def _refuse_too_large(columns: Any, where: str) -> None:
-    """Counts before anything is made of it: a schema may come in a file from a stranger."""
+    """Count before anything is made of it: a schema may come in a file from a stranger."""
     if not isinstance(columns, dict):
         return
     if len(columns) > MOST_COLUMNS:
@@ -179,7 +179,7 @@ def _refuse_too_large(columns: Any, where: str) -> None:
 
 
 def _with_text_keys(data: dict[Any, Any], where: str) -> dict[Any, Any]:
-    """The same data with column names checked to be text; `true:` and `false:` (boolean spellings) become text."""
+    """Return the same data with column names checked to be text; `true:` and `false:` (boolean spellings) become text."""
     columns = data.get("columns")
     if not isinstance(columns, dict):
         return data
@@ -199,7 +199,7 @@ def _with_text_keys(data: dict[Any, Any], where: str) -> dict[Any, Any]:
 
 
 def _declared(keys: Mapping[str, Any]) -> str:
-    """What is declared, on one line; long lists are cut short."""
+    """Return what is declared, on one line; long lists are cut short."""
     return ", ".join(f"{key}: {_shortened(value)}" for key, value in keys.items())
 
 
@@ -214,6 +214,6 @@ _SHOWN = 5  # items of a list
 
 
 def _known_keys() -> dict[str, tuple[str, ...]]:
-    """The keys of the schema itself, under "", and those of each column type."""
+    """Return the keys of the schema itself, under "", and those of each column type."""
     kinds: dict[str, type[BaseModel]] = {"": Schema, **column_types()}
     return {name: tuple(field.alias or key for key, field in kind.model_fields.items()) for name, kind in kinds.items()}

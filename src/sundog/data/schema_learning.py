@@ -21,12 +21,12 @@ from sundog.privacy.mechanisms import noisy_bounds, noisy_extent, noisy_quantile
 
 
 def nothing_learned(schema: Schema) -> list[str]:
-    """The columns whose values were learned, and none was found: all records are in the catch-all category."""
+    """Return the columns whose values were learned, and none was found: all records are in the catch-all category."""
     return [name for name, column in schema.columns.items() if column.has_nothing_learned]
 
 
 def unknown_columns(schema: Schema) -> list[str]:
-    """The columns about which something is to be learned."""
+    """Return the columns about which something is to be learned."""
     return [name for name, column in schema.columns.items() if not column.complete or column.awaits_quantiles]
 
 
@@ -55,7 +55,7 @@ class SchemaLearning:
         return sum((not column.complete) + column.awaits_quantiles for column in columns)
 
     def learn(self, *, epsilon: float, delta: float, ledger: Ledger) -> Schema:
-        """The completed schema, at a cost of (ε, δ) in all."""
+        """Return the completed schema, at a cost of (ε, δ) in all."""
         keyed = sum(self.schema.columns[name].unknown is Unknown.VALUES for name in self.values)
         share = Spending(ledger, epsilon / max(self.measurements, 1), delta / max(keyed, 1), self.schema.cap)
         return self.schema.with_columns({name: self._learned(name, share) for name in self.values})
@@ -78,7 +78,7 @@ class SchemaLearning:
 
 
 def prepare(raw: Raw, schema: Schema) -> SchemaLearning:
-    """Reads what is to be learned from; everything that can be wrong with it is said here, before anything is spent."""
+    """Read what is to be learned from; everything that can be wrong with it is said here, before anything is spent."""
     kept = raw.capped(schema.cap) if schema.unit else raw
     values = {}
     for name in unknown_columns(schema):
@@ -96,7 +96,7 @@ def _place(raw: Raw, name: str) -> str:
 
 
 def _find_values(counts: Any, _: Column, name: str, share: Spending) -> Any:
-    """The values that enough records hold, at the risk of δ."""
+    """Return the values that enough records hold, at the risk of δ."""
     return stable_set(
         counts,
         epsilon=share.epsilon,
@@ -108,14 +108,14 @@ def _find_values(counts: Any, _: Column, name: str, share: Spending) -> Any:
 
 
 def _find_range(numbers: Any, _: Column, name: str, share: Spending) -> Any:
-    """Bounds that hold about all numbers; None where there are too few."""
+    """Bound that hold about all numbers; None where there are too few."""
     return noisy_bounds(
         numbers, epsilon=share.epsilon, ledger=share.ledger, purpose=f"range of {name}", contribution=share.contribution
     )
 
 
 def _find_extent(numbers: Any, column: Column, name: str, share: Spending) -> Any:
-    """The first and the last interval that enough records lie in; None where there is none."""
+    """Return the first and the last interval that enough records lie in; None where there is none."""
     return noisy_extent(
         numbers,
         size=column.extent_intervals,

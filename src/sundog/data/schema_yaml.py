@@ -66,7 +66,7 @@ for _tag, _pattern, _first in (
 
 
 def _mapping(loader: Any, node: Any) -> dict[Any, Any]:
-    """A mapping, with a key given twice refused: the second would silently win."""
+    """Return a mapping, with a key given twice refused: the second would silently win."""
     result: dict[Any, Any] = {}
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node, deep=True)
@@ -96,7 +96,7 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def load(path: Path) -> Any:
-    """The plain data of a schema file, or a SchemaError of one line."""
+    """Return the plain data of a schema file, or a SchemaError of one line."""
     text = _read(path)
     try:
         data = yaml.load(text, Loader=_Loader)  # noqa: S506  # a safe loader
@@ -118,7 +118,7 @@ def load(path: Path) -> Any:
 
 
 def dump(data: dict[str, Any], comments: Comments = NO_COMMENTS) -> str:
-    """The text of a schema file."""
+    """Return the text of a schema file."""
     head = "" if data.get("reviewed", True) else _DRAFT_HEADER
     head += _yaml({key: value for key, value in data.items() if key != "columns"}) if len(data) > 1 else ""
     columns = [

@@ -29,7 +29,7 @@ _MUST_BE = {
 
 
 def explain(error: ValidationError, keys: Mapping[str, Sequence[str]] | None = None) -> str:
-    """The first problem as one line: which column, which key, what is wrong, what to do.
+    """Return the first problem as one line: which column, which key, what is wrong, what to do.
 
     Args:
         error: What pydantic raised.
@@ -48,7 +48,7 @@ def explain(error: ValidationError, keys: Mapping[str, Sequence[str]] | None = N
 
 
 def did_you_mean(name: object, known: Iterable[str], otherwise: str | None = None) -> str:
-    """A suggestion; where nothing is close the choices, or what is to be said otherwise.
+    """Return a suggestion; where nothing is close the choices, or what is to be said otherwise.
 
     >>> did_you_mean("nulable", ["nullable", "min"])
     "did you mean 'nullable'?"
@@ -63,7 +63,7 @@ def did_you_mean(name: object, known: Iterable[str], otherwise: str | None = Non
 
 
 def brief(value: object) -> str:
-    """A value in a few characters, however large or deep it is.
+    """Return a value in a few characters, however large or deep it is.
 
     >>> brief([1, 2]), brief(None), brief("x")
     ('a list', 'nothing', "'x'")
@@ -110,7 +110,7 @@ def _problem(same: Sequence[Any], kind: str, key: str, keys: Mapping[str, Sequen
 
 
 def _is_misspelled(problem: tuple[tuple[str, str, str], list[Any]], problems: Mapping[Any, list[Any]]) -> bool:
-    """Whether a missing key is there under a name that is nearly its own."""
+    """Return whether a missing key is there under a name that is nearly its own."""
     (column, kind, key), same = problem
     others = (place[2] for place, found in problems.items() if place[:2] == (column, kind) and _is_extra(found))
     return bool(same[0]["type"] == "missing") and any(_is_near(other, key) for other in others)

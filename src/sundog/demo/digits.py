@@ -29,7 +29,7 @@ Labels = npt.NDArray[np.int64]
 
 
 def show_digits(folder: Path, schema: Schema, *, say: Callable[[str], None]) -> None:
-    """Fits a mixture to `digits.npz`, which it writes first, and leaves release, samples and a picture in `folder`."""
+    """Fit a mixture to `digits.npz`, which it writes first, and leaves release, samples and a picture in `folder`."""
     (images, digits), (unseen, answers) = load()
     np.savez_compressed(folder / "digits.npz", image=images, digit=digits)
     started = time.perf_counter()
@@ -65,7 +65,7 @@ def load() -> tuple[tuple[Images, Labels], tuple[Images, Labels]]:
 
 
 def accuracy(images: Images, digits: Labels, unseen: Images, answers: Labels) -> float:
-    """How much of the unseen is read by a forest that learned from these, all of it in black and white."""
+    """Return how much of the unseen is read by a forest that learned from these, all of it in black and white."""
     from sklearn.ensemble import RandomForestClassifier
 
     forest = RandomForestClassifier(200, random_state=0).fit(_black(images), digits)
@@ -73,7 +73,7 @@ def accuracy(images: Images, digits: Labels, unseen: Images, answers: Labels) ->
 
 
 def _black(images: Images) -> npt.NDArray[np.bool_]:
-    """What the schema keeps of an image, a row each."""
+    """Return what the schema keeps of an image, a row each."""
     return images.reshape(len(images), -1) * 2 >= _LEVELS
 
 

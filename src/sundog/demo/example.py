@@ -12,13 +12,13 @@ TABLE, SCHEMA = "adult.csv.gz", "adult.schema.yaml"
 
 
 def unpack(target: Path) -> Path:
-    """Copies the file of that name from the package to `target`, and returns `target`."""
+    """Copy the file of that name from the package to `target`, and return `target`."""
     with resources.as_file(resources.files("sundog.demo") / target.name) as source:
         return Path(shutil.copyfile(source, target))
 
 
 def write_example(folder: Path) -> tuple[Path, Path]:
-    """Writes the example table and its schema into `folder`, and returns their paths.
+    """Write the example table and its schema into `folder`, and return their paths.
 
     Nothing is replaced: raises if one of the two files exists.
     """

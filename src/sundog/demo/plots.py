@@ -16,7 +16,7 @@ _REAL, _FAKE = "#b8bec9", "#e07b39"
 
 
 def shares(records: Records, *names: str) -> Any:
-    """The share of the records in each bin of a column, or in each cell of several."""
+    """Return the share of the records in each bin of a column, or in each cell of several."""
     cells, count = np.zeros(len(records), np.int64), 1
     for name in names:
         bins = bins_for(records.schema.columns[name])
@@ -26,7 +26,7 @@ def shares(records: Records, *names: str) -> Any:
 
 
 def total_variation(real: Records, fake: Records, *names: str) -> float:
-    """How far apart two datasets are in some columns together: 0 the same, 1 nothing in common."""
+    """Return how far apart two datasets are in some columns together: 0 the same, 1 nothing in common."""
     return float(0.5 * np.abs(shares(real, *names) - shares(fake, *names)).sum())
 
 

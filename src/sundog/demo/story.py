@@ -32,7 +32,7 @@ _PAIRS = (("relationship", "marital_status"), ("education", "occupation"), ("hou
 
 
 def tell(folder: Path, *, epsilon: float, say: Say) -> None:
-    """Runs every step and leaves what it made in `folder`."""
+    """Run every step and leaves what it made in `folder`."""
     started = time.perf_counter()
     folder.mkdir(parents=True, exist_ok=True)
     with one_thread():
@@ -105,7 +105,7 @@ def _compare(folder: Path, data: Path, schema: Schema, release: Release, say: Sa
 
 
 def _unlinked(records: Records) -> Records:
-    """The same columns, each in an order of its own."""
+    """Return the same columns, each in an order of its own."""
     rng = np.random.default_rng(0)
     return Records(
         records.schema, {name: rng.permutation(codes) for name, codes in records.codes.items()}, len(records)

@@ -33,7 +33,7 @@ Labels = NDArray[np.int64]
 def measure_estimates(
     estimates: Floats, *, lowest: float = 0.0, highest: float = 1.0, z: float = Z, keep: bool = False
 ) -> Measure:
-    """Returns the value of the data with a normal interval whose standard error is that of the resamples.
+    """Return the value of the data with a normal interval whose standard error is that of the resamples.
 
     >>> measure_estimates(np.array([0.5, 0.4, 0.6, 0.5]))
     Measure(value=0.5, low=0.30400..., high=0.69599...)
@@ -53,13 +53,13 @@ def measure_estimates(
 
 
 def compute_error(estimates: Floats) -> float:
-    """Returns the standard deviation of the resamples; 0 where fewer than two are defined."""
+    """Return the standard deviation of the resamples; 0 where fewer than two are defined."""
     resampled = estimates[1:][np.isfinite(estimates[1:])]
     return float(np.std(resampled, ddof=1)) if len(resampled) > 1 else 0.0
 
 
 def average_estimates(estimates: list[Floats]) -> Floats | None:
-    """Returns the mean of the statistics that are defined for the data itself; None if none is.
+    """Return the mean of the statistics that are defined for the data itself; None if none is.
 
     Where a resample leaves a statistic undefined, the value of the data takes its place.
     """
@@ -68,7 +68,7 @@ def average_estimates(estimates: list[Floats]) -> Floats | None:
 
 
 def get_value(estimates: Floats) -> float | None:
-    """Returns the value of the data itself; None where it is undefined."""
+    """Return the value of the data itself; None where it is undefined."""
     return float(estimates[0]) if np.isfinite(estimates[0]) else None
 
 
@@ -84,7 +84,7 @@ def bootstrap_rows(
     lowest: float = -math.inf,
     highest: float = math.inf,
 ) -> Measure:
-    """Returns any statistic of rows with its interval.
+    """Return any statistic of rows with its interval.
 
     >>> values = np.arange(100.0)
     >>> median = bootstrap_rows(lambda rows: np.median(values[rows]), 100, np.random.default_rng(0))
@@ -107,7 +107,7 @@ def bootstrap_rows(
 
 
 def bootstrap_mean(values: Floats, rng: np.random.Generator, *, lowest: float = -math.inf) -> Measure:
-    """Returns the mean of some values with its interval; NaN where there are none."""
+    """Return the mean of some values with its interval; NaN where there are none."""
     if not len(values):
         return Measure.exact(math.nan)
     return bootstrap_rows(lambda rows: float(values[rows].mean()), len(values), rng, lowest=lowest)
@@ -142,11 +142,11 @@ class Blocks:
 
     @classmethod
     def whole(cls, rows: int) -> Blocks:
-        """Puts all rows into one block without resamples, for statistics that need no interval."""
+        """Put all rows into one block without resamples, for statistics that need no interval."""
         return cls(np.zeros(rows, np.int64), np.ones((1, 1)))
 
     def sums(self, labels: NDArray[Any], size: int, values: Floats | None = None) -> Floats:
-        """Returns the number of rows with each label, or the sum of their values: (estimates, size).
+        """Return the number of rows with each label, or the sum of their values: (estimates, size).
 
         Rows with label -1 are ignored. A row may have several labels, along the first axis.
         """
@@ -156,14 +156,14 @@ class Blocks:
         return found
 
     def averages(self, rows: Any, add: Callable[[Any], Any]) -> Floats:
-        """Returns averages over rows, (estimates, features), where `add` sums the features of some rows."""
+        """Return averages over rows, (estimates, features), where `add` sums the features of some rows."""
         blocks = np.split(self._order, self._starts[1:])
         sums = np.array([add(rows[block]) for block in blocks], np.float64)
         counts = np.array([len(block) for block in blocks], np.float64)
         return np.asarray((self.weights @ sums) / (self.weights @ counts)[:, None])
 
     def extremes(self, values: Floats) -> tuple[Floats, Floats]:
-        """Returns estimates of the minimum and the maximum; NaN is ignored unless there is nothing else."""
+        """Return estimates of the minimum and the maximum; NaN is ignored unless there is nothing else."""
         found = []
         for extreme in (np.fmin, np.fmax):
             of_block = extreme.reduceat(values[self._order], self._starts)
@@ -186,7 +186,7 @@ class Blocks:
 
 
 def _draw_weights(blocks: int, rng: np.random.Generator) -> Floats:
-    """Returns how often each block is counted, (estimates, blocks): once in the data, at random in the resamples."""
+    """Return how often each block is counted, (estimates, blocks): once in the data, at random in the resamples."""
     drawn = rng.multinomial(blocks, np.full(blocks, 1 / blocks), size=ROUNDS)
     return np.vstack([np.ones(blocks), drawn])
 
@@ -249,10 +249,10 @@ class PairedAverages:
         return np.asarray(self.synthetic_estimates[0])
 
     def measure(self, compare: Callable[[Floats, Floats], float], *, highest: float = math.inf) -> Measure:
-        """Returns a non-negative comparison of the averages, real ones first, with its interval."""
+        """Return a non-negative comparison of the averages, real ones first, with its interval."""
         pairs = zip(self.real_estimates, self.synthetic_estimates, strict=True)
         return measure_estimates(np.array([compare(real, synthetic) for real, synthetic in pairs]), highest=highest)
 
     def measure_difference(self, *, highest: float = math.inf) -> Measure:
-        """Returns the mean absolute difference of the averages with its interval."""
+        """Return the mean absolute difference of the averages with its interval."""
         return self.measure(lambda real, synthetic: float(np.abs(real - synthetic).mean()), highest=highest)

@@ -37,25 +37,25 @@ class Comparison:
     progress: Progress = field(default=silent, compare=False)
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """Returns a generator for one purpose, which depends on the seed and the purpose only."""
+        """Return a generator for one purpose, which depends on the seed and the purpose only."""
         digest = hashlib.sha256(f"{self.seed}/{purpose}".encode()).digest()
         return np.random.default_rng(np.frombuffer(digest, np.uint32))
 
     def draw_seed(self, purpose: str) -> int:
-        """Returns a seed for one purpose, for a library that has its own generator."""
+        """Return a seed for one purpose, for a library that has its own generator."""
         return int(self.rng(purpose).integers(2**31))
 
     def ceiling(self) -> Comparison:
-        """Returns the same comparison with real records in place of synthetic ones, against other real records."""
+        """Return the same comparison with real records in place of synthetic ones, against other real records."""
         return replace(self, real=self.test, synthetic=self.train)
 
     def floor(self) -> Comparison:
-        """Returns the same comparison with independently shuffled real columns in place of synthetic records."""
+        """Return the same comparison with independently shuffled real columns in place of synthetic records."""
         return replace(self, synthetic=shuffle_columns(self.train, self.rng("floor")))
 
 
 def shuffle_columns(records: Records, rng: np.random.Generator) -> Records:
-    """Returns the records with the values of each column, and of each position of an array, shuffled independently.
+    """Return the records with the values of each column, and of each position of an array, shuffled independently.
 
     All one-way marginals are kept; all dependence between columns is lost.
     """
@@ -76,7 +76,7 @@ def _shuffle(codes: Any, rng: np.random.Generator) -> Any:
 def split(
     records: Records, share: float, rng: np.random.Generator, owners: NDArray[np.int64] | None = None
 ) -> tuple[Records, Records]:
-    """Splits records at random into two parts.
+    """Split records at random into two parts.
 
     Args:
         records: the records to split.
@@ -91,7 +91,7 @@ def split(
 
 
 def subsample(records: Records, most: int, rng: np.random.Generator) -> Records:
-    """Returns all records, or a random subset of the given size."""
+    """Return all records, or a random subset of the given size."""
     if len(records) <= most:
         return records
     return records.take(np.sort(rng.choice(len(records), most, replace=False)))

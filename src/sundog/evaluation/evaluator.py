@@ -87,7 +87,7 @@ class Report:
         return reach_verdicts(self.sections, self.ceiling, self.floor)
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns a JSON-compatible dictionary, nested by the stable names, with ceiling and floor."""
+        """Return a JSON-compatible dictionary, nested by the stable names, with ceiling and floor."""
         details = {name: value for section in self.sections for name, value in section.details.items()}
         return {
             "private": "measured on private records without a budget; not for publication, except `published`",
@@ -104,7 +104,7 @@ class Report:
         }
 
     def _repr_html_(self) -> str:
-        """Returns what a notebook shows: the headline and its figures. They are as private as the records."""
+        """Return what a notebook shows: the headline and its figures. They are as private as the records."""
         from sundog.evaluation.report.headline import list_main_measures
 
         stands = (self.measures, self.ceiling, self.floor)
@@ -119,7 +119,7 @@ class Report:
         )
 
     def to_text(self) -> str:
-        """Returns the headline and a table of its measures, for a terminal."""
+        """Return the headline and a table of its measures, for a terminal."""
         from sundog.evaluation.report.headline import list_main_measures
         from sundog.evaluation.report.text_table import format_table
 
@@ -127,13 +127,13 @@ class Report:
         return f"{self.headline}\n{format_table(list_main_measures(self.sections), columns)}"
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """Returns one self-contained HTML page, and writes it to `path` if given."""
+        """Return one self-contained HTML page, and write it to `path` if given."""
         from sundog.evaluation.report.report_page import render_page
 
         return write_text(render_page(self), path)
 
     def to_json(self, path: str | Path) -> None:
-        """Writes `to_dict` to a file."""
+        """Write `to_dict` to a file."""
         write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", path)
 
 
@@ -153,7 +153,7 @@ def evaluate(
     ledger: Ledger | str | Path | None = None,
     progress: Progress = silent,
 ) -> Report:
-    """Compares a release, or any synthetic data, with the real data. The figures are as private as the real data.
+    """Compare a release, or any synthetic data, with the real data. The figures are as private as the real data.
 
     >>> import pandas as pd
     >>> real = pd.DataFrame({"age": [31, 47, 25, 62] * 50, "sex": ["f", "m"] * 100})
@@ -205,7 +205,7 @@ def evaluate(
 
 
 def choose_parts(comparison: Comparison) -> dict[str, Part]:
-    """Returns the parts that apply to these records, by the name shown as progress."""
+    """Return the parts that apply to these records, by the name shown as progress."""
     schema = comparison.real.schema
     scalars = list(schema.scalars)
     parts: dict[str, Part] = {}
@@ -264,7 +264,7 @@ class Bounds:
 
 
 def build_report(inputs: Inputs, bounds: Bounds | None = None) -> Report:
-    """Measures every part for the synthetic records and, unless given, for the bounds."""
+    """Measure every part for the synthetic records and, unless given, for the bounds."""
     comparison = inputs.comparison
     turns = 3 if bounds is None else 1
     sections = _measure_sections(comparison, 0, turns)
@@ -292,7 +292,7 @@ def _measure_sections(comparison: Comparison, turn: int, turns: int) -> Sections
 
 
 def _add_roc_plot(section: Section, ceiling: Section, floor: Section) -> Section:
-    """Adds the plot of ROC curves, which also needs the sections of the bounds."""
+    """Add the plot of ROC curves, which also needs the sections of the bounds."""
     if "roc" not in section.details:
         return section
     from sundog.evaluation.prediction.utility_plots import plot_roc
@@ -324,7 +324,7 @@ def _plan_publication(
 
 
 def _name_accuracies(schema: Schema, target: str | None) -> tuple[str, ...]:
-    """Returns the names of the accuracies that will be measured."""
+    """Return the names of the accuracies that will be measured."""
     from sundog.evaluation.prediction.learners import CLASSIFIERS
     from sundog.evaluation.prediction.prediction_task import is_quantity
 
@@ -355,7 +355,7 @@ def _describe_run(inputs: Inputs) -> dict[str, str | int | float | None]:
 
 
 def write_text(text: str, path: str | Path | None) -> str:
-    """Writes a text to a file, if one is given, completely or not at all, readable by its owner only; returns it."""
+    """Write a text to a file, if one is given, completely or not at all, readable by its owner only; return it."""
     if path is not None:
         try:
             with replacing(Path(path), private=True) as file:

@@ -17,7 +17,7 @@ _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 def compute_copied_share(real: Records, held_out: Records) -> float:
-    """Returns the share of the held-out records that are copies of real ones.
+    """Return the share of the held-out records that are copies of real ones.
 
     Equal records need not be the same record: a new record has a duplicate among the real ones about as often as a real
     one has among the others. Only what exceeds that share, and chance, counts. Where most records have duplicates, only
@@ -40,7 +40,7 @@ def compute_copied_share(real: Records, held_out: Records) -> float:
 
 
 def hash_records(records: Records) -> NDArray[np.uint64]:
-    """Returns a hash of each record, equal for equal records."""
+    """Return a hash of each record, equal for equal records."""
     found = np.zeros(len(records), np.uint64)
     for codes in records.codes.values():
         found = (found ^ (found >> np.uint64(29))) * _MIX + _hash_column(codes)

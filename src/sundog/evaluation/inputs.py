@@ -67,7 +67,7 @@ def read_inputs(
     whole_holdout: bool = False,
     progress: Progress = silent,
 ) -> Inputs:
-    """Reads all inputs; every fault is a DataError of one line. See `evaluate` for the arguments.
+    """Read all inputs; every fault is a DataError of one line. See `evaluate` for the arguments.
 
     With `whole_holdout`, all held-out records are used, however many there are.
     """
@@ -109,7 +109,7 @@ def read_inputs(
 
 
 def load_release(synthetic: Any) -> Release | None:
-    """Returns the release, or the release at this path; None for other data."""
+    """Return the release, or the release at this path; None for other data."""
     if isinstance(synthetic, Release):
         return synthetic
     is_file = isinstance(synthetic, str | os.PathLike) and Path(synthetic).suffix == ".sundog"
@@ -119,7 +119,7 @@ def load_release(synthetic: Any) -> Release | None:
 def _read_synthetic(
     synthetic: Any, release: Release | None, schema: Schema, n: int | None, rows: int, draws: Comparison
 ) -> tuple[Records, int]:
-    """Returns the synthetic records, and how many there were before a subset was chosen.
+    """Return the synthetic records, and how many there were before a subset was chosen.
 
     A release is sampled as often as it says it had records: published figures must not reveal the exact number of real
     records.
@@ -134,12 +134,12 @@ def _read_synthetic(
 
 
 def _choose_rows(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Returns all row numbers, or a sorted random subset of the given size."""
+    """Return all row numbers, or a sorted random subset of the given size."""
     return np.arange(count) if count <= most else np.sort(rng.choice(count, most, replace=False))
 
 
 def describe_source(synthetic: Any) -> str:
-    """Returns the name to show for the synthetic data."""
+    """Return the name to show for the synthetic data."""
     if isinstance(synthetic, str) and is_url(synthetic):
         return without_secrets(synthetic)
     if isinstance(synthetic, str | os.PathLike):
@@ -151,7 +151,7 @@ def describe_source(synthetic: Any) -> str:
 
 
 def choose_schema(release: Release | None, schema: Schema | None, real: Any) -> Schema:
-    """Returns the schema of the release, or the given one, or else one drafted from the real data."""
+    """Return the schema of the release, or the given one, or else one drafted from the real data."""
     if release is not None:
         if schema is not None:
             raise SchemaError("a release has its own schema; leave out the other one")
@@ -160,7 +160,7 @@ def choose_schema(release: Release | None, schema: Schema | None, real: Any) -> 
 
 
 def relax_schema(schema: Schema) -> Schema:
-    """Returns the schema for data of other tools: undeclared values are counted as differences instead of refused.
+    """Return the schema for data of other tools: undeclared values are counted as differences instead of refused.
 
     >>> schema = Schema.from_dict({"columns": {"sex": {"type": "categorical", "values": ["f", "m"]}}})
     >>> relax_schema(schema).columns["sex"].values
@@ -170,7 +170,7 @@ def relax_schema(schema: Schema) -> Schema:
 
 
 def _read_real(source: Any, strict: Schema, shared: Schema, labels: Any) -> tuple[Records, NDArray[np.int64] | None]:
-    """Returns real records encoded with the shared schema and their owners; they must satisfy the strict schema."""
+    """Return real records encoded with the shared schema and their owners; they must satisfy the strict schema."""
     raw = read(source, strict, labels=labels)
     if strict.unit is not None:
         raw = raw.capped(strict.cap)
@@ -193,7 +193,7 @@ def _refuse_one_class(records: Records, target: str | None) -> None:
 
 
 def _choose_target(schema: Schema, target: str | None) -> str | None:
-    """Returns the given target, or else the only column of labels beside arrays."""
+    """Return the given target, or else the only column of labels beside arrays."""
     if target is not None:
         return target
     arrays = [name for name, column in schema.columns.items() if column.shape]
@@ -213,7 +213,7 @@ def _refuse_few(counts: dict[str, int], used: dict[str, int]) -> None:
 
 
 def _warn_of_overlap(real: Records, held_out: Records | None) -> str | None:
-    """Returns a warning where the held-out records are copies of the real ones."""
+    """Return a warning where the held-out records are copies of the real ones."""
     share = 0.0 if held_out is None else compute_copied_share(real, held_out)
     if share <= MOST:
         return None

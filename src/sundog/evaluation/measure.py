@@ -44,21 +44,21 @@ class Measure:
 
     @classmethod
     def exact(cls, value: float) -> Measure:
-        """Returns a value without sampling error."""
+        """Return a value without sampling error."""
         return cls(float(value), float(value), float(value))
 
     @classmethod
     def around(cls, value: float, *, error: float, lowest: float = -math.inf, highest: float = math.inf) -> Measure:
-        """Returns a value with a normal interval of this standard error, clipped to the possible range."""
+        """Return a value with a normal interval of this standard error, clipped to the possible range."""
         value = float(value)
         return cls(value, min(value, max(lowest, value - Z * error)), max(value, min(highest, value + Z * error)))
 
     def overlaps(self, other: Measure) -> bool:
-        """Whether two intervals overlap, which shows neither a difference nor equality."""
+        """Return whether two intervals overlap, which shows neither a difference nor equality."""
         return self.low <= other.high and other.low <= self.high
 
     def to_dict(self) -> dict[str, float | None]:
-        """Returns a JSON-compatible dictionary; NaN and infinity become null."""
+        """Return a JSON-compatible dictionary; NaN and infinity become null."""
         ends = {"value": self.value, "low": self.low, "high": self.high}
         return {key: value if math.isfinite(value) else None for key, value in ends.items()}
 
@@ -86,7 +86,7 @@ class Metric:
 
 
 def measure_share(successes: float, trials: float, *, z: float = Z) -> Measure:
-    """Returns a proportion with Wilson's interval, of 95% unless another normal quantile is given.
+    """Return a proportion with Wilson's interval, of 95% unless another normal quantile is given.
 
     >>> share = measure_share(9, 10)
     >>> round(share.value, 2), round(share.low, 2), round(share.high, 2)
@@ -104,7 +104,7 @@ def measure_share(successes: float, trials: float, *, z: float = Z) -> Measure:
 
 
 def combine(*terms: tuple[float, Measure], z: float = Z) -> Measure:
-    """Returns a weighted sum of measures with its interval: `combine((1, a), (-1, b))` is a difference.
+    """Return a weighted sum of measures with its interval: `combine((1, a), (-1, b))` is a difference.
 
     Measures over the same resamples have dependent errors and are summed resample by resample. Otherwise errors are
     taken as independent, and the distances to the ends of the intervals add up as squares (Zou and Donner 2008).
@@ -129,7 +129,7 @@ def combine(*terms: tuple[float, Measure], z: float = Z) -> Measure:
 
 
 def average_measures(measures: Sequence[Measure]) -> Measure:
-    """Returns the mean of measures with independent errors: distances to the ends add up as squares.
+    """Return the mean of measures with independent errors: distances to the ends add up as squares.
 
     >>> average_measures([Measure(0.5, 0.2, 0.9), Measure(1.0, 0.6, 1.0)])
     Measure(value=0.75, low=0.5, high=0.95)
@@ -141,7 +141,7 @@ def average_measures(measures: Sequence[Measure]) -> Measure:
 
 
 def measure_ratio(part: Measure, whole: Measure, base: Measure | None = None, *, z: float = Z) -> Measure | None:
-    """Returns the position of `part` between `base` (0, also the default base) and `whole` (1), with its interval.
+    """Return the position of `part` between `base` (0, also the default base) and `whole` (1), with its interval.
 
     The interval holds every share that the data does not contradict (Fieller 1954): those for which part − base − share
     · (whole − base) may be zero. Returns None where whole and base are not significantly different, since then every
@@ -166,7 +166,7 @@ def measure_ratio(part: Measure, whole: Measure, base: Measure | None = None, *,
 
 
 def _find_last_possible(possible: Callable[[float], bool], share: float, step: float) -> float:
-    """Returns the furthest possible share in the direction of the step."""
+    """Return the furthest possible share in the direction of the step."""
     near, far = share, share + step
     while possible(far) and abs(far) < _FAR:
         near, far = far, share + 2 * (far - share)
@@ -177,7 +177,7 @@ def _find_last_possible(possible: Callable[[float], bool], share: float, step: f
 
 
 def bonferroni_quantile(count: int) -> float:
-    """Returns the normal quantile of intervals that hold simultaneously in 95% of cases (Bonferroni).
+    """Return the normal quantile of intervals that hold simultaneously in 95% of cases (Bonferroni).
 
     >>> round(bonferroni_quantile(1), 2), round(bonferroni_quantile(20), 2)
     (1.96, 3.02)
@@ -186,7 +186,7 @@ def bonferroni_quantile(count: int) -> float:
 
 
 def nest_names(measures: Mapping[str, Measure]) -> dict[str, Any]:
-    """Returns measures with dotted names as nested dictionaries.
+    """Return measures with dotted names as nested dictionaries.
 
     >>> nest_names({"fidelity.tvd_1way": Measure.exact(0.5)})
     {'fidelity': {'tvd_1way': {'value': 0.5, 'low': 0.5, 'high': 0.5}}}

@@ -65,7 +65,7 @@ class Publication:
         return cls(schema, tuple(models), scale, run)
 
     def measure(self, real: Records, synthetic: Records, right: Mapping[str, int], tested: int) -> Measures:
-        """Spends the planned budget and measures.
+        """Spend the planned budget and measure.
 
         Args:
             real: all real records.
@@ -98,7 +98,7 @@ def _find_bins(schema: Schema) -> dict[str, Bins]:
 
 
 def _list_histograms(schema: Schema, models: Sequence[str], scale: float) -> list[tuple[str, float]]:
-    """Returns the purpose and the noise scale of each histogram."""
+    """Return the purpose and the noise scale of each histogram."""
     marginals = [(f"published marginal of {name}", scale) for name in _find_bins(schema)]
     return marginals + [(f"published {name}", _ANSWERS_SCALE * scale) for name in models]
 
@@ -115,7 +115,7 @@ def _count_bins(records: Records, name: str, cut: Bins) -> Counts:
 
 
 def _measure_distance(noisy: Counts, synthetic: Counts, deviation: float) -> Measure:
-    """Returns the total variation distance between noisy and exact counts; the interval covers the noise."""
+    """Return the total variation distance between noisy and exact counts; the interval covers the noise."""
     counts = np.maximum(noisy, 0)
     total = max(float(counts.sum()), 1.0)
     value = 0.5 * float(np.abs(counts / total - synthetic / synthetic.sum()).sum())
@@ -130,7 +130,7 @@ def _average(measures: Sequence[Measure]) -> Measure:
 
 
 def _measure_accuracy(noisy: Counts, deviation: float) -> Measure:
-    """Returns the accuracy with Wilson's interval for the number of answers that the noise leaves."""
+    """Return the accuracy with Wilson's interval for the number of answers that the noise leaves."""
     right, wrong = (max(0.0, float(count)) for count in noisy)
     total = max(right + wrong, 1.0)
     share = right / total

@@ -25,11 +25,11 @@ class SideBySide:
     reports: tuple[Report, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns the dictionary of each report, by name."""
+        """Return the dictionary of each report, by name."""
         return {report.name: report.to_dict() for report in self.reports}
 
     def to_text(self) -> str:
-        """Returns the headline of each report and a table of their measures, for a terminal."""
+        """Return the headline of each report and a table of their measures, for a terminal."""
         from sundog.evaluation.report.headline import list_main_measures
         from sundog.evaluation.report.text_table import format_table
 
@@ -43,13 +43,13 @@ class SideBySide:
         return "\n".join([*headlines, format_table(names, columns)])
 
     def to_html(self, path: str | Path | None = None) -> str:
-        """Returns one self-contained HTML page, and writes it to `path` if given."""
+        """Return one self-contained HTML page, and write it to `path` if given."""
         from sundog.evaluation.report.side_by_side_page import render_side_by_side
 
         return write_text(render_side_by_side(self.reports), path)
 
     def to_json(self, path: str | Path) -> None:
-        """Writes `to_dict` to a file."""
+        """Write `to_dict` to a file."""
         write_text(json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False) + "\n", path)
 
 
@@ -61,7 +61,7 @@ def compare(
     progress: Progress = silent,
     **settings: Any,
 ) -> SideBySide:
-    """Evaluates several releases, or synthetic data of any tool, against the same real data.
+    """Evaluate several releases, or synthetic data of any tool, against the same real data.
 
     Data other than releases is measured with the schema of the first release, so that all have the same bins.
 
@@ -102,7 +102,7 @@ def compare(
 
 
 def _scale_progress(progress: Progress, place: int, count: int) -> Progress:
-    """Returns the progress callback of one of several evaluations."""
+    """Return the progress callback of one of several evaluations."""
 
     def part(stage: str, done: float) -> None:
         progress(f"{place + 1} of {count}, {stage}", (place + done) / count)
@@ -111,7 +111,7 @@ def _scale_progress(progress: Progress, place: int, count: int) -> Progress:
 
 
 def _number_duplicates(reports: Sequence[Report]) -> list[Report]:
-    """Adds a number to names that occur more than once."""
+    """Add a number to names that occur more than once."""
     names = [report.name for report in reports]
     return [
         replace(report, name=f"{report.name} ({place + 1})") if names.count(report.name) > 1 else report

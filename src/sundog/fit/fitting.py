@@ -62,7 +62,7 @@ def run_fit(
     progress: Progress,
     deliver: Callable[[Fitted], None],
 ) -> None:
-    """Runs a whole fit.
+    """Run a whole fit.
 
     Args:
         request: what was asked for.
@@ -104,7 +104,7 @@ def run_fit(
 
 
 def _check_request(request: Request, schema: Schema) -> None:
-    """Raises if the budget cannot be promised, or the model cannot learn such data."""
+    """Raise if the budget cannot be promised, or the model cannot learn such data."""
     check_budget(request.epsilon, LARGEST_DELTA if request.delta is None else request.delta)
     request.configuration.check(schema)
 
@@ -115,7 +115,7 @@ def _read_inputs(request: Request, schema: Schema, data: Any, labels: Any) -> _I
 
 
 def _encode_known(raw: Raw, schema: Schema) -> Records | None:
-    """The records, if the schema is complete; if not, only checks what the schema declares."""
+    """Return the records, if the schema is complete; if not, only checks what the schema declares."""
     unknown = unknown_columns(schema)
     if not unknown:
         return encode(raw, schema)
@@ -137,7 +137,7 @@ def _read_public(request: Request, schema: Schema) -> Raw | None:
 
 
 def _promise_delta(request: Request, schema: Schema, ledger: Ledger) -> float:
-    """The δ of the certificate, which must not depend on the records: asked for, or by the declared number of them."""
+    """Return the δ of the certificate, which must not depend on the records: asked for, or by the declared number of them."""
     if request.chooses_delta:
         ledger.tighten(delta=min(ledger.budget.delta, default_delta(schema.records or 1)))
     return ledger.budget.delta
@@ -154,7 +154,7 @@ def _certify(fitted: FittedModel, schema: Schema, run: Run, *, delta: float, rec
 
 
 def _save(fitted: Fitted, out: Path, run: Run, progress: Progress) -> None:
-    """Saves the curator's part first, so that a new release never lies beside an old critic."""
+    """Save the curator's part first, so that a new release never lies beside an old critic."""
     progress("saving", 0.0)
     release, path = fitted.release, private_path(out)
     if run.checkpoint is not None:

@@ -42,7 +42,7 @@ class PlannedTraining:
         return self.training.steps * self.training.sample_rate
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as plain JSON values."""
+        """Return the plan as plain JSON values."""
         return {
             "epsilon": self.budget.epsilon,
             "delta": self.budget.delta,
@@ -84,7 +84,7 @@ class PlannedModel:
     charges: tuple[Charge, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """The plan as plain JSON values."""
+        """Return the plan as plain JSON values."""
         return {
             "epsilon": self.budget.epsilon,
             "delta": self.budget.delta,

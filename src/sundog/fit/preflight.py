@@ -34,7 +34,7 @@ _GUESSES = (100, 10_000, 1_000_000)  # numbers of records to plan for, where non
 
 
 def refuse_fit_output(out: Path, inputs: Mapping[str, Any], *, overwrite: bool) -> None:
-    """Raises if a release cannot be written to `out`, or would destroy an input, or anything but a release.
+    """Raise if a release cannot be written to `out`, or would destroy an input, or anything but a release.
 
     Args:
         out: the release to be.
@@ -65,7 +65,7 @@ def refuse_fit_output(out: Path, inputs: Mapping[str, Any], *, overwrite: bool) 
 
 
 def check_before_spending(request: Request, schema: Schema, split: Split, run: Run, out: Path | None) -> None:
-    """Raises if the certificate or the release file could not be made, or the plan not be paid for.
+    """Raise if the certificate or the release file could not be made, or the plan not be paid for.
 
     A resumed fit that has spent something was checked before.
     """
@@ -88,7 +88,7 @@ def check_before_spending(request: Request, schema: Schema, split: Split, run: R
 
 
 def _rehearse(folder: Path, schema: Schema, model: str, certificate: Certificate) -> None:
-    """Writes the release without its weights, reads it back and removes it."""
+    """Write the release without its weights, reads it back and remove it."""
     about = {"created": "", "libraries": installed_versions()}
     manifest = {**about, **new_manifest(schema, model, {}, certificate)}
     trial = folder / "trial.sundog"
@@ -97,7 +97,7 @@ def _rehearse(folder: Path, schema: Schema, model: str, certificate: Certificate
 
 
 def _refuse_unaffordable(request: Request, schema: Schema, split: Split, run: Run) -> None:
-    """Raises if the fit cannot be planned, or a shared ledger has no room for its plan.
+    """Raise if the fit cannot be planned, or a shared ledger has no room for its plan.
 
     Where records are counted first, the plan is not known yet. Then a shared ledger must have room for plans of very
     different numbers of records, at the largest δ.
@@ -116,7 +116,7 @@ def _refuse_unaffordable(request: Request, schema: Schema, split: Split, run: Ru
 
 
 def warn_of_risks(schema: Schema, budget: Budget) -> None:
-    """Warns of an unreviewed schema, and of an ε or δ that protects little."""
+    """Warn of an unreviewed schema, and of an ε or δ that protects little."""
     if not schema.reviewed:
         warnings.warn(
             "the schema was drafted from the data and not reviewed: what it reveals is outside the guarantee; "

@@ -38,7 +38,7 @@ class Request:
     is_open: bool = False  # whether the model may still be chosen by the number of records
 
     def chosen(self, schema: Schema, count: int | None) -> Request:
-        """This request with the best model for about `count` records, if the choice is still open."""
+        """Return this request with the best model for about `count` records, if the choice is still open."""
         if not self.is_open or count is None:
             return self
         public = self.public is not None
@@ -58,7 +58,7 @@ class Request:
         return str(self.public) if isinstance(self.public, str | Path) else self.public is not None
 
     def to_dict(self, schema: Schema, ledger: str | Path | None) -> dict[str, Any]:
-        """The request as JSON, to compare with when the fit is resumed."""
+        """Return the request as JSON, to compare with when the fit is resumed."""
         return {
             "model": AUTO if self.is_open else self.configuration.title,
             "epsilon": self.epsilon,
@@ -78,7 +78,7 @@ class Request:
 
 
 def split_budget(request: Request, schema: Schema, budget: Budget) -> Split:
-    """The share of each stage; records are counted only if the model or δ depends on their undeclared number."""
+    """Return the share of each stage; records are counted only if the model or δ depends on their undeclared number."""
     needed = {
         "records": schema.records is None and (request.chooses_delta or request.configuration.counts_records),
         "schema": bool(unknown_columns(schema)),
@@ -89,7 +89,7 @@ def split_budget(request: Request, schema: Schema, budget: Budget) -> Split:
 
 
 def dearest_charges(request: Request, schema: Schema, split: Split, count: int | None) -> list[Charge]:
-    """The most that all stages of a fit may be charged; nothing is measured.
+    """Return the most that all stages of a fit may be charged; nothing is measured.
 
     Args:
         request: what was asked for.

@@ -52,7 +52,7 @@ class Place:
 
 @contextlib.contextmanager
 def open_run(request: Request, schema: Schema, place: Place) -> Iterator[Run]:
-    """Opens the ledger and the checkpoint of a fit; the checkpoint stays if the fit fails after spending anything."""
+    """Open the ledger and the checkpoint of a fit; the checkpoint stays if the fit fails after spending anything."""
     ledger, noise, out, resume = place.ledger, place.noise, place.out, place.resume
     if isinstance(ledger, Ledger):
         if noise is not None:
@@ -105,7 +105,7 @@ def _open_on_disk(
 
 
 def _open_ledger(request: Request, path: Path | None, noise: NoiseSource | None, *, must_exist: bool = False) -> Ledger:
-    """The ledger in a file, or a new one as large as this fit, in the file or in memory."""
+    """Return the ledger in a file, or a new one as large as this fit, in the file or in memory."""
     delta = LARGEST_DELTA if request.delta is None else request.delta
     if path is None:
         return Ledger(epsilon=request.epsilon, delta=delta, noise=noise)
@@ -115,13 +115,13 @@ def _open_ledger(request: Request, path: Path | None, noise: NoiseSource | None,
 
 
 def _begin_run(request: Request, root: Ledger, name: str | None = None) -> Ledger:
-    """The budget of this fit inside a ledger; where no δ was asked for, it is that of the ledger."""
+    """Return the budget of this fit inside a ledger; where no δ was asked for, it is that of the ledger."""
     delta = root.budget.delta if request.delta is None else request.delta
     return root.run(epsilon=request.epsilon, delta=delta, name=name)
 
 
 def _explain_full_disk(error: BaseException, checkpoint: Checkpoint) -> None:
-    """Raises an error that says how to go on, if the disk was full."""
+    """Raise an error that says how to go on, if the disk was full."""
     full = os_error_of(error)
     if full is None or full.errno not in FULL:
         return

@@ -61,7 +61,7 @@ class FittedModel:
 
 
 def count_records(raw: Raw, schema: Schema, request: Request, split: Split, run: Run) -> Counted:
-    """Counts the records if the budget has a share for it; where δ follows from the count, lowers the run's δ."""
+    """Count the records if the budget has a share for it; where δ follows from the count, lowers the run's δ."""
     if "records" not in split.shares:
         return Counted(schema.records, paid=0)
 
@@ -79,7 +79,7 @@ def count_records(raw: Raw, schema: Schema, request: Request, split: Split, run:
 
 
 def learn_schema(learning: SchemaLearning, split: Split, run: Run, progress: Progress, *, paid: int) -> Learned:
-    """Learns what the schema does not declare, if anything."""
+    """Learn what the schema does not declare, if anything."""
     if "schema" not in split.shares:
         return Learned(learning.schema, paid)
 
@@ -102,7 +102,7 @@ def learn_schema(learning: SchemaLearning, split: Split, run: Run, progress: Pro
 def refine_bins(
     records: Records, count: int | None, split: Split, run: Run, progress: Progress, *, paid: int
 ) -> Learned:
-    """Chooses the bins of columns that leave them open."""
+    """Choose the bins of columns that leave them open."""
     plan = Refinement.plan(records.schema, epsilon=split.rest, delta=split.budget.delta)
     if not plan.names:
         return Learned(records.schema, paid)
@@ -126,7 +126,7 @@ def refine_bins(
 def fit_model(
     records: Records, count: int | None, request: Request, run: Run, context: FitContext, *, paid: int
 ) -> FittedModel:
-    """Fits the model with the rest of the budget; its own measurements are kept as it makes them."""
+    """Fit the model with the rest of the budget; its own measurements are kept as it makes them."""
     kept = _load_model(records.schema, request.model, run)
     if kept is not None:
         return kept
@@ -183,7 +183,7 @@ def _keep_model(fitted: FittedModel, run: Run) -> None:
 
 
 def _refuse_diverged(model: str, state: State) -> None:
-    """Refuses weights that are not finite: nothing could be sampled from them."""
+    """Refuse weights that are not finite: nothing could be sampled from them."""
     if not all(np.isfinite(tensor).all() for tensor in state.tensors.values()):
         raise SundogError(
             f"model {model!r}: training diverged, and the weights are not finite; fit again with a smaller "

@@ -97,7 +97,7 @@ class Synthesizer:
         self._check()
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  as scikit-learn has it
-        """The arguments by name, as scikit-learn asks for them.
+        """Return the arguments by name, as scikit-learn asks for them.
 
         >>> Synthesizer("rbm", epsilon=2.0).get_params()["epsilon"]
         2.0
@@ -105,7 +105,7 @@ class Synthesizer:
         return {name: getattr(self, name) for name in _ARGUMENTS}
 
     def set_params(self, **params: Any) -> Self:
-        """Changes arguments; none of them if one is wrong.
+        """Change arguments; none of them if one is wrong.
 
         >>> Synthesizer().set_params(model="vae").model
         'vae'
@@ -118,7 +118,7 @@ class Synthesizer:
         return self
 
     def __sklearn_clone__(self) -> Self:
-        """The same arguments, none of them copied: a copied ledger would have its budget twice."""
+        """Return the same arguments, none of them copied: a copied ledger would have its budget twice."""
         return type(self)(**self.get_params())
 
     def __repr__(self) -> str:
@@ -129,7 +129,7 @@ class Synthesizer:
     if not TYPE_CHECKING:  # or a type checker would believe in every attribute
 
         def __getattr__(self, name: str) -> Any:
-            """Says where to find what is not here: after a fit, or in the release."""
+            """Say where to find what is not here: after a fit, or in the release."""
             kind = type(self).__name__
             if name in (*_FITTED, *_OF_RELEASE) and "release_" not in vars(self):
                 then = "" if name in _FITTED else f", then use release_.{name}"
@@ -138,7 +138,7 @@ class Synthesizer:
             raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}")
 
     def _check(self) -> None:
-        """Refuses arguments that cannot be meant, whatever the data is."""
+        """Refuse arguments that cannot be meant, whatever the data is."""
         check_budget(
             _number(self.epsilon, "epsilon"), LARGEST_DELTA if self.delta is None else _number(self.delta, "delta")
         )
@@ -162,7 +162,7 @@ class Synthesizer:
             self._configure(self.model)
 
     def _configure(self, name: str) -> Configuration:
-        """Returns the configuration of a model, or of a mixture of it; raises if a setting is wrong."""
+        """Return the configuration of a model, or of a mixture of it; raise if a setting is wrong."""
         return configure(name, self.settings or {}, clusters=self.clusters, public=self.public is not None)
 
     def fit(
@@ -176,7 +176,7 @@ class Synthesizer:
         overwrite: bool = False,
         progress: Progress = silent,
     ) -> Self:
-        """Learns the data; `release_` is the result, and a second fit spends again.
+        """Learn the data; `release_` is the result, and a second fit spends again.
 
         Args:
             data: a path or a database URL, a DataFrame (pandas or polars), an Arrow table, an array of images or
@@ -244,7 +244,7 @@ class Synthesizer:
 
 
 def _refuse_lacking(public: Any, schema: Schema) -> None:
-    """Raises where public data lacks a column: labels are those of the private data."""
+    """Raise where public data lacks a column: labels are those of the private data."""
     source = open_source(public, schema)
     plan = match(source, schema)
     for column in (name for name in schema.columns if name not in plan):
@@ -273,7 +273,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _refuse_missing_cuda() -> None:
-    """Raises where this machine cannot train on a GPU."""
+    """Raise where this machine cannot train on a GPU."""
     import torch
 
     if not torch.cuda.is_available():

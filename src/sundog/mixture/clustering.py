@@ -167,7 +167,7 @@ class Clusters:
         self.counts = np.asarray(counts, np.float64)
 
     def owner(self, features: Features, records: Records) -> Integers:
-        """The cluster of each record, by nothing but the record."""
+        """Return the cluster of each record, by nothing but the record."""
         # Features are whole numbers here, so that no sum is rounded.
         scale = self.fourier.scale
         offsets = np.square(self.centres).sum(axis=1) / (2 * scale)
@@ -181,7 +181,7 @@ class Clusters:
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, npt.NDArray[Any]], device: Device = None) -> Clusters:
-        """The clusters that the arrays came from; raises ReleaseError if there are none."""
+        """Return the clusters that the arrays came from; raises ReleaseError if there are none."""
         if set(tensors) != {"weight", "centres", "counts"}:
             raise ReleaseError("the arrays are not those of clusters")
         weight, centres, counts = (tensors[name] for name in ("weight", "centres", "counts"))
@@ -302,7 +302,7 @@ def _lloyd(
 
 
 def _counts(points: Points, centres: Floats, plan: ClusteringPlan, ledger: Ledger) -> Floats:
-    """How many records are nearest to each centre; with nothing to sum, one record is one."""
+    """Return how many records are nearest to each centre; with nothing to sum, one record is one."""
     chunks = ((nearest(chunk, centres), np.zeros((len(chunk), 0))) for chunk in points())
     counts, _ = gaussian_group_sums(
         chunks,
@@ -350,5 +350,5 @@ def _gaussian(noise_multiplier: float, purpose: str) -> Charge:
 
 
 def _one_by_one(charges: Sequence[Charge]) -> list[Charge]:
-    """The charges as mechanisms make them."""
+    """Return the charges as mechanisms make them."""
     return [charge.model_copy(update={"count": 1}) for charge in charges for _ in range(charge.count)]

@@ -43,7 +43,7 @@ class MixtureConfiguration(Configuration):
 
     @classmethod
     def of(cls, component: type[Configuration], settings: Mapping[str, Any], *, clusters: int, public: bool) -> Self:
-        """Returns a mixture of a kind of model; `settings` are those of the clustering and of the components together.
+        """Return a mixture of a kind of model; `settings` are those of the clustering and of the components together.
 
         Args:
             component: the configuration class of the components.
@@ -81,11 +81,11 @@ class MixtureConfiguration(Configuration):
         return self.clusters * self.component.weights_per_feature
 
     def accepts(self, option: str) -> bool:
-        """Whether the clustering or the components can use an option."""
+        """Return whether the clustering or the components can use an option."""
         return option in ("clusters", "public") or self.component.accepts(option)
 
     def check(self, schema: Schema) -> None:
-        """Raises SundogError for what the component refuses, and for records that cannot be clustered."""
+        """Raise SundogError for what the component refuses, and for records that cannot be clustered."""
         if schema.unit is not None and schema.cap > 1:
             raise SundogError(
                 f"clusters: a person has up to {schema.cap} records here, which may be in different clusters; set "
@@ -100,5 +100,5 @@ class MixtureConfiguration(Configuration):
             raise SundogError(f"setting 'by' must be a column of the schema or a list of them, not {name!r}")
 
     def columns(self, schema: Schema) -> list[str]:
-        """Returns the columns that clusters go by."""
+        """Return the columns that clusters go by."""
         return list(schema.columns) if self.by is None else [self.by] if isinstance(self.by, str) else list(self.by)

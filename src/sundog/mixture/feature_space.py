@@ -38,7 +38,7 @@ class Space:
 
     @classmethod
     def of_moments(cls, mean: Floats, products: Floats, *, rank: int) -> Space:
-        """The directions in which a distribution of this mean, and of these mean products, varies most.
+        """Return the directions in which a distribution of this mean, and of these mean products, varies most.
 
         >>> Space.of_moments(np.zeros(3), np.diag([0.0, 0.5, 0.1]), rank=1).basis.round(2).ravel().tolist()
         [0.0, 1.0, 0.0]
@@ -84,7 +84,7 @@ class Space:
         return cls.of_moments(total / count, products / count, rank=rank)
 
     def points(self, fourier: FourierFeatures, features: Features, records: Records) -> npt.NDArray[np.float32]:
-        """The coordinates of all records: few enough to be kept."""
+        """Return the coordinates of all records: few enough to be kept."""
         found = np.empty((len(records), self.basis.shape[1]), np.float32)
         offset, start = self.mean @ self.basis, 0
         for units in fourier.stream(features, records):

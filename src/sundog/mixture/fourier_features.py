@@ -98,12 +98,12 @@ class FourierFeatures:
         return cls(w * (_TURN / (2 * math.pi)), device)
 
     def __call__(self, rows: npt.NDArray[Any]) -> Floats:
-        """The vectors of rows of features."""
+        """Return the vectors of rows of features."""
         levels = torch.from_numpy(np.asarray(rows)).to(self.device)
         return _looked_up(self._table, self._of_levels(levels, 0)) * self.scale
 
     def units(self, batch: Compact, features: Features) -> Floats:
-        """The vectors of records, as whole numbers: 1/`scale` times as long. No row of features is unfolded."""
+        """Return the vectors of records, as whole numbers: 1/`scale` times as long. No row of features is unfolded."""
         count = len(next(iter(batch.values())))
         phases = torch.zeros(count, self._weight.shape[1], dtype=torch.float64, device=self.device)
         start = len(self._weight)
@@ -116,7 +116,7 @@ class FourierFeatures:
         return _looked_up(self._table, phases)
 
     def stream(self, features: Features, records: Records) -> Iterator[Floats]:
-        """The `units` of all records, some at a time."""
+        """Yield the `units` of all records, some at a time."""
         examples = features.examples(records, self.device)
         size = max(1, _NUMBERS // max(self.dimension, features.width))
         for start in range(0, len(records), size):
@@ -130,7 +130,7 @@ class FourierFeatures:
         return (parts @ self._weight[start:]).div(_LEVELS, rounding_mode="floor")
 
     def _of_places(self, places: Tensor, end: int) -> Tensor:
-        """The sums of the frequencies at these places; those from `end` on stand for nothing."""
+        """Return the sums of the frequencies at these places; those from `end` on stand for nothing."""
         held = places < end
         lengths = held.sum(dim=1)
         offsets = lengths.cumsum(0) - lengths
@@ -138,7 +138,7 @@ class FourierFeatures:
 
 
 def median_distance(features: Features, records: Records, rng: np.random.Generator) -> float:
-    """The median squared distance of public records: 1/γ of the Gaussian kernel.
+    """Return the median squared distance of public records: 1/γ of the Gaussian kernel.
 
     >>> schema = Schema.from_dict({"columns": {"sex": {"type": "categorical", "values": ["f", "m"]}}})
     >>> records = Records(schema, {"sex": np.array([1, 0], np.uint8)}, 2)
@@ -152,7 +152,7 @@ def median_distance(features: Features, records: Records, rng: np.random.Generat
 def noisy_median_distance(
     features: Features, records: Records, *, epsilon: float, ledger: Ledger, purpose: str
 ) -> float:
-    """The median squared distance of private records, from pairs of which no two share a record.
+    """Return the median squared distance of private records, from pairs of which no two share a record.
 
     Who is paired with whom is secret. docs/mixture.md proves that one record moves the rank of a distance by one.
 
@@ -170,7 +170,7 @@ def noisy_median_distance(
 
 
 def balance(features: Features) -> Floats:
-    """The weight of each feature in a squared distance, such that no column can outweigh another.
+    """Return the weight of each feature in a squared distance, such that no column can outweigh another.
 
     An image has hundreds of pixels and its label one value; unweighted, clusters would be blind to the label. The
     largest distance of two values is made about the same in all columns: that of two categories. Weights are powers of
@@ -181,7 +181,7 @@ def balance(features: Features) -> Floats:
 
 
 def largest_distance(schema: Schema) -> float:
-    """The largest squared distance that two records of a schema can have, each column with its weight.
+    """Return the largest squared distance that two records of a schema can have, each column with its weight.
 
     >>> largest_distance(Schema.from_dict({"columns": {"basket": {"type": "set", "universe": 9, "max_size": 3}}}))
     3.0
@@ -199,7 +199,7 @@ def _finest(schema: Schema) -> float:
 
 
 def _distances(features: Features, records: Records, order: npt.NDArray[np.int64]) -> Floats:
-    """The squared distances of the first and the second record of an order, of the third and the fourth, and so on."""
+    """Return the squared distances of the first and the second record of an order, of the third and the fourth, and so on."""
     examples = features.examples(records)
     weights = torch.from_numpy(balance(features))
     count = min(len(records) // 2, _PAIRS)
@@ -220,7 +220,7 @@ def _looked_up(table: Tensor, phases: Tensor) -> Floats:
 
 
 def _orthogonal(width: int, count: int, rng: np.random.Generator) -> Floats:
-    """Normal vectors, one a column, but that each is at right angles with the others."""
+    """Return normal vectors, one a column, but that each is at right angles with the others."""
     directions, triangle = np.linalg.qr(rng.standard_normal((width, count)))
     signs = np.where(np.diagonal(triangle) < 0, -1.0, 1.0)  # without them, directions would not be uniform
     return np.asarray(directions * (signs * np.sqrt(rng.chisquare(width, count))))

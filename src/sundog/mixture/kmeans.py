@@ -46,7 +46,7 @@ def private_lloyd(
     purpose: str,
     rng: np.random.Generator,
 ) -> Centres:
-    """Moves centres to the noisy means of the points that are nearest to them, so many times.
+    """Move centres to the noisy means of the points that are nearest to them, so many times.
 
     >>> rng = np.random.default_rng(0)
     >>> pile = np.concatenate([np.full((5000, 1), -0.5), np.full((5000, 1), 0.5)])
@@ -90,7 +90,7 @@ def private_lloyd(
 def start_again(
     means: Floats, few: npt.NDArray[np.bool_], before: Floats, counts: Floats, distance: float, rng: np.random.Generator
 ) -> None:
-    """Puts clusters of few records around the mean of the largest, and the largest too: each has its share of it."""
+    """Put clusters of few records around the mean of the largest, and the largest too: each has its share of it."""
     if not few.any():
         return
     largest = np.where(few, -np.inf, counts).argmax()
@@ -100,7 +100,7 @@ def start_again(
 
 
 def nearest(points: npt.NDArray[Any], centres: Floats) -> Integers:
-    """The nearest centre of each point, the first of those that are equally near.
+    """Return the nearest centre of each point, the first of those that are equally near.
 
     Where points and centres are multiples of GRAIN and not long, all sums are exact: that one point stands beside
     another can never change the centre that it is given.
@@ -128,7 +128,7 @@ def packing(count: int, width: int, rng: np.random.Generator) -> Floats:
 
 
 def in_chunks(points: npt.NDArray[Any]) -> Points:
-    """An array as points: chunks of it as float64."""
+    """Return an array as points: chunks of it as float64."""
 
     def chunks() -> Iterator[Floats]:
         for start in range(0, len(points), _ROWS):
@@ -138,12 +138,12 @@ def in_chunks(points: npt.NDArray[Any]) -> Points:
 
 
 def on_grain(points: npt.NDArray[Any]) -> Floats:
-    """The points, each coordinate rounded to a multiple of GRAIN."""
+    """Return the points, each coordinate rounded to a multiple of GRAIN."""
     return np.asarray(np.rint(points / GRAIN) * GRAIN, np.float64)
 
 
 def into_ball(points: Floats, radius: float) -> Floats:
-    """The points, those outside a ball around the origin moved to its surface.
+    """Return the points, those outside a ball around the origin moved to its surface.
 
     >>> into_ball(np.array([[3.0, 4.0], [0.1, 0.0]]), 1.0).round(6).tolist()
     [[0.6, 0.8], [0.1, 0.0]]

@@ -76,7 +76,7 @@ class Mixture:
         already: Sequence[Charge],
         records: int | None,
     ) -> MixturePlan:
-        """A share of the budget finds the clusters; with the rest the components are planned as if they were one."""
+        """Return a share of the budget finds the clusters; with the rest the components are planned as if they were one."""
         configuration.check(schema)
         clustering = plan_clustering(
             _share_of(budget, configuration.clustering),
@@ -98,7 +98,7 @@ class Mixture:
 
     @classmethod
     def fit(cls, records: Records, plan: MixturePlan, ledger: Ledger, context: FitContext) -> Self:
-        """Finds the clusters, and learns a component from each."""
+        """Find the clusters, and learn a component from each."""
         check_unpaid(plan.charges, ledger)
         warm_up(context.device)
         seen = _select(records, plan.configuration)
@@ -122,7 +122,7 @@ class Mixture:
     # --- sampling ---
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Draws a component for each record, and the record from it."""
+        """Draw a component for each record, and the record from it."""
         chances = self._chances(where)
         rest = {name: codes for name, codes in where.items() if name != CLUSTER}
         counts = rng.multinomial(n, chances)
@@ -136,7 +136,7 @@ class Mixture:
         return {name: values[order] for name, values in codes.items()}
 
     def log_evidence(self, where: Where) -> float:
-        """The logarithm of the probability of the conditions."""
+        """Return the logarithm of the probability of the conditions."""
         return float(_log_sum(self._log_joint(where)))
 
     def _chances(self, where: Where) -> Floats:
@@ -170,7 +170,7 @@ class Mixture:
     # --- the release ---
 
     def state(self) -> State:
-        """The arrays of all components, one above the other."""
+        """Return the arrays of all components, one above the other."""
         states = [component.state() for component in self.components]
         tensors = {name: np.stack([state.tensors[name] for state in states]) for name in states[0].tensors}
         config = {
@@ -183,7 +183,7 @@ class Mixture:
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
-        """Takes the arrays apart again; each component checks its own."""
+        """Take the arrays apart again; each component checks its own."""
         ReleasedMixture(schema, state)
         config, private = state.config, all_private(schema)
         kind = cast(type[PartsModel], get_model(config["of"]))
@@ -192,13 +192,13 @@ class Mixture:
 
 
 def _share_of(budget: Budget, share: float) -> Budget:
-    """A share in the units in which Gaussians add up, 1 / noise_multiplier², as an ε."""
+    """Return a share in the units in which Gaussians add up, 1 / noise_multiplier², as an ε."""
     part = Charge(event=Gaussian(noise_multiplier=gaussian_share(budget, share)), purpose="clustering")
     return Budget(epsilon_spent([part], delta=budget.delta), budget.delta)
 
 
 def _select(records: Records, configuration: MixtureConfiguration) -> Records:
-    """Returns the records with those of their columns that clusters go by."""
+    """Return the records with those of their columns that clusters go by."""
     names = configuration.columns(records.schema)
     columns = {name: column for name, column in records.schema.columns.items() if name in names}
     schema = records.schema.model_copy(update={"columns": columns})

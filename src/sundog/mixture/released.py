@@ -36,19 +36,19 @@ class ReleasedMixture(ReleasedModel):
         self.choices = {CLUSTER: len(self.components)}
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
-        """Returns the clusters and what the components learned, unless it was paid for."""
+        """Return the clusters and what the components learned, unless it was paid for."""
         clusters = find_unpaid_clustering(charges, public=self.config["public"])
         return clusters + self.components[0].unexplained(charges)
 
 
 def find_unpaid_clustering(charges: Sequence[Charge], *, public: bool) -> list[str]:
-    """Returns what a clustering must have learned from private records and no charge paid for."""
+    """Return what a clustering must have learned from private records and no charge paid for."""
     of_records = {} if public else {WIDTH: "pure", MOMENTS: "gaussian"}
     return find_unpaid(charges, {CENTRES: "gaussian", COUNTS: "gaussian", **of_records})
 
 
 def component_states(state: State) -> list[State]:
-    """The state of each component, once that of the mixture is found to be one."""
+    """Return the state of each component, once that of the mixture is found to be one."""
     config, tensors = state.config, dict(state.tensors)
     weights = tensors.pop("weights", np.zeros(0))
     if not _is_config(config):
@@ -63,7 +63,7 @@ def component_states(state: State) -> list[State]:
 
 
 def all_private(schema: Schema) -> Schema:
-    """The cluster of a record is private: what is public of all records is not public of those in one cluster."""
+    """Return the cluster of a record is private: what is public of all records is not public of those in one cluster."""
     columns = {name: column.model_copy(update={"public": False}) for name, column in schema.columns.items()}
     return schema.model_copy(update={"columns": columns})
 

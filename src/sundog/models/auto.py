@@ -17,7 +17,7 @@ def best_model(
     public: bool = False,
     clusters: int = 1,
 ) -> str:
-    """Returns the name of the model that did best on records like these (benchmarks/auto_choice.py).
+    """Return the name of the model that did best on records like these (benchmarks/auto_choice.py).
 
     >>> census = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 99}}})
     >>> days = Schema.from_dict({"columns": {"load": {"type": "series", "length": 96, "min": 0, "max": 9}}})

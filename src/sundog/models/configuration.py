@@ -58,7 +58,7 @@ class Configuration(BaseModel):
 
     @classmethod
     def parse(cls, settings: Mapping[str, Any], **options: Any) -> Self:
-        """Returns the configuration with these settings; raises ArgumentError, in one line, if one is wrong.
+        """Return the configuration with these settings; raise ArgumentError, in one line, if one is wrong.
 
         Args:
             settings: values by the name of their field.
@@ -73,7 +73,7 @@ class Configuration(BaseModel):
 
     @classmethod
     def settings(cls) -> list[Setting]:
-        """Returns the fields that `--set` can change."""
+        """Return the fields that `--set` can change."""
         return [
             Setting(name, describe_values(_hints(cls)[name]), _show(field.default), field.description or "")
             for name, field in cls.model_fields.items()
@@ -107,19 +107,19 @@ class Configuration(BaseModel):
         return 1
 
     def accepts(self, option: str) -> bool:
-        """Whether the model can use an option: clusters, public, device or show_loss."""
+        """Return whether the model can use an option: clusters, public, device or show_loss."""
         return option in self.options
 
     def check(self, schema: Schema) -> None:
-        """Raises SundogError if the model cannot learn records of this schema with this configuration."""
+        """Raise SundogError if the model cannot learn records of this schema with this configuration."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns all fields as JSON values."""
+        """Return all fields as JSON values."""
         return self.model_dump(mode="json")
 
     @classmethod
     def _explain(cls, error: ValidationError) -> str:
-        """Returns the first problem as one line."""
+        """Return the first problem as one line."""
         problem = error.errors(include_url=False)[0]
         if problem["type"] == "value_error":
             return str(problem["ctx"]["error"])
@@ -130,14 +130,14 @@ class Configuration(BaseModel):
 
 
 def refuse_unknown_settings(model: str, settings: Mapping[str, Any], known: list[str]) -> None:
-    """Raises ArgumentError if the model has no setting of one of the names."""
+    """Raise ArgumentError if the model has no setting of one of the names."""
     for name in (name for name in settings if name not in known):
         hint = did_you_mean(name, known, otherwise=f"its settings: {', '.join(known) or 'none'}")
         raise ArgumentError(f"model {model!r} has no setting {name!r}; {hint}")
 
 
 def refuse_shares(shares: Mapping[str, float]) -> None:
-    """Raises ArgumentError if shares of the budget leave too little of it for training.
+    """Raise ArgumentError if shares of the budget leave too little of it for training.
 
     >>> refuse_shares({"means": 0.05, "moments": 0.02})
     """
@@ -147,7 +147,7 @@ def refuse_shares(shares: Mapping[str, float]) -> None:
 
 
 def describe_values(annotation: Any) -> str:
-    """Returns in words which values a type allows; `None`, which stands for a default, is left out.
+    """Return in words which values a type allows; `None`, which stands for a default, is left out.
 
     >>> describe_values(Annotated[int, Field(ge=1, le=9)] | None)
     'a whole number from 1 to 9'

@@ -31,7 +31,7 @@ Where = Mapping[str, CodeSet | int]  # the codes, or the one, that a scalar colu
 
 
 def allowed_codes(codes: CodeSet | int) -> CodeSet:
-    """Returns a condition as a set of codes.
+    """Return a condition as a set of codes.
 
     >>> allowed_codes(3)
     CodeSet(ranges=((3, 3),))
@@ -69,7 +69,7 @@ class Parts:
 
     @classmethod
     def whole(cls, records: float) -> Parts:
-        """Returns all records as one part."""
+        """Return all records as one part."""
         return cls(None, (records,))
 
 
@@ -118,20 +118,20 @@ class Model(Protocol):
 
     @classmethod
     def fit(cls, records: Records, plan: Any, ledger: Ledger, context: FitContext) -> Self:
-        """Learns the records, spending exactly `plan.charges` from the ledger.
+        """Learn the records, spending exactly `plan.charges` from the ledger.
 
         After an interruption it continues from what it kept in the context's checkpoint, and charges nothing twice.
         """
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Draws n records that satisfy `where`."""
+        """Draw n records that satisfy `where`."""
 
     def state(self) -> State:
-        """Returns everything that sampling needs."""
+        """Return everything that sampling needs."""
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
-        """Returns the model that `state` came from; raises ReleaseError if there is none."""
+        """Return the model that `state` came from; raise ReleaseError if there is none."""
 
 
 class PartsModel(Model, Protocol):
@@ -139,10 +139,10 @@ class PartsModel(Model, Protocol):
 
     @classmethod
     def fit_parts(cls, records: Records, parts: Parts, plan: Any, ledger: Ledger, context: FitContext) -> list[Self]:
-        """Fits one model on each part. A record is in one part only, so all of them cost what one does."""
+        """Fit one model on each part. A record is in one part only, so all of them cost what one does."""
 
     def log_evidence(self, where: Where) -> float:
-        """Returns an estimate of the logarithm of the probability that a record satisfies `where`."""
+        """Return an estimate of the logarithm of the probability that a record satisfies `where`."""
 
 
 @runtime_checkable

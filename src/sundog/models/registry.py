@@ -33,7 +33,7 @@ class Registration:
 
 
 def _registration(module: str, stem: str) -> Registration:
-    """Returns the usual places: configuration.py, NAME.py and released.py in the folder of the model."""
+    """Return the usual places: configuration.py, NAME.py and released.py in the folder of the model."""
     name = module.rpartition(".")[2]
     return Registration(
         f"{module}.configuration:{stem}Configuration", f"{module}.{name}:{stem}", f"{module}.released:Released{stem}"
@@ -50,7 +50,7 @@ MODELS = {
 
 
 def get_model(name: str) -> type[Model]:
-    """Returns the model class of that name.
+    """Return the model class of that name.
 
     >>> get_model("independent").name
     'independent'
@@ -61,14 +61,14 @@ def get_model(name: str) -> type[Model]:
 
 
 def get_configuration(name: str) -> type[Configuration]:
-    """Returns the configuration class of the model of that name."""
+    """Return the configuration class of the model of that name."""
     refuse_unknown(name)
     configuration: type[Configuration] = _load(MODELS[name].configuration)
     return configuration
 
 
 def configure(name: str, settings: Mapping[str, Any], *, clusters: int = 1, public: bool = False) -> Configuration:
-    """Returns the configuration of a model, or of a mixture of it; raises ArgumentError if a setting is wrong.
+    """Return the configuration of a model, or of a mixture of it; raise ArgumentError if a setting is wrong.
 
     >>> configure("vae", {"latent": 4}).name, configure("vae", {"latent": 4}, clusters=3).name
     ('vae', 'mixture')
@@ -89,14 +89,14 @@ def configure(name: str, settings: Mapping[str, Any], *, clusters: int = 1, publ
 
 
 def read_model(name: str, schema: Schema, state: State) -> ReleasedModel:
-    """Returns the model that a release holds, checked; raises ReleaseError if the state is not one of that model."""
+    """Return the model that a release holds, checked; raise ReleaseError if the state is not one of that model."""
     refuse_unknown(name)
     released: ReleasedModel = _load(MODELS[name].released)(schema, state)
     return released
 
 
 def refuse_unknown(name: str) -> None:
-    """Raises ArgumentError if there is no model of that name.
+    """Raise ArgumentError if there is no model of that name.
 
     >>> refuse_unknown("rbmm")
     Traceback (most recent call last):

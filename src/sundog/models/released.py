@@ -41,30 +41,30 @@ class ReleasedModel(ABC):
 
     @abstractmethod
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
-        """Returns what the model learned from private data and none of the charges paid for."""
+        """Return what the model learned from private data and none of the charges paid for."""
 
 
 # --- arrays and configuration ---
 
 
 def is_whole(value: object, most: int) -> bool:
-    """Whether it is a whole number from 1 to `most`."""
+    """Return whether it is a whole number from 1 to `most`."""
     return type(value) is int and 0 < value <= most
 
 
 def is_size(value: object) -> bool:
-    """Whether a layer can have this size."""
+    """Return whether a layer can have this size."""
     return is_whole(value, LARGEST_SIZE)
 
 
 def check_shapes(model: str, state: State, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raises ReleaseError unless the arrays have these names and shapes."""
+    """Raise ReleaseError unless the arrays have these names and shapes."""
     if {name: tensor.shape for name, tensor in state.tensors.items()} != shapes:
         raise ReleaseError(f"the weights are not those of {model} model of this schema")
 
 
 def check_finite(model: str, tensors: Mapping[str, Any]) -> None:
-    """Raises ReleaseError unless the arrays are finite float32 numbers."""
+    """Raise ReleaseError unless the arrays are finite float32 numbers."""
     if not all(tensor.dtype == np.float32 and np.isfinite(tensor).all() for tensor in tensors.values()):
         raise ReleaseError(f"the weights of the {model} model are not all finite numbers")
 
@@ -73,7 +73,7 @@ def check_finite(model: str, tensors: Mapping[str, Any]) -> None:
 
 
 def find_unpaid(charges: Sequence[Charge], due: dict[str, str]) -> list[str]:
-    """Returns the purposes that have no charge of their kind of event.
+    """Return the purposes that have no charge of their kind of event.
 
     >>> find_unpaid([], {MEANS: "gaussian"})
     ['means of features']
@@ -83,10 +83,10 @@ def find_unpaid(charges: Sequence[Charge], due: dict[str, str]) -> list[str]:
 
 
 def find_unpaid_means(charges: Sequence[Charge]) -> list[str]:
-    """Returns the means that a network starts from, and the norm that records were clipped to, if not paid for."""
+    """Return the means that a network starts from, and the norm that records were clipped to, if not paid for."""
     return find_unpaid(charges, {NORM: "pure", MEANS: "gaussian"})
 
 
 def find_unpaid_training(charges: Sequence[Charge]) -> list[str]:
-    """Returns the weights, if no charge paid for them."""
+    """Return the weights, if no charge paid for them."""
     return ["training of the weights"] if find_unpaid(charges, {TRAINING: "sampled_gaussian"}) else []

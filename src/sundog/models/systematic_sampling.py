@@ -16,7 +16,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def draw_cells(p: Floats, n: int, rng: np.random.Generator) -> npt.NDArray[np.int64]:
-    """Draws n cells of one distribution, or of one for each of several positions (rows of p), in random order.
+    """Draw n cells of one distribution, or of one for each of several positions (rows of p), in random order.
 
     >>> sorted(draw_cells(np.array([0.2, 0.5, 0.3]), 10, np.random.default_rng(0)).tolist())
     [0, 0, 1, 1, 1, 1, 1, 2, 2, 2]
@@ -32,7 +32,7 @@ def draw_cells(p: Floats, n: int, rng: np.random.Generator) -> npt.NDArray[np.in
 
 
 def draw_points(n: int, rng: np.random.Generator) -> Floats:
-    """Draws n points between 0 and 1, one in each n-th of that interval, in random order.
+    """Draw n points between 0 and 1, one in each n-th of that interval, in random order.
 
     >>> sorted((4 * draw_points(4, np.random.default_rng(0))).astype(int).tolist())
     [0, 1, 2, 3]
@@ -42,7 +42,7 @@ def draw_points(n: int, rng: np.random.Generator) -> Floats:
 
 
 def draw_items(p: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDArray[np.bool_]:
-    """Draws the items of each row by their probabilities; each item is in as many rows as its probabilities sum to.
+    """Draw the items of each row by their probabilities; each item is in as many rows as its probabilities sum to.
 
     The probabilities of an item lie end to end, and one point in every unit of length draws the row in which it falls.
     Each item has its own order of the rows and its own first point, so the items of a row are independent.

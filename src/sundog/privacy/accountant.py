@@ -53,7 +53,7 @@ _ROUNDED_FROM = 32.0
 
 
 def epsilon_spent(charges: Iterable[Charge], *, delta: float, method: Method = "pld", coarseness: int = 1) -> float:
-    """The smallest ε for which the composition of all charges is (ε, δ)-DP, by the given accountant.
+    """Return the smallest ε for which the composition of all charges is (ε, δ)-DP, by the given accountant.
 
     >>> twenty = [Charge(event=Gaussian(noise_multiplier=20.0), count=20, purpose="test")]
     >>> round(epsilon_spent(twenty, delta=1e-5), 3)
@@ -80,7 +80,7 @@ def epsilon_spent(charges: Iterable[Charge], *, delta: float, method: Method = "
 
 
 def fits(charges: Iterable[Charge], *, epsilon: float, delta: float) -> bool:
-    """Returns whether the charges are (ε, δ)-DP, as `epsilon_spent` would say, with as little work as possible.
+    """Return whether the charges are (ε, δ)-DP, as `epsilon_spent` would say, with as little work as possible.
 
     The Rényi bound takes a tenth of a millisecond. Distributions on coarser grids come next: a grid rounds losses up,
     to points that the real one has too, so that none of them spends less. Only where all of these are above the budget
@@ -105,7 +105,7 @@ def fits(charges: Iterable[Charge], *, epsilon: float, delta: float) -> bool:
 
 
 def delta_spent(charges: Iterable[Charge], *, epsilon: float) -> float:
-    """The smallest δ for which the composition of all charges is (ε, δ)-DP, by PLD.
+    """Return the smallest δ for which the composition of all charges is (ε, δ)-DP, by PLD.
 
     >>> delta_spent([Charge(event=Gaussian(noise_multiplier=1.0), purpose="test")], epsilon=1.0)
     0.126936...
@@ -138,7 +138,7 @@ def _totals(charges: Iterable[Charge]) -> dict[Event, int]:
 
 
 def _simplify(event: Event) -> Event:
-    """Returns an event that costs the same, or very slightly more, and is easier to account for."""
+    """Return an event that costs the same, or very slightly more, and be easier to account for."""
     match event:
         case SampledGaussian(sample_rate=1.0):
             return Gaussian(noise_multiplier=event.noise_multiplier)
@@ -155,7 +155,7 @@ def _is_nothing(event: Event) -> bool:
 
 
 def _as_one_gaussian(totals: dict[Event, int]) -> float | None:
-    """Returns the multiplier of the one Gaussian that several amount to: squared signal-to-noise ratios add up."""
+    """Return the multiplier of the one Gaussian that several amount to: squared signal-to-noise ratios add up."""
     if not totals or not all(isinstance(event, Gaussian) for event in totals):
         return None
     # by norms rather than squares, which a hostile multiplier could make overflow
@@ -166,7 +166,7 @@ def _as_one_gaussian(totals: dict[Event, int]) -> float | None:
 
 
 def _quick_epsilon(totals: dict[Event, int], delta: float) -> float:
-    """The smaller of two bounds: by Rényi orders, and where the ε of events without δ is added to that of the rest.
+    """Return the smaller of two bounds: by Rényi orders, and where the ε of events without δ is added to that of the rest.
 
     Rényi orders alone give a loose bound for a small ε at a tiny δ.
     """
@@ -181,7 +181,7 @@ def _quick_epsilon(totals: dict[Event, int], delta: float) -> float:
 
 
 def _without_delta(totals: dict[Event, int]) -> tuple[float, dict[Event, int]]:
-    """The sum of ε of all events that have no δ, and the other events."""
+    """Return the sum of ε of all events that have no δ, and the other events."""
     pure = {event: count for event, count in totals.items() if isinstance(event, DiscreteLaplace | Pure)}
     rest: dict[Event, int] = {event: count for event, count in totals.items() if event not in pure}
     return sum(event.epsilon * count for event, count in pure.items()), rest
@@ -191,19 +191,19 @@ def _without_delta(totals: dict[Event, int]) -> tuple[float, dict[Event, int]]:
 
 
 def _grid(totals: dict[Event, int], quick: float) -> float:
-    """The step in which losses are counted: finer than usual where the loss of an event would be lost in it."""
+    """Return the step in which losses are counted: finer than usual where the loss of an event would be lost in it."""
     fine = max(min(_resolution(event) for event in totals), 4e-6 * quick)
     return max(min(GRID, fine), _finest(totals))
 
 
 def _finest(totals: dict[Event, int]) -> float:
-    """The finest step for which distributions are not too large, from how far losses reach in the composed one."""
+    """Return the finest step for which distributions are not too large, from how far losses reach in the composed one."""
     losses: dict[Event, int] = {event: count for event, count in totals.items() if not isinstance(event, Failure)}
     return epsilon_by_orders(losses, TAIL, "rdp") * len(totals) / _MOST_POINTS
 
 
 def _resolution(event: Event) -> float:
-    """A step in which the event's loss still shows: a part of its standard deviation, or of its one value."""
+    """Return a step in which the event's loss still shows: a part of its standard deviation, or of its one value."""
     match event:
         case Gaussian():
             return 0.3 / event.noise_multiplier
@@ -229,7 +229,7 @@ def _is_beyond_pld(totals: dict[Event, int], quick: float) -> bool:
 
 
 def _largest_loss(totals: dict[Event, int]) -> float:
-    """Returns roughly the largest loss of a single event."""
+    """Return roughly the largest loss of a single event."""
     pure = [event.epsilon for event in totals if isinstance(event, DiscreteLaplace | Pure)]
     return max(
         [*pure, *(0.5 * event.sigma**-2 for event in totals if isinstance(event, DiscreteGaussian))], default=0.0
@@ -242,7 +242,7 @@ def _epsilon_on_grid(totals: dict[Event, int], grid: float, delta: float) -> flo
 
 
 def _compose(totals: dict[Event, int], grid: float) -> LossDistribution | None:
-    """The distribution of all losses together, on a coarser grid if need be; None if it is too large on any."""
+    """Return the distribution of all losses together, on a coarser grid if need be; None if it is too large on any."""
     coarser = (_compose_on(totals, times * grid) for times in (1, 4, 16, 64))
     return next((whole for whole in coarser if whole is not None), None)
 

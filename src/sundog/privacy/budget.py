@@ -35,7 +35,7 @@ def default_delta(records: int) -> float:
 
 
 def calibrated_delta(promised: float, records: int) -> float:
-    """The δ to calibrate to once a noisy count is known: the default one, and never above what was promised.
+    """Return the δ to calibrate to once a noisy count is known: the default one, and never above what was promised.
 
     >>> calibrated_delta(1e-5, 100), round(calibrated_delta(1e-5, 1_000_000), 10)
     (1e-05, 2.51e-08)
@@ -44,7 +44,7 @@ def calibrated_delta(promised: float, records: int) -> float:
 
 
 def check_budget(epsilon: float, delta: float) -> Budget:
-    """Returns the budget; raises BudgetError if no certificate could promise it.
+    """Return the budget; raise BudgetError if no certificate could promise it.
 
     >>> check_budget(1.0, 1e-6)
     Budget(epsilon=1.0, delta=1e-06)
@@ -96,7 +96,7 @@ class Split:
         return self.budget.epsilon * (1 - sum(self.shares.values()))
 
     def epsilon(self, stage: str) -> float:
-        """The ε of a stage, 0 if the split does not name it."""
+        """Return the ε of a stage, 0 if the split does not name it."""
         return self.budget.epsilon * self.shares.get(stage, 0.0)
 
     def __str__(self) -> str:

@@ -25,7 +25,7 @@ _MARGIN = 1e-7  # room for rounding when the same events are later composed in a
 
 
 def training_plan(*, noise_multiplier: float, sample_rate: float, steps: int) -> list[Charge]:
-    """The charges of DP-SGD: `steps` Gaussian sums over Poisson samples."""
+    """Return the charges of DP-SGD: `steps` Gaussian sums over Poisson samples."""
     if steps > MOST_TIMES:
         raise BudgetExceededError(f"{steps:,} steps are too many to account for; use larger batches or fewer epochs")
     event = SampledGaussian(noise_multiplier=noise_multiplier, sample_rate=sample_rate)
@@ -35,7 +35,7 @@ def training_plan(*, noise_multiplier: float, sample_rate: float, steps: int) ->
 def noise_multiplier_for(
     *, epsilon: float, delta: float, sample_rate: float, steps: int, already: Sequence[Charge] = ()
 ) -> float:
-    """The smallest noise multiplier for which `steps` sampled Gaussian sums, after `already`, are (ε, δ)-DP.
+    """Return the smallest noise multiplier for which `steps` sampled Gaussian sums, after `already`, are (ε, δ)-DP.
 
     >>> round(noise_multiplier_for(epsilon=1.0, delta=1e-5, sample_rate=1.0, steps=1), 2)
     3.73
@@ -48,7 +48,7 @@ def noise_multiplier_for(
 
 
 def gaussian_noise_for(*, epsilon: float, delta: float) -> float:
-    """The noise multiplier of the one Gaussian mechanism that spends (ε, δ).
+    """Return the noise multiplier of the one Gaussian mechanism that spends (ε, δ).
 
     >>> round(gaussian_noise_for(epsilon=1.0, delta=1e-5), 2)
     3.73
@@ -62,7 +62,7 @@ def gaussian_noise_for(*, epsilon: float, delta: float) -> float:
 
 
 def steps_for(*, noise_multiplier: float, sample_rate: float, epsilon: float, delta: float) -> int:
-    """How many steps a budget allows, to within one in a thousand and never too many.
+    """Return how many steps a budget allows, to within one in a thousand and never too many.
 
     >>> steps_for(noise_multiplier=20.0, sample_rate=1.0, epsilon=1.0, delta=1e-5)
     28
@@ -87,7 +87,7 @@ def steps_for(*, noise_multiplier: float, sample_rate: float, epsilon: float, de
 
 
 def smallest_noise(plan: Planner, *, epsilon: float, delta: float) -> float:
-    """The smallest scale for which `plan(scale)` is (ε, δ)-DP; `plan` must spend less as its scale grows.
+    """Return the smallest scale for which `plan(scale)` is (ε, δ)-DP; `plan` must spend less as its scale grows.
 
     Args:
         plan: the charges at a noise scale; charges that do not depend on it are allowed.
@@ -117,7 +117,7 @@ def smallest_noise(plan: Planner, *, epsilon: float, delta: float) -> float:
 
 
 def _start(plan: Planner, target: float, delta: float) -> tuple[float, float]:
-    """A scale that is enough noise and not far too much, and d log ε / d log noise there.
+    """Return a scale that is enough noise and not far too much, and d log ε / d log noise there.
 
     The Rényi bound says so in milliseconds. Below about ε = 0.02 its orders do not suffice; then PLD has to.
     """

@@ -37,7 +37,7 @@ class DeviceNormals:
         self.message = torch.zeros(1, dtype=torch.int64, device=device)  # the nonce: no two fills have the same
 
     def fill(self, out: Tensor) -> Tensor:
-        """Fills a flat float32 tensor; in a graph, with new values in every replay."""
+        """Fill a flat float32 tensor; in a graph, with new values in every replay."""
         from sundog.privacy.chacha_kernel import launch
 
         self.message += 1
@@ -46,7 +46,7 @@ class DeviceNormals:
 
 
 def reference_normals(key: Tensor, message: Tensor, count: int) -> Tensor:
-    """Returns what the kernel would draw."""
+    """Return what the kernel would draw."""
     blocks = -(-count // PER_BLOCK)
     counter = torch.arange(blocks, dtype=torch.int32, device=key.device)
     low, high = message.to(torch.int32), (message >> 32).to(torch.int32)
@@ -56,7 +56,7 @@ def reference_normals(key: Tensor, message: Tensor, count: int) -> Tensor:
 
 
 def chacha20(key: Tensor, counter: Tensor, nonce: tuple[Tensor, Tensor, Tensor]) -> list[Tensor]:
-    """The sixteen words of each block: RFC 8439, section 2.3, for many counters at once.
+    """Return the sixteen words of each block: RFC 8439, section 2.3, for many counters at once.
 
     Args:
         key: eight 32-bit words, as int32.

@@ -49,7 +49,7 @@ class Checkpoint:
         self._lock: BinaryIO | None = None
 
     def lock(self) -> Self:
-        """Keeps other processes out until `release`: two fits into one release would spend twice."""
+        """Keep other processes out until `release`: two fits into one release would spend twice."""
         try:
             self._lock = (self.folder / "fit.json").open("r+b")
             lock(self._lock, portalocker.LOCK_EX | portalocker.LOCK_NB)
@@ -65,24 +65,24 @@ class Checkpoint:
         return self
 
     def release(self) -> None:
-        """Releases the lock."""
+        """Release the lock."""
         if self._lock is not None:
             self._lock.close()
             self._lock = None
 
     @staticmethod
     def folder_for(release: Path) -> Path:
-        """The folder of the checkpoint of a release."""
+        """Return the folder of the checkpoint of a release."""
         return release.with_name(release.name + ".partial")
 
     @classmethod
     def is_begun(cls, release: Path) -> bool:
-        """Whether there is a checkpoint of an interrupted fit."""
+        """Return whether there is a checkpoint of an interrupted fit."""
         return (cls.folder_for(release) / "fit.json").exists()
 
     @classmethod
     def begin(cls, release: Path, request: dict[str, Any]) -> Checkpoint:
-        """Creates a checkpoint; raises if there is one already, because it says what was spent."""
+        """Create a checkpoint; raise if there is one already, because it says what was spent."""
         folder = cls.folder_for(release)
         draft = cls(folder.with_name(f".{folder.name}.{secrets.token_hex(4)}"), secrets.token_hex(8))
         try:
@@ -108,7 +108,7 @@ class Checkpoint:
 
     @classmethod
     def resume(cls, release: Path, request: dict[str, Any]) -> Checkpoint:
-        """Opens the checkpoint of an interrupted fit; raises if its request was another."""
+        """Open the checkpoint of an interrupted fit; raise if its request was another."""
         folder = cls.folder_for(release)
         if not folder.exists():
             raise SundogError(f"{folder}: there is nothing to resume; run the same command without --resume")
@@ -136,11 +136,11 @@ class Checkpoint:
         return self.folder / "ledger.jsonl"
 
     def save(self, name: str, result: dict[str, Any]) -> None:
-        """Keeps a result as JSON."""
+        """Keep a result as JSON."""
         self.save_bytes(f"{name}.json", json.dumps(result).encode())
 
     def load(self, name: str, *keys: str) -> dict[str, Any] | None:
-        """A result that was kept as JSON and has these keys, or None."""
+        """Return a result that was kept as JSON and has these keys, or None."""
         path = self.folder / f"{name}.json"
         if not path.exists():
             return None
@@ -153,12 +153,12 @@ class Checkpoint:
         raise self.damaged(path.name)
 
     def damaged(self, file: str) -> SundogError:
-        """The error for a file that cannot be read."""
+        """Return the error for a file that cannot be read."""
         path = self.folder / file
         return SundogError(f"{path}: cannot be read; delete the folder and fit again (what it spent stays spent)")
 
     def save_bytes(self, file: str, content: bytes) -> None:
-        """Writes a file, whole or not at all, in the place of an earlier one."""
+        """Write a file, whole or not at all, in the place of an earlier one."""
         try:
             with replacing(self.folder / file) as whole:
                 whole.write(content)
@@ -166,7 +166,7 @@ class Checkpoint:
             raise SundogError(f"{self.folder}: cannot be written ({error.strerror})") from None
 
     def load_bytes(self, file: str) -> bytes | None:
-        """The content of a file, or None if there is none."""
+        """Return the content of a file, or None if there is none."""
         try:
             return (self.folder / file).read_bytes()
         except FileNotFoundError:
@@ -175,11 +175,11 @@ class Checkpoint:
             raise self.damaged(file) from None
 
     def save_tensors(self, name: str, tensors: Tensors) -> None:
-        """Keeps arrays."""
+        """Keep arrays."""
         self.save_bytes(f"{name}.safetensors", safetensors.numpy.save(tensors))
 
     def load_tensors(self, name: str) -> Tensors | None:
-        """The arrays that were kept, or None."""
+        """Return the arrays that were kept, or None."""
         file = f"{name}.safetensors"
         content = self.load_bytes(file)
         try:
@@ -188,7 +188,7 @@ class Checkpoint:
             raise self.damaged(file) from None
 
     def remove(self) -> None:
-        """Removes the folder, once the release is saved or if nothing was spent."""
+        """Remove the folder, once the release is saved or if nothing was spent."""
         doomed = self.folder.with_name(f".{self.folder.name}.{os.getpid()}")
         try:
             self.folder.replace(doomed)  # at once, so that a crash in between leaves no half of a checkpoint

@@ -29,7 +29,7 @@ _REACH = 11.6  # in σ: beyond it a discrete Gaussian has a probability below 10
 
 
 def compute_pld(event: Event, grid: float) -> LossDistribution:
-    """Returns the privacy loss distribution of one event; raises GridError if the grid is too fine for it.
+    """Return the privacy loss distribution of one event; raise GridError if the grid is too fine for it.
 
     >>> round(compute_pld(Gaussian(noise_multiplier=1.0), 1e-3).delta(1.0), 4)
     0.1269
@@ -104,7 +104,7 @@ def _grid_between(low: float, high: float, grid: float) -> tuple[int, int]:
 
 
 def _connect_dots(ends: tuple[int, int], grid: float, delta_of: Callable[[Floats], Floats]) -> LossPmf:
-    """Returns losses on the grid with this δ(ε) at its points, and no less between them (Algorithm 1 of the paper)."""
+    """Return losses on the grid with this δ(ε) at its points, and no less between them (Algorithm 1 of the paper)."""
     first, last = ends
     delta = np.clip(delta_of(np.arange(first, last + 1, dtype=np.float64) * grid), 0, 1)
     delta = np.maximum.accumulate(delta[::-1])[::-1]  # δ falls as ε grows; where rounding breaks this, keep the larger

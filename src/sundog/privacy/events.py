@@ -47,7 +47,7 @@ class _Event(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
     def to_dict(self) -> dict[str, Any]:
-        """The event as plain JSON values."""
+        """Return the event as plain JSON values."""
         return self.model_dump()
 
 
@@ -119,7 +119,7 @@ _EVENT: TypeAdapter[Event] = TypeAdapter(Event)
 
 
 def event_from_dict(value: Any) -> Event:
-    """Reads an event from JSON values; anything else is refused.
+    """Read an event from JSON values; anything else is refused.
 
     >>> event_from_dict({"kind": "pure", "epsilon": 0.5})
     Pure(kind='pure', epsilon=0.5)
@@ -132,7 +132,7 @@ def event_from_dict(value: Any) -> Event:
 
 
 def printable(text: str) -> str:
-    r"""The text without what could move a cursor or forge a line of a terminal.
+    r"""Return the text without what could move a cursor or forge a line of a terminal.
 
     >>> printable("age\x1b[2J")
     'age�[2J'
@@ -141,7 +141,7 @@ def printable(text: str) -> str:
 
 
 def one_line(text: Any) -> Any:
-    r"""A purpose as charges keep it: it carries names of columns, which may hold anything, and is shown in tables.
+    r"""Return a purpose as charges keep it: it carries names of columns, which may hold anything, and is shown in tables.
 
     >>> one_line("range of\nage")
     'range of age'

@@ -54,7 +54,7 @@ class Journal:
 
     @classmethod
     def create(cls, path: Path, header: Line) -> Journal:
-        """Makes a new journal; an existing file is never touched."""
+        """Make a new journal; an existing file is never touched."""
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
         try:
             with temporary.open("xb") as file:
@@ -74,7 +74,7 @@ class Journal:
 
     @contextmanager
     def locked(self, *, shared: bool = False) -> Iterator[None]:
-        """Locks the file against other processes, and reads new lines.
+        """Lock the file against other processes, and read new lines.
 
         With `shared` for reading only: other readers are let in, and the file need not be writable.
         """
@@ -102,7 +102,7 @@ class Journal:
                 self._descriptor = None
 
     def read(self) -> list[Line]:
-        """Every line so far, the header first."""
+        """Return every line so far, the header first."""
         with self.locked(shared=True):
             return list(self._lines)
 
@@ -117,7 +117,7 @@ class Journal:
         return self._heads
 
     def append(self, line: Line) -> None:
-        """Adds a line; call it inside `locked()`. It is on the disk when it returns."""
+        """Add a line; call it inside `locked()`. It is on the disk when it returns."""
         if self._descriptor is None:
             raise RuntimeError("append outside of locked()")
         raw = _render(line, self._chain)
@@ -188,7 +188,7 @@ def _render(line: Line, chain: str) -> bytes:
 
 
 def _is_intact(raw: bytes) -> bool:
-    """Whether the digest at the end of a line is that of the rest."""
+    """Return whether the digest at the end of a line is that of the rest."""
     found = _DIGEST.search(raw)
     return found is not None and found[1].decode() == _hash(raw[: found.start()] + b"}")
 

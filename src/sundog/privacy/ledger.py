@@ -116,7 +116,7 @@ class Ledger:
 
     @classmethod
     def create(cls, path: str | Path, *, epsilon: float, delta: float, noise: NoiseSource | None = None) -> Ledger:
-        """Makes a ledger file; refuses to replace one."""
+        """Make a ledger file; refuses to replace one."""
         budget = Budget(float(epsilon), float(delta))
         header = Header(epsilon=budget.epsilon, delta=budget.delta, created=_now(), id=secrets.token_hex(8))
         Journal.create(Path(path), header.model_dump())
@@ -124,7 +124,7 @@ class Ledger:
 
     @classmethod
     def open(cls, path: str | Path, *, noise: NoiseSource | None = None) -> Ledger:
-        """Opens a ledger file, which other runs may be using at the same time; read access is enough to look at it."""
+        """Open a ledger file, which other runs may be using at the same time; read access is enough to look at it."""
         journal = Journal(Path(path))
         try:
             header = Header.model_validate(journal.read()[0])
@@ -141,7 +141,7 @@ class Ledger:
         return ledger
 
     def run(self, *, epsilon: float, delta: float, name: str | None = None) -> Ledger:
-        """A budget inside this one, for one release; charges count against both.
+        """Return a budget inside this one, for one release; charges count against both.
 
         With the `name` of an earlier run, that run continues, with what it has spent.
         """
@@ -191,7 +191,7 @@ class Ledger:
             return Head(self.id, len(self._journal.heads), self._journal.heads[-1])
 
     def has(self, head: Head) -> bool:
-        """Whether the file still begins with the lines that it had at that moment."""
+        """Return whether the file still begins with the lines that it had at that moment."""
         if self._journal is None:
             return False
         with self._held():
@@ -202,18 +202,18 @@ class Ledger:
         return epsilon_of_fit(self.charges, delta=self.budget.delta, method=method)
 
     def check(self, *charges: Charge) -> None:
-        """Raises BudgetExceededError if the charges could not be made now; records nothing."""
+        """Raise BudgetExceededError if the charges could not be made now; records nothing."""
         with self._held():
             self._check_all(charges)
 
     def spend(self, *charges: Charge) -> None:
-        """Records the charges, all or none, or raises BudgetExceededError; measure only after it returns."""
+        """Record the charges, all or none, or raise BudgetExceededError; measure only after it returns."""
         with self._held(to_write=True):
             self._check_all(charges)
             self._record(Entry(run=self.name, time=_now(), private=self.noise.private, charges=charges))
 
     def to_dict(self) -> dict[str, Any]:
-        """The whole ledger as plain JSON values."""
+        """Return the whole ledger as plain JSON values."""
         entries, delta = self.entries, self.budget.delta
         spent = {method: epsilon_of_fit(_charges(entries), delta=delta, method=method) for method in METHODS}
         return {
@@ -270,7 +270,7 @@ class Ledger:
 
     @contextmanager
     def _held(self, *, to_write: bool = False) -> Iterator[None]:
-        """Locks the root of this ledger against other threads, and its file against other processes that write."""
+        """Lock the root of this ledger against other threads, and its file against other processes that write."""
         root = self
         while root._parent is not None:
             root = root._parent
@@ -281,7 +281,7 @@ class Ledger:
 
 
 def summed(charges: Iterable[Charge]) -> list[Charge]:
-    """Merges the charges of a training that was paid for in blocks into one, in the place of the first block.
+    """Merge the charges of a training that was paid for in blocks into one, in the place of the first block.
 
     Only sampled Gaussians are merged: two equal charges for anything else are two measurements.
 

@@ -21,7 +21,7 @@ class _View(Ledger):
         self.name = ledger.name
 
     def spend(self, *charges: Charge) -> None:
-        """Charges the underlying ledger, which may be a view itself."""
+        """Charge the underlying ledger, which may be a view itself."""
         self._behind.spend(*charges)
 
 
@@ -56,7 +56,7 @@ class Prepaid(_View):
         return list(self._unused)
 
     def spend(self, *charges: Charge) -> None:
-        """Charges the ledger for what was not charged before."""
+        """Charge the ledger for what was not charged before."""
         due, unused = [], list(self._unused)
         for charge in charges:
             if charge in unused:
@@ -89,12 +89,12 @@ class Disjoint(_View):
 
     @classmethod
     def parts(cls, ledger: Ledger, count: int) -> list[Disjoint]:
-        """One view for each part."""
+        """Return one view for each part."""
         made: list[tuple[Charge, ...]] = []
         return [cls(ledger, made) for _ in range(count)]
 
     def spend(self, *charges: Charge) -> None:
-        """Charges the ledger for what no other part has charged yet."""
+        """Charge the ledger for what no other part has charged yet."""
         if self._place == len(self._made):
             super().spend(*charges)
             self._made.append(charges)
@@ -103,7 +103,7 @@ class Disjoint(_View):
         self._place += 1
 
     def check(self, *charges: Charge) -> None:
-        """Raises if the charges could not be made, unless another part has made them all."""
+        """Raise if the charges could not be made, unless another part has made them all."""
         made = [charge for charges in self._made[self._place :] for charge in charges]
         if not all(charge in made for charge in charges):
             super().check(*charges)

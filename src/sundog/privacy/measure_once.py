@@ -40,7 +40,7 @@ def measure_once(
     ledger: Ledger,
     checkpoint: Checkpoint | None,
 ) -> Arrays:
-    """Returns the measured arrays: those in the checkpoint if they were kept, else measured now and kept.
+    """Return the measured arrays: those in the checkpoint if they were kept, else measured now and kept.
 
     Args:
         name: of the measurement in the checkpoint.
@@ -119,7 +119,7 @@ def measure_stage(
 
 
 def load_stage(name: str, ledger: Ledger, checkpoint: Checkpoint | None) -> Stage | None:
-    """The kept result of a stage, or None; raises if the ledger lacks the charges that paid for it."""
+    """Return the kept result of a stage, or None; raises if the ledger lacks the charges that paid for it."""
     kept = None if checkpoint is None else checkpoint.load(name, "result", "error", "charges")
     if checkpoint is None or kept is None:
         return None
@@ -133,13 +133,13 @@ def load_stage(name: str, ledger: Ledger, checkpoint: Checkpoint | None) -> Stag
 def keep_stage(
     name: str, result: Document, ledger: Ledger, checkpoint: Checkpoint | None, *, error: str | None = None
 ) -> None:
-    """Keeps the result of a stage; all charges made so far have paid for it or for earlier stages."""
+    """Keep the result of a stage; all charges made so far have paid for it or for earlier stages."""
     if checkpoint is not None:
         checkpoint.save(name, {"result": result, "error": error, "charges": len(own_charges(ledger))})
 
 
 def count_paid_steps(training: Charge, kept: int, ledger: Ledger, checkpoint: Checkpoint) -> int:
-    """How many steps of a training the run has paid for; raises if results of paid steps were lost.
+    """Return how many steps of a training the run has paid for; raises if results of paid steps were lost.
 
     A block is charged only once the steps before it were kept. So a single block may be without a kept result, if it
     is the last charge of the run; its steps are run again for that charge.
@@ -164,7 +164,7 @@ def count_paid_steps(training: Charge, kept: int, ledger: Ledger, checkpoint: Ch
 
 
 def check_unpaid(charges: Sequence[Charge], ledger: Ledger) -> None:
-    """Raises BudgetExceededError if the ledger cannot pay for what an interrupted run has left of the charges."""
+    """Raise BudgetExceededError if the ledger cannot pay for what an interrupted run has left of the charges."""
     made = own_charges(ledger)
     rest = []
     for charge in charges:
@@ -176,19 +176,19 @@ def check_unpaid(charges: Sequence[Charge], ledger: Ledger) -> None:
 
 
 def is_part_of(charge: Charge, whole: Charge) -> bool:
-    """Whether a charge pays for the same event and purpose as another, however many times each."""
+    """Return whether a charge pays for the same event and purpose as another, however many times each."""
     return (charge.event, charge.purpose) == (whole.event, whole.purpose)
 
 
 def own_charges(ledger: Ledger) -> list[Charge]:
-    """What this run was charged, oldest first, without what other runs of the same ledger were."""
+    """Return what this run was charged, oldest first, without what other runs of the same ledger were."""
     return [charge for entry in ledger.own_entries for charge in entry.charges]
 
 
 def _measure_with(
     unseen: Sequence[Charge], name: str, measure: Callable[[Ledger], R], ledger: Ledger, checkpoint: Checkpoint
 ) -> R:
-    """Measures, with charges whose result nobody has seen; each of them must be needed again.
+    """Measure, with charges whose result nobody has seen; each of them must be needed again.
 
     Test noise has a stream for each measurement: it is the same whatever was measured before, or was kept.
     """

@@ -91,7 +91,7 @@ class NoiseSource:
         return self._generator
 
     def stream(self, *names: str | int) -> NoiseSource:
-        """The source for one purpose: itself, unless it is seeded, when each purpose has noise of its own.
+        """Return the source for one purpose: itself, unless it is seeded, when each purpose has noise of its own.
 
         So a test can compare a training that was stopped and resumed with one that was not.
         """
@@ -104,11 +104,11 @@ class NoiseSource:
         raise TypeError("a noise source cannot be copied or pickled: two copies would draw the same noise")
 
     def gaussian(self, size: int | tuple[int, ...]) -> Floats:
-        """Standard normal variates (floats: round them to a lattice before anybody sees them, as the mechanisms do)."""
+        """Return standard normal variates (floats: round them to a lattice before anybody sees them, as the mechanisms do)."""
         return self._rng.standard_normal(size)
 
     def standard_normal_(self, out: Tensor) -> Tensor:
-        """Fills a flat float32 tensor with standard normal variates, wherever it is.
+        """Fill a flat float32 tensor with standard normal variates, wherever it is.
 
         On a GPU: by ChaCha20 there, or by the device's own generator if `fast_gradients` was asked for.
         """
@@ -142,7 +142,7 @@ class NoiseSource:
             return self._on_device[str(device)]
 
     def _device_generator(self, device: Any) -> Generator:
-        """The generator of a device for noise on gradients, seeded by the operating system."""
+        """Yield the generator of a device for noise on gradients, seeded by the operating system."""
         import torch
 
         self._in_this_process()
@@ -152,7 +152,7 @@ class NoiseSource:
         return self._devices[str(device)]
 
     def seed_(self, generator: Generator) -> None:
-        """Puts a generator of torch, none of which are cryptographic, into a secret state.
+        """Put a generator of torch, none of which are cryptographic, into a secret state.
 
         A GPU's takes 64 bits of a seed. The host's takes 32, which anybody could try: all of its state is drawn.
         """
@@ -167,7 +167,7 @@ class NoiseSource:
             generator.set_state(state)
 
     def seed(self) -> int:
-        """A secret seed for a generator that need not be cryptographic."""
+        """Return a secret seed for a generator that need not be cryptographic."""
         return int(self._rng.integers(2**62))
 
     def uniform(self, size: int | tuple[int, ...]) -> Floats:
@@ -175,19 +175,19 @@ class NoiseSource:
         return self._rng.random(size)
 
     def permutation(self, n: int) -> Integers:
-        """A uniformly random order of n things."""
+        """Return a uniformly random order of n things."""
         return self._rng.permutation(n)
 
     def binomial(self, n: int, probability: float) -> int:
-        """How many of n independent coins show heads."""
+        """Return how many of n independent coins show heads."""
         return int(self._rng.binomial(n, probability))
 
     def subset(self, n: int, size: int) -> Integers:
-        """A uniformly random set of `size` of the numbers below n, in no particular order."""
+        """Return a uniformly random set of `size` of the numbers below n, in no particular order."""
         return self._rng.choice(n, size, replace=False, shuffle=False)
 
     def coin(self, log_probability: Any) -> npt.NDArray[np.bool_]:
-        """One coin for each entry, heads with probability exp(entry)."""
+        """Return one coin for each entry, heads with probability exp(entry)."""
         return np.asarray(self._rng.standard_exponential(np.shape(log_probability)) > -np.asarray(log_probability))
 
     def discrete_laplace(self, *, epsilon: float, size: int | tuple[int, ...]) -> Integers:

@@ -35,7 +35,7 @@ class Keystream:
         self._message = 0
 
     def words(self, shape: tuple[int, ...]) -> Tensor:
-        """The next words, as int32."""
+        """Return the next words, as int32."""
         if 4 * math.prod(shape) > _LONGEST:
             raise ValueError(f"{4 * math.prod(shape)} bytes of noise at once are more than one message holds")
         words = np.empty(shape, dtype=np.int32)
@@ -52,7 +52,7 @@ def normals_of(words: Tensor) -> Tensor:
 
 
 def pair_of(high: Tensor, low: Tensor, angle: Tensor) -> tuple[Tensor, Tensor]:
-    """Two normals from a radius of 64 bits and an angle of 32."""
+    """Return two normals from a radius of 64 bits and an angle of 32."""
     uniform = _unsigned(low).add_(0.5).mul_(2.0**-32).add_(_unsigned(high)).mul_(2.0**-32)  # above 0, at most 1
     radius = uniform.log_().mul_(-2.0).sqrt_()
     turn = angle.to(torch.float32).mul_(math.pi * 2.0**-31)

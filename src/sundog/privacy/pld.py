@@ -49,7 +49,7 @@ class LossPmf:
     infinite: float
 
     def compose(self, other: LossPmf) -> LossPmf:
-        """The loss of two mechanisms together."""
+        """Return the loss of two mechanisms together."""
         if len(self.probabilities) + len(other.probabilities) > _MOST_COMPOSED:
             raise GridError
         infinite = self.infinite + other.infinite - self.infinite * other.infinite
@@ -57,7 +57,7 @@ class LossPmf:
         return LossPmf(self.grid, self.first + other.first, probabilities, infinite)._truncate()
 
     def self_compose(self, count: int) -> LossPmf:
-        """The loss of `count` runs of one mechanism."""
+        """Return the loss of `count` runs of one mechanism."""
         first, last = _bound_sum(self.probabilities, count)
         length = last - first + 1
         if length > MOST_POINTS:
@@ -86,7 +86,7 @@ class LossPmf:
         return LossPmf(self.grid, self.first + low, kept, min(infinite, 1.0))
 
     def delta(self, epsilon: float) -> float:
-        """The hockey-stick divergence at ε: the smallest δ for which the mechanism is (ε, δ)-DP in this direction."""
+        """Return the hockey-stick divergence at ε: the smallest δ for which the mechanism is (ε, δ)-DP in this direction."""
         if epsilon >= (self.first + len(self.probabilities)) * self.grid:
             return self.infinite
         start = max(0, math.floor(epsilon / self.grid) - self.first)
@@ -94,7 +94,7 @@ class LossPmf:
         return self.infinite + _sum_products(-np.expm1(np.minimum(epsilon - losses, 0.0)), self.probabilities[start:])
 
     def epsilon(self, delta: float) -> float:
-        """The smallest ε at which the hockey-stick divergence is at most δ.
+        """Return the smallest ε at which the hockey-stick divergence is at most δ.
 
         It is infinite + Σ p (1 − exp(ε − loss)) over losses above ε. Losses are taken up from the largest one down;
         the ε at which those taken up so far give δ is the answer once the next loss is not above it.
@@ -123,7 +123,7 @@ class LossDistribution:
 
     @classmethod
     def symmetric(cls, pmf: LossPmf) -> LossDistribution:
-        """The same losses in both directions."""
+        """Return the same losses in both directions."""
         return cls(pmf, pmf)
 
     @property
@@ -132,30 +132,30 @@ class LossDistribution:
         return max(len(self.remove.probabilities), len(self.add.probabilities))
 
     def compose(self, other: LossDistribution) -> LossDistribution:
-        """The losses of two mechanisms together."""
+        """Return the losses of two mechanisms together."""
         remove = self.remove.compose(other.remove)
         if self.remove is self.add and other.remove is other.add:
             return LossDistribution.symmetric(remove)
         return LossDistribution(remove, self.add.compose(other.add))
 
     def self_compose(self, count: int) -> LossDistribution:
-        """The losses of `count` runs of one mechanism."""
+        """Return the losses of `count` runs of one mechanism."""
         remove = self.remove.self_compose(count)
         if self.remove is self.add:
             return LossDistribution.symmetric(remove)
         return LossDistribution(remove, self.add.self_compose(count))
 
     def delta(self, epsilon: float) -> float:
-        """The smallest δ for which the mechanism is (ε, δ)-DP."""
+        """Return the smallest δ for which the mechanism is (ε, δ)-DP."""
         return max(pmf.delta(epsilon) for pmf in {id(pmf): pmf for pmf in (self.remove, self.add)}.values())
 
     def epsilon(self, delta: float) -> float:
-        """The smallest ε for which the mechanism is (ε, δ)-DP."""
+        """Return the smallest ε for which the mechanism is (ε, δ)-DP."""
         return max(pmf.epsilon(delta) for pmf in {id(pmf): pmf for pmf in (self.remove, self.add)}.values())
 
 
 def compose_all(distributions: Iterable[LossDistribution]) -> LossDistribution:
-    """The losses of several mechanisms together: always the two smallest next, so that few transforms are large."""
+    """Return the losses of several mechanisms together: always the two smallest next, so that few transforms are large."""
     order = itertools.count()
     waiting = [(each.size, next(order), each) for each in distributions]
     heapq.heapify(waiting)
@@ -176,7 +176,7 @@ def _convolve(a: Floats, b: Floats) -> Floats:
 
 
 def _sum_products(a: npt.NDArray[Any], b: Floats) -> float:
-    """The dot product on one thread: BLAS would start several, which wait for each other on a busy machine."""
+    """Return the dot product on one thread: BLAS would start several, which wait for each other on a busy machine."""
     return float(np.einsum("i,i", a, b))
 
 

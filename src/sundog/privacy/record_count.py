@@ -15,7 +15,7 @@ COUNT = "number of records"
 
 
 def is_count(charge: Charge) -> bool:
-    """Whether the charge paid for the number of records.
+    """Return whether the charge paid for the number of records.
 
     >>> is_count(Charge(event=DiscreteLaplace(rate=0.02), purpose=COUNT))
     True
@@ -24,7 +24,7 @@ def is_count(charge: Charge) -> bool:
 
 
 def epsilon_of_counts(charges: Iterable[Charge]) -> float:
-    """The ε of all counts of records among the charges."""
+    """Return the ε of all counts of records among the charges."""
     events = ((charge.event, charge.count) for charge in charges if is_count(charge))
     return sum(event.epsilon * times for event, times in events if isinstance(event, DiscreteLaplace | Pure))
 
@@ -35,12 +35,12 @@ def without_counts(charges: Iterable[Charge]) -> list[Charge]:
 
 
 def epsilon_of_rest(charges: Iterable[Charge], *, delta: float, method: Method = "pld") -> float:
-    """The ε of everything but the counts of records."""
+    """Return the ε of everything but the counts of records."""
     return epsilon_spent(without_counts(charges), delta=delta, method=method)
 
 
 def epsilon_of_fit(charges: Iterable[Charge], *, delta: float, method: Method = "pld") -> float:
-    """Returns the ε of one or several fits: the ε of the counts plus the ε of the rest at δ.
+    """Return the ε of one or several fits: the ε of the counts plus the ε of the rest at δ.
 
     >>> count = Charge(event=DiscreteLaplace(rate=0.02), purpose=COUNT)
     >>> round(epsilon_of_fit([count, Charge(event=Pure(epsilon=0.5), purpose="a median")], delta=1e-6), 4)
@@ -51,7 +51,7 @@ def epsilon_of_fit(charges: Iterable[Charge], *, delta: float, method: Method = 
 
 
 def fit_within(charges: Iterable[Charge], *, epsilon: float, delta: float) -> bool:
-    """Returns whether `epsilon_of_fit` is at most ε, with as little work as possible.
+    """Return whether `epsilon_of_fit` is at most ε, with as little work as possible.
 
     >>> count = Charge(event=DiscreteLaplace(rate=0.02), purpose=COUNT)
     >>> fit_within([count], epsilon=0.02, delta=1e-6), fit_within([count, count], epsilon=0.03, delta=1e-6)

@@ -29,7 +29,7 @@ _MOMENT_ORDERS = np.arange(2, 34).astype(float)  # λ = 1 … 32 in the papers i
 
 
 def epsilon_by_orders(totals: dict[Event, int], delta: float, method: Orders) -> float:
-    """The smallest ε at δ of events composed so many times each, by Rényi orders or by the papers' moments.
+    """Return the smallest ε at δ of events composed so many times each, by Rényi orders or by the papers' moments.
 
     >>> round(epsilon_by_orders({Gaussian(noise_multiplier=20.0): 20}, 1e-5, "rdp"), 3)
     0.897
@@ -104,7 +104,7 @@ def _log_binomials(orders: tuple[float, ...]) -> Floats:
 
 
 def _pure_renyi(epsilon: float, orders: Floats) -> Floats:
-    """The Rényi divergence of randomised response, the worst case of an ε-DP mechanism.
+    """Return the Rényi divergence of randomised response, the worst case of an ε-DP mechanism.
 
     It is log(cosh((α − ½)ε) / cosh(ε/2)) / (α − 1). The quotient is 1 + 2 sinh(αε/2) sinh((α − 1)ε/2) / cosh(ε/2),
     which keeps its digits where ε is tiny.

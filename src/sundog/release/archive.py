@@ -70,7 +70,7 @@ class Archive:
 
 
 def content_hash(manifest: Mapping[str, Any], tensors: Tensors) -> str:
-    """The sha256 of what a release says, the same however its file was packed.
+    """Return the sha256 of what a release says, the same however its file was packed.
 
     Each part is preceded by its length, so that no two contents run together to the same bytes.
 
@@ -85,7 +85,7 @@ def content_hash(manifest: Mapping[str, Any], tensors: Tensors) -> str:
 
 
 def canonical_json(value: object) -> bytes:
-    """The one spelling of a JSON value: sorted keys, no spaces, UTF-8; NaN and infinities have none.
+    """Return the one spelling of a JSON value: sorted keys, no spaces, UTF-8; NaN and infinities have none.
 
     >>> canonical_json({"b": 1.5, "a": ["é"]}).decode()
     '{"a":["é"],"b":1.5}'
@@ -137,7 +137,7 @@ def read_archive(path: str | Path) -> Archive:
 
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
-    """Reads the manifest of a release without its weights; raises ReleaseError if the file is not a release."""
+    """Read the manifest of a release without its weights; raise ReleaseError if the file is not a release."""
     path = Path(path)
     with _errors_naming(path, "cannot be read", "check the file and its permissions"):
         _refuse_no_file(path)
@@ -149,7 +149,7 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
 
 
 def is_release(path: Path) -> bool:
-    """Whether the file is a release, as far as its manifest tells."""
+    """Return whether the file is a release, as far as its manifest tells."""
     try:
         return bool(read_manifest(path))
     except ReleaseError:
@@ -217,7 +217,7 @@ def _hashed_parts(manifest: Mapping[str, Any], tensors: Tensors) -> Iterator[mem
 
 
 def _plain(name: str, tensor: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any]]:
-    """The safetensors code of a tensor's type, and the tensor as it is stored: little-endian, row after row."""
+    """Return the safetensors code of a tensor's type, and the tensor as it is stored: little-endian, row after row."""
     little = tensor.dtype.newbyteorder("<")
     for code, dtype in _DTYPES.items():
         if little == np.dtype(dtype):
@@ -259,7 +259,7 @@ def _parse_manifest(raw: bytes) -> dict[str, Any]:
 
 
 def _parse_object(raw: bytes, what: str) -> dict[str, Any]:
-    """Parses a JSON object strictly: no duplicate keys, no NaN, bounded in depth and in items."""
+    """Parse a JSON object strictly: no duplicate keys, no NaN, bounded in depth and in items."""
     if sum(raw.count(mark) for mark in (b",", b"[", b"{")) > _MAX_JSON_ITEMS:
         raise damaged(f"{what} has more than {_MAX_JSON_ITEMS:,} items")
     if raw.count(b"{") > _MAX_JSON_OBJECTS:
@@ -293,7 +293,7 @@ def _check_depth(value: object, what: str) -> None:
 
 
 def _parse_weights(raw: bytes) -> dict[str, npt.NDArray[Any]]:
-    """The tensors; their header is bounded here, and its offsets are checked by safetensors."""
+    """Return the tensors; their header is bounded here, and its offsets are checked by safetensors."""
     length = int.from_bytes(raw[:8], "little")
     if len(raw) < 8 or length > min(_MAX_HEADER, len(raw) - 8):
         raise damaged(f"{_WEIGHTS} has a header of the wrong size")

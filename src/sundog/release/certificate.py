@@ -113,12 +113,12 @@ class Certificate(BaseModel):
     ledger: SharedLedger | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The certificate as plain JSON values."""
+        """Return the certificate as plain JSON values."""
         return self.model_dump()
 
     @classmethod
     def from_dict(cls, value: Any) -> Certificate:
-        """Reads a certificate; raises ReleaseError on anything else."""
+        """Read a certificate; raise ReleaseError on anything else."""
         try:
             return cls.model_validate(value)
         except ValidationError as error:
@@ -129,7 +129,7 @@ class Certificate(BaseModel):
             ) from None
 
     def recheck(self, schema: Schema, assumptions: Sequence[str] = ()) -> list[str]:
-        """What does not add up, by itself or with the schema and the model it came with; empty when it is sound."""
+        """Return what does not add up, by itself or with the schema and the model it came with; empty when it is sound."""
         problems = [] if self.private and self.noise in (SECURE, FAST) else [NOT_PRIVATE]
         if (self.unit, self.cap, self.neighbours) != (_unit(schema), schema.cap, neighbours_of(schema)):
             problems.append("the certificate and the schema disagree about who is protected")
@@ -141,13 +141,13 @@ class Certificate(BaseModel):
         return problems + self._wrong_promise() + self._wrong_figures() + self._wrong_ledger()
 
     def unpaid(self, schema: Schema) -> list[str]:
-        """The learned parts of a schema for which the certificate does not name a charge that it has."""
+        """Return the learned parts of a schema for which the certificate does not name a charge that it has."""
         counted = any(map(is_count, self.charges))
         unnamed = [part.part for part in learned_parts(schema, counted=counted) if part not in self.learned]
         return list(dict.fromkeys([*unnamed, *unpaid_parts(schema, self.charges, counted=counted)]))
 
     def warnings(self) -> list[str]:
-        """What a reader should know although everything adds up."""
+        """Return what a reader should know although everything adds up."""
         found = [line for line in self.assumed_public if line.startswith("NOT REVIEWED")]
         if self.epsilon > LARGEST_MEANINGFUL_EPSILON:
             found.append(
@@ -224,11 +224,11 @@ class Certificate(BaseModel):
         return f"one {self.unit} (at most {records} of each were used)"
 
     def shares(self) -> list[Share]:
-        """The charges by purpose, in the order they were made, with what each would cost alone."""
+        """Return the charges by purpose, in the order they were made, with what each would cost alone."""
         return shares_of(self.charges, delta=self._calibrated)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the text."""
+        """Return what a notebook shows: the text."""
         return notebook.preformatted(str(self))
 
     def __str__(self) -> str:
@@ -286,7 +286,7 @@ def certify(
     delta: float | None = None,
     records: int | None = None,
 ) -> Certificate:
-    """The certificate of everything charged to a run.
+    """Return the certificate of everything charged to a run.
 
     Args:
         ledger: the run.
@@ -329,7 +329,7 @@ def _as_shared(ledger: Ledger) -> SharedLedger:
 
 
 def neighbours_of(schema: Schema) -> Literal["add or remove one unit", "show or erase one unit's private values"]:
-    """Which datasets the guarantee makes hard to tell apart: where columns are public, their values stay in both."""
+    """Return which datasets the guarantee makes hard to tell apart: where columns are public, their values stay in both."""
     if any(column.public for column in schema.columns.values()):
         return "show or erase one unit's private values"
     return "add or remove one unit"
@@ -340,7 +340,7 @@ def _unit(schema: Schema) -> str | None:
 
 
 def assumed_public(schema: Schema) -> list[str]:
-    """Lists what the guarantee assumes to be public."""
+    """List what the guarantee assumes to be public."""
     lines = ["the schema: names and types of columns, declared values, bounds and resolutions"]
     if not schema.reviewed:
         lines.append(NOT_REVIEWED)

@@ -44,7 +44,7 @@ class Condition:
 
 
 def encode_conditions(where: Conditions, schema: Schema, choices: Mapping[str, int]) -> dict[str, CodeSet]:
-    """The codes that each column may have; a DataError of one line where there are none.
+    """Return the codes that each column may have; a DataError of one line where there are none.
 
     Args:
         where: the conditions.
@@ -89,7 +89,7 @@ def _given(name: str, value: Any) -> Condition:
 
 
 def parse_condition(text: Any, known: Sequence[str]) -> Condition:
-    """Reads one condition; a column may have any name, so the longest known one that fits is meant.
+    """Read one condition; a column may have any name, so the longest known one that fits is meant.
 
     >>> parse_condition("job in cook, 'a, b'", ["job"]).values
     (('cook', 'cook'), ('a, b', 'a, b'))
@@ -113,7 +113,7 @@ def parse_condition(text: Any, known: Sequence[str]) -> Condition:
 
 
 def _values(operator: str, rest: str, *, exact: bool) -> tuple[tuple[str, ...], ...]:
-    """Each value as it stands, and without the blanks or the quotes around it."""
+    """Return each value as it stands, and without the blanks or the quotes around it."""
     if not operator.lower().endswith("in"):
         plain = rest if exact else rest.strip()
         unquoted = [plain[1:-1]] if len(plain) > 1 and plain[0] == plain[-1] and plain[0] in "\"'" else []
@@ -170,7 +170,7 @@ def _choice(name: str, spellings: Sequence[Any], count: int) -> int:
 
 @contextmanager
 def _naming(name: str) -> Iterator[None]:
-    """Names the column in errors about a value."""
+    """Name the column in errors about a value."""
     try:
         yield
     except DataError as error:

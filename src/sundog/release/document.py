@@ -52,7 +52,7 @@ class Document:
 
     @classmethod
     def load(cls, path: str | Path) -> Document:
-        """Reads a `.sundog` file; nothing in it can execute, and a bad one is a ReleaseError of one line."""
+        """Read a `.sundog` file; nothing in it can execute, and a bad one is a ReleaseError of one line."""
         archive = read_archive(path)
         try:
             return cls._from_archive(archive)
@@ -84,7 +84,7 @@ class Document:
         )
 
     def save(self, path: str | Path) -> None:
-        """Writes the `.sundog` file, all of it or nothing."""
+        """Write the `.sundog` file, all of it or nothing."""
         write_archive(path, Archive(self.manifest, self.state.tensors, self.signature))
 
     @functools.cached_property
@@ -103,12 +103,12 @@ class Document:
         ]
 
     def refuse_unpaid(self) -> None:
-        """Raises ReleaseError if something in it was learned from private data and no charge paid for it."""
+        """Raise ReleaseError if something in it was learned from private data and no charge paid for it."""
         if missing := [*self.certificate.unpaid(self.schema), *self._unpaid_count()]:
             raise ReleaseError(f"no charge of its certificate pays for the {missing[0]}")
 
     def verify(self, public_key: Ed25519PublicKey | None = None) -> Verdict:
-        """Whether everything adds up, and who vouches for it."""
+        """Return whether everything adds up, and who vouches for it."""
         problems, signer = list(self.problems), None
         if self.signature is None:
             problems += [] if public_key is None else ["it is not signed"]
@@ -127,19 +127,19 @@ class Document:
         )
 
     def signed(self, key: Ed25519PrivateKey) -> Document:
-        """Returns a signed copy; raises ReleaseError if the release does not add up."""
+        """Return a signed copy; raise ReleaseError if the release does not add up."""
         if self.problems:
             raise ReleaseError(f"not signed, because it does not add up: {self.problems[0]}; fit it again")
         return replace(self, signature=signing.sign(self.hash, key))
 
     def _unpaid_count(self) -> list[str]:
-        """The number of records, where the model's plan needed one that is neither declared nor paid for."""
+        """Return the number of records, where the model's plan needed one that is neither declared nor paid for."""
         needed = self.model.counts_records or self.certificate.conditional is not None
         known = self.schema.records is not None or any(map(is_count, self.certificate.charges))
         return [COUNT] if needed and not known else []
 
     def _wrong_count(self) -> list[str]:
-        """A count of records in the certificate that is not the one which the model was planned for."""
+        """Return a count of records in the certificate that is not the one which the model was planned for."""
         given = self.certificate.conditional
         if given is None or not self.model.counts_records or self.model.records == max(1, given.records):
             return []
@@ -147,13 +147,13 @@ class Document:
 
 
 def malformed(path: str | Path, error: Exception) -> ReleaseError:
-    """Returns the error for a file whose content is not that of a release."""
+    """Return the error for a file whose content is not that of a release."""
     what = f"lacks {error}" if isinstance(error, KeyError) else f"{error}"
     return ReleaseError(f"{path}: {(what.splitlines() or ['is malformed'])[0]}; ask for a new copy")
 
 
 def serialize_schema(schema: Schema) -> dict[str, Any]:
-    """The schema with its columns as a list: canonical JSON sorts the keys of a mapping, and columns have an order."""
+    """Return the schema with its columns as a list: canonical JSON sorts the keys of a mapping, and columns have an order."""
     declared = schema.to_dict()
     columns = [{"name": name, **column} for name, column in declared["columns"].items()]
     return {**declared, "columns": columns}

@@ -16,13 +16,13 @@ from sundog.release.certificate import Certificate
 
 
 def head_of(certificate: Certificate) -> Head | None:
-    """What the certificate records of the ledger file that paid for the release."""
+    """Return what the certificate records of the ledger file that paid for the release."""
     recorded = None if certificate.ledger is None else certificate.ledger.head
     return None if recorded is None else Head(recorded.ledger, recorded.lines, recorded.hash)
 
 
 def compare_with_ledger(certificate: Certificate, ledger: Ledger) -> list[str]:
-    """What is wrong between a release and the ledger that should have paid for it; nothing, if it is the one.
+    """Return what is wrong between a release and the ledger that should have paid for it; nothing, if it is the one.
 
     >>> from sundog.data.schema import Schema
     >>> from sundog.release.certificate import certify
@@ -46,13 +46,13 @@ def compare_with_ledger(certificate: Certificate, ledger: Ledger) -> list[str]:
 
 
 def find_contradictions(ledger: Ledger, folders: Iterable[Path]) -> list[Path]:
-    """The releases in these folders that were made from this ledger, and record lines that it does not have."""
+    """Return the releases in these folders that were made from this ledger, and record lines that it does not have."""
     paths = {path.resolve() for folder in folders for path in folder.glob("*.sundog") if path.is_file()}
     return [path for path in sorted(paths) if _contradicts(path, ledger)]
 
 
 def refuse_contradictions(ledger: Ledger, path: Path, folders: Iterable[Path]) -> None:
-    """Raises if a release in these folders shows that the ledger lost charges."""
+    """Raise if a release in these folders shows that the ledger lost charges."""
     found = find_contradictions(ledger, folders)
     if found:
         raise LedgerError(

@@ -34,7 +34,7 @@ class Learned(BaseModel):
 
 
 def learned_parts(schema: Schema, *, counted: bool) -> list[Learned]:
-    """Lists what was learned, by the marks that learning leaves in a schema.
+    """List what was learned, by the marks that learning leaves in a schema.
 
     >>> columns = {"age": {"type": "integer", "min": 17, "max": 90, "learn": True}}
     >>> print(*learned_parts(Schema.from_dict({"columns": columns}), counted=True), sep="; ")
@@ -48,7 +48,7 @@ def learned_parts(schema: Schema, *, counted: bool) -> list[Learned]:
 
 
 def unpaid_parts(schema: Schema, charges: Sequence[Charge], *, counted: bool) -> list[str]:
-    """The parts that no charge paid for, by a mechanism that measures such a part; each charge pays for one."""
+    """Return the parts that no charge paid for, by a mechanism that measures such a part; each charge pays for one."""
     paid = Counter((charge.purpose, _price(charge)) for charge in charges)
     missing = []
     for part, prices in _priced_parts(schema, counted=counted):
@@ -65,7 +65,7 @@ def _price(charge: Charge) -> Price:
 
 
 def _priced_parts(schema: Schema, *, counted: bool) -> Iterator[tuple[Learned, list[Price]]]:
-    """Each learned part, and what it takes to measure it."""
+    """Yield each learned part, and what it takes to measure it."""
     if counted:
         yield Learned(part=COUNT, charge=COUNT), [("discrete_laplace", 1, schema.cap)]
     for name, column in schema.columns.items():

@@ -24,7 +24,7 @@ _NOTE = "not part of the release: keep it to yourself"
 
 
 def private_path(release: Path) -> Path:
-    """Where the curator's part of a release is.
+    """Return where the curator's part of a release is.
 
     >>> private_path(Path("out/digits.sundog")).as_posix()
     'out/digits.sundog.private'
@@ -33,7 +33,7 @@ def private_path(release: Path) -> Path:
 
 
 def save_private(path: Path, model: str, schema: Schema, state: State) -> None:
-    """Writes the file, whole or not at all, readable by its owner only."""
+    """Write the file, whole or not at all, readable by its owner only."""
     about = json.dumps({"model": model, "config": state.config, "schema": schema.to_dict()})
     with replacing(path) as file:
         os.fchmod(file.fileno(), 0o600)
@@ -41,7 +41,7 @@ def save_private(path: Path, model: str, schema: Schema, state: State) -> None:
 
 
 def is_private(path: Path) -> bool:
-    """Whether the file is the curator's part of a release."""
+    """Return whether the file is the curator's part of a release."""
     try:
         return bool(load_private(path))
     except DataError:
@@ -49,7 +49,7 @@ def is_private(path: Path) -> bool:
 
 
 def load_private(path: str | Path) -> tuple[str, Schema, State]:
-    """Returns the name of the model, the schema and the state."""
+    """Return the name of the model, the schema and the state."""
     try:
         raw = Path(path).read_bytes()
         tensors = safetensors.numpy.load(raw)

@@ -42,13 +42,13 @@ _LIBRARIES = ("sundog", "numpy", "randomgen", "scipy")
 
 
 def installed_versions() -> dict[str, str]:
-    """The versions of the libraries that a release records."""
+    """Return the versions of the libraries that a release records."""
     return {name: _version(name) for name in _LIBRARIES}
 
 
 @functools.cache  # finding one takes milliseconds
 def _version(name: str) -> str:
-    """Returns the version of a package, or `unknown` if it is not installed."""
+    """Return the version of a package, or `unknown` if it is not installed."""
     try:
         return importlib.metadata.version(name)
     except importlib.metadata.PackageNotFoundError:
@@ -78,7 +78,7 @@ class Release:
         return f"Release(model={self.model.name!r}, columns={len(self.schema.columns)}, {promise})"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: what it is, and its certificate."""
+        """Return what a notebook shows: what it is, and its certificate."""
         signer = "nobody" if self.signature is None else signing.fingerprint(self.signature.public_key)
         about = [
             ("model", self.model.name),
@@ -92,12 +92,12 @@ class Release:
     # --- the file ---
 
     def save(self, path: str | Path) -> None:
-        """Writes the `.sundog` file, all of it or nothing."""
+        """Write the `.sundog` file, all of it or nothing."""
         self.document.save(path)
 
     @classmethod
     def load(cls, path: str | Path) -> Release:
-        """Reads a `.sundog` file; nothing in it can execute, and a bad one is a ReleaseError of one line."""
+        """Read a `.sundog` file; nothing in it can execute, and a bad one is a ReleaseError of one line."""
         document = Document.load(path)
         try:
             document.refuse_unpaid()
@@ -134,11 +134,11 @@ class Release:
         return self.document.hash
 
     def signed(self, key: Ed25519PrivateKey) -> Release:
-        """The same release with a signature of the key's owner; raises ReleaseError if it does not add up."""
+        """Return the same release with a signature of the key's owner; raises ReleaseError if it does not add up."""
         return replace(self, signature=self.document.signed(key).signature)
 
     def verify(self, public_key: Ed25519PublicKey | None = None) -> list[str]:
-        """What is wrong with it: events that do not add up, noise that is not private, a signature that does not hold.
+        """Return what is wrong with it: events that do not add up, noise that is not private, a signature that does not hold.
 
         An empty list means that the release keeps what its certificate says (and was signed by the owner of
         `public_key`, when one is given). Without a key nobody vouches for it: `document.verify` says so, too.
@@ -185,7 +185,7 @@ class Release:
         where: Conditions | None = None,
         as_: Literal["pandas", "polars", "arrow", "arrays"] = "pandas",
     ) -> Any:
-        """Draws synthetic records: a DataFrame, with the dtypes that the schema declares.
+        """Draw synthetic records: a DataFrame, with the dtypes that the schema declares.
 
         Args:
             n: how many; about as many as there were, by default.
@@ -210,7 +210,7 @@ class Release:
         where: Conditions | None = None,
         progress: Progress = silent,
     ) -> int:
-        """Draws records into a csv, JSON lines, parquet or npz file, in constant memory, or into a picture.
+        """Draw records into a csv, JSON lines, parquet or npz file, in constant memory, or into a picture.
 
         Returns how many there are. See `sample` for the arguments.
         """
@@ -226,7 +226,7 @@ class Release:
         return count
 
     def batches(self, n: int, *, seed: int | None = None, where: Conditions | None = None) -> Iterator[Records]:
-        """Draws n records a batch at a time, so that any number of them passes through constant memory."""
+        """Draw n records a batch at a time, so that any number of them passes through constant memory."""
         conditions = encode_conditions(where or {}, self.schema, self.document.model.choices)
         if seed is not None and not (isinstance(seed, int | np.integer) and seed >= 0):
             raise DataError(f"seed must be a whole number, zero or more, not {seed!r}")
@@ -254,7 +254,7 @@ class Release:
 
 
 def new_manifest(schema: Schema, model: str, config: dict[str, Any], certificate: Certificate) -> dict[str, Any]:
-    """The manifest of a release, except for when and with which libraries it was made."""
+    """Return the manifest of a release, except for when and with which libraries it was made."""
     return {
         "format": FORMAT,
         "version": VERSION,

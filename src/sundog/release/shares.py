@@ -34,14 +34,14 @@ class Share:
 
 
 def shares_of(charges: Sequence[Charge], *, delta: float) -> list[Share]:
-    """The charges by purpose, in the order they were made, with what each would cost alone."""
+    """Return the charges by purpose, in the order they were made, with what each would cost alone."""
     alone = [(charge, _alone(charge, delta)) for charge in charges]
     total = sum(cost for _, cost in alone if math.isfinite(cost)) or 1.0
     return [Share(charge.purpose, describe(charge), cost, cost / total) for charge, cost in alone]
 
 
 def describe(charge: Charge) -> str:
-    """A charge's mechanism in words.
+    """Return a charge's mechanism in words.
 
     >>> describe(Charge(event=DiscreteGaussian(sigma=12.5), count=3, purpose="x"))
     'discrete Gaussian, σ = 12.5, × 3'
@@ -76,7 +76,7 @@ def _alone(charge: Charge, delta: float) -> float:
 
 
 def format_number(value: float | None) -> str:
-    """A figure, or a dash where there is none.
+    """Return a figure, or a dash where there is none.
 
     >>> format_number(0.12345), format_number(None)
     ('0.1235', '–')

@@ -40,7 +40,7 @@ class Signature:
     algorithm: str = ALGORITHM
 
     def to_dict(self) -> dict[str, str]:
-        """The signature as plain JSON values.
+        """Return the signature as plain JSON values.
 
         >>> Signature(public_key="00", value="11").to_dict()
         {'public_key': '00', 'value': '11', 'algorithm': 'ed25519'}
@@ -49,7 +49,7 @@ class Signature:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Signature:
-        """The signature out of JSON values, refused where they are malformed.
+        """Return the signature out of JSON values, refused where they are malformed.
 
         >>> Signature.from_dict({"algorithm": "ed25519", "public_key": "00"})
         Traceback (most recent call last):
@@ -84,7 +84,7 @@ def sign(digest: str, private_key: Ed25519PrivateKey) -> Signature:
 
 
 def check(digest: str, signature: Signature, *, public_key: Ed25519PublicKey | None = None) -> bool:
-    """Whether `signature` was made on `digest` by the key it names and, where one is given, by `public_key`.
+    """Return whether `signature` was made on `digest` by the key it names and, where one is given, by `public_key`.
 
     Whatever is malformed is False, never an error.
 
@@ -108,7 +108,7 @@ def check(digest: str, signature: Signature, *, public_key: Ed25519PublicKey | N
 
 
 def has_small_order(raw: bytes) -> bool:
-    """Whether a public key is a point of small order, in any encoding.
+    """Return whether a public key is a point of small order, in any encoding.
 
     >>> has_small_order(bytes([1, *[0] * 31])), has_small_order(bytes([2, *[0] * 31]))
     (True, False)
@@ -118,7 +118,7 @@ def has_small_order(raw: bytes) -> bool:
 
 
 def fingerprint(public_key: Ed25519PublicKey | str) -> str:
-    """A short name for a public key (or the hex of one in a `Signature`), to read out over the telephone.
+    """Return a short name for a public key (or the hex of one in a `Signature`), to read out over the telephone.
 
     >>> fingerprint(Ed25519PrivateKey.from_private_bytes(bytes(32)).public_key())
     '139e 3940 e64b 5491 7220 88d9 a0d7 4162'
@@ -153,7 +153,7 @@ def generate_key(private_path: str | Path, public_path: str | Path) -> str:
 
 
 def load_private_key(path: str | Path) -> Ed25519PrivateKey:
-    """The private key to sign with, from the PEM file that `generate_key` writes.
+    """Return the private key to sign with, from the PEM file that `generate_key` writes.
 
     >>> load_private_key("missing.pem")
     Traceback (most recent call last):
@@ -171,7 +171,7 @@ def load_private_key(path: str | Path) -> Ed25519PrivateKey:
 
 
 def load_public_key(path: str | Path) -> Ed25519PublicKey:
-    """The public key to verify with, from the PEM file that `generate_key` writes.
+    """Return the public key to verify with, from the PEM file that `generate_key` writes.
 
     >>> load_public_key("missing.pem")
     Traceback (most recent call last):

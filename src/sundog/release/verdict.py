@@ -47,7 +47,7 @@ class Verdict:
         return {"holds": 0, "no": 1}.get(self.status, 3)
 
     def to_dict(self) -> dict[str, Any]:
-        """The verdict as plain JSON values."""
+        """Return the verdict as plain JSON values."""
         return {
             "ok": self.status == "holds",
             "status": self.status,

@@ -52,7 +52,7 @@ class _Member:
 
 
 def damaged(what: str) -> ReleaseError:
-    """The error for bytes that no sundog wrote.
+    """Return the error for bytes that no sundog wrote.
 
     >>> print(damaged("is cut short"))
     is cut short; the file is damaged or was never a release, fetch it again
@@ -63,7 +63,7 @@ def damaged(what: str) -> ReleaseError:
 def read_members(
     file: BinaryIO, limits: Mapping[str, Limit], *, only: Collection[str] | None = None
 ) -> dict[str, bytes]:
-    """The unpacked members of a zip that holds at most the members named in `limits`, each within its limit.
+    """Return the unpacked members of a zip that holds at most the members named in `limits`, each within its limit.
 
     With `only` those of them, and no others.
 
@@ -102,7 +102,7 @@ def _read(file: BinaryIO, start: int, length: int) -> bytes:
 
 
 def _directory(file: BinaryIO, *, most: int) -> tuple[bytes, int, int]:
-    """The central directory, where it starts and how many members it lists, from the record that ends the file."""
+    """Return the central directory, where it starts and how many members it lists, from the record that ends the file."""
     end = file.seek(0, os.SEEK_END) - _END.size
     signature, disk, first_disk, here, count, length, start, comment = _END.unpack(_read(file, end, _END.size))
     if signature != b"PK\5\6" or comment:
@@ -145,7 +145,7 @@ def _members(directory: bytes, count: int) -> list[_Member]:
 
 
 def _widen(extra: bytes, values: list[int]) -> list[int]:
-    """Where a 32-bit value is saturated, the next 64-bit one from the zip64 extra field."""
+    """Return where a 32-bit value is saturated, the next 64-bit one from the zip64 extra field."""
     while _SATURATED in values and extra:
         tag, length = struct.unpack_from("<2H", extra)
         if tag == 1:
@@ -171,7 +171,7 @@ def _check_claims(member: _Member, limits: Mapping[str, Limit]) -> None:
 
 
 def _data_starts(file: BinaryIO, members: list[_Member], directory_start: int) -> dict[bytes, int]:
-    """Where each member's data begins, once the members are found to fill the file up to its directory exactly."""
+    """Return where each member's data begins, once the members are found to fill the file up to its directory exactly."""
     starts: dict[bytes, int] = {}
     position = 0
     for member in sorted(members, key=lambda member: member.start):
@@ -204,6 +204,6 @@ def _unpack(file: BinaryIO, member: _Member, start: int) -> bytes:
 
 
 def _printable(name: bytes) -> str:
-    """A member's name fit for one line of a terminal, whatever a stranger put in it."""
+    """Return a member's name fit for one line of a terminal, whatever a stranger put in it."""
     text = name[:40].decode("ascii", errors="replace")
     return text if text.isprintable() and text.isascii() else ascii(text)

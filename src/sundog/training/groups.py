@@ -38,7 +38,7 @@ class Groups:
 
 
 def flat(module: nn.Module) -> Groups:
-    """All trainable parameters in one group."""
+    """Return all trainable parameters in one group."""
     parameters = trainable(module)
     return Groups(parameters, [0] * len(parameters))
 

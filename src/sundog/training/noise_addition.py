@@ -69,7 +69,7 @@ class StepNoise:
         self._is_fresh = True
 
     def parts(self) -> tuple[Tensor, ...]:
-        """The noise of each part."""
+        """Return the noise of each part."""
         return torch.split(self.normals, self._sizes)
 
     def use_up(self) -> None:

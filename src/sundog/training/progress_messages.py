@@ -46,7 +46,7 @@ class ProgressMessages:
         self._spent = f", ε ≈ {epsilon:.3g} so far"
 
     def is_due(self) -> bool:
-        """Whether it is time for the next message."""
+        """Return whether it is time for the next message."""
         return not self.quiet and time.perf_counter() - self._last >= _INTERVAL
 
     def send(self, done: int, note: str = "") -> None:

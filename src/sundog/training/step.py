@@ -207,7 +207,7 @@ class PrivateStep:
 
 
 def can_compile(piece: Any) -> bool:
-    """Whether a step on this piece can be compiled: it needs two examples at least, and two models in a stack."""
+    """Return whether a step on this piece can be compiled: it needs two examples at least, and two models in a stack."""
     if piece is None:
         return False
     return (min(piece.present.shape) if isinstance(piece, Padded) else int(leaves(piece)[0].shape[0])) >= 2

@@ -175,7 +175,7 @@ class Trainer:
         threads.learn(steps=block, seconds=worked - paid, used=used)
 
     def _threads(self) -> ThreadChoice:
-        """One thread if blocks have a fixed length or a GPU does the work; otherwise, more are tried."""
+        """Return one thread if blocks have a fixed length or a GPU does the work; otherwise, more are tried."""
         return ThreadChoice(1 if self._pace.fixed is not None or self._gpus() else allowed_threads())
 
     def _compile_if_it_pays(self, batches: Prefetch) -> None:
@@ -282,7 +282,7 @@ class Trainer:
         return poisson_batch(len(self.examples), self.plan.sample_rate, self._noise("batch", number))
 
     def _noise(self, name: str, number: int) -> NoiseSource:
-        """A stream of its own for each training, use and step, so that test noise does not repeat."""
+        """Return a stream of its own for each training, use and step, so that test noise does not repeat."""
         return self.ledger.noise.stream(self.plan.purpose, name, number)
 
     def _fix_public_randomness(self, number: int) -> None:
@@ -312,7 +312,7 @@ class Trainer:
         return [device.index or 0] if device.type == "cuda" else []
 
     def _generators(self) -> list[torch.Generator]:
-        """The torch generators that losses draw from."""
+        """Return the torch generators that losses draw from."""
         return [torch.default_generator, *(torch.cuda.default_generators[gpu] for gpu in self._gpus())]
 
     def _finish_work(self) -> None:

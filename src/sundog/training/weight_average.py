@@ -46,7 +46,7 @@ class MovingAverage:
             mine.copy_(kept)
 
     def state_dict(self) -> dict[str, Any]:
-        """The state to save."""
+        """Return the state to save."""
         return {"values": self.values}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:

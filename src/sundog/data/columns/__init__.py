@@ -31,7 +31,7 @@ _Column = TypeVar("_Column", bound=Column)
 
 
 def _validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-    """A column of one of the types below, or of one that was registered."""
+    """Return a column of one of the types below, or of one that was registered."""
     return _adapter(tuple(column_types().values())).validate_python(value) if _REGISTERED else handler(value)
 
 
@@ -62,7 +62,7 @@ _BUILT_IN: dict[str, type[Column]] = {
 
 
 def column_types() -> dict[str, type[Column]]:
-    """All column types by the names that schemas give them."""
+    """Return all column types by the names that schemas give them."""
     return {**_BUILT_IN, **_REGISTERED}
 
 

@@ -41,11 +41,11 @@ class ArrayColumn(Column):
         return math.prod(self.shape) * (2 if self.nullable else 1)
 
     def to_arrow(self, codes: Any) -> Any:
-        """Lists of a fixed length."""
+        """List of a fixed length."""
         flat = pa.array(np.ascontiguousarray(self.decode(codes)).reshape(-1))
         return pa.FixedSizeListArray.from_arrays(flat, math.prod(self.shape))
 
     def to_json(self, codes: Any) -> list[Any]:
-        """Lists, with None for a missing number."""
+        """List, with None for a missing number."""
         found = super().to_json(codes)
         return [[None if number != number else number for number in row] for row in found] if self.nullable else found

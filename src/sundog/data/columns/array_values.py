@@ -14,7 +14,7 @@ from sundog.errors import DataError
 
 
 def to_grid(values: Any, shape: tuple[int, ...], *, where: str) -> NDArray[Any]:
-    """The values as one numeric array of (records, *shape); flat records and axes of length 1 are forgiven."""
+    """Return the values as one numeric array of (records, *shape); flat records and axes of length 1 are forgiven."""
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         grid = _from_arrow(values, shape, where)
     elif isinstance(values, np.ndarray) and values.dtype.kind != "O":
@@ -34,7 +34,7 @@ def to_grid(values: Any, shape: tuple[int, ...], *, where: str) -> NDArray[Any]:
 
 
 def refuse_masked(values: NDArray[Any], where: str, first_row: int = 1) -> None:
-    """Refuses records with masked values: what lies under a mask is nobody's to read, and not all columns have gaps."""
+    """Refuse records with masked values: what lies under a mask is nobody's to read, and not all columns have gaps."""
     masked = np.ma.getmaskarray(values).any(axis=tuple(range(1, values.ndim)))
     if masked.any():
         row = first_row + int(masked.argmax())
@@ -42,13 +42,13 @@ def refuse_masked(values: NDArray[Any], where: str, first_row: int = 1) -> None:
 
 
 def first_wrong(grid: NDArray[Any], wrong: NDArray[np.bool_]) -> tuple[int, Any]:
-    """The 1-based row of the first marked value, and the value."""
+    """Return the 1-based row of the first marked value, and the value."""
     flat = int(wrong.argmax())
     return flat // math.prod(grid.shape[1:]) + 1, grid.flat[flat].item()
 
 
 def _from_objects(records: Any, shape: tuple[int, ...], where: str) -> NDArray[np.float64]:
-    """Records in memory, each converted by itself: an array, or lists of numbers in which None is a gap."""
+    """Record in memory, each converted by itself: an array, or list of numbers in which None is a gap."""
     size = math.prod(shape)
     grid = np.empty((len(records), size))
     for row, record in enumerate(records):
@@ -63,7 +63,7 @@ def _from_objects(records: Any, shape: tuple[int, ...], where: str) -> NDArray[n
 
 
 def _is_numeric(record: Any) -> bool:
-    """Whether numpy reads a record as an array of numbers, gaps included."""
+    """Return whether numpy reads a record as an array of numbers, gaps included."""
     try:
         array = np.asarray(record)
     except ValueError:  # ragged
@@ -97,7 +97,7 @@ def _from_arrow(values: Any, shape: tuple[int, ...], where: str) -> NDArray[Any]
 
 
 def _sums(inner: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The number of grandchildren of each record, from those of its children and how many children it has."""
+    """Return the number of grandchildren of each record, from those of its children and how many children it has."""
     total = np.concatenate([[0], np.cumsum(inner)])
     ends = np.cumsum(lengths)
     result: NDArray[np.int64] = total[ends] - total[ends - lengths]

@@ -13,17 +13,17 @@ Mask = NDArray[np.bool_]
 
 
 def is_text(kind: Any) -> bool:
-    """Whether an Arrow type holds text."""
+    """Return whether an Arrow type holds text."""
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
 def missing(values: Any) -> Mask:
-    """Which values are null; NaN counts as null."""
+    """Return which values are null; NaN counts as null."""
     return to_numpy(pc.is_null(values, nan_is_null=True))
 
 
 def to_numpy(values: Any) -> NDArray[Any]:
-    """An Arrow array as numpy, copied only where it must be."""
+    """Return an Arrow array as numpy, copied only where it must be."""
     result: NDArray[Any] = values.to_numpy(zero_copy_only=False)
     return result
 
@@ -36,12 +36,12 @@ def cast_where(texts: Any, pattern: str, kind: Any) -> tuple[NDArray[Any], NDArr
 
 
 def smallest_dtype(size: int) -> np.dtype[Any]:
-    """The smallest unsigned integer type that holds the codes 0 … size - 1."""
+    """Return the smallest unsigned integer type that holds the codes 0 … size - 1."""
     return np.min_scalar_type(max(size - 1, 0))
 
 
 def shown(value: object, limit: int = 60) -> str:
-    """A value on one line, as an error message can carry it.
+    """Return a value on one line, as an error message can carry it.
 
     >>> shown("a" * 100)
     "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…"

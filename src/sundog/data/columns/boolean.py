@@ -73,7 +73,7 @@ class BooleanColumn(ScalarColumn):
         return (self.true, self.false) != ("true", "false")
 
     def spell(self, values: Any) -> Any:
-        """Decoded values as text, such that `encode` gives the same codes."""
+        """Return decoded values as text, such that `encode` gives the same codes."""
         return pc.if_else(values, self.true, self.false)
 
     @cached_property
@@ -85,7 +85,7 @@ class BooleanColumn(ScalarColumn):
         return codes, codes < 0
 
     def _find(self, value: Any) -> int:
-        """The code of one value, or -1.
+        """Return the code of one value, or -1.
 
         A boolean becomes 1 beside numbers and "True" beside texts, so it is refused where these mean something else.
         """
@@ -111,6 +111,6 @@ class BooleanColumn(ScalarColumn):
 
 
 def _plain(text: str) -> str:
-    """A text as it is compared: in lower case, and a number in its one spelling (1.0 is 1)."""
+    """Return a text as it is compared: in lower case, and a number in its one spelling (1.0 is 1)."""
     number = number_of(text.strip())
     return text.strip().casefold() if number is None else spell_number(number)

@@ -74,7 +74,7 @@ class Column(BaseModel, ABC):
         return True
 
     def replace(self, **changed: Any) -> Self:
-        """A copy with some keys changed; raises where the whole is not a possible declaration."""
+        """Return a copy with some keys changed; raises where the whole is not a possible declaration."""
         try:
             return type(self).model_validate({**self.model_dump(exclude_defaults=True), **changed})
         except ValidationError as error:
@@ -86,19 +86,19 @@ class Column(BaseModel, ABC):
         return self.learn and self.complete
 
     def declared(self) -> Self:
-        """The column without `learn`, which encodes as it did: what was learned elsewhere is a declaration here."""
+        """Return the column without `learn`, which encodes as it did: what was learned elsewhere is a declaration here."""
         return self.replace(learn=False)
 
     @abstractmethod
     def encode(self, values: Any, *, where: str) -> Any:
-        """The codes of the values; `where` ("adult.csv: column 'age'") begins every error message."""
+        """Return the codes of the values; `where` ("adult.csv: column 'age'") begins every error message."""
 
     @abstractmethod
     def decode(self, codes: Any) -> Any:
-        """The values of the codes."""
+        """Return the values of the codes."""
 
     def to_dict(self) -> dict[str, Any]:
-        """The declaration as plain JSON-able data, defaults left out."""
+        """Return the declaration as plain JSON-able data, defaults left out."""
         declared = self.model_dump(mode="json", exclude_defaults=True)
         own = [key for key in type(self).model_fields if key not in Column.model_fields]
         return {"type": self.type, **{key: declared[key] for key in (*own, *declared) if key in declared}}
@@ -108,7 +108,7 @@ class Column(BaseModel, ABC):
             raise DataError(f"{where}: must be learned first; fit with `learn: true`, or declare it in the schema")
 
     def _checked(self, codes: Any) -> NDArray[Any]:
-        """The codes as an array, or a ValueError: codes come from models, never from users."""
+        """Return the codes as an array, or a ValueError: codes come from models, never from users."""
         array: NDArray[Any] = np.asarray(codes)
         if array.size and (int(array.min()) < 0 or int(array.max()) >= self.size):
             raise ValueError(f"{self.type} codes must lie in 0 … {self.size - 1}")
@@ -139,7 +139,7 @@ class Column(BaseModel, ABC):
         return self.lattice_size
 
     def bin_starts(self) -> list[int]:
-        """The first code of each bin, but for that of null; a function of the declaration alone."""
+        """Return the first code of each bin, but for that of null; a function of the declaration alone."""
         return equal_starts(self.lattice_size, self.bin_limit)
 
     @property
@@ -168,7 +168,7 @@ class Column(BaseModel, ABC):
         return False
 
     def with_default_bins(self) -> Self:
-        """The column with the default bins where its own are still to be learned."""
+        """Return the column with the default bins where its own are still to be learned."""
         return self
 
     @property
@@ -189,14 +189,14 @@ class Column(BaseModel, ABC):
     # --- what is learned about it ---
 
     def learning_input(self, values: Any, *, where: str) -> Any:  # noqa: ARG002
-        """The values in the form that is measured to complete the column; `unknown` says which measurement it is.
+        """Return the values in the form that is measured to complete the column; `unknown` says which measurement it is.
 
         Counts by spelling for values, numbers for a range, the number of an interval for an extent.
         """
         raise DataError(f"{where}: a {self.type} column cannot be learned; declare it in the schema")
 
     def complete_with(self, answer: Any) -> Self:
-        """The finished column, given what was measured: a list of values, or two ends.
+        """Return the finished column, given what was measured: a list of values, or two ends.
 
         `learn` stays True, for the certificate.
         """
@@ -210,7 +210,7 @@ class Column(BaseModel, ABC):
     # --- what belongs to it in a source ---
 
     def table_names(self, name: str) -> list[str]:
-        """The columns of a csv file or a frame that it is written to, given its own name."""
+        """Return the columns of a csv file or a frame that it is written to, given its own name."""
         return [name]
 
     @property
@@ -219,7 +219,7 @@ class Column(BaseModel, ABC):
         return ()
 
     def null_spellings(self, nulls: Sequence[str]) -> list[str]:
-        """The spellings that mean "missing" in this column: a declared value means itself.
+        """Return the spellings that mean "missing" in this column: a declared value means itself.
 
         >>> from sundog.data.columns import CategoricalColumn
         >>> CategoricalColumn(values=["DE", "NA"]).null_spellings(["", "NA"])
@@ -239,21 +239,21 @@ class Column(BaseModel, ABC):
         return False
 
     def misreads_text(self, nulls: Sequence[str]) -> bool:  # noqa: ARG002
-        """Whether it reads numbers that numpy may have written, in an array of text, in a way that it does not know."""
+        """Return whether it reads numbers that numpy may have written, in an array of text, in a way that it does not know."""
         return False
 
     def from_parts(self, parts: Sequence[Any], *, where: str) -> Any:
-        """The values out of the several arrays of an archive."""
+        """Return the values out of the several arrays of an archive."""
         raise DataError(f"{where}: is in {len(parts)} arrays; save it as one")
 
     def forgiving(self) -> Self:
-        """The column for data that another tool made: what is not declared counts as different, and is not refused."""
+        """Return the column for data that another tool made: what is not declared counts as different, and is not refused."""
         declared = {**self.model_dump(exclude_defaults=True), "nullable": True, **self._forgiveness()}
         declared.pop("dtype", None)  # which may have no missing values
         return type(self).model_validate(declared)
 
     def _forgiveness(self) -> dict[str, Any]:
-        """What to declare instead, so that no value is refused."""
+        """Return what to declare instead, so that no value is refused."""
         return {}
 
     # --- how it is written ---
@@ -265,39 +265,39 @@ class Column(BaseModel, ABC):
 
     @abstractmethod
     def to_text(self, codes: Any) -> list[Any]:
-        """The values as Arrow arrays of text, one for each of its `table_names`; null where a value is missing."""
+        """Return the values as Arrow arrays of text, one for each of its `table_names`; null where a value is missing."""
 
     @abstractmethod
     def to_arrow(self, codes: Any) -> Any:
-        """The values as an Arrow array, typed as the schema says."""
+        """Return the values as an Arrow array, typed as the schema says."""
 
     @abstractmethod
     def to_frame(self, name: str, codes: Any) -> dict[str, Any]:
-        """The values as columns of a DataFrame, by their names."""
+        """Return the values as columns of a DataFrame, by their names."""
 
     def to_values(self, codes: Any) -> Any:
-        """The values as a library reads them: Arrow for one value a record, numpy or scipy for the others."""
+        """Return the values as a library reads them: Arrow for one value a record, numpy or scipy for the others."""
         return self.decode(codes)
 
     def to_arrays(self, codes: Any, null: str) -> dict[str, NDArray[Any]]:  # noqa: ARG002
-        """The numpy arrays of an archive: the values under "", or the `archive_parts` under their names.
+        """Return the numpy arrays of an archive: the values under "", or the `archive_parts` under their names.
 
         What is missing is NaN, NaT or, in text, the given spelling.
         """
         return {"": self.decode(codes)}
 
     def to_json(self, codes: Any) -> list[Any]:
-        """The values as JSON has them; None for a missing one."""
+        """Return the values as JSON has them; None for a missing one."""
         found: list[Any] = self.to_arrow(codes).to_pylist()
         return found
 
     def empty_codes(self) -> Any:
-        """The codes of no records, in their shape."""
+        """Return the codes of no records, in their shape."""
         return np.zeros((0, *self.shape), self.dtype)
 
 
 def equal_starts(size: int, count: int) -> list[int]:
-    """Where intervals of as equal a width as possible begin; one for each code where there are no more codes.
+    """Return where intervals of as equal a width as possible begin; one for each code where there are no more codes.
 
     >>> equal_starts(10, 3)
     [0, 3, 6]

@@ -27,7 +27,7 @@ _FINEST_LEARNED = 2**49  # steps between learned bounds; a finer resolution beco
 
 
 def filled_resolution(resolution: float | None, info: ValidationInfo) -> float | None:
-    """The declared resolution, or the default one as soon as the bounds are known."""
+    """Return the declared resolution, or the default one as soon as the bounds are known."""
     low, high = info.data.get("min"), info.data.get("max")
     if resolution is None and low is not None and high is not None:
         return default_resolution(low, high)
@@ -66,7 +66,7 @@ class ContinuousColumn(NumberColumn):
         return self.lattice.size
 
     def first_code(self, value: Any) -> int:
-        """The first code whose value is not below the given one (`lattice_size` where all are)."""
+        """Return the first code whose value is not below the given one (`lattice_size` where all are)."""
         return self.lattice.first_at_or_above(float(value))
 
     @property
@@ -80,11 +80,11 @@ class ContinuousColumn(NumberColumn):
         return (*REALS, *TEXT)
 
     def misreads_text(self, nulls: Sequence[str]) -> bool:  # noqa: ARG002
-        """A float32 is another number in text."""
+        """Return a float32 is another number in text."""
         return True
 
     def learning_input(self, values: Any, *, where: str) -> Any:
-        """The numbers."""
+        """Return the numbers."""
         parts = [np.empty(0)]
         for chunk in self._chunks_without_gaps(values, where):
             for _, part in kinds(chunk):
@@ -97,11 +97,11 @@ class ContinuousColumn(NumberColumn):
         return np.concatenate(parts)
 
     def complete_with(self, answer: Any) -> Self:
-        """The column with the learned bounds."""
+        """Return the column with the learned bounds."""
         return self.with_bounds(*answer)
 
     def _fitted_to(self, low: Any, high: Any) -> dict[str, Any]:
-        """A resolution that is too fine for so wide a range becomes the default one, a millionth of it."""
+        """Return a resolution that is too fine for so wide a range becomes the default one, a millionth of it."""
         too_fine = self.resolution and (high - low) / self.resolution > _FINEST_LEARNED
         return {"resolution": None} if too_fine else {}
 
@@ -113,7 +113,7 @@ class ContinuousColumn(NumberColumn):
         return f"dtype {name} holds nothing from {self.min} to {self.max}; use float64" if low > high else None
 
     def _to_float32(self, values: Any) -> Any:
-        """The nearest float32 that is not beyond the bounds: what comes back can be read again."""
+        """Return the nearest float32 that is not beyond the bounds: what comes back can be read again."""
         near = super()._to_float32(values)
         if self.min is None or self.max is None:
             return near

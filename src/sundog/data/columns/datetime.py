@@ -93,11 +93,11 @@ class DatetimeColumn(OrderedColumn):
         return int(self._ends[1] - self._origin) // self._unit + 1
 
     def first_code(self, value: Any) -> int:
-        """The code of an ISO time, cut down to the resolution."""
+        """Return the code of an ISO time, cut down to the resolution."""
         return self.first_codes([value])[0]
 
     def first_codes(self, values: Sequence[Any]) -> list[int]:
-        """The codes of ISO times."""
+        """Return the codes of ISO times."""
         return [(position - self._origin) // self._unit for position in self.positions(values)]
 
     @property
@@ -117,7 +117,7 @@ class DatetimeColumn(OrderedColumn):
         return self.timezone is not None and self.resolution == "day"
 
     def position(self, value: Any) -> int:
-        """An ISO time in microseconds on the clock that codes count on, cut down to the resolution."""
+        """Return an ISO time in microseconds on the clock that codes count on, cut down to the resolution."""
         return self.positions([value])[0]
 
     def positions(self, values: Sequence[Any]) -> list[int]:
@@ -148,7 +148,7 @@ class DatetimeColumn(OrderedColumn):
         return micros, aware, np.where(aware, time_parsing.to_wall(micros, self.timezone), micros)
 
     def spell(self, values: Any) -> Any:
-        """Decoded times as text, in the declared `format` or ISO 8601, such that `encode` gives the same codes."""
+        """Return decoded times as text, in the declared `format` or ISO 8601, such that `encode` gives the same codes."""
         if self.format is not None:
             return time_parsing.spell(values, self.format)
         offset = "%z" if self.timezone is not None and self.resolution != "day" else ""
@@ -163,28 +163,28 @@ class DatetimeColumn(OrderedColumn):
     # --- comparing with a time ---
 
     def readings(self) -> list[Self]:
-        """The column as it reads the data, and ISO 8601 where the data has a format of its own."""
+        """Return the column as it reads the data, and ISO 8601 where the data has a format of its own."""
         return [self] if self.format is None else [self, self.model_copy(update={"format": None})]
 
     def bound(self, value: Any) -> Any:
-        """A time in microseconds, however early, late or fine."""
+        """Return a time in microseconds, however early, late or fine."""
         anytime = {"min": "0001-01-01", "max": "9999-12-31", "resolution": "microsecond"}
         wide = type(self).model_validate({"timezone": self.timezone, "format": self.format, **anytime})
         return wide.number_at(wide.code_of(value))
 
     def number_at(self, code: int) -> Any:
-        """The time of a code in microseconds."""
+        """Return the time of a code in microseconds."""
         return self.decode([code]).cast(pa.int64())[0].as_py()
 
     # --- learning ---
 
     def learning_input(self, values: Any, *, where: str) -> Any:
-        """The number of the year (of two centuries) that each time lies in."""
+        """Return the number of the year (of two centuries) that each time lies in."""
         wide = self._two_centuries
         return np.asarray(wide.present_codes(values, where=where) * _YEARS // wide.lattice_size)
 
     def complete_with(self, answer: Any) -> Self:
-        """The column from the beginning of the first year to the end of the last one."""
+        """Return the column from the beginning of the first year to the end of the last one."""
         wide = self._two_centuries
         first, last = answer
         ends = [
@@ -216,14 +216,14 @@ class DatetimeColumn(OrderedColumn):
         return None
 
     def to_arrays(self, codes: Any, null: str) -> dict[str, NDArray[Any]]:
-        """Times of numpy, or text with an offset where there is a timezone, which numpy's times do not have."""
+        """Time of numpy, or text with an offset where there is a timezone, which numpy's times do not have."""
         values = self.decode(codes)
         if self.timezone is None:
             return {"": values.to_numpy(zero_copy_only=False)}
         return {"": np.array(self.spell(values).fill_null(null).to_pylist())}
 
     def to_json(self, codes: Any) -> list[Any]:
-        """The times as text."""
+        """Return the times as text."""
         values = self.to_arrow(codes)
         if pa.types.is_temporal(values.type):
             values = self.spell(self.decode(codes))
@@ -240,7 +240,7 @@ class DatetimeColumn(OrderedColumn):
         return codes, bad | refused | outside
 
     def _on_clock(self, micros: time_parsing.Micros, aware: Mask) -> tuple[time_parsing.Micros, Mask]:
-        """Times on the clock that codes count on, and which of them that clock does not know."""
+        """Time on the clock that codes count on, and which of them that clock does not know."""
         if self.timezone is None:
             return micros, aware
         if self._counts_local_days:

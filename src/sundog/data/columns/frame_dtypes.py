@@ -18,7 +18,7 @@ _EXACT = {"float32": 2**24, "float64": 2**53}  # whole numbers up to here are fl
 
 
 def nullable_name(name: str) -> str:
-    """The pandas dtype that holds the same values and missing ones.
+    """Return the pandas dtype that holds the same values and missing ones.
 
     >>> nullable_name("uint8"), nullable_name("bool")
     ('UInt8', 'boolean')
@@ -56,7 +56,7 @@ def number_problem(name: str, values: Sequence[Any]) -> str | None:
 
 
 def inner_float32(low: float, high: float) -> tuple[np.float32, np.float32]:
-    """The first float32 that is not below `low`, and the last that is not above `high`."""
+    """Return the first float32 that is not below `low`, and the last that is not above `high`."""
     with np.errstate(over="ignore"):
         first, last = np.float32(low), np.float32(high)
     up, down = np.float32(np.inf), np.float32(-np.inf)

@@ -59,19 +59,19 @@ class ImageColumn(ArrayColumn):
         return "images do not fit a csv; write .npz or .parquet"
 
     def to_text(self, codes: Any) -> list[Any]:  # noqa: ARG002
-        """Raises DataError: images have no text."""
+        """Raise DataError: images have no text."""
         raise DataError(str(self.text_problem))
 
     def to_frame(self, name: str, codes: Any) -> dict[str, Any]:  # noqa: ARG002
-        """Raises DataError: a cell cannot hold an image."""
+        """Raise DataError: a cell cannot hold an image."""
         raise DataError(f"column {name!r}: images do not fit a DataFrame; sample(…, as_='arrays'), or write .npz")
 
     def forgiving(self) -> Self:
-        """The column itself: pixels are always declared."""
+        """Return the column itself: pixels are always declared."""
         return self
 
     def encode(self, values: Any, *, where: str) -> NDArray[Any]:
-        """The pixels, checked: one array of shape (records, height, width[, channels])."""
+        """Return the pixels, checked: one array of shape (records, height, width[, channels])."""
         pixels = to_grid(values, self.shape, where=where)
         wrong = ~((pixels >= 0) & (pixels < self.levels))
         if pixels.dtype.kind == "f":
@@ -85,7 +85,7 @@ class ImageColumn(ArrayColumn):
         return pixels.astype(self.dtype)
 
     def decode(self, codes: Any) -> NDArray[Any]:
-        """The pixels, in the smallest type that holds them."""
+        """Return the pixels, in the smallest type that holds them."""
         pixels = self._checked(codes)
         if self.tones is not None:
             # Rounded up: with n tones c(levels − 1)/(n − 1) is between c·levels/n and (c + 1)·levels/n − 1, and so is

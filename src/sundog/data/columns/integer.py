@@ -47,7 +47,7 @@ class IntegerColumn(NumberColumn):
         return -(-(high - low) // self.step) + 1
 
     def first_code(self, value: Any) -> int:
-        """The first code whose value is not below the given one (`lattice_size` where all are)."""
+        """Return the first code whose value is not below the given one (`lattice_size` where all are)."""
         low, high = self._bounds
         return self.lattice_size if value > high else max(0, -int((low - value) // self.step))
 
@@ -73,12 +73,12 @@ class IntegerColumn(NumberColumn):
         return any(number_of(null) is not None for null in nulls)
 
     def learning_input(self, values: Any, *, where: str) -> Any:
-        """The numbers."""
+        """Return the numbers."""
         wide = self.replace(min=-_FAR, max=_FAR, step=1, bins=None)
         return (wide.present_codes(values, where=where) - _FAR).astype(np.float64)
 
     def complete_with(self, answer: Any) -> Self:
-        """The column with whole bounds around the learned ones."""
+        """Return the column with whole bounds around the learned ones."""
         low, high = (int(max(-_FAR, min(_FAR, end))) for end in (math.floor(answer[0]), math.ceil(answer[1])))
         return self.with_bounds(low, high)
 

@@ -32,7 +32,7 @@ _NOTHING: _Tagged = (TEXT, None)
 
 
 def tagged(value: Any) -> _Tagged:
-    """The kind of one value, and the value as Arrow holds it."""
+    """Return the kind of one value, and the value as Arrow holds it."""
     if "pandas" in sys.modules:  # no value can be of its types before, and it takes half a second to import
         _register_pandas()
     return _tagged(value)
@@ -162,7 +162,7 @@ def _register_pandas() -> None:
 
 
 def spell(value: Any) -> str:
-    """The one spelling of a value, whatever its type.
+    """Return the one spelling of a value, whatever its type.
 
     >>> [spell(value) for value in (1, 1.0, Decimal("1.00"), True, -0.0, 0.5, date(2020, 1, 1), " x")]
     ['1', '1', '1', '1', '0', '0.5', '2020-01-01', ' x']
@@ -174,5 +174,5 @@ def spell(value: Any) -> str:
 
 
 def spell_number(number: float) -> str:
-    """The one spelling of a number: whole ones without a point, others with as few digits as tell them apart."""
+    """Return the one spelling of a number: whole ones without a point, others with as few digits as tell them apart."""
     return str(int(number)) if math.isfinite(number) and number == int(number) else repr(float(number))

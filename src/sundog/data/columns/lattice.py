@@ -18,7 +18,7 @@ FINEST = 2**50  # steps between 0 and the largest value; beyond, neighbouring fl
 
 
 def default_resolution(low: float, high: float) -> float:
-    """A millionth of the range, as a power of ten.
+    """Return a millionth of the range, as a power of ten.
 
     >>> default_resolution(0, 500), default_resolution(3, 3)
     (0.0001, 1.0)
@@ -29,7 +29,7 @@ def default_resolution(low: float, high: float) -> float:
 
 
 def exact(value: float) -> Fraction:
-    """A float as the decimal number it is printed as: 0.1 is one tenth."""
+    """Return a float as the decimal number it is printed as: 0.1 is one tenth."""
     return Fraction(repr(value))
 
 
@@ -49,7 +49,7 @@ class Lattice:
     step: float
 
     def problem(self) -> str | None:
-        """What makes this lattice impossible, if anything does."""
+        """Return what makes this lattice impossible, if anything does."""
         if not math.isfinite(self.high - self.low):
             return f"the range from {self.low} to {self.high} is too wide for float64; narrow min and max"
         widest = max(abs(exact(self.low)), abs(exact(self.high)), exact(self.high) - exact(self.low))
@@ -69,7 +69,7 @@ class Lattice:
         return size - (size > 1 and max(float(before), self.low + (size - 2) * self.step) >= self.high)
 
     def encode(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """The nearest point of each value; a value outside the bounds gets the bound."""
+        """Return the nearest point of each value; a value outside the bounds gets the bound."""
         inside = np.clip(values, self.low, self.high)
         # The last step may be shorter than the others: decide between its two ends by distance.
         codes = np.rint((inside - self.low) / self.step).clip(0, self.size - 1).astype(np.int64)
@@ -80,7 +80,7 @@ class Lattice:
         return codes
 
     def decode(self, codes: NDArray[Any]) -> NDArray[np.float64]:
-        """The value of each point, as its decimal is printed: 0.07, never 0.07000000000000001."""
+        """Return the value of each point, as its decimal is printed: 0.07, never 0.07000000000000001."""
         scaled = self._scaled
         if scaled is None:
             values = self.low + codes * self.step
@@ -90,13 +90,13 @@ class Lattice:
         return np.where(codes == self.size - 1, self.high, values)
 
     def first_at_or_above(self, value: float) -> int:
-        """The first point that is not below a value (`size` where all are)."""
+        """Return the first point that is not below a value (`size` where all are)."""
         if value > self.high:
             return self.size
         return max(0, math.ceil((exact(value) - exact(self.low)) / exact(self.step)))
 
     def holds(self, value: float) -> bool:
-        """Whether a value is one of the points.
+        """Return whether a value is one of the points.
 
         >>> Lattice(-1.0, 0.25, 0.1).holds(-0.3), Lattice(-1.0, 0.25, 0.1).holds(0.25), Lattice(0, 1, 0.1).holds(0.15)
         (True, True, False)
@@ -105,7 +105,7 @@ class Lattice:
         return value == self.high or (steps.denominator == 1 and 0 <= steps < self.size)
 
     def outside(self, values: NDArray[np.float64]) -> Mask:
-        """Which values lie beyond the bounds."""
+        """Return which values lie beyond the bounds."""
         return (values < self.low) | (values > self.high)
 
     def _value(self, code: int) -> float:

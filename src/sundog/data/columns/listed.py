@@ -68,14 +68,14 @@ class ListedColumn(ScalarColumn):
         return len(self._known)
 
     def declared(self) -> Self:
-        """The column without `learn`; what was not learned goes on becoming `other`, where there is one."""
+        """Return the column without `learn`; what was not learned goes on becoming `other`, where there is one."""
         policy = {} if self.other is None else {"undeclared": "other"}
         return self.replace(learn=False, **policy)
 
     # --- learning ---
 
     def learning_input(self, values: Any, *, where: str) -> Counter[str]:
-        """How often each spelling occurs; a value has one, whatever the others are, so spellings may be published."""
+        """Return how often each spelling occurs; a value has one, whatever the others are, so spellings may be published."""
         counts: Counter[str] = Counter()
         for chunk in self._chunks_without_gaps(values, where):
             for pair in spellings(chunk, where=where).drop_null().value_counts().to_pylist():
@@ -83,7 +83,7 @@ class ListedColumn(ScalarColumn):
         return counts
 
     def complete_with(self, answer: Any) -> Self:
-        """The column with the values that were found, and a catch-all category for the others."""
+        """Return the column with the values that were found, and a catch-all category for the others."""
         other = "other" if self.other is None else self.other
         values = [str(value) if isinstance(other, str) else value for value in answer]  # one column, one type
         return self.replace(values=[*values, *([] if other in values else [other])], other=other)
@@ -106,11 +106,11 @@ class ListedColumn(ScalarColumn):
         return self.values is None or isinstance(self.values[0], str)
 
     def misreads_text(self, nulls: Sequence[str]) -> bool:  # noqa: ARG002
-        """A number may have several spellings, of which numpy has one."""
+        """Return a number may have several spellings, of which numpy has one."""
         return True
 
     def strict(self) -> Self:
-        """The column without forgiveness: what it does not list is no category."""
+        """Return the column without forgiveness: what it does not list is no category."""
         return self.model_copy(update={"learn": False, "undeclared": "error", "other": None})
 
     def _forgiveness(self) -> dict[str, Any]:
@@ -218,7 +218,7 @@ class ListedColumn(ScalarColumn):
         return codes, codes < 0
 
     def _find(self, value: Any) -> int | None:
-        """The code of one value; None where it is not declared, -1 where a float may have lost which number it was."""
+        """Return the code of one value; None where it is not declared, -1 where a float may have lost which number it was."""
         kind = type(self._known[0])
         if isinstance(value, str):
             return self._code_of.get(_typed(value, kind))
@@ -250,7 +250,7 @@ class ListedColumn(ScalarColumn):
 
 
 def _typed(text: str, kind: type) -> Any:
-    """A text as the declared values are typed."""
+    """Return a text as the declared values are typed."""
     if kind is str:
         return text
     if kind is bool:

@@ -43,7 +43,7 @@ class NumberColumn(OrderedColumn):
         return values if self._written is None else self._written.to_plain(values)
 
     def spell(self, values: Any) -> Any:
-        """Decoded numbers as text, such that `encode` gives the same codes."""
+        """Return decoded numbers as text, such that `encode` gives the same codes."""
         texts = pc.cast(values, pa.string())
         return texts if self._written is None else self._written.spell(texts)
 
@@ -53,7 +53,7 @@ class NumberColumn(OrderedColumn):
         return self.format is not None
 
     def bound(self, value: Any) -> Any:
-        """A number to compare with, which may be written in the declared format."""
+        """Return a number to compare with, which may be written in the declared format."""
         text = self.plain(pa.array([str(value)]))[0].as_py()
         number = parse_integer(text)
         number = parse_number(text) if number is None else number
@@ -62,7 +62,7 @@ class NumberColumn(OrderedColumn):
         return number
 
     def position(self, value: Any) -> Any:
-        """A bound or an edge as a number that compares with the others: itself."""
+        """Return a bound or an edge as a number that compares with the others: itself."""
         return value
 
     def _limit_problem(self, name: str) -> str | None:

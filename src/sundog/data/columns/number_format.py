@@ -41,7 +41,7 @@ class NumberFormat:
 
     @classmethod
     def of(cls, example: str) -> NumberFormat:
-        """The format that an example shows; a mark before exactly three digits at the end separates thousands."""
+        """Return the format that an example shows; a mark before exactly three digits at the end separates thousands."""
         found = _EXAMPLE.fullmatch(example.strip())
         marks = re.findall(r"\D", found["number"]) if found else []
         if not found or len(set(marks)) > 2:
@@ -61,7 +61,7 @@ class NumberFormat:
         return made
 
     def example(self, *, whole: bool) -> str:
-        """A number that shows it.
+        """Return a number that shows it.
 
         >>> NumberFormat.of("$1,234.5").example(whole=True), NumberFormat.of("12%").example(whole=False)
         ('$1,234', '12.5%')

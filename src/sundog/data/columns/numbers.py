@@ -37,7 +37,7 @@ class Int64s(NamedTuple):
 
 
 def parse_number(text: str) -> float | None:
-    """A number, infinite included, or None.
+    """Return a number, infinite included, or None.
 
     >>> parse_number(" 1e3 "), parse_number("-inf"), parse_number("1,5"), parse_number("nan")
     (1000.0, -inf, None, None)
@@ -49,7 +49,7 @@ def parse_number(text: str) -> float | None:
 
 
 def parse_integer(text: str) -> int | float | None:
-    """A whole number of any size, however it is written; an infinity; or None.
+    """Return a whole number of any size, however it is written; an infinity; or None.
 
     >>> parse_integer("17.0"), parse_integer("9223372036854775807"), parse_integer("1.5")
     (17, 9223372036854775807, None)
@@ -69,7 +69,7 @@ def parse_integer(text: str) -> int | float | None:
 
 
 def number_of(text: str) -> int | float | None:
-    """The number that a text spells, if it is not a code such as 01234.
+    """Return the number that a text spells, if it is not a code such as 01234.
 
     >>> number_of("0.50"), number_of("7.0"), number_of("01234"), number_of("x")
     (0.5, 7, None, None)
@@ -81,7 +81,7 @@ def number_of(text: str) -> int | float | None:
 
 
 def to_int64(values: Any) -> Int64s:
-    """The whole numbers of an Arrow array: any integer or float type, booleans, decimals, text."""
+    """Return the whole numbers of an Arrow array: any integer or float type, booleans, decimals, text."""
     kind = values.type
     none = np.zeros(len(values), bool)
     if pa.types.is_decimal(kind):
@@ -99,7 +99,7 @@ def to_int64(values: Any) -> Int64s:
 
 
 def to_float64(values: Any) -> tuple[NDArray[np.float64], Mask]:
-    """The numbers of an Arrow array, and which values are none."""
+    """Return the numbers of an Arrow array, and which values are none."""
     kind = values.type
     none = np.zeros(len(values), bool)
     if pa.types.is_decimal(kind):  # not by a cast, whose last digit depends on the scale that all of them share

@@ -49,7 +49,7 @@ def check_order(low: Any, high: Any, *, shown_as: tuple[Any, Any]) -> None:
 
 
 def beyond(value: object, *, below: bool, low: object, high: object) -> str:
-    """What to tell about a value beyond the bounds."""
+    """Return what to tell about a value beyond the bounds."""
     side = f"below min ({low})" if below else f"above max ({high})"
     return f"{shown(value)} is {side}; widen the bounds, fix the row or declare `out_of_bounds: clamp`"
 
@@ -91,13 +91,13 @@ class OrderedColumn(ScalarColumn):
         return super().is_learned or self.has_measured_edges
 
     def declared(self) -> Self:
-        """The column without `learn` and with its edges as declared; learned bounds clamp, and go on doing so."""
+        """Return the column without `learn` and with its edges as declared; learned bounds clamp, and go on doing so."""
         policy = {"learn": False, "out_of_bounds": "clamp"} if self.learn else {}
         return self.replace(**policy, bins=None if self.has_measured_edges else self.bins)
 
     @abstractmethod
     def first_code(self, value: Any) -> int:
-        """The first code whose value is not below the given one (`lattice_size` where all are)."""
+        """Return the first code whose value is not below the given one (`lattice_size` where all are)."""
 
     def first_codes(self, values: Sequence[Any]) -> list[int]:
         """`first_code` of several values."""
@@ -105,7 +105,7 @@ class OrderedColumn(ScalarColumn):
 
     @abstractmethod
     def position(self, value: Any) -> Any:
-        """A bound or an edge as a number that compares with the others."""
+        """Return a bound or an edge as a number that compares with the others."""
 
     @property
     def has_measured_edges(self) -> bool:
@@ -121,7 +121,7 @@ class OrderedColumn(ScalarColumn):
         return self.bins if isinstance(self.bins, int) else default
 
     def bin_starts(self) -> list[int]:
-        """Where the edges are, or else bins of equal width; special values have bins of their own.
+        """Return where the edges are, or else bins of equal width; special values have bins of their own.
 
         >>> from sundog.data.columns import IntegerColumn
         >>> IntegerColumn(min=-1, max=99, edges=[18, 65], special=[-1, 0]).bin_starts()
@@ -131,7 +131,7 @@ class OrderedColumn(ScalarColumn):
         return sorted({*starts, *(start for start in self.special_starts if start < self.lattice_size)})
 
     def starts_at(self, values: Sequence[Any]) -> list[int]:
-        """The first codes of bins that begin at these values, in any order; those outside the bounds begin none.
+        """Return the first codes of bins that begin at these values, in any order; those outside the bounds begin none.
 
         >>> from sundog.data.columns import IntegerColumn
         >>> IntegerColumn(min=0, max=99).starts_at([65, 18, 200])
@@ -164,11 +164,11 @@ class OrderedColumn(ScalarColumn):
         return not self.complete or self.lattice_size > SMALL_LATTICE
 
     def with_default_bins(self) -> Self:
-        """The column with the default bins where its own are still to be learned."""
+        """Return the column with the default bins where its own are still to be learned."""
         return self.model_copy(update={"bins": None}) if self.awaits_quantiles else self
 
     def with_bounds(self, low: Any, high: Any) -> Self:
-        """The column with learned bounds, declared ones first; what was declared for a wider range is cut to fit."""
+        """Return the column with learned bounds, declared ones first; what was declared for a wider range is cut to fit."""
         low = low if self.min is None else self.min
         high = max(low, high) if self.max is None else self.max
         low = min(low, high)
@@ -179,7 +179,7 @@ class OrderedColumn(ScalarColumn):
         return self.replace(min=low, max=high, **found, **self._fitted_to(low, high))
 
     def _fitted_to(self, low: Any, high: Any) -> dict[str, Any]:  # noqa: ARG002
-        """What else to change for learned bounds."""
+        """Return what else to change for learned bounds."""
         return {}
 
     @property
@@ -201,14 +201,14 @@ class OrderedColumn(ScalarColumn):
 
     @abstractmethod
     def bound(self, value: Any) -> Any:
-        """A value to compare with, as a number of the same kind as `number_at`; it need not be one of the column's."""
+        """Return a value to compare with, as a number of the same kind as `number_at`; it need not be one of the column's."""
 
     def number_at(self, code: int) -> Any:
-        """The value of a code as a number."""
+        """Return the value of a code as a number."""
         return self.decode([code])[0].as_py()
 
     def first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
-        """The first code whose value is above a bound, or equal to it; `lattice_size` where there is none."""
+        """Return the first code whose value is above a bound, or equal to it; `lattice_size` where there is none."""
         bound = self.bound(spellings[-1])
         low, high = 0, self.lattice_size
         while low < high:
@@ -221,7 +221,7 @@ class OrderedColumn(ScalarColumn):
         return low
 
     def strict(self) -> Self:
-        """The column without forgiveness: it refuses what lies beyond its bounds."""
+        """Return the column without forgiveness: it refuses what lies beyond its bounds."""
         return self.model_copy(update={"learn": False, "out_of_bounds": "error"})
 
     def _forgiveness(self) -> dict[str, Any]:
@@ -229,7 +229,7 @@ class OrderedColumn(ScalarColumn):
 
     @abstractmethod
     def _is_on_lattice(self, value: Any) -> bool:
-        """Whether a value within the bounds is one that the column can hold as it is."""
+        """Return whether a value within the bounds is one that the column can hold as it is."""
 
     def positions(self, values: Sequence[Any]) -> list[Any]:
         """`position` of several bounds or edges."""
@@ -241,7 +241,7 @@ class OrderedColumn(ScalarColumn):
         return self.positions([self.min, self.max])
 
     def _problem(self) -> str | None:
-        """What else makes the declaration impossible once the bounds are known."""
+        """Return what else makes the declaration impossible once the bounds are known."""
         if self.size > MAX_CODES:
             return f"{self.size} codes are too many; narrow min and max or coarsen the steps"
         return None
@@ -279,6 +279,6 @@ class OrderedColumn(ScalarColumn):
             seen.add(position)
 
     def _bounded(self, codes: NDArray[Any], below: Mask, above: Mask) -> tuple[NDArray[Any], Mask]:
-        """Codes of values beyond the bounds: those of the bounds where the column clamps, refused where not."""
+        """Return codes of values beyond the bounds: those of the bounds where the column clamps, refused where not."""
         codes = np.where(below, 0, np.where(above, self.lattice_size - 1, codes))
         return codes, np.zeros(len(codes), bool) if self.clamps else below | above

@@ -22,5 +22,5 @@ class OrdinalColumn(ListedColumn):
     type: Literal["ordinal"] = "ordinal"
 
     def first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
-        """The code of a declared value, or the one after it."""
+        """Return the code of a declared value, or the one after it."""
         return self.code_of(*spellings) + int(not or_equal)

@@ -42,7 +42,7 @@ class ScalarColumn(Column):
         return ()
 
     def encode(self, values: Any, *, where: str) -> NDArray[Any]:
-        """The codes of the values; `where` ("adult.csv: column 'age'") begins every error message."""
+        """Return the codes of the values; `where` ("adult.csv: column 'age'") begins every error message."""
         self._require_complete(where)
         parts: list[NDArray[Any]] = [np.empty(0, self.dtype)]
         row = 0
@@ -52,7 +52,7 @@ class ScalarColumn(Column):
         return np.concatenate(parts)
 
     def decode(self, codes: Any) -> Any:
-        """The values of the codes, as an Arrow array with nulls for the null code."""
+        """Return the values of the codes, as an Arrow array with nulls for the null code."""
         codes = self._checked(codes)
         if not self.nullable:
             return self._values(codes, None)
@@ -77,7 +77,7 @@ class ScalarColumn(Column):
         return codes
 
     def _encode_kind(self, values: Any) -> tuple[NDArray[Any], arrow.Mask, arrow.Mask]:
-        """Codes, refused and missing of an Arrow array whose values are of one kind."""
+        """Return codes, refused and missing of an Arrow array whose values are of one kind."""
         if self.distinct or arrow.is_text(values.type):
             values = values.dictionary_encode()  # so that each spelling is looked at once
         if pa.types.is_dictionary(values.type):
@@ -87,7 +87,7 @@ class ScalarColumn(Column):
         return codes.astype(self.dtype, copy=False), bad & ~missing, missing
 
     def _encode_distinct(self, chunk: Any) -> tuple[NDArray[Any], arrow.Mask, arrow.Mask]:
-        """Codes, refused and missing of a dictionary array, from those of its few distinct values."""
+        """Return codes, refused and missing of a dictionary array, from those of its few distinct values."""
         absent = arrow.missing(chunk.indices)
         if not len(chunk.dictionary):
             return np.zeros(len(chunk), self.dtype), np.zeros(len(chunk), bool), absent
@@ -98,11 +98,11 @@ class ScalarColumn(Column):
 
     @abstractmethod
     def _codes(self, values: Any) -> tuple[NDArray[Any], arrow.Mask]:
-        """The codes of an Arrow array, and which values have none. What stands at a null does not matter."""
+        """Return the codes of an Arrow array, and which values have none. What stands at a null does not matter."""
 
     @abstractmethod
     def _values(self, codes: NDArray[Any], null: arrow.Mask | None) -> Any:
-        """The Arrow array of valid codes, null where `null` says so."""
+        """Return the Arrow array of valid codes, null where `null` says so."""
 
     @abstractmethod
     def _refusal(self, one: Any) -> str:
@@ -111,7 +111,7 @@ class ScalarColumn(Column):
     # --- one value that is asked for ---
 
     def code_of(self, *spellings: Any, missing: Sequence[str] = ()) -> int:
-        """The code of the first of these spellings that the column declares; a DataError says why none is.
+        """Return the code of the first of these spellings that the column declares; a DataError says why none is.
 
         Args:
             spellings: how one value may be meant.
@@ -129,22 +129,22 @@ class ScalarColumn(Column):
         raise DataError(f"{reason}; ask for a value that the schema declares") from None
 
     def first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
-        """The first code whose value is above the given one, or equal to it; `lattice_size` where there is none.
+        """Return the first code whose value is above the given one, or equal to it; `lattice_size` where there is none.
 
         Types of an ordinal or interval scale say which one it is.
         """
         raise NotImplementedError(f"a {self.type} column compares no values")
 
     def strict(self) -> Self:
-        """The column without forgiveness: it refuses what it would clamp, or count as another category."""
+        """Return the column without forgiveness: it refuses what it would clamp, or count as another category."""
         return self.model_copy(update={"learn": False})
 
     def readings(self) -> list[Self]:
-        """The column in each of the ways that a value may be written for it."""
+        """Return the column in each of the ways that a value may be written for it."""
         return [self]
 
     def label(self, code: int) -> str:
-        """The value of a code in few letters, for plots."""
+        """Return the value of a code in few letters, for plots."""
         (value,) = self._short_values(self.decode(np.array([code]))).to_pylist()
         return "missing" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
@@ -176,12 +176,12 @@ class ScalarColumn(Column):
     # --- learning ---
 
     def present_codes(self, values: Any, *, where: str) -> NDArray[np.int64]:
-        """The codes of the values that are not missing."""
+        """Return the codes of the values that are not missing."""
         codes = self.encode(values, where=where)
         return (codes[codes != self.null_code] if self.nullable else codes).astype(np.int64)
 
     def _chunks_without_gaps(self, values: Any, where: str) -> Iterator[Any]:
-        """The values as Arrow arrays; those with missing values are refused where the column is not nullable."""
+        """Yield the values as Arrow arrays; those with missing values are refused where the column is not nullable."""
         row = 0
         for part in chunks(values, where=where):
             chunk = part.dictionary_decode() if pa.types.is_dictionary(part.type) else part
@@ -233,17 +233,17 @@ class ScalarColumn(Column):
         return False
 
     def spell(self, values: Any) -> Any:
-        """Decoded values as text, such that `encode` gives the same codes."""
+        """Return decoded values as text, such that `encode` gives the same codes."""
         return pc.cast(values, pa.string())
 
     # --- writing ---
 
     def to_text(self, codes: Any) -> list[Any]:
-        """The values as the column's own reader takes them."""
+        """Return the values as the column's own reader takes them."""
         return [self.spell(self.decode(codes))]
 
     def to_arrow(self, codes: Any) -> Any:
-        """The values as the schema types and spells them.
+        """Return the values as the schema types and spells them.
 
         >>> from sundog.data.columns import BooleanColumn, IntegerColumn
         >>> BooleanColumn(true="Yes", false="No").to_arrow([1, 0]).to_pylist()
@@ -269,11 +269,11 @@ class ScalarColumn(Column):
         return values.cast(frame_dtypes.NUMBERS[name]) if name in frame_dtypes.NUMBERS else values
 
     def to_frame(self, name: str, codes: Any) -> dict[str, Any]:
-        """The values as a pandas Series."""
+        """Return the values as a pandas Series."""
         return {name: self.to_series(codes)}
 
     def to_series(self, codes: Any) -> pd.Series[Any]:
-        """The values as pandas has them.
+        """Return the values as pandas has them.
 
         >>> from sundog.data.columns import IntegerColumn
         >>> IntegerColumn(min=0, max=9, nullable=True).to_series([3, 10]).tolist()
@@ -293,11 +293,11 @@ class ScalarColumn(Column):
         return values.to_pandas()  # type: ignore[no-any-return]
 
     def to_values(self, codes: Any) -> Any:
-        """The values as an Arrow array."""
+        """Return the values as an Arrow array."""
         return self.to_arrow(codes)
 
     def to_arrays(self, codes: Any, null: str) -> dict[str, NDArray[Any]]:
-        """One numpy array.
+        """Return one numpy array.
 
         >>> from sundog.data.columns import CategoricalColumn
         >>> CategoricalColumn(values=["x", "y"]).to_arrays(np.array([1, 0]), "")

@@ -71,7 +71,7 @@ class SeriesColumn(ArrayColumn):
         return self.lattice.size
 
     def table_names(self, name: str) -> list[str]:
-        """One column a step.
+        """Return one column a step.
 
         >>> SeriesColumn(length=2, min=0, max=1).table_names("y")
         ['y_0', 'y_1']
@@ -79,22 +79,22 @@ class SeriesColumn(ArrayColumn):
         return [f"{name}_{step}" for step in range(self.length)]
 
     def misreads_text(self, nulls: Sequence[str]) -> bool:  # noqa: ARG002
-        """A float32 is another number in text."""
+        """Return a float32 is another number in text."""
         return True
 
     def to_text(self, codes: Any) -> list[Any]:
-        """The numbers of each step."""
+        """Return the numbers of each step."""
         return [pc.cast(pa.array(step, from_pandas=True), pa.string()) for step in self.decode(codes).T]
 
     def to_frame(self, name: str, codes: Any) -> dict[str, Any]:
-        """One column a step."""
+        """Return one column a step."""
         return dict(zip(self.table_names(name), self.decode(codes).T, strict=True))
 
     def _forgiveness(self) -> dict[str, Any]:
         return {"out_of_bounds": "clamp"}
 
     def encode(self, values: Any, *, where: str) -> NDArray[Any]:
-        """The codes, one array of shape (records, length)."""
+        """Return the codes, one array of shape (records, length)."""
         numbers = to_grid(values, self.shape, where=where).astype(np.float64)
         missing = np.isnan(numbers)
         if missing.any() and not self.nullable:
@@ -112,7 +112,7 @@ class SeriesColumn(ArrayColumn):
         return np.where(missing, self.lattice_size, codes).astype(self.dtype)
 
     def decode(self, codes: Any) -> NDArray[np.float64]:
-        """The values, with NaN for a missing one."""
+        """Return the values, with NaN for a missing one."""
         codes = self._checked(codes)
         if not self.nullable:
             return self.lattice.decode(codes)

@@ -91,11 +91,11 @@ class SetColumn(Column):
         return min(self.shape[0], 2 * self.max_size)
 
     def forgiving(self) -> Self:
-        """The column itself: other items are no part of its sets."""
+        """Return the column itself: other items are no part of its sets."""
         return self
 
     def encode(self, values: Any, *, where: str) -> Any:
-        """The sets as a sparse array of (records, items); takes lists, lines of items, or a matrix of 0 and 1."""
+        """Return the sets as a sparse array of (records, items); takes lists, lines of items, or a matrix of 0 and 1."""
         if hasattr(values, "tocsr") or (isinstance(values, np.ndarray) and values.ndim != 1):
             return self._from_matrix(values, where)
         rows: list[NDArray[Any]] = []
@@ -109,13 +109,13 @@ class SetColumn(Column):
         return self._capped(np.concatenate([[], *rows]), np.concatenate([[], *items]), first_row)
 
     def decode(self, codes: Any) -> Any:
-        """The sets as a sparse array of (records, items)."""
+        """Return the sets as a sparse array of (records, items)."""
         from scipy import sparse
 
         return sparse.csr_array(codes).astype(np.uint8)
 
     def from_parts(self, parts: Sequence[Any], *, where: str) -> Any:
-        """A sparse array out of its parts, or out of the items of all records in turn and where each record begins."""
+        """Return a sparse array out of its parts, or out of the items of all records in turn and where each record begins."""
         if len(parts) == 2:
             items, starts = parts
             return sparse_rows.from_runs(items, starts, where)
@@ -123,11 +123,11 @@ class SetColumn(Column):
         return sparse_rows.from_parts(indices, indptr, shape, where)
 
     def to_arrow(self, codes: Any) -> Any:
-        """Lists of items."""
+        """List of items."""
         return sparse_rows.to_lists(self.items, codes)
 
     def to_frame(self, name: str, codes: Any) -> dict[str, Any]:
-        """Lists of items."""
+        """List of items."""
         return {name: self.to_arrow(codes).to_pandas()}
 
     @property
@@ -138,18 +138,18 @@ class SetColumn(Column):
         return None
 
     def to_text(self, codes: Any) -> list[Any]:
-        """The items of each set on one line."""
+        """Return the items of each set on one line."""
         return [pc.binary_join(sparse_rows.to_lists([str(item) for item in self.items], codes), self.separator)]
 
     def to_arrays(self, codes: Any, null: str) -> dict[str, NDArray[Any]]:  # noqa: ARG002
-        """The parts of a sparse matrix."""
+        """Return the parts of a sparse matrix."""
         from scipy import sparse
 
         rows = sparse.csr_array(codes)
         return {"indices": rows.indices, "indptr": rows.indptr, "shape": np.array(rows.shape, np.int64)}
 
     def empty_codes(self) -> Any:
-        """A sparse array of no records."""
+        """Return a sparse array of no records."""
         from scipy import sparse
 
         return sparse.csr_array((0, *self.shape), dtype=np.uint8)
@@ -168,7 +168,7 @@ class SetColumn(Column):
         return {str(item): code for code, item in enumerate(self.items)}
 
     def _encode_chunk(self, chunk: Any, where: str, first_row: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """The items of each record as pairs of row and item."""
+        """Return the items of each record as pairs of row and item."""
         lists = self._as_lists(chunk, where, first_row)
         row = arrow.to_numpy(pc.list_parent_indices(lists))
         items = plain(pc.list_flatten(lists), where=where)
@@ -184,7 +184,7 @@ class SetColumn(Column):
         return row[item >= 0], item[item >= 0]
 
     def _chunks(self, values: Any, where: str) -> Iterator[Any]:
-        """The records as Arrow arrays of text or lists."""
+        """Yield the records as Arrow arrays of text or lists."""
         from pandas.api.types import infer_dtype
 
         typed = isinstance(values, np.ndarray) and values.dtype.kind != "O"
@@ -194,7 +194,7 @@ class SetColumn(Column):
             yield self._lists(values, where)
 
     def _lists(self, records: Any, where: str) -> Any:
-        """Records in memory as lists of spellings."""
+        """Record in memory as lists of spellings."""
         items: list[Any] = []
         ends, rows = [0], []
         for row, record in enumerate(records, start=1):
@@ -205,7 +205,7 @@ class SetColumn(Column):
         return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), texts)
 
     def _items(self, record: Any, at: str) -> list[Any]:
-        """The items of one record: a collection, or a line of text."""
+        """Return the items of one record: a collection, or a line of text."""
         if isinstance(record, str):
             return list(self._split(pa.array([record]))[0].as_py())
         if isinstance(record, Collection) and not isinstance(record, bytes | Mapping):
@@ -238,7 +238,7 @@ class SetColumn(Column):
         return pa.array(lists, pa.list_(pa.string())).take(known.indices)
 
     def _code(self, name: str | None) -> int:
-        """The code of an item; -1 where it is not declared, -2 for the nothing that an empty line holds."""
+        """Return the code of an item; -1 where it is not declared, -2 for the nothing that an empty line holds."""
         if name is None:
             return -1
         code = self._code_of.get(name, self._code_of.get(name.strip()))
@@ -263,7 +263,7 @@ class SetColumn(Column):
         return self._capped(row[~beyond], item[~beyond], matrix.shape[0])
 
     def _capped(self, row: NDArray[Any], item: NDArray[Any], count: int) -> Any:
-        """Each record's first `max_size` items in the order of the universe, each once."""
+        """Return each record's first `max_size` items in the order of the universe, each once."""
         from scipy import sparse
 
         size = self.shape[0]

@@ -20,7 +20,7 @@ RUNS = "indptr"
 
 
 def to_lists(items: Sequence[object], codes: Any) -> Any:
-    """The items of each record, in the order of the universe.
+    """Return the items of each record, in the order of the universe.
 
     Example:
         >>> from scipy import sparse

@@ -50,7 +50,7 @@ class Time(NamedTuple):
 
 
 def read(values: Any, text_format: str | None) -> tuple[Micros, Mask, Mask]:
-    """The times of an Arrow array: microseconds, which are instants and not wall times, which are no times."""
+    """Return the times of an Arrow array: microseconds, which are instants and not wall times, which are no times."""
     kind = values.type
     if is_text(kind):
         return parse_iso(values) if text_format is None else _parse_format(values, text_format)
@@ -82,7 +82,7 @@ def from_numpy(times: NDArray[Any]) -> Micros:
 
 
 def is_format(text_format: str) -> bool:
-    """Whether Python can both write and read times this way.
+    """Return whether Python can both write and read times this way.
 
     >>> is_format("%d.%m.%Y"), is_format("%Q"), is_format("iso")
     (True, False, False)
@@ -101,7 +101,7 @@ def to_instants(wall: Micros, timezone: str) -> Micros:
 
 
 def to_wall(instants: Micros, timezone: str) -> Micros:
-    """What the clock on the wall shows at each instant."""
+    """Return what the clock on the wall shows at each instant."""
     return _ticks(pc.local_timestamp(pa.array(instants, pa.timestamp("us", timezone))))
 
 
@@ -131,7 +131,7 @@ def spell(times: Any, text_format: str, unit: str = "s") -> Any:
 
 
 def _directives(text_format: str) -> set[str]:
-    """The letters after each % of a format.
+    """Return the letters after each % of a format.
 
     >>> sorted(_directives("%d.%m.%Y 100%%"))
     ['%', 'Y', 'd', 'm']
@@ -152,7 +152,7 @@ def _parse_format(texts: Any, text_format: str) -> tuple[Micros, Mask, Mask]:
 
 
 def _as_iso(text_format: str) -> tuple[str, str]:
-    r"""A pattern for texts of a format, and what rewrites them to ISO 8601; it fits nothing where that is not simple.
+    r"""Return a pattern for texts of a format, and what rewrites them to ISO 8601; it fits nothing where that is not simple.
 
     >>> _as_iso("%d.%m.%Y")
     ('^([0-9]{2})\\.([0-9]{2})\\.([0-9]{4})$', '\\3-\\2-\\1T00:00:00')
@@ -172,7 +172,7 @@ def _as_iso(text_format: str) -> tuple[str, str]:
 
 
 def _cast(texts: Any, pattern: str, kind: Any) -> tuple[Micros, NDArray[np.int64]]:
-    """The times of all texts that match a pattern, and which rows are left for the slow road."""
+    """Return the times of all texts that match a pattern, and which rows are left for the slow road."""
     try:
         values, rest = cast_where(texts, pattern, kind)
         return values.astype(np.int64), rest

@@ -32,7 +32,7 @@ MIXED = pa.dense_union([pa.field(name, kind) for name, kind in KINDS.items()])
 
 
 def chunks(values: Any, *, where: str = "") -> Iterator[Any]:
-    """The values of a list, a Series or an array (numpy, Arrow) as Arrow arrays, each value by itself.
+    """Yield the values of a list, a Series or an array (numpy, Arrow) as Arrow arrays, each value by itself.
 
     What comes out is text, numbers, booleans, dates and timestamps, dictionaries of these, `MIXED`, or nested lists.
     `where` begins the error message about a value that cannot be read.
@@ -82,13 +82,13 @@ def from_objects(values: Iterable[Any], *, where: str = "", rows: Sequence[int] 
 
 
 def alone(chunk: Any, row: int) -> Any:
-    """The value of one row, as an Arrow array of its own."""
+    """Return the value of one row, as an Arrow array of its own."""
     [(_, one)] = kinds(chunk.slice(row, 1))
     return one.dictionary_decode() if pa.types.is_dictionary(one.type) else one
 
 
 def kinds(chunk: Any) -> list[tuple[Any, Any]]:
-    """The parts of a chunk that are of one kind each, with the rows where they stand (a slice or an array).
+    """Return the parts of a chunk that are of one kind each, with the rows where they stand (a slice or an array).
 
     >>> [(rows.tolist(), part.to_pylist()) for rows, part in kinds(from_objects([1, "x", 2]))]
     [([1], ['x']), ([0, 2], [1, 2])]
@@ -138,7 +138,7 @@ _QUICK = {"string": pa.string(), "integer": pa.int64(), "floating": pa.float64()
 
 
 def _as_series(values: Any) -> pd.Series[Any] | None:
-    """Values of pandas; it is not imported to tell that values of others are not."""
+    """Return values of pandas; it is not imported to tell that values of others are not."""
     if "pandas" not in sys.modules:
         return None
     import pandas as pd
@@ -171,7 +171,7 @@ def _from_pandas(series: pd.Series[Any], where: str) -> Iterator[Any]:
 
 
 def plain(values: Any, *, where: str = "") -> Any:
-    """The same values, with the rarer ways that Arrow has to hold them turned into the usual ones."""
+    """Return the same values, with the rarer ways that Arrow has to hold them turned into the usual ones."""
     kind = values.type
     if kind == MIXED or (is_text(kind) and not pa.types.is_string_view(kind)):
         return values
@@ -219,7 +219,7 @@ _UNUSUAL: tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...] = (
 
 
 def spellings(chunk: Any, *, where: str) -> Any:
-    """The one spelling of each value of a chunk, as Arrow text; nulls stay null, and NaN becomes null.
+    """Return the one spelling of each value of a chunk, as Arrow text; nulls stay null, and NaN becomes null.
 
     >>> spellings(pa.array([1.0, 2.5, None]), where="t.parquet: column 'n'").to_pylist()
     ['1', '2.5', None]
@@ -252,12 +252,12 @@ ROUNDED = "a floating-point number of 2^53 or more may have lost its last digits
 
 
 def value_of(one: Any) -> Any:
-    """The value in an Arrow array of one, for an error message."""
+    """Return the value in an Arrow array of one, for an error message."""
     return python_values(one)[0]
 
 
 def python_values(values: Any) -> list[Any]:
-    """The values of an Arrow array of one kind in Python: text, int, float, bool, `time_parsing.Time` or None.
+    """Return the values of an Arrow array of one kind in Python: text, int, float, bool, `time_parsing.Time` or None.
 
     As among objects, decimals are whole numbers or floats, and whole numbers beyond 64 bits are text.
     """

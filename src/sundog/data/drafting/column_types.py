@@ -55,7 +55,7 @@ class Guess:
 
 
 def guess_column(values: Values, *, blanks: bool = True) -> Guess:
-    """The declaration that the values suggest.
+    """Return the declaration that the values suggest.
 
     Args:
         values: those of one column.
@@ -89,7 +89,7 @@ def guess_column(values: Values, *, blanks: bool = True) -> Guess:
 
 
 def is_named_id(name: str, values: Values) -> bool:
-    """Whether a column is called as if it told records or people apart.
+    """Return whether a column is called as if it told records or people apart.
 
     Example:
         >>> is_named_id("patient_id", pa.chunked_array([[1, 1]])), is_named_id("age", pa.chunked_array([[1, 2]]))
@@ -104,7 +104,7 @@ def is_named_id(name: str, values: Values) -> bool:
 
 
 def _counted(values: pa.ChunkedArray) -> tuple[pa.Array, Array]:
-    """The different values, and how many rows have each; gaps are left out."""
+    """Return the different values, and how many rows have each; gaps are left out."""
     pairs = pc.value_counts(values.unify_dictionaries() if pa.types.is_dictionary(values.type) else values)
     distinct, counts = pairs.field("values"), arrow.to_numpy(pairs.field("counts"))
     if isinstance(distinct, pa.DictionaryArray):
@@ -188,7 +188,7 @@ def _guess_categories(texts: list[str], counts: Array) -> Guess:
 
 
 def _are_categories(values: pa.ChunkedArray, distinct: pa.Array) -> bool:
-    """Whether numbers are a few categories, as whoever made the data says."""
+    """Return whether numbers are a few categories, as whoever made the data says."""
     numeric = pa.types.is_integer(distinct.type) or pa.types.is_floating(distinct.type)
     return bool(pa.types.is_dictionary(values.type) and numeric and len(distinct) <= LISTED)
 
@@ -208,7 +208,7 @@ def _quoted(texts: Sequence[str]) -> str:
 
 
 def _with_bins(declaration: Declaration, distinct: pa.Array, counts: Array, notes: Sequence[str] = ()) -> Guess:
-    """The declaration with special values that many rows share, and a note with edges that could be declared."""
+    """Return the declaration with special values that many rows share, and a note with edges that could be declared."""
     if declaration["type"] == "integer" and _is_running(declaration, counts):
         notes = [f"all {len(counts):,} values differ, with few gaps: does it number the rows? then remove it", *notes]
     numeric = declaration["type"] in ("integer", "continuous") and not pa.types.is_decimal(distinct.type)
@@ -231,7 +231,7 @@ def _with_bins(declaration: Declaration, distinct: pa.Array, counts: Array, note
 
 
 def _is_running(declaration: Declaration, counts: Array) -> bool:
-    """Whether integers number the rows: so many that happen to differ would lie further apart."""
+    """Return whether integers number the rows: so many that happen to differ would lie further apart."""
     span = declaration["max"] - declaration["min"] + 1
     return bool(len(counts) >= ENOUGH and (counts == 1).all() and span <= 2 * len(counts))
 
@@ -271,7 +271,7 @@ def _guess_numbers(values: Array, whole_is_integer: bool) -> Declaration:
 
 
 def _digits(values: Array) -> int | None:
-    """The number of decimals that all values get by with, if there is a small one."""
+    """Return the number of decimals that all values get by with, if there is a small one."""
     return next((d for d in range(DIGITS + 1) if (np.round(values, d) == values).all()), None)
 
 

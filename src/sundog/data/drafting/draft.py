@@ -80,7 +80,7 @@ def _guess(key: str, values: Values, blanks: bool) -> Guess:
 
 
 def _nullable(guess: Guess, values: Values, nulls: list[str]) -> Declaration:
-    """The declaration, nullable where a text that means missing in another column is here, too, and is not listed."""
+    """Return the declaration, nullable where a text that means missing in another column is here, too, and is not listed."""
     declaration: Declaration = guess.declaration or {}
     if not isinstance(values, pa.ChunkedArray) or pa.types.is_nested(values.type):
         return declaration
@@ -130,13 +130,13 @@ def _type(values: Any) -> Any:
 
 
 def _is_deep(kind: Any) -> bool:
-    """Whether an Arrow type nests more than a list of values does."""
+    """Return whether an Arrow type nests more than a list of values does."""
     is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
     return bool(pa.types.is_nested(kind.value_type if is_list else kind))
 
 
 def _inferred(values: Any, where: str) -> pa.ChunkedArray:
-    """One Arrow type for all values, as far as there is one: a draft may look at them together."""
+    """Return one Arrow type for all values, as far as there is one: a draft may look at them together."""
     if (
         isinstance(values, np.ndarray)
         and values.dtype == object
@@ -153,7 +153,7 @@ def _inferred(values: Any, where: str) -> pa.ChunkedArray:
 
 
 def _nulls(columns: Any) -> list[str]:
-    """The usual spellings of a missing value that occur, and cells of white space; an empty cell always is one."""
+    """Return the usual spellings of a missing value that occur, and cells of white space; an empty cell always is one."""
     found = {""}
     for values in columns:
         if isinstance(values, pa.ChunkedArray) and not pa.types.is_nested(values.type):
@@ -164,7 +164,7 @@ def _nulls(columns: Any) -> list[str]:
 
 
 def _name_of(guess: Guess) -> str:
-    """What to call values that came without a name."""
+    """Return what to call values that came without a name."""
     kind = str((guess.declaration or {})["type"])
     return {"set": "items"}.get(kind, kind)
 

@@ -18,7 +18,7 @@ _EDGES = 16
 
 
 def propose_special(values: Array, counts: Array) -> list[Any]:
-    """Values that many rows share, far more than share other ones: codes such as −1, 0 or 99999.
+    """Return values that many rows share, far more than share other ones: codes such as −1, 0 or 99999.
 
     Example:
         >>> propose_special(np.arange(-1, 500), np.array([900, *[2] * 500]))
@@ -51,6 +51,6 @@ def propose_edges(values: Array, counts: Array, special: list[Any]) -> list[Any]
 
 
 def is_wide(declaration: dict[str, Any]) -> bool:
-    """Whether the declared range has more values than bins by default."""
+    """Return whether the declared range has more values than bins by default."""
     step = declaration.get("resolution", 1)
     return bool((declaration["max"] - declaration["min"]) / step >= SMALL_LATTICE)

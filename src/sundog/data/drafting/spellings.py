@@ -70,7 +70,7 @@ class Writing:
 
 
 def find_writing(texts: pa.Array, counts: Array) -> Writing | None:
-    """The writing that the most rows have, if nearly all of them have it.
+    """Return the writing that the most rows have, if nearly all of them have it.
 
     Args:
         texts: the different texts.
@@ -126,7 +126,7 @@ def _times(texts: pa.Array) -> Iterator[Writing]:
 
 
 def _iso_format(texts: pa.Array, micros: Array) -> str | None:
-    """The `format` of ISO times that are not written as columns write them: with a T, and seconds unless days will do.
+    """Return the `format` of ISO times that are not written as columns write them: with a T, and seconds unless days will do.
 
     Example:
         >>> _iso_format(pa.array(["2020-01-31 10:30"]), np.array([1580466600000000]))
@@ -147,7 +147,7 @@ def _formatted(texts: pa.Array, fits: Mask, text_format: str, doubt: str | None)
 
 
 def _swapped(date: str) -> str:
-    """The same date with day and month the other way round, where both are usual."""
+    """Return the same date with day and month the other way round, where both are usual."""
     other = date.replace("%d", "%_").replace("%m", "%d").replace("%_", "%m")
     return other if other in _DATES else ""
 
@@ -182,7 +182,7 @@ def _number(texts: pa.Array, fits: Mask, form: NumberFormat | None, doubt: str |
 
 
 def _decimals(plain: pa.Array) -> int:
-    """How many decimals all numbers are written with, if zeros are among them; 0 where they differ.
+    """Return how many decimals all numbers are written with, if zeros are among them; 0 where they differ.
 
     Example:
         >>> _decimals(pa.array(["7.00", "12.50"])), _decimals(pa.array(["7", "12.50"]))
@@ -196,7 +196,7 @@ def _decimals(plain: pa.Array) -> int:
 
 
 def _doubt(texts: pa.Array, fits: Mask, form: NumberFormat) -> str | None:
-    """What to say where a mark that is taken to separate thousands could be a decimal one."""
+    """Return what to say where a mark that is taken to separate thousands could be a decimal one."""
     if form.thousands not in (",", ".") or _any(texts.filter(pa.array(fits)), re.escape(form.thousands) + r".*[.,]"):
         return None
     other = NumberFormat("", form.thousands, form.prefix, form.suffix).example(whole=False)
@@ -206,14 +206,14 @@ def _doubt(texts: pa.Array, fits: Mask, form: NumberFormat) -> str | None:
 
 
 def _dots_are_thousands(texts: pa.Array) -> bool:
-    """Whether all numbers with a dot have three digits behind it, and the others three at most."""
+    """Return whether all numbers with a dot have three digits behind it, and the others three at most."""
     dotted, undotted = _matches(texts, _DOTTED), _matches(texts, _UNDOTTED)
     others = _matches(texts, r"^[-+]?[0-9.]+$") & ~dotted & ~undotted
     return bool(dotted.sum() > 2 and undotted.sum() >= max(1, 0.05 * dotted.sum()) and not others.any())
 
 
 def _affixes(texts: pa.Array) -> list[tuple[str, str]]:
-    """What stands around numbers, if anything does: nothing, and a currency or unit that most of them have."""
+    """Return what stands around numbers, if anything does: nothing, and a currency or unit that most of them have."""
     found: Counter[tuple[str, str]] = Counter()
     looked_at = texts.slice(0, _SAMPLE).to_pylist()
     for text in looked_at:
@@ -224,7 +224,7 @@ def _affixes(texts: pa.Array) -> list[tuple[str, str]]:
 
 
 def _is_affix(text: str, *, before: bool) -> bool:
-    """A currency ($, USD 5), a sign such as %, or a unit behind a space: not the A of A123, which is a code."""
+    """Return a currency ($, USD 5), a sign such as %, or a unit behind a space: not the A of A123, which is a code."""
     word = text.strip()
     if not word or len(word) > 8:
         return False

@@ -61,7 +61,7 @@ def _by_name(name: str, column: Column, source: Source) -> list[str]:
 
 
 def _in_turn(name: str, source: Source, schema: Schema) -> bool:
-    """Whether the items of all records stand there one after another; texts only do if they are no column, either."""
+    """Return whether the items of all records stand there one after another; texts only do if they are no column, either."""
     is_set = schema.columns[name].form is Form.SET and source.shapes.get(name) == ()
     if not is_set or sparse_rows.RUNS not in source.shapes or sparse_rows.RUNS in {*schema.columns, schema.unit}:
         return False
@@ -140,7 +140,7 @@ def refuse_unspelled(values: Values, where: str, kinds: str = "fbM") -> None:
 
 
 def scalars(values: Values, where: str) -> pa.ChunkedArray:
-    """One value a record, as Arrow; arrays, lists and matrices are refused.
+    """Return one value a record, as Arrow; arrays, lists and matrices are refused.
 
     Example:
         >>> scalars(np.array([3, 4]), "x").to_pylist()

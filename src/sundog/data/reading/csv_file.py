@@ -37,7 +37,7 @@ def open_csv(
 
 
 def csv_header(path: AnyPath, delimiter: str) -> list[str]:
-    """The names in the first line; only the beginning of the file is unpacked."""
+    """Return the names in the first line; only the beginning of the file is unpacked."""
     name = path.name
     with reading(name):
         with open_bytes(path) as file:

@@ -22,7 +22,7 @@ _QUOTE, _BREAK, _RETURN = b'"\n\r'
 
 
 def check_lines(file: BinaryIO, name: str, delimiter: str, broken: Sequence[str] = ()) -> Any:
-    r"""The file, to be read by a csv parser; a line that could reach into others raises a DataError while it is read.
+    r"""Return the file, to be read by a csv parser; a line that could reach into others raises a DataError while it is read.
 
     Args:
         file: the csv, unpacked.
@@ -66,7 +66,7 @@ class CheckedLines:
         self._rest = b""  # the beginning of the next line
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes, after all lines that they complete were checked."""
+        """Return the next bytes, after all lines that they complete were checked."""
         data = self._file.read(size)
         found = self._rest + data
         end = found.rfind(b"\n") + 1 if data and size >= 0 else len(found)
@@ -76,7 +76,7 @@ class CheckedLines:
         return data
 
     def close(self) -> None:
-        """Does nothing: whoever opened the file closes it."""
+        """Do nothing: whoever opened the file closes it."""
 
     def _check(self, lines: bytes) -> None:
         if b"\0" in lines:
@@ -91,7 +91,7 @@ class CheckedLines:
         self._lines += lines.count(b"\n")
 
     def _suspects(self, lines: bytes) -> Iterator[tuple[int, bytes]]:
-        """The lines in which a quote stands anywhere but at the ends of a field or doubled in it, or one is missing."""
+        """Yield the lines in which a quote stands anywhere but at the ends of a field or doubled in it, or one is missing."""
         text = np.frombuffer(lines + b"\n", np.uint8)
         quotes, breaks = np.flatnonzero(text == _QUOTE), np.flatnonzero(text == _BREAK)
         upto = np.searchsorted(quotes, breaks)
@@ -112,7 +112,7 @@ def _problem(line: bytes) -> str:
 
 
 def _mend(data: bytes, name: str, delimiter: str, broken: Sequence[str]) -> bytes:
-    """The file with a short text in the place of each declared value that has line breaks, to be checked as lines."""
+    """Return the file with a short text in the place of each declared value that has line breaks, to be checked as lines."""
     mark = re.escape(delimiter).encode()
     end = rb"(?=%b|\r?\n|\r?\Z)" % mark
     texts = sorted({text.replace('"', '""').encode() + b'"' for text in broken}, key=len, reverse=True)

@@ -23,7 +23,7 @@ _PASSWORD = re.compile(r"(?<=://)([^:/@?]*):.*@")  # which may hold an @ or a ? 
 
 
 def is_url(source: object) -> bool:
-    """Whether a source is the URL of a database.
+    """Return whether a source is the URL of a database.
 
     >>> is_url("sqlite:///a.db?table=people"), is_url("a.csv")
     (True, False)
@@ -32,7 +32,7 @@ def is_url(source: object) -> bool:
 
 
 def without_secrets(url: str) -> str:
-    """A URL as it can be shown: without its password and its options.
+    """Return a URL as it can be shown: without its password and its options.
 
     >>> without_secrets("postgresql://ann:se:cr@t@host/visits?table=people&sslpassword=x")
     'postgresql://ann:***@host/visits'
@@ -41,7 +41,7 @@ def without_secrets(url: str) -> str:
 
 
 def without_password(url: str) -> str:
-    """A URL as it can be typed again: without its password, and of its options only what is read.
+    """Return a URL as it can be typed again: without its password, and of its options only what is read.
 
     >>> without_password("postgresql://ann:secret@host/visits?table=people&sslpassword=x")
     'postgresql://ann:***@host/visits?table=people'
@@ -100,7 +100,7 @@ def open_database(url: str, *, nulls: Sequence[str] = ("",)) -> Source:
 
 
 def _select(sqlalchemy: Any, connection: Any, table: str, name: str) -> str:
-    """All of a table or view; `schema.table` names one of another schema."""
+    """Return all of a table or view; `schema.table` names one of another schema."""
     found = sqlalchemy.inspect(connection)
     quote_name = connection.dialect.identifier_preparer.quote_identifier
     schema, dot, rest = table.rpartition(".")

@@ -51,7 +51,7 @@ def _records(path: AnyPath, wanted: Collection[str | None] | None) -> Iterator[d
 
 
 def _record(line: bytes, where: str, wanted: Collection[str | None] | None) -> dict[str, Any]:
-    """The object of one line; what is wrong with it is said without quoting it."""
+    """Return the object of one line; what is wrong with it is said without quoting it."""
     try:
         record = json.loads(line.decode("utf-8"), object_pairs_hook=_pairs)
     except UnicodeDecodeError:

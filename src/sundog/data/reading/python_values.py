@@ -25,7 +25,7 @@ def open_objects(columns: Mapping[str, list[Any]], name: str, nulls: Sequence[st
 
 
 def plain(value: Any) -> Any:
-    """A value as every column type takes it: what has no form there is spelled, and looks at nothing but itself.
+    """Return a value as every column type takes it: what has no form there is spelled, and looks at nothing but itself.
 
     Example:
         >>> import datetime

@@ -44,13 +44,13 @@ class Raw:
     ignored: tuple[str, ...] = field(default=())
 
     def take(self, index: np.ndarray[Any, Any]) -> Raw:
-        """The records at these places, in this order."""
+        """Return the records at these places, in this order."""
         columns = {name: _take(values, index) for name, values in self.columns.items()}
         unit = None if self.unit is None else _take(self.unit, index)
         return replace(self, count=len(index), columns=columns, unit=unit)
 
     def capped(self, cap: int) -> Raw:
-        """The first `cap` records of each unit, in file order; which ones never depends on other units.
+        """Return the first `cap` records of each unit, in file order; which ones never depends on other units.
 
         Example:
             >>> raw = Raw("t", 4, {"x": np.array([1, 2, 3, 4])}, unit=pa.chunked_array([["a", "b", "a", "a"]]))
@@ -185,7 +185,7 @@ def _open_path(path: AnyPath, schema: Schema | None) -> Source:
 
 
 def _without_sheet(path: AnyPath) -> tuple[AnyPath, str | None]:
-    """A workbook and the sheet that is named behind it: `people.xlsx?sheet=Adults`."""
+    """Return a workbook and the sheet that is named behind it: `people.xlsx?sheet=Adults`."""
     text = str(path)
     if isinstance(path, Piped) or _SHEET not in text or path.exists():
         return path, None
@@ -194,14 +194,14 @@ def _without_sheet(path: AnyPath) -> tuple[AnyPath, str | None]:
 
 
 def _broken(schema: Schema | None) -> list[str]:
-    """The declared texts that have line breaks in them."""
+    """Return the declared texts that have line breaks in them."""
     columns = schema.columns.values() if schema else ()
     texts = [str(text) for column in columns for text in column.declared_texts]
     return [text for text in texts if "\n" in text or "\r" in text]
 
 
 def first_of_each(ids: pa.ChunkedArray, cap: int) -> Array:
-    """The places of the first `cap` occurrences of each id, ascending.
+    """Return the places of the first `cap` occurrences of each id, ascending.
 
     Example:
         >>> first_of_each(pa.chunked_array([["b", "a", "b", "b"]]), 2)
@@ -229,7 +229,7 @@ def _check_plan(plan: Plan, source: Source, schema: Schema, labelled: bool) -> N
 
 
 def _labels(labels: Any, name: str, schema: Schema, count: int) -> Values:
-    """The one column that labels hold: the one of that name, or the only one there is."""
+    """Return the one column that labels hold: the one of that name, or the only one there is."""
     source = open_source(labels, schema)
     key = name if name in source.shapes else next(iter(source.shapes))
     if key != name and len(source.shapes) > 1:
@@ -241,7 +241,7 @@ def _labels(labels: Any, name: str, schema: Schema, count: int) -> Values:
 
 
 def _unit_ids(values: Values, source: Source, unit: str) -> pa.ChunkedArray:
-    """The ids, each spelled in one way only (1 and 1.0 are one person): a person with two ids would count twice."""
+    """Return the ids, each spelled in one way only (1 and 1.0 are one person): a person with two ids would count twice."""
     where = f"{source.name}: column {unit!r}"
     refuse_unspelled(values, where)
     ids = blank(scalars(values, where), source.nulls)

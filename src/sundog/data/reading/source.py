@@ -45,11 +45,11 @@ class Piped:
         return io.BytesIO(self.content)
 
     def is_dir(self) -> bool:
-        """Returns False: standard input is no folder."""
+        """Return False: standard input is no folder."""
         return False
 
     def stat(self) -> None:
-        """Does nothing: standard input exists."""
+        """Do nothing: standard input exists."""
 
 
 AnyPath: TypeAlias = "Path | Piped"
@@ -69,7 +69,7 @@ class Source:
 
 
 def one_line(error: BaseException) -> str:
-    r"""The first line of a library's message, so that ours stays one line.
+    r"""Return the first line of a library's message, so that ours stays one line.
 
     Example:
         >>> one_line(ValueError("bad\nvery bad"))

@@ -115,7 +115,7 @@ def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
 
 
 def in_memory(values: Any, where: str) -> Values:
-    """A list, a Series or an array as a source offers it: objects stay objects until their column is known.
+    """Return a list, a Series or an array as a source offers it: objects stay objects until their column is known.
 
     Example:
         >>> in_memory([{"tea"}, ["milk", 1]], "baskets")
@@ -162,7 +162,7 @@ def _blank(chunk: pa.Array, spellings: Sequence[str]) -> pa.Array:
 
 
 def _are(values: pa.Array, spellings: Sequence[str]) -> pa.Array | None:
-    """Which values are spelled like one of these; None where the type alone says that none is."""
+    """Return which values are spelled like one of these; None where the type alone says that none is."""
     kind = values.type
     if arrow.is_text(kind):
         return pc.is_in(values, pa.array(spellings, kind))
@@ -199,7 +199,7 @@ def missing(column: str, source: Source) -> DataError:
 
 
 def unique(names: list[str], where: str) -> list[str]:
-    """The names, which may not be there twice."""
+    """Return the names, which may not be there twice."""
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise DataError(f"{where}: column {twice!r} is there twice; rename one of them")

@@ -53,24 +53,24 @@ class Places:
 
 
 def drawable(schema: Schema) -> list[str]:
-    """The columns that a picture can show: images and series."""
+    """Return the columns that a picture can show: images and series."""
     return [name for name, column in schema.columns.items() if column.form in (Form.IMAGE, Form.SERIES)]
 
 
 def refuse_many(count: int, name: str) -> None:
-    """Raises if so many records have no room in one picture, with the name of the file."""
+    """Raise if so many records have no room in one picture, with the name of the file."""
     if count > MOST:
         raise DataError(f"{name}: a picture has room for {MOST:,} records; ask for fewer, or end the name in .npz")
 
 
 def refuse_picture(schema: Schema, name: str) -> None:
-    """Raises if there is nothing to look at, with the name of the file."""
+    """Raise if there is nothing to look at, with the name of the file."""
     if not drawable(schema):
         raise DataError(f"{name}: a picture shows images or series, and the schema has neither; end the name in .csv")
 
 
 def draw(records: Records, file: BinaryIO) -> None:
-    """Writes a picture of all records, a panel for each column of images or series."""
+    """Write a picture of all records, a panel for each column of images or series."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -93,7 +93,7 @@ def draw(records: Records, file: BinaryIO) -> None:
 
 
 def arrange(records: Records) -> Places:
-    """A square, or a row for each value of the label and one more where it does not end."""
+    """Return a square, or a row for each value of the label and one more where it does not end."""
     label = _label(records.schema)
     codes = np.zeros(len(records), np.int64) if label is None else np.asarray(records.codes[label], np.int64)
     found, counts = np.unique(codes, return_counts=True)
@@ -109,7 +109,7 @@ def arrange(records: Records) -> Places:
 
 
 def _label(schema: Schema) -> str | None:
-    """The one column with one value, if it has few."""
+    """Return the one column with one value, if it has few."""
     scalars = schema.scalars
     if len(scalars) != 1:
         return None

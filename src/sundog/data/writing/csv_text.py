@@ -42,11 +42,11 @@ class Speller:
         self.spells = {name: self._spell(name, column) for name, column in schema.columns.items()}
 
     def header(self) -> bytes:
-        """The first line."""
+        """Return the first line."""
         return self.delimiter.join(self._quoted(pa.array(self.names, pa.string())).to_pylist()).encode() + b"\n"
 
     def lines(self, records: Records) -> Iterator[bytes]:
-        """The records, some thousand lines at a time."""
+        """Yield the records, some thousand lines at a time."""
         rows = max(1, min(ROWS, CELLS // len(self.names)))
         for start in range(0, len(records), rows):
             piece = {name: codes[start : start + rows] for name, codes in records.codes.items()}
@@ -80,7 +80,7 @@ class Speller:
 
 
 def null_spelling(name: str, column: Column, nulls: Sequence[str]) -> str:
-    """How a missing value is written: as the first declared spelling that no value of the column has.
+    """Return how a missing value is written: as the first declared spelling that no value of the column has.
 
     Example:
         >>> from sundog.data.columns import CategoricalColumn

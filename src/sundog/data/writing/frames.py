@@ -12,7 +12,7 @@ from sundog.extras import import_extra
 
 
 def to_table(records: Records) -> pa.Table:
-    """An Arrow table; sets are lists of items, images and series lists of fixed length.
+    """Return an Arrow table; sets are lists of items, images and series lists of fixed length.
 
     Example:
         >>> from sundog.data.schema import Schema
@@ -25,7 +25,7 @@ def to_table(records: Records) -> pa.Table:
 
 
 def to_frame(records: Records) -> pd.DataFrame:
-    """A pandas DataFrame; sets are lists of items, a series is one column a step, and images do not fit.
+    """Return a pandas DataFrame; sets are lists of items, a series is one column a step, and images do not fit.
 
     Example:
         >>> from sundog.data.schema import Schema
@@ -44,7 +44,7 @@ FORMS = ("pandas", "polars", "arrow", "arrays")
 
 
 def to_form(records: Records, form: str) -> Any:
-    """The records as one of the forms."""
+    """Return the records as one of the forms."""
     if form == "arrays":
         return {name: column.to_values(records.codes[name]) for name, column in records.schema.columns.items()}
     if form == "pandas":

@@ -144,7 +144,7 @@ def open_writer(path: str | os.PathLike[str] | Stream, schema: Schema) -> Iterat
 
 
 def count_for(path: str | os.PathLike[str] | Stream, asked: int | None, usual: int | None) -> int | None:
-    """How many records to write: as many as were asked for, or as is usual; a picture has fewer.
+    """Return how many records to write: as many as were asked for, or as is usual; a picture has fewer.
 
     >>> count_for("digits.npz", None, 60_000), count_for("digits.png", None, 60_000), count_for("digits.png", 7, 60_000)
     (60000, 100, 7)
@@ -306,7 +306,7 @@ class PictureWriter(Writer):
 
 
 def _none(schema: Schema) -> Records:
-    """No records, but of the right shapes."""
+    """Return no records, but of the right shapes."""
     return Records(schema, {name: column.empty_codes() for name, column in schema.columns.items()}, 0)
 
 

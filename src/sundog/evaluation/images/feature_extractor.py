@@ -38,7 +38,7 @@ class FeatureExtractor:
 
 
 def fit_feature_extractor(comparison: Comparison, view: ImageView) -> FeatureExtractor | None:
-    """Returns the extractor for these records, fitted or cached; None where there are too few images."""
+    """Return the extractor for these records, fitted or cached; None where there are too few images."""
     return _fit(_IdentityKey(comparison.train), view, comparison.draw_seed("images.judge"))
 
 

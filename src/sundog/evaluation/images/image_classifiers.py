@@ -45,12 +45,12 @@ class Network(nn.Module):
         self.mean, self.deviation = mean, deviation or 1.0
 
     def features(self, images: Tensor) -> Tensor:
-        """Returns the input of the last layer."""
+        """Return the input of the last layer."""
         features: Tensor = self.body((images - self.mean) / self.deviation)
         return features
 
     def forward(self, images: Tensor) -> Tensor:
-        """Returns the logits of the classes."""
+        """Return the logits of the classes."""
         logits: Tensor = self.head(self.features(images))
         return logits
 
@@ -62,20 +62,20 @@ class Classifier:
     network: Network
 
     def features(self, images: Images) -> Images:
-        """Returns the input of the last layer, one row per image."""
+        """Return the input of the last layer, one row per image."""
         return self._of(self.network.features, images)
 
     def logits(self, images: Images) -> Images:
-        """Returns the logits of the classes, one row per image."""
+        """Return the logits of the classes, one row per image."""
         return self._of(self.network, images)
 
     def probabilities(self, images: Images) -> NDArray[np.float64]:
-        """Returns the probabilities of the classes, one row per image."""
+        """Return the probabilities of the classes, one row per image."""
         logits = torch.from_numpy(self.logits(images)).double()
         return np.asarray(logits.softmax(dim=1))
 
     def predict(self, images: Images) -> Labels:
-        """Returns the most probable class of each image."""
+        """Return the most probable class of each image."""
         return np.asarray(self.logits(images).argmax(axis=1), np.int64)
 
     @torch.no_grad()
@@ -85,12 +85,12 @@ class Classifier:
 
 
 def measure_accuracy(classifier: Classifier, images: Images, labels: Labels) -> Measure:
-    """Returns the share of correctly classified images."""
+    """Return the share of correctly classified images."""
     return measure_share(int((classifier.predict(images) == labels).sum()), len(labels))
 
 
 def build_network(kind: Kind, images: Images, classes: int, seed: int) -> Network:
-    """Returns an untrained network for images of this shape.
+    """Return an untrained network for images of this shape.
 
     >>> network = build_network("logistic", np.zeros((20, 1, 8, 8), np.float32), classes=10, seed=0)
     >>> sum(weights.numel() for weights in network.parameters())
@@ -109,7 +109,7 @@ def build_network(kind: Kind, images: Images, classes: int, seed: int) -> Networ
 
 
 def _build_convolutions(shape: tuple[int, ...]) -> nn.Sequential:
-    """Returns two convolutions and a dense layer. Pixel blocks of large images become channels, for a constant cost."""
+    """Return two convolutions and a dense layer. Pixel blocks of large images become channels, for a constant cost."""
     channels, height, width = shape
     block = -(-max(height, width) // SIDE)
     rows, columns = -(-height // block), -(-width // block)
@@ -148,7 +148,7 @@ def train_classifier(
     steps: int = STEPS,
     watched: tuple[Images, Labels] | None = None,
 ) -> Classifier:
-    """Trains for a fixed number of steps and returns the last weights, or the best ones on `watched`.
+    """Train for a fixed number of steps and return the last weights, or the best ones on `watched`.
 
     >>> images = np.zeros((40, 1, 4, 4), np.float32)
     >>> images[20:] = 1
@@ -196,7 +196,7 @@ class AdamDescent:
         )
 
     def step(self, loss: Tensor) -> None:
-        """Takes one step down the gradient of a loss."""
+        """Take one step down the gradient of a loss."""
         self.optimizer.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         self.optimizer.step()
@@ -204,7 +204,7 @@ class AdamDescent:
 
 
 def draw_batches(count: int, steps: int, rng: np.random.Generator, size: int = BATCH) -> Iterator[NDArray[np.int64]]:
-    """Yields the indices of batches, taken from one permutation after the other.
+    """Yield the indices of batches, taken from one permutation after the other.
 
     >>> [rows.tolist() for rows in draw_batches(3, 2, np.random.default_rng(0), size=4)]
     [[2, 0, 1, 2], [1, 0, 2, 0]]

@@ -87,7 +87,7 @@ METRICS = {
 
 
 def evaluate_images(comparison: Comparison, name: str) -> Section:
-    """Compares images; with a target that has classes, also by the classifiers trained on them.
+    """Compare images; with a target that has classes, also by the classifiers trained on them.
 
     Args:
         comparison: the records.
@@ -145,7 +145,7 @@ def _score_inception(comparison: Comparison, probabilities: NDArray[Any]) -> Mea
 
 
 def _discriminate(comparison: Comparison, real: Images, synthetic: Images) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Returns logits of being real for a fifth of the real and synthetic images, unseen by the discriminator."""
+    """Return logits of being real for a fifth of the real and synthetic images, unseen by the discriminator."""
     count = min(len(real), len(synthetic))
     places = np.split(np.arange(count), [round(0.6 * count), round(0.8 * count)])  # training, early stopping, test
     learned, watched, tested = (
@@ -161,7 +161,7 @@ def _discriminate(comparison: Comparison, real: Images, synthetic: Images) -> tu
 def _count_confusion(
     comparison: Comparison, kind: Kind, real: ImageSample, synthetic: ImageSample, classes: int
 ) -> NDArray[np.int64]:
-    """Returns real images by true and predicted class, for a classifier trained on synthetic images."""
+    """Return real images by true and predicted class, for a classifier trained on synthetic images."""
     network = train_classifier(
         kind, synthetic.pixels, synthetic.labels, classes=classes, seed=comparison.draw_seed(f"images.{kind}")
     )
@@ -170,7 +170,7 @@ def _count_confusion(
 
 
 def _score_classifiers(confusion: Mapping[Kind, NDArray[np.int64]]) -> tuple[int, Measures]:
-    """Returns the worst class of the convolutional network, and the accuracies of all classifiers."""
+    """Return the worst class of the convolutional network, and the accuracies of all classifiers."""
     worst_class, worst = _find_worst_class(confusion["cnn"])
     accuracies = {
         f"images.downstream.{kind}": measure_share(int(np.trace(counts)), int(counts.sum()))
@@ -180,7 +180,7 @@ def _score_classifiers(confusion: Mapping[Kind, NDArray[np.int64]]) -> tuple[int
 
 
 def _find_worst_class(confusion: NDArray[np.int64]) -> tuple[Measure, int]:
-    """Returns the accuracy of the worst class, with an interval that allows for all classes, and its index."""
+    """Return the accuracy of the worst class, with an interval that allows for all classes, and its index."""
     totals = confusion.sum(axis=1)
     there = np.flatnonzero(totals)
     z = bonferroni_quantile(len(there))
@@ -213,7 +213,7 @@ def _find_nearest(comparison: Comparison, known: Images, real: Images, synthetic
 
 
 def _measure_nearest(some: Images, known: Images) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Returns the Euclidean distance of each image to the nearest known one, and its index."""
+    """Return the Euclidean distance of each image to the nearest known one, and its index."""
     from sklearn.metrics import pairwise_distances_argmin_min
 
     flat, others = some.reshape(len(some), -1), known.reshape(len(known), -1)

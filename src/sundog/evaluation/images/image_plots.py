@@ -22,7 +22,7 @@ MOST_CLASSES = 20  # rows of a grid with classes, and of a confusion matrix with
 
 
 def plot_grids(synthetic: ImageSample, real: ImageSample, classes: Sequence[str]) -> Picture:
-    """Plots synthetic images beside real ones, one row per class."""
+    """Plot synthetic images beside real ones, one row per class."""
     rows = classes[:MOST_CLASSES]
     panels = {"synthetic": _arrange_rows(synthetic, len(rows)), "real (test)": _arrange_rows(real, len(rows))}
 
@@ -42,7 +42,7 @@ def plot_grids(synthetic: ImageSample, real: ImageSample, classes: Sequence[str]
 
 
 def plot_nearest_pairs(synthetic: Images, nearest: Images, *, out_of: int, ratio: float) -> Picture:
-    """Plots synthetic images above the nearest training images."""
+    """Plot synthetic images above the nearest training images."""
     cells = [list(synthetic), list(nearest)]
 
     def draw() -> Figure:
@@ -63,7 +63,7 @@ def plot_nearest_pairs(synthetic: Images, nearest: Images, *, out_of: int, ratio
 
 
 def plot_confusion(counts: NDArray[Any], classes: Sequence[str]) -> Picture:
-    """Plots the confusion matrix of real test images, for the network trained on synthetic ones."""
+    """Plot the confusion matrix of real test images, for the network trained on synthetic ones."""
     shares = counts / np.maximum(1, counts.sum(axis=1, keepdims=True))
 
     def draw() -> Figure:
@@ -98,7 +98,7 @@ def _arrange_rows(sample: ImageSample, classes: int) -> list[list[Images]]:
 
 
 def _show_rows(axes: Axes, cells: Sequence[Sequence[Images]], names: Sequence[str] = ()) -> None:
-    """Shows images in rows, with a name beside each."""
+    """Show images in rows, with a name beside each."""
     where = [(row, column) for row, images in enumerate(cells) for column in range(len(images))]
     rows, columns = np.array(where).T
     places = Places(rows, columns, dict(enumerate(names)))

@@ -22,7 +22,7 @@ GROUPS = 10  # of a jackknife
 
 
 def inception_score(probabilities: Array) -> float:
-    """Returns how confident a classifier is, and how evenly it predicts the classes: 1 to the number of classes.
+    """Return how confident a classifier is, and how evenly it predicts the classes: 1 to the number of classes.
 
     It is exp E KL(p(y|x) ‖ p(y)) over images x (Salimans et al. 2016).
 
@@ -37,7 +37,7 @@ def inception_score(probabilities: Array) -> float:
 
 
 def frechet_distance(first: Array, second: Array) -> float:
-    """Returns the squared 2-Wasserstein distance of the normal distributions fitted to two samples.
+    """Return the squared 2-Wasserstein distance of the normal distributions fitted to two samples.
 
     It is ‖μ₁ − μ₂‖² + tr(Σ₁ + Σ₂ − 2 (Σ₁Σ₂)^½). With Σ = RᵀR, by a QR decomposition of the centred sample, the last
     trace is the sum of the singular values of R₁R₂ᵀ, which needs no matrix root and works for singular Σ.
@@ -54,13 +54,13 @@ def frechet_distance(first: Array, second: Array) -> float:
 
 
 def _factor_covariance(sample: Array) -> Array:
-    """Returns R with RᵀR the covariance of the rows."""
+    """Return R with RᵀR the covariance of the rows."""
     centred = sample - sample.mean(axis=0, dtype=np.float64)
     return np.asarray(np.linalg.qr(centred / math.sqrt(max(1, len(sample) - 1)), mode="r"))
 
 
 def measure_frechet(first: Array, second: Array, rng: np.random.Generator) -> Measure:
-    """Returns the Fréchet distance without small-sample bias, with its interval, by a jackknife over tenths.
+    """Return the Fréchet distance without small-sample bias, with its interval, by a jackknife over tenths.
 
     The plain distance of two samples of one distribution is not 0 but decreases as one over their size; a jackknife
     removes exactly such a bias.
@@ -77,7 +77,7 @@ def measure_frechet(first: Array, second: Array, rng: np.random.Generator) -> Me
 
 
 def measure_jensen_shannon(real: Array, generated: Array) -> Measure:
-    """Returns the Jensen-Shannon divergence in nats that a discriminator proves: 0 for equal images, ln 2 at most.
+    """Return the Jensen-Shannon divergence in nats that a discriminator proves: 0 for equal images, ln 2 at most.
 
     For any discriminator D, ln 2 + ½ E ln D(real) + ½ E ln(1 − D(generated)) is at most the divergence, with equality
     for the best D; up to chance, so is the average over images that D was not trained on.
@@ -99,7 +99,7 @@ def measure_jensen_shannon(real: Array, generated: Array) -> Measure:
 
 
 def discriminator_score(generated: Array) -> float:
-    """Returns the figure of the paper: E ½ KL(D(x) ‖ B) + ½ KL(B ‖ D(x)) over generated x, with a fair coin B.
+    """Return the figure of the paper: E ½ KL(D(x) ‖ B) + ½ KL(B ‖ D(x)) over generated x, with a fair coin B.
 
     Its tables call this the Jensen-Shannon score. It has no upper limit, and measures how confident the discriminator
     is, not whether it is right: shown beside `measure_jensen_shannon`, not in its place. Between two coins with logits

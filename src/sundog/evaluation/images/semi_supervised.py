@@ -75,7 +75,7 @@ def compare_methods(
     rng: np.random.Generator,
     steps: int = STEPS,
 ) -> Measures:
-    """Returns the test accuracy of every method."""
+    """Return the test accuracy of every method."""
     plain, distorting, two, one = rng.spawn(4)
     found = {
         "supervised": train_supervised(images, labels, classes=classes, rng=plain, steps=steps),
@@ -95,7 +95,7 @@ def train_supervised(
     steps: int = STEPS,
     distortion: float = 0.0,
 ) -> Classifier:
-    """Trains on labelled images alone, as they are or distorted."""
+    """Train on labelled images alone, as they are or distorted."""
     network = build_network("cnn", images, classes, _draw_seed(rng))
     descent = AdamDescent(network, steps)
     for rows in draw_batches(len(images), steps, rng):
@@ -119,7 +119,7 @@ class CodeNetwork(nn.Module):
         self.head = nn.Sequential(both, nn.LeakyReLU(SLOPE), classified)
 
     def forward(self, codes: Tensor, images: Tensor) -> Tensor:
-        """Returns the logits of the classes."""
+        """Return the logits of the classes."""
         logits: Tensor = self.head(torch.cat([self.image(images), codes], dim=1))
         return logits
 
@@ -134,7 +134,7 @@ def train_two_classifiers(
     steps: int = STEPS,
     share: float = SHARE,
 ) -> tuple[Classifier, CodeNetwork]:
-    """Trains Algorithm 4: C₁ labels generated images for C₂, and C₂, which also sees their codes, labels others for C₁.
+    """Train Algorithm 4: C₁ labels generated images for C₂, and C₂, which also sees their codes, labels others for C₁.
 
     Args:
         images: public labelled images.
@@ -165,7 +165,7 @@ def _predict(network: nn.Module, *seen: Tensor) -> Tensor:
 
 
 def ramp(done: float) -> float:
-    """Returns the used fraction of the share of generated images: 0 in the first third of all steps, 1 in the last.
+    """Return the used fraction of the share of generated images: 0 in the first third of all steps, 1 in the last.
 
     >>> [round(ramp(done), 2) for done in (0, 1 / 3, 0.5, 2 / 3, 1)]
     [0.0, 0.0, 0.5, 1.0, 1.0]
@@ -185,7 +185,7 @@ def train_fixmatch(
     rng: np.random.Generator,
     steps: int = STEPS,
 ) -> Classifier:
-    """Trains FixMatch: confident labels of generated images become targets for the distorted images."""
+    """Train FixMatch: confident labels of generated images become targets for the distorted images."""
     network = build_network("cnn", images, classes, _draw_seed(rng))
     descent = AdamDescent(network, steps)
     for step, rows in enumerate(draw_batches(len(images), steps, rng)):
@@ -200,7 +200,7 @@ def train_fixmatch(
 
 
 def distort(images: Tensor, strength: float, rng: np.random.Generator) -> Tensor:
-    """Returns the images rotated, stretched and shifted a little, each differently.
+    """Return the images rotated, stretched and shifted a little, each differently.
 
     >>> distort(torch.zeros(2, 1, 8, 8), 1.0, np.random.default_rng(0)).shape
     torch.Size([2, 1, 8, 8])

@@ -17,7 +17,7 @@ Integers = NDArray[np.int64]
 
 
 def scale_to_range(column: Column, codes: NDArray[Any]) -> Floats:
-    """Returns values scaled to the declared range: 0 is the lowest possible value, 1 the highest, NaN is null.
+    """Return values scaled to the declared range: 0 is the lowest possible value, 1 the highest, NaN is null.
 
     >>> from sundog.data.columns import IntegerColumn
     >>> scale_to_range(IntegerColumn(min=10, max=20, nullable=True), np.array([0, 5, 10, 11])).tolist()
@@ -28,12 +28,12 @@ def scale_to_range(column: Column, codes: NDArray[Any]) -> Floats:
 
 
 def is_null(column: Column, codes: NDArray[Any]) -> NDArray[np.bool_]:
-    """Returns which codes stand for a missing value."""
+    """Return which codes stand for a missing value."""
     return np.asarray(codes == column.lattice_size)
 
 
 def encode_one_hot(records: Records, names: Sequence[str]) -> Any:
-    """Returns a sparse matrix for linear models: scaled numbers, and an indicator for each code of other columns.
+    """Return a sparse matrix for linear models: scaled numbers, and an indicator for each code of other columns.
 
     Nulls have an indicator of their own.
 
@@ -65,7 +65,7 @@ def _encode_indicators(codes: NDArray[Any], size: int) -> Any:
 
 
 def encode_ordinal(records: Records, names: Sequence[str]) -> Floats:
-    """Returns a matrix for trees with one column per feature: codes, where nulls of numbers are NaN.
+    """Return a matrix for trees with one column per feature: codes, where nulls of numbers are NaN.
 
     >>> from sundog.data.schema import Schema
     >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 4, "nullable": True}}})

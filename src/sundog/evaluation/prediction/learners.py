@@ -36,7 +36,7 @@ def limit_threads() -> Iterator[None]:
 
 
 def make_logistic() -> Any:
-    """Returns a logistic regression on scaled sparse columns."""
+    """Return a logistic regression on scaled sparse columns."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -45,7 +45,7 @@ def make_logistic() -> Any:
 
 
 def make_ridge() -> Any:
-    """Returns a ridge regression on scaled sparse columns."""
+    """Return a ridge regression on scaled sparse columns."""
     from sklearn.linear_model import Ridge
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import StandardScaler
@@ -54,21 +54,21 @@ def make_ridge() -> Any:
 
 
 def make_forest(seed: int, *, classes: int = 2) -> Any:
-    """Returns a random forest; with many classes its trees are smaller, as each leaf holds a number per class."""
+    """Return a random forest; with many classes its trees are smaller, as each leaf holds a number per class."""
     from sklearn.ensemble import RandomForestClassifier
 
     return RandomForestClassifier(TREES, min_samples_leaf=max(1, classes // 5), n_jobs=_CORES, random_state=seed)
 
 
 def make_forest_regressor(seed: int) -> Any:
-    """Returns a random forest that predicts a number."""
+    """Return a random forest that predicts a number."""
     from sklearn.ensemble import RandomForestRegressor
 
     return RandomForestRegressor(TREES, max_features=1 / 3, min_samples_leaf=5, n_jobs=_CORES, random_state=seed)
 
 
 def make_boosting(seed: int, schema: Schema, features: list[str], *, rows: int, classes: int = 2) -> Any:
-    """Returns gradient boosting; each round grows one tree per class, so more classes mean fewer rounds."""
+    """Return gradient boosting; each round grows one tree per class, so more classes mean fewer rounds."""
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     rounds = max(_FEWEST_ROUNDS, 2 * _ROUNDS // max(2, classes))
@@ -76,7 +76,7 @@ def make_boosting(seed: int, schema: Schema, features: list[str], *, rows: int, 
 
 
 def make_boosting_regressor(seed: int, schema: Schema, features: list[str], *, rows: int) -> Any:
-    """Returns gradient boosting that predicts a number."""
+    """Return gradient boosting that predicts a number."""
     from sklearn.ensemble import HistGradientBoostingRegressor
 
     return HistGradientBoostingRegressor(max_iter=_ROUNDS, **_set_up_boosting(seed, schema, features, rows))
@@ -94,7 +94,7 @@ def _set_up_boosting(seed: int, schema: Schema, features: list[str], rows: int) 
 
 
 def zero_empty_columns(learn: Floats, test: Floats) -> tuple[Floats, Floats]:
-    """Returns both matrices with zeros in the columns that have no value in the training data.
+    """Return both matrices with zeros in the columns that have no value in the training data.
 
     >>> nan = np.nan
     >>> learn, test = zero_empty_columns(np.array([[nan, 1.0], [nan, nan]]), np.array([[5.0, 2.0]]))
@@ -106,7 +106,7 @@ def zero_empty_columns(learn: Floats, test: Floats) -> tuple[Floats, Floats]:
 
 
 def predict_probabilities(model: Any, learn: Any, classes: Any, test: Any, count: int) -> Floats:
-    """Trains a model and returns the probability of each of `count` classes for every test record.
+    """Train a model and return the probability of each of `count` classes for every test record.
 
     Args:
         model: the model to train; with only one class in the training data, that class is predicted.
@@ -124,7 +124,7 @@ def predict_probabilities(model: Any, learn: Any, classes: Any, test: Any, count
 
 
 def fit_model(model: Any, learn: Any, targets: Any) -> Any:
-    """Returns the fitted model, set to predict in one thread so that sums have a fixed order."""
+    """Return the fitted model, set to predict in one thread so that sums have a fixed order."""
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings():

@@ -74,7 +74,7 @@ class Task:
 
 
 def define_task(comparison: Comparison) -> Task:
-    """Returns the task of the target; raises a DataError where there is none.
+    """Return the task of the target; raise a DataError where there is none.
 
     A missing value of the target is a class like any other; records without a value of a quantity are left out.
     """
@@ -95,7 +95,7 @@ def define_task(comparison: Comparison) -> Task:
 
 
 def _choose_columns(comparison: Comparison) -> tuple[str, list[str]]:
-    """Returns the target and the columns to predict it from."""
+    """Return the target and the columns to predict it from."""
     target, columns = comparison.target, comparison.real.schema.columns
     scalars = list(comparison.real.schema.scalars)
     if target is None:
@@ -112,7 +112,7 @@ def _choose_columns(comparison: Comparison) -> tuple[str, list[str]]:
 
 
 def is_quantity(column: Column) -> bool:
-    """Whether a target is predicted as a number instead of a class."""
+    """Return whether a target is predicted as a number instead of a class."""
     return column.is_numeric and column.lattice_size > FEW_VALUES
 
 

@@ -44,7 +44,7 @@ _METRICS = {
 
 @learners.limit_threads()
 def evaluate_propensity(comparison: Comparison) -> Section:
-    """Measures how well synthetic records can be distinguished from held-out real ones by all scalar columns."""
+    """Measure how well synthetic records can be distinguished from held-out real ones by all scalar columns."""
     names = list(comparison.real.schema.scalars)
     if not names:
         raise DataError("no column has one value per record; records cannot be distinguished by columns")
@@ -76,7 +76,7 @@ def _pool_records(comparison: Comparison, names: list[str], rng: np.random.Gener
 
 
 def _split_halves(is_synthetic: Bools, rng: np.random.Generator) -> tuple[Integers, Integers]:
-    """Splits the pool in two halves with equally many synthetic and real records each."""
+    """Split the pool in two halves with equally many synthetic and real records each."""
     order = rng.permutation(len(is_synthetic))
     kinds = [order[is_synthetic[order] == kind] for kind in (True, False)]
     return np.concatenate([rows[::2] for rows in kinds]), np.concatenate([rows[1::2] for rows in kinds])
@@ -85,7 +85,7 @@ def _split_halves(is_synthetic: Bools, rng: np.random.Generator) -> tuple[Intege
 def _measure_importance(
     model: Any, records: Floats, is_synthetic: Bools, names: list[str], rng: np.random.Generator
 ) -> dict[str, float]:
-    """Returns the loss of area when a column is shuffled between records, largest loss first."""
+    """Return the loss of area when a column is shuffled between records, largest loss first."""
     rows = rng.permutation(len(records))[:_SHUFFLED]
     records, is_synthetic = records[rows], is_synthetic[rows]
 

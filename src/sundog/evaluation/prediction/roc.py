@@ -31,7 +31,7 @@ class Ranking:
     """
 
     def __init__(self, scores: ArrayLike, positive: ArrayLike) -> None:
-        """Takes the score of each record, and whether it is positive, i.e. should score high."""
+        """Take the score of each record, and whether it is positive, i.e. should score high."""
         scores = np.asarray(scores)
         self._order = np.argsort(-scores, kind="stable")
         self._positive = np.asarray(positive, bool)[self._order]
@@ -39,7 +39,7 @@ class Ranking:
         self._starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))  # of equal scores
 
     def area(self, weights: NDArray[Any] | None = None) -> float:
-        """Returns how often a positive record outranks a negative one, ties counting half; NaN without a class."""
+        """Return how often a positive record outranks a negative one, ties counting half; NaN without a class."""
         positive, negative = self._totals(weights)
         pairs = positive.sum() * negative.sum()
         if not pairs:
@@ -48,7 +48,7 @@ class Ranking:
         return float((positive * beaten).sum() / pairs)
 
     def interval(self) -> Measure:
-        """Returns the area with its analytic interval, which depends on the number of records of each class only.
+        """Return the area with its analytic interval, which depends on the number of records of each class only.
 
         >>> found = Ranking([1, 2, 3, 4, 5], [False, False, False, True, True]).interval()
         >>> round(found.low, 2), found.value, found.high
@@ -67,7 +67,7 @@ class Ranking:
         return Measure(area, *(_find_furthest(area, end, error) for end in (0.0, 1.0)))
 
     def curve(self) -> dict[str, list[float]]:
-        """Returns false and true positive rates from (0, 0) to (1, 1), at most `POINTS`, evenly spread."""
+        """Return false and true positive rates from (0, 0) to (1, 1), at most `POINTS`, evenly spread."""
         rates = [np.append(0.0, np.cumsum(total) / total.sum()) for total in self._totals(None)]
         along = (rates[0] + rates[1]).searchsorted(np.linspace(0.0, 2.0, POINTS))
         kept = np.unique(np.append(0, along.clip(max=len(rates[0]) - 1)))
@@ -75,14 +75,14 @@ class Ranking:
         return {"fpr": rates[1][kept].tolist(), "tpr": rates[0][kept].tolist()}
 
     def _totals(self, weights: NDArray[Any] | None) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Returns the weight of positive and negative records at each distinct score, highest score first."""
+        """Return the weight of positive and negative records at each distinct score, highest score first."""
         ordered = np.ones(len(self._order)) if weights is None else np.asarray(weights, float)[self._order]
         positive = np.add.reduceat(ordered * self._positive, self._starts)
         return positive, np.add.reduceat(ordered, self._starts) - positive
 
 
 def measure_area(rankings: Sequence[Ranking], kinds: NDArray[Any], rng: np.random.Generator) -> Measure:
-    """Returns the mean area of several rankings of the same records with its interval.
+    """Return the mean area of several rankings of the same records with its interval.
 
     Args:
         rankings: the rankings; those where a class is missing are ignored.
@@ -103,7 +103,7 @@ def measure_area(rankings: Sequence[Ranking], kinds: NDArray[Any], rng: np.rando
 
 
 def _find_furthest(area: float, end: float, error: Callable[[float], float]) -> float:
-    """Returns the value furthest from the area, towards one end, that is within its own error of the area."""
+    """Return the value furthest from the area, towards one end, that is within its own error of the area."""
     near, far = area, end
     for _ in range(50):
         middle = (near + far) / 2

@@ -41,7 +41,7 @@ _NAMES = {
 
 @learners.limit_threads()
 def evaluate_utility(comparison: Comparison) -> Section:
-    """Measures how well models trained on the synthetic records predict the target of real ones."""
+    """Measure how well models trained on the synthetic records predict the target of real ones."""
     task = define_task(comparison)
     return _evaluate_quantity(task, comparison) if task.is_quantity else _evaluate_classes(task, comparison)
 
@@ -94,7 +94,7 @@ def _make_classifiers(task: Task, comparison: Comparison) -> dict[str, Any]:
 
 
 def score_classes(chances: Floats, truth: Integers, rng: np.random.Generator) -> dict[str, Measure]:
-    """Returns accuracy, balanced accuracy (mean over classes) and area under the curve (one class against the rest).
+    """Return accuracy, balanced accuracy (mean over classes) and area under the curve (one class against the rest).
 
     Args:
         chances: the probability of each class, for each record.
@@ -115,7 +115,7 @@ def score_classes(chances: Floats, truth: Integers, rng: np.random.Generator) ->
 
 
 def _score_balanced_forest(task: Task, comparison: Comparison, places: Any) -> Measure:
-    """Returns the mean accuracy over reductions; the interval covers their spread and the number of answers."""
+    """Return the mean accuracy over reductions; the interval covers their spread and the number of answers."""
     learn, test = (matrix[:, places] for matrix in task.for_trees)
     shares: list[float] = []
     for resampling in range(_RESAMPLINGS):
@@ -130,7 +130,7 @@ def _score_balanced_forest(task: Task, comparison: Comparison, places: Any) -> M
 
 
 def draw_balanced_rows(classes: Integers, rng: np.random.Generator) -> Integers:
-    """Draws rows at random, equally many of each class and as many as possible.
+    """Draw rows at random, equally many of each class and as many as possible.
 
     >>> rows = draw_balanced_rows(np.array([0, 0, 0, 1, 1]), np.random.default_rng(0))
     >>> np.array([0, 0, 0, 1, 1])[rows].tolist()
@@ -178,7 +178,7 @@ def _evaluate_quantity(task: Task, comparison: Comparison) -> Section:
 
 
 def score_quantity(predicted: Floats, truth: Floats, rng: np.random.Generator) -> dict[str, Measure]:
-    """Returns the share of explained variance (R²) and the mean absolute error.
+    """Return the share of explained variance (R²) and the mean absolute error.
 
     Args:
         predicted: the prediction for each record.

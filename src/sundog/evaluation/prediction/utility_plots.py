@@ -16,7 +16,7 @@ _BLIND = {"accuracy": "always predicting the most common class", "r2": "always p
 
 
 def plot_scores(measures: Measures, names: Mapping[str, str], score: str, *, blind: float) -> Picture:
-    """Plots the score of each model with its interval.
+    """Plot the score of each model with its interval.
 
     Args:
         measures: the measures of the section.
@@ -51,7 +51,7 @@ def plot_scores(measures: Measures, names: Mapping[str, str], score: str, *, bli
 
 
 def plot_roc(release: Section, ceiling: Section, floor: Section) -> Picture:
-    """Plots ROC curves of the model that is best with real data, trained on the release, real and independent data."""
+    """Plot ROC curves of the model that is best with real data, trained on the release, real and independent data."""
     best = max(ceiling.details["roc"], key=lambda model: ceiling.measures[f"utility.tstr.{model}.auc"].value)
 
     def draw() -> Figure:

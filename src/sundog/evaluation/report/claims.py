@@ -58,7 +58,7 @@ class Verdict:
     evidence: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns a JSON-compatible dictionary."""
+        """Return a JSON-compatible dictionary."""
         return {
             "claim": self.claim,
             "verdict": self.verdict,
@@ -71,7 +71,7 @@ class Verdict:
 
 
 def judge_each(claim: str, kind: str, together: Mapping[str, Measure]) -> Verdict:
-    """Judges that no column (or item) is off; one that is gets named, however good the others are.
+    """Judge that no column (or item) is off; one that is gets named, however good the others are.
 
     A distance of samples is biased upwards, so the upper ends are valid bounds; the lower ends allow for chance.
 
@@ -106,7 +106,7 @@ def judge_each(claim: str, kind: str, together: Mapping[str, Measure]) -> Verdic
 def judge_relations(
     kept: Measure | None, error: Measure | None, weakest: Mapping[str, Any] | None, learned: Sequence[Measure]
 ) -> Verdict:
-    """Judges that the synthetic data keeps the dependence between columns of the real data.
+    """Judge that the synthetic data keeps the dependence between columns of the real data.
 
     Args:
         kept: the share that is kept; None where the real data shows no relations.
@@ -147,7 +147,7 @@ def _judge_agreement(
     learned: Sequence[Measure],
     evidence: Mapping[str, Any],
 ) -> Verdict:
-    """Judges relations that are kept on the whole, unless one pair, made-up relations or a model contradict."""
+    """Judge relations that are kept on the whole, unless one pair, made-up relations or a model contradict."""
     on_the_whole = f"On the whole relations between columns are kept ({figures})"
     if weakest is not None:
         share = Measure(weakest["value"], weakest["low"], weakest["high"])
@@ -173,7 +173,7 @@ def _name_pair(weakest: Mapping[str, Any] | None) -> str:
 
 
 def judge_pairs(error: Measure) -> Verdict:
-    """Judges that pairs of columns are closer to the real ones than independent columns with the real marginals."""
+    """Judge that pairs of columns are closer to the real ones than independent columns with the real marginals."""
     evidence = {"error": error.to_dict(), "independent_columns": 1.0}
     if error.low > 1 + MARGIN:
         said = "Pairs of columns are further from the real ones than those of independent columns."
@@ -185,7 +185,7 @@ def judge_pairs(error: Measure) -> Verdict:
 
 
 def judge_prediction(name: str, standing: Standing, others: Mapping[str, Standing]) -> Verdict:
-    """Judges that a model trained on the records predicts real ones as well as a model trained on real records.
+    """Judge that a model trained on the records predicts real ones as well as a model trained on real records.
 
     Args:
         name: the name of the main score.
@@ -221,13 +221,13 @@ def judge_prediction(name: str, standing: Standing, others: Mapping[str, Standin
 
 
 def _describe_shortfall(standing: Standing, decimals: int) -> str:
-    """Returns how much better real data could still be."""
+    """Return how much better real data could still be."""
     hidden = 0.0 if standing.short is None else max(0.0, standing.short.high)
     return f", at most {format_number(hidden, decimals + 1)} better" if hidden else ""
 
 
 def judge_indistinguishable(name: str, who: str, score: str, found: Measure, guessing: float, nearly: float) -> Verdict:
-    """Judges that a model cannot distinguish the records from real ones.
+    """Judge that a model cannot distinguish the records from real ones.
 
     Args:
         name: the name of the measure.
@@ -258,14 +258,14 @@ def judge_indistinguishable(name: str, who: str, score: str, found: Measure, gue
 
 
 def judge_measure(name: str, standing: Standing, metric: Metric) -> Verdict:
-    """Judges that a measure is as good as that of real data."""
+    """Judge that a measure is as good as that of real data."""
     value = format_number(standing.measure.value, choose_decimals(standing.measure.value))
     said = f"{capitalise(metric.label)}: {value}{f', {standing.words}' if standing.words else ''}."
     return Verdict(name, standing.verdict, said, _collect_evidence(name, standing))
 
 
 def _collect_evidence(name: str, standing: Standing) -> dict[str, Any]:
-    """Returns the measure, its ceiling and floor, and its position between them."""
+    """Return the measure, its ceiling and floor, and its position between them."""
     ends = {
         name: standing.measure,
         "ceiling": standing.ceiling,
@@ -277,7 +277,7 @@ def _collect_evidence(name: str, standing: Standing) -> dict[str, Any]:
 
 
 def is_model_score(name: str) -> bool:
-    """Whether a measure is the score of a model trained on the records."""
+    """Return whether a measure is the score of a model trained on the records."""
     *steps, score = name.split(".")
     return score in SCORES and any(step in LEARNERS for step in (*steps, score))
 
@@ -288,5 +288,5 @@ def _name_model(name: str) -> str:
 
 
 def _begin_sentence(name: str) -> str:
-    """Returns the beginning of a sentence about a model."""
+    """Return the beginning of a sentence about a model."""
     return f"{capitalise(_name_model(name))} trained on it reaches {SCORES[name.rpartition('.')[2]]}"

@@ -45,7 +45,7 @@ _DISCRIMINATORS = {
 
 
 def list_main_measures(sections: Sequence[Section]) -> list[str]:
-    """Returns the measures of the headline: the best known ones, and the first of other sections."""
+    """Return the measures of the headline: the best known ones, and the first of other sections."""
     names = []
     for section in sections:
         names += [name for name in _MAIN if name in section.measures] or list(section.measures)[:1]
@@ -53,13 +53,13 @@ def list_main_measures(sections: Sequence[Section]) -> list[str]:
 
 
 def write_headline(sections: Sequence[Section], ceiling: Measures, floor: Measures) -> str:
-    """Returns the whole report in a few sentences."""
+    """Return the whole report in a few sentences."""
     said = (verdict.sentence for verdict in reach_verdicts(sections, ceiling, floor))
     return " ".join(sentence for sentence in said if sentence) or "Nothing was measured."
 
 
 def reach_verdicts(sections: Sequence[Section], ceiling: Measures, floor: Measures) -> list[Verdict]:
-    """Returns the answers to all claims that these sections allow."""
+    """Return the answers to all claims that these sections allow."""
     standing = compute_standings(sections, ceiling, floor)
     scores = {name: standing[name] for section in sections for name in _list_model_scores(section)}
     learned = [each.share for each in scores.values() if each.share is not None]
@@ -71,7 +71,7 @@ def reach_verdicts(sections: Sequence[Section], ceiling: Measures, floor: Measur
 
 
 def _judge_columns(section: Section, learned: Sequence[Measure]) -> list[Verdict]:
-    """Judges single columns, their relations, and items of sets."""
+    """Judge single columns, their relations, and items of sets."""
     found = []
     details = section.details.get("fidelity", {})
     if "fidelity.tvd_furthest_column" in section.measures:
@@ -95,7 +95,7 @@ def _read_measures(details: Mapping[str, Mapping[str, Any]]) -> Measures:
 
 
 def _list_model_scores(section: Section) -> list[str]:
-    """Returns scores of models trained on the records: of a forest if possible, then the same of others."""
+    """Return scores of models trained on the records: of a forest if possible, then the same of others."""
     scored = [name for name in section.measures if claims.is_model_score(name)]
     first = next((name for name in (*_MAIN, *scored) if name in scored), None)
     if first is None:
@@ -120,7 +120,7 @@ def _judge_discriminators(section: Section) -> list[Verdict]:
 
 
 def _judge_measures(section: Section, standing: Mapping[str, Standing], *, claimed: bool) -> list[Verdict]:
-    """Judges measures without another claim; of a section without any claim, the first."""
+    """Judge measures without another claim; of a section without any claim, the first."""
     names = [name for name in _CLAIMED if name in section.measures]
     names = names or ([] if claimed else list(section.measures)[:1])
     return [claims.judge_measure(name, standing[name], section.metrics[name]) for name in names]

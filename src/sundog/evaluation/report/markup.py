@@ -24,7 +24,7 @@ Attribute = str | int | float | bool | None
 
 
 def escape(value: Child) -> Html:
-    """Returns a value as HTML text; markup is unchanged, None becomes empty.
+    """Return a value as HTML text; markup is unchanged, None becomes empty.
 
     >>> escape("a < b"), escape(Html("<b>a</b>"))
     ('a &lt; b', '<b>a</b>')
@@ -35,12 +35,12 @@ def escape(value: Child) -> Html:
 
 
 def replace_control_characters(value: str) -> str:
-    """Replaces control characters, which parsers may reject."""
+    """Replace control characters, which parsers may reject."""
     return _UNPRINTABLE.sub("\N{REPLACEMENT CHARACTER}", value)
 
 
 def tag(name: str, *children: Child, **attributes: Attribute) -> Html:
-    """Returns an element. A trailing underscore of attribute names is dropped; attributes without a value are omitted.
+    """Return an element. A trailing underscore of attribute names is dropped; attributes without a value are omitted.
 
     >>> tag("p", "a & b", tag("br"), class_="note", aria_hidden="true", title=None)
     '<p class="note" aria-hidden="true">a &amp; b<br></p>'
@@ -57,7 +57,7 @@ def join(*children: Child) -> Html:
 
 
 def build_document(title: str, *body: Html, private: bool) -> str:
-    """Returns a whole page whose content policy forbids scripts and every external address."""
+    """Return a whole page whose content policy forbids scripts and every external address."""
     head = tag(
         "head",
         tag("meta", charset="utf-8"),
@@ -75,7 +75,7 @@ def build_document(title: str, *body: Html, private: bool) -> str:
 
 
 def is_report(path: Path) -> bool:
-    """Whether a file is a report page of sundog."""
+    """Return whether a file is a report page of sundog."""
     try:
         with path.open("rb") as file:
             return _GENERATOR.encode() in file.read(_HEAD)

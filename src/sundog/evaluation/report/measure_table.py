@@ -12,7 +12,7 @@ _WIDTH, _HEIGHT, _MARGIN = 132, 16, 8
 
 
 def render_table(section: Section, standings: dict[str, Standing]) -> Html:
-    """Renders the measures of a section, one per row."""
+    """Render the measures of a section, one per row."""
     if not section.measures:
         return Html()
     heads = ("Measure", "This release", "Between independent columns and real data", "Real data", "Independent columns")
@@ -23,7 +23,7 @@ def render_table(section: Section, standings: dict[str, Standing]) -> Html:
 
 
 def render_metric(metric: Metric) -> Html:
-    """Renders the label of a measure, which direction is better, and its meaning on demand."""
+    """Render the label of a measure, which direction is better, and its meaning on demand."""
     return join(
         tag("details", tag("summary", capitalise(metric.label)), tag("p", metric.meaning)),
         tag("span", "lower is better" if metric.better == "low" else "higher is better", class_="direction"),
@@ -31,7 +31,7 @@ def render_metric(metric: Metric) -> Html:
 
 
 def render_measure(measure: Measure | None, decimals: int) -> Html:
-    """Renders a value with its interval below."""
+    """Render a value with its interval below."""
     if measure is None:
         return Html("–")
     return join(
@@ -54,7 +54,7 @@ def _render_row(metric: Metric, standing: Standing) -> Html:
 
 
 def _render_bar(standing: Standing) -> Html:
-    """Renders floor and ceiling as ends, the interval as a band and the value as a dot."""
+    """Render floor and ceiling as ends, the interval as a band and the value as a dot."""
     share = standing.share
     if share is None:
         return Html()
@@ -76,6 +76,6 @@ def _render_bar(standing: Standing) -> Html:
 
 
 def _place_in_bar(share: float | None) -> float:
-    """Returns the position in the bar; values far outside are shown at the edge."""
+    """Return the position in the bar; values far outside are shown at the edge."""
     inside = _WIDTH - 2 * _MARGIN
     return round(min(max(_MARGIN + (share or 0.0) * inside, 3.5), _WIDTH - 3.5), 1)

@@ -10,7 +10,7 @@ _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def choose_decimals(*values: float) -> int:
-    """Returns the number of decimals for about three significant digits of the first non-zero value.
+    """Return the number of decimals for about three significant digits of the first non-zero value.
 
     >>> [choose_decimals(value) for value in (0.7621, 1.0, 34.21, 1234.5, 0.00345)], choose_decimals(0.0, 0.0213)
     ([3, 3, 1, 0, 4], 4)
@@ -23,7 +23,7 @@ def choose_decimals(*values: float) -> int:
 
 
 def format_number(value: float, decimals: int) -> str:
-    """Returns a number as text; a dash for NaN.
+    """Return a number as text; a dash for NaN.
 
     >>> format_number(-1234.5, 1), format_number(float("nan"), 3)
     ('−1,234.5', '–')
@@ -36,7 +36,7 @@ def format_number(value: float, decimals: int) -> str:
 
 
 def format_percent(share: float) -> str:
-    """Returns a share as a percentage with two significant digits.
+    """Return a share as a percentage with two significant digits.
 
     >>> format_percent(0.237), format_percent(0.0364), format_percent(0.0004), format_percent(-0.04)
     ('24%', '3.6%', '0.0%', '−4.0%')
@@ -45,7 +45,7 @@ def format_percent(share: float) -> str:
 
 
 def format_range(measure: Measure) -> str:
-    """Returns the ends of an interval of shares.
+    """Return the ends of an interval of shares.
 
     >>> format_range(Measure(0.5, 0.45, 0.55))
     '45% to 55%'
@@ -54,7 +54,7 @@ def format_range(measure: Measure) -> str:
 
 
 def describe_possible(share: Measure) -> str:
-    """Returns the shares that an interval allows; empty where it allows all.
+    """Return the shares that an interval allows; empty where it allows all.
 
     >>> describe_possible(Measure(0.9, 0.6, 1.4)), describe_possible(Measure(0.1, -2.0, 0.4))
     ('at least 60%', 'at most 40%')
@@ -69,12 +69,12 @@ def describe_possible(share: Measure) -> str:
 
 
 def capitalise(words: str) -> str:
-    """Returns the text with an upper-case first letter."""
+    """Return the text with an upper-case first letter."""
     return words[:1].upper() + words[1:]
 
 
 def format_power(value: float) -> str:
-    """Returns a small number in scientific notation.
+    """Return a small number in scientific notation.
 
     >>> format_power(1e-6), format_power(2.5e-7), format_power(0.05)
     ('10⁻⁶', '2.5 × 10⁻⁷', '0.05')
@@ -87,7 +87,7 @@ def format_power(value: float) -> str:
 
 
 def format_interval(measure: Measure, decimals: int) -> str:
-    """Returns the ends of the interval; empty where they read the same, or the value is undefined.
+    """Return the ends of the interval; empty where they read the same, or the value is undefined.
 
     >>> format_interval(Measure(0.76, 0.755, 0.769), 3)
     '0.755 to 0.769'

@@ -46,7 +46,7 @@ _SETTINGS: dict[Any, Any] = {
 
 @contextmanager
 def use_page_style() -> Iterator[None]:
-    """Applies the page's style to figures drawn inside the context, and restores matplotlib's settings."""
+    """Apply the page's style to figures drawn inside the context, and restore matplotlib's settings."""
     import matplotlib
     from cycler import cycler
 

@@ -51,7 +51,7 @@ class Reported(Protocol):
 
 
 def render_page(report: Reported) -> str:
-    """Renders a self-contained page: no script, font or picture is loaded from elsewhere."""
+    """Render a self-contained page: no script, font or picture is loaded from elsewhere."""
     private = bool(report.sections)
     standing = compute_standings(report.sections, report.ceiling, report.floor)
     return build_document(
@@ -81,23 +81,23 @@ def render_page(report: Reported) -> str:
 
 
 def render_banner() -> Html:
-    """Renders the warning that the page is private."""
+    """Render the warning that the page is private."""
     return tag("p", BANNER, class_="banner", role="note")
 
 
 def render_notes(said: tuple[str, ...]) -> Html:
-    """Renders what a reader must know."""
+    """Render what a reader must know."""
     return tag("ul", *(tag("li", note) for note in said), class_="notes") if said else Html()
 
 
 def render_certificate(of: Certificate, summary: str, *, opened: bool) -> Html:
-    """Renders the certificate as it is printed, behind its summary."""
+    """Render the certificate as it is printed, behind its summary."""
     shown = tag("pre", str(of), tabindex=0, role="group", aria_label=summary)
     return tag("details", tag("summary", summary), shown, open=opened)
 
 
 def render_settings(report: Reported) -> Html:
-    """Renders what is needed to get the same figures."""
+    """Render what is needed to get the same figures."""
     known = {"evaluated": report.name, **report.about}
     pairs = [
         tag("div", tag("dt", key), tag("dd", _format_setting(key, value)))
@@ -122,7 +122,7 @@ def _render_guarantee(of: Certificate | None) -> Html:
 
 
 def describe_guarantee(of: Certificate | None) -> str:
-    """Returns the budget in a few words."""
+    """Return the budget in a few words."""
     if of is None:
         return "no certificate"
     budget = f"ε = {of.epsilon:g}, δ = {format_power(of.delta)}"
@@ -153,7 +153,7 @@ def _render_published_row(metric: Metric | None, name: str, measure: Measure) ->
 
 
 def _format_setting(key: str, value: str | int | float | None) -> str:
-    """Groups the digits of counts; everything else may be copied."""
+    """Group the digits of counts; everything else may be copied."""
     return f"{value:,}" if isinstance(value, int) and "records" in key else str(value)
 
 

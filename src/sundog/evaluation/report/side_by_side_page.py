@@ -38,7 +38,7 @@ _DIFFERENT = "The releases were not measured against the same real data: the ref
 
 
 def render_side_by_side(reports: Sequence[Reported]) -> str:
-    """Renders one measure per row and one release per column, and curves against ε if there are enough."""
+    """Render one measure per row and one release per column, and curves against ε if there are enough."""
     title = f"{len(reports)} releases side by side"
     return build_document(
         title,
@@ -62,13 +62,13 @@ def render_side_by_side(reports: Sequence[Reported]) -> str:
 
 
 def _collect_notes(reports: Sequence[Reported]) -> tuple[str, ...]:
-    """Returns the notes of all reports, each once."""
+    """Return the notes of all reports, each once."""
     different = (_DIFFERENT,) if _ceilings_differ(reports) else ()
     return (*different, *dict.fromkeys(note for report in reports for note in report.notes))
 
 
 def mark_best(measures: Sequence[Measure | None], better: Better) -> list[str]:
-    """Returns which measure is best, in words: one alone, or all that do not differ significantly from it.
+    """Return which measure is best, in words: one alone, or all that do not differ significantly from it.
 
     >>> mark_best([Measure(0.9, 0.8, 1.0), Measure(0.3, 0.2, 0.4), None], "high")
     ['best', '', '']
@@ -116,7 +116,7 @@ def _render_head(report: Reported) -> Html:
 
 
 def _group_by_section(reports: Sequence[Reported]) -> dict[str, list[str]]:
-    """Returns the names of all measures by section, in order of first occurrence."""
+    """Return the names of all measures by section, in order of first occurrence."""
     titles: dict[str, list[str]] = {}
     for section in (section for report in reports for section in report.sections):
         names = titles.setdefault(section.title, [])
@@ -159,7 +159,7 @@ def _take_first(measures: Iterable[Measure | None]) -> Measure | None:
 
 
 def _ceilings_differ(reports: Sequence[Reported]) -> bool:
-    """Whether the ceilings differ, i.e. the reports used different real data."""
+    """Return whether the ceilings differ, i.e. the reports used different real data."""
     return any(
         not report.ceiling[name].overlaps(reports[0].ceiling[name])
         for report in reports[1:]
@@ -218,7 +218,7 @@ def _draw_budget_curve(name: str, reports: Sequence[Reported]) -> Figure:
 
 
 def _choose_levels(ceiling: Measure | None, floor: Measure | None) -> dict[str, float]:
-    """Returns horizontal lines and their labels; one where both coincide."""
+    """Return horizontal lines and their labels; one where both coincide."""
     if ceiling is not None and floor is not None and ceiling.overlaps(floor):
         return {"real data and independent columns": ceiling.value}
     levels = {"real data": ceiling, "independent columns": floor}

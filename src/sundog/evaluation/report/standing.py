@@ -35,7 +35,7 @@ Answer = Literal["yes", "partly", "no", "mixed", "unknown"]
 
 
 def judge_share(share: Measure) -> Answer:
-    """Returns whether everything (1) or nothing (0) is kept, as far as the interval allows.
+    """Return whether everything (1) or nothing (0) is kept, as far as the interval allows.
 
     >>> [judge_share(Measure(*ends)) for ends in ((0.97, 0.94, 1.0), (0.5, 0.4, 0.6), (0.02, -0.04, 0.08))]
     ['yes', 'partly', 'no']
@@ -85,7 +85,7 @@ class Standing:
         return Measure(*(min(end, 1.0) for end in (share.value, min(whole.low, share.low), share.high)))
 
     def place(self, value: float) -> float | None:
-        """Returns the position of a value between floor (0) and ceiling (1)."""
+        """Return the position of a value between floor (0) and ceiling (1)."""
         if self._reach is None or not math.isfinite(value):
             return None
         floor, ceiling = (end.value for end in self._reach)
@@ -143,7 +143,7 @@ class Standing:
 
 
 def compute_standings(sections: Sequence[Section], ceiling: Measures, floor: Measures) -> dict[str, Standing]:
-    """Returns the standing of every measure, by name."""
+    """Return the standing of every measure, by name."""
     found = {}
     for section in sections:
         for name, measure in section.measures.items():

@@ -25,7 +25,7 @@ _BLACK, _NEARLY_BLACK = "#000000", "#010101"
 
 
 def render_gallery(pictures: Sequence[Picture], prefix: str) -> Html:
-    """Renders all pictures with titles and captions; `prefix` makes their ids unique in the page."""
+    """Render all pictures with titles and captions; `prefix` makes their ids unique in the page."""
     shown = [_render_figure(picture, f"{prefix}-{place}-") for place, picture in enumerate(pictures)]
     return tag("div", *shown, class_="pictures") if shown else Html()
 
@@ -41,7 +41,7 @@ def _render_figure(picture: Picture, prefix: str) -> Html:
 
 
 def render_picture(picture: Picture, prefix: str) -> Html:
-    """Renders a picture as an element of a page, deterministically."""
+    """Render a picture as an element of a page, deterministically."""
     with use_page_style(), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")  # the page's font has it
         figure = picture.draw()
@@ -71,7 +71,7 @@ def _save_svg(figure: Figure) -> str:
 
 
 def _use_plain_log_labels(figure: Figure) -> None:
-    """Uses labels such as 0.01 on logarithmic axes, as matplotlib's math text is switched off."""
+    """Use labels such as 0.01 on logarithmic axes, as matplotlib's math text is switched off."""
     from matplotlib.ticker import Formatter, LogFormatterMathtext
 
     class Plain(Formatter):
@@ -92,7 +92,7 @@ def _use_plain_log_labels(figure: Figure) -> None:
 
 
 def _keep_ink_on_images(figure: Figure) -> None:
-    """Keeps black text on opaque images black on dark pages."""
+    """Keep black text on opaque images black on dark pages."""
     from matplotlib.collections import QuadMesh
     from matplotlib.colors import to_hex
 
@@ -111,7 +111,7 @@ def _rasterize_data(figure: Figure) -> None:
 
 
 def _embed_svg(svg: str, prefix: str, label: str) -> Html:
-    """Returns matplotlib's SVG as part of a page.
+    """Return matplotlib's SVG as part of a page.
 
     Its text is escaped, so everything between < and > is a tag. Ids that are referenced get the prefix, others are
     removed; black becomes the page's text colour; the page's style replaces that of the figure.

@@ -10,7 +10,7 @@ _NAME, _CELL = 34, 27  # characters
 
 
 def format_measure(measure: Measure | None) -> str:
-    """Returns a value with its interval; empty where there is none.
+    """Return a value with its interval; empty where there is none.
 
     >>> format_measure(Measure(0.5, 0.4, 0.6))
     '0.5000 (0.4000 to 0.6000)'
@@ -19,7 +19,7 @@ def format_measure(measure: Measure | None) -> str:
 
 
 def format_table(names: Iterable[str], columns: Sequence[tuple[str, Measures]]) -> str:
-    """Returns a table with one measure per row and one titled set of measures per column."""
+    """Return a table with one measure per row and one titled set of measures per column."""
     head = f"  {'':{_NAME}}" + "".join(f" {title:>{_CELL}.{_CELL}}" for title, _ in columns)
     rows = [
         f"  {name:{_NAME}}" + "".join(f" {format_measure(measures.get(name)):>{_CELL}}" for _, measures in columns)

@@ -25,12 +25,12 @@ _FEW = 128  # distances at a time
 
 
 def choose_window(length: int) -> int:
-    """Returns a tenth of the length, at least 1."""
+    """Return a tenth of the length, at least 1."""
     return max(1, length // 10)
 
 
 def find_nearest(series: Floats, among: Floats, *, window: int | None = None) -> tuple[Integers, Floats]:
-    """Returns, for each series, the index of the nearest candidate and its distance; ties are broken arbitrarily.
+    """Return, for each series, the index of the nearest candidate and its distance; ties are broken arbitrarily.
 
     >>> bumps = np.array([[0.0, 1, 0, 0, 0], [0, 0, 0, 0, 1]])
     >>> places, distances = find_nearest(np.array([[0.0, 0, 1, 0, 0]]), bumps, window=1)
@@ -72,7 +72,7 @@ def _find_nearest_to(
 
 
 def _compute_envelope(values: Floats, window: int) -> tuple[Floats, Floats]:
-    """Returns the minimum and maximum within `window` positions of each value."""
+    """Return the minimum and maximum within `window` positions of each value."""
     from scipy import ndimage
 
     size = 2 * window + 1
@@ -83,7 +83,7 @@ def _compute_envelope(values: Floats, window: int) -> tuple[Floats, Floats]:
 
 
 def _bound_distances(values: Floats, low: Floats, high: Floats) -> Floats:
-    """Returns how far each row is outside its envelope: a lower bound of its warped distance."""
+    """Return how far each row is outside its envelope: a lower bound of its warped distance."""
     values, low, high = np.broadcast_arrays(values, low, high)
     bounds = np.empty(len(values))
     for start in range(0, len(values), _ROWS):
@@ -103,7 +103,7 @@ def _load_library() -> Any:
 
 
 def _compute_distances(library: Any, one: Floats, candidates: Floats, window: int, *, most: float | None) -> Floats:
-    """Returns the distances to all candidates; those above `most` may be infinite."""
+    """Return the distances to all candidates; those above `most` may be infinite."""
     return np.asarray(
         library.distance_matrix_fast(
             np.vstack([one, candidates]),

@@ -31,7 +31,7 @@ Floats = NDArray[np.float64]
 
 
 def discriminative_score(real: Floats, synthetic: Floats, rng: np.random.Generator) -> Measure:
-    """Returns how well a network distinguishes real from synthetic series: 0 not at all, ½ always.
+    """Return how well a network distinguishes real from synthetic series: 0 not at all, ½ always.
 
     Args:
         real: series that the synthetic ones were not fitted on, (count, length), without gaps.
@@ -57,7 +57,7 @@ def discriminative_score(real: Floats, synthetic: Floats, rng: np.random.Generat
 
 
 def predictive_score(synthetic: Floats, real: Floats, rng: np.random.Generator) -> Measure:
-    """Returns the mean absolute error of one-step forecasts of real series by a network trained on synthetic ones.
+    """Return the mean absolute error of one-step forecasts of real series by a network trained on synthetic ones.
 
     Args:
         synthetic: the training series, (count, length), at least two positions, without gaps.
@@ -81,7 +81,7 @@ def predictive_score(synthetic: Floats, real: Floats, rng: np.random.Generator) 
 
 
 def persistence_error(real: Floats) -> float:
-    """Returns the mean absolute error of the forecast that nothing changes.
+    """Return the mean absolute error of the forecast that nothing changes.
 
     >>> persistence_error(np.array([[0.0, 1.0, 3.0]]))
     1.5
@@ -90,7 +90,7 @@ def persistence_error(real: Floats) -> float:
 
 
 def _measure_from_half(accuracy: Measure) -> Measure:
-    """Returns the distance of an accuracy from one half; the lower end is 0 where the interval contains one half."""
+    """Return the distance of an accuracy from one half; the lower end is 0 where the interval contains one half."""
     value, *ends = (abs(end - 0.5) for end in (accuracy.value, accuracy.low, accuracy.high))
     return Measure(value, 0.0 if accuracy.low <= 0.5 <= accuracy.high else min(ends), max(ends))
 
@@ -104,13 +104,13 @@ class RecurrentNetwork(nn.Module):
         self.answer = nn.Linear(HIDDEN, 1)
 
     def forward(self, values: Tensor) -> Tensor:
-        """Maps (series, positions, width) to (series, positions)."""
+        """Map (series, positions, width) to (series, positions)."""
         said: Tensor = self.answer(self.memory(values)[0]).squeeze(2)
         return said
 
 
 def _compute_errors(network: nn.Module, features: Tensor) -> Tensor:
-    """Returns the error of each one-step forecast: the previous value plus the output of the network."""
+    """Return the error of each one-step forecast: the previous value plus the output of the network."""
     values = features[:, :, 0]
     misses: Tensor = (values[:, :-1] + network(features[:, :-1]) - values[:, 1:]).abs()
     return misses
@@ -140,7 +140,7 @@ def _limit_count(values: Floats) -> int:
 
 
 def _draw_series(values: Floats, count: int, rng: np.random.Generator) -> Floats:
-    """Draws so many series, in random order."""
+    """Draw so many series, in random order."""
     return values[rng.permutation(len(values))[:count]]
 
 
@@ -149,14 +149,14 @@ def _compute_scale(values: Floats) -> float:
 
 
 def _build_features(values: Floats, *, like: Floats) -> Tensor:
-    """Returns the inputs of a network at each position: the value and its change, scaled as `like`."""
+    """Return the inputs of a network at each position: the value and its change, scaled as `like`."""
     changes = np.diff(values, axis=1, prepend=values[:, :1])
     scaled = [(values - like.mean()) / _compute_scale(like), changes / _compute_scale(np.diff(like, axis=1))]
     return torch.from_numpy(np.stack(scaled, axis=2)).float()
 
 
 def _group_places(features: Tensor) -> Tensor:
-    """Groups positions of long series: (series, at most LONGEST, width)."""
+    """Group positions of long series: (series, at most LONGEST, width)."""
     count, length, width = features.shape
     together = -(-length // LONGEST)
     padded = nn.functional.pad(features, (0, 0, 0, -length % together))

@@ -105,7 +105,7 @@ class SeriesValues:
 
 
 def evaluate_series(comparison: Comparison, name: str) -> Section:
-    """Compares the time series of one column."""
+    """Compare the time series of one column."""
     column = comparison.real.schema.columns[name]
     if column.form is not Form.SERIES:
         raise DataError(f"column {name!r} is {column.type}, not a series; name a series column")
@@ -145,7 +145,7 @@ def _scale_values(records: Records, column: SeriesColumn, name: str) -> SeriesVa
 def _compare_averages(
     comparison: Comparison, name: str, real: SeriesValues, synthetic: SeriesValues, label: str
 ) -> tuple[Measures, list[Picture]]:
-    """Compares averages over series."""
+    """Compare averages over series."""
     ours, theirs = real.filled, synthetic.filled
     blocks = PairedBlocks(real=len(ours), synthetic=len(theirs), rng=comparison.rng(f"series of {name}"))
     measures: Measures = {
@@ -171,7 +171,7 @@ def _compare_averages(
 def _score_by_networks(
     comparison: Comparison, name: str, synthetic: SeriesValues, test: SeriesValues
 ) -> tuple[Measures, float]:
-    """Returns the scores by recurrent networks, and the error of the persistence forecast."""
+    """Return the scores by recurrent networks, and the error of the persistence forecast."""
     from sundog.evaluation.series.recurrent_scores import discriminative_score, persistence_error, predictive_score
 
     apart = discriminative_score(test.filled, synthetic.filled, comparison.rng(f"discriminative score of {name}"))
@@ -183,7 +183,7 @@ def _score_by_networks(
 def _measure_neighbours(
     comparison: Comparison, name: str, kinds: tuple[SeriesValues, SeriesValues, SeriesValues, SeriesValues], label: str
 ) -> tuple[Measure, dict[str, Any], Picture]:
-    """Measures the distance to the nearest real series, of synthetic and of unseen real series."""
+    """Measure the distance to the nearest real series, of synthetic and of unseen real series."""
     real, synthetic, train, test = kinds
     rng = comparison.rng(f"neighbours in {name}")
 

@@ -16,7 +16,7 @@ _CURVES = 2000  # series are enough for bands
 
 
 def plot_profiles(real: Floats, synthetic: Floats, label: str) -> Picture:
-    """Plots mean curves with bands."""
+    """Plot mean curves with bands."""
     return Picture(
         "A typical series",
         "The mean over all series at each position, and the band that holds nine of ten values.",
@@ -26,7 +26,7 @@ def plot_profiles(real: Floats, synthetic: Floats, label: str) -> Picture:
 
 
 def plot_autocorrelations(lags: PairedAverages) -> Picture:
-    """Plots mean autocorrelation functions."""
+    """Plot mean autocorrelation functions."""
     return Picture(
         "Autocorrelation",
         "The mean correlation of a series with itself at each lag.",
@@ -35,7 +35,7 @@ def plot_autocorrelations(lags: PairedAverages) -> Picture:
 
 
 def plot_spectra(powers: PairedAverages) -> Picture:
-    """Plots normalised mean power spectra."""
+    """Plot normalised mean power spectra."""
     return Picture(
         "Power spectrum",
         "The share of power at each frequency: a daily rhythm is a peak.",
@@ -44,7 +44,7 @@ def plot_spectra(powers: PairedAverages) -> Picture:
 
 
 def plot_neighbours(synthetic: Floats, real: Floats, label: str) -> Picture:
-    """Plots synthetic series, each with the nearest real one."""
+    """Plot synthetic series, each with the nearest real one."""
     return Picture(
         "Synthetic series and the real ones nearest to them",
         "Under dynamic time warping. They should be similar; a series that coincides with its neighbour is a copy.",

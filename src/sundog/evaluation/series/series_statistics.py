@@ -12,7 +12,7 @@ CELLS = 2**13  # of the histograms that approximate distributions
 
 
 def fill_gaps(values: Floats) -> Floats:
-    """Fills gaps by linear interpolation; a series without any value becomes zero.
+    """Fill gaps by linear interpolation; a series without any value becomes zero.
 
     >>> fill_gaps(np.array([[np.nan, 1.0, np.nan, 3.0], [np.nan] * 4])).tolist()
     [[1.0, 1.0, 2.0, 3.0], [0.0, 0.0, 0.0, 0.0]]
@@ -27,7 +27,7 @@ def fill_gaps(values: Floats) -> Floats:
 
 
 def compute_autocorrelation(values: Floats) -> Floats:
-    """Returns the autocorrelation of each series at lags 1, 2, … up to half its length.
+    """Return the autocorrelation of each series at lags 1, 2, … up to half its length.
 
     The usual estimate: the sum of products of deviations from the mean of the series over the sum of squares. Zero for
     a constant series.
@@ -47,14 +47,14 @@ def compute_autocorrelation(values: Floats) -> Floats:
 
 
 def compute_power_spectrum(values: Floats) -> Floats:
-    """Returns the power of each series at 1, 2, … cycles per length; zero for a constant series."""
+    """Return the power of each series at 1, 2, … cycles per length; zero for a constant series."""
     from scipy import fft
 
     return np.asarray(np.abs(fft.rfft(_centre(values))[:, 1:]) ** 2)
 
 
 def spectral_distance(p: Floats, q: Floats) -> float:
-    """Returns half the sum of differences between two normalised power spectra: the share of misplaced power.
+    """Return half the sum of differences between two normalised power spectra: the share of misplaced power.
 
     >>> spectral_distance(np.array([3.0, 1.0]), np.array([1.0, 1.0]))
     0.25
@@ -65,7 +65,7 @@ def spectral_distance(p: Floats, q: Floats) -> float:
 
 
 def measure_wasserstein(blocks: PairedBlocks, real: Floats, synthetic: Floats) -> Measure:
-    """Returns the Wasserstein distance between all real and all synthetic values, to 1/8,192 of their range."""
+    """Return the Wasserstein distance between all real and all synthetic values, to 1/8,192 of their range."""
     low, high = min(real.min(), synthetic.min()), max(real.max(), synthetic.max())
     width = (high - low) / CELLS or 1.0
     ours, theirs = (np.rint((values - low) / width).astype(np.int32) for values in (real, synthetic))

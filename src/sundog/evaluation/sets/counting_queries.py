@@ -35,7 +35,7 @@ Integers = NDArray[np.int64]
 
 
 def draw_random_queries(universe: int, largest: int, rng: np.random.Generator, count: int = QUERIES) -> list[Query]:
-    """Draws the queries of the paper, class by class.
+    """Draw the queries of the paper, class by class.
 
     Args:
         universe: the number of items.
@@ -52,7 +52,7 @@ def draw_random_queries(universe: int, largest: int, rng: np.random.Generator, c
 
 
 def draw_cooccurring_queries(sets: Any, rng: np.random.Generator, count: int) -> list[Query]:
-    """Draws random subsets of random sets, of any length up to the whole set; none if all sets are empty."""
+    """Draw random subsets of random sets, of any length up to the whole set; none if all sets are empty."""
     filled = np.flatnonzero(np.diff(sets.indptr))
     if not len(filled):
         return []
@@ -64,7 +64,7 @@ def draw_cooccurring_queries(sets: Any, rng: np.random.Generator, count: int) ->
 
 
 def count_answers(sets: Any, queries: Sequence[Query]) -> Integers:
-    """Returns how many of the sets hold all items of each query.
+    """Return how many of the sets hold all items of each query.
 
     >>> from scipy import sparse
     >>> sets = sparse.csr_array([[1, 1, 0], [1, 0, 1], [1, 1, 1]])
@@ -83,7 +83,7 @@ def count_answers(sets: Any, queries: Sequence[Query]) -> Integers:
 
 
 def _pack_bits(sets: Any) -> NDArray[np.uint64]:
-    """Returns a bit for each item and set, 64 sets per word: (items, words)."""
+    """Return a bit for each item and set, 64 sets per word: (items, words)."""
     records, universe = sets.shape
     words = math.ceil(records / 64)
     row = np.repeat(np.arange(records), np.diff(sets.indptr))
@@ -93,7 +93,7 @@ def _pack_bits(sets: Any) -> NDArray[np.uint64]:
 
 
 def compute_relative_errors(synthetic: Floats, real: Integers, bound: float) -> Floats:
-    """Returns the relative error of each answer.
+    """Return the relative error of each answer.
 
     >>> compute_relative_errors(np.array([12.0, 3.0]), np.array([10, 0]), bound=5.0).tolist()
     [0.2, 0.6]
@@ -110,7 +110,7 @@ class AnsweredQueries:
     answerable: NDArray[np.bool_]
 
     def take(self, places: Integers) -> AnsweredQueries:
-        """Returns some of the queries."""
+        """Return some of the queries."""
         return AnsweredQueries([self.queries[place] for place in places], self.errors[places], self.answerable[places])
 
 
@@ -122,7 +122,7 @@ def _answer_queries(queries: Sequence[Query], real: Any, synthetic: Any) -> Answ
 
 
 def evaluate_queries(real: Any, synthetic: Any, rng: np.random.Generator) -> Section:
-    """Runs the whole protocol on two sparse arrays of sets, (records, items) each."""
+    """Run the whole protocol on two sparse arrays of sets, (records, items) each."""
     largest = int(np.diff(real.indptr).max())
     asked = _answer_queries(draw_random_queries(real.shape[1], largest, rng), real, synthetic)
     candidates = _answer_queries(draw_cooccurring_queries(real, rng, CANDIDATES * QUERIES), real, synthetic)
@@ -170,7 +170,7 @@ def evaluate_queries(real: Any, synthetic: Any, rng: np.random.Generator) -> Sec
 
 
 def _group_by_items(asked: AnsweredQueries) -> dict[str, dict[str, float]]:
-    """Returns the errors by the number of items in a query."""
+    """Return the errors by the number of items in a query."""
     lengths = np.array([len(items) for items in asked.queries], np.int64)
     return {
         str(length): {

@@ -68,7 +68,7 @@ METRICS = {
 
 
 def evaluate_sets(comparison: Comparison, name: str) -> Section:
-    """Compares the sets of one column, also by the counting queries of `sundog.evaluation.sets.counting_queries`."""
+    """Compare the sets of one column, also by the counting queries of `sundog.evaluation.sets.counting_queries`."""
     column = comparison.real.schema.columns[name]
     if column.form is not Form.SET:
         raise DataError(f"column {name!r} is {column.type}, not a set; name a set column")
@@ -110,12 +110,12 @@ def evaluate_sets(comparison: Comparison, name: str) -> Section:
 
 
 def total_variation(p: Floats, q: Floats) -> float:
-    """Returns the total variation distance: half the sum of the differences."""
+    """Return the total variation distance: half the sum of the differences."""
     return float(np.abs(p - q).sum() / 2)
 
 
 def _read_sets(records: Records, name: str) -> Any:
-    """Returns which record holds which item, as integers wide enough to count with."""
+    """Return which record holds which item, as integers wide enough to count with."""
     codes = sparse.csr_array(records.codes[name], dtype=np.int64, copy=True)
     codes.eliminate_zeros()
     if not codes.shape[0]:
@@ -124,12 +124,12 @@ def _read_sets(records: Records, name: str) -> Any:
 
 
 def _normalise(frequencies: Floats) -> Floats:
-    """Returns the share of each item among all held items; zeros where there are none."""
+    """Return the share of each item among all held items; zeros where there are none."""
     return np.asarray(frequencies / max(frequencies.sum(), np.finfo(float).tiny))
 
 
 def _find_top(frequencies: Floats, k: int) -> list[int]:
-    """Returns the most frequent items that occur, ties in the order of the universe."""
+    """Return the most frequent items that occur, ties in the order of the universe."""
     order = np.argsort(-frequencies, kind="stable")[:k]
     return [int(item) for item in order if frequencies[item] > 0]
 
@@ -139,7 +139,7 @@ def _measure_overlap(real: Floats, synthetic: Floats, k: int) -> float:
 
 
 def _measure_differences(items: PairedAverages, real: int, synthetic: int) -> tuple[Floats, Floats, Floats]:
-    """Returns the error of the share of each item with simultaneous intervals, as values, lower and upper ends.
+    """Return the error of the share of each item with simultaneous intervals, as values, lower and upper ends.
 
     Differences of two proportions with one success and one failure added to each (Agresti and Caffo 2000), so that
     intervals of rare items are not too narrow.
@@ -154,7 +154,7 @@ def _measure_differences(items: PairedAverages, real: int, synthetic: int) -> tu
 def _list_furthest(
     names: Sequence[str | int], together: tuple[Floats, Floats, Floats]
 ) -> dict[str, dict[str, float | None]]:
-    """Returns the items with the largest certain errors, and the one with the largest possible error."""
+    """Return the items with the largest certain errors, and the one with the largest possible error."""
     value, low, high = together
     places = [*np.lexsort((value, low))[::-1][:TOP].tolist(), int(high.argmax())]
     return {str(names[place]): Measure(*(float(end[place]) for end in together)).to_dict() for place in places}

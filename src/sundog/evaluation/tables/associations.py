@@ -69,7 +69,7 @@ class Associations:
 
 
 def measure_associations(tables: TablePair, pairs: list[ColumnNames]) -> Associations:
-    """Measures the associations of all pairs; the given ones are also resampled, for the interval."""
+    """Measure the associations of all pairs; the given ones are also resampled, for the interval."""
     names = list(tables.columns)
     sides = [_TableSide(tables, place) for place in (0, 1)]
     real, synthetic = (side.matrix(names) for side in sides)
@@ -100,7 +100,7 @@ class _TableSide:
         self.numbers = {name: _centre(tables.split(values)[place]) for name, values in tables.offsets.items()}
 
     def matrix(self, names: list[str]) -> Floats:
-        """Returns the associations of all pairs, without resamples."""
+        """Return the associations of all pairs, without resamples."""
         whole = Blocks.whole(len(self.blocks.of_row))
         found = np.eye(len(names))
         for (row, first), (column, second) in combinations(enumerate(names), 2):
@@ -108,7 +108,7 @@ class _TableSide:
         return found
 
     def estimates(self, pair: ColumnNames, blocks: Blocks | None = None) -> Floats:
-        """Returns estimates of the association of two columns; NaN where one of them is constant."""
+        """Return estimates of the association of two columns; NaN where one of them is constant."""
         first, second = pair
         blocks = blocks or self.blocks
         if first in self.numbers and second in self.numbers:
@@ -126,7 +126,7 @@ def _centre(values: Floats) -> Floats:
 
 
 def estimate_pearson(blocks: Blocks, x: Floats, y: Floats) -> Floats:
-    """Returns estimates of Pearson's correlation of two columns centred at their medians."""
+    """Return estimates of Pearson's correlation of two columns centred at their medians."""
     label = np.where(np.isfinite(x) & np.isfinite(y), 0, -1)
     count, sum_x, sum_y, sum_xx, sum_yy, sum_xy = (
         blocks.sums(label, 1, values)[:, 0] for values in (None, x, y, x * x, y * y, x * y)
@@ -136,7 +136,7 @@ def estimate_pearson(blocks: Blocks, x: Floats, y: Floats) -> Floats:
 
 
 def estimate_correlation_ratio(blocks: Blocks, category: Labels, x: Floats) -> Floats:
-    """Returns estimates of η, the root of the share of variance of a centred column between categories."""
+    """Return estimates of η, the root of the share of variance of a centred column between categories."""
     label = np.where(np.isfinite(x), category, -1)
     size = int(label.max(initial=0)) + 1
     counts, sums = blocks.sums(label, size), blocks.sums(label, size, x)
@@ -147,7 +147,7 @@ def estimate_correlation_ratio(blocks: Blocks, category: Labels, x: Floats) -> F
 
 
 def estimate_cramers_v(blocks: Blocks, a: Labels, b: Labels) -> Floats:
-    """Returns estimates of Cramér's V of two columns of labels, with Bergsma's correction."""
+    """Return estimates of Cramér's V of two columns of labels, with Bergsma's correction."""
     known = (a >= 0) & (b >= 0)
     width = int(b.max(initial=0)) + 1
     cell, occupied = pd.factorize(np.where(known, a * width + b, np.nan))
@@ -165,6 +165,6 @@ def estimate_cramers_v(blocks: Blocks, a: Labels, b: Labels) -> Floats:
 
 
 def _sum_squares(count: Floats, total: Floats, squares: Floats) -> Floats:
-    """Returns the sum of squares about the mean; NaN where all values are equal, or there are none."""
+    """Return the sum of squares about the mean; NaN where all values are equal, or there are none."""
     spread = squares - total**2 / np.maximum(count, 1)
     return np.where(spread > CONSTANT * squares, spread, np.nan)

@@ -64,7 +64,7 @@ class Coverage:
 
 
 def measure_coverage(tables: TablePair) -> Coverage:
-    """Measures the coverage of every column."""
+    """Measure the coverage of every column."""
     categories = {name: _compare_categories(tables, name) for name in tables.categorical}
     found = (
         {name: _compare_range(tables, name) for name in tables.numeric},
@@ -85,7 +85,7 @@ def _compare_range(tables: TablePair, name: str) -> Floats:
 
 
 def _compare_categories(tables: TablePair, name: str) -> tuple[Floats, Floats]:
-    """Returns coverage and adherence of a column."""
+    """Return coverage and adherence of a column."""
     labels = tables.labels[name]
     real, synthetic = tables.sums(labels, int(labels.max(initial=0)) + 1)
     known = real > 0

@@ -27,18 +27,18 @@ class Distance:
     by_chance: float
 
     def measure(self, *, highest: float = 1.0, z: float = Z) -> Measure:
-        """Returns the distance with its interval, of 95% unless another normal quantile is given."""
+        """Return the distance with its interval, of 95% unless another normal quantile is given."""
         found = measure_estimates(self.estimates, lowest=-np.inf, highest=highest, z=z)
         return Measure(found.value, min(found.value, max(0.0, found.low - self.by_chance)), found.high)
 
     def similarity(self) -> Measure:
-        """Returns 1 - distance with its interval."""
+        """Return 1 - distance with its interval."""
         found = self.measure()
         return Measure(1 - found.value, 1 - found.high, 1 - found.low)
 
     @classmethod
     def mean(cls, distances: Collection[Distance]) -> Distance | None:
-        """Returns the mean of the defined distances; None where none is."""
+        """Return the mean of the defined distances; None where none is."""
         estimates = average_estimates([each.estimates for each in distances])
         if estimates is None:
             return None
@@ -46,7 +46,7 @@ class Distance:
 
     @classmethod
     def between(cls, real: Floats, synthetic: Floats) -> Distance:
-        """Returns the absolute difference of one statistic of two tables."""
+        """Return the absolute difference of one statistic of two tables."""
         differences = real - synthetic
         error = compute_error(differences)
         return cls(np.abs(differences), error if abs(differences[0]) < Z * error else 0.0)

@@ -33,7 +33,7 @@ class DistributionFunctions:
 
     @classmethod
     def of(cls, tables: TablePair, name: str) -> DistributionFunctions | None:
-        """Builds the functions of a column; None where a table has no values in it."""
+        """Build the functions of a column; None where a table has no values in it."""
         values = tables.scaled(name)
         real, synthetic = (side[np.isfinite(side)] for side in tables.split(values))
         if not len(real) or not len(synthetic):
@@ -66,7 +66,7 @@ class DistributionFunctions:
 
 
 def build_distribution_functions(tables: TablePair) -> dict[str, DistributionFunctions]:
-    """Builds the functions of all numeric columns with values in both tables."""
+    """Build the functions of all numeric columns with values in both tables."""
     found = {name: DistributionFunctions.of(tables, name) for name in tables.numeric}
     return {name: curves for name, curves in found.items() if curves is not None}
 

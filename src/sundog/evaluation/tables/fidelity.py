@@ -33,7 +33,7 @@ METRICS = {
 
 
 def evaluate_fidelity(comparison: Comparison) -> Section:
-    """Compares all scalar columns; columns of images, series and sets have sections of their own.
+    """Compare all scalar columns; columns of images, series and set have sections of their own.
 
     >>> import numpy as np
     >>> from sundog.data.records import Records
@@ -68,7 +68,7 @@ def evaluate_fidelity(comparison: Comparison) -> Section:
 
 
 def _note_omissions(tables: TablePair, distances: marginal_distances.Marginals) -> list[str]:
-    """Returns notes on pairs and triples that were not measured."""
+    """Return notes on pairs and triples that were not measured."""
     notes = []
     for size, kind in ((2, "pairs"), (3, "triples")):
         looked_at, all_of_them = len(distances.ways[size - 1]), math.comb(len(tables.columns), size)

@@ -101,7 +101,7 @@ class Marginals:
 
 
 def find_furthest(together: Measures) -> Measure:
-    """Returns the largest of several distances with simultaneous intervals.
+    """Return the largest of several distances with simultaneous intervals.
 
     >>> find_furthest({"age": Measure(0.2, 0.1, 0.3), "sex": Measure(0.1, 0.0, 0.4)})
     Measure(value=0.2, low=0.1, high=0.4)
@@ -113,7 +113,7 @@ def find_furthest(together: Measures) -> Measure:
 
 
 def measure_marginals(tables: TablePair, comparison: Comparison) -> Marginals:
-    """Measures the distances of all columns, pairs and triples, or of random ones where there are too many."""
+    """Measure the distances of all columns, pairs and triples, or of random ones where there are too many."""
     names = list(tables.columns)
     looked_at: list[list[ColumnNames]] = [
         [(name,) for name in names],
@@ -141,7 +141,7 @@ def number_cells(*labels: NDArray[Any]) -> Labels:
 
 
 def measure_distance(tables: TablePair, cell: Labels) -> Distance:
-    """Returns the total variation distance, given the cell of each row; rows in cell -1 are ignored."""
+    """Return the total variation distance, given the cell of each row; rows in cell -1 are ignored."""
     size = int(cell.max(initial=0)) + 1
     real, synthetic = (np.bincount(cells[cells >= 0], minlength=size) for cells in tables.split(cell))
     # Cells that only one table fills may share a number: their differences have the same sign.
@@ -154,7 +154,7 @@ def measure_distance(tables: TablePair, cell: Labels) -> Distance:
 
 
 def estimate_chance_distance(real: NDArray[Any], synthetic: NDArray[Any]) -> float:
-    """Returns how much of the total variation distance of two samples noise may have added, given the counts by cell.
+    """Return how much of the total variation distance of two samples noise may have added, given the counts by cell.
 
     If both samples come from one distribution, the difference of the shares of a cell has the standard error √(rows in
     it / (real rows · synthetic rows)), for any number of rows in the cell. Where a difference is significant, noise
@@ -171,7 +171,7 @@ def estimate_chance_distance(real: NDArray[Any], synthetic: NDArray[Any]) -> flo
 
 
 def estimate_variation(real: Floats, synthetic: Floats) -> Floats:
-    """Returns estimates of the total variation distance from those of the counts; NaN where a table has no rows.
+    """Return estimates of the total variation distance from those of the counts; NaN where a table has no rows.
 
     >>> estimate_variation(np.array([[2.0, 2.0]]), np.array([[1.0, 3.0]])).tolist()
     [0.25]

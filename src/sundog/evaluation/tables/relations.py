@@ -80,7 +80,7 @@ class Relations:
 
 
 def measure_relations(comparison: Comparison, pairs: list[ColumnNames]) -> Relations:
-    """Compares the relations of these pairs of columns."""
+    """Compare the relations of these pairs of columns."""
     if not pairs or min(len(each) for each in (comparison.train, comparison.test, comparison.synthetic)) < FEWEST:
         return Relations({}, None)
     columns = comparison.real.schema.scalars
@@ -97,7 +97,7 @@ def measure_relations(comparison: Comparison, pairs: list[ColumnNames]) -> Relat
 
 
 def _find_weakest(found: Mapping[ColumnNames, _Products]) -> tuple[ColumnNames, Measure] | None:
-    """Returns the pair with the largest loss that is significant among all pairs."""
+    """Return the pair with the largest loss that is significant among all pairs."""
     z = bonferroni_quantile(len(found))
     losses: dict[ColumnNames, float] = {}
     for pair, products in found.items():
@@ -113,7 +113,7 @@ def _find_weakest(found: Mapping[ColumnNames, _Products]) -> tuple[ColumnNames, 
 
 
 def _measure_sum(estimates: Floats, *, z: float = Z) -> Measure:
-    """Returns a sum of products with its interval, which may reach below zero."""
+    """Return a sum of products with its interval, which may reach below zero."""
     return measure_estimates(estimates, lowest=-np.inf, highest=np.inf, z=z, keep=True)
 
 
@@ -157,7 +157,7 @@ class _Grouping:
         return len(self.ends) + 2  # the rest, and nulls
 
     def labels(self, codes: NDArray[Any]) -> Labels:
-        """Returns the group of each code."""
+        """Return the group of each code."""
         codes = codes.astype(np.int64)
         found = np.searchsorted(self.ends, codes, side="left")
         if not self.ordered:
@@ -191,7 +191,7 @@ class _Samples:
         )
 
     def joint(self, place: int, pair: ColumnNames, grouping: Mapping[str, _Grouping]) -> Floats:
-        """Returns the share of records in each pair of groups: (estimates, groups of one, groups of the other)."""
+        """Return the share of records in each pair of groups: (estimates, groups of one, groups of the other)."""
         one, other = (grouping[name].size for name in pair)
         first, second = (self.labels[place][name] for name in pair)
         counts = self.blocks[place].sums(first * other + second, one * other)
@@ -225,13 +225,13 @@ class _Products:
 
 
 def _subtract_independence(joint: Floats) -> Floats:
-    """Returns the difference of each pair of groups from the product of both."""
+    """Return the difference of each pair of groups from the product of both."""
     found: Floats = joint - joint.sum(axis=2, keepdims=True) * joint.sum(axis=1, keepdims=True)
     return found
 
 
 def _multiply_samples(samples: list[Floats], weight: Floats) -> tuple[Floats, Floats, Floats]:
-    """Returns synthetic · held out, train · held out, and the squared distance of synthetic and real."""
+    """Return synthetic · held out, train · held out, and the squared distance of synthetic and real."""
     held_out, train, *halves = samples
 
     def times(left: Floats, right: Floats) -> Floats:

@@ -78,7 +78,7 @@ class ShapesAndTrends:
 def score_shapes_and_trends(
     tables: TablePair, marginals: Marginals, associations: Associations, curves: Mapping[str, DistributionFunctions]
 ) -> ShapesAndTrends:
-    """Scores all columns, and the pairs whose marginals were measured."""
+    """Score all columns, and the pairs whose marginals were measured."""
     cut = {name: _bin_values(tables, name) for name in tables.numeric} if tables.categorical else {}
     trends = {}
     for pair in marginals.pairs:
@@ -93,7 +93,7 @@ def score_shapes_and_trends(
 
 
 def _measure_shape(tables: TablePair, name: str, curves: Mapping[str, DistributionFunctions]) -> Distance:
-    """Returns the distance of a column: 1 where all synthetic values are missing, undefined where all real ones are."""
+    """Return the distance of a column: 1 where all synthetic values are missing, undefined where all real ones are."""
     if name in curves:
         return curves[name].kolmogorov
     if name in tables.categorical:
@@ -105,7 +105,7 @@ def _measure_shape(tables: TablePair, name: str, curves: Mapping[str, Distributi
 
 
 def _bin_values(tables: TablePair, name: str) -> Labels:
-    """Returns the bin of each value as in SDMetrics: the maximum real value starts the last bin; nulls have a bin."""
+    """Return the bin of each value as in SDMetrics: the maximum real value starts the last bin; nulls have a bin."""
     values = tables.offsets[name]
     known, _ = tables.split(values)
     known = known[np.isfinite(known)]

@@ -45,7 +45,7 @@ class TablePair:
 
     @classmethod
     def of(cls, comparison: Comparison) -> TablePair:
-        """Builds the tables of a comparison."""
+        """Build the tables of a comparison."""
         for kind, records in (("real", comparison.real), ("synthetic", comparison.synthetic)):
             if not len(records):
                 raise DataError(f"there are no {kind} records to compare; give at least one")
@@ -76,28 +76,28 @@ class TablePair:
         return list(self.labels)
 
     def scaled(self, name: str) -> Floats:
-        """Returns the values of a numeric column scaled from the declared range to 0 … 1."""
+        """Return the values of a numeric column scaled from the declared range to 0 … 1."""
         _, span = self.columns[name].spacing
         return self.offsets[name] / (float(span) or 1.0)
 
     def split(self, values: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Splits an array into the parts of the real and the synthetic rows."""
+        """Split an array into the parts of the real and the synthetic rows."""
         rows = len(self.real.of_row)
         return values[:rows], values[rows:]
 
     def sums(self, labels: NDArray[Any], size: int) -> tuple[Floats, Floats]:
-        """Returns estimates of how many rows of each table have each label."""
+        """Return estimates of how many rows of each table have each label."""
         real, synthetic = self.split(labels)
         return self.real.sums(real, size), self.synthetic.sums(synthetic, size)
 
 
 def choose_bins(column: ScalarColumn) -> Bins:
-    """Returns the declared bins; default ones where quantile bins were declared but never learned."""
+    """Return the declared bins; default ones where quantile bins were declared but never learned."""
     return bins_for(column.with_default_bins())
 
 
 def compute_offsets(column: ScalarColumn, codes: NDArray[Any]) -> Floats:
-    """Returns how far values are above the declared minimum; NaN for null.
+    """Return how far values are above the declared minimum; NaN for null.
 
     >>> from sundog.data.columns import IntegerColumn
     >>> compute_offsets(IntegerColumn(min=100, max=125, step=10, nullable=True), np.array([0, 2, 3, 4])).tolist()
@@ -114,7 +114,7 @@ def _label_categories(column: ScalarColumn, codes: NDArray[Any]) -> Labels:
 
 
 def choose_combinations(names: list[str], size: int, most: int, rng: np.random.Generator) -> list[ColumnNames]:
-    """Returns all combinations of so many columns, or a random subset of them.
+    """Return all combinations of so many columns, or a random subset of them.
 
     >>> choose_combinations(["a", "b", "c"], 2, 10, np.random.default_rng(0))
     [('a', 'b'), ('a', 'c'), ('b', 'c')]

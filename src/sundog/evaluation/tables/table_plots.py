@@ -24,7 +24,7 @@ SQUARE, PIXELS = 40, 48
 
 
 def plot_tables(tables: TablePair, columns: Measures, associations: Associations) -> list[Picture]:
-    """Returns all plots of these tables; they keep what they draw, not the tables."""
+    """Return all plots of these tables; they keep what they draw, not the tables."""
     found = [_plot_distances(columns), _plot_overlays(tables, columns)]
     if len(associations.names) > 1:
         found.append(_plot_associations(associations))
@@ -138,7 +138,7 @@ def _build_panel(tables: TablePair, name: str) -> _Panel:
 
 
 def _build_steps(name: str, column: ScalarColumn, bins: Bins, real: Floats, synthetic: Floats) -> _Panel:
-    """Builds a panel of bins in order, merged where there are too many; nulls are last."""
+    """Build a panel of bins in order, merged where there are too many; nulls are last."""
     count = len(bins.starts)
     steps = min(count, STEPS)
     starts = np.arange(steps) * count // steps
@@ -151,7 +151,7 @@ def _build_steps(name: str, column: ScalarColumn, bins: Bins, real: Floats, synt
 
 
 def _build_bars(name: str, column: ScalarColumn, real: Floats, synthetic: Floats) -> _Panel:
-    """Builds a panel of the most frequent categories, in order if they have one, and one bar for the others."""
+    """Build a panel of the most frequent categories, in order if they have one, and one bar for the others."""
     order = np.argsort(-(real + synthetic), kind="stable")
     most = CATEGORIES if len(order) > CATEGORIES + 1 else len(order)  # a single other category is shown by name
     shown, rest = order[:most], order[most:]
@@ -209,7 +209,7 @@ def _plot_associations(associations: Associations) -> Picture:
 
 
 def _plot_density(tables: TablePair) -> Picture | None:
-    """Plots the density of the first two numeric columns, real beside synthetic."""
+    """Plot the density of the first two numeric columns, real beside synthetic."""
     names = tables.numeric[:2]
     points = np.column_stack([tables.scaled(name) for name in names])
     sides = [side[np.isfinite(side).all(axis=1)] for side in tables.split(points)]

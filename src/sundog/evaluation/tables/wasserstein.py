@@ -64,7 +64,7 @@ class Wasserstein:
 def measure_wasserstein(
     tables: TablePair, curves: Mapping[str, DistributionFunctions], comparison: Comparison
 ) -> Wasserstein:
-    """Measures the distance of each numeric column with values in both tables, and of all of them together."""
+    """Measure the distance of each numeric column with values in both tables, and of all of them together."""
     columns = {name: each.wasserstein for name, each in curves.items()}
     if len(tables.numeric) < 2:
         return Wasserstein(columns, None)
@@ -77,13 +77,13 @@ def measure_wasserstein(
 
 
 def _choose_rows(points: Floats, rng: np.random.Generator) -> Floats:
-    """Returns the complete rows, or a random subset of them."""
+    """Return the complete rows, or a random subset of them."""
     complete = points[np.isfinite(points).all(axis=1)]
     return complete if len(complete) <= ROWS else complete[rng.choice(len(complete), ROWS, replace=False)]
 
 
 def estimate_sliced_distance(real: Floats, synthetic: Floats, rng: np.random.Generator) -> Floats:
-    """Returns estimates of the sliced Wasserstein distance of two clouds of points, one point per row.
+    """Return estimates of the sliced Wasserstein distance of two clouds of points, one point per row.
 
     >>> points = np.random.default_rng(0).random((50, 2))
     >>> float(estimate_sliced_distance(points, points, np.random.default_rng(0))[0])
@@ -100,13 +100,13 @@ def estimate_sliced_distance(real: Floats, synthetic: Floats, rng: np.random.Gen
 
 
 def _take_quantiles(slices: Floats, count: int) -> Floats:
-    """Returns so many evenly spaced quantiles of each slice: all sorted values, if there are as many."""
+    """Return so many evenly spaced quantiles of each slice: all sorted values, if there are as many."""
     size = slices.shape[1]
     return np.sort(slices, axis=1)[:, (2 * np.arange(count) + 1) * size // (2 * count)]
 
 
 def _estimate_resampled(blocks: tuple[Blocks, Blocks], slices: tuple[Floats, Floats]) -> Floats:
-    """Returns estimates of the mean distance over directions, from counts in narrow bins."""
+    """Return estimates of the mean distance over directions, from counts in narrow bins."""
     low = np.minimum(*(each.min(axis=1) for each in slices))[:, None]
     width = (np.maximum(*(each.max(axis=1) for each in slices))[:, None] - low) / PLACES
     first = PLACES * np.arange(DIRECTIONS)[:, None]  # every direction has its own bins; all are counted at once

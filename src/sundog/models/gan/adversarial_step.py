@@ -55,7 +55,7 @@ class Networks(nn.Module):
 
 
 def straight_through(features: Features, logits: Tensor) -> Tensor:
-    """Records from logits: cells and items are drawn, and pass on the gradients of their probabilities.
+    """Record from logits: cells and items are drawn, and pass on the gradients of their probabilities.
 
     So a critic sees of generated records what it sees of real ones, zeros and ones, and cannot tell them by that.
     """
@@ -121,7 +121,7 @@ class AdversarialGame:
     # --- the critic's side ---
 
     def loss(self, batch: Compact) -> Tensor:
-        """Returns the critic's loss on each record and one that is generated with the same label.
+        """Return the critic's loss on each record and one that is generated with the same label.
 
         Where an example is a person, it is the mean over that person's records.
         """
@@ -134,7 +134,7 @@ class AdversarialGame:
 
     @torch.no_grad()
     def generate(self, condition: Tensor) -> Tensor:
-        """Returns a record for each of these conditions."""
+        """Return a record for each of these conditions."""
         return straight_through(self.features, self.generator(self._inputs(condition)))
 
     def _inputs(self, condition: Tensor) -> Tensor:
@@ -144,7 +144,7 @@ class AdversarialGame:
     # --- the generator's side: no record is in it ---
 
     def after(self, number: int) -> None:
-        """Takes the generator's steps that are due after a step of the critic."""
+        """Take the generator's steps that are due after a step of the critic."""
         turns = self.critic_schedule.turns()
         if not turns:
             return
@@ -172,7 +172,7 @@ class AdversarialGame:
         self._recognised.copy_((scores.detach() < 0).float().mean())
 
     def _mean_mismatch(self, logits: Tensor, given: Tensor, means: Tensor) -> Tensor:
-        """Returns the cross-entropy of the measured means and those of generated records, for each condition."""
+        """Return the cross-entropy of the measured means and those of generated records, for each condition."""
         given = given if given.shape[-1] else given.new_ones(len(given), 1)
         counts = given.sum(dim=0)
         found = given.T @ self.features.means(logits) / counts.clamp_min(1.0)[:, None]

@@ -21,17 +21,17 @@ def best_shape(schema: Schema) -> str:
 
 
 def has_people(schema: Schema) -> bool:
-    """Whether an example is a person with several records."""
+    """Return whether an example is a person with several records."""
     return schema.unit is not None and schema.cap > 1
 
 
 def arrays(schema: Schema) -> list[str]:
-    """The images and series of a schema."""
+    """Return the images and series of a schema."""
     return [name for name, column in schema.columns.items() if column.form in (Form.IMAGE, Form.SERIES)]
 
 
 def refuse_shape(schema: Schema, shape: str) -> None:
-    """Raises if records are not of this shape."""
+    """Raise if records are not of this shape."""
     found = arrays(schema)
     if shape not in ("mlp", "pairs") and len(found) != 1:
         raise SundogError(
@@ -51,7 +51,7 @@ def refuse_shape(schema: Schema, shape: str) -> None:
 
 
 def _width(schema: Schema) -> int:
-    """How many features there are; those of columns that are still to be learned nobody knows."""
+    """Return how many features there are; those of columns that are still to be learned nobody knows."""
     columns = schema.columns.items()
     known = {name: column for name, column in columns if column.complete and not column.awaits_edges}
     return Layout(schema.model_copy(update={"columns": known})).width

@@ -64,7 +64,7 @@ def measure_conditional_means(
     count: float,
     people_charge: Charge | None,
 ) -> ConditionalMeans:
-    """Measures what the generator starts from, or finds what was measured before an interruption.
+    """Measure what the generator starts from, or find what was measured before an interruption.
 
     Args:
         features: of the records.
@@ -91,7 +91,7 @@ def measure_conditional_means(
 
 
 def _of_values(features: Features, at: slice, count: float, sums: Floats, scale: float) -> ConditionalMeans:
-    """Those of each value; a value whose count does not stand out of the noise gets the means of all records."""
+    """Return those of each value; a value whose count does not stand out of the noise gets the means of all records."""
     count = max(1.0, count)
     counts, values = sums[:, at].diagonal(), len(sums)
     clear = counts > _CLEAR * scale
@@ -115,7 +115,7 @@ def _of_all(
 
 
 def _smooth(features: Features, shares: Tensor, means: Tensor, scales: Floats) -> ConditionalMeans:
-    """Keeps of the mean of a series the rhythms that stand out of its noise, which is the same for all of them.
+    """Keep of the mean of a series the rhythms that stand out of its noise, which is the same for all of them.
 
     At each moment by itself the noise would look like a rhythm of its own, and every day would have it.
     """
@@ -132,7 +132,7 @@ def _smooth(features: Features, shares: Tensor, means: Tensor, scales: Floats) -
 
 
 def charge_for_people(budget: Budget) -> Charge:
-    """What it costs to ask how many people there are."""
+    """Return what it costs to ask how many people there are."""
     return Charge(event=DiscreteLaplace(rate=_PEOPLE_SHARE * budget.epsilon, sensitivity=1), purpose=PEOPLE)
 
 

@@ -95,7 +95,7 @@ class GanConfiguration(Configuration):
         return self.hidden or 128
 
     def check(self, schema: Schema) -> None:
-        """Raises SundogError if the configuration does not fit the schema."""
+        """Raise SundogError if the configuration does not fit the schema."""
         resolve(self, schema)
 
 
@@ -137,7 +137,7 @@ _BY_SHAPE: dict[str, tuple[Any, Any, Any, Any]] = {  # pairs, convolutions, othe
 
 
 def resolve(configuration: GanConfiguration, schema: Schema) -> GanSettings:
-    """Fills in what is right for the records where nothing was set; raises SundogError if settings do not fit."""
+    """Fill in what is right for the records where nothing was set; raise SundogError if settings do not fit."""
     shape = best_shape(schema) if configuration.shape == "auto" else configuration.shape
     condition = _find_label(schema) if configuration.condition == "auto" else configuration.condition
     by_schema = {name: values[_place(schema, shape)] for name, values in _BY_SHAPE.items()}
@@ -166,14 +166,14 @@ def _place(schema: Schema, shape: str) -> int:
 
 
 def _find_label(schema: Schema) -> str | None:
-    """Returns the label of images and series, where there is one; None for tables."""
+    """Return the label of images and series, where there is one; None for tables."""
     scalars = list(schema.scalars)
     is_label = len(scalars) == 1 and len(schema.columns) > 1 and not has_people(schema)
     return scalars[0] if is_label else None
 
 
 def _has_classes(schema: Schema, condition: str | None) -> bool:
-    """Whether there is anything to classify: a column that may have more than one value."""
+    """Return whether there is anything to classify: a column that may have more than one value."""
     column = None if condition is None else schema.scalars.get(condition)
     if column is None:
         return False

@@ -22,7 +22,7 @@ from sundog.training.training_plan import TrainingPlan
 
 
 def groups_for(game: AdversarialGame, settings: GanSettings, public: Compact | None) -> Groups:
-    """All parameters together; weights and biases apart; or so many clusters of similar norms (Algorithm 2)."""
+    """Return all parameters together; weights and biases apart; or so many clusters of similar norms (Algorithm 2)."""
     if settings.groups == "all":
         return flat(game.critic)
     if settings.groups == "weights and biases":
@@ -39,11 +39,11 @@ class SavedGroups:
         self.groups = groups
 
     def state_dict(self) -> dict[str, Any]:
-        """What to keep."""
+        """Return what to keep."""
         return {"of": list(self.groups.of)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Goes on from what was kept."""
+        """Go on from what was kept."""
         if len(state["of"]) != len(self.groups.of):
             raise ValueError("groups of other parameters")
         object.__setattr__(self.groups, "of", list(state["of"]))
@@ -52,7 +52,7 @@ class SavedGroups:
 def policy_for(
     game: AdversarialGame, settings: GanSettings, public: Compact | None, groups: Groups, training: TrainingPlan
 ) -> ClipPolicy:
-    """Returns bounds that stay, fall, or follow the norms of public or (DPNorm) private records.
+    """Return bounds that stay, fall, or follow the norms of public or (DPNorm) private records.
 
     Args:
         game: the networks.

@@ -38,7 +38,7 @@ class CriticSchedule:
     taken: int = 0
 
     def turns(self) -> int:
-        """Counts a step of the critic; so many turns of the generator follow."""
+        """Count a step of the critic; so many turns of the generator follow."""
         self.credit += 1.0
         turns = int(self.credit / self.steps)
         self.credit -= turns * self.steps
@@ -46,14 +46,14 @@ class CriticSchedule:
         return turns
 
     def observe(self, recognised: float) -> None:
-        """Takes note of how many the critic recognised: if they are few it gets more steps, and else fewer."""
+        """Take note of how many the critic recognised: if they are few it gets more steps, and else fewer."""
         self.steps = min(MOST, max(FEWEST, self.steps * math.exp(_PACE * (self.target - recognised))))
 
     def state_dict(self) -> dict[str, Any]:
-        """Returns the state for a checkpoint."""
+        """Return the state for a checkpoint."""
         return asdict(self)
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restores the state from a checkpoint."""
+        """Restore the state from a checkpoint."""
         for name, value in state.items():
             setattr(self, name, value)

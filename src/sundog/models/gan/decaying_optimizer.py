@@ -33,7 +33,7 @@ class DecayingOptimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]  # noqa: ARG002
-        """Takes the gradients in."""
+        """Take the gradients in."""
         for group in self.param_groups:
             for weight in group["params"]:
                 if weight.grad is not None:

@@ -104,7 +104,7 @@ class Gan:
     @classmethod
     @one_thread()
     def fit(cls, records: Records, plan: GanPlan, ledger: Ledger, context: FitContext) -> Self:
-        """Trains one on all records."""
+        """Train one on all records."""
         check_unpaid(plan.charges, ledger)
         warm_up(context.device)
         settings, features = plan.settings, Features(records.schema)
@@ -149,23 +149,23 @@ class Gan:
     # --- sampling ---
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Draws latent variables, or those that explain the conditions, and a record from each."""
+        """Draw latent variables, or those that explain the conditions, and a record from each."""
         return self.sampler.sample(n, rng, where)
 
     def log_evidence(self, where: Where) -> float:
-        """The logarithm of the probability of the conditions."""
+        """Return the logarithm of the probability of the conditions."""
         return self.sampler.log_evidence(where)
 
     # --- the release ---
 
     def state(self) -> State:
-        """Returns the generator, and the logits of the condition."""
+        """Return the generator, and the logits of the condition."""
         prior = {"prior": self.prior.numpy()} if len(self.prior) else {}
         return State({**_arrays(self.generator), **prior}, self.config)
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
-        """Checks that the weights are those of a generator of this schema."""
+        """Check that the weights are those of a generator of this schema."""
         ReleasedGan(schema, state)
         tensors = {name: torch.from_numpy(tensor.copy()) for name, tensor in state.tensors.items()}
         prior = tensors.pop("prior", torch.zeros(0))

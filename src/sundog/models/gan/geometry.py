@@ -21,7 +21,7 @@ class Geometry:
 
     @classmethod
     def of_shape(cls, shape: tuple[int, ...], at: slice) -> Geometry:
-        """That of a column's shape, whose features are there."""
+        """Return that of a column's shape, whose features are there."""
         size, channels = (shape[:2], shape[2]) if len(shape) == 3 else (shape, 1)
         return cls(at, size, channels)
 
@@ -40,7 +40,7 @@ class Geometry:
         return max(1, math.ceil(math.log2(max(self.size) / _SMALLEST)))
 
     def halved(self, times: int) -> tuple[int, ...]:
-        """The size after so many halvings, rounded up each time."""
+        """Return the size after so many halvings, rounded up each time."""
         return tuple(math.ceil(size / 2**times) for size in self.size)
 
     def widths(self, channels: int, layers: int) -> list[int]:

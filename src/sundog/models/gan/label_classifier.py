@@ -46,12 +46,12 @@ class LabelClassifier(Trainee):
         return -(named.log_softmax(dim=-1) * x[..., self.condition]).sum(dim=-1)
 
     def loss(self, batch: Compact) -> Tensor:
-        """Returns the cross-entropy of each record."""
+        """Return the cross-entropy of each record."""
         return self.cross_entropy(self.features.dense(batch))
 
 
 def plan_label_classifier(budget: Budget, *, share: float, records: int) -> TrainingPlan:
-    """A training for a share of the budget, in the units in which Gaussians add up.
+    """Return a training for a share of the budget, in the units in which Gaussians add up.
 
     >>> plan = plan_label_classifier(Budget(10.0, 1e-5), share=0.25, records=60_000)
     >>> plan.steps, round(plan.noise_multiplier, 2)
@@ -72,7 +72,7 @@ def train_label_classifier(
     *,
     records: int,
 ) -> LabelClassifier:
-    """Trains one on all records.
+    """Train one on all records.
 
     Args:
         features: of the records.

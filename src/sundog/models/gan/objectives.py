@@ -22,16 +22,16 @@ class Objective(Protocol):
     """Losses, each of one example on its own."""
 
     def critic_loss_real(self, scores: Tensor) -> Tensor:
-        """Returns the loss of the critic on real records."""
+        """Return the loss of the critic on real records."""
 
     def critic_loss_fake(self, scores: Tensor) -> Tensor:
-        """Returns the loss of the critic on generated records."""
+        """Return the loss of the critic on generated records."""
 
     def generator_loss(self, scores: Tensor) -> Tensor:
-        """Returns the loss of the generator."""
+        """Return the loss of the generator."""
 
     def penalty(self, critic: Critic, real: Tensor, fake: Tensor) -> Tensor | None:
-        """Returns the gradient penalty between a real and a generated record; None if there is none."""
+        """Return the gradient penalty between a real and a generated record; None if there is none."""
 
 
 class NonSaturating:
@@ -50,7 +50,7 @@ class NonSaturating:
         return functional.softplus(-scores)
 
     def penalty(self, critic: Critic, real: Tensor, fake: Tensor) -> None:  # noqa: ARG002
-        """Returns None: there is no penalty."""
+        """Return None: there is no penalty."""
         return
 
 

@@ -48,19 +48,19 @@ class ReleasedGan(ReleasedModel):
         self.assumptions = [PUBLIC_RECORDS] if state.config["public"] else []
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
-        """Returns the number of people, the means, the classifier and the weights, unless they were paid for."""
+        """Return the number of people, the means, the classifier and the weights, unless they were paid for."""
         people = find_unpaid(charges, {PEOPLE: "discrete_laplace"}) if has_people(self.schema) else []
         naming = find_unpaid_naming(charges) if self.config["named"] else []
         return people + find_unpaid_means(charges) + naming + find_unpaid_training(charges)
 
 
 def find_unpaid_naming(charges: Sequence[Charge]) -> list[str]:
-    """Returns the label classifier, if no charge paid for it."""
+    """Return the label classifier, if no charge paid for it."""
     return ["training of the classifier"] if find_unpaid(charges, {NAMING: "sampled_gaussian"}) else []
 
 
 def generator_shapes(schema: Schema, config: Mapping[str, Any]) -> Shapes:
-    """The arrays of a generator, by what its networks are made of (gan/networks)."""
+    """Return the arrays of a generator, by what its networks are made of (gan/networks)."""
     layout, shape, hidden = Layout(schema), config["shape"], config["hidden"]
     condition = layout.count(config["condition"])
     inputs = config["latent"] + condition

@@ -34,7 +34,7 @@ class Critic:
 
     @torch.no_grad()
     def scores(self, records: Records) -> npt.NDArray[np.float64]:
-        """One number for each record: the higher, the more it looks like one of the training's."""
+        """Return one number for each record: the higher, the more it looks like one of the training's."""
         examples = self.features.examples(records)
         rows = rows_at_a_time(self.features.width)
         parts = [

@@ -46,7 +46,7 @@ def train(
     ledger: Ledger,
     context: FitContext,
 ) -> Networks:
-    """Trains a generator and its critic.
+    """Train a generator and its critic.
 
     Args:
         features: of the records.

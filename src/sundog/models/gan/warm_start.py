@@ -33,7 +33,7 @@ def train_on_public(
     seed: int | None,
     progress: Progress,
 ) -> None:
-    """Takes so many ordinary steps of the critic, and the generator's between them.
+    """Take so many ordinary steps of the critic, and the generator's between them.
 
     Args:
         game: the networks.

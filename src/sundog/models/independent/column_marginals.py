@@ -40,27 +40,27 @@ class Marginal(ABC):
 
     @abstractmethod
     def is_possible(self, p: Floats) -> bool:
-        """Whether numbers between 0 and 1 are probabilities of this column."""
+        """Return whether numbers between 0 and 1 are probabilities of this column."""
 
     @abstractmethod
     def count(self, codes: Any) -> Integers:
-        """The exact counts of some records."""
+        """Return the exact counts of some records."""
 
     @abstractmethod
     def totals(self, counts: Integers) -> tuple[Integers, int]:
-        """The number of records, as often as the counts tell it, and how many noisy counts each of these sums up."""
+        """Return the number of records, as often as the counts tell it, and how many noisy counts each of these sums up."""
 
     @abstractmethod
     def to_probabilities(self, counts: Integers, total: int) -> Floats:
-        """The nearest probabilities to noisy counts of so many records."""
+        """Return the nearest probabilities to noisy counts of so many records."""
 
     @abstractmethod
     def draw(self, p: Floats, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:
-        """The codes of n records, each value as often as its probability says; only codes of a set, if one is given."""
+        """Return the codes of n records, each value as often as its probability says; only codes of a set, if one is given."""
 
 
 def marginal_of(column: AnyColumn) -> Marginal:
-    """The marginal of a column: over items for sets, over bins for all others."""
+    """Return the marginal of a column: over items for sets, over bins for all others."""
     return ItemMarginal(column) if column.form is Form.SET else CellMarginal(column)
 
 
@@ -72,7 +72,7 @@ class Sampler:
     p: Floats
 
     def draw(self, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:
-        """The codes of n records; only codes of a set, if one is given."""
+        """Return the codes of n records; only codes of a set, if one is given."""
         return self.marginal.draw(self.p, n, rng, within)
 
 
@@ -102,11 +102,11 @@ class CellMarginal(Marginal):
         return math.prod(self.column.shape)
 
     def is_possible(self, p: Floats) -> bool:
-        """Whether all add up to one, at each position."""
+        """Return whether all add up to one, at each position."""
         return bool(np.allclose(p.sum(axis=-1), 1))
 
     def count(self, codes: Any) -> Integers:
-        """How many records are in each bin, at each position."""
+        """Return how many records are in each bin, at each position."""
         bins, positions = self._bins, self.touched
         if not self.column.shape:
             return np.bincount(bins.to_bins(codes), minlength=bins.count).astype(np.int64)
@@ -119,15 +119,15 @@ class CellMarginal(Marginal):
         return counts.reshape(positions, bins.count)
 
     def totals(self, counts: Integers) -> tuple[Integers, int]:
-        """Each position tells the number of records, by the sum of its bins."""
+        """Return each position tells the number of records, by the sum of its bins."""
         return np.atleast_1d(counts.sum(axis=-1)), counts.shape[-1]
 
     def to_probabilities(self, counts: Integers, total: int) -> Floats:
-        """The nearest point of the simplex."""
+        """Return the nearest point of the simplex."""
         return to_simplex(counts / total)
 
     def draw(self, p: Floats, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:
-        """A bin for each record and position, and a code inside it."""
+        """Return a bin for each record and position, and a code inside it."""
         p = p if within is None else _restricted(p, self._bins.shares(within))
         codes = self._bins.to_codes(draw_cells(p, n, rng), rng, within)
         return codes.reshape(n, *self.column.shape).astype(self.column.dtype, copy=False)
@@ -159,19 +159,19 @@ class ItemMarginal(Marginal):
         return True
 
     def count(self, codes: Any) -> Integers:
-        """How many sets hold each item, and how many sets there are."""
+        """Return how many sets hold each item, and how many sets there are."""
         return np.append(np.bincount(codes.indices, minlength=self.column.shape[0]), codes.shape[0]).astype(np.int64)
 
     def totals(self, counts: Integers) -> tuple[Integers, int]:
-        """The number of records is a count of its own."""
+        """Return the number of records is a count of its own."""
         return counts[-1:], 1
 
     def to_probabilities(self, counts: Integers, total: int) -> Floats:
-        """The share of records that hold each item."""
+        """Return the share of records that hold each item."""
         return np.asarray(np.clip(counts[:-1] / total, 0.0, 1.0))
 
     def draw(self, p: Floats, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:  # noqa: ARG002
-        """Each item in as many sets as its probability says, whichever these are."""
+        """Return each item in as many sets as its probability says, whichever these are."""
         from scipy import sparse
 
         holders = np.floor(n * p + rng.random(len(p))).astype(np.int64)  # its mean is n · p
@@ -191,7 +191,7 @@ class ItemMarginal(Marginal):
 
 
 def to_simplex(p: Floats) -> Floats:
-    """The nearest probabilities, along the last axis (Duchi et al. 2008)."""
+    """Return the nearest probabilities, along the last axis (Duchi et al. 2008)."""
     k = p.shape[-1]
     ordered = -np.sort(-p, axis=-1)
     excess = np.cumsum(ordered, axis=-1) - 1
@@ -202,7 +202,7 @@ def to_simplex(p: Floats) -> Floats:
 
 
 def _restricted(p: Floats, shares: Floats) -> Floats:
-    """The probabilities under a condition: codes are uniform in a cell, so it keeps the share that is allowed.
+    """Return the probabilities under a condition: codes are uniform in a cell, so it keeps the share that is allowed.
 
     Where all that is allowed was measured as impossible, it is uniform.
     """

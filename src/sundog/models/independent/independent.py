@@ -54,7 +54,7 @@ class Independent:
     name: ClassVar[str] = "independent"
 
     def __init__(self, schema: Schema, marginals: dict[str, Floats], records: int) -> None:
-        """Takes probabilities: (cells,) of a scalar column, (positions, cells) of an array, (items,) of sets."""
+        """Take probabilities: (cells,) of a scalar column, (positions, cells) of an array, (items,) of sets."""
         self.schema = schema
         self.marginals = marginals
         self.records = records
@@ -88,14 +88,14 @@ class Independent:
 
     @classmethod
     def fit(cls, records: Records, plan: IndependentPlan, ledger: Ledger, context: FitContext) -> Self:
-        """Measures every marginal for one charge of the ledger, then makes them consistent."""
+        """Measure every marginal for one charge of the ledger, then make them consistent."""
         return cls.fit_parts(records, Parts.whole(len(records)), plan, ledger, context)[0]
 
     @classmethod
     def fit_parts(
         cls, records: Records, parts: Parts, plan: IndependentPlan, ledger: Ledger, context: FitContext
     ) -> list[Self]:
-        """One for each part, all of them for the price of one: a record is in one part only."""
+        """Return one for each part, all of them for the price of one: a record is in one part only."""
         sigma = plan.sigma
         counts = _count_all(records, parts, context)
 
@@ -120,14 +120,14 @@ class Independent:
         return cls(schema, marginals, total)
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Draws every column by itself; a condition changes its column and no other."""
+        """Draw every column by itself; a condition changes its column and no other."""
         codes: Codes = {name: self._samplers[name].draw(n, rng) for name in self.schema.columns}
         for name, codes_of in where.items():  # afterwards: the other columns keep the values that they have without
             codes[name] = self._samplers[name].draw(n, rng, allowed_codes(codes_of))
         return codes
 
     def log_evidence(self, where: Where) -> float:
-        """The sum over the columns, each of which is by itself."""
+        """Return the sum over the columns, each of which is by itself."""
         total = 0.0
         for name, codes in where.items():
             shares = bins_for(self.schema.columns[name]).shares(allowed_codes(codes))
@@ -135,7 +135,7 @@ class Independent:
         return total
 
     def state(self) -> State:
-        """The marginals, by the place of their column: names may hold what no file should."""
+        """Return the marginals, by the place of their column: names may hold what no file should."""
         return State(
             tensors=dict(zip(marginal_keys(self.schema), self.marginals.values(), strict=True)),
             config={"records": self.records},
@@ -143,7 +143,7 @@ class Independent:
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
-        """Checks that the marginals are ones and fit the schema."""
+        """Check that the marginals are ones and fit the schema."""
         released = ReleasedIndependent(schema, state)
         marginals = {name: state.tensors[key] for name, key in zip(schema.columns, marginal_keys(schema), strict=True)}
         return cls(schema, marginals, released.records)
@@ -159,7 +159,7 @@ def _charge(name: str, column: AnyColumn, sigma: float, contribution: int) -> Ch
 
 
 def _count_all(records: Records, parts: Parts, context: FitContext) -> list[dict[str, Integers]]:
-    """The exact counts of every column in each part."""
+    """Return the exact counts of every column in each part."""
     columns, found = records.schema.columns, []
     for number in range(len(parts.sizes)):
         part = records if parts.owner is None else records.take(parts.owner == number)
@@ -172,7 +172,7 @@ def _count_all(records: Records, parts: Parts, context: FitContext) -> list[dict
 
 
 def _histograms(schema: Schema, counts: Mapping[str, Integers], sigma: Mapping[str, float]) -> list[Histogram]:
-    """What is measured with noise: all but the public columns."""
+    """Return what is measured with noise: all but the public columns."""
     return [
         Histogram(counts[name], scale, marginal_purpose(name), marginal_of(schema.columns[name]).touched, schema.cap)
         for name, scale in sigma.items()
@@ -180,7 +180,7 @@ def _histograms(schema: Schema, counts: Mapping[str, Integers], sigma: Mapping[s
 
 
 def _part(found: Mapping[str, npt.NDArray[Any]], sigma: Mapping[str, float], number: int) -> dict[str, Integers]:
-    """The noisy counts of one part; columns are kept by their place, because names may hold what no file should."""
+    """Return the noisy counts of one part; columns are kept by their place, because names may hold what no file should."""
     return {name: found[str(place)][number] for place, name in enumerate(sigma)}
 
 
@@ -188,7 +188,7 @@ def _part(found: Mapping[str, npt.NDArray[Any]], sigma: Mapping[str, float], num
 
 
 def _total(schema: Schema, noisy: Mapping[str, Integers], sigma: Mapping[str, float]) -> int:
-    """The number of records on which all histograms agree best: the average of their totals, weighted by precision."""
+    """Return the number of records on which all histograms agree best: the average of their totals, weighted by precision."""
     exact = [name for name in noisy if name not in sigma]
     if exact:  # a public column tells how many records there are
         totals, _ = marginal_of(schema.columns[exact[0]]).totals(noisy[exact[0]])

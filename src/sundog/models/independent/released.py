@@ -40,7 +40,7 @@ class ReleasedIndependent(ReleasedModel):
         self.schema, self.records = schema, config["records"]
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
-        """Returns the private marginals that no charge paid for."""
+        """Return the private marginals that no charge paid for."""
         measured = [charge for charge in charges if charge.event.kind == "discrete_gaussian"]
         paid = Counter((charge.purpose, charge.count) for charge in measured)
         missing = []
@@ -53,10 +53,10 @@ class ReleasedIndependent(ReleasedModel):
 
 
 def marginal_keys(schema: Schema) -> list[str]:
-    """What arrays are called: by the place of their column, for names may hold what no file should."""
+    """Return what arrays are called: by the place of their column, for names may hold what no file should."""
     return [f"marginal.{place}" for place in range(len(schema.columns))]
 
 
 def marginal_purpose(name: str) -> str:
-    """What the charge for a marginal is for."""
+    """Return what the charge for a marginal is for."""
     return f"marginal of {name}"

@@ -24,7 +24,7 @@ ColumnName = Annotated[str, Field(title="the name of a column with one value")]
 
 
 def refuse_people(model: str, schema: Schema) -> None:
-    """Raises SundogError if a person may have several records."""
+    """Raise SundogError if a person may have several records."""
     if schema.unit is not None and schema.cap > 1:
         raise SundogError(
             f"model {model!r} protects single records, and people have up to {schema.cap} here; set `cap: 1` in the "
@@ -33,7 +33,7 @@ def refuse_people(model: str, schema: Schema) -> None:
 
 
 def check_condition(model: str, schema: Schema, condition: str | None) -> None:
-    """Raises SundogError unless the condition is a scalar column of the schema, or None."""
+    """Raise SundogError unless the condition is a scalar column of the schema, or None."""
     if condition is not None and condition not in schema.scalars:
         raise SundogError(
             f"model {model!r}: setting 'condition' must be the name of a column with one value, not {condition!r}"

@@ -56,13 +56,13 @@ class DecoderSampler:
 
     @one_thread()
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Draws z from the prior, or from those that explain the conditions, and a record from each."""
+        """Draw z from the prior, or from those that explain the conditions, and a record from each."""
         parts = range(0, max(1, n), self.rows)
         return join_codes([self._draw(min(self.rows, n - start), rng, where) for start in parts])
 
     @one_thread()
     def log_evidence(self, where: Where) -> float:
-        """The logarithm of the probability of the conditions."""
+        """Return the logarithm of the probability of the conditions."""
         key = frozenset(where.items())
         if key not in self._evidence:
             fit = self._fit(_FEWEST_CANDIDATES, 0, where)
@@ -70,7 +70,7 @@ class DecoderSampler:
         return self._evidence[key]
 
     def inputs(self, n: int, rng: np.random.Generator, where: Where) -> Inputs:
-        """Draws latent variables from the prior, and a condition for each."""
+        """Draw latent variables from the prior, and a condition for each."""
         z = rng.standard_normal((n, self.latent), np.float32)
         if self.condition is None:
             return z
@@ -80,7 +80,7 @@ class DecoderSampler:
         return np.concatenate([z, given], axis=1)
 
     def _condition_logits(self, where: Where) -> Tensor:
-        """Returns the log-probabilities of the values of the condition, as far as `where` allows them."""
+        """Return the log-probabilities of the values of the condition, as far as `where` allows them."""
         chances = self.prior.double().log_softmax(dim=0)
         if self.condition is None or self.condition not in where:
             return chances
@@ -88,13 +88,13 @@ class DecoderSampler:
 
     @torch.no_grad()
     def logits(self, inputs: Inputs) -> Tensor:
-        """Returns the logits of every feature; the condition is certain."""
+        """Return the logits of every feature; the condition is certain."""
         given = torch.from_numpy(inputs)
         logits = self.decoder(given).nan_to_num(0.0).clamp(-LARGEST_LOGIT, LARGEST_LOGIT)
         return replace_features(logits, (given[:, self.latent :] - 1) * LARGEST_LOGIT, self.condition_at)
 
     def some_logits(self, rng: np.random.Generator, where: Where) -> Tensor:
-        """Returns the logits of a few thousand draws, to see what is decoded on average."""
+        """Return the logits of a few thousand draws, to see what is decoded on average."""
         return self.logits(self.inputs(min(_MANY, max(_FEW, self.rows)), rng, where))
 
     def _draw(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
@@ -102,7 +102,7 @@ class DecoderSampler:
         return self.features.sample(self.logits(inputs), rng, where)
 
     def _resample(self, n: int, rng: np.random.Generator, where: Where) -> Inputs:
-        """Importance resampling: z in proportion to the likelihood of the conditions, out of many drawn freely."""
+        """Return importance resampling: z in proportion to the likelihood of the conditions, out of many drawn freely."""
         if where.keys() == {self.condition}:  # which all of them explain
             return self.inputs(n, rng, where)
         count, seed = max(_FEWEST_CANDIDATES, _CANDIDATES * n), int(rng.integers(2**62))
@@ -115,7 +115,7 @@ class DecoderSampler:
         return found
 
     def _fit(self, count: int, seed: int, where: Where) -> Tensor:
-        """How well each candidate explains the conditions."""
+        """Return how well each candidate explains the conditions."""
         rest = {name: codes for name, codes in where.items() if name != self.condition}
         fit = torch.cat(
             [
@@ -128,12 +128,12 @@ class DecoderSampler:
         return fit
 
     def _candidates(self, count: int, seed: int, where: Where) -> Iterator[tuple[int, Inputs]]:
-        """What could be decoded, some at a time and the same for the same seed, with the number of the first."""
+        """Yield what could be decoded, some at a time and the same for the same seed, with the number of the first."""
         rng = np.random.default_rng(seed)
         for start in range(0, count, self.rows):
             yield start, self.inputs(min(self.rows, count - start), rng, where)
 
 
 def replace_features(logits: Tensor, values: Tensor, at: slice) -> Tensor:
-    """The logits with other values at some features."""
+    """Return the logits with other values at some features."""
     return torch.cat([logits[..., : at.start], values, logits[..., at.stop :]], dim=-1)

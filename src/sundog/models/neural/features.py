@@ -80,11 +80,11 @@ class Features:
     # --- records to vectors ---
 
     def examples(self, records: Records, device: Device = None) -> FeatureRows:
-        """The records as a training takes them: compact, for `dense` to unfold where they are used."""
+        """Return the records as a training takes them: compact, for `dense` to unfold where they are used."""
         return FeatureRows(self, records, device)
 
     def compact(self, codes: Codes) -> dict[str, Array]:
-        """Where the ones are, and the intensities (−1 for a missing one)."""
+        """Return where the ones are, and the intensities (−1 for a missing one)."""
         places = [
             bins.to_bins(codes[name])[:, None] + np.int32(self._at[name].start) for name, bins in self._bins.items()
         ]
@@ -94,7 +94,7 @@ class Features:
         return {key: np.concatenate(parts, axis=1).astype(dtype) for key, (parts, dtype) in found.items() if parts}
 
     def dense(self, batch: Compact) -> Tensor:
-        """The vectors, of any number of leading dimensions."""
+        """Return the vectors, of any number of leading dimensions."""
         parts = []
         if "places" in batch:
             places = batch["places"].long()
@@ -106,7 +106,7 @@ class Features:
         return torch.cat(parts, dim=-1)
 
     def _places_of_items(self, name: str, sets: Any) -> Array:
-        """One place for each item a set may have; those that it does not have are beyond the last feature."""
+        """Return one place for each item a set may have; those that it does not have are beyond the last feature."""
         lengths = np.diff(sets.indptr)
         row = np.repeat(np.arange(len(lengths)), lengths)
         rank = np.arange(len(row)) - np.repeat(sets.indptr[:-1], lengths)
@@ -117,7 +117,7 @@ class Features:
     # --- likelihoods ---
 
     def loss(self, logits: Tensor, x: Tensor) -> Tensor:
-        """The negative log-likelihood of each vector, all columns together."""
+        """Return the negative log-likelihood of each vector, all columns together."""
         total = functional.softplus(logits[..., self._cells :]).sum(dim=-1) - (x * logits).sum(dim=-1)
         if self._cells:
             for cells in torch.split(logits[..., : self._cells], self._counts, dim=-1):
@@ -129,7 +129,7 @@ class Features:
         return total
 
     def log_likelihood(self, logits: Tensor, where: Where) -> Tensor:
-        """How likely scalar columns are to have the codes that are allowed."""
+        """Return how likely scalar columns are to have the codes that are allowed."""
         total = torch.zeros(logits.shape[:-1], device=logits.device)
         for name in where:
             shares = self.log_shares(name, where).to(logits.device)
@@ -137,13 +137,13 @@ class Features:
         return total
 
     def log_shares(self, name: str, where: Where) -> Tensor:
-        """The logarithm of the share of each cell's codes that a condition allows: −∞ for a cell without any."""
+        """Return the logarithm of the share of each cell's codes that a condition allows: −∞ for a cell without any."""
         with np.errstate(divide="ignore"):
             shares = np.log(self._bins[name].shares(allowed_codes(where[name])))
         return torch.from_numpy(shares).float()
 
     def restrict(self, logits: Tensor, where: Where) -> Tensor:
-        """Returns the logits of vectors that satisfy the conditions; a cell counts by its share of allowed codes."""
+        """Return the logits of vectors that satisfy the conditions; a cell counts by its share of allowed codes."""
         if not where:
             return logits
         logits = logits.clone()
@@ -154,7 +154,7 @@ class Features:
     # --- logits to vectors ---
 
     def draw(self, logits: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """A vector from each row of logits: one cell of each scalar, and 0 or 1 for everything else.
+        """Return a vector from each row of logits: one cell of each scalar, and 0 or 1 for everything else.
 
         Args:
             logits: of any number of leading dimensions.
@@ -169,7 +169,7 @@ class Features:
         return x
 
     def draw_places(self, logits: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """The feature that is 1 in each scalar column, drawn from each row of logits: (…, scalars)."""
+        """Return the feature that is 1 in each scalar column, drawn from each row of logits: (…, scalars)."""
         cells = logits[..., : self._cells]
         if not cells.is_cuda:
             points = _uniform((*cells.shape[:-1], len(self._counts)), logits, generator)
@@ -180,7 +180,7 @@ class Features:
         return self._placed([part.argmin(dim=-1, keepdim=True) for part in torch.split(waits, self._counts, dim=-1)])
 
     def find_places(self, shares: Tensor, points: Tensor) -> Tensor:
-        """The features whose cells hold given points of the cumulative distributions: (…, scalars).
+        """Return the features whose cells hold given points of the cumulative distributions: (…, scalars).
 
         Args:
             shares: of each cell in its scalar column, which need not add up to one: (…, cells).
@@ -192,12 +192,12 @@ class Features:
         return self._placed([torch.searchsorted(end, point * end[..., -1:], right=True) for end, point in pairs])
 
     def _shares(self, cells: Tensor) -> Tensor:
-        """The exponentials of logits, the largest in each scalar column being 1."""
+        """Return the exponentials of logits, the largest in each scalar column being 1."""
         parts = torch.split(cells, self._counts, dim=-1)
         return torch.cat([part - part.amax(dim=-1, keepdim=True) for part in parts], dim=-1).exp()
 
     def _placed(self, cells: Sequence[Tensor]) -> Tensor:
-        """The features of these cells, one of each scalar column."""
+        """Return the features of these cells, one of each scalar column."""
         starts = [self._at[name].start for name in self._bins]
         return torch.cat([cell + start for cell, start in zip(cells, starts, strict=True)], dim=-1)
 
@@ -207,33 +207,33 @@ class Features:
         return self.width == self._cells
 
     def places(self, x: Tensor) -> Tensor:
-        """The feature that is 1 in each scalar column: (…, scalars)."""
+        """Return the feature that is 1 in each scalar column: (…, scalars)."""
         parts = torch.split(x[..., : self._cells], self._counts, dim=-1)
         return self._placed([part.argmax(dim=-1, keepdim=True) for part in parts])
 
     def at(self, name: str | None) -> slice:
-        """Where the cells of a scalar column are; an empty slice for none."""
+        """Return where the cells of a scalar column are; an empty slice for none."""
         return slice(0, 0) if name is None else self._at[name]
 
     def by_column(self, values: Mapping[str, float]) -> npt.NDArray[np.float64]:
-        """A number for each feature: that of its column."""
+        """Return a number for each feature: that of its column."""
         found = np.zeros(self.width)
         for name, at in [*self._at.items(), *self._gaps_at.items()]:
             found[at] = values[name]
         return found
 
     def cells(self, name: str, codes: Array) -> Array:
-        """The cell of a scalar column that each of these codes is in."""
+        """Return the cell of a scalar column that each of these codes is in."""
         return self._bins[name].to_bins(codes).astype(np.int64)
 
     def logits(self, means: Tensor, *, least: float) -> Tensor:
-        """The logits of independent features with these means; a mean below `least`, or so close to one, is that."""
+        """Return the logits of independent features with these means; a mean below `least`, or so close to one, is that."""
         least = min(max(least, _LEAST_MEAN), 0.25)
         kept = means.clamp(least, 1 - least)
         return torch.cat([kept[..., : self._cells].log(), kept[..., self._cells :].logit()], dim=-1)
 
     def means(self, logits: Tensor) -> Tensor:
-        """The mean of each feature, given its logit; an intensity that is missing is 0, as it is in vectors."""
+        """Return the mean of each feature, given its logit; an intensity that is missing is 0, as it is in vectors."""
         groups = torch.split(logits[..., : self._cells], self._counts, dim=-1)
         found = torch.cat([*(cells.softmax(dim=-1) for cells in groups), logits[..., self._cells :].sigmoid()], dim=-1)
         levels, gaps = self.gapped
@@ -241,20 +241,20 @@ class Features:
         return found
 
     def present(self, means: Tensor) -> Tensor:
-        """The share of records in which each feature is there: all, but for intensities that may be missing."""
+        """Return the share of records in which each feature is there: all, but for intensities that may be missing."""
         levels, gaps = self.gapped
         share = torch.ones_like(means)
         share[..., levels] = (1 - means[..., gaps]).clamp_min(_LEAST_SHARE)
         return share
 
     def given_present(self, means: Tensor) -> Tensor:
-        """The means of what is there, whose logits a network has: those of all records are lower where values miss."""
+        """Return the means of what is there, whose logits a network has: those of all records are lower where values miss."""
         return (means / self.present(means)).clamp(0.0, 1.0)
 
     # --- logits to records ---
 
     def sample(self, logits: Tensor, rng: np.random.Generator, where: Where | None = None) -> Codes:
-        """Draws a record that satisfies `where` from each row of logits; intensities are the most likely ones."""
+        """Draw a record that satisfies `where` from each row of logits; intensities are the most likely ones."""
         where = where or {}
         logits = self.restrict(logits.detach().cpu(), where)
         numbers, cells = logits.numpy(), self._draw_evenly(logits, rng)
@@ -274,7 +274,7 @@ class Features:
         return codes
 
     def _draw_evenly(self, logits: Tensor, rng: np.random.Generator) -> dict[str, Array]:
-        """A cell of each scalar column for each row of logits."""
+        """Return a cell of each scalar column for each row of logits."""
         if not self._bins:
             return {}
         points = torch.from_numpy(np.stack([draw_points(len(logits), rng) for _ in self._bins], axis=1))
@@ -299,17 +299,17 @@ class FeatureRows:
         return len(self._records)
 
     def take(self, index: Index) -> Compact:
-        """The rows at these places."""
+        """Return the rows at these places."""
         rows = {name: codes[index] for name, codes in self._records.codes.items()}
         return {key: torch.from_numpy(array).to(self.device) for key, array in self._features.compact(rows).items()}
 
     def vectors(self, index: Index) -> Tensor:
-        """The vectors at these places."""
+        """Return the vectors at these places."""
         return self._features.dense(self.take(index))
 
 
 def join_codes(parts: Sequence[Codes]) -> Codes:
-    """Returns the records of all parts, of which there is at least one, as one."""
+    """Return the records of all parts, of which there is at least one, as one."""
     from scipy import sparse
 
     if len(parts) == 1:
@@ -344,7 +344,7 @@ def _draw_levels(column: Column, logits: Array, gaps: Array | None, rng: np.rand
 
 
 def _draw_sets(column: SetColumn, logits: Array, rng: np.random.Generator) -> Any:
-    """Each item by itself; a set that is too large loses items at random."""
+    """Return each item by itself; a set that is too large loses items at random."""
     from scipy import sparse
     from scipy.special import expit
 

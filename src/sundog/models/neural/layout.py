@@ -31,11 +31,11 @@ class Layout:
         self.width = self.first_gap + sum(missing.values())
 
     def at(self, name: str | None) -> slice:
-        """Where the features of a column are; an empty slice for none."""
+        """Return where the features of a column are; an empty slice for none."""
         return slice(0, 0) if name is None else self.places[name]
 
     def count(self, name: str | None) -> int:
-        """How many features a column has."""
+        """Return how many features a column has."""
         at = self.at(name)
         return int(at.stop - at.start)
 

@@ -16,7 +16,7 @@ _ROUNDS = 15
 
 @torch.no_grad()
 def match_means(features: Features, logits: Tensor, means: Tensor, *, least: float) -> Tensor:
-    """Returns what to add to the logits, the same in every row, so that features have these means on average.
+    """Return what to add to the logits, the same in every row, so that features have these means on average.
 
     Args:
         features: whose logits these are.

@@ -54,15 +54,15 @@ class Trainee(nn.Module):
     clip: Tensor | float = math.inf  # the norm to which gradients of records are clipped; `train` keeps it up to date
 
     def loss(self, batch: Any) -> Tensor:
-        """The loss of each record by itself."""
+        """Return the loss of each record by itself."""
         raise NotImplementedError
 
     def public_loss(self) -> Tensor:
-        """The loss in which no record is; of a stack, the sum over its models."""
+        """Return the loss in which no record is; of a stack, the sum over its models."""
         raise NotImplementedError
 
     def proceed(self, done: float) -> None:
-        """Does public work before the first step and after each; `done` is the fraction of all steps.
+        """Do public work before the first step and after each; `done` is the fraction of all steps.
 
         What it changes are buffers, in place, so that an interrupted training finds them again.
         """
@@ -79,7 +79,7 @@ class Adam(torch.optim.Adam):
 
 
 def adam_options(device: torch.device) -> dict[str, Any]:
-    """Returns the options with which Adam is fastest on the device."""
+    """Return the options with which Adam is fastest on the device."""
     return {"capturable": True, "foreach": True} if device.type == "cuda" else {"fused": True}
 
 
@@ -144,7 +144,7 @@ def plan_network(
 
 
 def rows_at_a_time(*widths: int) -> int:
-    """How many records to work on at a time, where a record needs so many numbers in this and that layer.
+    """Return how many records to work on at a time, where a record needs so many numbers in this and that layer.
 
     >>> rows_at_a_time(10, 200), rows_at_a_time(10, 2**16)
     (10000, 128)
@@ -156,7 +156,7 @@ def rows_at_a_time(*widths: int) -> int:
 
 
 def default_batch(records: int) -> int:
-    """A thirty-second of the records, so that 30 epochs have about a thousand steps; 64 at least and 8,192 at most.
+    """Return a thirty-second of the records, so that 30 epochs have about a thousand steps; 64 at least and 8,192 at most.
 
     On Adult fewer records in more steps, or more of them at the same number of steps, were worse or no better. Of a
     million records there is so little noise that more steps are better.
@@ -169,7 +169,7 @@ def default_batch(records: int) -> int:
 
 @functools.cache
 def warm_up(device: str) -> Future[None]:
-    """Loads what a training needs in the background, while records are still looked at: on a GPU that takes seconds.
+    """Load what a training needs in the background, while records are still looked at: on a GPU that takes seconds.
 
     >>> warm_up("cpu").result()
     """
@@ -188,7 +188,7 @@ def _load(device: str) -> None:
 
 
 def initialise(new: Callable[[], M], count: int, seed: int | None) -> list[M]:
-    """Returns new networks, with the weights that the seed gives them."""
+    """Return new networks, with the weights that the seed gives them."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(secrets.randbits(62) if seed is None else seed)
         return [new() for _ in range(count)]
@@ -206,7 +206,7 @@ def train(
     clip: float | str,
     learning_rate: float,
 ) -> list[N]:
-    """Trains each network on its part, all at once; their weights are averages over the last steps.
+    """Train each network on its part, all at once; their weights are averages over the last steps.
 
     Args:
         networks: one for each part, alike but for their weights.
@@ -272,7 +272,7 @@ def _step(
 def capture_graph(
     step: PrivateStep, examples: Examples, owner: npt.NDArray[np.int64] | None = None, *, fused: bool = False
 ) -> PrivateStep | GraphedStep:
-    """Returns the step captured as one CUDA graph, over data on the GPU; on a CPU the step as it is."""
+    """Return the step captured as one CUDA graph, over data on the GPU; on a CPU the step as it is."""
     if examples.device.type != "cuda" or not len(examples):
         return step
     largest = step.expected_batch

@@ -40,7 +40,7 @@ class Rows(Protocol):
     def __len__(self) -> int: ...
 
     def vectors(self, index: npt.NDArray[np.int64]) -> Tensor:
-        """The vectors at these places."""
+        """Return the vectors at these places."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class MeansPlan:
 
 
 def plan_means(budget: Budget, *, share: float) -> MeansPlan:
-    """A share of the budget, in the units in which Gaussians add up: 1 / noise_multiplier².
+    """Return a share of the budget, in the units in which Gaussians add up: 1 / noise_multiplier².
 
     >>> round(plan_means(Budget(1.0, 1e-5), share=0.04).noise_multiplier, 1)
     18.7
@@ -73,7 +73,7 @@ def plan_means(budget: Budget, *, share: float) -> MeansPlan:
 
 
 def gaussian_share(budget: Budget, share: float) -> float:
-    """The noise multiplier of a Gaussian that takes a share of the budget, in those units.
+    """Return the noise multiplier of a Gaussian that takes a share of the budget, in those units.
 
     >>> round(gaussian_share(Budget(1.0, 1e-5), 0.25), 2)
     7.46
@@ -85,7 +85,7 @@ def gaussian_share(budget: Budget, share: float) -> float:
 def noisy_means(
     features: Features, examples: Rows, parts: Parts, plan: MeansPlan, ledger: Ledger, context: FitContext
 ) -> tuple[Floats, Floats]:
-    """The mean of each feature in each part, (parts, width), and the scale of the noise in each part's, (parts,)."""
+    """Return the mean of each feature in each part, (parts, width), and the scale of the noise in each part's, (parts,)."""
     sums, scale = noisy_sums(features, examples, parts, plan, ledger, context)
     sizes = np.maximum(1.0, np.array(parts.sizes))
     return np.clip(sums / sizes[:, None], 0.0, 1.0), scale / sizes
@@ -94,7 +94,7 @@ def noisy_means(
 def noisy_sums(
     features: Features, examples: Rows, parts: Parts, plan: MeansPlan, ledger: Ledger, context: FitContext
 ) -> tuple[Floats, float]:
-    """The sum of each feature in each part, (parts, width), and the scale of its noise."""
+    """Return the sum of each feature in each part, (parts, width), and the scale of its noise."""
 
     def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
         norm, multiplier = _norm(features, examples, parts, plan, ledger), plan.noise_multiplier
@@ -115,7 +115,7 @@ def noisy_sums(
 
 
 def _norm(features: Features, examples: Rows, parts: Parts, plan: MeansPlan, ledger: Ledger) -> float:
-    """What most records do not exceed: squares of norms are rounded up to integers.
+    """Return what most records do not exceed: squares of norms are rounded up to integers.
 
     A longer one loses what is beyond it; a larger norm means more noise. Both weigh the same where so many records are
     longer as noise of norm one has in all parts together (Amin et al. 2019), or as the quantile may be wrong by.
@@ -137,7 +137,7 @@ def _norm(features: Features, examples: Rows, parts: Parts, plan: MeansPlan, led
 
 
 def _squares(schema: Schema) -> tuple[int, int]:
-    """The least and the largest square of a norm that a record can have: where all are alike, it is no secret."""
+    """Return the least and the largest square of a norm that a record can have: where all are alike, it is no secret."""
     least, most = zip(*(column.squared_norms for column in schema.columns.values()), strict=True)
     return sum(least), sum(most)
 

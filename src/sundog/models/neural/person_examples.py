@@ -47,7 +47,7 @@ class PeopleRows:
         return len(self._places)
 
     def take(self, index: Index) -> Compact:
-        """The people at these places: (people, cap, …)."""
+        """Return the people at these places: (people, cap, …)."""
         places = self._places[index]
         # Empty ones hold a record of the same person: another's would be in this gradient, as 0 · ∞, if it overflowed.
         filled = np.where(places >= 0, places, places[:, :1])
@@ -56,19 +56,19 @@ class PeopleRows:
         return {**shaped, HELD: torch.from_numpy(places >= 0).to(self.device)}
 
     def vectors(self, index: Index) -> Tensor:
-        """The mean of each person's vectors."""
+        """Return the mean of each person's vectors."""
         batch = self.take(index)
         return average_over_records(self._features.dense(batch).movedim(-1, 0), batch[HELD]).movedim(0, -1)
 
 
 def average_over_records(values: Tensor, held: Tensor) -> Tensor:
-    """The mean over a person's records: (…, people, cap) to (…, people)."""
+    """Return the mean over a person's records: (…, people, cap) to (…, people)."""
     weights = held.to(values.dtype)
     return (values * weights).sum(dim=-1) / weights.sum(dim=-1).clamp_min(1.0)
 
 
 def _places(records: Records) -> npt.NDArray[np.int64]:
-    """Which records each person has, one at least: (people, cap), the first ones first, then −1 for none."""
+    """Return which records each person has, one at least: (people, cap), the first ones first, then −1 for none."""
     if records.unit is None:
         raise ValueError("records of people need to say whose they are")
     people, unit = np.unique(records.unit, return_inverse=True)  # who has no record is no example

@@ -43,5 +43,5 @@ class RbmConfiguration(Configuration):
         return self.hidden
 
     def check(self, schema: Schema) -> None:
-        """Raises SundogError if a person may have several records."""
+        """Raise SundogError if a person may have several records."""
         refuse_people(self.name, schema)

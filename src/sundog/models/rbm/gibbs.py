@@ -23,13 +23,13 @@ class Chains(Protocol):
     """Chains that have got somewhere."""
 
     def move(self) -> None:
-        """Takes a Gibbs step: all hidden units given the visible ones, then all visible ones."""
+        """Take a Gibbs step: all hidden units given the visible ones, then all visible ones."""
 
     def excite(self) -> Tensor:
-        """Draws the hidden units of each chain: (chains, hidden)."""
+        """Draw the hidden units of each chain: (chains, hidden)."""
 
     def vectors(self) -> Tensor:
-        """The visible units of each chain: (chains, width)."""
+        """Return the visible units of each chain: (chains, width)."""
 
 
 def chains_from(vectors: Tensor, network: Network, where: Where, rng: np.random.Generator) -> Chains:

@@ -77,7 +77,7 @@ class Network(Trainee):
     # --- learning ---
 
     def loss(self, batch: Compact) -> Tensor:
-        """The free energy of each record."""
+        """Return the free energy of each record."""
         return self.free_energy(self.features.dense(batch))
 
     def free_energy(self, x: Tensor) -> Tensor:
@@ -105,7 +105,7 @@ class Network(Trainee):
 
     @torch.no_grad()
     def proceed(self, done: float) -> None:
-        """Moves the particles, after a step."""
+        """Move the particles, after a step."""
         if done > 0:
             seed = int(torch.randint(2**62, ()))  # from the generator on the host, whatever the device
             chains = chains_from(self.particles, self, {}, np.random.Generator(np.random.SFC64(seed)))
@@ -116,17 +116,17 @@ class Network(Trainee):
     # --- the chain ---
 
     def move(self, x: Tensor, generator: torch.Generator | None = None, where: Where | None = None) -> Tensor:
-        """A Gibbs step: all hidden units given the visible ones, then all visible ones, as `where` allows."""
+        """Return a Gibbs step: all hidden units given the visible ones, then all visible ones, as `where` allows."""
         logits = self.logits(self.excite(x, generator))
         return self.draw(self.features.restrict(logits, where or {}), generator)
 
     def excite(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Draws the hidden units."""
+        """Draw the hidden units."""
         p: Tensor = self.hidden(self._centred(x)).sigmoid()
         return (torch.rand(p.shape, generator=generator, device=p.device) < p).to(p.dtype)
 
     def logits(self, h: Tensor) -> Tensor:
-        """The natural parameters of the visible units, given the hidden ones."""
+        """Return the natural parameters of the visible units, given the hidden ones."""
         logits: Tensor = (h - 0.5) @ self.hidden.weight + self.visible.weight
         logits = logits.nan_to_num(0.0).clamp(-LARGEST_LOGIT, LARGEST_LOGIT)
         levels, gaps = self.features.gapped
@@ -136,18 +136,18 @@ class Network(Trainee):
 
     @torch.no_grad()
     def has_small_logits(self) -> bool:
-        """Whether no state of the hidden units has a logit beyond `LARGEST_EXPONENT`; a gap's is not looked at."""
+        """Return whether no state of the hidden units has a logit beyond `LARGEST_EXPONENT`; a gap's is not looked at."""
         largest = self.visible.weight.abs() + self.hidden.weight.abs().sum(dim=-2, keepdim=True) / 2
         return bool((largest <= LARGEST_EXPONENT).all())
 
     def _mass(self, natural: Tensor) -> Tensor:
-        """The weight, log Σ exp(−E), of all values of an intensity together; against it stands that it is missing."""
+        """Return the weight, log Σ exp(−E), of all values of an intensity together; against it stands that it is missing."""
         if self.deviation is None:
             return functional.softplus(natural) - self.centre[..., self.features.gapped[0]] * natural
         return natural.square() / 2 + math.log(self.deviation * math.sqrt(2 * math.pi))
 
     def draw(self, logits: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Draws the visible units."""
+        """Draw the visible units."""
         x: Tensor = self.features.draw(logits, generator)
         if self.deviation is not None:
             x[..., self.features.levels] = self._intensities(logits, generator)
@@ -156,14 +156,14 @@ class Network(Trainee):
         return x
 
     def answers(self, h: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """The logits from which `Features` makes a record; it draws what is Bernoulli, so what is Gaussian is drawn."""
+        """Return the logits from which `Features` makes a record; it draws what is Bernoulli, so what is Gaussian is drawn."""
         logits = self.logits(h)
         if self.deviation is not None:
             logits[..., self.features.levels] = self._intensities(logits, generator).logit(eps=_LEAST_INTENSITY)
         return logits
 
     def _intensities(self, logits: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Draws of those that are Gaussian."""
+        """Draw of those that are Gaussian."""
         natural = logits[..., self.features.levels]
         noise = torch.randn(natural.shape, generator=generator, device=natural.device)
         return self.centre[..., self.features.levels] + (self.deviation or 1.0) * (natural + noise)

@@ -106,7 +106,7 @@ class Rbm:
 
     @classmethod
     def fit(cls, records: Records, plan: RbmPlan, ledger: Ledger, context: FitContext) -> Self:
-        """Trains one on all records."""
+        """Train one on all records."""
         return cls.fit_parts(records, Parts.whole(plan.network.records), plan, ledger, context)[0]
 
     @classmethod
@@ -114,7 +114,7 @@ class Rbm:
     def fit_parts(
         cls, records: Records, parts: Parts, plan: RbmPlan, ledger: Ledger, context: FitContext
     ) -> list[Self]:
-        """Trains one on each part, all of them for the price of one."""
+        """Train one on each part, all of them for the price of one."""
         check_unpaid(plan.charges, ledger)
         warm_up(context.device)
         configuration, training = plan.configuration, plan.network.training
@@ -155,7 +155,7 @@ class Rbm:
 
     @one_thread()
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Runs chains, each for one record or a few; they move among vectors that satisfy the conditions."""
+        """Run chains, each for one record or a few; they move among vectors that satisfy the conditions."""
         keep_memory()
         each = max(1, min(_MOST_EACH, n // _ENOUGH_CHAINS))
         size = each * self._rows
@@ -164,7 +164,7 @@ class Rbm:
     @one_thread()
     @torch.no_grad()
     def log_evidence(self, where: Where) -> float:
-        """The logarithm of the probability of the conditions: their mean likelihood over free chains."""
+        """Return the logarithm of the probability of the conditions: their mean likelihood over free chains."""
         logits = (self.network.logits(hidden.float()) for hidden in torch.split(self._free, self._rows))
         fit = torch.cat([self.features.log_likelihood(part, where) for part in logits]).double()
         return float(fit.logsumexp(dim=0)) - math.log(_EVIDENCE)
@@ -184,7 +184,7 @@ class Rbm:
 
     @torch.no_grad()
     def _draw(self, n: int, each: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Draws n records, `each` of them from one chain."""
+        """Draw n records, `each` of them from one chain."""
         chains = -(-n // each)
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         counts = [min(chains, n - start) for start in range(0, max(1, n), max(1, chains))]
@@ -193,7 +193,7 @@ class Rbm:
         return join_codes([self.features.sample(*answer) for answer in answers])
 
     def _hidden(self, n: int, rng: np.random.Generator, where: Where) -> Iterator[Tensor]:
-        """The hidden units of n chains that have gone far enough; then those after some more moves, again and again."""
+        """Yield the hidden units of n chains that have gone far enough; then those after some more moves, again and again."""
         order = torch.from_numpy(rng.permutation(len(self.starts)))
         chains = chains_from(self.starts[order[torch.arange(n) % len(order)]] / 255, self.network, where, rng)
         moves = _MOVES
@@ -206,7 +206,7 @@ class Rbm:
     # --- the release ---
 
     def state(self) -> State:
-        """The weights, the centre, and where chains begin."""
+        """Return the weights, the centre, and where chains begin."""
         tensors = {name: tensor.detach().numpy() for name, tensor in self.network.state_dict().items()}
         config = {
             "hidden": self.network.hidden.out_features,
@@ -218,7 +218,7 @@ class Rbm:
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
-        """Checks that the weights are those of a machine of this schema."""
+        """Check that the weights are those of a machine of this schema."""
         ReleasedRbm(schema, state)
         features, hidden, chains = Features(schema), state.config["hidden"], state.config["chains"]
         weights = {name: torch.from_numpy(tensor.copy()) for name, tensor in state.tensors.items()}

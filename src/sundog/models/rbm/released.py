@@ -55,12 +55,12 @@ class ReleasedRbm(ReleasedModel):
         self.records = config["records"]
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
-        """Returns the means and the weights, unless they were paid for."""
+        """Return the means and the weights, unless they were paid for."""
         return find_unpaid_means(charges) + find_unpaid_training(charges)
 
 
 def is_deviation(value: object) -> bool:
-    """Whether Gaussian units can have this standard deviation."""
+    """Return whether Gaussian units can have this standard deviation."""
     return type(value) in (int, float) and LEAST_DEVIATION <= value <= 1  # type: ignore[operator]
 
 

@@ -54,6 +54,6 @@ class VaeConfiguration(Configuration):
         return self.hidden
 
     def check(self, schema: Schema) -> None:
-        """Raises SundogError if a person may have several records, or the condition is not a scalar column."""
+        """Raise SundogError if a person may have several records, or the condition is not a scalar column."""
         refuse_people(self.name, schema)
         check_condition(self.name, schema, self.condition)

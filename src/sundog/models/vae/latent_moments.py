@@ -36,7 +36,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def latent_charge(noise_multiplier: float) -> Charge:
-    """What the moments of all parts cost."""
+    """Return what the moments of all parts cost."""
     return Charge(event=Gaussian(noise_multiplier=noise_multiplier), purpose=LATENT)
 
 
@@ -51,7 +51,7 @@ def put_into_decoders(
     ledger: Ledger,
     context: FitContext,
 ) -> None:
-    """Measures the moments of each part, and changes the first layer of its decoder."""
+    """Measure the moments of each part, and change the first layer of its decoder."""
     first: list[Any] = [decoder[0] for decoder in decoders]
     last: Any = list(encoders[0].children())[-1]
     latent = int(last.out_features) // 2
@@ -82,7 +82,7 @@ def put_into_decoders(
 
 
 def _regularise(moments: Floats, latent: int, upper: tuple[Any, Any], *, scale: float) -> tuple[Floats, Floats]:
-    """The mean and a factor of the covariance, made possible where noise has made them impossible."""
+    """Return the mean and a factor of the covariance, made possible where noise has made them impossible."""
     mean, products = _shrink(moments[:latent], scale), np.zeros((latent, latent))
     products[upper] = moments[latent:]
     covariance = np.triu(products) + np.triu(products, 1).T - np.outer(mean, mean)
@@ -91,7 +91,7 @@ def _regularise(moments: Floats, latent: int, upper: tuple[Any, Any], *, scale: 
 
 
 def _shrink(found: Floats, scale: float) -> Floats:
-    """What is left of numbers with noise of this scale if its share of their squares is taken away.
+    """Return what is left of numbers with noise of this scale if its share of their squares is taken away.
 
     >>> _shrink(np.array([3.0, 4.0]), 2.5).tolist(), _shrink(np.array([3.0, 4.0]), 5.0).tolist()
     ([1.5, 2.0], [0.0, 0.0])
@@ -110,7 +110,7 @@ def _rows(
     radius: float,
     ledger: Ledger,
 ) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
-    """The moments of one z for each record, part after part; who draws what is as secret as the noise."""
+    """Yield the moments of one z for each record, part after part; who draws what is as secret as the noise."""
     draw = np.random.default_rng(ledger.noise.seed())
     rows = max(1, min(_ROWS, _NUMBERS // len(upper[0])))
     owner = np.zeros(len(examples), np.int64) if parts.owner is None else parts.owner
@@ -130,7 +130,7 @@ def _rows(
 
 
 def _radius(latent: int) -> float:
-    """Which a standard normal z exceeds once in fifty times or so.
+    """Return which a standard normal z exceeds once in fifty times or so.
 
     >>> round(_radius(8), 1)
     4.2

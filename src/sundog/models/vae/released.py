@@ -48,7 +48,7 @@ class ReleasedVae(ReleasedModel):
         self.records = config["records"]
 
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
-        """Returns the means, the moments of latent variables where these are few, and the weights, unless paid for."""
+        """Return the means, the moments of latent variables where these are few, and the weights, unless paid for."""
         missing = find_unpaid(charges, {LATENT: "gaussian"}) if self.latent <= MOST_MEASURED else []
         return [
             *find_unpaid_means(charges),

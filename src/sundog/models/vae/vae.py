@@ -69,7 +69,7 @@ class Network(Trainee):
         self.register_buffer("prior", torch.zeros(1, _length(self.condition_at)))  # logits of the condition
 
     def start_from(self, logits: Tensor) -> None:
-        """Decodes everything to these logits, as long as nothing is learned."""
+        """Decode everything to these logits, as long as nothing is learned."""
         last: Any = self.decoder[-1]
         with torch.no_grad():
             last.weight.mul_(_SMALL)
@@ -77,7 +77,7 @@ class Network(Trainee):
             self.prior.copy_(logits[self.condition_at])
 
     def loss(self, batch: Compact) -> Tensor:
-        """The negative evidence lower bound of each record, with one draw of z."""
+        """Return the negative evidence lower bound of each record, with one draw of z."""
         x = self.features.dense(batch)
         mean, log_variance = self.encoder(x).chunk(2, dim=-1)
         z = mean + (log_variance / 2).exp() * torch.randn_like(mean)
@@ -90,7 +90,7 @@ class Network(Trainee):
         return loss
 
     def proceed(self, done: float) -> None:
-        """Lets β rise."""
+        """Let β rise."""
         self.beta.fill_(self.full_beta * min(1.0, done / self.warmup if self.warmup else 1.0))
 
 
@@ -169,7 +169,7 @@ class Vae:
 
     @classmethod
     def fit(cls, records: Records, plan: VaePlan, ledger: Ledger, context: FitContext) -> Self:
-        """Trains one on all records."""
+        """Train one on all records."""
         return cls.fit_parts(records, Parts.whole(plan.network.records), plan, ledger, context)[0]
 
     @classmethod
@@ -177,7 +177,7 @@ class Vae:
     def fit_parts(
         cls, records: Records, parts: Parts, plan: VaePlan, ledger: Ledger, context: FitContext
     ) -> list[Self]:
-        """Trains one on each part, all of them for the price of one."""
+        """Train one on each part, all of them for the price of one."""
         check_unpaid(plan.charges, ledger)
         warm_up(context.device)
         configuration = plan.configuration
@@ -220,7 +220,7 @@ class Vae:
 
     @torch.no_grad()
     def _calibrate(self, means: Tensor, *, least: float, seed: int | None) -> None:
-        """Moves the bias of the decoder until features have on average the means that were measured."""
+        """Move the bias of the decoder until features have on average the means that were measured."""
         logits = self.sampler.some_logits(np.random.default_rng(seed), {})
         last: Any = self.decoder[-1]
         last.bias += match_means(self.features, logits, means, least=least)
@@ -228,17 +228,17 @@ class Vae:
     # --- sampling ---
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Draws z from the prior, or from those that explain the conditions, and a record from each."""
+        """Draw z from the prior, or from those that explain the conditions, and a record from each."""
         return self.sampler.sample(n, rng, where)
 
     def log_evidence(self, where: Where) -> float:
-        """The logarithm of the probability of the conditions."""
+        """Return the logarithm of the probability of the conditions."""
         return self.sampler.log_evidence(where)
 
     # --- the release ---
 
     def state(self) -> State:
-        """The decoder: the encoder has done its work."""
+        """Return the decoder: the encoder has done its work."""
         weights = {name: tensor.detach().numpy() for name, tensor in self.decoder.state_dict().items()}
         config = {
             "hidden": self.sizes[:-1],
@@ -250,7 +250,7 @@ class Vae:
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
-        """Checks that the weights are those of a decoder of this schema."""
+        """Check that the weights are those of a decoder of this schema."""
         ReleasedVae(schema, state)
         config, features = state.config, Features(schema)
         sizes = [config["latent"] + _length(features.at(config["condition"])), *config["hidden"], features.width]

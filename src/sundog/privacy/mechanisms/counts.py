@@ -15,7 +15,7 @@ Integers = npt.NDArray[np.int64]
 
 
 def noisy_count(count: int, *, epsilon: float, ledger: Ledger, purpose: str, contribution: int = 1) -> int:
-    """How many records there are, ε-DP with δ = 0 (geometric noise). May be negative.
+    """Return how many records there are, ε-DP with δ = 0 (geometric noise). May be negative.
 
     >>> isinstance(noisy_count(100, epsilon=0.5, ledger=Ledger(epsilon=1, delta=1e-6), purpose="records"), int)
     True
@@ -59,12 +59,12 @@ class Histogram:
 
 
 def histogram_charge(*, sigma: float, purpose: str, touched: int, contribution: int) -> Charge:
-    """What measuring a histogram costs, before there is one."""
+    """Return what measuring a histogram costs, before there is one."""
     return Charge(event=DiscreteGaussian(sigma=sigma), count=int(touched * contribution), purpose=purpose)
 
 
 def noisy_histograms(histograms: Sequence[Histogram], *, ledger: Ledger) -> list[Integers]:
-    """Measures several histograms for one decision of the ledger: all or none."""
+    """Measure several histograms for one decision of the ledger: all or none."""
     ledger.spend(*(histogram.charge for histogram in histograms))
     return [histogram.counts + histogram_noise(histogram, ledger) for histogram in histograms]
 
@@ -72,7 +72,7 @@ def noisy_histograms(histograms: Sequence[Histogram], *, ledger: Ledger) -> list
 def noisy_histogram(
     counts: Integers, *, sigma: float, ledger: Ledger, purpose: str, touched: int = 1, contribution: int = 1
 ) -> Integers:
-    """Measures one histogram; see `Histogram` for what the numbers mean.
+    """Measure one histogram; see `Histogram` for what the numbers mean.
 
     >>> ledger = Ledger(epsilon=1, delta=1e-6)
     >>> noisy_histogram(np.array([5, 0, 7]), sigma=10.0, ledger=ledger, purpose="colours").shape

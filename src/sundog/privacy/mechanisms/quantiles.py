@@ -58,7 +58,7 @@ def _quantile(ordered: Integers, p: float, size: int, weight: float, noise: Nois
 def noisy_extent(
     cells: Integers, *, size: int, epsilon: float, ledger: Ledger, purpose: str, contribution: int = 1
 ) -> tuple[int, int] | None:
-    """The first and the last of `size` cells that hold something; None when there are too few.
+    """Return the first and the last of `size` cells that hold something; None when there are too few.
 
     Geometric noise is added to the count of each cell, and a cell counts if it stands out of the noise (which one
     would by chance in one measurement of a thousand).
@@ -78,7 +78,7 @@ def noisy_extent(
 def noisy_bounds(
     values: Floats, *, epsilon: float, ledger: Ledger, purpose: str, contribution: int = 1
 ) -> tuple[float, float] | None:
-    """A range that holds nearly all values, when none was declared; None when there are too few.
+    """Return a range that holds nearly all values, when none was declared; None when there are too few.
 
     It spans the outermost magnitudes (by sign and power of two) that enough values have.
 

@@ -18,7 +18,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def exponential_mechanism(scores: Floats, *, epsilon: float, sensitivity: float, ledger: Ledger, purpose: str) -> int:
-    """The index of a high score: i with probability ∝ exp(ε·score(i) / 2·sensitivity).
+    """Return the index of a high score: i with probability ∝ exp(ε·score(i) / 2·sensitivity).
 
     >>> ledger = Ledger(epsilon=9, delta=1e-6)
     >>> exponential_mechanism(np.array([0.0, 100.0]), epsilon=8, sensitivity=1, ledger=ledger, purpose="a choice")
@@ -29,13 +29,13 @@ def exponential_mechanism(scores: Floats, *, epsilon: float, sensitivity: float,
 
 
 def draw_by_score(logits: Floats, noise: NoiseSource) -> int:
-    """An index with probability ∝ exp(logit); the caller has paid for it."""
+    """Return an index with probability ∝ exp(logit); the caller has paid for it."""
     cumulative = np.cumsum(np.exp(logits - logits.max()))
     return int(np.searchsorted(cumulative, noise.uniform(1)[0] * cumulative[-1], side="right"))
 
 
 def noisy_max(scores: Floats, *, epsilon: float, sensitivity: float, ledger: Ledger, purpose: str) -> int:
-    """The index of a high score by permute-and-flip: never worse than the exponential mechanism.
+    """Return the index of a high score by permute-and-flip: never worse than the exponential mechanism.
 
     (McKenna and Sheldon 2020.)
 
@@ -53,7 +53,7 @@ def noisy_max(scores: Floats, *, epsilon: float, sensitivity: float, ledger: Led
 def stable_set(
     counts: Mapping[Key, int], *, epsilon: float, delta: float, ledger: Ledger, purpose: str, contribution: int = 1
 ) -> list[Key]:
-    """The keys that enough records hold, when the possible keys are not known beforehand.
+    """Return the keys that enough records hold, when the possible keys are not known beforehand.
 
     They come sorted, so that their order says nothing. A key that one unit alone holds is published with probability
     at most δ, which is charged: with `contribution` records a unit can hold that many such keys, each at most that
@@ -74,7 +74,7 @@ def stable_set(
 
 
 def stable_threshold(*, rate: float, delta: float, contribution: int) -> int:
-    """The smallest count at which a key is published: P(contribution + noise ≥ threshold) ≤ δ / contribution.
+    """Return the smallest count at which a key is published: P(contribution + noise ≥ threshold) ≤ δ / contribution.
 
     >>> stable_threshold(rate=1.0, delta=1e-6, contribution=1)
     15

@@ -31,7 +31,7 @@ _NUMBERS = 2**18  # of them at a time where several passes are made, so that the
 def gaussian_sum(
     vectors: Floats, *, clip_norm: float, noise_multiplier: float, ledger: Ledger, purpose: str, contribution: int = 1
 ) -> Floats:
-    """The sum of the rows, each clipped to `clip_norm`, with Gaussian noise.
+    """Return the sum of the rows, each clipped to `clip_norm`, with Gaussian noise.
 
     The noise has standard deviation `noise_multiplier` × `clip_norm`.
 
@@ -62,7 +62,7 @@ def gaussian_group_sums(
     purpose: str,
     counted: bool = True,
 ) -> tuple[Floats, Floats]:
-    """How many rows each group has, and the sum of its rows, each clipped to `clip_norm`: one Gaussian for both.
+    """Return how many rows each group has, and the sum of its rows, each clipped to `clip_norm`: one Gaussian for both.
 
     A row x (in units of the clip) adds (a, x) to its group, which is no longer than √(1 + a²), so all coordinates get
     noise of that times `noise_multiplier`. A centre c = sum ÷ count then errs by (1 + a²)(d + |c|²/a²) times the same
@@ -105,7 +105,7 @@ def gaussian_group_sums(
 
 
 def count_deviation(*, width: int, noise_multiplier: float) -> float:
-    """The standard deviation of the noise that `gaussian_group_sums` adds to the counts of groups.
+    """Return the standard deviation of the noise that `gaussian_group_sums` adds to the counts of groups.
 
     >>> round(count_deviation(width=16, noise_multiplier=1.0), 2)
     2.24
@@ -123,7 +123,7 @@ def gaussian_moments(
     ledger: Ledger,
     purpose: str,
 ) -> tuple[Floats, Floats]:
-    """The sum of the rows, each clipped to `clip_norm`, and the sum of their outer products: one Gaussian for both.
+    """Return the sum of the rows, each clipped to `clip_norm`, and the sum of their outer products: one Gaussian for both.
 
     A row x (in units of the clip) adds the matrix v vᵀ of v = (½, x), whose Frobenius norm is |v|² ≤ 1¼. That counts
     entries off the diagonal twice and they are measured once, so they need 1/√2 of the noise of the diagonal. The ½
@@ -153,7 +153,7 @@ def gaussian_moments(
 
 
 def on_lattice(rows: Floats, *, clip_norm: float, step: float, slack: float) -> Floats:
-    """Rounds the rows to whole steps, clipped to so much less than `clip_norm` that rounding cannot exceed it.
+    """Round the rows to whole steps, clipped to so much less than `clip_norm` that rounding cannot exceed it.
 
     >>> on_lattice(np.array([[0.0, 4.0], [0.26, 0.0]]), clip_norm=1.0, step=0.125, slack=0.125).tolist()
     [[0.0, 7.0], [2.0, 0.0]]
@@ -188,7 +188,7 @@ def _count_weight(width: int) -> float:
 
 
 def _longest(width: int, weight: float) -> float:
-    """The largest length of (a, x), in units of the clip norm."""
+    """Return the largest length of (a, x), in units of the clip norm."""
     return math.hypot(float(width > 0), weight) if weight else 1.0
 
 
@@ -197,7 +197,7 @@ def _step(scale: float, clip_norm: float, width: int) -> float:
 
 
 def _parts(chunks: Iterable[tuple[Integers, Floats]], *, width: int, most: float) -> Iterable[tuple[Integers, Floats]]:
-    """Yields the chunks in parts of at most `most` rows, as arrays of the right types; raises if a shape is wrong."""
+    """Yield the chunks in parts of at most `most` rows, as arrays of the right types; raise if a shape is wrong."""
     size = max(1, min(_ROWS, _NUMBERS // max(1, width), int(most)))
     for group, rows in chunks:
         if rows.shape != (len(group), width):

@@ -34,7 +34,7 @@ class Partition:
 
 
 def tree_levels(size: int) -> int:
-    """How many levels it takes to tell `size` integers apart.
+    """Return how many levels it takes to tell `size` integers apart.
 
     >>> tree_levels(1000), tree_levels(100_000), tree_levels(2**63)
     (2, 3, 8)
@@ -46,7 +46,7 @@ def tree_levels(size: int) -> int:
 
 
 def tree_charge(*, size: int, sigma: float, purpose: str, contribution: int) -> Charge:
-    """What `noisy_tree` costs: a record is counted once at each level, whatever was cut there."""
+    """Return what `noisy_tree` costs: a record is counted once at each level, whatever was cut there."""
     return histogram_charge(sigma=sigma, purpose=purpose, touched=tree_levels(size), contribution=contribution)
 
 
@@ -60,7 +60,7 @@ def noisy_tree(
     purpose: str,
     contribution: int = 1,
 ) -> Partition:
-    """Counts the integers in [0, size) in equal parts, and the parts of those with a noisy count above `threshold`.
+    """Count the integers in [0, size) in equal parts, and the parts of those with a noisy count above `threshold`.
 
     All levels are charged at once and beforehand: how many of them turn out to be needed changes nothing.
 
@@ -102,7 +102,7 @@ def _cut(start: int, stop: int, parts: int) -> list[int]:
 
 
 def _heavy(frontier: list[Partition], threshold: float) -> list[tuple[Partition, int]]:
-    """The heaviest parts above the threshold that can be cut."""
+    """Return the heaviest parts above the threshold that can be cut."""
     found = [
         (int(partition.counts[place]), number, int(place))
         for number, partition in enumerate(frontier)

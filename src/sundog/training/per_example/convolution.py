@@ -33,7 +33,7 @@ class Convolution:
         return self.terms[0][0].shape[0]
 
     def squared_norms(self) -> Tensor:
-        """The squared norm of each example's gradient, of shape (B,)."""
+        """Return the squared norm of each example's gradient, of shape (B,)."""
         return squared_lengths(self._gradients())
 
     def squared_mass(self) -> None:
@@ -48,7 +48,7 @@ class Convolution:
         self._materialised = zero_rows(self._gradients(), selected)
 
     def _gradients(self) -> Tensor:
-        """The materialised gradients, (B, numel): filters are small compared to activations."""
+        """Return the materialised gradients, (B, numel): filters are small compared to activations."""
         if self._materialised is None:
             groups = self.geometry["groups"]
             batch = self.terms[0][0].shape[0]
@@ -69,7 +69,7 @@ class Convolution:
         return OuterSum(left, right, self.shape)
 
     def _patches(self, large: Tensor) -> Tensor:
-        """The patches of each example, (B, positions, channels · kernel)."""
+        """Return the patches of each example, (B, positions, channels · kernel)."""
         geometry = {key: self.geometry[key] for key in ("kernel_size", "stride", "padding", "dilation")}
         if large.dim() == 3:  # one dimension is two with a height of one
             large = large[:, :, None]
@@ -113,7 +113,7 @@ def extract_by_view(
     padding: Sequence[int],
     dilation: Sequence[int],
 ) -> Tensor:
-    """The same as one copy of a view: on a GPU `unfold` launches a kernel for every example."""
+    """Return the same as one copy of a view: on a GPU `unfold` launches a kernel for every example."""
     view = functional.pad(images, (padding[1], padding[1], padding[0], padding[0]))
     for axis in (0, 1):
         reach = (kernel_size[axis] - 1) * dilation[axis] + 1

@@ -131,7 +131,7 @@ def compute_factors(
 def _factors_by_recording(
     module: nn.Module, loss: Loss, batch: Any, parameters: Sequence[nn.Parameter]
 ) -> list[Factors | None] | None:
-    """One forward and one backward pass; None if a parameter is used in a way that cannot be recorded."""
+    """Return one forward and one backward pass; None if a parameter is used in a way that cannot be recorded."""
     saved = [p.grad for p in parameters]
     for p in parameters:
         p.grad = None

@@ -29,7 +29,7 @@ class Factors(Protocol):
         """The number of examples, B."""
 
     def squared_norms(self) -> Tensor:
-        """The squared norm of each example's gradient, of shape (B,)."""
+        """Return the squared norm of each example's gradient, of shape (B,)."""
 
     def squared_mass(self) -> Tensor | None:
         """(Σ norms of the terms)², of shape (B,), which bounds rounding errors. None if it equals the squared norm."""
@@ -59,7 +59,7 @@ class Dense:
         return self.gradients.shape[0]
 
     def squared_norms(self) -> Tensor:
-        """The squared norm of each example's gradient, of shape (B,)."""
+        """Return the squared norm of each example's gradient, of shape (B,)."""
         return squared_lengths(self.gradients)
 
     def squared_mass(self) -> None:
@@ -104,7 +104,7 @@ class Outer:
         return self.terms[0][0].shape[0]
 
     def squared_norms(self) -> Tensor:
-        """The squared norm of each example's gradient, of shape (B,)."""
+        """Return the squared norm of each example's gradient, of shape (B,)."""
         total = self.terms[0][0].new_zeros(self.terms[0][0].shape[0])
         for k, (left, right) in enumerate(self.terms):
             total.add_((_lengths(left) * _lengths(right)).square_())
@@ -150,7 +150,7 @@ class StackedOuter:
         return self.terms[0][0].shape[0] * self.terms[0][0].shape[1]
 
     def squared_norms(self) -> Tensor:
-        """The squared norm of each example's gradient, of shape (k·B,)."""
+        """Return the squared norm of each example's gradient, of shape (k·B,)."""
         return self._flat().squared_norms()
 
     def squared_mass(self) -> Tensor | None:
@@ -191,7 +191,7 @@ class StackedDense:
         return self.gradients.shape[0] * self.gradients.shape[1]
 
     def squared_norms(self) -> Tensor:
-        """The squared norm of each example's gradient, of shape (k·B,)."""
+        """Return the squared norm of each example's gradient, of shape (k·B,)."""
         return squared_lengths(self.gradients.flatten(0, 1))
 
     def squared_mass(self) -> None:
@@ -226,7 +226,7 @@ class OuterSum:
         return self.left.shape[0]
 
     def squared_norms(self) -> Tensor:
-        """The squared norm of each example's gradient, of shape (B,)."""
+        """Return the squared norm of each example's gradient, of shape (B,)."""
         _, positions, rows = self.left.shape
         columns = self.right.shape[2]
         if positions * (rows + columns) < rows * columns:  # Gram matrices are smaller than the gradient
@@ -267,7 +267,7 @@ class Lookup:
         return self.index.shape[0]
 
     def squared_norms(self) -> Tensor:
-        """The squared norm of each example's gradient, of shape (B,)."""
+        """Return the squared norm of each example's gradient, of shape (B,)."""
         same = self.index[:, :, None] == self.index[:, None, :]  # repeated rows add before squaring
         return ((self.gradient @ self.gradient.mT) * same).sum(dim=(1, 2)).clamp_min_(0.0)
 
@@ -287,7 +287,7 @@ class Lookup:
 
 
 def can_merge(parts: Sequence[Any]) -> bool:
-    """Whether factors of one parameter can be merged: not if it is both a matrix and an embedding table."""
+    """Return whether factors of one parameter can be merged: not if it is both a matrix and an embedding table."""
     kinds = {type(part) for part in parts}
     return len(kinds) < 2 or kinds == {Outer, OuterSum}
 
@@ -313,7 +313,7 @@ def _lengths(a: Tensor) -> Tensor:
 
 
 def squared_lengths(a: Tensor) -> Tensor:
-    """The squared norm of every row: (B, n) → (B,)."""
+    """Return the squared norm of every row: (B, n) → (B,)."""
     return _lengths(a).square_()
 
 

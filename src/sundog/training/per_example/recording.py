@@ -220,7 +220,7 @@ def _convolve(x: Tensor, weight: Tensor, geometry: dict[str, Any], transposed: b
 
 
 def _extra(large: torch.Size, small: torch.Size, geometry: dict[str, Any]) -> list[int]:
-    """The output padding of the adjoint: how much longer the input is than the shortest one with this output size."""
+    """Return the output padding of the adjoint: how much longer the input is than the shortest one with this output size."""
     sizes = zip(
         large[2:],
         small[2:],
@@ -273,7 +273,7 @@ def embedding(index: Tensor, weight: Tensor) -> Tensor:
 def convolution(
     x: Tensor, weight: Tensor, geometry: dict[str, Any], *, transposed: bool = False, extra: Sequence[int] = ()
 ) -> Tensor:
-    """A convolution in one or two dimensions, recorded; `extra` is the output padding of a transposed one."""
+    """Return a convolution in one or two dimensions, recorded; `extra` is the output padding of a transposed one."""
     extra = extra or [0] * (x.dim() - 2)
     y: Tensor = _apply(_Convolution, x, weight, geometry, transposed, list(extra))
     return y

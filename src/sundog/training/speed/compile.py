@@ -27,12 +27,12 @@ Program = Callable[[Any], list[Tensor]]
 
 
 def has_compiler() -> bool:
-    """Whether torch can compile for this machine's processor."""
+    """Return whether torch can compile for this machine's processor."""
     return shutil.which(os.environ.get("CXX", "g++")) is not None
 
 
 def helps_on_a_processor(module: nn.Module) -> bool:
-    """Whether compiled steps of this module are faster: not with convolutions, for which torch has better kernels."""
+    """Return whether compiled steps of this module are faster: not with convolutions, for which torch has better kernels."""
     on_processor = next(module.parameters()).device.type == "cpu"
     return on_processor and has_compiler() and not any(isinstance(m, nn.modules.conv._ConvNd) for m in module.modules())
 

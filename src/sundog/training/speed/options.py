@@ -36,7 +36,7 @@ class Speed:
     compiled: bool | None = None
 
     def rounding(self, dtype: torch.dtype) -> float:
-        """A bound on the relative error of a product of two vectors.
+        """Return a bound on the relative error of a product of two vectors.
 
         Factors have 24, 11 or 8 bits; the bound is several times the unit roundoff, for two factors and a sum.
         """

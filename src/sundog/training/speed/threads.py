@@ -24,7 +24,7 @@ _allowed: ContextVar[int | None] = ContextVar("_allowed", default=None)
 
 
 def allowed_threads() -> int:
-    """The number of threads that torch may use outside of `one_thread`."""
+    """Return the number of threads that torch may use outside of `one_thread`."""
     return _allowed.get() or torch.get_num_threads()
 
 
@@ -71,7 +71,7 @@ class ThreadChoice:
         return self.count != self._kept
 
     def limit(self, steps: int) -> int:
-        """The number of steps to take of a block of this length."""
+        """Return the number of steps to take of a block of this length."""
         return max(1, steps // _SHARE) if self.is_trial else steps
 
     def learn(self, *, steps: int, seconds: float, used: float) -> None:

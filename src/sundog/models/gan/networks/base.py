@@ -29,10 +29,10 @@ class CriticNetwork(nn.Module):
 
 
 def without(x: Tensor, condition: slice) -> Tensor:
-    """Returns all features but those of the condition."""
+    """Return all features but those of the condition."""
     return torch.cat([x[..., : condition.start], x[..., condition.stop :]], dim=-1)
 
 
 def others_of(layer: nn.Linear | None, inputs: Tensor) -> Tensor:
-    """Returns the other features, if there are any."""
+    """Return the other features, if there are any."""
     return inputs[:, :0] if layer is None else layer(inputs)

@@ -17,7 +17,7 @@ class Grid(Geometry):
 
     @classmethod
     def of(cls, features: Features, without: slice = slice(0, 0)) -> Grid:
-        """That of a schema that has one; `without` says which features, all before it, were taken out."""
+        """Return that of a schema that has one; `without` says which features, all before it, were taken out."""
         (name,) = arrays(features.schema)
         at, fewer = features.at(name), without.stop - without.start
         found = Geometry.of_shape(features.schema.columns[name].shape, slice(at.start - fewer, at.stop - fewer))
@@ -29,11 +29,11 @@ class Grid(Geometry):
         return rooted(levels) if len(self.size) == 1 else 2 * levels - 1
 
     def others(self, x: Tensor) -> Tensor:
-        """All other features."""
+        """Return all other features."""
         return torch.cat([x[:, : self.at.start], x[:, self.at.stop :]], dim=1)
 
     def put_in(self, values: Tensor, others: Tensor) -> Tensor:
-        """The other way round: (B, channels, *at least size), and the other features."""
+        """Return the other way round: (B, channels, *at least size), and the other features."""
         for axis, size in enumerate(self.size):
             values = values.narrow(2 + axis, 0, size)
         flat = values.movedim(1, -1).flatten(1)

@@ -49,7 +49,7 @@ class Rhythms(nn.Module):
 
     @classmethod
     def of(cls, features: Features, without: slice) -> Rhythms:
-        """That for all series of a schema; `without` says which features, all before them, were taken out."""
+        """Return that for all series of a schema; `without` says which features, all before them, were taken out."""
         columns, fewer = features.schema.columns.items(), without.stop - without.start
         places = [features.at(name) for name, column in columns if column.form is Form.SERIES]
         return cls([slice(at.start - fewer, at.stop - fewer) for at in places])
