@@ -5,6 +5,8 @@ The command line prints the message alone and exits with code 2; a library user 
 
 from __future__ import annotations
 
+from sundog.untrusted_text import escape_unprintable
+
 
 class SundogError(Exception):
     r"""Something the user can put right; the message is one line.
@@ -16,11 +18,7 @@ class SundogError(Exception):
     """
 
     def __init__(self, message: object = "") -> None:
-        super().__init__("".join(_escape(character) for character in str(message)))
-
-
-def _escape(character: str) -> str:
-    return character if character.isprintable() else repr(character)[1:-1]
+        super().__init__(escape_unprintable(str(message)))
 
 
 class ArgumentError(SundogError, ValueError):

@@ -20,20 +20,20 @@ _TAKEN = 64 * 2**20  # bytes: not every file system takes space without writing 
 
 
 @contextlib.contextmanager
-def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
-    """A file that takes the place of `path` when the block ends, and leaves no trace if it ends in an error.
+def replace_file(path: Path, *, owner_only: bool = False) -> Iterator[BinaryIO]:
+    """Open a file that takes the place of `path` when the block ends, and leaves no trace if it ends in an error.
 
-    A private one is readable for its owner only, from the first byte on.
+    With `owner_only` nobody else can read it, from the first byte on.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     with replacing(Path(folder) / "a.txt") as file:
+    ...     with replace_file(Path(folder) / "a.txt") as file:
     ...         _ = file.write(b"whole")
     ...     (Path(folder) / "a.txt").read_bytes()
     b'whole'
     """
     temporary = _beside(path)
-    file = open(temporary, "xb", opener=_open_private if private else None)  # noqa: SIM115
+    file = open(temporary, "xb", opener=_open_for_owner if owner_only else None)  # noqa: SIM115
     try:
         yield file
         file.flush()
@@ -48,7 +48,7 @@ def replacing(path: Path, *, private: bool = False) -> Iterator[BinaryIO]:
         raise
 
 
-def _open_private(path: str, flags: int) -> int:
+def _open_for_owner(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 

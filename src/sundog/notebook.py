@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Iterable, Sequence
 
+from sundog.untrusted_text import replace_unprintable
+
 _LONGEST = 200  # characters of one cell
 _CELL = "text-align:left;padding:0 1em 0 0;vertical-align:top"
 
@@ -39,7 +41,7 @@ def escape(value: object, longest: int | None = _LONGEST) -> str:
     """Return a value as text that is safe in HTML, shortened to `longest` characters."""
     text = "" if value is None else str(value)
     text = text if longest is None or len(text) <= longest else f"{text[: longest - 1]}…"
-    return html.escape("".join(c if c.isprintable() else "�" for c in text))
+    return html.escape(replace_unprintable(text))
 
 
 def _row(cells: Sequence[object], first: str, other: str) -> str:

@@ -14,7 +14,7 @@ from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
 from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.accountant import METHODS
-from sundog.privacy.events import Charge, DiscreteGaussian, DiscreteLaplace, Event, Failure, Pure, one_line
+from sundog.privacy.events import Charge, DiscreteGaussian, DiscreteLaplace, Event, Failure, Pure, normalize_purpose
 from sundog.privacy.record_count import COUNT, epsilon_of_fit
 from sundog.release.archive import Archive, read_archive, write_archive
 from sundog.release.certificate import Certificate
@@ -162,7 +162,7 @@ def test_edges_that_were_learned_are_marked_and_paid_for() -> None:
 def test_one_charge_pays_for_one_part() -> None:
     values = {"type": "categorical", "values": ["u", "v"], "learn": True}
     long, same = "x" * 200 + "a", "x" * 200 + "b"  # a purpose keeps 200 characters
-    purpose = one_line(f"values of {long}")
+    purpose = normalize_purpose(f"values of {long}")
     events: list[Event] = [DiscreteLaplace(rate=0.1), Failure(delta=1e-9)]
     one = [Charge(event=event, purpose=purpose) for event in events]
     both = Schema.from_dict({"columns": {long: values, same: values}})

@@ -66,7 +66,7 @@ def run(
     from sundog.fit.synthesizer import Synthesizer
     from sundog.models.registry import AUTO
     from sundog.privacy.noise import NoiseSource
-    from sundog.release.private import private_path
+    from sundog.release.curator_file import get_curator_path
 
     inputs = {"data": data, "schema": schema, "labels": labels, "public data": public, "ledger": ledger}
     refuse_fit_output(out, inputs, overwrite=force)
@@ -97,7 +97,7 @@ def run(
     if not certificate.private:
         say(str(certificate).splitlines()[0])
     if synthesizer.private_ is not None:
-        note(f"{private_path(out)}: the critic, not part of the release; keep it to yourself")
+        note(f"{get_curator_path(out)}: the critic, not part of the release; keep it to yourself")
     if model == AUTO and clusters == 1:
         note(f"auto chose {synthesizer.release_.model.name} (override with --model)")
     some = "-o synthetic.png" if drawable(synthesizer.release_.schema) else "-n 1000 -o synthetic.csv"

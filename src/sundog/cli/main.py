@@ -30,6 +30,7 @@ from sundog.cli import (
     verify,
 )
 from sundog.cli.console import drop_output
+from sundog.untrusted_text import to_one_line
 
 INTERRUPTED = 130
 
@@ -118,8 +119,7 @@ def _run(arguments: list[str] | None) -> int:
 
 
 def _fail(message: str, code: int = 2) -> int:
-    line = "".join(c if c.isprintable() else "�" for c in " ".join(message.split()))  # names of columns are untrusted
-    print(f"sundog: {line}", file=sys.stderr)  # noqa: T201
+    print(f"sundog: {to_one_line(message)}", file=sys.stderr)  # noqa: T201
     return code
 
 

@@ -12,8 +12,8 @@ import yaml
 
 from sundog.data.validation_errors import brief
 from sundog.errors import SchemaError
-from sundog.files import replacing
-from sundog.privacy.events import printable
+from sundog.files import replace_file
+from sundog.untrusted_text import to_one_line
 
 MAX_BYTES = 16 * 2**20
 _TAG = "tag:yaml.org,2002:"
@@ -138,13 +138,13 @@ def _indented(text: str) -> str:
 
 
 def _comment(lines: Sequence[str]) -> str:
-    return "".join(f"  # {printable(' '.join(line.split()))}\n" for line in lines)
+    return "".join(f"  # {to_one_line(line)}\n" for line in lines)
 
 
 def save(text: str, path: Path) -> None:
     """Write a schema file, all of it or nothing."""
     try:
-        with replacing(path) as file:
+        with replace_file(path) as file:
             file.write(text.encode())
     except OSError as error:
         raise SchemaError(f"{path}: cannot be written: {error.strerror}; choose another place") from None

@@ -20,7 +20,7 @@ from sundog.evaluation.comparison import Comparison
 from sundog.evaluation.inputs import ROWS, Inputs, load_release, read_inputs
 from sundog.evaluation.measure import Measures, nest_names
 from sundog.evaluation.section import Section
-from sundog.files import replacing
+from sundog.files import replace_file
 from sundog.privacy.ledger import Ledger
 from sundog.progress import Progress, silent
 from sundog.release.certificate import Certificate
@@ -358,7 +358,7 @@ def write_text(text: str, path: str | Path | None) -> str:
     """Write a text to a file, if one is given, completely or not at all, readable by its owner only; return it."""
     if path is not None:
         try:
-            with replacing(Path(path), private=True) as file:
+            with replace_file(Path(path), owner_only=True) as file:
                 file.write(text.encode())
         except OSError as error:
             full = error.errno in (errno.ENOSPC, errno.EDQUOT)

@@ -30,7 +30,7 @@ from sundog.privacy.budget import LARGEST_DELTA, check_budget, default_delta
 from sundog.privacy.ledger import Ledger
 from sundog.progress import Progress
 from sundog.release.certificate import certify
-from sundog.release.private import private_path, save_private
+from sundog.release.curator_file import get_curator_path, save_curator_file
 from sundog.release.release import Release
 
 
@@ -39,7 +39,7 @@ class Fitted:
     """What a fit makes: the release, and what stays with the curator (such as a GAN's critic)."""
 
     release: Release
-    private: State | None
+    curator_state: State | None
 
 
 @dataclass(frozen=True)
@@ -150,17 +150,17 @@ def _make_context(request: Request, run: Run, progress: Progress, public: Record
 def _certify(fitted: FittedModel, schema: Schema, run: Run, *, delta: float, records: int | None) -> Fitted:
     assumptions = read_model(fitted.model.name, schema, fitted.model.state()).assumptions
     certificate = certify(run.ledger, schema, shared=run.shared, assumptions=assumptions, delta=delta, records=records)
-    return Fitted(Release(schema, fitted.model, certificate), fitted.private)
+    return Fitted(Release(schema, fitted.model, certificate), fitted.curator_state)
 
 
 def _save(fitted: Fitted, out: Path, run: Run, progress: Progress) -> None:
     """Save the curator's part first, so that a new release never lies beside an old critic."""
     progress("saving", 0.0)
-    release, path = fitted.release, private_path(out)
+    release, path = fitted.release, get_curator_path(out)
     if run.checkpoint is not None:
         note_written(run.checkpoint, release.hash)
-    if fitted.private is None:
+    if fitted.curator_state is None:
         path.unlink(missing_ok=True)  # of an earlier release in this place
     else:
-        save_private(path, release.model.name, release.schema, fitted.private)
+        save_curator_file(path, release.model.name, release.schema, fitted.curator_state)
     release.save(out)

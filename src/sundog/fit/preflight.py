@@ -22,7 +22,7 @@ from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.ledger import Budget
 from sundog.release.archive import Archive, content_hash, is_release, read_archive, write_archive
 from sundog.release.certificate import Certificate, certify
-from sundog.release.private import is_private, private_path
+from sundog.release.curator_file import get_curator_path, is_curator_file
 from sundog.release.release import installed_versions, new_manifest
 
 _FORCE = "add --force (in Python, overwrite=True)"
@@ -57,9 +57,9 @@ def refuse_fit_output(out: Path, inputs: Mapping[str, Any], *, overwrite: bool) 
     else:
         refuse_output(out, inputs, fix="it is not a release, and not replaced; choose another name")
     refuse_output(
-        private_path(out),
+        get_curator_path(out),
         inputs,
-        replaces=lambda path: (overwrite or Checkpoint.is_begun(out)) and is_private(path),
+        replaces=lambda path: (overwrite or Checkpoint.is_begun(out)) and is_curator_file(path),
         fix=f"it belongs to an earlier release; choose another name, or {_FORCE} to replace both",
     )
 

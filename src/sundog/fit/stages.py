@@ -57,7 +57,7 @@ class FittedModel:
     """A model, and what of it stays with the curator."""
 
     model: Model
-    private: State | None
+    curator_state: State | None
 
 
 def count_records(raw: Raw, schema: Schema, request: Request, split: Split, run: Run) -> Counted:
@@ -171,7 +171,7 @@ def _load_state(checkpoint: Checkpoint, name: str, config: dict[str, Any]) -> St
 
 
 def _keep_model(fitted: FittedModel, run: Run) -> None:
-    state, private, checkpoint = fitted.model.state(), fitted.private, run.checkpoint
+    state, private, checkpoint = fitted.model.state(), fitted.curator_state, run.checkpoint
     _refuse_diverged(fitted.model.name, state)
     if checkpoint is None:
         return

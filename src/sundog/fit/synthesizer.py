@@ -213,7 +213,7 @@ class Synthesizer:
         return self
 
     def _take(self, fitted: Fitted) -> None:
-        self.release_, self.private_ = fitted.release, fitted.private
+        self.release_, self.private_ = fitted.release, fitted.curator_state
 
     def _named(self, schema: Schema) -> str:
         if self.model != AUTO:

@@ -22,7 +22,7 @@ import safetensors
 import safetensors.numpy
 
 from sundog.errors import SundogError
-from sundog.files import lock, os_error_of, replacing
+from sundog.files import lock, os_error_of, replace_file
 
 Tensors = dict[str, npt.NDArray[Any]]
 _OWNER_ONLY = 0o700
@@ -160,7 +160,7 @@ class Checkpoint:
     def save_bytes(self, file: str, content: bytes) -> None:
         """Write a file, whole or not at all, in the place of an earlier one."""
         try:
-            with replacing(self.folder / file) as whole:
+            with replace_file(self.folder / file) as whole:
                 whole.write(content)
         except OSError as error:
             raise SundogError(f"{self.folder}: cannot be written ({error.strerror})") from None

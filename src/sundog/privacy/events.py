@@ -26,9 +26,11 @@ from pydantic import (
 )
 
 from sundog.errors import LedgerError
+from sundog.untrusted_text import to_one_line
 
 LARGEST_LOSS = 1e10  # ε of one event
 MOST_TIMES = 10**12  # that one event happens
+LONGEST_PURPOSE = 200  # characters
 
 Noise = Annotated[float, Field(ge=1e-12, le=1e15, allow_inf_nan=False)]
 Loss = Annotated[float, Field(ge=1e-15, le=LARGEST_LOSS, allow_inf_nan=False)]
@@ -131,22 +133,13 @@ def event_from_dict(value: Any) -> Event:
         raise LedgerError(f"not a privacy event ({'.'.join(map(str, problem['loc']))}: {problem['msg']})") from None
 
 
-def printable(text: str) -> str:
-    r"""Return the text without what could move a cursor or forge a line of a terminal.
+def normalize_purpose(text: Any) -> Any:
+    r"""Return a purpose as charges keep it: one printable line, of which names of columns are a part.
 
-    >>> printable("age\x1b[2J")
-    'age�[2J'
-    """
-    return "".join(character if character.isprintable() else "�" for character in text)
-
-
-def one_line(text: Any) -> Any:
-    r"""Return a purpose as charges keep it: it carries names of columns, which may hold anything, and is shown in tables.
-
-    >>> one_line("range of\nage")
+    >>> normalize_purpose("range of\nage")
     'range of age'
     """
-    return printable(" ".join(text.split()))[:200] if isinstance(text, str) else text
+    return to_one_line(text)[:LONGEST_PURPOSE] if isinstance(text, str) else text
 
 
 class Charge(BaseModel):
@@ -160,4 +153,4 @@ class Charge(BaseModel):
 
     event: Event
     count: Annotated[int, Field(ge=1, le=MOST_TIMES)] = 1
-    purpose: Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(one_line)]
+    purpose: Annotated[str, Field(min_length=1, max_length=LONGEST_PURPOSE), BeforeValidator(normalize_purpose)]

@@ -23,7 +23,7 @@ import safetensors
 import safetensors.numpy
 
 from sundog.errors import ReleaseError
-from sundog.files import replacing
+from sundog.files import replace_file
 from sundog.release.signing import Signature
 from sundog.release.zip_members import Limit, damaged, read_members
 
@@ -118,7 +118,7 @@ def write_archive(path: str | Path, archive: Archive) -> None:
     with _errors_naming(path, "cannot be written", fix):
         if path.exists() and not path.is_file():
             raise ReleaseError("is not a regular file; choose another name")
-        with replacing(path) as file:
+        with replace_file(path) as file:
             _write_zip(file, archive)
             file.flush()
             _check_read_back(Path(file.name), archive)
@@ -159,15 +159,14 @@ def is_release(path: Path) -> bool:
 @contextlib.contextmanager
 def _errors_naming(path: Path, what: str, fix: str) -> Iterator[None]:
     """Turn every failure inside into one line that begins with the file's name."""
-    name = str(path) if str(path).isprintable() else ascii(str(path))
     try:
         yield
     except ReleaseError as error:
-        raise ReleaseError(f"{name}: {error}") from None
+        raise ReleaseError(f"{path}: {error}") from None
     except OSError as error:
-        raise ReleaseError(f"{name}: {what} ({error.strerror or error}); {fix}") from None
+        raise ReleaseError(f"{path}: {what} ({error.strerror or error}); {fix}") from None
     except MemoryError:
-        raise ReleaseError(f"{name}: {what} (out of memory); use a machine with more memory") from None
+        raise ReleaseError(f"{path}: {what} (out of memory); use a machine with more memory") from None
 
 
 # --- writing ---

@@ -25,13 +25,14 @@ from sundog.privacy.budget import (
     SMALLEST_EPSILON,
     calibrated_delta,
 )
-from sundog.privacy.events import Charge, SampledGaussian, printable
+from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.ledger import Ledger, summed
 from sundog.privacy.noise import FAST, SECURE, SEEDED
 from sundog.privacy.record_count import epsilon_of_counts, epsilon_of_fit, is_count
 from sundog.release.learned import Learned, learned_parts, unpaid_parts
 from sundog.release.shares import Share, format_number, shares_of
 from sundog.release.text import Text
+from sundog.untrusted_text import replace_unprintable
 
 NOT_PRIVATE = "NOT PRIVATE: the noise came from a fixed seed, for tests; whoever knows the seed can subtract it"
 NOT_REVIEWED = "NOT REVIEWED: the schema was drafted from the data; what it reveals is outside the guarantee"
@@ -336,7 +337,7 @@ def neighbours_of(schema: Schema) -> Literal["add or remove one unit", "show or 
 
 
 def _unit(schema: Schema) -> str | None:
-    return None if schema.unit is None else printable(schema.unit)
+    return None if schema.unit is None else replace_unprintable(schema.unit)
 
 
 def assumed_public(schema: Schema) -> list[str]:
@@ -348,7 +349,7 @@ def assumed_public(schema: Schema) -> list[str]:
         lines.append(f"the number of records, declared as {schema.records:,}")
     public = [name for name, column in schema.columns.items() if column.public]
     if public:
-        names = printable(", ".join(public))
+        names = replace_unprintable(", ".join(public))
         lines.append(f"every value of the columns marked public, and with them how many records there are: {names}")
     return lines
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from sundog.data.bins import QUANTILE_BINS
 from sundog.data.columns import AnyColumn, Scale, Unknown
 from sundog.data.schema import Schema
-from sundog.privacy.events import Charge, DiscreteLaplace, one_line
+from sundog.privacy.events import Charge, DiscreteLaplace, normalize_purpose
 from sundog.privacy.mechanisms import tree_levels
 from sundog.privacy.record_count import COUNT
 from sundog.release.text import Text
@@ -70,7 +70,10 @@ def _priced_parts(schema: Schema, *, counted: bool) -> Iterator[tuple[Learned, l
         yield Learned(part=COUNT, charge=COUNT), [("discrete_laplace", 1, schema.cap)]
     for name, column in schema.columns.items():
         for what, purpose, prices in _of_column(column, schema.cap):
-            yield Learned(part=one_line(f"{what} {name}"), charge=one_line(f"{purpose} {name}")), prices
+            yield (
+                Learned(part=normalize_purpose(f"{what} {name}"), charge=normalize_purpose(f"{purpose} {name}")),
+                prices,
+            )
 
 
 def _of_column(column: AnyColumn, cap: int) -> Iterator[tuple[str, str, list[Price]]]:

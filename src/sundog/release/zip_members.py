@@ -135,7 +135,7 @@ def _members(directory: bytes, count: int) -> list[_Member]:
         if signature != b"PK\1\2" or disk:
             raise damaged("has a broken directory")
         if flags & ~_HARMLESS_FLAGS:
-            raise damaged(f"{_printable(name)} is encrypted or streamed")
+            raise damaged(f"{_show(name)} is encrypted or streamed")
         local = (b"PK\3\4", flags, method, crc, packed, size, name)
         size, packed, start = _widen(extra, [size, packed, start])
         members.append(_Member(name, start, size, packed, crc, method, local))
@@ -156,7 +156,7 @@ def _widen(extra: bytes, values: list[int]) -> list[int]:
 
 
 def _check_claims(member: _Member, limits: Mapping[str, Limit]) -> None:
-    shown = _printable(member.name)
+    shown = _show(member.name)
     limit = limits.get(member.name.decode("ascii", errors="replace"))
     if limit is None:
         raise damaged(f"holds {shown}, which has no place in a release")
@@ -181,11 +181,11 @@ def _data_starts(file: BinaryIO, members: list[_Member], directory_start: int) -
         signature, flags, method, crc, packed, size, name_length, extra_length = header
         name = _read(file, position + _LOCAL.size, name_length)
         if (signature, flags, method, crc, packed, size, name) != member.local:
-            raise damaged(f"{_printable(member.name)} has two headers that disagree")
+            raise damaged(f"{_show(member.name)} has two headers that disagree")
         starts[member.name] = position + _LOCAL.size + name_length + extra_length
         position = starts[member.name] + member.packed
         if position > directory_start:
-            raise damaged(f"{_printable(member.name)} reaches beyond its place")
+            raise damaged(f"{_show(member.name)} reaches beyond its place")
     if position != directory_start:
         raise damaged("has bytes that belong to no member")
     return starts
@@ -197,13 +197,12 @@ def _unpack(file: BinaryIO, member: _Member, start: int) -> bytes:
         inflater = zlib.decompressobj(-zlib.MAX_WBITS)
         data = inflater.decompress(data, member.size + 1)  # one more than claimed shows a lie without unpacking it
         if not inflater.eof or inflater.unused_data:
-            raise damaged(f"{_printable(member.name)} does not unpack to the size it claims")
+            raise damaged(f"{_show(member.name)} does not unpack to the size it claims")
     if len(data) != member.size or zlib.crc32(data) != member.crc:
-        raise damaged(f"{_printable(member.name)} fails its checksum")
+        raise damaged(f"{_show(member.name)} fails its checksum")
     return data
 
 
-def _printable(name: bytes) -> str:
-    """Return a member's name fit for one line of a terminal, whatever a stranger put in it."""
-    text = name[:40].decode("ascii", errors="replace")
-    return text if text.isprintable() and text.isascii() else ascii(text)
+def _show(name: bytes) -> str:
+    """Return the first characters of a member's name; the error that quotes them escapes what cannot be printed."""
+    return name[:40].decode("ascii", errors="backslashreplace")

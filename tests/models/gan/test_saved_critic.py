@@ -27,7 +27,7 @@ from sundog.models.neural import mean_matching
 from sundog.models.protocol import State
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
-from sundog.release.private import load_private, private_path, save_private
+from sundog.release.curator_file import get_curator_path, load_curator_file, save_curator_file
 from sundog.release.release import Release
 from sundog.training.trainer import Trainer
 
@@ -76,8 +76,8 @@ def test_the_critic_is_beside_the_release_and_not_in_it(tmp_path: Path) -> None:
         os.umask(umask)
     assert parts is not None
     assert sorted(path.name for path in tmp_path.iterdir()) == ["o.sundog", "o.sundog.private"]
-    assert stat.S_IMODE(private_path(out).stat().st_mode) == 0o600
-    name, schema, kept = load_private(private_path(out))
+    assert stat.S_IMODE(get_curator_path(out).stat().st_mode) == 0o600
+    name, schema, kept = load_curator_file(get_curator_path(out))
     assert (name, schema, kept.config) == ("gan", TABLE, parts.config)
     assert set(kept.tensors) == set(parts.tensors)
     with zipfile.ZipFile(out) as archive:
@@ -105,7 +105,7 @@ def test_other_models_have_none(tmp_path: Path) -> None:
 def test_the_critic_of_an_earlier_release_does_not_stay_beside_another_one(tmp_path: Path) -> None:
     fit(tmp_path / "o.sundog")
     fit(tmp_path / "o.sundog", "independent", overwrite=True)
-    assert not private_path(tmp_path / "o.sundog").exists()
+    assert not get_curator_path(tmp_path / "o.sundog").exists()
 
 
 @pytest.mark.parametrize("when", ["training", "saving"])
@@ -123,10 +123,10 @@ def test_it_survives_an_interruption(when: str, tmp_path: Path, monkeypatch: pyt
             patch.setattr(Release, "save", stop)
         with pytest.raises(KeyboardInterrupt):
             fit(tmp_path / "o.sundog")
-    assert private_path(tmp_path / "o.sundog").exists() is (when == "saving")  # it is there before the release
+    assert get_curator_path(tmp_path / "o.sundog").exists() is (when == "saving")  # it is there before the release
     assert not (tmp_path / "o.sundog").exists()
     again = fit(tmp_path / "o.sundog", resume=True).private_
-    _, _, kept = load_private(private_path(tmp_path / "o.sundog"))
+    _, _, kept = load_curator_file(get_curator_path(tmp_path / "o.sundog"))
     assert again is not None
     for parts in (again, kept):
         assert parts.config == whole.config
@@ -139,7 +139,7 @@ def test_what_is_in_its_place_is_told_before_anything_is_spent(
     what: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "o.sundog"
-    (os.mkdir if what == "folder" else os.mkfifo)(private_path(out))
+    (os.mkdir if what == "folder" else os.mkfifo)(get_curator_path(out))
     monkeypatch.setattr(Ledger, "spend", lambda *_: pytest.fail("something was spent"))
     with pytest.raises(DataError, match=r"o\.sundog\.private: is (a directory|not a regular file)"):
         fit(out, model)
@@ -156,9 +156,9 @@ def test_a_crash_leaves_no_new_release_beside_an_old_critic(
 
     def seen(release: Release, path: Path) -> None:
         assert not path.exists()
-        assert private_path(out).exists() is (model == "gan")
+        assert get_curator_path(out).exists() is (model == "gan")
         if model == "gan":
-            load_private(private_path(out))
+            load_curator_file(get_curator_path(out))
         save(release, path)
 
     monkeypatch.setattr(Release, "save", seen)
@@ -171,7 +171,7 @@ def test_a_crash_leaves_no_new_release_beside_an_old_critic(
 
 def refused(path: Path) -> None:
     with pytest.raises(DataError) as caught:
-        load_private(path)
+        load_curator_file(path)
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
 
@@ -183,7 +183,7 @@ def saved(path: Path, about: Any, **metadata: str) -> Path:
 
 
 def test_a_file_that_was_cut_or_changed_is_refused(tmp_path: Path) -> None:
-    save_private(tmp_path / "whole", "gan", TWINS, parts_of("pairs"))
+    save_curator_file(tmp_path / "whole", "gan", TWINS, parts_of("pairs"))
     raw = (tmp_path / "whole").read_bytes()
     path = tmp_path / "harmed"
     for length in [*range(0, 40), *range(40, len(raw), 67), len(raw) - 1]:
@@ -194,7 +194,7 @@ def test_a_file_that_was_cut_or_changed_is_refused(tmp_path: Path) -> None:
     for start in (b"\xff" * 8, b"\x00" * 8, (2**63 - 1).to_bytes(8, "little")):
         path.write_bytes(start + raw[8:])
         refused(path)
-    load_private(tmp_path / "whole")
+    load_curator_file(tmp_path / "whole")
 
 
 GOOD: dict[str, Any] = {"model": "gan", "config": {}, "schema": TWINS.to_dict()}
@@ -217,7 +217,7 @@ GOOD: dict[str, Any] = {"model": "gan", "config": {}, "schema": TWINS.to_dict()}
     ids=lambda about: str(about)[-40:],
 )
 def test_what_is_not_about_a_critic_is_refused(about: Any, tmp_path: Path) -> None:
-    load_private(saved(tmp_path / "good", GOOD))
+    load_curator_file(saved(tmp_path / "good", GOOD))
     refused(saved(tmp_path / "bad", about))
 
 
@@ -226,7 +226,7 @@ def test_what_is_not_about_a_critic_is_refused(about: Any, tmp_path: Path) -> No
 )
 def test_a_schema_that_is_none_is_refused(schema: Any, tmp_path: Path) -> None:
     with pytest.raises(SundogError) as caught:
-        load_private(saved(tmp_path / "bad", {**GOOD, "schema": schema}))
+        load_curator_file(saved(tmp_path / "bad", {**GOOD, "schema": schema}))
     assert "\n" not in str(caught.value)
 
 
@@ -249,8 +249,8 @@ def test_a_critic_from_a_file_scores_each_record_by_itself(
     shape: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     schema = SCHEMAS[shape]
-    save_private(tmp_path / "o", "gan", schema, parts_of(shape))
-    _, kept, state = load_private(tmp_path / "o")
+    save_curator_file(tmp_path / "o", "gan", schema, parts_of(shape))
+    _, kept, state = load_curator_file(tmp_path / "o")
     critic, records = Critic(kept, state), random_records(schema, 30, seed=5)
     scores = critic.scores(records)
     assert scores.shape == (30,)

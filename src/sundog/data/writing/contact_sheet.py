@@ -14,7 +14,7 @@ from sundog.data.columns import Form, ImageColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
-from sundog.privacy.events import printable
+from sundog.untrusted_text import replace_unprintable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -122,7 +122,7 @@ def _spelled(column: Any, code: int) -> str:
 
 
 def _shortened(value: Any) -> str:
-    text = printable(str(value))
+    text = replace_unprintable(str(value))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 

@@ -24,7 +24,7 @@ from sundog.data.writing.contact_sheet import ENOUGH, draw, refuse_many, refuse_
 from sundog.data.writing.csv_text import Speller, null_spelling
 from sundog.data.writing.frames import to_frame, to_table
 from sundog.errors import DataError
-from sundog.files import replacing
+from sundog.files import replace_file
 
 __all__ = ["Stream", "Writer", "count_for", "open_writer", "to_frame", "to_table"]
 
@@ -131,7 +131,7 @@ def open_writer(path: str | os.PathLike[str] | Stream, schema: Schema) -> Iterat
     with ExitStack() as stack:  # so that only our own errors are explained, not those of the block
         try:
             with _writing(target.name):
-                opened = kind(stack.enter_context(replacing(target)), schema, target.name)
+                opened = kind(stack.enter_context(replace_file(target)), schema, target.name)
             yield opened
             with _writing(target.name):
                 opened.finish()

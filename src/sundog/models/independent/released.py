@@ -13,7 +13,7 @@ from sundog.errors import ReleaseError
 from sundog.models.independent.column_marginals import marginal_of
 from sundog.models.protocol import State
 from sundog.models.released import MOST_RECORDS, ReleasedModel, is_whole
-from sundog.privacy.events import Charge, one_line
+from sundog.privacy.events import Charge, normalize_purpose
 
 
 class ReleasedIndependent(ReleasedModel):
@@ -45,7 +45,7 @@ class ReleasedIndependent(ReleasedModel):
         paid = Counter((charge.purpose, charge.count) for charge in measured)
         missing = []
         for name, column in self.schema.columns.items():
-            due = one_line(marginal_purpose(name)), marginal_of(column).touched * self.schema.cap
+            due = normalize_purpose(marginal_purpose(name)), marginal_of(column).touched * self.schema.cap
             paid[due] -= not column.public
             if paid[due] < 0:
                 missing.append(f"marginal of {name!r}")

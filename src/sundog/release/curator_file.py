@@ -1,14 +1,13 @@
-"""The curator's private file: parts of a fit that are not released, such as a GAN's critic.
+"""The curator's file: the parts of a fit that are not released, such as a GAN's critic.
 
 Its content was paid for like the rest and reveals no more than the budget allows. But it tells better than anything in
 the release whether a record looks like the training data, so only auditors should have it. Audits load it with
-`load_private`.
+`load_curator_file`.
 """
 
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 
 import safetensors
@@ -16,40 +15,39 @@ import safetensors.numpy
 
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
-from sundog.files import replacing
+from sundog.files import replace_file
 from sundog.models.protocol import State
 
 SUFFIX = ".private"
 _NOTE = "not part of the release: keep it to yourself"
 
 
-def private_path(release: Path) -> Path:
-    """Return where the curator's part of a release is.
+def get_curator_path(release: Path) -> Path:
+    """Return the path of the curator's file of a release.
 
-    >>> private_path(Path("out/digits.sundog")).as_posix()
+    >>> get_curator_path(Path("out/digits.sundog")).as_posix()
     'out/digits.sundog.private'
     """
     return release.with_name(release.name + SUFFIX)
 
 
-def save_private(path: Path, model: str, schema: Schema, state: State) -> None:
+def save_curator_file(path: Path, model: str, schema: Schema, state: State) -> None:
     """Write the file, whole or not at all, readable by its owner only."""
     about = json.dumps({"model": model, "config": state.config, "schema": schema.to_dict()})
-    with replacing(path) as file:
-        os.fchmod(file.fileno(), 0o600)
+    with replace_file(path, owner_only=True) as file:
         file.write(safetensors.numpy.save(state.tensors, metadata={"note": _NOTE, "about": about}))
 
 
-def is_private(path: Path) -> bool:
-    """Return whether the file is the curator's part of a release."""
+def is_curator_file(path: Path) -> bool:
+    """Return whether the file is the curator's file of a release."""
     try:
-        return bool(load_private(path))
+        return bool(load_curator_file(path))
     except DataError:
         return False
 
 
-def load_private(path: str | Path) -> tuple[str, Schema, State]:
-    """Return the name of the model, the schema and the state."""
+def load_curator_file(path: str | Path) -> tuple[str, Schema, State]:
+    """Return the name of the model, its schema, and the state that was not released."""
     try:
         raw = Path(path).read_bytes()
         tensors = safetensors.numpy.load(raw)
