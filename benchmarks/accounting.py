@@ -13,8 +13,8 @@ from dp_accounting import pld
 from report import Row, arguments, interleaved, publish
 
 from sundog.privacy import accountant, renyi
-from sundog.privacy.accountant import epsilon_spent
-from sundog.privacy.calibration import noise_multiplier_for, training_plan
+from sundog.privacy.accountant import compute_epsilon
+from sundog.privacy.calibration import find_noise_multiplier, make_training_charges
 
 GRID = [  # sample rate, noise multiplier, steps
     (64 / 60_000, 1.086, 18_750),
@@ -58,17 +58,17 @@ def peer_noise(rate: float, steps: int, epsilon: float) -> float:
 
 def ours_from_scratch(question: dict[str, Any]) -> float:
     """Ours without the memory of the last time it was asked."""
-    for cached in (accountant._pld, accountant._single_pld, renyi._renyi):
+    for cached in (accountant._compose_runs, accountant._compute_single_pld, renyi._compute_divergences):
         cached.cache_clear()
-    return noise_multiplier_for(**question)
+    return find_noise_multiplier(**question)
 
 
 def main() -> None:
     options = arguments(__doc__ or "")
     rows = []
     for rate, noise, steps in GRID[: 2 if options.quick else None]:
-        plan = training_plan(noise_multiplier=noise, sample_rate=rate, steps=steps)
-        ours, theirs = epsilon_spent(plan, delta=DELTA), peer_epsilon(rate, noise, steps)
+        plan = make_training_charges(noise_multiplier=noise, sample_rate=rate, steps=steps)
+        ours, theirs = compute_epsilon(plan, delta=DELTA), peer_epsilon(rate, noise, steps)
         rows.append(Row(f"epsilon q={rate:.2g} s={noise:g} T={steps}", ours, "", "dp-accounting PLD", theirs))
     for rate, steps, epsilon in TARGETS[: 1 if options.quick else None]:
         question: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "sample_rate": rate, "steps": steps}

@@ -19,8 +19,8 @@ from dataclasses import dataclass
 
 from report import Row, arguments, publish
 
-from sundog.privacy.accountant import METHODS, Method, epsilon_spent
-from sundog.privacy.calibration import steps_for, training_plan
+from sundog.privacy.accountant import METHODS, Method, compute_epsilon
+from sundog.privacy.calibration import find_most_steps, make_training_charges
 
 DELTA = 1e-5
 BATCH = 64
@@ -70,15 +70,15 @@ SETTINGS = [
 
 def spent(setting: Setting, groups: int, steps: int, method: Method = "pld") -> float:
     """ε after so many steps."""
-    plan = training_plan(noise_multiplier=setting.joint(groups), sample_rate=setting.sample_rate, steps=steps)
-    return epsilon_spent(plan, delta=DELTA, method=method)
+    plan = make_training_charges(noise_multiplier=setting.joint(groups), sample_rate=setting.sample_rate, steps=steps)
+    return compute_epsilon(plan, delta=DELTA, method=method)
 
 
 def allowed(setting: Setting, groups: int, method: Method) -> int:
     """Step within the budget, by one of the accountants."""
     if method == "pld":
         multiplier, rate = setting.joint(groups), setting.sample_rate
-        return steps_for(noise_multiplier=multiplier, sample_rate=rate, epsilon=setting.epsilon, delta=DELTA)
+        return find_most_steps(noise_multiplier=multiplier, sample_rate=rate, epsilon=setting.epsilon, delta=DELTA)
     low, high = 0, 1
     while spent(setting, groups, high, method) <= setting.epsilon:
         low, high = high, 2 * high

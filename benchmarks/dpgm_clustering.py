@@ -40,7 +40,7 @@ from sundog.mixture.fourier_features import FourierFeatures, balance, median_dis
 from sundog.mixture.kmeans import SPLIT, TOO_FEW, into_ball, packing, start_again
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext
-from sundog.privacy.calibration import noise_multiplier_for
+from sundog.privacy.calibration import find_noise_multiplier
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 
@@ -135,7 +135,7 @@ def one_sum() -> Curve:
     """Return the noise multiplier of a single sum at each ε."""
     if not _ONE_SUM:
         _ONE_SUM.extend(
-            noise_multiplier_for(epsilon=epsilon, delta=DELTA, sample_rate=1.0, steps=1) for epsilon in EPSILONS
+            find_noise_multiplier(epsilon=epsilon, delta=DELTA, sample_rate=1.0, steps=1) for epsilon in EPSILONS
         )
     return np.array(_ONE_SUM)
 

@@ -17,7 +17,7 @@ from typing import Any
 from dpgm.accounting import DELTA, MNIST_EPSILON, Setting, our_epsilon, papers_epsilons, plan
 from report import Row, arguments, publish
 
-from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.accountant import compute_epsilon
 
 MNIST = Setting()
 EPOCHS = [1, 2, 5, 10, 15, 20, 30]
@@ -78,7 +78,7 @@ def main() -> None:
             name = f"{label(setting)} T={count}"
             rows.append(Row(name, our, "", "papers' accountant", their))
             if setting == MNIST:
-                moments = epsilon_spent(plan(setting, count), delta=DELTA, method="moments")
+                moments = compute_epsilon(plan(setting, count), delta=DELTA, method="moments")
                 rows.append(Row(f"{name} by moments", moments, "", "papers' accountant", their))
     publish(rows, options)
     if options.plot and not options.quick:

@@ -13,8 +13,8 @@ _ANSWERS: dict[Any, Any] = {}
 def remember_answers(replace: Callable[[Any, str, Any], None] = setattr) -> None:
     """Puts functions that remember in the place of the accountant's; give `monkeypatch.setattr` to have it undone."""
     for module in (calibration, record_count):
-        replace(module, "epsilon_spent", _remembering(accountant.epsilon_spent))
-    replace(record_count, "fits", _remembering(accountant.fits))
+        replace(module, "compute_epsilon", _remembering(accountant.compute_epsilon))
+    replace(record_count, "is_within_budget", _remembering(accountant.is_within_budget))
 
 
 def _remembering(function: Callable[..., Any]) -> Callable[..., Any]:

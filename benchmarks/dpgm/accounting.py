@@ -20,8 +20,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy import special
 
-from sundog.privacy.accountant import epsilon_spent
-from sundog.privacy.calibration import training_plan
+from sundog.privacy.accountant import compute_epsilon
+from sundog.privacy.calibration import make_training_charges
 from sundog.privacy.events import Charge, Gaussian
 
 Floats = npt.NDArray[np.float64]
@@ -85,9 +85,9 @@ def plan(setting: Setting, epochs: int) -> list[Charge]:
     clustering = Charge(event=Gaussian(noise_multiplier=setting.sigma_k), count=ITERATIONS, purpose="k-means")
     joint = math.sqrt(2) / math.hypot(1 / SIGMA_C, 1 / setting.sigma_g)
     steps = setting.steps(epochs)
-    return [clustering, *training_plan(noise_multiplier=joint, sample_rate=setting.sample_rate, steps=steps)]
+    return [clustering, *make_training_charges(noise_multiplier=joint, sample_rate=setting.sample_rate, steps=steps)]
 
 
 def our_epsilon(setting: Setting, epochs: int) -> float:
     """ε of the corrected algorithm, by privacy loss distributions."""
-    return epsilon_spent(plan(setting, epochs), delta=DELTA)
+    return compute_epsilon(plan(setting, epochs), delta=DELTA)

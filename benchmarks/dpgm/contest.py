@@ -26,7 +26,7 @@ from sundog.evaluation.sets.counting_queries import (
     draw_cooccurring_queries,
     draw_random_queries,
 )
-from sundog.privacy.budget import default_delta
+from sundog.privacy.budget import compute_default_delta
 
 Floats = npt.NDArray[np.float64]
 
@@ -55,7 +55,7 @@ class Sets:
     @property
     def delta(self) -> float:
         """The default for so many records."""
-        return default_delta(self.real.shape[0])
+        return compute_default_delta(self.real.shape[0])
 
 
 def load(name: str) -> Sets:

@@ -32,7 +32,7 @@ def replace_file(path: Path, *, owner_only: bool = False) -> Iterator[BinaryIO]:
     ...     (Path(folder) / "a.txt").read_bytes()
     b'whole'
     """
-    temporary = _beside(path)
+    temporary = _name_beside(path)
     file = open(temporary, "xb", opener=_open_for_owner if owner_only else None)  # noqa: SIM115
     try:
         yield file
@@ -119,7 +119,7 @@ def refuse_full(folder: Path, size: int) -> None:
     Traceback (most recent call last):
     sundog.errors.DataError: ...: has no room for about 1,099,511,627,776 MB ...; nothing was spent, free space or ...
     """
-    trial = _beside(folder / "room")
+    trial = _name_beside(folder / "room")
     try:
         if size > shutil.disk_usage(folder).free:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
@@ -137,7 +137,7 @@ def refuse_full(folder: Path, size: int) -> None:
             trial.unlink(missing_ok=True)
 
 
-def os_error_of(error: BaseException) -> OSError | None:
+def find_os_error(error: BaseException) -> OSError | None:
     """Return the operating system's error that another one tells of; None where there is none."""
     found: BaseException | None = error
     while found is not None and not isinstance(found, OSError):
@@ -148,7 +148,7 @@ def os_error_of(error: BaseException) -> OSError | None:
 def refuse_unwritable(path: Path) -> None:
     """Raise if no file can be made in the place of `path`."""
     try:
-        trial = _beside(path)
+        trial = _name_beside(path)
         trial.touch(exist_ok=False)
         trial.unlink()
     except OSError as error:
@@ -167,6 +167,6 @@ def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> 
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-def _beside(path: Path) -> Path:
+def _name_beside(path: Path) -> Path:
     """Return a name for what will take the place of `path`."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")

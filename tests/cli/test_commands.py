@@ -20,8 +20,8 @@ from sundog.cli.main import app
 from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
 from sundog.fit.synthesizer import Synthesizer
-from sundog.privacy.accountant import epsilon_spent
-from sundog.privacy.calibration import training_plan
+from sundog.privacy.accountant import compute_epsilon
+from sundog.privacy.calibration import make_training_charges
 from sundog.privacy.ledger import Ledger
 from sundog.release.release import Release
 
@@ -390,10 +390,10 @@ def test_plan_tells_the_noise_for_a_budget(sundog: Sundog) -> None:
     plan = called.json
     assert plan["sample_rate"] == 64 / 60_000
     assert plan["steps"] == 18_750
-    charges = training_plan(
+    charges = make_training_charges(
         noise_multiplier=plan["noise_multiplier"], sample_rate=plan["sample_rate"], steps=plan["steps"]
     )
-    assert 0.998 * 4 <= epsilon_spent(charges, delta=1e-5) <= 4
+    assert 0.998 * 4 <= compute_epsilon(charges, delta=1e-5) <= 4
     text = sundog(*asked)
     assert text.code == 0
     assert f"noise multiplier  {plan['noise_multiplier']:.4f}" in text.out
@@ -402,9 +402,9 @@ def test_plan_tells_the_noise_for_a_budget(sundog: Sundog) -> None:
 def test_plan_tells_the_steps_for_a_noise(sundog: Sundog) -> None:
     called = sundog("plan", "--records", "1000", "--epsilon", "1", "--noise", "20", "--batch", "1000", "--json")
     assert called.json["steps"] == 28 + (called.json["delta"] != 1e-5) * (called.json["steps"] - 28)
-    charges = training_plan(noise_multiplier=20.0, sample_rate=1.0, steps=called.json["steps"])
-    more = training_plan(noise_multiplier=20.0, sample_rate=1.0, steps=called.json["steps"] + 1)
-    assert epsilon_spent(charges, delta=called.json["delta"]) <= 1 < epsilon_spent(more, delta=called.json["delta"])
+    charges = make_training_charges(noise_multiplier=20.0, sample_rate=1.0, steps=called.json["steps"])
+    more = make_training_charges(noise_multiplier=20.0, sample_rate=1.0, steps=called.json["steps"] + 1)
+    assert compute_epsilon(charges, delta=called.json["delta"]) <= 1 < compute_epsilon(more, delta=called.json["delta"])
 
 
 def test_plan_for_a_schema_is_what_fit_then_spends(sundog: Sundog, here: Path) -> None:

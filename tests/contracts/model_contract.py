@@ -36,9 +36,9 @@ from sundog.fit.synthesizer import Synthesizer
 from sundog.models.configuration import Configuration
 from sundog.models.protocol import FitContext, Model, Plan, State
 from sundog.models.registry import configure, read_model
-from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.events import Charge, DiscreteLaplace
-from sundog.privacy.ledger import Budget, Ledger, summed
+from sundog.privacy.ledger import Budget, Ledger, merge_blocks
 from sundog.privacy.noise import NoiseSource
 from sundog.release.certificate import certify
 from sundog.release.release import Release
@@ -96,19 +96,19 @@ class ModelContract:
     def test_its_own_charges_explain_all_it_knows(self, kind: str) -> None:
         release = self.release(random_records(schema_of(KINDS[kind]), 50))
         charges = release.certificate.charges
-        assert release.document.model.unexplained(charges) == []
-        assert release.document.model.unexplained(list(reversed(charges))) == []  # in whichever order
+        assert release.document.model.find_unpaid(charges) == []
+        assert release.document.model.find_unpaid(list(reversed(charges))) == []  # in whichever order
         assert release.verify() == []
 
     @every_kind
     def test_what_none_of_the_charges_paid_for_is_told(self, kind: str) -> None:
         release = self.release(random_records(schema_of(KINDS[kind]), 50))
         charges = release.certificate.charges
-        assert release.document.model.unexplained([]) != []
+        assert release.document.model.find_unpaid([]) != []
         for number in range(len(charges)):
-            unexplained = release.document.model.unexplained([*charges[:number], *charges[number + 1 :]])
-            assert unexplained != []
-            assert all("\n" not in what for what in unexplained)
+            unpaid = release.document.model.find_unpaid([*charges[:number], *charges[number + 1 :]])
+            assert unpaid != []
+            assert all("\n" not in what for what in unpaid)
 
     # --- the file, and seeds ---
 
@@ -183,20 +183,20 @@ class ModelContract:
     @every_kind
     def test_spends_exactly_what_was_planned_and_nearly_all_that_is_allowed(self, kind: str) -> None:
         _, plan, ledger = self.fit(random_records(schema_of(KINDS[kind]), 50))
-        assert summed(ledger.charges) == list(plan.charges)
-        assert 0.998 * self.epsilon <= epsilon_spent(plan.charges, delta=DELTA) <= self.epsilon
+        assert merge_blocks(ledger.charges) == list(plan.charges)
+        assert 0.998 * self.epsilon <= compute_epsilon(plan.charges, delta=DELTA) <= self.epsilon
 
     def test_plans_around_what_was_spent_before(self) -> None:
         schema = schema_of(KINDS["all_scalars"])
         already = (Charge(event=DiscreteLaplace(rate=0.3), purpose="before"),)
         plan = self.plan(schema, already=already)
         alone = self.plan(schema)
-        assert 0.998 * self.epsilon <= epsilon_spent([*already, *plan.charges], delta=DELTA) <= self.epsilon
-        assert epsilon_spent(plan.charges, delta=DELTA) < epsilon_spent(alone.charges, delta=DELTA)
+        assert 0.998 * self.epsilon <= compute_epsilon([*already, *plan.charges], delta=DELTA) <= self.epsilon
+        assert compute_epsilon(plan.charges, delta=DELTA) < compute_epsilon(alone.charges, delta=DELTA)
 
     def test_more_budget_costs_more_and_less_costs_less(self) -> None:
         schema = schema_of(KINDS["mix"])
-        spent = [epsilon_spent(self.plan(schema, epsilon=epsilon).charges, delta=DELTA) for epsilon in (0.1, 1, 8)]
+        spent = [compute_epsilon(self.plan(schema, epsilon=epsilon).charges, delta=DELTA) for epsilon in (0.1, 1, 8)]
         assert spent == sorted(spent)
         assert np.allclose(spent, [0.1, 1, 8], rtol=0.002)
 

@@ -19,8 +19,8 @@ from sundog.data.schema import Schema
 from sundog.data.schema_learning import prepare
 from sundog.errors import SchemaError
 from sundog.fit.synthesizer import Synthesizer
-from sundog.privacy.accountant import epsilon_spent
-from sundog.privacy.calibration import gaussian_noise_for
+from sundog.privacy.accountant import compute_epsilon
+from sundog.privacy.calibration import find_gaussian_noise
 from sundog.privacy.events import DiscreteGaussian
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.mechanisms import Partition, tree
@@ -221,7 +221,7 @@ def test_edges_depend_on_the_data_through_noisy_counts_alone(monkeypatch: pytest
 
     rng = np.random.default_rng(1)
     told[:] = [np.rint(rng.standard_cauchy(300) * 200).astype(np.int64) for _ in range(7)]
-    monkeypatch.setattr(tree, "histogram_noise", replay)
+    monkeypatch.setattr(tree, "draw_histogram_noise", replay)
     plan = Refinement.plan(schema, epsilon=1.0, delta=1e-6)
     other = {name: np.repeat(values[-1:], 40) for name, values in people().items()}
     outcomes = [
@@ -239,7 +239,7 @@ def test_refinement_is_charged_as_planned_and_takes_its_share(cap: int) -> None:
     assert [charge.count for charge in plan.charges] == [cap * levels for levels in (2, 2, 3, 3)]
     sigmas = [charge.event.sigma for charge in plan.charges if isinstance(charge.event, DiscreteGaussian)]
     rho = sum(charge.count / sigma**2 for charge, sigma in zip(plan.charges, sigmas, strict=True))
-    assert rho * gaussian_noise_for(epsilon=1.0, delta=1e-6) ** 2 == pytest.approx(SHARE)
+    assert rho * find_gaussian_noise(epsilon=1.0, delta=1e-6) ** 2 == pytest.approx(SHARE)
     ledger = Ledger(epsilon=1.0, delta=1e-6)
     data = {**people(300), "flag": np.arange(300) % 2 == 0, "who": np.arange(300) // 2}
     for few in (300, 1):  # how many levels the data needs changes nothing
@@ -251,7 +251,7 @@ def test_refinement_is_charged_as_planned_and_takes_its_share(cap: int) -> None:
 
 def test_all_stages_together_keep_to_the_budget(release: Release) -> None:
     certificate = release.certificate
-    assert 0.998 <= epsilon_spent(certificate.charges, delta=certificate.delta) <= 1
+    assert 0.998 <= compute_epsilon(certificate.charges, delta=certificate.delta) <= 1
     assert release.verify() == []
     equal = fitted(people(), schema_of({name: {**column, "bins": 64} for name, column in WIDE.items()}))
     noise, less = (

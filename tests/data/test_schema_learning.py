@@ -18,7 +18,7 @@ from sundog.data.schema import Schema
 from sundog.data.schema_learning import SchemaLearning, prepare, unknown_columns
 from sundog.errors import BudgetExceededError, DataError, SchemaError
 from sundog.fit.synthesizer import Synthesizer
-from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.events import DiscreteLaplace, Failure, Pure
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
@@ -320,7 +320,7 @@ def test_the_charges_add_up_to_what_the_stage_was_given(people: pd.DataFrame) ->
             epsilon += charge.event.epsilon * charge.count
     assert epsilon == pytest.approx(2.0)
     assert delta == pytest.approx(1e-6)
-    assert epsilon_spent(ledger.charges, delta=1e-5) <= 2.0
+    assert compute_epsilon(ledger.charges, delta=1e-5) <= 2.0
     assert {charge.purpose.split(" of ")[1] for charge in ledger.charges} == set(schema.columns)
 
 
@@ -328,7 +328,7 @@ def test_a_unit_with_a_cap_pays_no_more_and_gets_more_noise(people: pd.DataFrame
     frame = people.assign(who=np.arange(N))
     schema, ledger = learned(frame, schema_of("visits", "city", unit="who", cap=4), epsilon=2.0)
     assert schema.complete
-    assert epsilon_spent(ledger.charges, delta=1e-5) <= 2.0
+    assert compute_epsilon(ledger.charges, delta=1e-5) <= 2.0
     assert {type(charge.event) for charge in ledger.charges} == {Pure, Failure}
 
 
@@ -398,7 +398,7 @@ def test_a_fit_that_learns_stays_within_its_budget(people: pd.DataFrame, tmp_pat
     synthesizer = Synthesizer("independent", epsilon=3.0, delta=1e-6).fit(tmp_path / "people.csv", schema_of())
     release = synthesizer.release_
     assert release.verify() == []
-    assert 0.998 * 3.0 <= epsilon_spent(release.certificate.charges, delta=1e-6) <= 3.0
+    assert 0.998 * 3.0 <= compute_epsilon(release.certificate.charges, delta=1e-6) <= 3.0
     assert release.schema.complete
     assert release.certificate.learned
     assert "a village of one" not in str(release.schema.to_dict())

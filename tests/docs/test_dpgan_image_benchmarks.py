@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import sundog
-from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.events import Charge, Gaussian
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
@@ -27,7 +27,7 @@ def test_groups_cost_what_as_many_gaussians_do() -> None:
     for setting in SETTINGS:
         apart = [Charge(event=Gaussian(noise_multiplier=setting.sigma), count=setting.groups, purpose="groups")]
         joint = [Charge(event=Gaussian(noise_multiplier=setting.joint(setting.groups)), purpose="one")]
-        assert epsilon_spent(joint, delta=DELTA) == pytest.approx(epsilon_spent(apart, delta=DELTA))
+        assert compute_epsilon(joint, delta=DELTA) == pytest.approx(compute_epsilon(apart, delta=DELTA))
 
 
 @pytest.mark.parametrize("method", ["pld", "rdp", "moments"])

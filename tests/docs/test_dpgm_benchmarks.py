@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from sundog.privacy.accountant import epsilon_spent
-from sundog.privacy.analytic_gaussian import gaussian_epsilon
-from sundog.privacy.calibration import training_plan
+from sundog.privacy.accountant import compute_epsilon
+from sundog.privacy.analytic_gaussian import compute_gaussian_epsilon
+from sundog.privacy.calibration import make_training_charges
 from sundog.privacy.events import Charge, Gaussian
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
@@ -37,8 +37,8 @@ def test_integrated_moments_are_those_of_the_moments_accountant(rate: float, sig
     from dpgm.accounting import DELTA, LAMBDAS, sampled_moments
 
     moments = sampled_moments(sample_rate=rate, sigma=sigma, lambdas=LAMBDAS)
-    plan = training_plan(noise_multiplier=sigma, sample_rate=rate, steps=500)
-    expected = epsilon_spent(plan, delta=DELTA, method="moments")
+    plan = make_training_charges(noise_multiplier=sigma, sample_rate=rate, steps=500)
+    expected = compute_epsilon(plan, delta=DELTA, method="moments")
     assert np.min((500 * moments - np.log(DELTA)) / LAMBDAS) == pytest.approx(expected, rel=1e-6)
 
 
@@ -46,7 +46,7 @@ def test_their_clustering_is_a_gaussian_of_multiplier_sigma_k() -> None:
     from dpgm.accounting import DELTA, ITERATIONS, Setting, papers_epsilons
 
     charge = Charge(event=Gaussian(noise_multiplier=15.0), count=ITERATIONS, purpose="k-means")
-    expected = epsilon_spent([charge], delta=DELTA, method="moments")
+    expected = compute_epsilon([charge], delta=DELTA, method="moments")
     assert papers_epsilons(Setting(sigma_k=15.0), [0]) == [pytest.approx(expected)]
 
 
@@ -55,7 +55,7 @@ def test_rho_is_all_that_the_budget_allows() -> None:
 
     for epsilon, delta in ((0.5, 1e-6), (1.0, 1e-8), (4.0, 1e-5)):
         gaussian = (2 * zcdp_rho(epsilon=epsilon, delta=delta)) ** -0.5
-        assert 0.8 * epsilon < gaussian_epsilon(noise_multiplier=gaussian, delta=delta) < epsilon
+        assert 0.8 * epsilon < compute_gaussian_epsilon(noise_multiplier=gaussian, delta=delta) < epsilon
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])

@@ -167,10 +167,10 @@ import numpy as np
 
 from sundog.models.protocol import State
 from sundog.models.first.released import PURPOSE, ReleasedFirst
-from sundog.privacy.calibration import smallest_noise
+from sundog.privacy.calibration import find_smallest_noise
 from sundog.privacy.events import Charge
 from sundog.privacy.measure_once import measure_once
-from sundog.privacy.mechanisms import histogram_charge, noisy_histogram
+from sundog.privacy.mechanisms import compute_histogram_charge, noisy_histogram
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class FirstPlan:
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        return (histogram_charge(sigma=self.sigma, purpose=PURPOSE, touched=1, contribution=1),)
+        return (compute_histogram_charge(sigma=self.sigma, purpose=PURPOSE, touched=1, contribution=1),)
 
 
 class First:
@@ -194,7 +194,7 @@ class First:
         def all_charges(sigma):
             return [*already, *FirstPlan(sigma, configuration.smoothing).charges]
 
-        sigma = smallest_noise(all_charges, epsilon=budget.epsilon, delta=budget.delta)
+        sigma = find_smallest_noise(all_charges, epsilon=budget.epsilon, delta=budget.delta)
         return FirstPlan(sigma, configuration.smoothing)
 
     @classmethod
@@ -228,7 +228,7 @@ class First:
 RELEASED = """
 from typing import ClassVar
 
-from sundog.models.released import ReleasedModel, check_shapes, find_unpaid
+from sundog.models.released import ReleasedModel, check_shapes, find_missing_charges
 
 PURPOSE = "first column"
 
@@ -241,8 +241,8 @@ class ReleasedFirst(ReleasedModel):
         column = next(iter(schema.columns.values()))
         check_shapes("first", state, {"chances": (column.lattice_size,)})
 
-    def unexplained(self, charges):
-        return find_unpaid(charges, {PURPOSE: "discrete_gaussian"})
+    def find_unpaid(self, charges):
+        return find_missing_charges(charges, {PURPOSE: "discrete_gaussian"})
 """
 
 FIT_FIRST = """

@@ -18,13 +18,13 @@ from sundog.errors import BudgetExceededError, DataError, LedgerError, ReleaseEr
 from sundog.fit.synthesizer import Synthesizer
 from sundog.models.independent.independent import Independent
 from sundog.models.protocol import State
-from sundog.privacy.accountant import epsilon_spent
-from sundog.privacy.budget import default_delta
+from sundog.privacy.accountant import compute_epsilon
+from sundog.privacy.budget import compute_default_delta
 from sundog.privacy.events import Charge, DiscreteLaplace, Pure
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
-from sundog.privacy.record_count import epsilon_of_fit
-from sundog.release.release import Release, _version
+from sundog.privacy.record_count import compute_fit_epsilon
+from sundog.release.release import Release, _get_version
 
 COLUMNS: dict[str, dict[str, Any]] = {
     "n": {"type": "integer", "min": 0, "max": 9},
@@ -59,7 +59,7 @@ def test_delta_comes_from_a_count_that_is_paid_for() -> None:
     given = release.certificate.conditional
     assert given is not None
     assert given.records == pytest.approx(20_000, rel=0.1)  # noise of 70 in 20,000
-    assert given.delta == default_delta(given.records)
+    assert given.delta == compute_default_delta(given.records)
     assert given.epsilon == pytest.approx(0.98)
     assert release.verify() == []
 
@@ -77,7 +77,7 @@ def proven_delta(*, records: int, rate: float) -> float:
 def test_the_promised_delta_is_never_below_the_proven_one(noise: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """At ε = 0.1 and a cap of 50 the noise on 50,000 records is 25,000 wide, and δ(n̂) is anything."""
     proven = proven_delta(records=50_000, rate=0.1 * 0.02 / 50)
-    assert 6e-7 < default_delta(50_000) < 1.1 * proven
+    assert 6e-7 < compute_default_delta(50_000) < 1.1 * proven
 
     def count(exact: int, *, epsilon: float, ledger: Ledger, purpose: str, contribution: int) -> int:
         event = DiscreteLaplace(rate=epsilon / contribution, sensitivity=contribution)
@@ -127,7 +127,7 @@ def test_delta_is_never_above_its_largest() -> None:
 def test_a_declared_number_of_records_costs_nothing() -> None:
     release = Synthesizer("independent", epsilon=1.0).fit(data_of(500), schema_of(records=100_000)).release_
     assert purposes(release) == MARGINALS
-    assert release.certificate.delta == default_delta(100_000)
+    assert release.certificate.delta == compute_default_delta(100_000)
     assert any("100,000" in line for line in release.certificate.assumed_public)
 
 
@@ -152,11 +152,11 @@ def test_delta_with_a_shared_ledger_is_that_of_the_records_where_it_is_lower(led
     assert release.certificate.charges[0].event == DiscreteLaplace(rate=0.02)
     assert release.certificate.delta == 1e-5
     assert release.certificate.conditional is not None
-    assert release.certificate.conditional.delta == pytest.approx(default_delta(20_000), rel=0.1)
+    assert release.certificate.conditional.delta == pytest.approx(compute_default_delta(20_000), rel=0.1)
     assert release.verify() == []
 
 
-@pytest.mark.parametrize(("ledger_delta", "delta"), [(1e-9, 1e-9), (1e-5, default_delta(100_000))])
+@pytest.mark.parametrize(("ledger_delta", "delta"), [(1e-9, 1e-9), (1e-5, compute_default_delta(100_000))])
 def test_a_declared_number_of_records_costs_nothing_with_a_shared_ledger(ledger_delta: float, delta: float) -> None:
     ledger = Ledger(epsilon=2.0, delta=ledger_delta)
     release = (
@@ -171,7 +171,7 @@ def test_what_follows_the_count_is_private_at_the_delta_that_it_chose() -> None:
     certificate = release.certificate
     assert purposes(release)[0] == "number of records"
     assert certificate.conditional is not None
-    rest = epsilon_spent(certificate.charges[1:], delta=certificate.conditional.delta)
+    rest = compute_epsilon(certificate.charges[1:], delta=certificate.conditional.delta)
     assert 0.998 * 0.98 <= rest <= 0.98  # by itself, whatever the count was
 
 
@@ -180,7 +180,7 @@ def test_the_count_of_a_capped_unit_is_taken_off_as_a_whole() -> None:
     release = Synthesizer("independent", epsilon=1.0).fit(data, schema_of(unit="who", cap=3)).release_
     given = release.certificate.conditional
     assert given is not None
-    assert 0.998 * 0.98 <= epsilon_spent(release.certificate.charges[1:], delta=given.delta) <= 0.98
+    assert 0.998 * 0.98 <= compute_epsilon(release.certificate.charges[1:], delta=given.delta) <= 0.98
 
 
 def test_the_count_of_a_capped_unit_is_charged_for_the_cap() -> None:
@@ -204,7 +204,7 @@ def test_every_stage_together_spends_the_budget_and_no_more(
     release = Synthesizer("independent", epsilon=epsilon, delta=delta).fit(data, schema_of(columns)).release_
     certificate = release.certificate
     given = certificate.conditional
-    spent = epsilon_of_fit(certificate.charges, delta=certificate.delta if given is None else given.delta)
+    spent = compute_fit_epsilon(certificate.charges, delta=certificate.delta if given is None else given.delta)
     assert 0.998 * epsilon <= spent <= epsilon
     assert certificate.spent["pld"] == pytest.approx(spent)
     assert release.verify() == []
@@ -217,7 +217,7 @@ def test_a_declared_number_of_records_leaves_nothing_unspent(columns: dict[str, 
         .fit(data_of(5000), schema_of(columns, records=5000))
         .release_.certificate
     )
-    assert 0.998 <= epsilon_spent(certificate.charges, delta=certificate.delta) <= 1
+    assert 0.998 <= compute_epsilon(certificate.charges, delta=certificate.delta) <= 1
 
 
 def test_stages_are_told_in_order_with_how_far_they_are(tmp_path: Path) -> None:
@@ -263,7 +263,7 @@ def test_two_fits_on_one_ledger_compose(tmp_path: Path) -> None:
     for index, release in enumerate(releases):
         assert release.certificate.ledger is not None
         assert release.certificate.ledger.epsilon == 3.0
-        spent = epsilon_of_fit(ledger.charges[: 3 * index + 3], delta=1e-5)
+        spent = compute_fit_epsilon(ledger.charges[: 3 * index + 3], delta=1e-5)
         assert release.certificate.ledger.spent == pytest.approx(spent)
         assert release.verify() == []
 
@@ -302,7 +302,7 @@ def test_what_a_count_decides_is_paid_for_beside_it(delta: float | None) -> None
     certificate = Synthesizer("rbm", 1.0, delta, settings=quick).fit(data_of(3000), schema_of()).release_.certificate
     rest = [charge for charge in certificate.charges if charge.purpose != "number of records"]
     assert len(rest) == len(certificate.charges) - 1
-    assert 0.97 < epsilon_spent(rest, delta=certificate.delta) <= 0.98
+    assert 0.97 < compute_epsilon(rest, delta=certificate.delta) <= 0.98
 
 
 @pytest.mark.parametrize("model", ["independent", "rbm", "vae", "gan", "auto"])
@@ -483,7 +483,7 @@ def test_a_package_without_metadata_costs_no_release(
         return version(name)
 
     monkeypatch.setattr(importlib.metadata, "version", lacking)
-    monkeypatch.setattr("sundog.release.release._version", _version.__wrapped__)
+    monkeypatch.setattr("sundog.release.release._get_version", _get_version.__wrapped__)
     out = tmp_path / "o.sundog"
     Synthesizer("independent", epsilon=1.0).fit(data_of(100), schema_of(), out=out)
     assert Release.load(out).libraries[library] == (sundog.__version__ if library == "sundog" else "unknown")

@@ -123,7 +123,7 @@ def _run_on(disk: Disk, folder: Path, undisturbed: list[Charge], *, shared: bool
         message = str(error)
         assert "No space left on device" in message
         assert "\n" not in message
-        resume = Checkpoint.folder_for(folder / "o.sundog").exists()
+        resume = Checkpoint.locate_folder(folder / "o.sundog").exists()
         outcome = "went on" if resume else "nothing was spent"
         assert ("--resume" in message) == resume, message
         if not resume:

@@ -74,13 +74,13 @@ def paying(purpose: str) -> Callable[..., bool]:
 
 # Points at which nothing that was measured is lost.
 KEPT: dict[str, Patch] = {
-    "after the request was kept": stop(Checkpoint, "save", when=saving("fit"), after=True),
-    "after the records were counted": stop(Checkpoint, "save", when=saving("records"), after=True),
-    "after the schema was learned": stop(Checkpoint, "save", when=saving("schema"), after=True),
+    "after the request was kept": stop(Checkpoint, "save_json", when=saving("fit"), after=True),
+    "after the records were counted": stop(Checkpoint, "save_json", when=saving("records"), after=True),
+    "after the schema was learned": stop(Checkpoint, "save_json", when=saving("schema"), after=True),
     "before the model is planned": stop(stages, "plan_model", after=False),
     "after the model is planned": stop(stages, "plan_model", after=True),
     "before the model is fitted": stop(Independent, "fit", after=False),
-    "after the model was kept": stop(Checkpoint, "save", when=saving("model"), after=True),
+    "after the model was kept": stop(Checkpoint, "save_json", when=saving("model"), after=True),
     "before the release is saved": stop(Release, "save", after=False),
     "after the release was saved": stop(Release, "save", after=True),
     "before the checkpoint is removed": stop(Checkpoint, "remove", after=False),
@@ -88,14 +88,14 @@ KEPT: dict[str, Patch] = {
 # Points between a charge and the keeping of what it paid for.
 LOSSY: dict[str, Patch] = {
     "after the count was charged": stop(Ledger, "spend", when=paying("number of records"), after=True),
-    "before the count is kept": stop(Checkpoint, "save", when=saving("records"), after=False),
+    "before the count is kept": stop(Checkpoint, "save_json", when=saving("records"), after=False),
     "after the range was charged": stop(Ledger, "spend", when=paying("range of n"), after=True),
-    "before the schema is kept": stop(Checkpoint, "save", when=saving("schema"), after=False),
+    "before the schema is kept": stop(Checkpoint, "save_json", when=saving("schema"), after=False),
     "after the marginals were charged": stop(Ledger, "spend", when=paying("marginal of n"), after=True),
     "before the marginals are kept": stop(Checkpoint, "save_tensors", when=saving("marginals"), after=False),
     "after the marginals were kept": stop(Checkpoint, "save_tensors", when=saving("marginals"), after=True),
     "before the model's arrays are kept": stop(Checkpoint, "save_tensors", when=saving("model"), after=False),
-    "before the model is marked as done": stop(Checkpoint, "save", when=saving("model"), after=False),
+    "before the model is marked as done": stop(Checkpoint, "save_json", when=saving("model"), after=False),
 }
 HARMLESS = {**KEPT, **LOSSY}  # all of them: what was charged and lost, the same charge pays for again
 shared_or_not = pytest.mark.parametrize("shared", [False, True], ids=["own ledger", "shared ledger"])
@@ -115,7 +115,7 @@ def prepared(tmp_path: Path, *, shared: bool) -> tuple[Path, Path | None]:
 
 
 def spent_so_far(out: Path, ledger: Path | None) -> list[str]:
-    path = ledger or Checkpoint.folder_for(out) / "ledger.jsonl"
+    path = ledger or Checkpoint.locate_folder(out) / "ledger.jsonl"
     return [charge.purpose for charge in Ledger.open(path).charges] if path.exists() else []
 
 
@@ -128,7 +128,7 @@ def test_an_interrupted_fit_goes_on_and_charges_each_stage_once(point: str, shar
     out, ledger = prepared(tmp_path, shared=shared)
     interrupted(out, ledger, HARMLESS[point])
     before = spent_so_far(out, ledger)
-    release = fit(out, ledger, resume=Checkpoint.folder_for(out).exists())
+    release = fit(out, ledger, resume=Checkpoint.locate_folder(out).exists())
     purposes = [charge.purpose for charge in release.certificate.charges]
     assert purposes == list(STAGES)
     assert purposes[: len(before)] == before
@@ -154,7 +154,7 @@ def test_what_was_charged_and_lost_is_charged_once_however_often_it_is_lost(
             LOSSY[point](context)
             if Checkpoint.is_begun(out):
                 fit(out, ledger, resume=True)
-    if Checkpoint.folder_for(out).exists():
+    if Checkpoint.locate_folder(out).exists():
         fit(out, ledger, resume=True)
     assert spent_so_far(out, ledger) == list(STAGES)
 
@@ -164,13 +164,13 @@ def test_a_result_that_was_built_on_is_not_measured_again(stage: str, tmp_path: 
     """Whoever removes it from the checkpoint gets no second one for the same charge."""
     out, ledger = prepared(tmp_path, shared=True)
     interrupted(out, ledger, KEPT["before the release is saved"])
-    (Checkpoint.folder_for(out) / f"{stage}.json").unlink()
+    (Checkpoint.locate_folder(out) / f"{stage}.json").unlink()
     before = spent_so_far(out, ledger)
     for _ in range(2):
         with pytest.raises(BudgetExceededError, match="measurements of the interrupted fit were lost"):
             fit(out, ledger, resume=True)
         assert spent_so_far(out, ledger) == before
-        assert not (Checkpoint.folder_for(out) / f"{stage}.json").exists()
+        assert not (Checkpoint.locate_folder(out) / f"{stage}.json").exists()
 
 
 def test_too_few_records_is_a_result_too_and_not_measured_again(tmp_path: Path) -> None:
@@ -188,10 +188,10 @@ def test_too_few_records_is_a_result_too_and_not_measured_again(tmp_path: Path) 
 def test_without_resume_an_interrupted_fit_is_not_overwritten(point: str, tmp_path: Path) -> None:
     out, _ = prepared(tmp_path, shared=False)
     interrupted(out, None, HARMLESS[point])
-    kept = {path.name: path.read_bytes() for path in Checkpoint.folder_for(out).iterdir()}
+    kept = {path.name: path.read_bytes() for path in Checkpoint.locate_folder(out).iterdir()}
     with pytest.raises(SundogError, match=r"o\.sundog\.partial: an earlier fit was interrupted here; add --resume"):
         fit(out, None)
-    assert {path.name: path.read_bytes() for path in Checkpoint.folder_for(out).iterdir()} == kept
+    assert {path.name: path.read_bytes() for path in Checkpoint.locate_folder(out).iterdir()} == kept
 
 
 def test_interrupted_twice(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ def test_auto_takes_the_same_model_again(point: str, shared: bool, tmp_path: Pat
     """Before it had counted it would have taken another."""
     (out, ledger), asked = prepared(tmp_path, shared=shared), {"model": "auto", "epsilon": 1.0}
     interrupted(out, ledger, HARMLESS[point], **asked)
-    resume = Checkpoint.folder_for(out).exists()
+    resume = Checkpoint.locate_folder(out).exists()
     if resume:
         with pytest.raises(SundogError, match="another model"):
             fit(out, ledger, resume=True, **{**asked, "model": "rbm"})
@@ -305,14 +305,14 @@ def test_a_ledger_that_lost_what_was_spent_is_noticed(
     """And is never made anew; what the checkpoint holds stays, whatever is wrong."""
     out, ledger = prepared(tmp_path, shared=shared)
     interrupted(out, ledger, HARMLESS["before the release is saved"])
-    path = ledger or Checkpoint.folder_for(out) / "ledger.jsonl"
+    path = ledger or Checkpoint.locate_folder(out) / "ledger.jsonl"
     damage(path)
-    before = contents(Checkpoint.folder_for(out))
+    before = contents(Checkpoint.locate_folder(out))
     for _ in range(2):
         with pytest.raises(LedgerError, match=said) as error:
             fit(out, ledger, resume=True)
         assert "\n" not in str(error.value)
-        assert contents(Checkpoint.folder_for(out)) == before
+        assert contents(Checkpoint.locate_folder(out)) == before
     assert path.exists() == (damage is not _lost)
     assert not out.exists()
 
@@ -321,12 +321,12 @@ def test_a_ledger_that_lost_what_was_spent_is_noticed(
 def test_a_resumed_fit_that_fails_before_it_spends_keeps_the_checkpoint(shared: bool, tmp_path: Path) -> None:
     out, ledger = prepared(tmp_path, shared=shared)
     interrupted(out, ledger, stop(Ledger, "run", after=False))  # nothing is spent, and nothing is left
-    assert not Checkpoint.folder_for(out).exists()
+    assert not Checkpoint.locate_folder(out).exists()
     interrupted(out, ledger, LOSSY["before the count is kept"])
-    before = contents(Checkpoint.folder_for(out))
+    before = contents(Checkpoint.locate_folder(out))
     for patch in (stop(Ledger, "open", after=False), stop(Ledger, "run", after=False), stop(Ledger, "run", after=True)):
         interrupted(out, ledger, patch, resume=True)
-        assert contents(Checkpoint.folder_for(out)) == before
+        assert contents(Checkpoint.locate_folder(out)) == before
     assert fit(out, ledger, resume=True).verify() == []
 
 
@@ -335,10 +335,10 @@ def test_a_shared_ledger_that_has_no_more_keeps_the_checkpoint_of_a_resumed_fit(
     interrupted(out, ledger, HARMLESS["after the records were counted"])
     root = Ledger.open(tmp_path / "all.ledger")
     root.spend(Charge(event=Pure(epsilon=1.9), purpose="another release"))
-    before = contents(Checkpoint.folder_for(out))
+    before = contents(Checkpoint.locate_folder(out))
     with pytest.raises(BudgetExceededError, match="refused"):
         fit(out, ledger, resume=True)
-    assert contents(Checkpoint.folder_for(out)) == before
+    assert contents(Checkpoint.locate_folder(out)) == before
 
 
 @pytest.mark.parametrize("delta", [1e-5, 1e-8, 1e-9, 1e-11])
@@ -392,7 +392,7 @@ def test_a_second_fit_while_the_first_is_at_work_is_refused(shared: bool, tmp_pa
 
     def meanwhile(stage: str, done: float) -> None:
         before = spent_so_far(out, ledger)
-        if Checkpoint.folder_for(out).exists() and stage not in stages:
+        if Checkpoint.locate_folder(out).exists() and stage not in stages:
             stages.append(stage)
             for resume in (True, False):
                 with pytest.raises(SundogError, match="another fit is at work here" if resume else "partial"):
@@ -437,15 +437,15 @@ def test_another_process_is_kept_out_until_the_first_one_ends(tmp_path: Path) ->
 def test_an_interrupted_fit_lets_others_in(point: str, shared: bool, tmp_path: Path) -> None:
     out, ledger = prepared(tmp_path, shared=shared)
     interrupted(out, ledger, HARMLESS[point])
-    if Checkpoint.folder_for(out).exists():
-        request = json.loads((Checkpoint.folder_for(out) / "fit.json").read_text())["request"]
+    if Checkpoint.locate_folder(out).exists():
+        request = json.loads((Checkpoint.locate_folder(out) / "fit.json").read_text())["request"]
         Checkpoint.resume(out, request).release()
 
 
 def test_a_checkpoint_without_a_request_is_no_dead_end(tmp_path: Path) -> None:
     out, _ = prepared(tmp_path, shared=False)
-    interrupted(out, None, stop(Checkpoint, "save", when=saving("fit"), after=False))
-    Checkpoint.folder_for(out).mkdir(exist_ok=True)
+    interrupted(out, None, stop(Checkpoint, "save_json", when=saving("fit"), after=False))
+    Checkpoint.locate_folder(out).mkdir(exist_ok=True)
     try:
         release = fit(out, None)
     except SundogError:
@@ -461,7 +461,7 @@ def test_the_folder_is_for_the_owners_eyes_only(umask: int, tmp_path: Path) -> N
     """That of an older fit too, which others could read."""
     before = os.umask(umask)
     try:
-        Checkpoint.folder_for(tmp_path / "o.sundog").mkdir(0o755)  # one with nothing in it is no fit
+        Checkpoint.locate_folder(tmp_path / "o.sundog").mkdir(0o755)  # one with nothing in it is no fit
         checkpoint = Checkpoint.begin(tmp_path / "o.sundog", {})
         assert stat.S_IMODE(checkpoint.folder.stat().st_mode) == 0o700
         checkpoint.release()
@@ -477,12 +477,12 @@ def test_results_come_back_as_they_were(tmp_path: Path) -> None:
     checkpoint = Checkpoint.begin(tmp_path / "o.sundog", {"epsilon": 1.0, "settings": {"a": (1, 2)}})
     tensors = {"x": np.arange(6.0).reshape(2, 3), "y": np.zeros(0)}
     checkpoint.save_tensors("model", tensors)
-    checkpoint.save("model", {"result": {"ε": 0.1}})
+    checkpoint.save_json("model", {"result": {"ε": 0.1}})
     checkpoint.release()
     again = Checkpoint.resume(tmp_path / "o.sundog", {"epsilon": 1.0, "settings": {"a": (1, 2)}})
     assert again.run == checkpoint.run
-    assert again.load("model") == {"result": {"ε": 0.1}}
-    assert again.load("records") is None
+    assert again.load_json("model") == {"result": {"ε": 0.1}}
+    assert again.load_json("records") is None
     assert {name: tensor.tolist() for name, tensor in (again.load_tensors("model") or {}).items()} == {
         name: tensor.tolist() for name, tensor in tensors.items()
     }
@@ -492,13 +492,13 @@ def test_results_come_back_as_they_were(tmp_path: Path) -> None:
 
 def test_a_stage_is_kept_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     checkpoint = Checkpoint.begin(tmp_path / "o.sundog", {})
-    checkpoint.save("records", {"count": 1})
+    checkpoint.save_json("records", {"count": 1})
     monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "no space")))
     with pytest.raises(SundogError, match=r"o\.sundog\.partial: cannot be written \(no space\)"):
-        checkpoint.save("records", {"count": 2})
+        checkpoint.save_json("records", {"count": 2})
     with pytest.raises(SundogError, match="no space"):
         checkpoint.save_tensors("records", {"x": np.zeros(3)})
-    assert checkpoint.load("records") == {"count": 1}
+    assert checkpoint.load_json("records") == {"count": 1}
     assert sorted(path.name for path in checkpoint.folder.iterdir()) == ["fit.json", "records.json"]
     checkpoint.release()
 
@@ -508,19 +508,19 @@ def test_a_stage_is_kept_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest
 def test_a_damaged_checkpoint_is_one_line(file: str, content: bytes, tmp_path: Path) -> None:
     out, _ = prepared(tmp_path, shared=False)
     interrupted(out, None, HARMLESS["after the records were counted"])
-    (Checkpoint.folder_for(out) / file).write_bytes(content)
-    before = contents(Checkpoint.folder_for(out))
+    (Checkpoint.locate_folder(out) / file).write_bytes(content)
+    before = contents(Checkpoint.locate_folder(out))
     with pytest.raises(SundogError) as error:
         fit(out, None, resume=True)
     assert "\n" not in str(error.value)
-    assert contents(Checkpoint.folder_for(out)) == before
+    assert contents(Checkpoint.locate_folder(out)) == before
 
 
 @pytest.mark.parametrize("content", [b"", b"not tensors", b"\x08\0\0\0\0\0\0\0{}      "])
 def test_damaged_arrays_are_one_line(content: bytes, tmp_path: Path) -> None:
     out, _ = prepared(tmp_path, shared=False)
     interrupted(out, None, HARMLESS["before the release is saved"])
-    (Checkpoint.folder_for(out) / "model.safetensors").write_bytes(content)
+    (Checkpoint.locate_folder(out) / "model.safetensors").write_bytes(content)
     with pytest.raises(SundogError):
         fit(out, None, resume=True)
 
@@ -528,7 +528,7 @@ def test_damaged_arrays_are_one_line(content: bytes, tmp_path: Path) -> None:
 def test_the_checkpoint_keeps_nothing_but_what_was_measured(tmp_path: Path) -> None:
     out, _ = prepared(tmp_path, shared=False)
     interrupted(out, None, HARMLESS["before the release is saved"])
-    folder = Checkpoint.folder_for(out)
+    folder = Checkpoint.locate_folder(out)
     assert sorted(path.name for path in folder.iterdir()) == [
         "fit.json",
         "ledger.jsonl",

@@ -60,7 +60,7 @@ class ReleasedCoins(ReleasedModel):
     def __init__(self, schema: Schema, state: State) -> None:
         self.records = state.config["records"]
 
-    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+    def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
         return [] if any(isinstance(charge.event, SampledGaussian) for charge in charges) else ["the means"]
 
 
@@ -235,7 +235,7 @@ def test_a_shared_ledger_that_lost_what_was_spent_is_refused(tmp_path: Path) -> 
 def test_a_state_that_was_lost_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "o.sundog"
     interrupted(out, 12)
-    (Checkpoint.folder_for(out) / "training.safetensors").unlink()
+    (Checkpoint.locate_folder(out) / "training.safetensors").unlink()
     with pytest.raises(BudgetExceededError, match="measurements of the interrupted fit were lost"):
         fit(out, resume=True)
 

@@ -33,7 +33,7 @@ from sundog.models.independent.independent import Independent
 from sundog.models.protocol import FitContext, State
 from sundog.models.registry import MODELS, configure, get_configuration, get_model
 from sundog.models.vae.vae import Vae
-from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.events import Charge, Pure
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
@@ -131,10 +131,10 @@ def test_the_clustering_has_its_share_and_the_components_have_the_rest(share: fl
     clustering = [charge for charge in plan.charges if charge.purpose.startswith("clustering")]
     other = [charge for charge in plan.charges if charge not in clustering]
     assert len(clustering) == 4
-    assert 0.998 < epsilon_spent(plan.charges, delta=1e-6) <= 1.0
-    spent = epsilon_spent(clustering, delta=1e-6)
+    assert 0.998 < compute_epsilon(plan.charges, delta=1e-6) <= 1.0
+    spent = compute_epsilon(clustering, delta=1e-6)
     assert 0.5 * share**0.5 < spent < 1.5 * share**0.5
-    assert epsilon_spent(other, delta=1e-6) < 1.0
+    assert compute_epsilon(other, delta=1e-6) < 1.0
 
 
 @pytest.mark.parametrize("clusters", [2, 9])
@@ -166,8 +166,8 @@ def test_a_public_column_is_private_within_a_cluster() -> None:
     charges = [charge for charge in plan.charges if charge.purpose != "marginal of side"]
     for mixture in (first, again):
         released = ReleasedMixture(schema, mixture.state())
-        assert released.unexplained(plan.charges) == []
-        assert released.unexplained(charges) == ["marginal of 'side'"]
+        assert released.find_unpaid(plan.charges) == []
+        assert released.find_unpaid(charges) == ["marginal of 'side'"]
 
 
 def test_what_public_records_began_need_not_be_paid_for() -> None:
@@ -179,7 +179,7 @@ def test_what_public_records_began_need_not_be_paid_for() -> None:
     assert not {"clustering: kernel width", "clustering: space"} & purposes
     state = release.model.state()
     lying = ReleasedMixture(TABLE, State(state.tensors, {**state.config, "public": False}))
-    assert lying.unexplained(release.certificate.charges) == ["clustering: kernel width", "clustering: space"]
+    assert lying.find_unpaid(release.certificate.charges) == ["clustering: kernel width", "clustering: space"]
 
 
 # --- conditions ---
@@ -344,7 +344,7 @@ def test_the_largest_shares_leave_enough_for_what_else_there_is_to_pay(epsilon: 
     configuration = configured("vae", clustering=0.25, means=0.25, moments=0.25, **QUICK)
     before = [Charge(event=Pure(epsilon=epsilon / 8), purpose="before")]
     plan = Mixture.plan(TABLE, Budget(epsilon, 1e-6), configuration, already=before, records=3000)
-    assert epsilon_spent([*before, *plan.charges], delta=1e-6) <= epsilon
+    assert compute_epsilon([*before, *plan.charges], delta=1e-6) <= epsilon
 
 
 def test_a_component_must_know_of_parts() -> None:

@@ -17,8 +17,8 @@ from scipy import optimize, stats
 from tests.privacy.reference import reference_pld
 
 from sundog.privacy import accountant, events
-from sundog.privacy.accountant import GRID, Method, delta_spent, epsilon_spent
-from sundog.privacy.analytic_gaussian import gaussian_delta, gaussian_epsilon
+from sundog.privacy.accountant import GRID, Method, compute_delta, compute_epsilon
+from sundog.privacy.analytic_gaussian import compute_gaussian_delta, compute_gaussian_epsilon
 from sundog.privacy.events import (
     Charge,
     DiscreteGaussian,
@@ -55,7 +55,7 @@ def charge(event: Event, count: int = 1) -> Charge:
 
 
 def spent(*charges: Charge, delta: float = DELTA, method: Method = "pld") -> float:
-    return epsilon_spent(charges, delta=delta, method=method)
+    return compute_epsilon(charges, delta=delta, method=method)
 
 
 def wide(event: Event) -> bool:
@@ -89,7 +89,7 @@ class TestContract:
         assert spent(charge(event, 6)) == pytest.approx(six.get_epsilon_for_delta(DELTA), rel=1e-3, abs=1e-6)
         for epsilon in (0.0, 0.3, 1.0):
             expected = six.get_delta_for_epsilon(epsilon)
-            assert delta_spent([charge(event, 6)], epsilon=epsilon) == pytest.approx(expected, rel=1e-2, abs=1e-9)
+            assert compute_delta([charge(event, 6)], epsilon=epsilon) == pytest.approx(expected, rel=1e-2, abs=1e-9)
 
     @every_event
     @every_method
@@ -116,9 +116,9 @@ class TestContract:
     @every_event
     def test_delta_is_the_inverse_of_epsilon(self, event: Event) -> None:
         epsilon = spent(charge(event, 5))
-        assert delta_spent([charge(event, 5)], epsilon=epsilon) <= DELTA * (1 + 1e-6)
+        assert compute_delta([charge(event, 5)], epsilon=epsilon) <= DELTA * (1 + 1e-6)
         if epsilon > 0:
-            assert delta_spent([charge(event, 5)], epsilon=epsilon * 0.99) > DELTA
+            assert compute_delta([charge(event, 5)], epsilon=epsilon * 0.99) > DELTA
 
     @every_event
     @every_method
@@ -145,7 +145,7 @@ def test_the_order_of_charges_does_not_matter(method: Method) -> None:
 @every_method
 def test_no_charges_cost_nothing(method: Method) -> None:
     assert spent(method=method) == 0
-    assert delta_spent([], epsilon=0.0) == 0
+    assert compute_delta([], epsilon=0.0) == 0
 
 
 @every_method
@@ -170,12 +170,12 @@ def test_failures_are_finite_only_while_they_fit_into_delta(method: Method) -> N
 @pytest.mark.parametrize("count", [1, 2, 17])
 def test_failures_add_their_delta(count: int) -> None:
     failures = charge(Failure(delta=1e-4), count)
-    alone = delta_spent([failures], epsilon=3.0)
+    alone = compute_delta([failures], epsilon=3.0)
     exact = -math.expm1(count * math.log1p(-1e-4))
     assert exact * (1 - 1e-12) <= alone <= exact + 1.1e-12  # what composing may round off is added, and no more
     for epsilon in (0.1, 1.0):
-        gaussian = gaussian_delta(noise_multiplier=2.0, epsilon=epsilon)
-        both = delta_spent([charge(Gaussian(noise_multiplier=2.0)), failures], epsilon=epsilon)
+        gaussian = compute_gaussian_delta(noise_multiplier=2.0, epsilon=epsilon)
+        both = compute_delta([charge(Gaussian(noise_multiplier=2.0)), failures], epsilon=epsilon)
         assert both == pytest.approx(1 - (1 - 1e-4) ** count * (1 - gaussian), rel=1e-3)
 
 
@@ -197,7 +197,7 @@ def test_sampled_gaussians_agree_with_dp_accounting(q: float, sigma: float, step
     ours = charge(SampledGaussian(noise_multiplier=sigma, sample_rate=q), steps)
     pld = pld_privacy_accountant.PLDAccountant().compose(event, steps)
     assert spent(ours) == pytest.approx(pld.get_epsilon(DELTA), rel=1e-3)
-    assert delta_spent([ours], epsilon=1.0) == pytest.approx(pld.get_delta(1.0), rel=1e-3, abs=1e-12)
+    assert compute_delta([ours], epsilon=1.0) == pytest.approx(pld.get_delta(1.0), rel=1e-3, abs=1e-12)
     orders = [*range(2, 65), 80, 96, 128, 192, 256, 512, 1024]
     renyi = rdp.RdpAccountant(orders=orders).compose(event, steps)
     assert spent(ours, method="rdp") == pytest.approx(renyi.get_epsilon(DELTA), rel=1e-3)
@@ -249,7 +249,7 @@ def test_little_noise_on_few_records_is_charged_by_the_claimed_accountant() -> N
 @pytest.mark.parametrize(("noise", "steps"), [(100.0, 40_000), (50.0, 18_750)])
 def test_rounding_never_claims_too_little(noise: float, steps: int, delta: float) -> None:
     """Sampling that leaves one record in a billion out costs what no sampling does, and that has a closed form."""
-    exact = gaussian_epsilon(noise_multiplier=noise / math.sqrt(steps), delta=delta)
+    exact = compute_gaussian_epsilon(noise_multiplier=noise / math.sqrt(steps), delta=delta)
     ours = spent(charge(SampledGaussian(noise_multiplier=noise, sample_rate=1 - 1e-9), steps), delta=delta)
     assert exact * (1 - 1e-8) <= ours <= exact * (1.001 if delta >= 1e-10 else 1.06)
 
@@ -263,11 +263,11 @@ def test_a_delta_below_rounding_is_answered_by_the_other_road(event: Event, delt
 
 def test_what_composing_rounds_off_is_added_to_delta() -> None:
     one = charge(DiscreteLaplace(rate=0.5))
-    assert delta_spent([one], epsilon=0.5) <= 1e-12  # one event by itself is not transformed
+    assert compute_delta([one], epsilon=0.5) <= 1e-12  # one event by itself is not transformed
     gaussian = charge(DiscreteGaussian(sigma=20.0))
     for several in ([charge(DiscreteGaussian(sigma=20.0), 2)], [one, gaussian]):
-        assert 1e-12 <= delta_spent(several, epsilon=2.0) <= 1e-10
-    assert delta_spent([one, one], epsilon=1.0) == 0.0  # events without δ have none together
+        assert 1e-12 <= compute_delta(several, epsilon=2.0) <= 1e-10
+    assert compute_delta([one, one], epsilon=1.0) == 0.0  # events without δ have none together
 
 
 # --- closed forms ---------------------------------------------------------------------------------------------------
@@ -309,8 +309,8 @@ def test_gaussians_of_several_multipliers_are_one_gaussian() -> None:
 @pytest.mark.parametrize("sigma", [1e-3, 0.1, 1.0, 50.0, 1e5])
 @pytest.mark.parametrize("delta", [0.1, 1e-6, 1e-12])
 def test_gaussian_epsilon_never_claims_too_little(sigma: float, delta: float) -> None:
-    epsilon = gaussian_epsilon(noise_multiplier=sigma, delta=delta)
-    assert gaussian_delta(noise_multiplier=sigma, epsilon=epsilon) <= delta
+    epsilon = compute_gaussian_epsilon(noise_multiplier=sigma, delta=delta)
+    assert compute_gaussian_delta(noise_multiplier=sigma, epsilon=epsilon) <= delta
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.5, 3.0])
@@ -322,7 +322,7 @@ def test_pure_events_cost_what_randomised_response_costs(epsilon: float, count: 
     no = stats.binom.pmf(told, count, 1 / (1 + math.exp(epsilon)))
     for at in (0.0, epsilon / 2, epsilon * math.sqrt(count), 0.8 * epsilon * count):
         exact = float(np.maximum(0, yes - math.exp(at) * no).sum())
-        ours = delta_spent([charge(Pure(epsilon=epsilon), count)], epsilon=at)
+        ours = compute_delta([charge(Pure(epsilon=epsilon), count)], epsilon=at)
         assert exact * (1 - 1e-9) - 1e-14 <= ours <= exact * (1 + 1e-3) + 2e-4 * count
 
 
@@ -377,12 +377,12 @@ def test_integer_noise_has_the_delta_of_brute_force(
     event: Event, pmf: Floats, shift: int, epsilon: float, count: int
 ) -> None:
     exact = exact_delta(pmf, shift, epsilon, count)
-    ours = delta_spent([charge(event, count)], epsilon=epsilon)
+    ours = compute_delta([charge(event, count)], epsilon=epsilon)
     assert ours >= exact * (1 - 1e-9) - 1e-13
     if shift == 1:
         assert ours <= exact * (1 + 1e-3) + 1e-8
     else:  # accounted as the worst that its ε allows, which is more, but never more than that
-        worst = delta_spent([charge(Pure(epsilon=event.epsilon), count)], epsilon=epsilon)  # type: ignore[union-attr]
+        worst = compute_delta([charge(Pure(epsilon=event.epsilon), count)], epsilon=epsilon)  # type: ignore[union-attr]
         assert ours <= worst * (1 + 1e-3) + 1e-8
 
 
@@ -392,7 +392,7 @@ def test_wide_discrete_gaussians_cost_what_brute_force_says(sigma: float, count:
     """They may be accounted as continuous ones, as long as that is never less and hardly more."""
     for epsilon in (0.0, 0.01, 0.03, 0.08, 0.15):
         exact = exact_delta(gaussian_pmf(sigma), 1, epsilon, count)
-        ours = delta_spent([charge(DiscreteGaussian(sigma=sigma), count)], epsilon=epsilon)
+        ours = compute_delta([charge(DiscreteGaussian(sigma=sigma), count)], epsilon=epsilon)
         assert ours >= exact * (1 - 1e-9) - 1e-13
         assert ours <= exact * (1 + 2e-2) + 1e-8
 
@@ -415,7 +415,7 @@ def test_two_different_integer_mechanisms_have_the_delta_of_brute_force() -> Non
     charges = [charge(DiscreteGaussian(sigma=2.0)), charge(DiscreteLaplace(rate=0.5))]
     for epsilon in (0.0, 0.4, 1.0, 2.0):
         exact = float(np.maximum(0, pair - math.exp(epsilon) * shifted).sum())
-        ours = delta_spent(charges, epsilon=epsilon)
+        ours = compute_delta(charges, epsilon=epsilon)
         assert exact * (1 - 1e-9) - 1e-13 <= ours <= exact * (1 + 1e-3) + 1e-8
 
 
@@ -497,7 +497,7 @@ def test_the_largest_distribution_that_is_composed_is_bounded(monkeypatch: pytes
 @pytest.mark.parametrize("noise", [0.21, 0.22, 0.235, 0.25, 0.5])
 def test_little_noise_beside_another_event_has_a_cost(noise: float) -> None:
     both = spent(charge(Gaussian(noise_multiplier=noise)), charge(Pure(epsilon=0.1)))
-    alone = gaussian_epsilon(noise_multiplier=noise, delta=DELTA)
+    alone = compute_gaussian_epsilon(noise_multiplier=noise, delta=DELTA)
     assert alone <= both <= alone + 0.1 + 2 * GRID
 
 
@@ -563,8 +563,8 @@ def test_distributions_are_made_only_as_long_as_they_are_few_points_together(mon
         made.append(grid)
         return real(event, count, grid)
 
-    real = accountant._pld
-    monkeypatch.setattr(accountant, "_pld", counted)
+    real = accountant._compose_runs
+    monkeypatch.setattr(accountant, "_compose_runs", counted)
     monkeypatch.setattr(accountant, "_MOST_POINTS", 1)
     totals: dict[Event, int] = {SampledGaussian(noise_multiplier=1 + n / 64, sample_rate=0.1): 9 for n in range(20)}
     assert accountant._compose(totals, 1e-3) is None
@@ -577,10 +577,10 @@ def test_distributions_are_made_only_as_long_as_they_are_few_points_together(mon
 def test_tiny_losses_add_up_however_often_they_are_charged(kind: str, loss: float, charges: int) -> None:
     event: Event = Pure(epsilon=loss) if kind == "pure" else DiscreteLaplace(rate=loss)
     runs = 10**12
-    exact = gaussian_epsilon(noise_multiplier=1 / (loss * math.sqrt(runs * charges)), delta=DELTA)
+    exact = compute_gaussian_epsilon(noise_multiplier=1 / (loss * math.sqrt(runs * charges)), delta=DELTA)
     for method in METHODS:
         assert spent(*[charge(event, runs)] * charges, method=method) >= exact * (1 - 1e-6)
-    assert not accountant.fits([charge(event, runs)] * charges, epsilon=exact * 0.999, delta=DELTA)
+    assert not accountant.is_within_budget([charge(event, runs)] * charges, epsilon=exact * 0.999, delta=DELTA)
 
 
 @pytest.mark.parametrize("sigma", [1e-2, 1.0, 1e3, 8.8e7, 1e12])
@@ -590,13 +590,15 @@ def test_the_delta_of_a_gaussian_is_never_rounded_down(sigma: float, scaled: flo
     with mpmath.workdps(60):
         s, e = mpmath.mpf(sigma), mpmath.mpf(epsilon)
         exact = mpmath.ncdf(1 / (2 * s) - e * s) - mpmath.exp(e) * mpmath.ncdf(-1 / (2 * s) - e * s)
-    found = gaussian_delta(noise_multiplier=sigma, epsilon=epsilon)
+    found = compute_gaussian_delta(noise_multiplier=sigma, epsilon=epsilon)
     assert float(exact) * (1 - 1e-14) <= found <= float(exact) * (1 + 1e-13 * max(1.0, 100 * sigma))
 
 
 @pytest.mark.parametrize("epsilon", [1e3, 1e15, 1e300, math.inf])
 def test_beyond_every_loss_only_the_infinite_one_is_left(epsilon: float) -> None:
-    assert delta_spent([charge(SampledGaussian(noise_multiplier=1.0, sample_rate=0.01), 100)], epsilon=epsilon) < 1e-11
+    assert (
+        compute_delta([charge(SampledGaussian(noise_multiplier=1.0, sample_rate=0.01), 100)], epsilon=epsilon) < 1e-11
+    )
 
 
 def test_a_window_around_many_runs_is_as_narrow_as_their_spread() -> None:

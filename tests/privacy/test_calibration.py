@@ -8,8 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sundog.errors import BudgetExceededError
-from sundog.privacy.accountant import epsilon_spent
-from sundog.privacy.calibration import noise_multiplier_for, smallest_noise, steps_for, training_plan
+from sundog.privacy.accountant import compute_epsilon
+from sundog.privacy.calibration import (
+    find_most_steps,
+    find_noise_multiplier,
+    find_smallest_noise,
+    make_training_charges,
+)
 from sundog.privacy.events import (
     Charge,
     DiscreteGaussian,
@@ -44,18 +49,20 @@ GRID = [
 
 @pytest.mark.parametrize(("sample_rate", "steps", "epsilon"), GRID)
 def test_noise_spends_the_target(sample_rate: float, steps: int, epsilon: float) -> None:
-    noise = noise_multiplier_for(epsilon=epsilon, delta=DELTA, sample_rate=sample_rate, steps=steps)
-    plan = training_plan(noise_multiplier=noise, sample_rate=sample_rate, steps=steps)
+    noise = find_noise_multiplier(epsilon=epsilon, delta=DELTA, sample_rate=sample_rate, steps=steps)
+    plan = make_training_charges(noise_multiplier=noise, sample_rate=sample_rate, steps=steps)
     assert [(part.event, part.count) for part in plan] == [
         (SampledGaussian(noise_multiplier=noise, sample_rate=sample_rate), steps)
     ]
-    assert_met(epsilon_spent(plan, delta=DELTA), epsilon)
+    assert_met(compute_epsilon(plan, delta=DELTA), epsilon)
 
 
 @pytest.mark.timeout(600)
 def test_a_large_budget_on_few_records_is_spent() -> None:
-    noise = noise_multiplier_for(epsilon=20.0, delta=DELTA, sample_rate=1e-3, steps=30)
-    assert_met(epsilon_spent(training_plan(noise_multiplier=noise, sample_rate=1e-3, steps=30), delta=DELTA), 20.0)
+    noise = find_noise_multiplier(epsilon=20.0, delta=DELTA, sample_rate=1e-3, steps=30)
+    assert_met(
+        compute_epsilon(make_training_charges(noise_multiplier=noise, sample_rate=1e-3, steps=30), delta=DELTA), 20.0
+    )
 
 
 @settings(max_examples=60, database=None)
@@ -63,11 +70,11 @@ def test_a_large_budget_on_few_records_is_spent() -> None:
 def test_full_batches_spend_the_target(epsilon: float, steps: int, log_delta: float, other: float) -> None:
     delta = 10**log_delta
     already = [charge(Gaussian(noise_multiplier=1000 * other))]
-    if epsilon_spent(already, delta=delta) > 0.9 * epsilon:
+    if compute_epsilon(already, delta=delta) > 0.9 * epsilon:
         return
-    noise = noise_multiplier_for(epsilon=epsilon, delta=delta, sample_rate=1.0, steps=steps, already=already)
-    plan = [*already, *training_plan(noise_multiplier=noise, sample_rate=1.0, steps=steps)]
-    assert_met(epsilon_spent(plan, delta=delta), epsilon)
+    noise = find_noise_multiplier(epsilon=epsilon, delta=delta, sample_rate=1.0, steps=steps, already=already)
+    plan = [*already, *make_training_charges(noise_multiplier=noise, sample_rate=1.0, steps=steps)]
+    assert_met(compute_epsilon(plan, delta=delta), epsilon)
 
 
 @pytest.mark.parametrize("share", [0.5, 0.97])
@@ -82,25 +89,25 @@ def test_noise_leaves_room_for_what_was_charged_before(kind: str, share: float) 
         "failure": Failure(delta=share * DELTA),
     }
     already = [charge(events[kind])]
-    noise = noise_multiplier_for(epsilon=epsilon, delta=DELTA, sample_rate=0.01, steps=500, already=already)
-    plan = [*already, *training_plan(noise_multiplier=noise, sample_rate=0.01, steps=500)]
-    assert_met(epsilon_spent(plan, delta=DELTA), epsilon)
-    free = noise_multiplier_for(epsilon=epsilon, delta=DELTA, sample_rate=0.01, steps=500)
+    noise = find_noise_multiplier(epsilon=epsilon, delta=DELTA, sample_rate=0.01, steps=500, already=already)
+    plan = [*already, *make_training_charges(noise_multiplier=noise, sample_rate=0.01, steps=500)]
+    assert_met(compute_epsilon(plan, delta=DELTA), epsilon)
+    free = find_noise_multiplier(epsilon=epsilon, delta=DELTA, sample_rate=0.01, steps=500)
     assert noise > free
 
 
 def test_a_plan_that_only_fits_by_the_claimed_accountant_is_found() -> None:
     """What was spent before is 0.935 by PLD and 1.143 by Rényi: there is room below 1, by the claim."""
     already = [charge(SampledGaussian(noise_multiplier=1.0, sample_rate=0.0017), 12_000)]
-    noise = noise_multiplier_for(epsilon=1.0, delta=DELTA, sample_rate=0.01, steps=100, already=already)
-    plan = [*already, *training_plan(noise_multiplier=noise, sample_rate=0.01, steps=100)]
-    assert_met(epsilon_spent(plan, delta=DELTA), 1.0)
+    noise = find_noise_multiplier(epsilon=1.0, delta=DELTA, sample_rate=0.01, steps=100, already=already)
+    plan = [*already, *make_training_charges(noise_multiplier=noise, sample_rate=0.01, steps=100)]
+    assert_met(compute_epsilon(plan, delta=DELTA), 1.0)
 
 
 def test_a_tiny_delta_and_a_tiny_epsilon_are_met() -> None:
-    noise = noise_multiplier_for(epsilon=0.01, delta=1e-10, sample_rate=0.1, steps=10)
-    plan = training_plan(noise_multiplier=noise, sample_rate=0.1, steps=10)
-    assert_met(epsilon_spent(plan, delta=1e-10), 0.01)
+    noise = find_noise_multiplier(epsilon=0.01, delta=1e-10, sample_rate=0.1, steps=10)
+    plan = make_training_charges(noise_multiplier=noise, sample_rate=0.1, steps=10)
+    assert_met(compute_epsilon(plan, delta=1e-10), 0.01)
 
 
 @pytest.mark.parametrize(
@@ -116,13 +123,13 @@ def test_a_tiny_delta_and_a_tiny_epsilon_are_met() -> None:
 )
 def test_impossible_targets_are_refused_in_one_line(already: list[Charge]) -> None:
     with pytest.raises(BudgetExceededError) as caught:
-        noise_multiplier_for(epsilon=1.0, delta=DELTA, sample_rate=0.01, steps=100, already=already)
+        find_noise_multiplier(epsilon=1.0, delta=DELTA, sample_rate=0.01, steps=100, already=already)
     assert "\n" not in str(caught.value)
 
 
 def test_more_steps_and_larger_samples_need_more_noise() -> None:
     def noise(steps: int, sample_rate: float) -> float:
-        return noise_multiplier_for(epsilon=1.0, delta=DELTA, sample_rate=sample_rate, steps=steps)
+        return find_noise_multiplier(epsilon=1.0, delta=DELTA, sample_rate=sample_rate, steps=steps)
 
     by_steps = [noise(steps, 0.01) for steps in (30, 1000)]
     by_rate = [noise(100, rate) for rate in (0.01, 0.1)]
@@ -133,8 +140,8 @@ def test_more_steps_and_larger_samples_need_more_noise() -> None:
 # Amplification by sampling can only help, however small the budget and however many the steps.
 @pytest.mark.parametrize("sample_rate", [0.02, 0.3])
 def test_sampling_needs_less_noise_than_full_batches_even_for_tiny_budgets(sample_rate: float) -> None:
-    sampled = noise_multiplier_for(epsilon=0.01, delta=DELTA, sample_rate=sample_rate, steps=100_000)
-    full = noise_multiplier_for(epsilon=0.01, delta=DELTA, sample_rate=1.0, steps=100_000)
+    sampled = find_noise_multiplier(epsilon=0.01, delta=DELTA, sample_rate=sample_rate, steps=100_000)
+    full = find_noise_multiplier(epsilon=0.01, delta=DELTA, sample_rate=1.0, steps=100_000)
     assert sampled < 1.2 * sample_rate * full
 
 
@@ -147,7 +154,7 @@ def test_any_plan_with_a_scale_can_be_calibrated(epsilon: float) -> None:
             charge(Pure(epsilon=epsilon / 10)),
         ]
 
-    assert_met(epsilon_spent(plan(smallest_noise(plan, epsilon=epsilon, delta=DELTA)), delta=DELTA), epsilon)
+    assert_met(compute_epsilon(plan(find_smallest_noise(plan, epsilon=epsilon, delta=DELTA)), delta=DELTA), epsilon)
 
 
 @pytest.mark.parametrize(
@@ -163,21 +170,21 @@ def test_any_plan_with_a_scale_can_be_calibrated(epsilon: float) -> None:
 )
 def test_steps_are_the_most_that_fit(noise: float, sample_rate: float, epsilon: float) -> None:
     def spent(steps: int) -> float:
-        plan = training_plan(noise_multiplier=noise, sample_rate=sample_rate, steps=steps)
-        return epsilon_spent(plan, delta=DELTA)
+        plan = make_training_charges(noise_multiplier=noise, sample_rate=sample_rate, steps=steps)
+        return compute_epsilon(plan, delta=DELTA)
 
-    steps = steps_for(noise_multiplier=noise, sample_rate=sample_rate, epsilon=epsilon, delta=DELTA)
+    steps = find_most_steps(noise_multiplier=noise, sample_rate=sample_rate, epsilon=epsilon, delta=DELTA)
     assert steps >= 1
     assert spent(steps) <= epsilon
     assert spent(steps + max(1, math.ceil(steps / 1000))) > epsilon
 
 
 def test_no_step_fits() -> None:
-    assert steps_for(noise_multiplier=0.5, sample_rate=1.0, epsilon=1.0, delta=DELTA) == 0
-    assert steps_for(noise_multiplier=0.3, sample_rate=0.5, epsilon=1.0, delta=DELTA) == 0
+    assert find_most_steps(noise_multiplier=0.5, sample_rate=1.0, epsilon=1.0, delta=DELTA) == 0
+    assert find_most_steps(noise_multiplier=0.3, sample_rate=0.5, epsilon=1.0, delta=DELTA) == 0
 
 
 def test_steps_and_noise_agree() -> None:
-    noise = noise_multiplier_for(epsilon=1.0, delta=DELTA, sample_rate=0.05, steps=1000)
-    steps = steps_for(noise_multiplier=noise, sample_rate=0.05, epsilon=1.0, delta=DELTA)
+    noise = find_noise_multiplier(epsilon=1.0, delta=DELTA, sample_rate=0.05, steps=1000)
+    steps = find_most_steps(noise_multiplier=noise, sample_rate=0.05, epsilon=1.0, delta=DELTA)
     assert 1000 <= steps <= 1005

@@ -26,7 +26,7 @@ def read(path: Path) -> list[str]:
 def append(path: Path, *names: str) -> None:
     journal = Journal(path)
     for name in names:
-        with journal.locked():
+        with journal.lock():
             journal.append({"name": name})
 
 
@@ -62,7 +62,7 @@ def test_an_open_journal_sees_what_others_wrote(path: Path) -> None:
     mine.read()
     append(path, "five", "six")
     assert [line["name"] for line in mine.read()[1:]] == [*NAMES, "five", "six"]
-    with mine.locked():
+    with mine.lock():
         mine.append({"name": "seven"})
     assert read(path) == [*NAMES, "five", "six", "seven"]
 
@@ -78,12 +78,12 @@ def test_the_lock_holds_against_another_opening_of_the_file(path: Path) -> None:
 
     def wait() -> None:
         started.set()
-        with theirs.locked():
+        with theirs.lock():
             order.append("theirs")
             assert theirs.lines[-1]["name"] == "held"
 
     thread = threading.Thread(target=wait)
-    with mine.locked():
+    with mine.lock():
         thread.start()
         assert started.wait(600)
         thread.join(0.1)
@@ -270,7 +270,7 @@ def test_a_file_that_lost_lines_while_open_is_refused(path: Path) -> None:
     mine = Journal(path)
     mine.read()
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:2]))
-    with pytest.raises(LedgerError), mine.locked():
+    with pytest.raises(LedgerError), mine.lock():
         mine.append({"name": "x"})
 
 
@@ -278,7 +278,7 @@ def test_a_file_that_was_edited_while_open_is_refused(path: Path) -> None:
     mine = Journal(path)
     mine.read()
     path.write_bytes(path.read_bytes().replace(b"one", b"ONE"))
-    with pytest.raises(LedgerError), mine.locked():
+    with pytest.raises(LedgerError), mine.lock():
         mine.append({"name": "x"})
 
 
@@ -344,11 +344,11 @@ def test_a_full_disk_changes_nothing(path: Path, monkeypatch: pytest.MonkeyPatch
             patch.setattr(os, "fsync", fsync)
         else:
             patch.setattr(os, "write", write)
-        with pytest.raises(LedgerError, match="cannot be written") as caught, journal.locked():
+        with pytest.raises(LedgerError, match="cannot be written") as caught, journal.lock():
             journal.append({"name": "lost"})
     assert str(path) in str(caught.value)
     assert path.read_bytes() == before
-    with journal.locked():  # and the same journal goes on when there is room again
+    with journal.lock():  # and the same journal goes on when there is room again
         journal.append({"name": "five"})
     assert read(path) == [*NAMES, "five"]
 
@@ -365,6 +365,6 @@ def test_what_json_cannot_hold_is_refused_before_anything_is_written(path: Path)
     before = path.read_bytes()
     journal = Journal(path)
     for bad in (float("nan"), {1, 2}, object()):
-        with pytest.raises((ValueError, TypeError)), journal.locked():
+        with pytest.raises((ValueError, TypeError)), journal.lock():
             journal.append({"name": bad})
     assert path.read_bytes() == before

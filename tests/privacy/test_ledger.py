@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sundog.errors import BudgetExceededError, LedgerError
-from sundog.privacy.accountant import epsilon_spent, fits
-from sundog.privacy.calibration import noise_multiplier_for
+from sundog.privacy.accountant import compute_epsilon, is_within_budget
+from sundog.privacy.calibration import find_noise_multiplier
 from sundog.privacy.events import (
     Charge,
     DiscreteGaussian,
@@ -31,7 +31,7 @@ from sundog.privacy.events import (
     SampledGaussian,
 )
 from sundog.privacy.journal import Journal
-from sundog.privacy.ledger import Budget, Entry, Head, Ledger, summed
+from sundog.privacy.ledger import Budget, Entry, Head, Ledger, merge_blocks
 from sundog.privacy.noise import NoiseSource
 
 DELTA = 1e-5
@@ -82,7 +82,7 @@ def test_several_charges_are_all_or_none(ledger: Ledger) -> None:
 def test_it_can_be_spent_to_the_last(ledger: Ledger) -> None:
     event = Gaussian(noise_multiplier=30.0)
     fits = 0
-    while epsilon_spent([charge(event, fits + 1)], delta=DELTA) <= 1.0:
+    while compute_epsilon([charge(event, fits + 1)], delta=DELTA) <= 1.0:
         fits += 1
     for _ in range(fits):
         ledger.spend(charge(event))
@@ -156,11 +156,11 @@ charged = st.builds(Charge, event=events, count=st.integers(1, 200), purpose=st.
 @settings(max_examples=60, database=None)
 @given(st.lists(charged, min_size=1, max_size=3), st.floats(0.5, 1.5))
 def test_the_quick_check_says_what_the_accountant_says(charges: list[Charge], part: float) -> None:
-    spent = epsilon_spent(charges, delta=DELTA)
+    spent = compute_epsilon(charges, delta=DELTA)
     if not 0 < spent < 50:
         return
     for epsilon in (spent * part, spent * (1 - 1e-9), spent * (1 + 1e-9)):
-        assert fits(charges, epsilon=epsilon, delta=DELTA) == (spent <= epsilon)
+        assert is_within_budget(charges, epsilon=epsilon, delta=DELTA) == (spent <= epsilon)
 
 
 @pytest.mark.parametrize(
@@ -175,23 +175,23 @@ def test_the_quick_check_says_what_the_accountant_says(charges: list[Charge], pa
 )
 def test_a_grid_that_is_finer_by_chance_does_not_say_yes(event: Event, count: int, delta: float) -> None:
     """It would be right, but the certificate would then be found to be above its claim."""
-    spent = epsilon_spent([charge(event, count)], delta=delta)
-    assert not fits([charge(event, count)], epsilon=spent * (1 - 1e-8), delta=delta)
-    assert fits([charge(event, count)], epsilon=spent, delta=delta)
+    spent = compute_epsilon([charge(event, count)], delta=delta)
+    assert not is_within_budget([charge(event, count)], epsilon=spent * (1 - 1e-8), delta=delta)
+    assert is_within_budget([charge(event, count)], epsilon=spent, delta=delta)
 
 
 def test_the_quick_check_of_a_training_never_says_yes_too_early() -> None:
     """At every block of a training, in a budget that some number of its steps uses up."""
     for rate, noise, steps in ((0.01, 5.8, 18_000), (0.002, 0.8, 3_000), (0.2, 4.0, 100), (1.0, 30.0, 50)):
         event = SampledGaussian(noise_multiplier=noise, sample_rate=rate)
-        whole = epsilon_spent([charge(event, steps)], delta=DELTA)
+        whole = compute_epsilon([charge(event, steps)], delta=DELTA)
         for share in (0.5, 0.9, 0.99, 0.999, 1.0, 1.001, 1.01):
             found = [charge(event, max(1, int(share * steps) // 2))] * 2
-            assert fits(found, epsilon=whole, delta=DELTA) == (epsilon_spent(found, delta=DELTA) <= whole)
+            assert is_within_budget(found, epsilon=whole, delta=DELTA) == (compute_epsilon(found, delta=DELTA) <= whole)
 
 
 def test_a_calibrated_training_can_be_paid_for_in_blocks_to_the_last_step() -> None:
-    noise = noise_multiplier_for(epsilon=1.0, delta=DELTA, sample_rate=0.01, steps=1000)
+    noise = find_noise_multiplier(epsilon=1.0, delta=DELTA, sample_rate=0.01, steps=1000)
     ledger = Ledger(epsilon=1.0, delta=DELTA)
     block = charge(SampledGaussian(noise_multiplier=noise, sample_rate=0.01), 50)
     for _ in range(20):
@@ -212,15 +212,15 @@ def test_blocks_of_a_training_are_one_charge() -> None:
         pure(0.1),
         charge(second, 7, "a"),
     ]
-    assert summed(blocks) == [
+    assert merge_blocks(blocks) == [
         charge(first, 9, "a"),
         pure(0.1),
         charge(second, 11, "a"),
         charge(first, 5, "b"),
         pure(0.1),
     ]
-    assert summed([]) == []
-    assert epsilon_spent(summed(blocks), delta=DELTA) == epsilon_spent(blocks, delta=DELTA)
+    assert merge_blocks([]) == []
+    assert compute_epsilon(merge_blocks(blocks), delta=DELTA) == compute_epsilon(blocks, delta=DELTA)
 
 
 # --- runs -----------------------------------------------------------------------------------------------------------
@@ -506,7 +506,7 @@ def test_a_line_that_is_no_entry_is_refused_with_its_number(tmp_path: Path, entr
     ledger = Ledger.create(path, epsilon=1.0, delta=DELTA)
     ledger.spend(pure(0.1))
     journal = Journal(path)
-    with journal.locked():
+    with journal.lock():
         journal.append(entry)
     before = path.read_bytes()
     for use in (lambda: ledger.spend(pure(0.1)), lambda: Ledger.open(path).spent()):
@@ -551,7 +551,7 @@ NOISE = 30.0
 
 def most_that_fit(epsilon: float) -> int:
     fits = 0
-    while epsilon_spent([charge(Gaussian(noise_multiplier=NOISE), fits + 1)], delta=DELTA) <= epsilon:
+    while compute_epsilon([charge(Gaussian(noise_multiplier=NOISE), fits + 1)], delta=DELTA) <= epsilon:
         fits += 1
     return fits
 

@@ -89,7 +89,7 @@ def _spend_all(ledger: Ledger, charges: list[tuple[Charge, ...]]) -> None:
 
 
 def test_equal_charges_of_all_parts_are_paid_once(ledger: Ledger) -> None:
-    for part in Disjoint.parts(ledger, 5):
+    for part in Disjoint.split(ledger, 5):
         part.spend(COUNT)
         part.spend(SUM, COUNT)
     assert [entry.charges for entry in ledger.entries] == [(COUNT,), (SUM, COUNT)]
@@ -97,7 +97,7 @@ def test_equal_charges_of_all_parts_are_paid_once(ledger: Ledger) -> None:
 
 
 def test_parts_may_take_turns(ledger: Ledger) -> None:
-    first, second = Disjoint.parts(ledger, 2)
+    first, second = Disjoint.split(ledger, 2)
     first.spend(COUNT)
     second.spend(COUNT)
     second.spend(SUM)  # whoever comes first pays
@@ -106,7 +106,7 @@ def test_parts_may_take_turns(ledger: Ledger) -> None:
 
 
 def test_a_part_pays_for_what_it_does_twice(ledger: Ledger) -> None:
-    first, second = Disjoint.parts(ledger, 2)
+    first, second = Disjoint.split(ledger, 2)
     for _ in range(2):
         first.spend(COUNT)
     for _ in range(3):
@@ -127,7 +127,7 @@ def test_a_part_pays_for_what_it_does_twice(ledger: Ledger) -> None:
     ids=["order", "together", "more of it", "purpose", "cheaper", "nothing"],
 )
 def test_another_order_or_another_charge_is_refused(ledger: Ledger, charges: list[tuple[Charge, ...]]) -> None:
-    first, second = Disjoint.parts(ledger, 2)
+    first, second = Disjoint.split(ledger, 2)
     first.spend(COUNT)
     first.spend(SUM)
     before = ledger.entries
@@ -140,7 +140,7 @@ def test_another_order_or_another_charge_is_refused(ledger: Ledger, charges: lis
 
 
 def test_a_refusal_passes_through_and_counts_for_nothing(ledger: Ledger) -> None:
-    first, second = Disjoint.parts(ledger, 2)
+    first, second = Disjoint.split(ledger, 2)
     for part in (first, second, first):
         with pytest.raises(BudgetExceededError, match="'everything' would bring"):
             part.spend(TOO_MUCH)
@@ -152,7 +152,7 @@ def test_a_refusal_passes_through_and_counts_for_nothing(ledger: Ledger) -> None
 
 def test_two_groups_of_parts_share_nothing(ledger: Ledger) -> None:
     for _ in range(2):
-        for part in Disjoint.parts(ledger, 3):
+        for part in Disjoint.split(ledger, 3):
             part.spend(COUNT)
     assert ledger.charges == (COUNT, COUNT)
 
@@ -161,7 +161,7 @@ def test_a_part_measures_with_noise_of_its_own(ledger: Ledger) -> None:
     rows = np.zeros((4, 50))
     found = [
         gaussian_sum(rows, clip_norm=1.0, noise_multiplier=20.0, ledger=part, purpose="a sum")
-        for part in Disjoint.parts(ledger, 3)
+        for part in Disjoint.split(ledger, 3)
     ]
     assert ledger.charges == (SUM,)
     assert len({row.tobytes() for row in found}) == 3
@@ -175,7 +175,7 @@ def test_a_view_shows_and_checks_what_its_ledger_does(kind: str, tmp_path: Path)
     shared = Ledger.create(tmp_path / "l", epsilon=1.0, delta=1e-5, noise=NoiseSource.seeded(1))
     shared.spend(COUNT)
     run = shared.run(epsilon=0.5, delta=1e-5, name="mine")
-    view: Ledger = Prepaid(run, []) if kind == "prepaid" else Disjoint.parts(run, 2)[0]
+    view: Ledger = Prepaid(run, []) if kind == "prepaid" else Disjoint.split(run, 2)[0]
     assert view.noise is run.noise
     assert (view.name, view.budget, view.private) == (run.name, run.budget, False)
     view.spend(SUM)
@@ -194,7 +194,7 @@ def test_a_view_shows_and_checks_what_its_ledger_does(kind: str, tmp_path: Path)
 
 def test_what_was_tightened_afterwards_holds_for_views_too(ledger: Ledger) -> None:
     run = ledger.run(epsilon=1.0, delta=1e-5)
-    view = Disjoint.parts(run, 1)[0]
+    view = Disjoint.split(run, 1)[0]
     run.tighten(delta=1e-12)
     tight = Charge(event=Gaussian(noise_multiplier=4.5), purpose="fits at the old delta")
     ledger.check(tight)
@@ -204,7 +204,7 @@ def test_what_was_tightened_afterwards_holds_for_views_too(ledger: Ledger) -> No
 
 def test_what_another_part_has_paid_for_can_be_asked_of_a_ledger_that_has_nothing_left() -> None:
     charge = Charge(event=Pure(epsilon=0.9), purpose="a count")
-    first, second = Disjoint.parts(Ledger(epsilon=1.0, delta=1e-6), 2)
+    first, second = Disjoint.split(Ledger(epsilon=1.0, delta=1e-6), 2)
     first.spend(charge)
     second.check(charge)
     with pytest.raises(BudgetExceededError):

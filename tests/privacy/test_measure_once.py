@@ -41,7 +41,7 @@ class Bench:
         Ledger.create(self.path, epsilon=1.0, delta=1e-5)
 
     def begin(self) -> None:
-        if not Checkpoint.folder_for(self.out).exists():
+        if not Checkpoint.locate_folder(self.out).exists():
             Checkpoint.begin(self.out, {}).release()
 
     def run(self, measure: Callable[[Ledger], Arrays], name: str = "means", charges: Sequence[Charge] = BOTH) -> Arrays:
@@ -140,7 +140,7 @@ def test_what_another_run_was_charged_pays_for_nothing(bench: Bench) -> None:
 @pytest.mark.parametrize("harm", ["truncated", "text"])
 def test_a_damaged_file_is_said_and_nothing_is_measured(harm: str, bench: Bench) -> None:
     bench.run(bench.measure)
-    file = Checkpoint.folder_for(bench.out) / "means.safetensors"
+    file = Checkpoint.locate_folder(bench.out) / "means.safetensors"
     file.write_bytes(file.read_bytes()[:20] if harm == "truncated" else b"a shopping list")
     with pytest.raises(SundogError, match=r"means\.safetensors: cannot be read; delete the folder"):
         bench.run(bench.measure)
@@ -198,7 +198,7 @@ def test_a_result_that_was_charged_past_is_not_measured_again(bench: Bench) -> N
 
     bench.run(bench.measure)
     bench.run(measure_other, "next", [OTHER])
-    (Checkpoint.folder_for(bench.out) / "means.safetensors").unlink()
+    (Checkpoint.locate_folder(bench.out) / "means.safetensors").unlink()
     with pytest.raises(BudgetExceededError, match="measurements of the interrupted fit were lost"):
         bench.run(bench.measure)
     assert bench.measured == 1
@@ -225,7 +225,7 @@ class Fit:
 
     @property
     def folder(self) -> Path:
-        return Checkpoint.folder_for(self.out)
+        return Checkpoint.locate_folder(self.out)
 
     @property
     def charges(self) -> list[Charge]:
@@ -255,7 +255,7 @@ class Fit:
         return {"id": np.array([self.draw("means", PAIR)])}
 
     def train(self, ledger: Ledger, checkpoint: Checkpoint) -> None:
-        kept = checkpoint.load("training") or {"ids": []}
+        kept = checkpoint.load_json("training") or {"ids": []}
         ids = list(kept["ids"])
         paid = module.count_paid_steps(TRAINING, 2 * len(ids), ledger, checkpoint)
         while len(ids) < 3:
@@ -263,7 +263,7 @@ class Fit:
                 ledger.spend(BLOCK)
                 paid += 2
             ids.append(self.draw(f"block {len(ids)}", [BLOCK] * (len(ids) + 1)))
-            checkpoint.save("training", {"ids": ids})
+            checkpoint.save_json("training", {"ids": ids})
             self.note(f"block {len(ids) - 1}", ids[-1])
 
     def draw(self, name: str, charges: Sequence[Charge]) -> int:
@@ -451,11 +451,13 @@ def charge_lost_blocks_again(patch: pytest.MonkeyPatch) -> None:
 
 
 def overlook_newer_charges(patch: pytest.MonkeyPatch) -> None:
-    original, own_charges = module.measure_once, module.own_charges
+    original, list_own_charges = module.measure_once, module.list_own_charges
 
     def measure(*arguments: Any) -> Arrays:
         with pytest.MonkeyPatch.context() as inner:
-            inner.setattr(module, "own_charges", lambda ledger: [each for each in own_charges(ledger) if each in PAIR])
+            inner.setattr(
+                module, "list_own_charges", lambda ledger: [each for each in list_own_charges(ledger) if each in PAIR]
+            )
             return original(*arguments)
 
     patch.setattr(module, "measure_once", measure)
@@ -467,7 +469,7 @@ def overlook_unused_charges(patch: pytest.MonkeyPatch) -> None:
 
 def overlook_newer_blocks(patch: pytest.MonkeyPatch) -> None:
     def paid(training: Charge, kept: int, ledger: Ledger, checkpoint: Checkpoint) -> int:
-        return sum(charge.count for charge in module.own_charges(ledger) if module.is_part_of(charge, training))
+        return sum(charge.count for charge in module.list_own_charges(ledger) if module.is_part_of(charge, training))
 
     patch.setattr(module, "count_paid_steps", paid)
 
@@ -519,7 +521,7 @@ def test_a_planted_bug_is_found(
 def test_a_measurement_that_is_not_charged_is_not_kept(bench: Bench) -> None:
     with pytest.raises(RuntimeError, match="'means' was made without spending all of its charges"):
         bench.run(lambda ledger: {"sum": np.zeros(3)})
-    assert not (Checkpoint.folder_for(bench.out) / "means.safetensors").exists()
+    assert not (Checkpoint.locate_folder(bench.out) / "means.safetensors").exists()
 
 
 # --- steps of a training ---

@@ -117,7 +117,7 @@ def test_a_seed_repeats(draw: Callable[[NoiseSource], Any]) -> None:
 
 def test_a_generator_of_the_host_gets_more_than_a_seed_that_can_be_guessed(monkeypatch: pytest.MonkeyPatch) -> None:
     """It takes 32 bits of a seed: with nothing but that, who tries them all knows what was drawn."""
-    monkeypatch.setattr(NoiseSource, "seed", lambda _: 5)
+    monkeypatch.setattr(NoiseSource, "draw_seed", lambda _: 5)
     states = []
     for source in (NoiseSource(), NoiseSource(), NoiseSource.seeded(1), NoiseSource.seeded(1)):
         generator = torch.Generator()

@@ -18,7 +18,7 @@ from torch import Tensor
 
 from sundog.privacy import chacha
 from sundog.privacy.noise import FAST, SECURE, NoiseSource
-from sundog.privacy.normals import Keystream, normals_of, pair_of
+from sundog.privacy.normals import Keystream, to_normal_pair, to_normals
 
 Floats = npt.NDArray[np.float32]
 CHANCE = 1e-7
@@ -60,10 +60,10 @@ def test_the_far_tail_by_its_bits() -> None:
     """Nobody waits for nine standard deviations: give the transform the bits that lead there."""
     for uniform in (0.99, 0.5, 2**-9, 2**-20, 2**-31, 2**-40, 2**-55, 2**-63, 2**-64):
         whole = int(uniform * 2**64)
-        value, zero = pair_of(word(whole >> 32), word(whole & 0xFFFFFFFF), word(0))
+        value, zero = to_normal_pair(word(whole >> 32), word(whole & 0xFFFFFFFF), word(0))
         assert float(value) == pytest.approx(np.sqrt(-2 * np.log((whole + 0.5) * 2.0**-64)), rel=1e-5)
         assert float(zero) == 0
-    assert float(pair_of(word(0), word(0), word(0))[0]) > 9.4
+    assert float(to_normal_pair(word(0), word(0), word(0))[0]) > 9.4
 
 
 def test_every_value_is_finite() -> None:
@@ -71,11 +71,11 @@ def test_every_value_is_finite() -> None:
     for high in extremes:
         for low in extremes:
             for angle in extremes:
-                assert all(bool(value.isfinite()) for value in pair_of(high, low, angle))
+                assert all(bool(value.isfinite()) for value in to_normal_pair(high, low, angle))
 
 
 def test_angles_and_radii_are_independent() -> None:
-    values = normals_of(Keystream(os.urandom(32)).words((3, 700_000))).double().numpy()
+    values = to_normals(Keystream(os.urandom(32)).draw_words((3, 700_000))).double().numpy()
     angle = np.arctan2(values[1], values[0])
     radius = np.hypot(*values)
     assert stats.kstest(angle / (2 * np.pi) + 0.5, "uniform").pvalue > CHANCE
@@ -113,7 +113,7 @@ def test_a_child_process_has_a_key_of_its_own() -> None:
     read, write = os.pipe()
     child = os.fork()
     if not child:
-        source._in_this_process()
+        source._rekey_after_fork()
         os.write(write, bytes([source._keystream is None]))
         os._exit(0)
     os.waitpid(child, 0)
@@ -122,12 +122,12 @@ def test_a_child_process_has_a_key_of_its_own() -> None:
 
 def test_messages_do_not_share_keystream() -> None:
     stream = Keystream(bytes(32))
-    first, second = stream.words((8,)), stream.words((8,))
+    first, second = stream.draw_words((8,)), stream.draw_words((8,))
     for number, words in enumerate((first, second)):
         cipher = Cipher(algorithms.AES(bytes(32)), modes.CTR(number.to_bytes(12, "big") + bytes(4))).encryptor()
         assert words.numpy().tobytes() == cipher.update(bytes(32))
     with pytest.raises(ValueError, match="more than one message holds"):
-        stream.words((2**20, 2**15))
+        stream.draw_words((2**20, 2**15))
 
 
 def test_a_seed_repeats_and_its_streams_differ() -> None:
@@ -137,10 +137,14 @@ def test_a_seed_repeats_and_its_streams_differ() -> None:
     assert drawn(NoiseSource.seeded(1)) == drawn(NoiseSource.seeded(1))
     assert drawn(NoiseSource.seeded(1)) != drawn(NoiseSource.seeded(2))
     one = NoiseSource.seeded(1)
-    assert drawn(one.stream("gradient", 3)) == drawn(one.stream("gradient", 3)) != drawn(one.stream("gradient", 4))
-    assert not one.stream("batch", 1).private
+    assert (
+        drawn(one.derive_stream("gradient", 3))
+        == drawn(one.derive_stream("gradient", 3))
+        != drawn(one.derive_stream("gradient", 4))
+    )
+    assert not one.derive_stream("batch", 1).private
     private = NoiseSource()
-    assert private.stream("gradient", 3) is private
+    assert private.derive_stream("gradient", 3) is private
 
 
 def test_chacha20_is_that_of_the_rfc() -> None:

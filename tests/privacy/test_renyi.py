@@ -18,7 +18,7 @@ def test_orders_are_turned_into_epsilon_as_by_dp_accounting(scale: float, delta:
     orders = renyi._RDP_ORDERS
     divergences = np.minimum(scale * orders, math.inf) if scale else np.zeros_like(orders)
     theirs = float(rdp.compute_epsilon(orders, divergences, delta)[0])
-    assert renyi._epsilon_of_orders(orders, divergences, delta) == pytest.approx(theirs, rel=1e-12, abs=1e-15)
+    assert renyi._convert_to_epsilon(orders, divergences, delta) == pytest.approx(theirs, rel=1e-12, abs=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -32,4 +32,4 @@ def test_the_divergence_of_randomised_response_keeps_its_digits(epsilon: float) 
             mpmath.log(p**order * (1 - p) ** (1 - order) + (1 - p) ** order * p ** (1 - order)) / (order - 1)
             for order in map(mpmath.mpf, orders)
         ]
-    assert renyi._pure_renyi(epsilon, orders) == pytest.approx([float(each) for each in exact], rel=1e-13)
+    assert renyi._compute_pure_divergences(epsilon, orders) == pytest.approx([float(each) for each in exact], rel=1e-13)

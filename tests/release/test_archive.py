@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from sundog.errors import ReleaseError
 from sundog.release import archive as archive_module
-from sundog.release.archive import Archive, canonical_json, content_hash, read_archive, write_archive
+from sundog.release.archive import Archive, compute_content_hash, read_archive, to_canonical_json, write_archive
 from sundog.release.signing import check, sign
 
 KEY = Ed25519PrivateKey.from_private_bytes(bytes(range(32)))
@@ -43,7 +43,7 @@ def small(**changes: Any) -> Archive:
 
 
 def signed() -> Archive:
-    return small(signature=sign(content_hash(MANIFEST, TENSORS), KEY))
+    return small(signature=sign(compute_content_hash(MANIFEST, TENSORS), KEY))
 
 
 @pytest.mark.parametrize("archive", [small(), signed(), small(tensors={})])
@@ -57,19 +57,21 @@ def test_round_trip(tmp_path: Path, archive: Archive) -> None:
         np.testing.assert_array_equal(found.tensors[name], tensor)
         assert found.tensors[name].dtype == tensor.dtype
         assert found.tensors[name].shape == tensor.shape
-    assert content_hash(found.manifest, found.tensors) == content_hash(archive.manifest, archive.tensors)
+    assert compute_content_hash(found.manifest, found.tensors) == compute_content_hash(
+        archive.manifest, archive.tensors
+    )
 
 
 def test_signature_survives_the_file(tmp_path: Path) -> None:
     write_archive(tmp_path / "a.sundog", signed())
     found = read_archive(tmp_path / "a.sundog")
     assert found.signature is not None
-    assert check(content_hash(found.manifest, found.tensors), found.signature)
+    assert check(compute_content_hash(found.manifest, found.tensors), found.signature)
 
 
 def test_golden_hash() -> None:
     """A release signed today must verify for ever: this value never changes for version 1."""
-    assert content_hash(MANIFEST, TENSORS) == GOLDEN
+    assert compute_content_hash(MANIFEST, TENSORS) == GOLDEN
 
 
 def test_hash_depends_on_content_alone() -> None:
@@ -77,7 +79,7 @@ def test_hash_depends_on_content_alone() -> None:
         name: np.asarray(tensor, dtype=tensor.dtype.newbyteorder(">"), order="F")
         for name, tensor in reversed(TENSORS.items())
     }
-    assert content_hash(dict(reversed(MANIFEST.items())), big_endian_by_column) == GOLDEN
+    assert compute_content_hash(dict(reversed(MANIFEST.items())), big_endian_by_column) == GOLDEN
 
 
 def test_layout_does_not_reach_the_file(tmp_path: Path) -> None:
@@ -99,8 +101,8 @@ def test_layout_does_not_reach_the_file(tmp_path: Path) -> None:
     ],
 )
 def test_hash_sees_every_change(tensors: dict[str, np.ndarray]) -> None:
-    assert content_hash(MANIFEST, tensors) != GOLDEN
-    assert content_hash({**MANIFEST, "epsilon": 0.10000000000000002}, TENSORS) != GOLDEN
+    assert compute_content_hash(MANIFEST, tensors) != GOLDEN
+    assert compute_content_hash({**MANIFEST, "epsilon": 0.10000000000000002}, TENSORS) != GOLDEN
 
 
 def test_same_content_same_bytes(tmp_path: Path) -> None:
@@ -118,7 +120,7 @@ def test_other_tools_can_open_it(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "a.sundog") as zipped:
         assert zipped.testzip() is None
         assert zipped.namelist() == ["manifest.json", "signature.json", "weights.safetensors"]
-        assert zipped.read("manifest.json") == canonical_json(MANIFEST)
+        assert zipped.read("manifest.json") == to_canonical_json(MANIFEST)
         assert [info.compress_type for info in zipped.infolist()] == [8, 8, 0]
 
 
@@ -127,7 +129,7 @@ def test_repacked_elsewhere_it_is_the_same_release(tmp_path: Path) -> None:
         zipped.writestr("weights.safetensors", safetensors.numpy.save(TENSORS))
         zipped.writestr("manifest.json", json.dumps(MANIFEST, indent=4), zipfile.ZIP_DEFLATED)
     found = read_archive(tmp_path / "a.sundog")
-    assert content_hash(found.manifest, found.tensors) == GOLDEN
+    assert compute_content_hash(found.manifest, found.tensors) == GOLDEN
 
 
 def test_zip64_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -136,7 +138,7 @@ def test_zip64_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_archive(tmp_path / "a.sundog", signed())
     assert b"PK\6\6" in (tmp_path / "a.sundog").read_bytes()
     found = read_archive(tmp_path / "a.sundog")
-    assert content_hash(found.manifest, found.tensors) == GOLDEN
+    assert compute_content_hash(found.manifest, found.tensors) == GOLDEN
     content = (tmp_path / "a.sundog").read_bytes()
     for at in range(len(content) - 98, len(content)):
         (tmp_path / "b.sundog").write_bytes(content[:at] + bytes([content[at] ^ 0xFF]) + content[at + 1 :])
@@ -144,7 +146,7 @@ def test_zip64_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             found = read_archive(tmp_path / "b.sundog")
         except ReleaseError:
             continue
-        assert content_hash(found.manifest, found.tensors) == GOLDEN
+        assert compute_content_hash(found.manifest, found.tensors) == GOLDEN
 
 
 # --- writing ---

@@ -11,7 +11,7 @@ import pytest
 
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
-from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.events import (
     Charge,
     DiscreteGaussian,
@@ -24,8 +24,8 @@ from sundog.privacy.events import (
 )
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import FAST, SECURE, SEEDED, NoiseSource
-from sundog.release.certificate import NOT_PRIVATE, Certificate, assumed_public, certify
-from sundog.release.shares import describe
+from sundog.release.certificate import NOT_PRIVATE, Certificate, certify, list_public_assumptions
+from sundog.release.charge_costs import describe_charge
 
 COLUMNS: dict[str, dict[str, Any]] = {"age": {"type": "integer", "min": 0, "max": 99}}
 SCHEMA = Schema.from_dict({"columns": COLUMNS})
@@ -59,7 +59,7 @@ def certificate() -> Certificate:
 
 def test_it_claims_the_budget_and_tells_what_was_spent(certificate: Certificate) -> None:
     assert (certificate.epsilon, certificate.delta) == (2.0, 1e-6)
-    assert certificate.spent["pld"] == epsilon_spent(certificate.charges, delta=1e-6)
+    assert certificate.spent["pld"] == compute_epsilon(certificate.charges, delta=1e-6)
     assert list(certificate.spent) == ["pld", "rdp", "moments"]
     assert [charge.event for charge in certificate.charges] == EVENTS
     assert certificate.private
@@ -104,7 +104,7 @@ def test_everything_that_is_taken_for_granted_is_listed() -> None:
         "region": {"type": "categorical", "values": ["n", "s"], "public": True},
         "job": {"type": "categorical", "values": ["x", "other"], "other": "other", "learn": True},
     }
-    lines = assumed_public(Schema.from_dict({"reviewed": False, "records": 12_345, "columns": columns}))
+    lines = list_public_assumptions(Schema.from_dict({"reviewed": False, "records": 12_345, "columns": columns}))
     assert [line.split(":")[0].split(",")[0].split(" of ")[0] for line in lines] == [
         "the schema",
         "NOT REVIEWED",
@@ -113,7 +113,7 @@ def test_everything_that_is_taken_for_granted_is_listed() -> None:
     ]
     assert "12,345" in lines[2]
     assert "region" in lines[3]
-    assert len(assumed_public(SCHEMA)) == 1
+    assert len(list_public_assumptions(SCHEMA)) == 1
 
 
 def test_a_shared_ledger_is_told() -> None:
@@ -135,11 +135,11 @@ def test_a_shared_ledger_cannot_hide_behind_a_large_delta(delta: float, is_a_pro
     run.spend(Charge(event=Gaussian(noise_multiplier=8.0), purpose="this one"))
     certificate = certify(run, SCHEMA, shared=ledger)
     assert ["shared ledger's δ" in problem for problem in certificate.recheck(SCHEMA)] == [True] * is_a_problem
-    assert ["shared ledger's δ" in warning for warning in certificate.warnings()] == [True] * is_a_warning
+    assert ["shared ledger's δ" in warning for warning in certificate.list_warnings()] == [True] * is_a_warning
 
 
 def test_shares_are_in_order_and_add_up(certificate: Certificate) -> None:
-    shares = certificate.shares()
+    shares = certificate.compute_costs()
     assert [share.purpose for share in shares] == [f"purpose {number}" for number in range(len(EVENTS))]
     assert sum(share.share for share in shares) == pytest.approx(1)
     assert all(0 <= share.share <= 1 for share in shares)
@@ -148,7 +148,7 @@ def test_shares_are_in_order_and_add_up(certificate: Certificate) -> None:
 
 
 def test_every_event_has_words() -> None:
-    said = [describe(Charge(event=event, count=1200, purpose="x")) for event in EVENTS]
+    said = [describe_charge(Charge(event=event, count=1200, purpose="x")) for event in EVENTS]
     assert len(set(said)) == len(EVENTS)
     assert all("× 1,200" in line for line in said)
 
@@ -229,7 +229,7 @@ def test_one_charge_less_is_noticed(certificate: Certificate) -> None:
     for number, event in enumerate(EVENTS):
         charges = certificate.to_dict()["charges"]
         del charges[number]
-        spent = epsilon_spent(changed(certificate, charges=charges).charges, delta=1e-6)
+        spent = compute_epsilon(changed(certificate, charges=charges).charges, delta=1e-6)
         claimed = certificate.spent["pld"]
         assert claimed is not None
         if math.isclose(spent, claimed, rel_tol=1e-3):

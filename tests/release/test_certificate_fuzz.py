@@ -181,6 +181,6 @@ def test_what_is_said_given_the_count_must_follow_from_it() -> None:
 
 def test_a_large_epsilon_and_a_large_delta_are_warned_of() -> None:
     certificate = Certificate.from_dict({**SOUND, "epsilon": 50.0, "delta": 1e-3})
-    assert [warning.split(" is above ")[0] for warning in certificate.warnings()] == ["ε = 50", "δ = 0.001"]
+    assert [warning.split(" is above ")[0] for warning in certificate.list_warnings()] == ["ε = 50", "δ = 0.001"]
     assert str(certificate).count("WARNING") == 2
-    assert Certificate.from_dict(SOUND).warnings() == []
+    assert Certificate.from_dict(SOUND).list_warnings() == []

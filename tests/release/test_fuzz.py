@@ -16,12 +16,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sundog.errors import ReleaseError
-from sundog.release.archive import Archive, content_hash, read_archive, write_archive
+from sundog.release.archive import Archive, compute_content_hash, read_archive, write_archive
 from sundog.release.signing import check, sign
 
 MANIFEST = {"format": "sundog-release", "version": 1, "epsilon": 1.0, "columns": {"age": [17, 90]}}
 TENSORS = {"weight": np.arange(4, dtype=np.float32).reshape(2, 2), "mask": np.array([True, False])}
-HASH = content_hash(MANIFEST, TENSORS)
+HASH = compute_content_hash(MANIFEST, TENSORS)
 SIGNATURE = sign(HASH, Ed25519PrivateKey.from_private_bytes(bytes(32)))
 
 
@@ -58,7 +58,7 @@ def assert_refused_or_same(folder: Path, content: bytes) -> bool:
     archive = read_bytes(folder, content)
     if archive is None:
         return False
-    assert content_hash(archive.manifest, archive.tensors) == HASH
+    assert compute_content_hash(archive.manifest, archive.tensors) == HASH
     assert archive.signature in (None, SIGNATURE)
     return True
 
@@ -129,7 +129,7 @@ def test_random_damage_behind_the_checksums(folder: Path, valid: bytes, name: st
         if archive is None or archive.signature is None:
             continue
         # A forger can get this far; what the signature says must then be the truth.
-        digest = content_hash(archive.manifest, archive.tensors)
+        digest = compute_content_hash(archive.manifest, archive.tensors)
         assert check(digest, archive.signature) == (digest == HASH and archive.signature == SIGNATURE)
 
 
@@ -155,7 +155,7 @@ def test_any_weights_header(folder: Path, valid: bytes, header: dict[str, object
     archive = read_bytes(folder, rezipped(valid, "weights.safetensors", struct.pack("<Q", len(raw)) + raw + data))
     if archive is not None:
         assert sum(tensor.nbytes for tensor in archive.tensors.values()) == len(data)
-        content_hash(archive.manifest, archive.tensors)
+        compute_content_hash(archive.manifest, archive.tensors)
 
 
 @settings(max_examples=100, derandomize=True, suppress_health_check=list(HealthCheck))
@@ -171,4 +171,4 @@ def test_any_manifest_is_written_and_read_or_refused(folder: Path, extra: object
         return
     found = read_archive(path)
     assert found.manifest == manifest
-    assert content_hash(found.manifest, found.tensors) == content_hash(manifest, {})
+    assert compute_content_hash(found.manifest, found.tensors) == compute_content_hash(manifest, {})

@@ -16,7 +16,7 @@ import pytest
 import safetensors.numpy
 
 from sundog.errors import ReleaseError
-from sundog.release.archive import Archive, canonical_json, content_hash, read_archive, write_archive
+from sundog.release.archive import Archive, compute_content_hash, read_archive, to_canonical_json, write_archive
 
 MANIFEST: dict[str, Any] = {"format": "sundog-release", "version": 1, "epsilon": 0.1, "age": {"min": 17, "max": 90}}
 TENSORS = {"weight": np.arange(6, dtype=np.float32).reshape(2, 3)}
@@ -77,7 +77,7 @@ def weights(header: object, data: bytes = b"") -> bytes:
     return struct.pack("<Q", len(raw)) + raw + data
 
 
-PLAIN = canonical_json(MANIFEST)
+PLAIN = to_canonical_json(MANIFEST)
 WEIGHTS = safetensors.numpy.save(TENSORS)
 
 
@@ -105,7 +105,7 @@ def test_handmade_zip_is_read(tmp_path: Path) -> None:
     """Without its lies the builder's file is accepted, so that the tests below fail for the lie alone."""
     (tmp_path / "a.sundog").write_bytes(build(manifest_member(), weights_member()))
     found = read_archive(tmp_path / "a.sundog")
-    assert content_hash(found.manifest, found.tensors) == content_hash(MANIFEST, TENSORS)
+    assert compute_content_hash(found.manifest, found.tensors) == compute_content_hash(MANIFEST, TENSORS)
 
 
 def test_what_is_no_file(tmp_path: Path) -> None:

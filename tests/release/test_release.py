@@ -25,7 +25,7 @@ from tests.contracts.material import KINDS, random_records, same_samples, schema
 
 from sundog.errors import DataError, ReleaseError, SundogError
 from sundog.fit.synthesizer import Synthesizer
-from sundog.privacy.accountant import METHODS, epsilon_spent
+from sundog.privacy.accountant import METHODS, compute_epsilon
 from sundog.privacy.noise import NoiseSource
 from sundog.release.archive import Archive, read_archive, write_archive
 from sundog.release.certificate import NOT_PRIVATE, Certificate
@@ -276,14 +276,14 @@ def test_a_condition_that_no_record_can_meet_is_refused(column: dict[str, Any], 
 
 
 def test_a_signed_release_verifies_with_its_key_alone(release: Release, tmp_path: Path) -> None:
-    signed = release.signed(KEY)
+    signed = release.sign(KEY)
     signed.save(tmp_path / "a.sundog")
     loaded = Release.load(tmp_path / "a.sundog")
     assert loaded.verify() == []
     assert loaded.verify(KEY.public_key()) == []
     assert loaded.verify(OTHER_KEY.public_key()) == ["the signature is not by the given key"]
     assert loaded.hash == release.hash
-    again = loaded.signed(OTHER_KEY)
+    again = loaded.sign(OTHER_KEY)
     assert again.verify(OTHER_KEY.public_key()) == []
     assert again.verify(KEY.public_key()) != []
 
@@ -294,7 +294,7 @@ def test_an_unsigned_release_is_nobodys(release: Release) -> None:
 
 
 def test_repacking_does_not_break_a_signature(release: Release, tmp_path: Path) -> None:
-    release.signed(KEY).save(tmp_path / "a.sundog")
+    release.sign(KEY).save(tmp_path / "a.sundog")
     with zipfile.ZipFile(tmp_path / "a.sundog") as zipped:
         members = {name: zipped.read(name) for name in zipped.namelist()}
     with zipfile.ZipFile(tmp_path / "b.sundog", "w") as zipped:
@@ -376,7 +376,7 @@ def test_a_certificate_that_does_not_add_up_is_noticed_without_a_signature(
 
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_a_signature_holds_for_nothing_else(release: Release, forgery: str, tmp_path: Path) -> None:
-    tampered(release.signed(KEY), tmp_path / "a.sundog", FORGERIES[forgery])
+    tampered(release.sign(KEY), tmp_path / "a.sundog", FORGERIES[forgery])
     try:
         loaded = Release.load(tmp_path / "a.sundog")
     except ReleaseError:
@@ -397,7 +397,7 @@ def test_nothing_in_it_moves_a_cursor(release: Release, forgery: Tampering, tmp_
 
 def test_a_signature_from_another_release_does_not_hold(release: Release, tmp_path: Path) -> None:
     other = fitted()
-    stolen = dataclasses.replace(release, signature=other.signed(KEY).signature)
+    stolen = dataclasses.replace(release, signature=other.sign(KEY).signature)
     stolen.save(tmp_path / "a.sundog")
     assert Release.load(tmp_path / "a.sundog").verify() == ["the signature does not hold"]
 
@@ -408,7 +408,7 @@ def test_a_signature_from_another_release_does_not_hold(release: Release, tmp_pa
 def test_test_noise_is_not_private_wherever_it_goes(tmp_path: Path) -> None:
     release = fitted(noise=NoiseSource.seeded(1))
     with pytest.raises(ReleaseError, match="not signed, because it does not add up: NOT PRIVATE"):
-        release.signed(KEY)
+        release.sign(KEY)
     vouched_for(release).save(tmp_path / "a.sundog")
     for found in (release, Release.load(tmp_path / "a.sundog")):
         assert str(found.certificate).splitlines()[0].startswith("NOT PRIVATE")
@@ -465,7 +465,7 @@ RESPELLINGS: dict[str, Tampering] = {
 
 @pytest.mark.parametrize("respelling", RESPELLINGS)
 def test_a_signature_covers_the_manifest_to_the_letter(release: Release, respelling: str, tmp_path: Path) -> None:
-    tampered(release.signed(KEY), tmp_path / "a.sundog", RESPELLINGS[respelling])
+    tampered(release.sign(KEY), tmp_path / "a.sundog", RESPELLINGS[respelling])
     loaded = Release.load(tmp_path / "a.sundog")
     assert loaded.schema == release.schema
     assert loaded.certificate == release.certificate
@@ -479,7 +479,7 @@ def test_what_was_read_is_what_is_saved_and_signed_again(release: Release, respe
     tampered(release, tmp_path / "a.sundog", RESPELLINGS[respelling])
     loaded = Release.load(tmp_path / "a.sundog")
     assert loaded.verify() == []
-    loaded.signed(KEY).save(tmp_path / "b.sundog")
+    loaded.sign(KEY).save(tmp_path / "b.sundog")
     assert read_archive(tmp_path / "b.sundog").manifest == read_archive(tmp_path / "a.sundog").manifest
     again = Release.load(tmp_path / "b.sundog")
     assert again.hash == loaded.hash
@@ -498,7 +498,7 @@ def test_a_marginal_that_no_charge_pays_for_is_noticed(release: Release, name: s
         certificate["charges"] = [c for c in certificate["charges"] if c["purpose"] != f"marginal of {name}"]
         charges = Certificate.from_dict(certificate).charges
         delta = certificate["delta"]
-        certificate["spent"] = {method: epsilon_spent(charges, delta=delta, method=method) for method in METHODS}
+        certificate["spent"] = {method: compute_epsilon(charges, delta=delta, method=method) for method in METHODS}
 
     tampered(release, tmp_path / "a.sundog", unpaid)
     assert Release.load(tmp_path / "a.sundog").verify() == [f"no charge pays for the marginal of {name!r}"]

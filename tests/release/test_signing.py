@@ -16,7 +16,7 @@ from sundog.release import signing
 from sundog.release.signing import (
     Signature,
     check,
-    fingerprint,
+    compute_fingerprint,
     generate_key,
     load_private_key,
     load_public_key,
@@ -34,7 +34,7 @@ def test_key_pair_round_trip(tmp_path: Path) -> None:
     assert check(DIGEST, signature)
     assert check(DIGEST, signature, public_key=public)
     assert not check(DIGEST, signature, public_key=KEY.public_key())
-    assert fingerprint(public) == fingerprint(signature.public_key) == name
+    assert compute_fingerprint(public) == compute_fingerprint(signature.public_key) == name
 
 
 def test_private_key_is_for_its_owner_alone(tmp_path: Path) -> None:
@@ -49,7 +49,7 @@ def test_private_key_is_for_its_owner_alone(tmp_path: Path) -> None:
 def test_signature_is_fixed() -> None:
     """Ed25519 is deterministic, so a change of the signed message shows here."""
     assert sign(DIGEST, KEY).value == KEY.sign(b"sundog release v1\n" + DIGEST.encode()).hex()
-    assert fingerprint(KEY.public_key()) == "5647 5aa7 5463 474c 0285 df5d bf2b cab7"
+    assert compute_fingerprint(KEY.public_key()) == "5647 5aa7 5463 474c 0285 df5d bf2b cab7"
 
 
 @pytest.mark.parametrize("existing", ["key.pem", "key.pub"])

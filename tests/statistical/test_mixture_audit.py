@@ -67,7 +67,7 @@ def by_rank(rows: Floats) -> Integers:
 
 def in_turn(rows: Floats, owner: Owner, ledger: Ledger) -> Floats:
     """Each part by itself, with a ledger that pays once."""
-    parts, owners = Disjoint.parts(ledger, PARTS), owner(rows)
+    parts, owners = Disjoint.split(ledger, PARTS), owner(rows)
     return np.array(
         [
             gaussian_sum(rows[owners == number], clip_norm=1.0, noise_multiplier=SIGMA, ledger=part, purpose="part")
@@ -201,7 +201,7 @@ def test_a_record_in_two_parts_that_is_paid_for_once_loses_more() -> None:
     """What a person with several records would do to a mixture, and why it is refused."""
 
     def both(rows: Floats, owner: Owner, ledger: Ledger) -> Floats:
-        parts, owners = Disjoint.parts(ledger, PARTS), owner(rows)
+        parts, owners = Disjoint.split(ledger, PARTS), owner(rows)
         members = [(owners == number) | (owners == (number + 1) % PARTS) for number in range(PARTS)]
         return np.array(
             [

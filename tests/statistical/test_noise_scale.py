@@ -27,7 +27,7 @@ from sundog.privacy.mechanisms import (
     noisy_tree,
     stable_set,
 )
-from sundog.privacy.mechanisms.selection import stable_threshold
+from sundog.privacy.mechanisms.selection import compute_stable_threshold
 from sundog.privacy.noise import NoiseSource
 
 Floats = npt.NDArray[np.float64]
@@ -300,7 +300,7 @@ def test_noisy_max_is_permute_and_flip(scores: Floats) -> None:
 def test_stable_set(contribution: int) -> None:
     epsilon, delta, trials = 1.2, 1e-4, 4000
     rate = epsilon / contribution
-    threshold = stable_threshold(rate=rate, delta=delta, contribution=contribution)
+    threshold = compute_stable_threshold(rate=rate, delta=delta, contribution=contribution)
     below = [3, 2, 1, 0, -1, -2, -3]  # how far the count is below the threshold
     counts = {(k, trial): threshold - k for k in below for trial in range(trials)}
     kept = stable_set(counts, epsilon=epsilon, delta=delta, ledger=FREE, purpose="p", contribution=contribution)

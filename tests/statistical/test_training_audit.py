@@ -37,8 +37,8 @@ from tests.training.broken import Engine, ForgottenNorm, Sampler, SilentLayer, e
 from tests.training.toy import by_layer
 from torch import Tensor, nn
 
-from sundog.privacy.accountant import delta_spent, epsilon_spent
-from sundog.privacy.calibration import training_plan
+from sundog.privacy.accountant import compute_delta, compute_epsilon
+from sundog.privacy.calibration import make_training_charges
 from sundog.privacy.events import Charge
 from sundog.privacy.noise import NoiseSource
 from sundog.training.batches.poisson import poisson_batch, split_batch
@@ -96,10 +96,10 @@ class Game:
         return torch.cat([self.record[0] * axes, self.record[1] * axes, torch.zeros(RECORDS, 2)], dim=1)
 
     def plan(self, noise_multiplier: float) -> list[Charge]:
-        return training_plan(noise_multiplier=noise_multiplier, sample_rate=self.sample_rate, steps=self.steps)
+        return make_training_charges(noise_multiplier=noise_multiplier, sample_rate=self.sample_rate, steps=self.steps)
 
     def claimed(self, delta: float = DELTA) -> float:
-        return epsilon_spent(self.plan(self.noise_multiplier), delta=delta)
+        return compute_epsilon(self.plan(self.noise_multiplier), delta=delta)
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ def epsilon_of_guesses(game: Game, outcome: Outcome, confidence: float, delta: f
     advantage = 2 * smallest_rate(right, len(outcome.present), confidence) - 1
 
     def allowed(noise_multiplier: float) -> float:
-        return delta_spent(game.plan(noise_multiplier), epsilon=0.0)
+        return compute_delta(game.plan(noise_multiplier), epsilon=0.0)
 
     little, much = game.noise_multiplier / 4, game.noise_multiplier * 64
     if advantage <= allowed(much):
@@ -181,7 +181,7 @@ def epsilon_of_guesses(game: Game, outcome: Outcome, confidence: float, delta: f
     while much / little > 1.001:
         middle = float(np.sqrt(little * much))
         little, much = (middle, much) if allowed(middle) > advantage else (little, middle)
-    return epsilon_spent(game.plan(much), delta=delta)
+    return compute_epsilon(game.plan(much), delta=delta)
 
 
 def epsilon_of_errors(game: Game, outcome: Outcome, confidence: float, delta: float = LARGE_DELTA) -> float:

@@ -21,7 +21,7 @@ from tests.training.toy import DELTA, EPSILON, PLAN, Toy, everything, toy
 from sundog.errors import BudgetExceededError, LedgerError, SundogError
 from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.events import Charge, Pure
-from sundog.privacy.ledger import Ledger, summed
+from sundog.privacy.ledger import Ledger, merge_blocks
 from sundog.privacy.noise import NoiseSource
 from sundog.training.trainer import Trainer
 from sundog.training.training_plan import TrainingPlan
@@ -41,7 +41,7 @@ class Bench:
 
     def run(self, prepare: Callable[[Trainer], None] | None = None, **options: Any) -> Toy:
         """One process, as it were: begins, or resumes what was left."""
-        there = Checkpoint.folder_for(self.out).exists()
+        there = Checkpoint.locate_folder(self.out).exists()
         checkpoint = Checkpoint.resume(self.out, {}) if there else Checkpoint.begin(self.out, {})
         try:
             trained = toy(self.ledger(checkpoint.run), checkpoint=checkpoint, **{"block": BLOCK, **options})
@@ -57,7 +57,7 @@ class Bench:
         return Ledger.open(self.path, noise=noise).run(epsilon=EPSILON, delta=DELTA, name=run)
 
     def state(self) -> TrainingState | None:
-        return load_state(Checkpoint(Checkpoint.folder_for(self.out), ""), "training")
+        return load_state(Checkpoint(Checkpoint.locate_folder(self.out), ""), "training")
 
     @property
     def done(self) -> int:
@@ -113,7 +113,7 @@ def test_stopped_at_a_block_boundary_it_goes_on_bit_for_bit(
         bench.run(stopping_after_save(blocks))
     assert bench.done == bench.paid == blocks * BLOCK
     assert everything(bench.run()) == uninterrupted
-    assert summed(Ledger.open(bench.path).charges) == [PLAN.charge(PLAN.steps)]
+    assert merge_blocks(Ledger.open(bench.path).charges) == [PLAN.charge(PLAN.steps)]
 
 
 @pytest.mark.parametrize("step", [0, 1, 4, 8, 11])
@@ -126,7 +126,7 @@ def test_stopped_inside_a_block_it_runs_what_was_paid_for_again(
     assert bench.done == step // BLOCK * BLOCK
     assert bench.paid == bench.done + BLOCK
     assert everything(bench.run()) == uninterrupted
-    assert summed(Ledger.open(bench.path).charges) == [PLAN.charge(PLAN.steps)]
+    assert merge_blocks(Ledger.open(bench.path).charges) == [PLAN.charge(PLAN.steps)]
 
 
 @pytest.mark.parametrize("block", [1, 2, 5, 12])
@@ -181,8 +181,8 @@ def test_two_trainings_of_one_fit_have_states_and_charges_of_their_own(tmp_path:
         bench.run(after=stopping_at(4), plan=other)
     bench.run()
     bench.run(plan=other)
-    assert summed(Ledger.open(bench.path).charges) == [PLAN.charge(12), other.charge(5)]
-    names = {path.name for path in Checkpoint.folder_for(bench.out).iterdir()}
+    assert merge_blocks(Ledger.open(bench.path).charges) == [PLAN.charge(12), other.charge(5)]
+    names = {path.name for path in Checkpoint.locate_folder(bench.out).iterdir()}
     assert names == {"fit.json", "training.safetensors", "another.safetensors"}
 
 
@@ -268,7 +268,7 @@ def test_a_ledger_that_lacks_what_was_spent_is_refused(tmp_path: Path) -> None:
 def test_an_older_copy_of_the_folder_is_refused(tmp_path: Path) -> None:
     """Its steps were run and kept: the same charge cannot pay for another result."""
     bench = Bench(tmp_path)
-    folder = Checkpoint.folder_for(bench.out)
+    folder = Checkpoint.locate_folder(bench.out)
     with pytest.raises(KeyboardInterrupt):
         bench.run(stopping_after_save(1))
     shutil.copytree(folder, tmp_path / "copy")
@@ -421,7 +421,7 @@ def test_a_damaged_state_is_one_line(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         bench.run(stopping_after_save(1))
-    path = Checkpoint.folder_for(bench.out) / "training.safetensors"
+    path = Checkpoint.locate_folder(bench.out) / "training.safetensors"
     raw = path.read_bytes()
     for harm in HARMS:
         path.write_bytes(harmed(raw, harm))
@@ -438,7 +438,7 @@ def test_half_written_states_are_removed(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         bench.run(stopping_after_save(1))
-    left = Checkpoint.folder_for(bench.out) / ".training.safetensors.0123abcd.partial"
+    left = Checkpoint.locate_folder(bench.out) / ".training.safetensors.0123abcd.partial"
     left.write_bytes(b"what a killed process was writing")
     bench.run()
     assert not left.exists()
@@ -447,7 +447,7 @@ def test_half_written_states_are_removed(tmp_path: Path) -> None:
 def test_the_state_holds_no_example_and_no_batch(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     bench.run()
-    raw = (Checkpoint.folder_for(bench.out) / "training.safetensors").read_bytes()
+    raw = (Checkpoint.locate_folder(bench.out) / "training.safetensors").read_bytes()
     header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
     state = json.loads(header["__metadata__"]["state"])
     assert set(state) == {"version", "plan", "done", "seed", "parts"}
@@ -502,7 +502,7 @@ def die_before_operation(folder, at):
     sys.addaudithook(hook)
 
 def check(bench):
-    if t.Checkpoint.folder_for(bench.out).exists():
+    if t.Checkpoint.locate_folder(bench.out).exists():
         assert bench.done <= bench.paid <= plan.steps, (bench.done, bench.paid)
 
 def finished(bench):

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from sundog.cli.console import note, progress, say, say_json
+from sundog.cli.console import note, say, say_json, show_progress
 from sundog.cli.evaluate import PRIVATE
 
 
@@ -42,7 +42,7 @@ def run(
         **{f"release {path}": path for path in synthetic},
     }
     refuse_output(out, inputs, replaces=is_report, fix="it is not a report of sundog; choose another name")
-    with progress() as report_progress:
+    with show_progress() as report_progress:
         found = compare(
             synthetic,
             real=real,

@@ -43,20 +43,20 @@ def note(text: str) -> None:
 
 
 @contextlib.contextmanager
-def one_line_warnings() -> Iterator[None]:
+def print_warnings_as_lines() -> Iterator[None]:
     """Show each warning as one line on stderr."""
     with warnings.catch_warnings():
-        warnings.showwarning = _one_line
+        warnings.showwarning = _print_warning
         warnings.simplefilter("always", UserWarning)
         yield
 
 
 @contextlib.contextmanager
-def progress() -> Iterator[Progress]:
+def show_progress() -> Iterator[Progress]:
     """Show a progress bar on a terminal, else one line per stage; each warning is one line."""
-    with one_line_warnings():
+    with print_warnings_as_lines():
         if sys.stderr.isatty():
-            with _bar() as report:
+            with _show_bar() as report:
                 yield report
         else:
             lines = _Lines()
@@ -98,7 +98,7 @@ class _Lines:
 
 
 @contextlib.contextmanager
-def _bar() -> Iterator[Progress]:
+def _show_bar() -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
     from rich.progress import Progress as Bars
@@ -116,5 +116,5 @@ def _bar() -> Iterator[Progress]:
         yield report
 
 
-def _one_line(message: Warning | str, *_: Any, **__: Any) -> None:
+def _print_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     note(f"warning: {' '.join(str(message).split())}")

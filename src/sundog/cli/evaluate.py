@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from sundog.cli.console import note, progress, say, say_json
+from sundog.cli.console import note, say, say_json, show_progress
 from sundog.cli.streams import Format, resolve_sources
 
 
@@ -52,7 +52,7 @@ def run(
         "ledger": ledger,
     }
     refuse_output(out, inputs, replaces=is_report, fix="it is not a report of sundog; choose another name")
-    with progress() as report_progress:
+    with show_progress() as report_progress:
         read = resolve_sources(format_, synthetic=synthetic, real=real, holdout=holdout)
         report = evaluate(
             read["synthetic"],

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 import typer
 
-from sundog.cli.console import note, progress, say, say_json
+from sundog.cli.console import note, say, say_json, show_progress
 from sundog.cli.streams import Format, resolve_sources
 
 
@@ -84,7 +84,7 @@ def run(
         noise=None if unsafe_noise_seed is None else NoiseSource.seeded(unsafe_noise_seed),
         show_loss=unsafe_show_loss,
     )
-    with progress() as report:
+    with show_progress() as report:
         synthesizer.fit(
             read["data"], schema, labels=read["labels"], out=out, resume=resume, overwrite=force, progress=report
         )

@@ -12,7 +12,7 @@ from typing import Annotated
 
 import typer
 
-from sundog.cli.console import note, one_line_warnings, say, say_json
+from sundog.cli.console import note, print_warnings_as_lines, say, say_json
 
 
 def run(
@@ -23,10 +23,10 @@ def run(
 ) -> int:
     """Create or show a ledger; return 1 if charges are missing."""
     from sundog.privacy.ledger import Ledger
-    from sundog.release.heads import find_contradictions
-    from sundog.release.shares import describe
+    from sundog.release.charge_costs import describe_charge
+    from sundog.release.ledger_heads import find_contradictions
 
-    with one_line_warnings():
+    with print_warnings_as_lines():
         opened = Ledger.open(ledger) if epsilon is None else Ledger.create(ledger, epsilon=epsilon, delta=delta)
     lacking = [path.name for path in find_contradictions(opened, [ledger.parent])]
     if as_json:
@@ -41,7 +41,7 @@ def run(
     say(f"  by rdp {spent['rdp']:.4g}, by the papers' moments {spent['moments']:.4g}")
     for entry in opened.entries:
         for charge in entry.charges:
-            say(f"  {entry.time}  {entry.run[:8]}  {charge.purpose:<32.32} {describe(charge)}")
+            say(f"  {entry.time}  {entry.run[:8]}  {charge.purpose:<32.32} {describe_charge(charge)}")
     if epsilon is not None:
         note(f"next: sundog fit DATA --schema SCHEMA --epsilon {epsilon / 2:g} --ledger {ledger} -o OUT.sundog")
     return 1 if lacking else 0

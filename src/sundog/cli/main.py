@@ -64,7 +64,7 @@ for command in (
     app.command(name=command.__name__.rpartition(".")[2], help=command.__doc__, short_help=summary)(command.run)
 
 
-def _version(asked: bool) -> None:
+def _print_version(asked: bool) -> None:
     if asked:
         import sundog
 
@@ -73,9 +73,9 @@ def _version(asked: bool) -> None:
 
 
 @app.callback()
-def _root(
+def _accept_root_options(
     version: bool = typer.Option(
-        False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
+        False, "--version", callback=_print_version, is_eager=True, help="Show the version and exit."
     ),
 ) -> None:
     pass
@@ -103,7 +103,7 @@ def _run(arguments: list[str] | None) -> int:
     except SundogError as error:
         return _fail(str(error))
     except (typer.Abort, KeyboardInterrupt):
-        return _interrupted()
+        return _report_interruption()
     except (BrokenPipeError, SystemExit):  # the reader of our output is gone; typer exits when it notices
         drop_output()
         return 0
@@ -112,9 +112,9 @@ def _run(arguments: list[str] | None) -> int:
     except OSError as error:
         return _fail(f"{error.filename or 'output'}: {error.strerror or error}")
     except typer.TyperException as error:
-        return _usage(error)
+        return _report_usage(error)
     if code == INTERRUPTED:  # typer turns Ctrl-C into an exit code without a message
-        return _interrupted()
+        return _report_interruption()
     return code if isinstance(code, int) else 0
 
 
@@ -123,14 +123,14 @@ def _fail(message: str, code: int = 2) -> int:
     return code
 
 
-def _interrupted() -> int:
+def _report_interruption() -> int:
     return _fail(
         "interrupted; no half-written file was left. A fit that left a .partial folder can be continued with --resume",
         INTERRUPTED,
     )
 
 
-def _usage(error: Any) -> int:
+def _report_usage(error: Any) -> int:
     if type(error).__name__ == "NoArgsIsHelpError":
         typer.echo(error.format_message())
         return 2

@@ -30,11 +30,11 @@ def run(
     """Print the plan."""
     from sundog.errors import SundogError
     from sundog.fit.plan import plan_charges, plan_steps
-    from sundog.privacy.budget import LARGEST_DELTA, check_budget, default_delta
+    from sundog.privacy.budget import LARGEST_DELTA, check_budget, compute_default_delta
 
     if schema is None and records is None:
         raise SundogError("plan needs --records (to plan training) or --schema (to plan a count-based model)")
-    chosen = delta if delta is not None else default_delta(records) if records is not None else LARGEST_DELTA
+    chosen = delta if delta is not None else compute_default_delta(records) if records is not None else LARGEST_DELTA
     budget = check_budget(epsilon, chosen)
     planned: PlannedModel | PlannedTraining
     if schema is not None:

@@ -15,7 +15,7 @@ from typing import Annotated
 
 import typer
 
-from sundog.cli.console import note, progress, say, say_json
+from sundog.cli.console import note, say, say_json, show_progress
 from sundog.cli.streams import STDOUT, WRITTEN, FormatWritten, choose_format
 
 
@@ -50,7 +50,7 @@ def run(
     if not piped:
         refuse_output(out, {"release": release}, replaces=lambda _: force, fix="choose another name, or add --force")
     kind = choose_format(format_, piped=piped, known=WRITTEN)
-    with progress() as report:
+    with show_progress() as report:
         report("sampling", 0.0)
         loaded = Release.load(release)
         target = Stream(sys.stdout.buffer, kind) if piped else out

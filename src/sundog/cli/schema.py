@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from sundog.cli.console import note, progress, say
+from sundog.cli.console import note, say, show_progress
 from sundog.cli.streams import STDIN, STDOUT, Format, resolve_sources
 
 
@@ -33,7 +33,7 @@ def run(
 
     out = None if str(out) == STDOUT else out
     refuse_output(out, {"data": data}, fix="a draft does not replace what may have been reviewed; delete it first")
-    with progress() as report:
+    with show_progress() as report:
         report("reading", 0.0)
         draft = Schema.draft(resolve_sources(format_, data=data)["data"])
     if out is None:

@@ -19,7 +19,7 @@ def run(
 ) -> int:
     """Sign the file in place; return 1 if the release does not add up."""
     from sundog.release.document import Document
-    from sundog.release.signing import fingerprint, load_private_key
+    from sundog.release.signing import compute_fingerprint, load_private_key
 
     private_key = load_private_key(key)
     document = Document.load(release)
@@ -28,9 +28,9 @@ def run(
     if document.problems:
         say(f"{release}: not signed")
         return 1
-    document.signed(private_key).save(release)
-    say(f"{release}: signed by {fingerprint(private_key.public_key())}")
-    for warning in document.certificate.warnings():
+    document.sign(private_key).save(release)
+    say(f"{release}: signed by {compute_fingerprint(private_key.public_key())}")
+    for warning in document.certificate.list_warnings():
         note(f"warning: {warning}")
     public = key.with_suffix(".pub")
     note(f"next: give {public} to the readers, who run: sundog verify {release} --key {public}")

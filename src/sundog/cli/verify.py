@@ -37,7 +37,7 @@ def run(
     verdict = document.verify(public_key)
     if ledger is not None:
         from sundog.privacy.ledger import Ledger
-        from sundog.release.heads import compare_with_ledger
+        from sundog.release.ledger_heads import compare_with_ledger
 
         verdict.problems.extend(compare_with_ledger(document.certificate, Ledger.open(ledger)))
     if as_json:
@@ -55,7 +55,7 @@ def _print_verdict(release: Path, document: Document, verdict: Verdict) -> None:
         promise = f"(ε = {certificate.epsilon:g}, δ = {certificate.delta:.3g}, protects {certificate.who})"
         say(f"{release}: {_ANSWERS[verdict.status]} {promise}")
     say(f"  hash       {verdict.hash}")
-    say(f"  signed by  {_signer(verdict)}")
+    say(f"  signed by  {_describe_signer(verdict)}")
     for warning in verdict.warnings:
         say(f"  but        {warning}")
 
@@ -67,7 +67,7 @@ _ANSWERS = {
 }
 
 
-def _signer(verdict: Verdict) -> str:
+def _describe_signer(verdict: Verdict) -> str:
     if verdict.signed_by is None:
         return "nobody"
     if verdict.status == "holds":

@@ -21,10 +21,10 @@ from sundog.data.bins import Bins, bins_for
 from sundog.data.columns import OrderedColumn, Scale
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.privacy.calibration import gaussian_noise_for
+from sundog.privacy.calibration import find_gaussian_noise
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
-from sundog.privacy.mechanisms import Partition, noisy_tree, tree_charge, tree_levels
+from sundog.privacy.mechanisms import Partition, compute_tree_charge, count_tree_levels, noisy_tree
 
 Integers = npt.NDArray[np.int64]
 Piece = tuple[int, int, float]  # from a code to another, and how many records between
@@ -55,15 +55,15 @@ class Refinement:
     def plan(cls, schema: Schema, *, epsilon: float, delta: float) -> Refinement:
         """For what is left of the budget to the bins and the model; columns that are yet to be learned are left out."""
         names = tuple(n for n, column in schema.columns.items() if column.complete and column.awaits_refinement)
-        levels = schema.cap * sum(tree_levels(schema.columns[name].lattice_size) for name in names)
-        sigma = gaussian_noise_for(epsilon=epsilon, delta=delta) * math.sqrt(levels / SHARE) if names else 0.0
+        levels = schema.cap * sum(count_tree_levels(schema.columns[name].lattice_size) for name in names)
+        sigma = find_gaussian_noise(epsilon=epsilon, delta=delta) * math.sqrt(levels / SHARE) if names else 0.0
         return cls(schema, names, sigma)
 
     @property
     def charges(self) -> tuple[Charge, ...]:
         """The charges of the refinement, one a column."""
         return tuple(
-            tree_charge(
+            compute_tree_charge(
                 size=self.schema.columns[name].lattice_size,
                 sigma=self.sigma,
                 purpose=_purpose(name),

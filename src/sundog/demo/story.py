@@ -117,7 +117,7 @@ def _sign_and_cheat(folder: Path, data: Path, schema: Schema, ledger: Path, say:
     for key in (private, public):
         key.unlink(missing_ok=True)
     generate_key(private, public)
-    Release.load(path).signed(load_private_key(private)).save(path)
+    Release.load(path).sign(load_private_key(private)).save(path)
     problems = Release.load(path).verify(load_public_key(public))
     say(f"   signed release        verify says: {problems or 'it holds'}")
 

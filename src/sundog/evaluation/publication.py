@@ -20,10 +20,10 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
 from sundog.evaluation.measure import Measure, Measures, measure_share
-from sundog.privacy.calibration import smallest_noise
+from sundog.privacy.calibration import find_smallest_noise
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
-from sundog.privacy.mechanisms import Histogram, histogram_charge, noisy_histograms
+from sundog.privacy.mechanisms import Histogram, compute_histogram_charge, noisy_histograms
 from sundog.release.release import Release
 
 _ANSWERS_SCALE = 2.0  # noise of the few answers over noise of the marginals, whose many cells add up
@@ -58,7 +58,7 @@ class Publication:
         if not _find_bins(schema):
             raise DataError("no column has single values, so there is no marginal to publish; leave out publish")
         run = ledger.run(epsilon=epsilon, delta=ledger.budget.delta)
-        scale = smallest_noise(
+        scale = find_smallest_noise(
             lambda scale: _compute_charges(schema, models, scale), epsilon=epsilon, delta=ledger.budget.delta
         )
         run.check(*_compute_charges(schema, models, scale))
@@ -105,7 +105,7 @@ def _list_histograms(schema: Schema, models: Sequence[str], scale: float) -> lis
 
 def _compute_charges(schema: Schema, models: Sequence[str], scale: float) -> list[Charge]:
     return [
-        histogram_charge(sigma=sigma, purpose=purpose, touched=1, contribution=schema.cap)
+        compute_histogram_charge(sigma=sigma, purpose=purpose, touched=1, contribution=schema.cap)
         for purpose, sigma in _list_histograms(schema, models, scale)
     ]
 

@@ -20,13 +20,13 @@ from sundog.data.schema import Schema
 from sundog.data.schema_learning import SchemaLearning, prepare, unknown_columns
 from sundog.errors import DataError
 from sundog.files import refuse_full
-from sundog.fit.preflight import check_before_spending, note_written, room_for, warn_of_risks
+from sundog.fit.preflight import check_before_spending, estimate_room, note_written, warn_of_risks
 from sundog.fit.request import Request, split_budget
 from sundog.fit.run import Place, Run, open_run
 from sundog.fit.stages import FittedModel, count_records, fit_model, learn_schema, refine_bins
 from sundog.models.protocol import FitContext, State
 from sundog.models.registry import read_model
-from sundog.privacy.budget import LARGEST_DELTA, check_budget, default_delta
+from sundog.privacy.budget import LARGEST_DELTA, check_budget, compute_default_delta
 from sundog.privacy.ledger import Ledger
 from sundog.progress import Progress
 from sundog.release.certificate import certify
@@ -78,7 +78,7 @@ def run_fit(
     progress("reading", 0.0)
     inputs = _read_inputs(request, schema, data, labels)
     if place.out is not None:
-        refuse_full(place.out.parent, room_for(schema, request.configuration))
+        refuse_full(place.out.parent, estimate_room(schema, request.configuration))
     with open_run(request, schema, place) as run:
         delta = _promise_delta(request, schema, run.ledger)
         split = split_budget(request, schema, run.ledger.budget)
@@ -139,7 +139,7 @@ def _read_public(request: Request, schema: Schema) -> Raw | None:
 def _promise_delta(request: Request, schema: Schema, ledger: Ledger) -> float:
     """Return the δ of the certificate, which must not depend on the records: asked for, or by the declared number of them."""
     if request.chooses_delta:
-        ledger.tighten(delta=min(ledger.budget.delta, default_delta(schema.records or 1)))
+        ledger.tighten(delta=min(ledger.budget.delta, compute_default_delta(schema.records or 1)))
     return ledger.budget.delta
 
 

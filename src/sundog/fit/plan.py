@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from sundog.errors import ArgumentError, SundogError
-from sundog.privacy.accountant import METHODS, Method, epsilon_spent
-from sundog.privacy.calibration import steps_for
+from sundog.privacy.accountant import METHODS, Method, compute_epsilon
+from sundog.privacy.calibration import find_most_steps
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget
 from sundog.training.training_plan import TrainingPlan, plan_training
@@ -93,10 +93,10 @@ class PlannedModel:
         }
 
     def __str__(self) -> str:
-        from sundog.release.shares import describe
+        from sundog.release.charge_costs import describe_charge
 
         first = f"budget: ε = {self.budget.epsilon:g}, δ = {self.budget.delta:.3g}; model {self.model}"
-        return "\n".join([first, *(f"  {charge.purpose:<40.40} {describe(charge)}" for charge in self.charges)])
+        return "\n".join([first, *(f"  {charge.purpose:<40.40} {describe_charge(charge)}" for charge in self.charges)])
 
 
 def plan_steps(
@@ -124,12 +124,14 @@ def plan_steps(
     else:
         training = _plan_most_steps(budget, batch / records, batch, noise_multiplier)
     charges = [training.charge(training.steps)]
-    spent = {method: epsilon_spent(charges, delta=budget.delta, method=method) for method in METHODS}
+    spent = {method: compute_epsilon(charges, delta=budget.delta, method=method) for method in METHODS}
     return PlannedTraining(budget, records, training, spent)
 
 
 def _plan_most_steps(budget: Budget, rate: float, batch: int, noise_multiplier: float) -> TrainingPlan:
-    steps = steps_for(noise_multiplier=noise_multiplier, sample_rate=rate, epsilon=budget.epsilon, delta=budget.delta)
+    steps = find_most_steps(
+        noise_multiplier=noise_multiplier, sample_rate=rate, epsilon=budget.epsilon, delta=budget.delta
+    )
     if steps == 0:
         raise SundogError(
             f"--noise {noise_multiplier:g} does not allow a single step at ε = {budget.epsilon:g}; raise it"

@@ -14,16 +14,16 @@ from sundog.data.schema import Schema
 from sundog.data.schema_learning import unknown_columns
 from sundog.errors import BudgetError, DataError, SundogError
 from sundog.files import refuse_folder, refuse_output
-from sundog.fit.request import Request, dearest_charges
+from sundog.fit.request import Request, bound_charges
 from sundog.fit.run import Run
 from sundog.models.configuration import Configuration
 from sundog.privacy.budget import LARGEST_DELTA, LARGEST_MEANINGFUL_DELTA, LARGEST_MEANINGFUL_EPSILON, Split
 from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.ledger import Budget
-from sundog.release.archive import Archive, content_hash, is_release, read_archive, write_archive
+from sundog.release.archive import Archive, compute_content_hash, is_release, read_archive, write_archive
 from sundog.release.certificate import Certificate, certify
 from sundog.release.curator_file import get_curator_path, is_curator_file
-from sundog.release.release import installed_versions, new_manifest
+from sundog.release.release import get_library_versions, make_manifest
 
 _FORCE = "add --force (in Python, overwrite=True)"
 _LEAST_ROOM = 2**20  # bytes
@@ -42,7 +42,7 @@ def refuse_fit_output(out: Path, inputs: Mapping[str, Any], *, overwrite: bool) 
         overwrite: whether an earlier release may be replaced; an interrupted fit may replace what it wrote itself.
     """
     refuse_folder(out)
-    folder = Checkpoint.folder_for(out)
+    folder = Checkpoint.locate_folder(out)
     for role, given in inputs.items():
         if isinstance(given, str | os.PathLike) and Path(os.path.realpath(given)).is_relative_to(folder.resolve()):
             raise DataError(f"{given}: the {role} is in {folder.name}, which the fit removes; move it elsewhere")
@@ -89,8 +89,8 @@ def check_before_spending(request: Request, schema: Schema, split: Split, run: R
 
 def _rehearse(folder: Path, schema: Schema, model: str, certificate: Certificate) -> None:
     """Write the release without its weights, reads it back and remove it."""
-    about = {"created": "", "libraries": installed_versions()}
-    manifest = {**about, **new_manifest(schema, model, {}, certificate)}
+    about = {"created": "", "libraries": get_library_versions()}
+    manifest = {**about, **make_manifest(schema, model, {}, certificate)}
     trial = folder / "trial.sundog"
     write_archive(trial, Archive(manifest, {}))
     trial.unlink()
@@ -105,7 +105,7 @@ def _refuse_unaffordable(request: Request, schema: Schema, split: Split, run: Ru
     exact = schema.records is not None or not request.configuration.counts_records
     for count in (schema.records,) if exact else _GUESSES:
         try:
-            charges = dearest_charges(request, schema, split, count)
+            charges = bound_charges(request, schema, split, count)
         except SundogError:
             if exact and "schema" not in split.shares:
                 raise
@@ -137,7 +137,7 @@ def warn_of_risks(schema: Schema, budget: Budget) -> None:
         )
 
 
-def room_for(schema: Schema, configuration: Configuration) -> int:
+def estimate_room(schema: Schema, configuration: Configuration) -> int:
     """About how many bytes a fit needs for its checkpoint and the release, without columns still to be learned."""
     unknown = unknown_columns(schema)
     width = sum(column.feature_count for name, column in schema.columns.items() if name not in unknown)
@@ -146,12 +146,12 @@ def room_for(schema: Schema, configuration: Configuration) -> int:
 
 def note_written(checkpoint: Checkpoint, digest: str) -> None:
     """Remembers the release that is about to be written: a fit that goes on may replace it."""
-    checkpoint.save(_WRITTEN, {"hash": digest})
+    checkpoint.save_json(_WRITTEN, {"hash": digest})
 
 
 def _has_written(folder: Path, path: Path) -> bool:
-    noted = Checkpoint(folder, "").load(_WRITTEN, "hash")
+    noted = Checkpoint(folder, "").load_json(_WRITTEN, "hash")
     if noted is None:
         return False
     found = read_archive(path)
-    return bool(content_hash(found.manifest, found.tensors) == noted["hash"])
+    return bool(compute_content_hash(found.manifest, found.tensors) == noted["hash"])

@@ -88,7 +88,7 @@ def split_budget(request: Request, schema: Schema, budget: Budget) -> Split:
     return Split(budget, shares, bins=SHARE if refined else 0.0)
 
 
-def dearest_charges(request: Request, schema: Schema, split: Split, count: int | None) -> list[Charge]:
+def bound_charges(request: Request, schema: Schema, split: Split, count: int | None) -> list[Charge]:
     """Return the most that all stages of a fit may be charged; nothing is measured.
 
     Args:
@@ -107,7 +107,7 @@ def dearest_charges(request: Request, schema: Schema, split: Split, count: int |
             Charge(event=Pure(epsilon=split.epsilon("schema")), purpose="schema"),
             Charge(event=Failure(delta=schema_delta), purpose="schema"),
         ]
-    schema = _completed(schema)
+    schema = _fill_unknown_columns(schema)
     before = [*learning, *Refinement.plan(schema, epsilon=split.rest, delta=budget.delta).charges]
     request = request.chosen(schema, count)
     rest = Budget(budget.epsilon - split.epsilon("records"), budget.delta)
@@ -115,6 +115,6 @@ def dearest_charges(request: Request, schema: Schema, split: Split, count: int |
     return [*plan.charges, *counting, *before]
 
 
-def _completed(schema: Schema) -> Schema:
+def _fill_unknown_columns(schema: Schema) -> Schema:
     unknown = dict.fromkeys(unknown_columns(schema), BooleanColumn())
     return schema.model_copy(update={"columns": {**schema.columns, **unknown}})

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from sundog.data.schema import Schema
 from sundog.errors import LedgerError, SundogError
-from sundog.files import FULL, os_error_of
+from sundog.files import FULL, find_os_error
 from sundog.fit.request import Request
 from sundog.privacy.budget import LARGEST_DELTA
 from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
-from sundog.release.heads import refuse_contradictions
+from sundog.release.ledger_heads import refuse_contradictions
 
 
 @dataclass(frozen=True)
@@ -122,7 +122,7 @@ def _begin_run(request: Request, root: Ledger, name: str | None = None) -> Ledge
 
 def _explain_full_disk(error: BaseException, checkpoint: Checkpoint) -> None:
     """Raise an error that says how to go on, if the disk was full."""
-    full = os_error_of(error)
+    full = find_os_error(error)
     if full is None or full.errno not in FULL:
         return
     where = full.strerror if error is full else error

@@ -17,17 +17,17 @@ from sundog.errors import SundogError
 from sundog.fit.request import SCHEMA_DELTA, Request
 from sundog.fit.run import Run
 from sundog.models.protocol import FitContext, HasPrivateState, Model, Plan, State
-from sundog.privacy.budget import Split, calibrated_delta
+from sundog.privacy.budget import Split, compute_calibrated_delta
 from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.measure_once import keep_stage, load_stage, measure_stage
 from sundog.privacy.mechanisms import noisy_count
-from sundog.privacy.record_count import COUNT, epsilon_of_counts, without_counts
+from sundog.privacy.record_count import COUNT, compute_count_epsilon, exclude_counts
 from sundog.progress import Progress
 
 
 @dataclass(frozen=True)
-class Counted:
+class RecordCount:
     """About how many records there are.
 
     Args:
@@ -40,7 +40,7 @@ class Counted:
 
 
 @dataclass(frozen=True)
-class Learned:
+class LearnedSchema:
     """A schema of which a stage has learned something.
 
     Args:
@@ -60,10 +60,10 @@ class FittedModel:
     curator_state: State | None
 
 
-def count_records(raw: Raw, schema: Schema, request: Request, split: Split, run: Run) -> Counted:
+def count_records(raw: Raw, schema: Schema, request: Request, split: Split, run: Run) -> RecordCount:
     """Count the records if the budget has a share for it; where δ follows from the count, lowers the run's δ."""
     if "records" not in split.shares:
-        return Counted(schema.records, paid=0)
+        return RecordCount(schema.records, paid=0)
 
     def measure(ledger: Ledger) -> dict[str, Any]:
         capped = raw.capped(schema.cap) if schema.unit else raw
@@ -74,14 +74,14 @@ def count_records(raw: Raw, schema: Schema, request: Request, split: Split, run:
     stage = measure_stage("records", measure, run.ledger, run.checkpoint, paid=0)
     count = int(stage.result["count"])
     if request.chooses_delta:
-        run.ledger.tighten(delta=calibrated_delta(run.ledger.budget.delta, count))
-    return Counted(count, stage.paid)
+        run.ledger.tighten(delta=compute_calibrated_delta(run.ledger.budget.delta, count))
+    return RecordCount(count, stage.paid)
 
 
-def learn_schema(learning: SchemaLearning, split: Split, run: Run, progress: Progress, *, paid: int) -> Learned:
+def learn_schema(learning: SchemaLearning, split: Split, run: Run, progress: Progress, *, paid: int) -> LearnedSchema:
     """Learn what the schema does not declare, if anything."""
     if "schema" not in split.shares:
-        return Learned(learning.schema, paid)
+        return LearnedSchema(learning.schema, paid)
 
     def measure(ledger: Ledger) -> dict[str, Any]:
         progress("learning the schema", 0.0)
@@ -96,16 +96,16 @@ def learn_schema(learning: SchemaLearning, split: Split, run: Run, progress: Pro
             f"{schema.columns[name].to_dict()['other']!r}; declare its values, or remove it",
             stacklevel=4,
         )
-    return Learned(schema, stage.paid)
+    return LearnedSchema(schema, stage.paid)
 
 
 def refine_bins(
     records: Records, count: int | None, split: Split, run: Run, progress: Progress, *, paid: int
-) -> Learned:
+) -> LearnedSchema:
     """Choose the bins of columns that leave them open."""
     plan = Refinement.plan(records.schema, epsilon=split.rest, delta=split.budget.delta)
     if not plan.names:
-        return Learned(records.schema, paid)
+        return LearnedSchema(records.schema, paid)
 
     def measure(ledger: Ledger) -> dict[str, Any]:
         progress("refining bins", 0.0)
@@ -120,7 +120,7 @@ def refine_bins(
             "the noise: declare it as `special`, or declare `edges`",
             0.0,
         )
-    return Learned(Schema.from_dict(stage.result["schema"]), stage.paid)
+    return LearnedSchema(Schema.from_dict(stage.result["schema"]), stage.paid)
 
 
 def fit_model(
@@ -146,8 +146,8 @@ def plan_model(schema: Schema, count: int | None, request: Request, ledger: Ledg
     fit made for the model itself are left out, so that its plan is the same as before.
     """
     charges = ledger.charges[:paid]
-    budget = Budget(ledger.budget.epsilon - epsilon_of_counts(charges), ledger.budget.delta)
-    already, configuration = without_counts(charges), request.configuration
+    budget = Budget(ledger.budget.epsilon - compute_count_epsilon(charges), ledger.budget.delta)
+    already, configuration = exclude_counts(charges), request.configuration
     plan: Plan = request.model.plan(schema, budget, configuration, already=already, records=count)
     return plan
 
@@ -156,7 +156,7 @@ def _load_model(schema: Schema, model: type[Model], run: Run) -> FittedModel | N
     stage, checkpoint = load_stage("model", run.ledger, run.checkpoint), run.checkpoint
     if stage is None or checkpoint is None:
         return None
-    private = checkpoint.load("private")
+    private = checkpoint.load_json("private")
     return FittedModel(
         model.from_state(schema, _load_state(checkpoint, "model", stage.result)),
         None if private is None else _load_state(checkpoint, "private", private),
@@ -166,7 +166,7 @@ def _load_model(schema: Schema, model: type[Model], run: Run) -> FittedModel | N
 def _load_state(checkpoint: Checkpoint, name: str, config: dict[str, Any]) -> State:
     tensors = checkpoint.load_tensors(name)
     if tensors is None:
-        raise checkpoint.damaged(f"{name}.safetensors")
+        raise checkpoint.make_unreadable_error(f"{name}.safetensors")
     return State(tensors, config)
 
 
@@ -178,7 +178,7 @@ def _keep_model(fitted: FittedModel, run: Run) -> None:
     checkpoint.save_tensors("model", state.tensors)
     if private is not None:
         checkpoint.save_tensors("private", private.tensors)
-        checkpoint.save("private", private.config)
+        checkpoint.save_json("private", private.config)
     keep_stage("model", state.config, run.ledger, checkpoint)
 
 

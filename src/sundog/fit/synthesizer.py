@@ -140,7 +140,8 @@ class Synthesizer:
     def _check(self) -> None:
         """Refuse arguments that cannot be meant, whatever the data is."""
         check_budget(
-            _number(self.epsilon, "epsilon"), LARGEST_DELTA if self.delta is None else _number(self.delta, "delta")
+            _to_number(self.epsilon, "epsilon"),
+            LARGEST_DELTA if self.delta is None else _to_number(self.delta, "delta"),
         )
         if not isinstance(self.model, str):
             raise ArgumentError(f"model must be {AUTO} or the name of a model, not {self.model!r}")
@@ -262,7 +263,7 @@ _KINDS: tuple[tuple[str, Any, str], ...] = (
 )
 
 
-def _number(value: Any, name: str) -> float:
+def _to_number(value: Any, name: str) -> float:
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.integer | np.floating):
         raise ArgumentError(f"{name} must be a number, not {value!r}")
     return float(value)

@@ -28,7 +28,7 @@ from sundog.mixture.kmeans import Centres, Points, in_chunks, into_ball, nearest
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext
 from sundog.models.released import CENTRES, COUNTS, MOMENTS, WIDTH
-from sundog.privacy.calibration import smallest_noise
+from sundog.privacy.calibration import find_smallest_noise
 from sundog.privacy.events import Charge, Gaussian, Pure
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.ledger_views import Prepaid
@@ -124,7 +124,7 @@ def plan_clustering(
         iterations: of k-means; None for as many as the budget allows.
         public: whether there will be public records.
     """
-    once = smallest_noise(lambda noise: [_gaussian(noise, CENTRES)], epsilon=budget.epsilon, delta=budget.delta)
+    once = find_smallest_noise(lambda noise: [_gaussian(noise, CENTRES)], epsilon=budget.epsilon, delta=budget.delta)
     signal = max(1, records) / once
     dimension = dimension or (
         _LARGEST_DIMENSION if public else 2 * round(min(_LARGEST_DIMENSION, max(16.0, 3.3 * math.sqrt(signal))) / 2)
@@ -149,7 +149,7 @@ def plan_clustering(
             counts_noise=noise / math.sqrt(_COUNTS_SHARE),
         )
 
-    return at(smallest_noise(lambda noise: at(noise).charges(), epsilon=budget.epsilon, delta=budget.delta))
+    return at(find_smallest_noise(lambda noise: at(noise).charges(), epsilon=budget.epsilon, delta=budget.delta))
 
 
 class Clusters:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from sundog.privacy.ledger import Ledger
-from sundog.privacy.mechanisms import count_deviation, gaussian_group_sums
+from sundog.privacy.mechanisms import compute_count_deviation, gaussian_group_sums
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -80,7 +80,7 @@ def private_lloyd(
             ledger=ledger,
             purpose=purpose,
         )
-        few = counts < max(1.0, TOO_FEW * count_deviation(width=width, noise_multiplier=noise_multiplier))
+        few = counts < max(1.0, TOO_FEW * compute_count_deviation(width=width, noise_multiplier=noise_multiplier))
         means = into_ball(sums / np.where(few, 1.0, counts)[:, None], clip_norm)
         start_again(means, few, centres, counts, SPLIT * clip_norm, rng)
         centres = on_grain(into_ball(means, clip_norm))

@@ -25,7 +25,7 @@ from sundog.models.neural.network_training import warm_up
 from sundog.models.neural.noisy_means import gaussian_share
 from sundog.models.protocol import Codes, FitContext, Parts, PartsModel, Plan, State, Where, allowed_codes
 from sundog.models.registry import get_model
-from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.measure_once import check_unpaid, measure_once
@@ -194,7 +194,7 @@ class Mixture:
 def _share_of(budget: Budget, share: float) -> Budget:
     """Return a share in the units in which Gaussians add up, 1 / noise_multiplier², as an ε."""
     part = Charge(event=Gaussian(noise_multiplier=gaussian_share(budget, share)), purpose="clustering")
-    return Budget(epsilon_spent([part], delta=budget.delta), budget.delta)
+    return Budget(compute_epsilon([part], delta=budget.delta), budget.delta)
 
 
 def _select(records: Records, configuration: MixtureConfiguration) -> Records:

@@ -12,7 +12,16 @@ from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
 from sundog.models.protocol import State
 from sundog.models.registry import MIXTURE, MODELS, read_model
-from sundog.models.released import CENTRES, COUNTS, MOMENTS, MOST_RECORDS, WIDTH, ReleasedModel, find_unpaid, is_whole
+from sundog.models.released import (
+    CENTRES,
+    COUNTS,
+    MOMENTS,
+    MOST_RECORDS,
+    WIDTH,
+    ReleasedModel,
+    find_missing_charges,
+    is_whole,
+)
 from sundog.privacy.events import Charge
 
 PUBLIC_RECORDS = "the records that were given as public, with which the clustering began"
@@ -35,16 +44,16 @@ class ReleasedMixture(ReleasedModel):
         self.assumptions = [PUBLIC_RECORDS] if state.config["public"] else []
         self.choices = {CLUSTER: len(self.components)}
 
-    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+    def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
         """Return the clusters and what the components learned, unless it was paid for."""
         clusters = find_unpaid_clustering(charges, public=self.config["public"])
-        return clusters + self.components[0].unexplained(charges)
+        return clusters + self.components[0].find_unpaid(charges)
 
 
 def find_unpaid_clustering(charges: Sequence[Charge], *, public: bool) -> list[str]:
     """Return what a clustering must have learned from private records and no charge paid for."""
     of_records = {} if public else {WIDTH: "pure", MOMENTS: "gaussian"}
-    return find_unpaid(charges, {CENTRES: "gaussian", COUNTS: "gaussian", **of_records})
+    return find_missing_charges(charges, {CENTRES: "gaussian", COUNTS: "gaussian", **of_records})
 
 
 def component_states(state: State) -> list[State]:

@@ -40,7 +40,7 @@ class ReleasedModel(ABC):
     choices: Mapping[str, int] = {}  # what a condition may name besides columns, and how many values it has
 
     @abstractmethod
-    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+    def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
         """Return what the model learned from private data and none of the charges paid for."""
 
 
@@ -72,10 +72,10 @@ def check_finite(model: str, tensors: Mapping[str, Any]) -> None:
 # --- charges ---
 
 
-def find_unpaid(charges: Sequence[Charge], due: dict[str, str]) -> list[str]:
+def find_missing_charges(charges: Sequence[Charge], due: dict[str, str]) -> list[str]:
     """Return the purposes that have no charge of their kind of event.
 
-    >>> find_unpaid([], {MEANS: "gaussian"})
+    >>> find_missing_charges([], {MEANS: "gaussian"})
     ['means of features']
     """
     paid = {(charge.purpose, charge.event.kind) for charge in charges}
@@ -84,9 +84,9 @@ def find_unpaid(charges: Sequence[Charge], due: dict[str, str]) -> list[str]:
 
 def find_unpaid_means(charges: Sequence[Charge]) -> list[str]:
     """Return the means that a network starts from, and the norm that records were clipped to, if not paid for."""
-    return find_unpaid(charges, {NORM: "pure", MEANS: "gaussian"})
+    return find_missing_charges(charges, {NORM: "pure", MEANS: "gaussian"})
 
 
 def find_unpaid_training(charges: Sequence[Charge]) -> list[str]:
     """Return the weights, if no charge paid for them."""
-    return ["training of the weights"] if find_unpaid(charges, {TRAINING: "sampled_gaussian"}) else []
+    return ["training of the weights"] if find_missing_charges(charges, {TRAINING: "sampled_gaussian"}) else []

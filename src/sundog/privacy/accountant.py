@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Literal
 
-from sundog.privacy.analytic_gaussian import gaussian_delta, gaussian_epsilon
+from sundog.privacy.analytic_gaussian import compute_gaussian_delta, compute_gaussian_epsilon
 from sundog.privacy.event_pld import compute_pld
 from sundog.privacy.events import (
     Charge,
@@ -29,7 +29,7 @@ from sundog.privacy.events import (
     SampledGaussian,
 )
 from sundog.privacy.pld import TAIL, GridError, LossDistribution, compose_all
-from sundog.privacy.renyi import epsilon_by_orders
+from sundog.privacy.renyi import compute_epsilon_by_orders
 
 Method = Literal["pld", "rdp", "moments"]
 METHODS: tuple[Method, ...] = ("pld", "rdp", "moments")
@@ -52,85 +52,88 @@ _FFT_ERROR_EACH = 1e-16  # and this much for every event composed
 _ROUNDED_FROM = 32.0
 
 
-def epsilon_spent(charges: Iterable[Charge], *, delta: float, method: Method = "pld", coarseness: int = 1) -> float:
+def compute_epsilon(charges: Iterable[Charge], *, delta: float, method: Method = "pld", coarseness: int = 1) -> float:
     """Return the smallest ε for which the composition of all charges is (ε, δ)-DP, by the given accountant.
 
     >>> twenty = [Charge(event=Gaussian(noise_multiplier=20.0), count=20, purpose="test")]
-    >>> round(epsilon_spent(twenty, delta=1e-5), 3)
+    >>> round(compute_epsilon(twenty, delta=1e-5), 3)
     0.82
     """
-    totals = _totals(charges)
+    totals = _count_events(charges)
     if not totals:
         return 0.0
     if method != "pld":
-        return epsilon_by_orders(totals, delta, method)
-    gaussian = _as_one_gaussian(totals)
+        return compute_epsilon_by_orders(totals, delta, method)
+    gaussian = _merge_gaussians(totals)
     if gaussian is not None:
-        return gaussian_epsilon(noise_multiplier=gaussian, delta=delta)
-    quick = _quick_epsilon(totals, delta)
-    if quick == 0 or delta < 50 * _fft_error(totals) or _is_beyond_pld(totals, quick):
+        return compute_gaussian_epsilon(noise_multiplier=gaussian, delta=delta)
+    quick = _bound_epsilon(totals, delta)
+    if quick == 0 or delta < 50 * _bound_fft_error(totals) or _is_beyond_pld(totals, quick):
         return quick
-    grid, finest = coarseness * _grid(totals, quick), _finest(totals)
+    grid, finest = coarseness * _choose_grid(totals, quick), _find_finest_grid(totals)
     while grid >= finest:
-        found = _epsilon_on_grid(totals, grid, delta)
+        found = _compute_epsilon_on_grid(totals, grid, delta)
         if found < 1.01 * quick:
             return min(found, quick)
         grid /= 10  # losses are small beside the grid: PLD is above the bound that it should be below
     return quick
 
 
-def fits(charges: Iterable[Charge], *, epsilon: float, delta: float) -> bool:
-    """Return whether the charges are (ε, δ)-DP, as `epsilon_spent` would say, with as little work as possible.
+def is_within_budget(charges: Iterable[Charge], *, epsilon: float, delta: float) -> bool:
+    """Return whether the charges are (ε, δ)-DP, as `compute_epsilon` would say, with as little work as possible.
 
     The Rényi bound takes a tenth of a millisecond. Distributions on coarser grids come next: a grid rounds losses up,
     to points that the real one has too, so that none of them spends less. Only where all of these are above the budget
     is the real grid asked.
 
     >>> twenty = [Charge(event=Gaussian(noise_multiplier=20.0), count=20, purpose="test")]
-    >>> fits(twenty, epsilon=0.83, delta=1e-5), fits(twenty, epsilon=0.81, delta=1e-5)
+    >>> is_within_budget(twenty, epsilon=0.83, delta=1e-5), is_within_budget(twenty, epsilon=0.81, delta=1e-5)
     (True, False)
     """
     charges = tuple(charges)
-    totals = _totals(charges)
-    if totals and _as_one_gaussian(totals) is None:  # for which the real answer is as quick
-        quick = _quick_epsilon(totals, delta)
+    totals = _count_events(charges)
+    if totals and _merge_gaussians(totals) is None:  # for which the real answer is as quick
+        quick = _bound_epsilon(totals, delta)
         if quick <= epsilon:
             return True
-        if delta < 50 * _fft_error(totals) or _is_beyond_pld(totals, quick):
+        if delta < 50 * _bound_fft_error(totals) or _is_beyond_pld(totals, quick):
             return False
-        grid, target = _grid(totals, quick), epsilon * (1 - 1e-6)  # rounding makes them differ in either direction
-        if any(_epsilon_on_grid(totals, n * grid, delta) <= target for n in (16, 4)):
+        grid, target = (
+            _choose_grid(totals, quick),
+            epsilon * (1 - 1e-6),
+        )  # rounding makes them differ in either direction
+        if any(_compute_epsilon_on_grid(totals, n * grid, delta) <= target for n in (16, 4)):
             return True
-    return epsilon_spent(charges, delta=delta) <= epsilon
+    return compute_epsilon(charges, delta=delta) <= epsilon
 
 
-def delta_spent(charges: Iterable[Charge], *, epsilon: float) -> float:
+def compute_delta(charges: Iterable[Charge], *, epsilon: float) -> float:
     """Return the smallest δ for which the composition of all charges is (ε, δ)-DP, by PLD.
 
-    >>> delta_spent([Charge(event=Gaussian(noise_multiplier=1.0), purpose="test")], epsilon=1.0)
+    >>> compute_delta([Charge(event=Gaussian(noise_multiplier=1.0), purpose="test")], epsilon=1.0)
     0.126936...
     """
-    totals = _totals(charges)
+    totals = _count_events(charges)
     if not totals:
         return 0.0
-    gaussian = _as_one_gaussian(totals)
+    gaussian = _merge_gaussians(totals)
     if gaussian is not None:
-        return gaussian_delta(noise_multiplier=gaussian, epsilon=epsilon)
-    pure, rest = _without_delta(totals)
+        return compute_gaussian_delta(noise_multiplier=gaussian, epsilon=epsilon)
+    pure, rest = _separate_pure(totals)
     if not rest and pure <= epsilon * (1 + 1e-12):
         return 0.0
     losses: dict[Event, int] = {event: count for event, count in totals.items() if not isinstance(event, Failure)}
-    quick = epsilon_by_orders(losses, 1e-9, "rdp")
+    quick = compute_epsilon_by_orders(losses, 1e-9, "rdp")
     if _is_beyond_pld(totals, quick):
         return 1.0
-    whole = _compose(totals, _grid(totals, quick))
+    whole = _compose(totals, _choose_grid(totals, quick))
     if whole is None:
         return 1.0
     found = whole.delta(epsilon)
-    return found if sum(totals.values()) == 1 else min(1.0, found + _fft_error(totals))
+    return found if sum(totals.values()) == 1 else min(1.0, found + _bound_fft_error(totals))
 
 
-def _totals(charges: Iterable[Charge]) -> dict[Event, int]:
+def _count_events(charges: Iterable[Charge]) -> dict[Event, int]:
     totals: Counter[Event] = Counter()
     for charge in charges:
         totals[_simplify(charge.event)] += charge.count
@@ -154,7 +157,7 @@ def _is_nothing(event: Event) -> bool:
     return isinstance(event, SampledGaussian) and event.sample_rate == 0
 
 
-def _as_one_gaussian(totals: dict[Event, int]) -> float | None:
+def _merge_gaussians(totals: dict[Event, int]) -> float | None:
     """Return the multiplier of the one Gaussian that several amount to: squared signal-to-noise ratios add up."""
     if not totals or not all(isinstance(event, Gaussian) for event in totals):
         return None
@@ -165,22 +168,22 @@ def _as_one_gaussian(totals: dict[Event, int]) -> float | None:
     return 1 / math.hypot(*ratios)
 
 
-def _quick_epsilon(totals: dict[Event, int], delta: float) -> float:
+def _bound_epsilon(totals: dict[Event, int], delta: float) -> float:
     """Return the smaller of two bounds: by Rényi orders, and where the ε of events without δ is added to that of the rest.
 
     Rényi orders alone give a loose bound for a small ε at a tiny δ.
     """
-    pure, rest = _without_delta(totals)
-    gaussian = _as_one_gaussian(rest)
+    pure, rest = _separate_pure(totals)
+    gaussian = _merge_gaussians(rest)
     of_rest = (
-        epsilon_by_orders(rest, delta, "rdp")
+        compute_epsilon_by_orders(rest, delta, "rdp")
         if gaussian is None
-        else gaussian_epsilon(noise_multiplier=gaussian, delta=delta)
+        else compute_gaussian_epsilon(noise_multiplier=gaussian, delta=delta)
     )
-    return min(epsilon_by_orders(totals, delta, "rdp"), pure + (of_rest if rest else 0.0))
+    return min(compute_epsilon_by_orders(totals, delta, "rdp"), pure + (of_rest if rest else 0.0))
 
 
-def _without_delta(totals: dict[Event, int]) -> tuple[float, dict[Event, int]]:
+def _separate_pure(totals: dict[Event, int]) -> tuple[float, dict[Event, int]]:
     """Return the sum of ε of all events that have no δ, and the other events."""
     pure = {event: count for event, count in totals.items() if isinstance(event, DiscreteLaplace | Pure)}
     rest: dict[Event, int] = {event: count for event, count in totals.items() if event not in pure}
@@ -190,19 +193,19 @@ def _without_delta(totals: dict[Event, int]) -> tuple[float, dict[Event, int]]:
 # --- privacy loss distributions ------------------------------------------------------------------------------------
 
 
-def _grid(totals: dict[Event, int], quick: float) -> float:
+def _choose_grid(totals: dict[Event, int], quick: float) -> float:
     """Return the step in which losses are counted: finer than usual where the loss of an event would be lost in it."""
-    fine = max(min(_resolution(event) for event in totals), 4e-6 * quick)
-    return max(min(GRID, fine), _finest(totals))
+    fine = max(min(_find_resolution(event) for event in totals), 4e-6 * quick)
+    return max(min(GRID, fine), _find_finest_grid(totals))
 
 
-def _finest(totals: dict[Event, int]) -> float:
+def _find_finest_grid(totals: dict[Event, int]) -> float:
     """Return the finest step for which distributions are not too large, from how far losses reach in the composed one."""
     losses: dict[Event, int] = {event: count for event, count in totals.items() if not isinstance(event, Failure)}
-    return epsilon_by_orders(losses, TAIL, "rdp") * len(totals) / _MOST_POINTS
+    return compute_epsilon_by_orders(losses, TAIL, "rdp") * len(totals) / _MOST_POINTS
 
 
-def _resolution(event: Event) -> float:
+def _find_resolution(event: Event) -> float:
     """Return a step in which the event's loss still shows: a part of its standard deviation, or of its one value."""
     match event:
         case Gaussian():
@@ -216,7 +219,7 @@ def _resolution(event: Event) -> float:
     return math.inf
 
 
-def _fft_error(totals: dict[Event, int]) -> float:
+def _bound_fft_error(totals: dict[Event, int]) -> float:
     return _FFT_ERROR + _FFT_ERROR_EACH * sum(totals.values())
 
 
@@ -225,10 +228,10 @@ def _is_beyond_pld(totals: dict[Event, int], quick: float) -> bool:
     drift = sum(count for event, count in totals.items() if isinstance(event, Pure)) * len(totals)
     if len(totals) > _MOST_EVENTS or drift > _MOST_POINTS:
         return True
-    return quick > _MEANINGLESS or _largest_loss(totals) > _MEANINGLESS_LOSS
+    return quick > _MEANINGLESS or _estimate_largest_loss(totals) > _MEANINGLESS_LOSS
 
 
-def _largest_loss(totals: dict[Event, int]) -> float:
+def _estimate_largest_loss(totals: dict[Event, int]) -> float:
     """Return roughly the largest loss of a single event."""
     pure = [event.epsilon for event in totals if isinstance(event, DiscreteLaplace | Pure)]
     return max(
@@ -236,9 +239,9 @@ def _largest_loss(totals: dict[Event, int]) -> float:
     )
 
 
-def _epsilon_on_grid(totals: dict[Event, int], grid: float, delta: float) -> float:
+def _compute_epsilon_on_grid(totals: dict[Event, int], grid: float, delta: float) -> float:
     whole = _compose(totals, grid)
-    return math.inf if whole is None else whole.epsilon(delta - _fft_error(totals))
+    return math.inf if whole is None else whole.epsilon(delta - _bound_fft_error(totals))
 
 
 def _compose(totals: dict[Event, int], grid: float) -> LossDistribution | None:
@@ -250,13 +253,13 @@ def _compose(totals: dict[Event, int], grid: float) -> LossDistribution | None:
 def _compose_on(totals: dict[Event, int], grid: float) -> LossDistribution | None:
     parts = dict(totals)
     gaussians: dict[Event, int] = {event: parts.pop(event) for event in totals if isinstance(event, Gaussian)}
-    if merged := _as_one_gaussian(gaussians):
+    if merged := _merge_gaussians(gaussians):
         parts[Gaussian(noise_multiplier=merged)] = 1
     found: list[LossDistribution] = []
     points = 0
     try:
         for event, count in parts.items():
-            found.append(_pld(event, count, grid))
+            found.append(_compose_runs(event, count, grid))
             points += found[-1].size
             if points > _MOST_POINTS:  # before the next one takes memory, too
                 return None
@@ -266,11 +269,11 @@ def _compose_on(totals: dict[Event, int], grid: float) -> LossDistribution | Non
 
 
 @functools.lru_cache(maxsize=8)
-def _pld(event: Event, count: int, grid: float) -> LossDistribution:
-    one = _single_pld(event, grid)
+def _compose_runs(event: Event, count: int, grid: float) -> LossDistribution:
+    one = _compute_single_pld(event, grid)
     return one if count == 1 else one.self_compose(count)
 
 
 @functools.lru_cache(maxsize=2)
-def _single_pld(event: Event, grid: float) -> LossDistribution:
+def _compute_single_pld(event: Event, grid: float) -> LossDistribution:
     return compute_pld(event, grid)

@@ -9,7 +9,7 @@ from scipy import special
 _ROUNDING = 2e-15  # of a logarithm, relative to 1 + its size
 
 
-def gaussian_delta(*, noise_multiplier: float, epsilon: float) -> float:
+def compute_gaussian_delta(*, noise_multiplier: float, epsilon: float) -> float:
     """δ of one Gaussian mechanism at ε, exactly (Balle and Wang 2018, Theorem 8), rounded up.
 
     It is the difference of two numbers that are nearly equal where σ is large. What rounding may have taken from the
@@ -24,10 +24,10 @@ def gaussian_delta(*, noise_multiplier: float, epsilon: float) -> float:
     return math.exp(upper) * -math.expm1(-gap)
 
 
-def gaussian_epsilon(*, noise_multiplier: float, delta: float) -> float:
+def compute_gaussian_epsilon(*, noise_multiplier: float, delta: float) -> float:
     """ε of one Gaussian mechanism at δ, exactly.
 
-    >>> round(gaussian_epsilon(noise_multiplier=1.0, delta=1e-5), 4)
+    >>> round(compute_gaussian_epsilon(noise_multiplier=1.0, delta=1e-5), 4)
     4.3772
     """
     s = noise_multiplier
@@ -35,7 +35,7 @@ def gaussian_epsilon(*, noise_multiplier: float, delta: float) -> float:
         return (0.5 / s + math.sqrt(2 * math.log(1 / delta))) / s if s > 1e-150 else math.inf
 
     def excess(epsilon: float) -> float:
-        return gaussian_delta(noise_multiplier=noise_multiplier, epsilon=epsilon) - delta
+        return compute_gaussian_delta(noise_multiplier=noise_multiplier, epsilon=epsilon) - delta
 
     if excess(0.0) <= 0:
         return 0.0

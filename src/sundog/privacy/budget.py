@@ -25,22 +25,22 @@ LARGEST_MEANINGFUL_EPSILON = 20.0  # e^20: odds may change half a billionfold; w
 REST = "model"
 
 
-def default_delta(records: int) -> float:
+def compute_default_delta(records: int) -> float:
     """1 / (10·n^1.1), and never above 1e-5: far below the chance of publishing one person at random.
 
-    >>> default_delta(100), round(default_delta(1_000_000), 10)
+    >>> compute_default_delta(100), round(compute_default_delta(1_000_000), 10)
     (1e-05, 2.51e-08)
     """
     return min(LARGEST_DELTA, 0.1 / math.pow(max(records, 1), 1.1))
 
 
-def calibrated_delta(promised: float, records: int) -> float:
+def compute_calibrated_delta(promised: float, records: int) -> float:
     """Return the δ to calibrate to once a noisy count is known: the default one, and never above what was promised.
 
-    >>> calibrated_delta(1e-5, 100), round(calibrated_delta(1e-5, 1_000_000), 10)
+    >>> compute_calibrated_delta(1e-5, 100), round(compute_calibrated_delta(1e-5, 1_000_000), 10)
     (1e-05, 2.51e-08)
     """
-    return min(promised, default_delta(records))
+    return min(promised, compute_default_delta(records))
 
 
 def check_budget(epsilon: float, delta: float) -> Budget:

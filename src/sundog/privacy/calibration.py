@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from scipy import optimize
 
 from sundog.errors import BudgetExceededError
-from sundog.privacy.accountant import epsilon_spent
-from sundog.privacy.analytic_gaussian import gaussian_delta
+from sundog.privacy.accountant import compute_epsilon
+from sundog.privacy.analytic_gaussian import compute_gaussian_delta
 from sundog.privacy.events import MOST_TIMES, Charge, SampledGaussian
 
 Planner = Callable[[float], Sequence[Charge]]
@@ -24,7 +24,7 @@ _SILENCE = 1e9  # a noise scale at which nothing is left of any signal
 _MARGIN = 1e-7  # room for rounding when the same events are later composed in another order
 
 
-def training_plan(*, noise_multiplier: float, sample_rate: float, steps: int) -> list[Charge]:
+def make_training_charges(*, noise_multiplier: float, sample_rate: float, steps: int) -> list[Charge]:
     """Return the charges of DP-SGD: `steps` Gaussian sums over Poisson samples."""
     if steps > MOST_TIMES:
         raise BudgetExceededError(f"{steps:,} steps are too many to account for; use larger batches or fewer epochs")
@@ -32,45 +32,45 @@ def training_plan(*, noise_multiplier: float, sample_rate: float, steps: int) ->
     return [Charge(event=event, count=steps, purpose="training")]
 
 
-def noise_multiplier_for(
+def find_noise_multiplier(
     *, epsilon: float, delta: float, sample_rate: float, steps: int, already: Sequence[Charge] = ()
 ) -> float:
     """Return the smallest noise multiplier for which `steps` sampled Gaussian sums, after `already`, are (ε, δ)-DP.
 
-    >>> round(noise_multiplier_for(epsilon=1.0, delta=1e-5, sample_rate=1.0, steps=1), 2)
+    >>> round(find_noise_multiplier(epsilon=1.0, delta=1e-5, sample_rate=1.0, steps=1), 2)
     3.73
     """
 
     def plan(noise: float) -> list[Charge]:
-        return [*already, *training_plan(noise_multiplier=noise, sample_rate=sample_rate, steps=steps)]
+        return [*already, *make_training_charges(noise_multiplier=noise, sample_rate=sample_rate, steps=steps)]
 
-    return smallest_noise(plan, epsilon=epsilon, delta=delta)
+    return find_smallest_noise(plan, epsilon=epsilon, delta=delta)
 
 
-def gaussian_noise_for(*, epsilon: float, delta: float) -> float:
+def find_gaussian_noise(*, epsilon: float, delta: float) -> float:
     """Return the noise multiplier of the one Gaussian mechanism that spends (ε, δ).
 
-    >>> round(gaussian_noise_for(epsilon=1.0, delta=1e-5), 2)
+    >>> round(find_gaussian_noise(epsilon=1.0, delta=1e-5), 2)
     3.73
     """
 
     def excess(log_noise: float) -> float:
-        return gaussian_delta(noise_multiplier=math.exp(log_noise), epsilon=epsilon) / delta - 1
+        return compute_gaussian_delta(noise_multiplier=math.exp(log_noise), epsilon=epsilon) / delta - 1
 
     most = math.log(max(1.0, 0.5 / delta))  # enough for ε = 0
     return math.exp(float(optimize.brentq(excess, min(-0.6 * math.log(1 + epsilon) - 5.0, most), most, xtol=1e-9)))
 
 
-def steps_for(*, noise_multiplier: float, sample_rate: float, epsilon: float, delta: float) -> int:
+def find_most_steps(*, noise_multiplier: float, sample_rate: float, epsilon: float, delta: float) -> int:
     """Return how many steps a budget allows, to within one in a thousand and never too many.
 
-    >>> steps_for(noise_multiplier=20.0, sample_rate=1.0, epsilon=1.0, delta=1e-5)
+    >>> find_most_steps(noise_multiplier=20.0, sample_rate=1.0, epsilon=1.0, delta=1e-5)
     28
     """
 
     def spent(steps: int) -> float:
-        plan = training_plan(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps)
-        return epsilon_spent(plan, delta=delta)
+        plan = make_training_charges(noise_multiplier=noise_multiplier, sample_rate=sample_rate, steps=steps)
+        return compute_epsilon(plan, delta=delta)
 
     if spent(1) > epsilon:
         return 0
@@ -86,7 +86,7 @@ def steps_for(*, noise_multiplier: float, sample_rate: float, epsilon: float, de
     return low
 
 
-def smallest_noise(plan: Planner, *, epsilon: float, delta: float) -> float:
+def find_smallest_noise(plan: Planner, *, epsilon: float, delta: float) -> float:
     """Return the smallest scale for which `plan(scale)` is (ε, δ)-DP; `plan` must spend less as its scale grows.
 
     Args:
@@ -96,33 +96,33 @@ def smallest_noise(plan: Planner, *, epsilon: float, delta: float) -> float:
 
     >>> from sundog.privacy.events import Gaussian
     >>> plan = lambda scale: [Charge(event=Gaussian(noise_multiplier=scale), purpose="x")]
-    >>> scale = smallest_noise(plan, epsilon=1, delta=1e-5)
+    >>> scale = find_smallest_noise(plan, epsilon=1, delta=1e-5)
     >>> round(scale, 2)
     3.73
     """
     target = epsilon * (1 - _MARGIN)
 
     def spent(scale: float, coarseness: int) -> float:
-        return epsilon_spent(plan(scale), delta=delta, coarseness=coarseness)
+        return compute_epsilon(plan(scale), delta=delta, coarseness=coarseness)
 
-    scale, slope = _start(plan, target, delta)
+    scale, slope = _find_start(plan, target, delta)
     for coarseness, tolerance in ((16, 0.02), (4, 0.004)):  # near enough, on either side
         aim = target * (1 + tolerance / 2)
-        scale, slope = _root(functools.partial(spent, coarseness=coarseness), scale, slope, aim, tolerance)
+        scale, slope = _search_root(functools.partial(spent, coarseness=coarseness), scale, slope, aim, tolerance)
     # What a grid adds to ε grows with the square of its step, so 16 and 4 predict 1, which is slow and used once.
     coarse, finer = spent(scale, 16), spent(scale, 4)
     predicted = max(finer - (coarse - finer) / 16, 0.5 * target)
     scale *= math.exp(math.log(target * (1 - TOLERANCE / 2) / predicted) / slope)
-    return _root(functools.partial(spent, coarseness=1), scale, slope, target, TOLERANCE)[0]
+    return _search_root(functools.partial(spent, coarseness=1), scale, slope, target, TOLERANCE)[0]
 
 
-def _start(plan: Planner, target: float, delta: float) -> tuple[float, float]:
+def _find_start(plan: Planner, target: float, delta: float) -> tuple[float, float]:
     """Return a scale that is enough noise and not far too much, and d log ε / d log noise there.
 
     The Rényi bound says so in milliseconds. Below about ε = 0.02 its orders do not suffice; then PLD has to.
     """
     for method in ("rdp", "pld"):
-        found = _enough(lambda scale: epsilon_spent(plan(scale), delta=delta, method=method), target)  # noqa: B023
+        found = _find_enough_noise(lambda scale: compute_epsilon(plan(scale), delta=delta, method=method), target)  # noqa: B023
         if found is not None:
             return found
     raise BudgetExceededError(
@@ -130,7 +130,7 @@ def _start(plan: Planner, target: float, delta: float) -> tuple[float, float]:
     )
 
 
-def _enough(spent: Callable[[float], float], target: float) -> tuple[float, float] | None:
+def _find_enough_noise(spent: Callable[[float], float], target: float) -> tuple[float, float] | None:
     if spent(_SILENCE) > target:
         return None
     low, high = 1 / 64, 1.0
@@ -145,7 +145,7 @@ def _enough(spent: Callable[[float], float], target: float) -> tuple[float, floa
     return high, max(-10.0, min(-0.5, slope))
 
 
-def _root(
+def _search_root(
     spent: Callable[[float], float], scale: float, slope: float, target: float, tolerance: float
 ) -> tuple[float, float]:
     """Secant steps in log-log coordinates until ε is just below the target, inside a bracket in case they diverge."""

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from sundog.privacy.normals import pair_of
+from sundog.privacy.normals import to_normal_pair
 
 PER_BLOCK = 10  # normals
 
@@ -51,7 +51,7 @@ def reference_normals(key: Tensor, message: Tensor, count: int) -> Tensor:
     counter = torch.arange(blocks, dtype=torch.int32, device=key.device)
     low, high = message.to(torch.int32), (message >> 32).to(torch.int32)
     words = chacha20(key, counter, (low, high, torch.zeros_like(low)))
-    pairs = [pair_of(*words[3 * i : 3 * i + 3]) for i in range(PER_BLOCK // 2)]
+    pairs = [to_normal_pair(*words[3 * i : 3 * i + 3]) for i in range(PER_BLOCK // 2)]
     return torch.stack([value for pair in pairs for value in pair]).flatten()[:count]
 
 

@@ -21,10 +21,10 @@ def launch(key: Tensor, message: Tensor, out: Tensor, *, blocks: int) -> None:
 def _fill(key, message, out, blocks, count, LANES: tl.constexpr):
     lane = tl.program_id(0) * LANES + tl.arange(0, LANES)
     zero = tl.zeros([LANES], dtype=tl.uint32)
-    k0, k1 = _word(key, 0) + zero, _word(key, 1) + zero
-    k2, k3 = _word(key, 2) + zero, _word(key, 3) + zero
-    k4, k5 = _word(key, 4) + zero, _word(key, 5) + zero
-    k6, k7 = _word(key, 6) + zero, _word(key, 7) + zero
+    k0, k1 = _load_word(key, 0) + zero, _load_word(key, 1) + zero
+    k2, k3 = _load_word(key, 2) + zero, _load_word(key, 3) + zero
+    k4, k5 = _load_word(key, 4) + zero, _load_word(key, 5) + zero
+    k6, k7 = _load_word(key, 6) + zero, _load_word(key, 7) + zero
     number = tl.load(message)
     counter = lane.to(tl.uint32)
     low, high = number.to(tl.uint32) + zero, (number >> 32).to(tl.uint32) + zero
@@ -48,7 +48,7 @@ def _fill(key, message, out, blocks, count, LANES: tl.constexpr):
 
 
 @triton.jit
-def _word(key, i: tl.constexpr):
+def _load_word(key, i: tl.constexpr):
     return tl.load(key + i).to(tl.uint32, bitcast=True)
 
 

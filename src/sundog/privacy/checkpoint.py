@@ -22,7 +22,7 @@ import safetensors
 import safetensors.numpy
 
 from sundog.errors import SundogError
-from sundog.files import lock, os_error_of, replace_file
+from sundog.files import find_os_error, lock, replace_file
 
 Tensors = dict[str, npt.NDArray[Any]]
 _OWNER_ONLY = 0o700
@@ -34,10 +34,10 @@ class Checkpoint:
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> checkpoint = Checkpoint.begin(Path(folder.name) / "a.sundog", {"epsilon": 1.0})
-    >>> checkpoint.save("records", {"count": 100})
+    >>> checkpoint.save_json("records", {"count": 100})
     >>> checkpoint.release()
     >>> checkpoint = Checkpoint.resume(Path(folder.name) / "a.sundog", {"epsilon": 1.0})
-    >>> checkpoint.load("records")
+    >>> checkpoint.load_json("records")
     {'count': 100}
     >>> checkpoint.remove()
     >>> folder.cleanup()
@@ -71,27 +71,27 @@ class Checkpoint:
             self._lock = None
 
     @staticmethod
-    def folder_for(release: Path) -> Path:
+    def locate_folder(release: Path) -> Path:
         """Return the folder of the checkpoint of a release."""
         return release.with_name(release.name + ".partial")
 
     @classmethod
     def is_begun(cls, release: Path) -> bool:
         """Return whether there is a checkpoint of an interrupted fit."""
-        return (cls.folder_for(release) / "fit.json").exists()
+        return (cls.locate_folder(release) / "fit.json").exists()
 
     @classmethod
     def begin(cls, release: Path, request: dict[str, Any]) -> Checkpoint:
         """Create a checkpoint; raise if there is one already, because it says what was spent."""
-        folder = cls.folder_for(release)
+        folder = cls.locate_folder(release)
         draft = cls(folder.with_name(f".{folder.name}.{secrets.token_hex(4)}"), secrets.token_hex(8))
         try:
             draft.folder.mkdir(_OWNER_ONLY)
-            draft.save("fit", {"run": draft.run, "request": request})
+            draft.save_json("fit", {"run": draft.run, "request": request})
             draft.folder.rename(folder)  # whole or not at all; fails if there is one with anything in it
         except BaseException as error:
             shutil.rmtree(draft.folder, ignore_errors=True)
-            reason = os_error_of(error)
+            reason = find_os_error(error)
             if reason is None:
                 raise
             if folder.exists():
@@ -109,10 +109,10 @@ class Checkpoint:
     @classmethod
     def resume(cls, release: Path, request: dict[str, Any]) -> Checkpoint:
         """Open the checkpoint of an interrupted fit; raise if its request was another."""
-        folder = cls.folder_for(release)
+        folder = cls.locate_folder(release)
         if not folder.exists():
             raise SundogError(f"{folder}: there is nothing to resume; run the same command without --resume")
-        saved = cls(folder, "").load("fit", "run", "request")
+        saved = cls(folder, "").load_json("fit", "run", "request")
         if saved is None:
             raise SundogError(f"{folder}: is not a checkpoint; delete it and run the same command without --resume")
         asked = json.loads(json.dumps(request))
@@ -135,11 +135,11 @@ class Checkpoint:
         """The ledger of this fit, unless it uses a shared one."""
         return self.folder / "ledger.jsonl"
 
-    def save(self, name: str, result: dict[str, Any]) -> None:
+    def save_json(self, name: str, result: dict[str, Any]) -> None:
         """Keep a result as JSON."""
         self.save_bytes(f"{name}.json", json.dumps(result).encode())
 
-    def load(self, name: str, *keys: str) -> dict[str, Any] | None:
+    def load_json(self, name: str, *keys: str) -> dict[str, Any] | None:
         """Return a result that was kept as JSON and has these keys, or None."""
         path = self.folder / f"{name}.json"
         if not path.exists():
@@ -150,9 +150,9 @@ class Checkpoint:
                 return result
         except (OSError, ValueError, RecursionError):
             pass
-        raise self.damaged(path.name)
+        raise self.make_unreadable_error(path.name)
 
-    def damaged(self, file: str) -> SundogError:
+    def make_unreadable_error(self, file: str) -> SundogError:
         """Return the error for a file that cannot be read."""
         path = self.folder / file
         return SundogError(f"{path}: cannot be read; delete the folder and fit again (what it spent stays spent)")
@@ -172,7 +172,7 @@ class Checkpoint:
         except FileNotFoundError:
             return None
         except OSError:
-            raise self.damaged(file) from None
+            raise self.make_unreadable_error(file) from None
 
     def save_tensors(self, name: str, tensors: Tensors) -> None:
         """Keep arrays."""
@@ -185,7 +185,7 @@ class Checkpoint:
         try:
             return None if content is None else dict(safetensors.numpy.load(content))
         except (ValueError, safetensors.SafetensorError):
-            raise self.damaged(file) from None
+            raise self.make_unreadable_error(file) from None
 
     def remove(self) -> None:
         """Remove the folder, once the release is saved or if nothing was spent."""

@@ -40,28 +40,34 @@ def compute_pld(event: Event, grid: float) -> LossDistribution:
 # --- Gaussian noise, on a Poisson sample --------------------------------------------------------------------------
 
 
-def _gaussian(event: Gaussian, grid: float) -> LossDistribution:
-    return _sampled_gaussian(SampledGaussian(noise_multiplier=event.noise_multiplier, sample_rate=1.0), grid)
+def _compute_gaussian_pld(event: Gaussian, grid: float) -> LossDistribution:
+    return _compute_sampled_gaussian_pld(
+        SampledGaussian(noise_multiplier=event.noise_multiplier, sample_rate=1.0), grid
+    )
 
 
-def _sampled_gaussian(event: SampledGaussian, grid: float) -> LossDistribution:
+def _compute_sampled_gaussian_pld(event: SampledGaussian, grid: float) -> LossDistribution:
     sigma, q = event.noise_multiplier, event.sample_rate
     tail = -sigma * float(special.ndtri(0.5 * math.exp(_LOG_TAIL)))
     reach = (tail + 0.5) / sigma**2  # of losses without sampling
-    low, high = _sampled_loss(-reach, q), _sampled_loss(reach, q)
-    remove = _connect_dots(_grid_between(low, high, grid), grid, lambda epsilon: _delta_of_removal(epsilon, sigma, q))
-    add = _connect_dots(_grid_between(-high, -low, grid), grid, lambda epsilon: _delta_of_addition(epsilon, sigma, q))
+    low, high = _compute_sampled_loss(-reach, q), _compute_sampled_loss(reach, q)
+    remove = _connect_dots(
+        _find_grid_ends(low, high, grid), grid, lambda epsilon: _compute_removal_delta(epsilon, sigma, q)
+    )
+    add = _connect_dots(
+        _find_grid_ends(-high, -low, grid), grid, lambda epsilon: _compute_addition_delta(epsilon, sigma, q)
+    )
     return LossDistribution(remove, add)
 
 
-def _sampled_loss(loss: float, q: float) -> float:
+def _compute_sampled_loss(loss: float, q: float) -> float:
     """log(1 − q + q exp(loss)): the loss after sampling, when a record is removed."""
     if q == 1:
         return loss
     return math.log1p(q * math.expm1(loss)) if loss < 30 else loss + math.log(q + (1 - q) * math.exp(-loss))
 
 
-def _unsampled_loss(loss: Floats, q: float) -> Floats:
+def _compute_unsampled_loss(loss: Floats, q: float) -> Floats:
     """log(1 + (exp(loss) − 1)/q): the loss that the mechanism without sampling would have had."""
     if q == 1:
         return loss
@@ -71,23 +77,23 @@ def _unsampled_loss(loss: Floats, q: float) -> Floats:
     return np.where(large, loss - math.log(q), small)
 
 
-def _delta_of_removal(epsilon: Floats, sigma: float, q: float) -> Floats:
+def _compute_removal_delta(epsilon: Floats, sigma: float, q: float) -> Floats:
     """δ(ε) of q N(−1, σ²) + (1 − q) N(0, σ²) against N(0, σ²)."""
     delta = np.maximum(-np.expm1(np.minimum(epsilon, 0.0)), 0.0)  # where every output has a larger loss
     inside = epsilon > math.log1p(-q) if q < 1 else np.full(len(epsilon), True)
     grid = epsilon[inside]
-    x = -0.5 - _unsampled_loss(grid, q) * sigma**2
+    x = -0.5 - _compute_unsampled_loss(grid, q) * sigma**2
     upper = q * special.ndtr((x + 1) / sigma) + (1 - q) * special.ndtr(x / sigma)
     delta[inside] = upper - np.exp(grid + special.log_ndtr(x / sigma))
     return delta
 
 
-def _delta_of_addition(epsilon: Floats, sigma: float, q: float) -> Floats:
+def _compute_addition_delta(epsilon: Floats, sigma: float, q: float) -> Floats:
     """δ(ε) of N(0, σ²) against q N(1, σ²) + (1 − q) N(0, σ²)."""
     delta = np.zeros(len(epsilon))  # where no output has a loss this large
     inside = -epsilon > math.log1p(-q) if q < 1 else np.full(len(epsilon), True)
     grid = epsilon[inside]
-    x = 0.5 + _unsampled_loss(-grid, q) * sigma**2
+    x = 0.5 + _compute_unsampled_loss(-grid, q) * sigma**2
     lower = math.log(q) + special.log_ndtr((x - 1) / sigma)
     if q < 1:
         lower = np.logaddexp(lower, math.log1p(-q) + special.log_ndtr(x / sigma))
@@ -95,7 +101,7 @@ def _delta_of_addition(epsilon: Floats, sigma: float, q: float) -> Floats:
     return delta
 
 
-def _grid_between(low: float, high: float, grid: float) -> tuple[int, int]:
+def _find_grid_ends(low: float, high: float, grid: float) -> tuple[int, int]:
     first = math.floor(low / grid)
     last = max(math.ceil(high / grid), first + 1)
     if last - first >= MOST_POINTS:
@@ -121,7 +127,7 @@ def _connect_dots(ends: tuple[int, int], grid: float, delta_of: Callable[[Floats
 # --- Events with few losses ---------------------------------------------------------------------------------------
 
 
-def _discrete_gaussian(event: DiscreteGaussian, grid: float) -> LossDistribution:
+def _compute_discrete_gaussian_pld(event: DiscreteGaussian, grid: float) -> LossDistribution:
     reach = math.ceil(_REACH * event.sigma)
     x = np.arange(-reach, reach + 1, dtype=np.float64)
     density = np.exp(-0.5 * (x / event.sigma) ** 2)
@@ -130,14 +136,14 @@ def _discrete_gaussian(event: DiscreteGaussian, grid: float) -> LossDistribution
     return _share_losses(losses, density[1:], float(density[0]), grid)
 
 
-def _discrete_laplace(event: DiscreteLaplace, grid: float) -> LossDistribution:
+def _compute_discrete_laplace_pld(event: DiscreteLaplace, grid: float) -> LossDistribution:
     losses = np.array([-event.rate, event.rate])  # noise shifted by one has no others
     return _share_losses(losses, special.expit(losses), 0.0, grid)
 
 
 def _share_losses(losses: Floats, probabilities: Floats, infinite: float, grid: float) -> LossDistribution:
     """Shares each loss between the points around it, so that Σ p and Σ p exp(−loss) do not change."""
-    first, last = _grid_between(float(losses.min()), float(losses.max()), grid)
+    first, last = _find_grid_ends(float(losses.min()), float(losses.max()), grid)
     below = np.clip(np.floor(losses / grid).astype(np.int64), first, last - 1)
     above = probabilities * np.clip(np.expm1(below * grid - losses) / math.expm1(-grid), 0.0, 1.0)
     found = np.zeros(last - first + 1)
@@ -146,24 +152,24 @@ def _share_losses(losses: Floats, probabilities: Floats, infinite: float, grid: 
     return LossDistribution.symmetric(LossPmf(grid, first, found, infinite))
 
 
-def _pure(event: Pure, grid: float) -> LossDistribution:
+def _compute_pure_pld(event: Pure, grid: float) -> LossDistribution:
     """Randomised response, the worst case of an ε-DP mechanism; its losses are rounded up."""
     losses = np.array([-event.epsilon, event.epsilon])
-    first, last = _grid_between(-event.epsilon, event.epsilon, grid)
+    first, last = _find_grid_ends(-event.epsilon, event.epsilon, grid)
     found = np.zeros(last - first + 1)
     np.add.at(found, np.ceil(losses / grid).astype(np.int64) - first, special.expit(losses))
     return LossDistribution.symmetric(LossPmf(grid, first, found, 0.0))
 
 
-def _failure(event: Failure, grid: float) -> LossDistribution:
+def _compute_failure_pld(event: Failure, grid: float) -> LossDistribution:
     return LossDistribution.symmetric(LossPmf(grid, 0, np.array([1 - event.delta]), event.delta))
 
 
 _PLD_OF: dict[type, Callable[[Any, float], LossDistribution]] = {
-    Gaussian: _gaussian,
-    SampledGaussian: _sampled_gaussian,
-    DiscreteGaussian: _discrete_gaussian,
-    DiscreteLaplace: _discrete_laplace,
-    Pure: _pure,
-    Failure: _failure,
+    Gaussian: _compute_gaussian_pld,
+    SampledGaussian: _compute_sampled_gaussian_pld,
+    DiscreteGaussian: _compute_discrete_gaussian_pld,
+    DiscreteLaplace: _compute_discrete_laplace_pld,
+    Pure: _compute_pure_pld,
+    Failure: _compute_failure_pld,
 }

@@ -36,13 +36,13 @@ Noise = Annotated[float, Field(ge=1e-12, le=1e15, allow_inf_nan=False)]
 Loss = Annotated[float, Field(ge=1e-15, le=LARGEST_LOSS, allow_inf_nan=False)]
 
 
-def _zero_or_not_tiny(rate: float) -> float:
+def _refuse_tiny_rate(rate: float) -> float:
     if 0 < rate < 1e-15:
         raise ValueError("must be 0, or between 1e-15 and 1")
     return rate
 
 
-SampleRate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(_zero_or_not_tiny)]
+SampleRate = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False), AfterValidator(_refuse_tiny_rate)]
 
 
 class _Event(BaseModel):
@@ -87,7 +87,7 @@ class DiscreteLaplace(_Event):
     sensitivity: Annotated[int, Field(ge=1, le=10**9)] = 1
 
     @model_validator(mode="after")
-    def _is_bounded(self) -> Self:
+    def _check_bound(self) -> Self:
         if self.epsilon > LARGEST_LOSS:
             raise ValueError(f"rate × sensitivity must be at most {LARGEST_LOSS:g}")
         return self

@@ -35,7 +35,7 @@ class Journal:
     >>> import tempfile
     >>> folder = tempfile.TemporaryDirectory()
     >>> journal = Journal.create(Path(folder.name) / "j", {"format": "example"})
-    >>> with journal.locked():
+    >>> with journal.lock():
     ...     journal.append({"n": 1})
     >>> [line["n"] for line in Journal(journal.path).read()[1:]]
     [1]
@@ -73,7 +73,7 @@ class Journal:
         return cls(path)
 
     @contextmanager
-    def locked(self, *, shared: bool = False) -> Iterator[None]:
+    def lock(self, *, shared: bool = False) -> Iterator[None]:
         """Lock the file against other processes, and read new lines.
 
         With `shared` for reading only: other readers are let in, and the file need not be writable.
@@ -103,7 +103,7 @@ class Journal:
 
     def read(self) -> list[Line]:
         """Return every line so far, the header first."""
-        with self.locked(shared=True):
+        with self.lock(shared=True):
             return list(self._lines)
 
     @property
@@ -117,9 +117,9 @@ class Journal:
         return self._heads
 
     def append(self, line: Line) -> None:
-        """Add a line; call it inside `locked()`. It is on the disk when it returns."""
+        """Add a line; call it inside `lock()`. It is on the disk when it returns."""
         if self._descriptor is None:
-            raise RuntimeError("append outside of locked()")
+            raise RuntimeError("append outside of lock()")
         raw = _render(line, self._chain)
         self._write(self._descriptor, self._cut + raw)
         self._cut, self.torn = b"", False
@@ -178,19 +178,19 @@ class Journal:
     def _take(self, line: Line, raw: bytes) -> None:
         self._lines.append(line)
         self._seen += raw
-        self._heads.append(_hash(raw))
+        self._heads.append(_compute_hash(raw))
         self._has_digests = _DIGEST.search(raw) is not None
 
 
 def _render(line: Line, chain: str) -> bytes:
     body = json.dumps({**line, "chain": chain}, ensure_ascii=False, allow_nan=False).encode()
-    return body[:-1] + f', "digest": "{_hash(body)}"}}\n'.encode()
+    return body[:-1] + f', "digest": "{_compute_hash(body)}"}}\n'.encode()
 
 
 def _is_intact(raw: bytes) -> bool:
     """Return whether the digest at the end of a line is that of the rest."""
     found = _DIGEST.search(raw)
-    return found is not None and found[1].decode() == _hash(raw[: found.start()] + b"}")
+    return found is not None and found[1].decode() == _compute_hash(raw[: found.start()] + b"}")
 
 
 def _is_json(raw: bytes) -> bool:
@@ -201,5 +201,5 @@ def _is_json(raw: bytes) -> bool:
     return True
 
 
-def _hash(raw: bytes) -> str:
+def _compute_hash(raw: bytes) -> str:
     return hashlib.sha256(raw).hexdigest()[:32]

@@ -27,7 +27,7 @@ from sundog.privacy.accountant import METHODS, Method
 from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.journal import Journal
 from sundog.privacy.noise import NoiseSource
-from sundog.privacy.record_count import epsilon_of_fit, fit_within
+from sundog.privacy.record_count import compute_fit_epsilon, is_fit_within_budget
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Ledger:
     def create(cls, path: str | Path, *, epsilon: float, delta: float, noise: NoiseSource | None = None) -> Ledger:
         """Make a ledger file; refuses to replace one."""
         budget = Budget(float(epsilon), float(delta))
-        header = Header(epsilon=budget.epsilon, delta=budget.delta, created=_now(), id=secrets.token_hex(8))
+        header = Header(epsilon=budget.epsilon, delta=budget.delta, created=_format_now(), id=secrets.token_hex(8))
         Journal.create(Path(path), header.model_dump())
         return cls.open(path, noise=noise)
 
@@ -164,13 +164,13 @@ class Ledger:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """Everything charged so far, by whichever process."""
-        with self._held():
-            return tuple(self._known())
+        with self._lock():
+            return tuple(self._list_entries())
 
     @property
     def charges(self) -> tuple[Charge, ...]:
         """The charges of `entries`."""
-        return _charges(self.entries)
+        return _list_charges(self.entries)
 
     @property
     def own_entries(self) -> tuple[Entry, ...]:
@@ -187,35 +187,35 @@ class Ledger:
         """The present state of the file; None for a ledger in memory."""
         if self._journal is None:
             return None
-        with self._held():
+        with self._lock():
             return Head(self.id, len(self._journal.heads), self._journal.heads[-1])
 
     def has(self, head: Head) -> bool:
         """Return whether the file still begins with the lines that it had at that moment."""
         if self._journal is None:
             return False
-        with self._held():
+        with self._lock():
             return self._journal.heads[head.lines - 1 : head.lines] == [head.hash]
 
     def spent(self, method: Method = "pld") -> float:
         """ε so far at the ledger's δ: by `pld` (the claim), `rdp` or `moments`."""
-        return epsilon_of_fit(self.charges, delta=self.budget.delta, method=method)
+        return compute_fit_epsilon(self.charges, delta=self.budget.delta, method=method)
 
     def check(self, *charges: Charge) -> None:
         """Raise BudgetExceededError if the charges could not be made now; records nothing."""
-        with self._held():
+        with self._lock():
             self._check_all(charges)
 
     def spend(self, *charges: Charge) -> None:
         """Record the charges, all or none, or raise BudgetExceededError; measure only after it returns."""
-        with self._held(to_write=True):
+        with self._lock(to_write=True):
             self._check_all(charges)
-            self._record(Entry(run=self.name, time=_now(), private=self.noise.private, charges=charges))
+            self._record(Entry(run=self.name, time=_format_now(), private=self.noise.private, charges=charges))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the whole ledger as plain JSON values."""
         entries, delta = self.entries, self.budget.delta
-        spent = {method: epsilon_of_fit(_charges(entries), delta=delta, method=method) for method in METHODS}
+        spent = {method: compute_fit_epsilon(_list_charges(entries), delta=delta, method=method) for method in METHODS}
         return {
             "epsilon": self.budget.epsilon,
             "delta": delta,
@@ -231,19 +231,19 @@ class Ledger:
             ledger = ledger._parent
 
     def _check(self, charges: Sequence[Charge]) -> None:
-        before, delta = _charges(self._known()), self.budget.delta
-        if fit_within([*before, *charges], epsilon=self.budget.epsilon, delta=delta):
+        before, delta = _list_charges(self._list_entries()), self.budget.delta
+        if is_fit_within_budget([*before, *charges], epsilon=self.budget.epsilon, delta=delta):
             return
-        spent = epsilon_of_fit([*before, *charges], delta=delta)
+        spent = compute_fit_epsilon([*before, *charges], delta=delta)
         what = ", ".join(dict.fromkeys(f"'{charge.purpose}'" for charge in charges[:3]))
         raise BudgetExceededError(
             f"refused: {what} would bring ε to {spent:.4g} of {self.budget.epsilon:.4g} (at δ = {delta:.3g}); "
-            f"{epsilon_of_fit(before, delta=delta):.4g} was spent before; lower the request or open a larger ledger"
+            f"{compute_fit_epsilon(before, delta=delta):.4g} was spent before; lower the request or open a larger ledger"
         )
 
-    def _known(self) -> list[Entry]:
+    def _list_entries(self) -> list[Entry]:
         if self._parent is not None:  # charges to this run by any process
-            return [entry for entry in self._parent._known() if self._is_mine(entry)]
+            return [entry for entry in self._parent._list_entries() if self._is_mine(entry)]
         if self._journal is None:
             return self._entries
         for line in self._journal.lines[1 + len(self._entries) :]:
@@ -269,24 +269,24 @@ class Ledger:
         return entry.run == self.name or entry.run.startswith(self.name + "/")
 
     @contextmanager
-    def _held(self, *, to_write: bool = False) -> Iterator[None]:
+    def _lock(self, *, to_write: bool = False) -> Iterator[None]:
         """Lock the root of this ledger against other threads, and its file against other processes that write."""
         root = self
         while root._parent is not None:
             root = root._parent
         if root._journal is None and os.getpid() != root._process:
             raise LedgerError("a ledger in memory cannot be shared between processes; use a ledger file")
-        with root._threads, nullcontext() if root._journal is None else root._journal.locked(shared=not to_write):
+        with root._threads, nullcontext() if root._journal is None else root._journal.lock(shared=not to_write):
             yield
 
 
-def summed(charges: Iterable[Charge]) -> list[Charge]:
+def merge_blocks(charges: Iterable[Charge]) -> list[Charge]:
     """Merge the charges of a training that was paid for in blocks into one, in the place of the first block.
 
     Only sampled Gaussians are merged: two equal charges for anything else are two measurements.
 
     >>> block = Charge(event=SampledGaussian(noise_multiplier=1.0, sample_rate=0.1), count=40, purpose="training")
-    >>> [charge.count for charge in summed([block, block])]
+    >>> [charge.count for charge in merge_blocks([block, block])]
     [80]
     """
     found: list[Charge] = []
@@ -303,9 +303,9 @@ def summed(charges: Iterable[Charge]) -> list[Charge]:
     return found
 
 
-def _charges(entries: Iterable[Entry]) -> tuple[Charge, ...]:
+def _list_charges(entries: Iterable[Entry]) -> tuple[Charge, ...]:
     return tuple(charge for entry in entries for charge in entry.charges)
 
 
-def _now() -> str:
+def _format_now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

@@ -77,7 +77,7 @@ class Disjoint(_View):
 
     >>> from sundog.privacy.events import Pure
     >>> ledger, count = Ledger(epsilon=1.0, delta=1e-6), Charge(event=Pure(epsilon=0.1), purpose="a count")
-    >>> for part in Disjoint.parts(ledger, 3):
+    >>> for part in Disjoint.split(ledger, 3):
     ...     part.spend(count)
     >>> len(ledger.charges)
     1
@@ -88,7 +88,7 @@ class Disjoint(_View):
         self._made, self._place = made, 0
 
     @classmethod
-    def parts(cls, ledger: Ledger, count: int) -> list[Disjoint]:
+    def split(cls, ledger: Ledger, count: int) -> list[Disjoint]:
         """Return one view for each part."""
         made: list[tuple[Charge, ...]] = []
         return [cls(ledger, made) for _ in range(count)]

@@ -51,17 +51,17 @@ def measure_once(
     """
     if checkpoint is None:
         return measure(ledger)
-    made = own_charges(ledger)
+    made = list_own_charges(ledger)
     kept = checkpoint.load_tensors(name)
     if kept is not None:
         if any(charge not in made for charge in charges):
-            raise _ledger_too_short(checkpoint)
+            raise _make_short_ledger_error(checkpoint)
         return kept
     unseen = list(itertools.dropwhile(lambda charge: charge not in charges, made))
     if any(charge not in charges for charge in unseen):
-        raise _results_lost(checkpoint)
+        raise _make_lost_results_error(checkpoint)
     found = _measure_with(unseen, name, measure, ledger, checkpoint)
-    made = own_charges(ledger)
+    made = list_own_charges(ledger)
     if any(charge not in made for charge in charges):
         raise RuntimeError(f"the measurement {name!r} was made without spending all of its charges")
     checkpoint.save_tensors(name, found)
@@ -100,7 +100,7 @@ def measure_stage(
         paid: how many of the run's charges have paid for earlier stages.
     """
     if checkpoint is None:
-        return Stage(measure(ledger), len(own_charges(ledger)))
+        return Stage(measure(ledger), len(list_own_charges(ledger)))
     kept = load_stage(name, ledger, checkpoint)
     if kept is not None:
         return kept
@@ -111,20 +111,20 @@ def measure_stage(
         except DataError as error:
             return {}, str(error)
 
-    found, error = _measure_with(own_charges(ledger)[paid:], name, measure_or_fail, ledger, checkpoint)
+    found, error = _measure_with(list_own_charges(ledger)[paid:], name, measure_or_fail, ledger, checkpoint)
     keep_stage(name, found, ledger, checkpoint, error=error)
     if error is not None:
         raise DataError(error)
-    return Stage(found, len(own_charges(ledger)))
+    return Stage(found, len(list_own_charges(ledger)))
 
 
 def load_stage(name: str, ledger: Ledger, checkpoint: Checkpoint | None) -> Stage | None:
     """Return the kept result of a stage, or None; raises if the ledger lacks the charges that paid for it."""
-    kept = None if checkpoint is None else checkpoint.load(name, "result", "error", "charges")
+    kept = None if checkpoint is None else checkpoint.load_json(name, "result", "error", "charges")
     if checkpoint is None or kept is None:
         return None
-    if len(own_charges(ledger)) < kept["charges"]:
-        raise _ledger_too_short(checkpoint)
+    if len(list_own_charges(ledger)) < kept["charges"]:
+        raise _make_short_ledger_error(checkpoint)
     if kept["error"] is not None:
         raise DataError(str(kept["error"]))
     return Stage(dict(kept["result"]), int(kept["charges"]))
@@ -135,7 +135,7 @@ def keep_stage(
 ) -> None:
     """Keep the result of a stage; all charges made so far have paid for it or for earlier stages."""
     if checkpoint is not None:
-        checkpoint.save(name, {"result": result, "error": error, "charges": len(own_charges(ledger))})
+        checkpoint.save_json(name, {"result": result, "error": error, "charges": len(list_own_charges(ledger))})
 
 
 def count_paid_steps(training: Charge, kept: int, ledger: Ledger, checkpoint: Checkpoint) -> int:
@@ -150,22 +150,22 @@ def count_paid_steps(training: Charge, kept: int, ledger: Ledger, checkpoint: Ch
         ledger: has the charges of the run.
         checkpoint: has the state.
     """
-    made = own_charges(ledger)
+    made = list_own_charges(ledger)
     blocks = [charge.count if is_part_of(charge, training) else 0 for charge in made]
     paid = sum(blocks)
     if paid < kept:
-        raise _ledger_too_short(checkpoint)
+        raise _make_short_ledger_error(checkpoint)
     if paid > training.count:
-        raise _results_lost(checkpoint)
+        raise _make_lost_results_error(checkpoint)
     since = [charge for charge, steps in zip(made, itertools.accumulate(blocks), strict=True) if steps > kept]
     if len(since) > 1:
-        raise _results_lost(checkpoint)
+        raise _make_lost_results_error(checkpoint)
     return paid
 
 
 def check_unpaid(charges: Sequence[Charge], ledger: Ledger) -> None:
     """Raise BudgetExceededError if the ledger cannot pay for what an interrupted run has left of the charges."""
-    made = own_charges(ledger)
+    made = list_own_charges(ledger)
     rest = []
     for charge in charges:
         left = charge.count - sum(each.count for each in made if is_part_of(each, charge))
@@ -180,7 +180,7 @@ def is_part_of(charge: Charge, whole: Charge) -> bool:
     return (charge.event, charge.purpose) == (whole.event, whole.purpose)
 
 
-def own_charges(ledger: Ledger) -> list[Charge]:
+def list_own_charges(ledger: Ledger) -> list[Charge]:
     """Return what this run was charged, oldest first, without what other runs of the same ledger were."""
     return [charge for entry in ledger.own_entries for charge in entry.charges]
 
@@ -193,21 +193,21 @@ def _measure_with(
     Test noise has a stream for each measurement: it is the same whatever was measured before, or was kept.
     """
     paying = Prepaid(ledger, unseen)
-    paying.noise = ledger.noise.stream(name, 0)
+    paying.noise = ledger.noise.derive_stream(name, 0)
     found = measure(paying)
     if paying.unused:
-        raise _results_lost(checkpoint)
+        raise _make_lost_results_error(checkpoint)
     return found
 
 
-def _results_lost(checkpoint: Checkpoint) -> BudgetExceededError:
+def _make_lost_results_error(checkpoint: Checkpoint) -> BudgetExceededError:
     return BudgetExceededError(
         f"{checkpoint.folder}: measurements of the interrupted fit were lost, and their budget stays spent; delete the "
         "folder and fit again, from another budget"
     )
 
 
-def _ledger_too_short(checkpoint: Checkpoint) -> LedgerError:
+def _make_short_ledger_error(checkpoint: Checkpoint) -> LedgerError:
     return LedgerError(
         f"{checkpoint.folder}: the ledger lacks what the interrupted fit spent; resume with the ledger it began with"
     )

@@ -81,16 +81,16 @@ class NoiseSource:
         self._devices: dict[str, Generator] = {}
         self._on_device: dict[str, DeviceNormals] = {}
 
-    def _in_this_process(self) -> None:
+    def _rekey_after_fork(self) -> None:
         if os.getpid() != self._process:
             self._rekey()
 
     @property
     def _rng(self) -> np.random.Generator:
-        self._in_this_process()
+        self._rekey_after_fork()
         return self._generator
 
-    def stream(self, *names: str | int) -> NoiseSource:
+    def derive_stream(self, *names: str | int) -> NoiseSource:
         """Return the source for one purpose: itself, unless it is seeded, when each purpose has noise of its own.
 
         So a test can compare a training that was stopped and resumed with one that was not.
@@ -113,39 +113,39 @@ class NoiseSource:
         On a GPU: by ChaCha20 there, or by the device's own generator if `fast_gradients` was asked for.
         """
         if self.fast_gradients:
-            return out.normal_(generator=self._device_generator(out.device))
+            return out.normal_(generator=self._get_device_generator(out.device))
         if out.device.type == "cpu":
             self._fill_on_host(out)
             return out
-        return self._device_normals(out.device).fill(out)
+        return self._get_device_normals(out.device).fill(out)
 
     def _fill_on_host(self, out: Tensor) -> None:
-        from sundog.privacy.normals import Keystream, normals_of
+        from sundog.privacy.normals import Keystream, to_normals
 
-        self._in_this_process()
+        self._rekey_after_fork()
         with self._threads:  # two threads must not get the same words
             if self._keystream is None:
-                self._keystream = Keystream(self._secret())
-            words = self._keystream.words((3, -(-len(out) // 2)))
-        out.copy_(normals_of(words).view(-1)[: len(out)])
+                self._keystream = Keystream(self._draw_secret())
+            words = self._keystream.draw_words((3, -(-len(out) // 2)))
+        out.copy_(to_normals(words).view(-1)[: len(out)])
 
-    def _secret(self) -> bytes:
+    def _draw_secret(self) -> bytes:
         return secrets.token_bytes(32) if self._seed is None else hashlib.sha256(repr(self._seed).encode()).digest()
 
-    def _device_normals(self, device: Any) -> DeviceNormals:
+    def _get_device_normals(self, device: Any) -> DeviceNormals:
         from sundog.privacy.chacha import DeviceNormals
 
-        self._in_this_process()
+        self._rekey_after_fork()
         with self._threads:
             if str(device) not in self._on_device:
-                self._on_device[str(device)] = DeviceNormals(device, self._secret())
+                self._on_device[str(device)] = DeviceNormals(device, self._draw_secret())
             return self._on_device[str(device)]
 
-    def _device_generator(self, device: Any) -> Generator:
+    def _get_device_generator(self, device: Any) -> Generator:
         """Yield the generator of a device for noise on gradients, seeded by the operating system."""
         import torch
 
-        self._in_this_process()
+        self._rekey_after_fork()
         if str(device) not in self._devices:
             self._devices[str(device)] = torch.Generator(device)
             self.seed_(self._devices[str(device)])
@@ -156,7 +156,7 @@ class NoiseSource:
 
         A GPU's takes 64 bits of a seed. The host's takes 32, which anybody could try: all of its state is drawn.
         """
-        seed = self.seed()
+        seed = self.draw_seed()
         generator.manual_seed(seed)
         if generator.device.type == "cpu":
             state = generator.get_state()
@@ -166,7 +166,7 @@ class NoiseSource:
             words[:] = self._rng.integers(2**32, size=len(words), dtype=np.uint64)
             generator.set_state(state)
 
-    def seed(self) -> int:
+    def draw_seed(self) -> int:
         """Return a secret seed for a generator that need not be cryptographic."""
         return int(self._rng.integers(2**62))
 
@@ -193,27 +193,27 @@ class NoiseSource:
     def discrete_laplace(self, *, epsilon: float, size: int | tuple[int, ...]) -> Integers:
         """Integers with P(k) ∝ exp(−ε|k|)."""
         shape = (size,) if isinstance(size, int) else size
-        return _until_accepted(int(np.prod(shape)), lambda n: self._laplace_proposals(epsilon, n)).reshape(shape)
+        return _sample_by_rejection(int(np.prod(shape)), lambda n: self._propose_laplace(epsilon, n)).reshape(shape)
 
     def discrete_gaussian(self, *, sigma: float, size: int | tuple[int, ...]) -> Integers:
         """Integers with P(k) ∝ exp(−k²/2σ²) (Canonne, Kamath and Steinke 2020, Algorithm 3)."""
         shape = (size,) if isinstance(size, int) else size
-        return _until_accepted(int(np.prod(shape)), lambda n: self._gaussian_proposals(sigma, n)).reshape(shape)
+        return _sample_by_rejection(int(np.prod(shape)), lambda n: self._propose_gaussian(sigma, n)).reshape(shape)
 
-    def _laplace_proposals(self, epsilon: float, n: int) -> tuple[Integers, npt.NDArray[np.bool_]]:
+    def _propose_laplace(self, epsilon: float, n: int) -> tuple[Integers, npt.NDArray[np.bool_]]:
         magnitude = np.floor(self._rng.standard_exponential(n) / epsilon).astype(np.int64)
         negative = self._rng.integers(0, 2, n, dtype=np.uint8).astype(bool)
         accepted = ~(negative & (magnitude == 0))  # zero has one sign only
         return np.where(negative, -magnitude, magnitude), accepted
 
-    def _gaussian_proposals(self, sigma: float, n: int) -> tuple[Integers, npt.NDArray[np.bool_]]:
+    def _propose_gaussian(self, sigma: float, n: int) -> tuple[Integers, npt.NDArray[np.bool_]]:
         scale = np.floor(sigma) + 1
-        value, accepted = self._laplace_proposals(1 / scale, n)
+        value, accepted = self._propose_laplace(1 / scale, n)
         log_ratio = -((np.abs(value) - sigma**2 / scale) ** 2) / (2 * sigma**2)
         return value, accepted & self.coin(log_ratio)
 
 
-def _until_accepted(n: int, propose: Any) -> Integers:
+def _sample_by_rejection(n: int, propose: Any) -> Integers:
     """Rejection sampling, a batch at a time."""
     out = np.empty(n, dtype=np.int64)
     filled = 0

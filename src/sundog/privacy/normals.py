@@ -22,7 +22,7 @@ class Keystream:
     """A stream of random words that never repeats.
 
     >>> stream = Keystream(bytes(32))
-    >>> values = normals_of(stream.words((3, 50_000)))
+    >>> values = to_normals(stream.draw_words((3, 50_000)))
     >>> round(float(values.mean()), 1), round(float(values.std()), 1)
     (-0.0, 1.0)
 
@@ -34,7 +34,7 @@ class Keystream:
         self._key = key
         self._message = 0
 
-    def words(self, shape: tuple[int, ...]) -> Tensor:
+    def draw_words(self, shape: tuple[int, ...]) -> Tensor:
         """Return the next words, as int32."""
         if 4 * math.prod(shape) > _LONGEST:
             raise ValueError(f"{4 * math.prod(shape)} bytes of noise at once are more than one message holds")
@@ -46,18 +46,18 @@ class Keystream:
         return torch.from_numpy(words)
 
 
-def normals_of(words: Tensor) -> Tensor:
+def to_normals(words: Tensor) -> Tensor:
     """(3, n) random words to (2, n) normals."""
-    return torch.stack(pair_of(*words))
+    return torch.stack(to_normal_pair(*words))
 
 
-def pair_of(high: Tensor, low: Tensor, angle: Tensor) -> tuple[Tensor, Tensor]:
+def to_normal_pair(high: Tensor, low: Tensor, angle: Tensor) -> tuple[Tensor, Tensor]:
     """Return two normals from a radius of 64 bits and an angle of 32."""
-    uniform = _unsigned(low).add_(0.5).mul_(2.0**-32).add_(_unsigned(high)).mul_(2.0**-32)  # above 0, at most 1
+    uniform = _to_unsigned(low).add_(0.5).mul_(2.0**-32).add_(_to_unsigned(high)).mul_(2.0**-32)  # above 0, at most 1
     radius = uniform.log_().mul_(-2.0).sqrt_()
     turn = angle.to(torch.float32).mul_(math.pi * 2.0**-31)
     return torch.cos(turn).mul_(radius), turn.sin_().mul_(radius)
 
 
-def _unsigned(word: Tensor) -> Tensor:
+def _to_unsigned(word: Tensor) -> Tensor:
     return word.to(torch.float32).add_(word < 0, alpha=2.0**32)

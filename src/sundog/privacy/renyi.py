@@ -28,10 +28,10 @@ _LARGE = 100.0  # exponents from which hyperbolic sines could overflow
 _MOMENT_ORDERS = np.arange(2, 34).astype(float)  # λ = 1 … 32 in the papers is Rényi order λ + 1
 
 
-def epsilon_by_orders(totals: dict[Event, int], delta: float, method: Orders) -> float:
+def compute_epsilon_by_orders(totals: dict[Event, int], delta: float, method: Orders) -> float:
     """Return the smallest ε at δ of events composed so many times each, by Rényi orders or by the papers' moments.
 
-    >>> round(epsilon_by_orders({Gaussian(noise_multiplier=20.0): 20}, 1e-5, "rdp"), 3)
+    >>> round(compute_epsilon_by_orders({Gaussian(noise_multiplier=20.0): 20}, 1e-5, "rdp"), 3)
     0.897
     """
     orders = _RDP_ORDERS if method == "rdp" else _MOMENT_ORDERS
@@ -41,14 +41,14 @@ def epsilon_by_orders(totals: dict[Event, int], delta: float, method: Orders) ->
     spent = np.zeros_like(orders)
     for event, count in totals.items():
         if not isinstance(event, Failure):
-            spent = spent + count * np.asarray(_renyi(event, method))
+            spent = spent + count * np.asarray(_compute_divergences(event, method))
     spent = np.maximum(spent, 0.0)  # tiny divergences round to either side of zero
     if method == "moments":  # Abadi et al. 2016, Theorem 2: δ = min exp(α(λ) − λε)
         return float(np.min(spent + math.log(1 / (delta - failure)) / (orders - 1)))
-    return _epsilon_of_orders(orders, spent, delta - failure)
+    return _convert_to_epsilon(orders, spent, delta - failure)
 
 
-def _epsilon_of_orders(orders: Floats, spent: Floats, delta: float) -> float:
+def _convert_to_epsilon(orders: Floats, spent: Floats, delta: float) -> float:
     """From Rényi divergences to ε (Canonne, Kamath, Steinke 2020, Proposition 12), as dp-accounting does."""
     found = spent + np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1)
     found = np.where(delta**2 + np.expm1(-spent) > 0, 0.0, found)  # δ ≤ √(1 − exp(−KL))
@@ -56,39 +56,39 @@ def _epsilon_of_orders(orders: Floats, spent: Floats, delta: float) -> float:
 
 
 @functools.lru_cache(maxsize=256)
-def _renyi(event: Event, method: Orders) -> tuple[float, ...]:
+def _compute_divergences(event: Event, method: Orders) -> tuple[float, ...]:
     orders = _RDP_ORDERS if method == "rdp" else _MOMENT_ORDERS
     with np.errstate(over="ignore"):  # what overflows is infinite
-        return tuple(_renyi_at(event, orders))
+        return tuple(_compute_divergences_at(event, orders))
 
 
-def _renyi_at(event: Event, orders: Floats) -> Floats:
+def _compute_divergences_at(event: Event, orders: Floats) -> Floats:
     if isinstance(event, Gaussian):
         return orders / 2 / event.noise_multiplier / event.noise_multiplier
     if isinstance(event, DiscreteGaussian):  # Canonne, Kamath, Steinke 2020, Theorem 4
         return orders / 2 / event.sigma / event.sigma
     if isinstance(event, SampledGaussian):
-        return _sampled_gaussian_renyi(event, orders)
+        return _compute_sampled_gaussian_divergences(event, orders)
     if isinstance(event, DiscreteLaplace | Pure):
-        return _pure_renyi(event.epsilon, orders)
+        return _compute_pure_divergences(event.epsilon, orders)
     raise AssertionError(f"no Rényi divergence for {event!r}")
 
 
-def _sampled_gaussian_renyi(event: SampledGaussian, orders: Floats) -> Floats:
+def _compute_sampled_gaussian_divergences(event: SampledGaussian, orders: Floats) -> Floats:
     if event.noise_multiplier < 1e-3:  # nothing to lose: without sampling it is worse, and can be computed
-        return _renyi_at(Gaussian(noise_multiplier=event.noise_multiplier), orders)
-    excess = special.logsumexp(_excess_terms(event, orders), axis=1)
+        return _compute_divergences_at(Gaussian(noise_multiplier=event.noise_multiplier), orders)
+    excess = special.logsumexp(_compute_excess_terms(event, orders), axis=1)
     return np.asarray(np.logaddexp(0.0, excess) / (orders - 1))
 
 
-def _excess_terms(event: SampledGaussian, orders: Floats) -> Floats:
+def _compute_excess_terms(event: SampledGaussian, orders: Floats) -> Floats:
     """Logarithms of what each term adds to A − 1 (Mironov, Talwar, Zhang 2019, section 3.3), one row an order.
 
     A = Σₖ C(α, k) qᵏ (1 − q)^(α − k) exp(k(k − 1) / 2σ²) for whole α; without the exponentials the sum is one.
     """
     k = np.arange(2.0, orders.max() + 1)
     alpha = orders[:, None]
-    weight = _log_binomials(tuple(orders)) + k * math.log(event.sample_rate)
+    weight = _compute_log_binomials(tuple(orders)) + k * math.log(event.sample_rate)
     weight += (alpha - k) * math.log1p(-event.sample_rate)
     moment = k * (k - 1) / 2 / event.noise_multiplier / event.noise_multiplier
     growth = moment + np.log(-np.expm1(-moment))  # log(exp(moment) − 1)
@@ -96,14 +96,14 @@ def _excess_terms(event: SampledGaussian, orders: Floats) -> Floats:
 
 
 @functools.lru_cache(maxsize=2)
-def _log_binomials(orders: tuple[float, ...]) -> Floats:
+def _compute_log_binomials(orders: tuple[float, ...]) -> Floats:
     """Logarithms of C(α, k) for k from 2 on, one row an order; what stands where k is above α is not used."""
     k, alpha = np.arange(2.0, max(orders) + 1), np.array(orders)[:, None]
     found = special.gammaln(alpha + 1) - special.gammaln(k + 1) - special.gammaln(np.maximum(alpha - k, 0) + 1)
     return np.asarray(found)
 
 
-def _pure_renyi(epsilon: float, orders: Floats) -> Floats:
+def _compute_pure_divergences(epsilon: float, orders: Floats) -> Floats:
     """Return the Rényi divergence of randomised response, the worst case of an ε-DP mechanism.
 
     It is log(cosh((α − ½)ε) / cosh(ε/2)) / (α − 1). The quotient is 1 + 2 sinh(αε/2) sinh((α − 1)ε/2) / cosh(ε/2),

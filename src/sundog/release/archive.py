@@ -25,7 +25,7 @@ import safetensors.numpy
 from sundog.errors import ReleaseError
 from sundog.files import replace_file
 from sundog.release.signing import Signature
-from sundog.release.zip_members import Limit, damaged, read_members
+from sundog.release.zip_members import Limit, make_damage_error, read_members
 
 FORMAT = "sundog-release"
 VERSION = 1
@@ -69,27 +69,27 @@ class Archive:
     signature: Signature | None = None
 
 
-def content_hash(manifest: Mapping[str, Any], tensors: Tensors) -> str:
+def compute_content_hash(manifest: Mapping[str, Any], tensors: Tensors) -> str:
     """Return the sha256 of what a release says, the same however its file was packed.
 
     Each part is preceded by its length, so that no two contents run together to the same bytes.
 
-    >>> content_hash({"format": "sundog-release", "version": 1}, {"bias": np.zeros(3)})[:16]
+    >>> compute_content_hash({"format": "sundog-release", "version": 1}, {"bias": np.zeros(3)})[:16]
     'a8818eb7e369b2a6'
     """
     digest = hashlib.sha256(b"sundog content v1\n")
-    for part in _hashed_parts(manifest, tensors):
+    for part in _list_hashed_parts(manifest, tensors):
         digest.update(struct.pack("<Q", part.nbytes))
         digest.update(part)
     return digest.hexdigest()
 
 
-def canonical_json(value: object) -> bytes:
+def to_canonical_json(value: object) -> bytes:
     """Return the one spelling of a JSON value: sorted keys, no spaces, UTF-8; NaN and infinities have none.
 
-    >>> canonical_json({"b": 1.5, "a": ["é"]}).decode()
+    >>> to_canonical_json({"b": 1.5, "a": ["é"]}).decode()
     '{"a":["é"],"b":1.5}'
-    >>> canonical_json(float("nan"))
+    >>> to_canonical_json(float("nan"))
     Traceback (most recent call last):
     sundog.errors.ReleaseError: the value has no JSON form (Out of range float ...); use finite numbers and ...
     """
@@ -115,7 +115,7 @@ def write_archive(path: str | Path, archive: Archive) -> None:
     """
     path = Path(path)
     fix = "free some space or choose another place" if path.parent.is_dir() else "create its folder first"
-    with _errors_naming(path, "cannot be written", fix):
+    with _name_file_in_errors(path, "cannot be written", fix):
         if path.exists() and not path.is_file():
             raise ReleaseError("is not a regular file; choose another name")
         with replace_file(path) as file:
@@ -132,19 +132,19 @@ def read_archive(path: str | Path) -> Archive:
     sundog.errors.ReleaseError: missing.sundog: no such file; check the name
     """
     path = Path(path)
-    with _errors_naming(path, "cannot be read", "check the file and its permissions"):
+    with _name_file_in_errors(path, "cannot be read", "check the file and its permissions"):
         return _read(path)
 
 
 def read_manifest(path: str | Path) -> dict[str, Any]:
     """Read the manifest of a release without its weights; raise ReleaseError if the file is not a release."""
     path = Path(path)
-    with _errors_naming(path, "cannot be read", "check the file and its permissions"):
-        _refuse_no_file(path)
+    with _name_file_in_errors(path, "cannot be read", "check the file and its permissions"):
+        _refuse_missing_file(path)
         with path.open("rb") as file:
             members = read_members(file, _LIMITS, only=[_MANIFEST])
         if _MANIFEST not in members:
-            raise damaged(f"has no {_MANIFEST}")
+            raise make_damage_error(f"has no {_MANIFEST}")
         return _parse_manifest(members[_MANIFEST])
 
 
@@ -157,7 +157,7 @@ def is_release(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def _errors_naming(path: Path, what: str, fix: str) -> Iterator[None]:
+def _name_file_in_errors(path: Path, what: str, fix: str) -> Iterator[None]:
     """Turn every failure inside into one line that begins with the file's name."""
     try:
         yield
@@ -174,10 +174,10 @@ def _errors_naming(path: Path, what: str, fix: str) -> Iterator[None]:
 
 def _write_zip(file: BinaryIO, archive: Archive) -> None:
     with zipfile.ZipFile(file, "w") as zipped:
-        _add(zipped, _MANIFEST, canonical_json(archive.manifest), zipfile.ZIP_DEFLATED)
+        _add(zipped, _MANIFEST, to_canonical_json(archive.manifest), zipfile.ZIP_DEFLATED)
         if archive.signature is not None:
-            _add(zipped, _SIGNATURE, canonical_json(archive.signature.to_dict()), zipfile.ZIP_DEFLATED)
-        plain = {name: _plain(name, tensor)[1] for name, tensor in archive.tensors.items()}
+            _add(zipped, _SIGNATURE, to_canonical_json(archive.signature.to_dict()), zipfile.ZIP_DEFLATED)
+        plain = {name: _to_plain(name, tensor)[1] for name, tensor in archive.tensors.items()}
         _add(zipped, _WEIGHTS, safetensors.numpy.save(plain), zipfile.ZIP_STORED)
 
 
@@ -197,7 +197,9 @@ def _check_read_back(partial: Path, archive: Archive) -> None:
         raise ReleaseError(
             f"not written, because it could not be read back: {reason}; change what goes into it"
         ) from None
-    same_content = content_hash(found.manifest, found.tensors) == content_hash(archive.manifest, archive.tensors)
+    same_content = compute_content_hash(found.manifest, found.tensors) == compute_content_hash(
+        archive.manifest, archive.tensors
+    )
     if not same_content or found.signature != archive.signature:
         raise ReleaseError("not written, because it would read back differently; use text for all keys of the manifest")
 
@@ -205,17 +207,17 @@ def _check_read_back(partial: Path, archive: Archive) -> None:
 # --- hashing ---
 
 
-def _hashed_parts(manifest: Mapping[str, Any], tensors: Tensors) -> Iterator[memoryview]:
-    yield memoryview(canonical_json(manifest))
+def _list_hashed_parts(manifest: Mapping[str, Any], tensors: Tensors) -> Iterator[memoryview]:
+    yield memoryview(to_canonical_json(manifest))
     for name in sorted(tensors):
-        code, tensor = _plain(name, tensors[name])
+        code, tensor = _to_plain(name, tensors[name])
         yield memoryview(name.encode("utf-8"))
         yield memoryview(code.encode("ascii"))
         yield memoryview(struct.pack(f"<{tensor.ndim}Q", *tensor.shape))
         yield tensor.reshape(-1).view(np.uint8).data  # hashed where it lies: weights may be gigabytes
 
 
-def _plain(name: str, tensor: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any]]:
+def _to_plain(name: str, tensor: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any]]:
     """Return the safetensors code of a tensor's type, and the tensor as it is stored: little-endian, row after row."""
     little = tensor.dtype.newbyteorder("<")
     for code, dtype in _DTYPES.items():
@@ -228,12 +230,12 @@ def _plain(name: str, tensor: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any]]:
 
 
 def _read(path: Path) -> Archive:
-    _refuse_no_file(path)
+    _refuse_missing_file(path)
     with path.open("rb") as file:
         members = read_members(file, _LIMITS)
     for name in (_MANIFEST, _WEIGHTS):
         if name not in members:
-            raise damaged(f"has no {name}")
+            raise make_damage_error(f"has no {name}")
     signature = members.get(_SIGNATURE)
     return Archive(
         manifest=_parse_manifest(members[_MANIFEST]),
@@ -242,7 +244,7 @@ def _read(path: Path) -> Archive:
     )
 
 
-def _refuse_no_file(path: Path) -> None:
+def _refuse_missing_file(path: Path) -> None:
     if not path.is_file():  # before opening: opening a pipe would block
         raise ReleaseError("not a file; give a .sundog file" if path.exists() else "no such file; check the name")
 
@@ -251,7 +253,7 @@ def _parse_manifest(raw: bytes) -> dict[str, Any]:
     manifest = _parse_object(raw, _MANIFEST)
     version = manifest.get("version")
     if manifest.get("format") != FORMAT or type(version) is not int or version < 1:
-        raise damaged(f"{_MANIFEST} is not that of a sundog release")
+        raise make_damage_error(f"{_MANIFEST} is not that of a sundog release")
     if version != VERSION:
         raise ReleaseError("made by a newer sundog: upgrade")
     return manifest
@@ -260,21 +262,21 @@ def _parse_manifest(raw: bytes) -> dict[str, Any]:
 def _parse_object(raw: bytes, what: str) -> dict[str, Any]:
     """Parse a JSON object strictly: no duplicate keys, no NaN, bounded in depth and in items."""
     if sum(raw.count(mark) for mark in (b",", b"[", b"{")) > _MAX_JSON_ITEMS:
-        raise damaged(f"{what} has more than {_MAX_JSON_ITEMS:,} items")
+        raise make_damage_error(f"{what} has more than {_MAX_JSON_ITEMS:,} items")
     if raw.count(b"{") > _MAX_JSON_OBJECTS:
-        raise damaged(f"{what} has more than {_MAX_JSON_OBJECTS:,} objects")
+        raise make_damage_error(f"{what} has more than {_MAX_JSON_OBJECTS:,} objects")
     try:
-        value = json.loads(raw.decode("utf-8"), object_pairs_hook=_unique)
-        canonical_json(value)  # what has no canonical form (1e999, half a surrogate pair) could not be hashed
+        value = json.loads(raw.decode("utf-8"), object_pairs_hook=_refuse_duplicate_keys)
+        to_canonical_json(value)  # what has no canonical form (1e999, half a surrogate pair) could not be hashed
     except (ValueError, RecursionError, ReleaseError):
-        raise damaged(f"{what} is not strict JSON") from None
+        raise make_damage_error(f"{what} is not strict JSON") from None
     if not isinstance(value, dict):
-        raise damaged(f"{what} is not a JSON object")
+        raise make_damage_error(f"{what} is not a JSON object")
     _check_depth(value, what)
     return value
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_duplicate_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("duplicate key")
@@ -288,36 +290,36 @@ def _check_depth(value: object, what: str) -> None:
         level = [child for node in nested for child in (node.values() if isinstance(node, dict) else node)]
         if not level:
             return
-    raise damaged(f"{what} is nested more than {_MAX_JSON_DEPTH} deep")
+    raise make_damage_error(f"{what} is nested more than {_MAX_JSON_DEPTH} deep")
 
 
 def _parse_weights(raw: bytes) -> dict[str, npt.NDArray[Any]]:
     """Return the tensors; their header is bounded here, and its offsets are checked by safetensors."""
     length = int.from_bytes(raw[:8], "little")
     if len(raw) < 8 or length > min(_MAX_HEADER, len(raw) - 8):
-        raise damaged(f"{_WEIGHTS} has a header of the wrong size")
+        raise make_damage_error(f"{_WEIGHTS} has a header of the wrong size")
     header = _parse_object(raw[8 : 8 + length], f"the header of {_WEIGHTS}")
     if len(header) > _MAX_TENSORS:
-        raise damaged(f"{_WEIGHTS} has more than {_MAX_TENSORS:,} tensors")
+        raise make_damage_error(f"{_WEIGHTS} has more than {_MAX_TENSORS:,} tensors")
     for name, entry in header.items():
         _check_tensor_entry(name, entry)
     try:
         tensors = safetensors.numpy.load(raw)
     except (safetensors.SafetensorError, ValueError, OverflowError):
-        raise damaged(f"{_WEIGHTS} is malformed") from None
+        raise make_damage_error(f"{_WEIGHTS} is malformed") from None
     for name, tensor in tensors.items():
         if tensor.dtype == np.bool_ and tensor.size and tensor.view(np.uint8).max() > 1:
-            raise damaged(f"tensor {name[:40]!a} has truth values other than 0 and 1")
+            raise make_damage_error(f"tensor {name[:40]!a} has truth values other than 0 and 1")
     return dict(sorted(tensors.items()))
 
 
 def _check_tensor_entry(name: str, entry: object) -> None:
     """Refuse what safetensors lets pass: other types, unhashed metadata, shapes that numpy cannot hold."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
-        raise damaged(f"tensor {name[:40]!a} is described wrongly")
+        raise make_damage_error(f"tensor {name[:40]!a} is described wrongly")
     if not isinstance(entry["dtype"], str) or entry["dtype"] not in _DTYPES:
-        raise damaged(f"tensor {name[:40]!a} is of a type that is not allowed")
+        raise make_damage_error(f"tensor {name[:40]!a} is of a type that is not allowed")
     shape = entry["shape"]
     fits = isinstance(shape, list) and len(shape) <= _MAX_AXES
     if not fits or not all(type(axis) is int and 0 <= axis <= _LIMITS[_WEIGHTS].size for axis in shape):
-        raise damaged(f"tensor {name[:40]!a} has a shape that is not allowed")
+        raise make_damage_error(f"tensor {name[:40]!a} has a shape that is not allowed")

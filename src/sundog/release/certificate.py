@@ -23,15 +23,15 @@ from sundog.privacy.budget import (
     LARGEST_MEANINGFUL_EPSILON,
     SMALLEST_DELTA,
     SMALLEST_EPSILON,
-    calibrated_delta,
+    compute_calibrated_delta,
 )
 from sundog.privacy.events import Charge, SampledGaussian
-from sundog.privacy.ledger import Ledger, summed
+from sundog.privacy.ledger import Ledger, merge_blocks
 from sundog.privacy.noise import FAST, SECURE, SEEDED
-from sundog.privacy.record_count import epsilon_of_counts, epsilon_of_fit, is_count
-from sundog.release.learned import Learned, learned_parts, unpaid_parts
-from sundog.release.shares import Share, format_number, shares_of
-from sundog.release.text import Text
+from sundog.privacy.record_count import compute_count_epsilon, compute_fit_epsilon, is_count
+from sundog.release.charge_costs import ChargeCost, compute_costs, format_number
+from sundog.release.learned_parts import LearnedPart, find_unpaid_parts, list_learned_parts
+from sundog.release.printable_text import Text
 from sundog.untrusted_text import replace_unprintable
 
 NOT_PRIVATE = "NOT PRIVATE: the noise came from a fixed seed, for tests; whoever knows the seed can subtract it"
@@ -109,7 +109,7 @@ class Certificate(BaseModel):
     ]
     charges: Annotated[list[Charge], Field(fail_fast=True, max_length=_MOST_CHARGES), AfterValidator(_check_trainings)]
     assumed_public: Annotated[list[Text], Field(fail_fast=True, max_length=100)]
-    learned: Annotated[list[Learned], Field(fail_fast=True, max_length=_MOST_CHARGES)] = []
+    learned: Annotated[list[LearnedPart], Field(fail_fast=True, max_length=_MOST_CHARGES)] = []
     conditional: Conditional | None = None  # where the count of records chose a smaller δ to calibrate to
     ledger: SharedLedger | None = None
 
@@ -132,22 +132,22 @@ class Certificate(BaseModel):
     def recheck(self, schema: Schema, assumptions: Sequence[str] = ()) -> list[str]:
         """Return what does not add up, by itself or with the schema and the model it came with; empty when it is sound."""
         problems = [] if self.private and self.noise in (SECURE, FAST) else [NOT_PRIVATE]
-        if (self.unit, self.cap, self.neighbours) != (_unit(schema), schema.cap, neighbours_of(schema)):
+        if (self.unit, self.cap, self.neighbours) != (_name_unit(schema), schema.cap, describe_neighbours(schema)):
             problems.append("the certificate and the schema disagree about who is protected")
-        if self.assumed_public != [*assumed_public(schema), *assumptions]:
+        if self.assumed_public != [*list_public_assumptions(schema), *assumptions]:
             problems.append("what the certificate assumes public is not what the schema declares and the model used")
-        problems += [f"no charge pays for the {part}" for part in self.unpaid(schema)]
-        if len(self.learned) > len(learned_parts(schema, counted=any(map(is_count, self.charges)))):
+        problems += [f"no charge pays for the {part}" for part in self.find_unpaid_parts(schema)]
+        if len(self.learned) > len(list_learned_parts(schema, counted=any(map(is_count, self.charges)))):
             problems.append("the certificate lists more learned parts than the schema has")
-        return problems + self._wrong_promise() + self._wrong_figures() + self._wrong_ledger()
+        return problems + self._check_promise() + self._check_figures() + self._check_ledger()
 
-    def unpaid(self, schema: Schema) -> list[str]:
+    def find_unpaid_parts(self, schema: Schema) -> list[str]:
         """Return the learned parts of a schema for which the certificate does not name a charge that it has."""
         counted = any(map(is_count, self.charges))
-        unnamed = [part.part for part in learned_parts(schema, counted=counted) if part not in self.learned]
-        return list(dict.fromkeys([*unnamed, *unpaid_parts(schema, self.charges, counted=counted)]))
+        unnamed = [part.part for part in list_learned_parts(schema, counted=counted) if part not in self.learned]
+        return list(dict.fromkeys([*unnamed, *find_unpaid_parts(schema, self.charges, counted=counted)]))
 
-    def warnings(self) -> list[str]:
+    def list_warnings(self) -> list[str]:
         """Return what a reader should know although everything adds up."""
         found = [line for line in self.assumed_public if line.startswith("NOT REVIEWED")]
         if self.epsilon > LARGEST_MEANINGFUL_EPSILON:
@@ -167,7 +167,7 @@ class Certificate(BaseModel):
         """The δ at which the charges after the count are added up."""
         return self.delta if self.conditional is None else self.conditional.delta
 
-    def _wrong_promise(self) -> list[str]:
+    def _check_promise(self) -> list[str]:
         """Meaningless promises, and a conditional promise that does not follow from the count."""
         problems = []
         if self.delta > LARGEST_MEANINGFUL_DELTA:
@@ -176,28 +176,28 @@ class Certificate(BaseModel):
             )
         if self.conditional is None:
             return problems
-        rest = self.epsilon - epsilon_of_counts(self.charges)
+        rest = self.epsilon - compute_count_epsilon(self.charges)
         if not any(map(is_count, self.charges)):
             problems.append("it refers to a count of records that no charge paid for")
         elif not math.isclose(self.conditional.epsilon, rest, rel_tol=1e-6) or not math.isclose(
-            self.conditional.delta, calibrated_delta(self.delta, self.conditional.records), rel_tol=1e-6
+            self.conditional.delta, compute_calibrated_delta(self.delta, self.conditional.records), rel_tol=1e-6
         ):
             problems.append("what it promises given the count of records does not follow from the count")
         return problems
 
-    def _wrong_figures(self) -> list[str]:
+    def _check_figures(self) -> list[str]:
         """Figures that the events do not add up to."""
         problems = []
         for method in METHODS:
-            spent = epsilon_of_fit(self.charges, delta=self._calibrated, method=method)
+            spent = compute_fit_epsilon(self.charges, delta=self._calibrated, method=method)
             if method == "pld" and spent > self.epsilon * (1 + 1e-9):
                 problems.append(f"the events add up to ε = {spent:.4g}, above the claimed {self.epsilon:.4g}")
-            if not _agree(spent, self.spent.get(method)):
+            if not _is_same_figure(spent, self.spent.get(method)):
                 said = format_number(self.spent.get(method))
                 problems.append(f"the events add up to ε = {spent:.4g} by {method}, but the certificate says {said}")
         return problems
 
-    def _wrong_ledger(self) -> list[str]:
+    def _check_ledger(self) -> list[str]:
         """Impossible or meaningless shared ledgers: overspent, or with less spent than by this release alone."""
         if self.ledger is None:
             return []
@@ -206,7 +206,7 @@ class Certificate(BaseModel):
             problems.append(f"the shared ledger's δ = {self.ledger.delta:g} promises nothing")
         if self.ledger.spent > self.ledger.epsilon * (1 + 1e-9):
             problems.append(f"the shared ledger is overspent: ε = {self.ledger.spent:.4g} of {self.ledger.epsilon:g}")
-        alone = epsilon_of_fit(self.charges, delta=self.ledger.delta)
+        alone = compute_fit_epsilon(self.charges, delta=self.ledger.delta)
         if alone > self.ledger.spent * 1.01 + 1e-9:
             problems.append(
                 f"the shared ledger says ε = {self.ledger.spent:.4g} was spent in all, and this release alone spent "
@@ -224,9 +224,9 @@ class Certificate(BaseModel):
         records = "1 record" if self.cap == 1 else f"{self.cap} records"
         return f"one {self.unit} (at most {records} of each were used)"
 
-    def shares(self) -> list[Share]:
+    def compute_costs(self) -> list[ChargeCost]:
         """Return the charges by purpose, in the order they were made, with what each would cost alone."""
-        return shares_of(self.charges, delta=self._calibrated)
+        return compute_costs(self.charges, delta=self._calibrated)
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the text."""
@@ -234,23 +234,34 @@ class Certificate(BaseModel):
 
     def __str__(self) -> str:
         head = [] if self.private else [NOT_PRIVATE, ""]
-        return "\n".join([*head, *self._promise(), "", *self._spent(), "", *self._assumed(), "", _NOT_PROTECTED])
+        return "\n".join(
+            [
+                *head,
+                *self._format_promise(),
+                "",
+                *self._format_spent(),
+                "",
+                *self._format_assumptions(),
+                "",
+                _NOT_PROTECTED,
+            ]
+        )
 
-    def _promise(self) -> list[str]:
+    def _format_promise(self) -> list[str]:
         return [
             "sundog certificate",
             f"  guarantee    (ε = {self.epsilon:g}, δ = {self.delta:.3g})-differential privacy",
             f"  protects     {self.who}; neighbouring datasets: {self.neighbours}",
             f"  noise        {self.noise}",
-            *(f"  WARNING      {warning}" for warning in self.warnings()),
+            *(f"  WARNING      {warning}" for warning in self.list_warnings()),
             "",
-            f"In words: whatever anybody concludes from this release about {self._person()}, they could have concluded",
-            f"almost as well without that data: the odds change by at most a factor of e^ε = {_factor(self.epsilon)},",
+            f"In words: whatever anybody concludes from this release about {self._name_person()}, they could have concluded",
+            f"almost as well without that data: the odds change by at most a factor of e^ε = {_format_factor(self.epsilon)},",
             f"except with probability δ (1 in {1 / self.delta:,.0f}).",
-            *self._given_the_count(),
+            *self._format_conditional(),
         ]
 
-    def _given_the_count(self) -> list[str]:
+    def _format_conditional(self) -> list[str]:
         given = self.conditional
         if given is None or given.delta == self.delta:
             return []
@@ -261,19 +272,19 @@ class Certificate(BaseModel):
             "statement about that count; the guarantee above holds whatever the count turned out to be.",
         ]
 
-    def _person(self) -> str:
+    def _name_person(self) -> str:
         return "a record" if self.unit is None else f"one {self.unit}"
 
-    def _spent(self) -> list[str]:
+    def _format_spent(self) -> list[str]:
         spent = "   ".join(f"{method} {format_number(self.spent.get(method))}" for method in METHODS)
         lines = [f"Spent: ε at δ = {self._calibrated:.3g} by   {spent}   (pld is the claim)"]
-        lines += [f"  {share}" for share in self.shares()]
+        lines += [f"  {cost}" for cost in self.compute_costs()]
         if self.ledger is not None:
             of = f"{self.ledger.spent:.4g} of {self.ledger.epsilon:g}"
             lines.append(f"Shared ledger: ε = {of} spent in all (δ = {self.ledger.delta:.3g})")
         return lines
 
-    def _assumed(self) -> list[str]:
+    def _format_assumptions(self) -> list[str]:
         learned = ["", "Learned within the budget:", *(f"  - {part}" for part in self.learned)] if self.learned else []
         return ["Assumed public:", *(f"  - {line}" for line in self.assumed_public), *learned]
 
@@ -297,29 +308,31 @@ def certify(
         delta: the δ that was promised before any data was touched; the run's, unless that was lowered afterwards.
         records: the noisy number of records, if the run's δ was lowered to fit it.
     """
-    charges = summed(ledger.charges)
+    charges = merge_blocks(ledger.charges)
     epsilon, calibrated = ledger.budget.epsilon, ledger.budget.delta
     private = ledger.private and (shared is None or shared.private)
-    spent = {method: _finite(epsilon_of_fit(charges, delta=calibrated, method=method)) for method in METHODS}
-    rest = epsilon - epsilon_of_counts(charges)
+    spent = {
+        method: _drop_infinite(compute_fit_epsilon(charges, delta=calibrated, method=method)) for method in METHODS
+    }
+    rest = epsilon - compute_count_epsilon(charges)
     return Certificate(
         private=private,
         epsilon=epsilon,
         delta=calibrated if delta is None else delta,
         spent=spent,
-        unit=_unit(schema),
+        unit=_name_unit(schema),
         cap=schema.cap,
-        neighbours=neighbours_of(schema),
+        neighbours=describe_neighbours(schema),
         noise=cast(Any, ledger.noise.description if private else SEEDED),
         charges=charges,
-        assumed_public=[*assumed_public(schema), *assumptions],
-        learned=learned_parts(schema, counted=any(map(is_count, charges))),
+        assumed_public=[*list_public_assumptions(schema), *assumptions],
+        learned=list_learned_parts(schema, counted=any(map(is_count, charges))),
         conditional=None if records is None else Conditional(records=records, epsilon=rest, delta=calibrated),
-        ledger=None if shared is None else _as_shared(shared),
+        ledger=None if shared is None else _make_shared_ledger(shared),
     )
 
 
-def _as_shared(ledger: Ledger) -> SharedLedger:
+def _make_shared_ledger(ledger: Ledger) -> SharedLedger:
     head = ledger.head
     return SharedLedger(
         epsilon=ledger.budget.epsilon,
@@ -329,18 +342,18 @@ def _as_shared(ledger: Ledger) -> SharedLedger:
     )
 
 
-def neighbours_of(schema: Schema) -> Literal["add or remove one unit", "show or erase one unit's private values"]:
+def describe_neighbours(schema: Schema) -> Literal["add or remove one unit", "show or erase one unit's private values"]:
     """Return which datasets the guarantee makes hard to tell apart: where columns are public, their values stay in both."""
     if any(column.public for column in schema.columns.values()):
         return "show or erase one unit's private values"
     return "add or remove one unit"
 
 
-def _unit(schema: Schema) -> str | None:
+def _name_unit(schema: Schema) -> str | None:
     return None if schema.unit is None else replace_unprintable(schema.unit)
 
 
-def assumed_public(schema: Schema) -> list[str]:
+def list_public_assumptions(schema: Schema) -> list[str]:
     """List what the guarantee assumes to be public."""
     lines = ["the schema: names and types of columns, declared values, bounds and resolutions"]
     if not schema.reviewed:
@@ -354,18 +367,18 @@ def assumed_public(schema: Schema) -> list[str]:
     return lines
 
 
-def _finite(value: float) -> float | None:
+def _drop_infinite(value: float) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def _factor(epsilon: float) -> str:
+def _format_factor(epsilon: float) -> str:
     if epsilon > 50:
         return "more than a million million million: no protection at all"
     factor = math.exp(epsilon)
     return f"{factor:.3g}" if factor < 1000 else f"{factor:,.0f}"
 
 
-def _agree(spent: float, claimed: float | None) -> bool:
+def _is_same_figure(spent: float, claimed: float | None) -> bool:
     if claimed is None or not math.isfinite(spent):
         return claimed is None and not math.isfinite(spent)
     return abs(spent - claimed) <= _SAME * max(spent, 1e-6)

@@ -58,8 +58,8 @@ def encode_conditions(where: Conditions, schema: Schema, choices: Mapping[str, i
     known = [*schema.columns, *choices]
     found: dict[str, CodeSet] = {}
     texts: dict[str, list[str]] = {}
-    for condition in _conditions(where, known):
-        codes = _codes(condition, schema, choices)
+    for condition in _parse_conditions(where, known):
+        codes = _encode_condition(condition, schema, choices)
         name = condition.name
         found[name] = found[name] & codes if name in found else codes
         texts.setdefault(name, []).append(condition.text)
@@ -72,15 +72,15 @@ def encode_conditions(where: Conditions, schema: Schema, choices: Mapping[str, i
 # --- reading conditions ---
 
 
-def _conditions(where: Conditions, known: Sequence[str]) -> list[Condition]:
+def _parse_conditions(where: Conditions, known: Sequence[str]) -> list[Condition]:
     if isinstance(where, Mapping):
-        return [_given(name, value) for name, value in where.items()]
+        return [_make_condition(name, value) for name, value in where.items()]
     if not isinstance(where, str) and not isinstance(where, Iterable):
         raise DataError(f"where: give a mapping of columns to values or a list of conditions, not {shown(where)}")
     return [parse_condition(text, known) for text in ([where] if isinstance(where, str) else where)]
 
 
-def _given(name: str, value: Any) -> Condition:
+def _make_condition(name: str, value: Any) -> Condition:
     several = isinstance(value, _SEVERAL)
     values: Any = value if several else [value]
     return Condition(
@@ -102,17 +102,17 @@ def parse_condition(text: Any, known: Sequence[str]) -> Condition:
             if begun.startswith(spelled) and (operator := _OPERATOR.match(begun[len(spelled) :])):
                 rest = begun[len(spelled) + operator.end() :]
                 exact = operator.start(1) == 0  # `x= a` asks for " a", and `x = a` for "a"
-                values = _values(operator[1], rest, exact=exact)
+                values = _parse_values(operator[1], rest, exact=exact)
                 return Condition(name, " ".join(operator[1].lower().split()), values, text.strip())
     unknown = _OPERATOR.search(begun)
     if unknown is None or not begun[: unknown.start()].strip():
         raise DataError(
             f"where: {shown(text)} is not a condition; write it as column=value, column>=value or column in a,b"
         )
-    raise _no_column(begun[: unknown.start()].strip(), known)
+    raise _make_column_error(begun[: unknown.start()].strip(), known)
 
 
-def _values(operator: str, rest: str, *, exact: bool) -> tuple[tuple[str, ...], ...]:
+def _parse_values(operator: str, rest: str, *, exact: bool) -> tuple[tuple[str, ...], ...]:
     """Return each value as it stands, and without the blanks or the quotes around it."""
     if not operator.lower().endswith("in"):
         plain = rest if exact else rest.strip()
@@ -128,7 +128,7 @@ def _values(operator: str, rest: str, *, exact: bool) -> tuple[tuple[str, ...], 
     return tuple((each, each.strip()) for each in split)
 
 
-def _no_column(name: str, known: Sequence[str]) -> DataError:
+def _make_column_error(name: str, known: Sequence[str]) -> DataError:
     hint = did_you_mean(name, known, otherwise=f"the columns are {', '.join(known)}")
     return DataError(f"where: there is no column {name!r}; {hint}")
 
@@ -136,28 +136,30 @@ def _no_column(name: str, known: Sequence[str]) -> DataError:
 # --- conditions to codes ---
 
 
-def _codes(condition: Condition, schema: Schema, choices: Mapping[str, int]) -> CodeSet:
+def _encode_condition(condition: Condition, schema: Schema, choices: Mapping[str, int]) -> CodeSet:
     name, operator = condition.name, condition.operator
     column: AnyColumn | None = schema.columns.get(name)
     if column is None and name in choices:
         count = choices[name]
         column = IntegerColumn(min=0, max=count - 1)
-        exact = [_choice(name, spellings, count) for spellings in condition.values] if operator[-1] in "=n" else []
+        exact = (
+            [_parse_choice(name, spellings, count) for spellings in condition.values] if operator[-1] in "=n" else []
+        )
     elif column is None:
-        raise _no_column(name, [*schema.columns, *choices])
+        raise _make_column_error(name, [*schema.columns, *choices])
     if column.form is not Form.SCALAR:
         raise DataError(f"where: column {name!r} holds {column.type}s; conditions are on single values")
     if operator in ("<", "<=", ">", ">="):
         return _compare(column, operator, condition)
     if name in schema.columns:
         missing = column.null_spellings(schema.nulls)
-        with _naming(name):
+        with _name_column_in_errors(name):
             exact = [column.code_of(*spellings, missing=missing) for spellings in condition.values]
     listed = CodeSet.of(exact)
     return listed if operator in ("=", "in") else CodeSet.between(0, column.lattice_size - 1).without(listed)
 
 
-def _choice(name: str, spellings: Sequence[Any], count: int) -> int:
+def _parse_choice(name: str, spellings: Sequence[Any], count: int) -> int:
     value = spellings[-1]
     try:
         number = int(value)
@@ -169,7 +171,7 @@ def _choice(name: str, spellings: Sequence[Any], count: int) -> int:
 
 
 @contextmanager
-def _naming(name: str) -> Iterator[None]:
+def _name_column_in_errors(name: str) -> Iterator[None]:
     """Name the column in errors about a value."""
     try:
         yield
@@ -180,7 +182,7 @@ def _naming(name: str) -> Iterator[None]:
 def _compare(column: ScalarColumn, operator: str, condition: Condition) -> CodeSet:
     if column.scale not in (Scale.ORDINAL, Scale.INTERVAL):
         raise DataError(f"where: column {condition.name!r} has no order; use =, != or in")
-    with _naming(condition.name):
+    with _name_column_in_errors(condition.name):
         first = column.first_code_above(condition.values[0], or_equal=operator in (">=", "<"))
     if operator[0] == ">":
         return CodeSet.between(first, column.lattice_size - 1)

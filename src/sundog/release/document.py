@@ -19,7 +19,7 @@ from sundog.models.registry import read_model
 from sundog.models.released import ReleasedModel
 from sundog.privacy.record_count import COUNT, is_count
 from sundog.release import signing
-from sundog.release.archive import Archive, content_hash, read_archive, write_archive
+from sundog.release.archive import Archive, compute_content_hash, read_archive, write_archive
 from sundog.release.certificate import Certificate
 from sundog.release.verdict import Verdict
 
@@ -57,7 +57,7 @@ class Document:
         try:
             return cls._from_archive(archive)
         except _BAD_CONTENT as error:
-            raise malformed(path, error) from None
+            raise make_malformed_error(path, error) from None
 
     @classmethod
     def _from_archive(cls, archive: Archive) -> Document:
@@ -90,21 +90,21 @@ class Document:
     @functools.cached_property
     def hash(self) -> str:
         """The canonical hash of the content, whatever the packing: what a signature covers."""
-        return content_hash(self.manifest, self.state.tensors)
+        return compute_content_hash(self.manifest, self.state.tensors)
 
     @functools.cached_property
     def problems(self) -> list[str]:
         """What does not add up, whoever signed it."""
         return [
             *self.certificate.recheck(self.schema, self.model.assumptions),
-            *(f"no charge pays for the {part}" for part in self._unpaid_count()),
-            *(f"no charge pays for the {part}" for part in self.model.unexplained(self.certificate.charges)),
-            *self._wrong_count(),
+            *(f"no charge pays for the {part}" for part in self._find_unpaid_count()),
+            *(f"no charge pays for the {part}" for part in self.model.find_unpaid(self.certificate.charges)),
+            *self._check_count(),
         ]
 
     def refuse_unpaid(self) -> None:
         """Raise ReleaseError if something in it was learned from private data and no charge paid for it."""
-        if missing := [*self.certificate.unpaid(self.schema), *self._unpaid_count()]:
+        if missing := [*self.certificate.find_unpaid_parts(self.schema), *self._find_unpaid_count()]:
             raise ReleaseError(f"no charge of its certificate pays for the {missing[0]}")
 
     def verify(self, public_key: Ed25519PublicKey | None = None) -> Verdict:
@@ -113,32 +113,32 @@ class Document:
         if self.signature is None:
             problems += [] if public_key is None else ["it is not signed"]
         else:
-            signer = signing.fingerprint(self.signature.public_key)
+            signer = signing.compute_fingerprint(self.signature.public_key)
             if not signing.check(self.hash, self.signature):
                 problems.append("the signature does not hold")
             elif not signing.check(self.hash, self.signature, public_key=public_key):
                 problems.append("the signature is not by the given key")
         return Verdict(
             problems=problems,
-            warnings=self.certificate.warnings(),
+            warnings=self.certificate.list_warnings(),
             hash=self.hash,
             signed_by=signer,
             by_known_key=public_key is not None,
         )
 
-    def signed(self, key: Ed25519PrivateKey) -> Document:
+    def sign(self, key: Ed25519PrivateKey) -> Document:
         """Return a signed copy; raise ReleaseError if the release does not add up."""
         if self.problems:
             raise ReleaseError(f"not signed, because it does not add up: {self.problems[0]}; fit it again")
         return replace(self, signature=signing.sign(self.hash, key))
 
-    def _unpaid_count(self) -> list[str]:
+    def _find_unpaid_count(self) -> list[str]:
         """Return the number of records, where the model's plan needed one that is neither declared nor paid for."""
         needed = self.model.counts_records or self.certificate.conditional is not None
         known = self.schema.records is not None or any(map(is_count, self.certificate.charges))
         return [COUNT] if needed and not known else []
 
-    def _wrong_count(self) -> list[str]:
+    def _check_count(self) -> list[str]:
         """Return a count of records in the certificate that is not the one which the model was planned for."""
         given = self.certificate.conditional
         if given is None or not self.model.counts_records or self.model.records == max(1, given.records):
@@ -146,7 +146,7 @@ class Document:
         return ["the number of records in the certificate is not the one that the model was made for"]
 
 
-def malformed(path: str | Path, error: Exception) -> ReleaseError:
+def make_malformed_error(path: str | Path, error: Exception) -> ReleaseError:
     """Return the error for a file whose content is not that of a release."""
     what = f"lacks {error}" if isinstance(error, KeyError) else f"{error}"
     return ReleaseError(f"{path}: {(what.splitlines() or ['is malformed'])[0]}; ask for a new copy")

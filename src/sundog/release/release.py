@@ -27,7 +27,7 @@ from sundog.release import signing
 from sundog.release.archive import FORMAT, VERSION
 from sundog.release.certificate import Certificate
 from sundog.release.conditions import Conditions, encode_conditions
-from sundog.release.document import Document, malformed, serialize_schema
+from sundog.release.document import Document, make_malformed_error, serialize_schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,13 +41,13 @@ _BATCH_VALUES = 2**20  # values drawn at a time: small enough for caches, large 
 _LIBRARIES = ("sundog", "numpy", "randomgen", "scipy")
 
 
-def installed_versions() -> dict[str, str]:
+def get_library_versions() -> dict[str, str]:
     """Return the versions of the libraries that a release records."""
-    return {name: _version(name) for name in _LIBRARIES}
+    return {name: _get_version(name) for name in _LIBRARIES}
 
 
 @functools.cache  # finding one takes milliseconds
-def _version(name: str) -> str:
+def _get_version(name: str) -> str:
     """Return the version of a package, or `unknown` if it is not installed."""
     try:
         return importlib.metadata.version(name)
@@ -63,7 +63,7 @@ class Release:
     model: Model
     certificate: Certificate
     created: str = field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
-    libraries: Mapping[str, str] = field(default_factory=installed_versions)
+    libraries: Mapping[str, str] = field(default_factory=get_library_versions)
     signature: signing.Signature | None = None
     manifest: dict[str, Any] = field(default_factory=dict, repr=False)  # as it was read: what was signed, to the letter
 
@@ -79,7 +79,7 @@ class Release:
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: what it is, and its certificate."""
-        signer = "nobody" if self.signature is None else signing.fingerprint(self.signature.public_key)
+        signer = "nobody" if self.signature is None else signing.compute_fingerprint(self.signature.public_key)
         about = [
             ("model", self.model.name),
             ("made from", "" if self.records is None else f"about {self.records:,} records"),
@@ -103,7 +103,7 @@ class Release:
             document.refuse_unpaid()
             model = get_model(document.manifest["model"]["name"]).from_state(document.schema, document.state)
         except (SundogError, TypeError, ValueError, OverflowError) as error:
-            raise malformed(path, error) from None
+            raise make_malformed_error(path, error) from None
         return cls(
             schema=document.schema,
             model=model,
@@ -121,7 +121,7 @@ class Release:
         manifest = self.manifest or {
             "created": self.created,
             "libraries": dict(self.libraries),
-            **new_manifest(self.schema, self.model.name, state.config, self.certificate),
+            **make_manifest(self.schema, self.model.name, state.config, self.certificate),
         }
         released = read_model(self.model.name, self.schema, state)
         return Document(self.schema, released, self.certificate, manifest, state, self.signature)
@@ -133,9 +133,9 @@ class Release:
         """The canonical hash of the content, whatever the packing: what a signature covers."""
         return self.document.hash
 
-    def signed(self, key: Ed25519PrivateKey) -> Release:
+    def sign(self, key: Ed25519PrivateKey) -> Release:
         """Return the same release with a signature of the key's owner; raises ReleaseError if it does not add up."""
-        return replace(self, signature=self.document.signed(key).signature)
+        return replace(self, signature=self.document.sign(key).signature)
 
     def verify(self, public_key: Ed25519PublicKey | None = None) -> list[str]:
         """Return what is wrong with it: events that do not add up, noise that is not private, a signature that does not hold.
@@ -253,7 +253,7 @@ class Release:
         return int(count)
 
 
-def new_manifest(schema: Schema, model: str, config: dict[str, Any], certificate: Certificate) -> dict[str, Any]:
+def make_manifest(schema: Schema, model: str, config: dict[str, Any], certificate: Certificate) -> dict[str, Any]:
     """Return the manifest of a release, except for when and with which libraries it was made."""
     return {
         "format": FORMAT,

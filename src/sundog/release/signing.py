@@ -1,6 +1,6 @@
 """Ed25519 signatures on releases: who made this file, for whoever already knows the maker's public key.
 
-A signature covers the content hash of a release (see `archive.content_hash`), behind a prefix of its own so that it
+A signature covers the content hash of a release (see `archive.compute_content_hash`), behind a prefix of its own so that it
 can never be passed off as a signature on something else. It names the key it was made with; that alone proves
 nothing about who holds the key, so whoever verifies compares it with a public key got by another way.
 """
@@ -80,7 +80,7 @@ def sign(digest: str, private_key: Ed25519PrivateKey) -> Signature:
     if not _is_hex(digest, digits=64):
         raise ValueError(f"not a content hash: {digest!r}")
     public = private_key.public_key().public_bytes_raw()
-    return Signature(public_key=public.hex(), value=private_key.sign(_message(digest)).hex())
+    return Signature(public_key=public.hex(), value=private_key.sign(_make_message(digest)).hex())
 
 
 def check(digest: str, signature: Signature, *, public_key: Ed25519PublicKey | None = None) -> bool:
@@ -101,7 +101,7 @@ def check(digest: str, signature: Signature, *, public_key: Ed25519PublicKey | N
         return False
     try:
         named_key = Ed25519PublicKey.from_public_bytes(bytes.fromhex(signature.public_key))
-        named_key.verify(bytes.fromhex(signature.value), _message(digest))
+        named_key.verify(bytes.fromhex(signature.value), _make_message(digest))
     except (InvalidSignature, ValueError):
         return False
     return True
@@ -117,10 +117,10 @@ def has_small_order(raw: bytes) -> bool:
     return y % _PRIME in _SMALL_ORDER
 
 
-def fingerprint(public_key: Ed25519PublicKey | str) -> str:
+def compute_fingerprint(public_key: Ed25519PublicKey | str) -> str:
     """Return a short name for a public key (or the hex of one in a `Signature`), to read out over the telephone.
 
-    >>> fingerprint(Ed25519PrivateKey.from_private_bytes(bytes(32)).public_key())
+    >>> compute_fingerprint(Ed25519PrivateKey.from_private_bytes(bytes(32)).public_key())
     '139e 3940 e64b 5491 7220 88d9 a0d7 4162'
     """
     raw = bytes.fromhex(public_key) if isinstance(public_key, str) else public_key.public_bytes_raw()
@@ -134,7 +134,7 @@ def generate_key(private_path: str | Path, public_path: str | Path) -> str:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     name = generate_key(f"{folder}/key.pem", f"{folder}/key.pub.pem")
-    ...     name == fingerprint(load_public_key(f"{folder}/key.pub.pem"))
+    ...     name == compute_fingerprint(load_public_key(f"{folder}/key.pub.pem"))
     True
     """
     private_path, public_path = Path(private_path), Path(public_path)
@@ -149,7 +149,7 @@ def generate_key(private_path: str | Path, public_path: str | Path) -> str:
     except BaseException:
         private_path.unlink(missing_ok=True)  # half a pair is useless, and a private key must not be left behind
         raise
-    return fingerprint(key.public_key())
+    return compute_fingerprint(key.public_key())
 
 
 def load_private_key(path: str | Path) -> Ed25519PrivateKey:
@@ -162,11 +162,11 @@ def load_private_key(path: str | Path) -> Ed25519PrivateKey:
     try:
         key = serialization.load_pem_private_key(_read_key(path, "private"), password=None)
     except TypeError:
-        raise _key_error(path, "the key is encrypted", "private", "unencrypted ") from None
+        raise _make_key_error(path, "the key is encrypted", "private", "unencrypted ") from None
     except (ValueError, UnsupportedAlgorithm):
-        raise _key_error(path, "not a private key", "private") from None
+        raise _make_key_error(path, "not a private key", "private") from None
     if not isinstance(key, Ed25519PrivateKey):
-        raise _key_error(path, "a private key of another kind", "private")
+        raise _make_key_error(path, "a private key of another kind", "private")
     return key
 
 
@@ -180,15 +180,15 @@ def load_public_key(path: str | Path) -> Ed25519PublicKey:
     try:
         key = serialization.load_pem_public_key(_read_key(path, "public"))
     except (ValueError, UnsupportedAlgorithm):
-        raise _key_error(path, "not a public key", "public") from None
+        raise _make_key_error(path, "not a public key", "public") from None
     if not isinstance(key, Ed25519PublicKey):
-        raise _key_error(path, "a public key of another kind", "public")
+        raise _make_key_error(path, "a public key of another kind", "public")
     if has_small_order(key.public_bytes_raw()):
-        raise _key_error(path, "a key of small order, with which one signature holds for anything", "public")
+        raise _make_key_error(path, "a key of small order, with which one signature holds for anything", "public")
     return key
 
 
-def _message(digest: str) -> bytes:
+def _make_message(digest: str) -> bytes:
     return f"{_PREFIX}{digest}".encode("ascii")
 
 
@@ -197,7 +197,7 @@ def _is_hex(text: object, *, digits: int) -> bool:
     return isinstance(text, str) and re.fullmatch(f"[0-9a-f]{{{digits}}}", text) is not None
 
 
-def _key_error(path: str | Path, what: str, kind: str, extra: str = "") -> ReleaseError:
+def _make_key_error(path: str | Path, what: str, kind: str, extra: str = "") -> ReleaseError:
     return ReleaseError(f"{path}: {what}; give the {extra}PEM file of an Ed25519 {kind} key")
 
 
@@ -205,13 +205,13 @@ def _read_key(path: str | Path, kind: str) -> bytes:
     path = Path(path)
     try:
         if not path.is_file():  # before opening: opening a pipe would block
-            raise _key_error(path, "not a file" if path.exists() else "no such file", kind)
+            raise _make_key_error(path, "not a file" if path.exists() else "no such file", kind)
         with path.open("rb") as file:
             data = file.read(_MAX_KEY_FILE + 1)
     except OSError as error:
-        raise _key_error(path, f"cannot be read ({error.strerror})", kind) from None
+        raise _make_key_error(path, f"cannot be read ({error.strerror})", kind) from None
     if len(data) > _MAX_KEY_FILE:
-        raise _key_error(path, "too large for a key", kind)
+        raise _make_key_error(path, "too large for a key", kind)
     return data
 
 

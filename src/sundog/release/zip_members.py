@@ -51,10 +51,10 @@ class _Member:
     local: tuple[object, ...]  # what the header in front of the data has to repeat
 
 
-def damaged(what: str) -> ReleaseError:
+def make_damage_error(what: str) -> ReleaseError:
     """Return the error for bytes that no sundog wrote.
 
-    >>> print(damaged("is cut short"))
+    >>> print(make_damage_error("is cut short"))
     is cut short; the file is damaged or was never a release, fetch it again
     """
     return ReleaseError(f"{what}; the file is damaged or was never a release, fetch it again")
@@ -77,52 +77,52 @@ def read_members(
     sundog.errors.ReleaseError: a.txt claims 5 bytes, more than the 4 allowed; ...
     """
     try:
-        directory, directory_start, count = _directory(file, most=len(limits))
-        members = _members(directory, count)
+        directory, directory_start, count = _read_directory(file, most=len(limits))
+        members = _parse_members(directory, count)
         for member in members:
             _check_claims(member, limits)
         if len({member.name for member in members}) != len(members):
-            raise damaged("holds two members of the same name")
-        starts = _data_starts(file, members, directory_start)
+            raise make_damage_error("holds two members of the same name")
+        starts = _find_data_starts(file, members, directory_start)
         names = {member.name: member.name.decode("ascii") for member in members}
         wanted = [member for member in members if only is None or names[member.name] in only]
-        return {names[member.name]: _unpack(file, member, starts[member.name]) for member in wanted}
+        return {names[member.name]: _extract(file, member, starts[member.name]) for member in wanted}
     except (struct.error, zlib.error):
-        raise damaged("is not a readable zip") from None
+        raise make_damage_error("is not a readable zip") from None
 
 
 def _read(file: BinaryIO, start: int, length: int) -> bytes:
     if start < 0:
-        raise damaged("is empty or cut short")
+        raise make_damage_error("is empty or cut short")
     file.seek(start)
     data = file.read(length)
     if len(data) != length:
-        raise damaged("is cut short")
+        raise make_damage_error("is cut short")
     return data
 
 
-def _directory(file: BinaryIO, *, most: int) -> tuple[bytes, int, int]:
+def _read_directory(file: BinaryIO, *, most: int) -> tuple[bytes, int, int]:
     """Return the central directory, where it starts and how many members it lists, from the record that ends the file."""
     end = file.seek(0, os.SEEK_END) - _END.size
     signature, disk, first_disk, here, count, length, start, comment = _END.unpack(_read(file, end, _END.size))
     if signature != b"PK\5\6" or comment:
-        raise damaged("does not end as a zip")
+        raise make_damage_error("does not end as a zip")
     if end >= _LOCATOR64.size + _END64.size and _read(file, end - _LOCATOR64.size, 4) == b"PK\6\7":
         _, locator_disk, record_start, disks = _LOCATOR64.unpack(_read(file, end - _LOCATOR64.size, _LOCATOR64.size))
         end -= _LOCATOR64.size + _END64.size
         signature, disk, first_disk, here, count, length, start = _END64.unpack(_read(file, end, _END64.size))
         if signature != b"PK\6\6" or record_start != end or (locator_disk, disks) != (0, 1):
-            raise damaged("does not end as a zip64")
+            raise make_damage_error("does not end as a zip64")
     if disk or first_disk or here != count:
-        raise damaged("is spread over several disks")
+        raise make_damage_error("is spread over several disks")
     if not 0 < count <= most:
-        raise damaged(f"lists {count} members where 1 to {most} are allowed")
+        raise make_damage_error(f"lists {count} members where 1 to {most} are allowed")
     if length > _MAX_DIRECTORY or start + length != end:
-        raise damaged("has a directory of the wrong size")
+        raise make_damage_error("has a directory of the wrong size")
     return _read(file, start, length), start, count
 
 
-def _members(directory: bytes, count: int) -> list[_Member]:
+def _parse_members(directory: bytes, count: int) -> list[_Member]:
     members: list[_Member] = []
     position = 0
     for _ in range(count):
@@ -133,18 +133,18 @@ def _members(directory: bytes, count: int) -> list[_Member]:
         extra = directory[position + name_length : position + name_length + extra_length]
         position += name_length + extra_length + comment_length
         if signature != b"PK\1\2" or disk:
-            raise damaged("has a broken directory")
+            raise make_damage_error("has a broken directory")
         if flags & ~_HARMLESS_FLAGS:
-            raise damaged(f"{_show(name)} is encrypted or streamed")
+            raise make_damage_error(f"{_show(name)} is encrypted or streamed")
         local = (b"PK\3\4", flags, method, crc, packed, size, name)
-        size, packed, start = _widen(extra, [size, packed, start])
+        size, packed, start = _read_wide_values(extra, [size, packed, start])
         members.append(_Member(name, start, size, packed, crc, method, local))
     if position != len(directory):
-        raise damaged("has a broken directory")
+        raise make_damage_error("has a broken directory")
     return members
 
 
-def _widen(extra: bytes, values: list[int]) -> list[int]:
+def _read_wide_values(extra: bytes, values: list[int]) -> list[int]:
     """Return where a 32-bit value is saturated, the next 64-bit one from the zip64 extra field."""
     while _SATURATED in values and extra:
         tag, length = struct.unpack_from("<2H", extra)
@@ -159,47 +159,47 @@ def _check_claims(member: _Member, limits: Mapping[str, Limit]) -> None:
     shown = _show(member.name)
     limit = limits.get(member.name.decode("ascii", errors="replace"))
     if limit is None:
-        raise damaged(f"holds {shown}, which has no place in a release")
+        raise make_damage_error(f"holds {shown}, which has no place in a release")
     if member.size > limit.size:
-        raise damaged(f"{shown} claims {member.size:,} bytes, more than the {limit.size:,} allowed")
+        raise make_damage_error(f"{shown} claims {member.size:,} bytes, more than the {limit.size:,} allowed")
     if member.method not in ((_STORED,) if limit.stored else (_STORED, _DEFLATED)):
-        raise damaged(f"{shown} is packed in a way that is not allowed")
+        raise make_damage_error(f"{shown} is packed in a way that is not allowed")
     if member.method == _STORED and member.size != member.packed:
-        raise damaged(f"{shown} has two sizes")
+        raise make_damage_error(f"{shown} has two sizes")
     if member.size > _FREE_SIZE + _MAX_RATIO * member.packed:
-        raise damaged(f"{shown} claims {member.size:,} bytes out of {member.packed:,}, as a zip bomb does")
+        raise make_damage_error(f"{shown} claims {member.size:,} bytes out of {member.packed:,}, as a zip bomb does")
 
 
-def _data_starts(file: BinaryIO, members: list[_Member], directory_start: int) -> dict[bytes, int]:
+def _find_data_starts(file: BinaryIO, members: list[_Member], directory_start: int) -> dict[bytes, int]:
     """Return where each member's data begins, once the members are found to fill the file up to its directory exactly."""
     starts: dict[bytes, int] = {}
     position = 0
     for member in sorted(members, key=lambda member: member.start):
         if member.start != position:
-            raise damaged("has members that overlap or leave gaps")
+            raise make_damage_error("has members that overlap or leave gaps")
         header = _LOCAL.unpack(_read(file, position, _LOCAL.size))
         signature, flags, method, crc, packed, size, name_length, extra_length = header
         name = _read(file, position + _LOCAL.size, name_length)
         if (signature, flags, method, crc, packed, size, name) != member.local:
-            raise damaged(f"{_show(member.name)} has two headers that disagree")
+            raise make_damage_error(f"{_show(member.name)} has two headers that disagree")
         starts[member.name] = position + _LOCAL.size + name_length + extra_length
         position = starts[member.name] + member.packed
         if position > directory_start:
-            raise damaged(f"{_show(member.name)} reaches beyond its place")
+            raise make_damage_error(f"{_show(member.name)} reaches beyond its place")
     if position != directory_start:
-        raise damaged("has bytes that belong to no member")
+        raise make_damage_error("has bytes that belong to no member")
     return starts
 
 
-def _unpack(file: BinaryIO, member: _Member, start: int) -> bytes:
+def _extract(file: BinaryIO, member: _Member, start: int) -> bytes:
     data = _read(file, start, member.packed)
     if member.method == _DEFLATED:
         inflater = zlib.decompressobj(-zlib.MAX_WBITS)
         data = inflater.decompress(data, member.size + 1)  # one more than claimed shows a lie without unpacking it
         if not inflater.eof or inflater.unused_data:
-            raise damaged(f"{_show(member.name)} does not unpack to the size it claims")
+            raise make_damage_error(f"{_show(member.name)} does not unpack to the size it claims")
     if len(data) != member.size or zlib.crc32(data) != member.crc:
-        raise damaged(f"{_show(member.name)} fails its checksum")
+        raise make_damage_error(f"{_show(member.name)} fails its checksum")
     return data
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.events import Charge
 from sundog.progress import Progress, silent
 from sundog.training.training_plan import TrainingPlan
@@ -42,7 +42,7 @@ class ProgressMessages:
         """Compute the ε spent, given how many steps are charged."""
         if self.quiet:
             return
-        epsilon = epsilon_spent([*self._before, self._plan.charge(steps)], delta=self._delta, coarseness=_COARSENESS)
+        epsilon = compute_epsilon([*self._before, self._plan.charge(steps)], delta=self._delta, coarseness=_COARSENESS)
         self._spent = f", ε ≈ {epsilon:.3g} so far"
 
     def is_due(self) -> bool:

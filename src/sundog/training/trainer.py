@@ -283,7 +283,7 @@ class Trainer:
 
     def _noise(self, name: str, number: int) -> NoiseSource:
         """Return a stream of its own for each training, use and step, so that test noise does not repeat."""
-        return self.ledger.noise.stream(self.plan.purpose, name, number)
+        return self.ledger.noise.derive_stream(self.plan.purpose, name, number)
 
     def _fix_public_randomness(self, number: int) -> None:
         """Seed torch for the public work of this step, so that checkpoints need no generator state."""

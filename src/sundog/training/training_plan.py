@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sundog.privacy.calibration import noise_multiplier_for
+from sundog.privacy.calibration import find_noise_multiplier
 from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.ledger import Budget
 
@@ -87,7 +87,7 @@ def plan_training(
     batch = max(1, min(batch, records))
     rate = batch / records
     steps = max(1, math.ceil(epochs * records / batch))
-    noise = noise_multiplier_for(
+    noise = find_noise_multiplier(
         epsilon=budget.epsilon, delta=budget.delta, sample_rate=rate, steps=steps, already=already
     )
     return TrainingPlan(rate, steps, noise, expected_batch=float(batch), purpose=purpose)

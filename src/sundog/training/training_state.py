@@ -73,7 +73,7 @@ def load_state(checkpoint: Checkpoint, name: str) -> TrainingState | None:
 
 def damaged(checkpoint: Checkpoint, name: str) -> SundogError:
     """Return the error for an unreadable state."""
-    return checkpoint.damaged(_file(name))
+    return checkpoint.make_unreadable_error(_file(name))
 
 
 def _file(name: str) -> str:

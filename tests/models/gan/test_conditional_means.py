@@ -18,7 +18,7 @@ from sundog.models.gan.conditional_means import ConditionalMeans, _smooth, charg
 from sundog.models.neural.features import Features
 from sundog.models.neural.noisy_means import MeansPlan
 from sundog.models.protocol import FitContext
-from sundog.privacy.ledger import Budget, Ledger, summed
+from sundog.privacy.ledger import Budget, Ledger, merge_blocks
 from sundog.privacy.noise import NoiseSource
 
 EXACT = MeansPlan(norm_epsilon=1e4, noise_multiplier=1e-3)  # of an ε that nobody would ask for
@@ -46,7 +46,7 @@ def measured(
         count=float(len(records) if count is None else count),
         people_charge=counting[0] if counting else None,
     )
-    assert summed(ledger.charges) == [*counting, *plan.charges()]
+    assert merge_blocks(ledger.charges) == [*counting, *plan.charges()]
     return found
 
 

@@ -24,9 +24,9 @@ from sundog.models.gan.released import ReleasedGan, find_unpaid_naming
 from sundog.models.neural.features import FeatureRows, Features
 from sundog.models.neural.noisy_means import gaussian_share
 from sundog.models.protocol import FitContext
-from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.events import Charge, Gaussian
-from sundog.privacy.ledger import Budget, Ledger, summed
+from sundog.privacy.ledger import Budget, Ledger, merge_blocks
 from sundog.privacy.noise import NoiseSource
 from sundog.training.batches.examples import Padded
 from sundog.training.clipping import Fixed
@@ -173,8 +173,8 @@ def test_it_costs_its_share(epsilon: float, share: float) -> None:
     budget = Budget(epsilon, DELTA)
     plan = plan_label_classifier(budget, share=share, records=5000)
     one = Charge(event=Gaussian(noise_multiplier=gaussian_share(budget, share)), purpose="naming")
-    wanted = epsilon_spent([one], delta=DELTA)
-    assert 0.998 * wanted <= epsilon_spent([plan.charge(plan.steps)], delta=DELTA) <= wanted
+    wanted = compute_epsilon([one], delta=DELTA)
+    assert 0.998 * wanted <= compute_epsilon([plan.charge(plan.steps)], delta=DELTA) <= wanted
     assert plan.purpose == "naming"
     assert plan.steps * plan.sample_rate == pytest.approx(module._EPOCHS, rel=0.01)
 
@@ -187,7 +187,7 @@ def test_all_charges_together_are_the_budget(schema: Schema, shape: str, share: 
     epsilon = 8.0 if share == 0.3 else 1.0
     settings = {"shape": shape, "condition": "label", "naming": share}
     plan = Gan.plan(schema, Budget(epsilon, DELTA), GanConfiguration.parse(settings), already=(), records=2000)
-    assert 0.98 * epsilon < epsilon_spent(plan.charges, delta=DELTA) <= epsilon
+    assert 0.98 * epsilon < compute_epsilon(plan.charges, delta=DELTA) <= epsilon
     named = [charge for charge in plan.charges if charge.purpose == "naming"]
     assert len(named) == (share > 0)
     for charge in named:
@@ -214,7 +214,7 @@ def test_the_more_it_gets_the_less_noise_it_has_and_the_more_has_the_critic() ->
 def test_what_others_have_of_the_budget_is_not_spent_again() -> None:
     already = [Charge(event=Gaussian(noise_multiplier=5.0), purpose="others")]
     plan = Gan.plan(IMAGES, Budget(2.0, DELTA), GanConfiguration.parse({"naming": 0.3}), already=already, records=5000)
-    assert 0.98 * 2.0 < epsilon_spent([*already, *plan.charges], delta=DELTA) <= 2.0
+    assert 0.98 * 2.0 < compute_epsilon([*already, *plan.charges], delta=DELTA) <= 2.0
 
 
 def test_only_a_charge_for_naming_pays_for_it() -> None:
@@ -233,7 +233,7 @@ def test_a_training_of_it_spends_its_plan_however_many_records_there_are(records
     settings = resolve(GanConfiguration.parse({"shape": "conv", "hidden": 8}), IMAGES)
     rows = features.examples(random_records(IMAGES, records))
     classifier = train_label_classifier(features, rows, settings, plan, ledger, FitContext(seed=0), records=60)
-    assert summed(ledger.charges) == [plan.charge(plan.steps)]
+    assert merge_blocks(ledger.charges) == [plan.charge(plan.steps)]
     assert not any(weight.requires_grad for weight in classifier.parameters())
     assert all(weight.isfinite().all() for weight in classifier.parameters())
     begun = classifier_of(IMAGES, "conv").parameters()
@@ -266,8 +266,8 @@ def test_where_no_column_is_told_nothing_is_named(schema: Schema, settings: dict
     ledger = Ledger(epsilon=2.0, delta=DELTA)
     model = Gan.fit(random_records(schema, 60), plan, ledger, FitContext(seed=0))
     assert model.config["named"] is False
-    assert summed(ledger.charges) == list(plan.charges)
-    assert ReleasedGan(schema, model.state()).unexplained(ledger.charges) == []
+    assert merge_blocks(ledger.charges) == list(plan.charges)
+    assert ReleasedGan(schema, model.state()).find_unpaid(ledger.charges) == []
     with pytest.raises(SundogError, match="on which the generator is conditioned; set condition=") as caught:
         GanConfiguration.parse({**options, "naming": 0.3}).check(schema)
     assert "\n" not in str(caught.value)

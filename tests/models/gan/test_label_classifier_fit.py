@@ -26,7 +26,7 @@ from sundog.models.gan.label_classifier import LabelClassifier, train_label_clas
 from sundog.models.neural import mean_matching
 from sundog.models.protocol import FitContext, State
 from sundog.privacy.events import Charge, SampledGaussian
-from sundog.privacy.ledger import Budget, Ledger, summed
+from sundog.privacy.ledger import Budget, Ledger, merge_blocks
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.training import trainer
@@ -74,7 +74,7 @@ def test_the_ledger_has_exactly_the_planned_steps_of_naming(schema: Schema, shap
     assert plan.naming is not None
     event = SampledGaussian(noise_multiplier=plan.naming.noise_multiplier, sample_rate=0.64)
     assert {charge.event for charge in named} == {event}
-    assert summed(ledger.charges) == list(plan.charges)
+    assert merge_blocks(ledger.charges) == list(plan.charges)
     purposes = list(dict.fromkeys(charge.purpose for charge in ledger.charges))
     assert (purposes[0], purposes[-1]) == ("naming", "training")  # the one is whole before the other begins
     assert model.config["named"] is True
@@ -103,7 +103,7 @@ def test_a_release_without_the_charge_for_naming_does_not_verify(tmp_path: Path)
     assert named.count == STEPS
     for charge in charges:
         rest = [other for other in charges if other is not charge]
-        assert ("training of the classifier" in again.document.model.unexplained(rest)) == (charge is named)
+        assert ("training of the classifier" in again.document.model.find_unpaid(rest)) == (charge is named)
     without = replace(
         release,
         certificate=release.certificate.model_copy(update={"charges": [c for c in charges if c is not named]}),

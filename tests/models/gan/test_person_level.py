@@ -30,8 +30,8 @@ from sundog.models.neural import mean_matching
 from sundog.models.neural.features import Compact, Features
 from sundog.models.neural.person_examples import PeopleRows
 from sundog.models.protocol import FitContext
-from sundog.privacy.accountant import epsilon_spent
-from sundog.privacy.ledger import Budget, Ledger, summed
+from sundog.privacy.accountant import compute_epsilon
+from sundog.privacy.ledger import Budget, Ledger, merge_blocks
 from sundog.privacy.mechanisms import noisy_count
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
@@ -298,11 +298,11 @@ def test_the_charge_is_the_same_however_many_people_and_records_there_are(schema
     settings = {**QUICK, "shape": shape}
     plan = Gan.plan(schema, Budget(2.0, DELTA), GanConfiguration.parse(settings), already=(), records=60)
     assert [charge.purpose for charge in plan.charges].count("number of people") == 1
-    assert epsilon_spent(plan.charges, delta=DELTA) == pytest.approx(2.0, rel=2e-3)
+    assert compute_epsilon(plan.charges, delta=DELTA) == pytest.approx(2.0, rel=2e-3)
     for held in (HELD * 6, [CAP], []):
         ledger = Ledger(epsilon=2.0, delta=DELTA)
         Gan.fit(people(schema, held), plan, ledger, FitContext(seed=0))
-        assert summed(ledger.charges) == list(plan.charges)
+        assert merge_blocks(ledger.charges) == list(plan.charges)
 
 
 @pytest.mark.parametrize("shape", ["mlp", "pairs"])

@@ -23,9 +23,9 @@ from sundog.models.gan.gan import Gan
 from sundog.models.gan.label_classifier import train_label_classifier
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext
-from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.events import Charge, SampledGaussian
-from sundog.privacy.ledger import Budget, Ledger, summed
+from sundog.privacy.ledger import Budget, Ledger, merge_blocks
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.training import step, trainer
@@ -51,8 +51,8 @@ def test_what_is_charged_is_the_plan_and_the_plan_is_the_budget(schema: Schema, 
     plan = Gan.plan(schema, Budget(2.0, DELTA), GanConfiguration.parse(settings), already=(), records=60)
     ledger = Ledger(epsilon=2.0, delta=DELTA)
     Gan.fit(random_records(schema, 60), plan, ledger, FitContext(seed=0))
-    assert summed(ledger.charges) == list(plan.charges)
-    assert 0.998 * 2.0 <= epsilon_spent(ledger.charges, delta=DELTA) <= 2.0
+    assert merge_blocks(ledger.charges) == list(plan.charges)
+    assert 0.998 * 2.0 <= compute_epsilon(ledger.charges, delta=DELTA) <= 2.0
     sampled = [charge for charge in ledger.charges if isinstance(charge.event, SampledGaussian)]
     trainings = ["naming", "training"] if shape == "conv" else ["training"]
     for charge, name in ((charge, charge.purpose) for charge in sampled):
@@ -69,7 +69,7 @@ def test_the_charge_is_the_same_whatever_the_records_are() -> None:
         plan = Gan.plan(TABLE, Budget(2.0, DELTA), GanConfiguration.parse({**QUICK}), already=(), records=60)
         ledger = Ledger(epsilon=2.0, delta=DELTA)
         Gan.fit(records, plan, ledger, FitContext(seed=0))
-        charges.append(summed(ledger.charges))
+        charges.append(merge_blocks(ledger.charges))
     assert charges[0] == charges[1] == charges[2]
 
 

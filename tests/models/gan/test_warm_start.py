@@ -27,8 +27,8 @@ from sundog.models.gan.warm_start import train_on_public
 from sundog.models.neural import mean_matching
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext
-from sundog.privacy.accountant import epsilon_spent
-from sundog.privacy.ledger import Budget, Ledger, summed
+from sundog.privacy.accountant import compute_epsilon
+from sundog.privacy.ledger import Budget, Ledger, merge_blocks
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.training import step, trainer
@@ -82,13 +82,13 @@ def test_a_fit_spends_its_plan_and_the_plan_is_what_it_was_without(schema: Schem
     plan = planned(schema, shape=shape, **WAYS[way])
     assert plan.charges == planned(schema, shape=shape, public=False).charges
     ledger = fitted(plan, schema)
-    assert summed(ledger.charges) == list(plan.charges)
-    assert 0.998 * 2.0 <= epsilon_spent(ledger.charges, delta=DELTA) <= 2.0
+    assert merge_blocks(ledger.charges) == list(plan.charges)
+    assert 0.998 * 2.0 <= compute_epsilon(ledger.charges, delta=DELTA) <= 2.0
 
 
 def test_two_public_records_are_enough() -> None:
     plan = planned(TABLE, **WAYS["all"])
-    assert summed(fitted(plan, TABLE, public=2).charges) == list(plan.charges)
+    assert merge_blocks(fitted(plan, TABLE, public=2).charges) == list(plan.charges)
 
 
 def test_people_may_have_public_records_to_begin_with() -> None:
@@ -98,7 +98,7 @@ def test_people_may_have_public_records_to_begin_with() -> None:
     public = replace(random_records(schema, 9), unit=np.arange(9))
     ledger = Ledger(epsilon=2.0, delta=DELTA)
     Gan.fit(records, plan, ledger, FitContext(seed=0, public=public))
-    assert summed(ledger.charges) == list(plan.charges)
+    assert merge_blocks(ledger.charges) == list(plan.charges)
 
 
 # --- noise ---

@@ -21,9 +21,9 @@ from sundog.models.rbm.network import Network
 from sundog.models.rbm.rbm import Rbm
 from sundog.models.registry import configure, read_model
 from sundog.models.vae.vae import Vae
-from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.events import Charge, SampledGaussian
-from sundog.privacy.ledger import Budget, Ledger, summed
+from sundog.privacy.ledger import Budget, Ledger, merge_blocks
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.training import trainer
@@ -88,9 +88,9 @@ def test_the_charge_is_that_of_histogram_and_gradient_together(
     model: type[Model], steps: list[tuple[DPNorm, Tensor]]
 ) -> None:
     fitted, charges, ledger = fit(model, 200)
-    assert summed(ledger.charges) == list(charges)
-    assert 0.998 * EPSILON <= epsilon_spent(charges, delta=DELTA) <= EPSILON
-    assert read_model(model.name, SCHEMA, fitted.state()).unexplained(charges) == []
+    assert merge_blocks(ledger.charges) == list(charges)
+    assert 0.998 * EPSILON <= compute_epsilon(charges, delta=DELTA) <= EPSILON
+    assert read_model(model.name, SCHEMA, fitted.state()).find_unpaid(charges) == []
     event, count = training_charge(charges)
     assert len(steps) == count
     policy = steps[0][0]

@@ -20,7 +20,7 @@ from sundog.models.neural.features import FeatureRows, Features
 from sundog.models.neural.noisy_means import MeansPlan, noisy_means, noisy_sums, plan_means
 from sundog.models.protocol import FitContext, Parts
 from sundog.models.released import find_unpaid_means
-from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
@@ -212,7 +212,7 @@ def test_a_plan_costs_its_share(share: float) -> None:
     plan = plan_means(budget, share=share)
     whole = plan_means(budget, share=1 - 1e-12)
     assert plan.noise_multiplier == pytest.approx(whole.noise_multiplier / math.sqrt(share))
-    assert epsilon_spent(plan.charges(), delta=1e-5) < 2.0
+    assert compute_epsilon(plan.charges(), delta=1e-5) < 2.0
 
 
 @pytest.mark.parametrize("parts", [1, 7])

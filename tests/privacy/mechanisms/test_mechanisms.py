@@ -25,7 +25,7 @@ from sundog.privacy.mechanisms import (
     noisy_quantiles,
     stable_set,
 )
-from sundog.privacy.mechanisms.selection import stable_threshold
+from sundog.privacy.mechanisms.selection import compute_stable_threshold
 from sundog.privacy.noise import NoiseSource
 
 Floats = npt.NDArray[np.float64]
@@ -363,7 +363,7 @@ def test_the_stability_threshold_is_the_smallest_that_holds(rate: float, delta: 
     def tail(k: int) -> float:  # P(noise ≥ k) for k ≥ 1
         return math.exp(-rate * k) / (1 + math.exp(-rate))
 
-    k = stable_threshold(rate=rate, delta=delta, contribution=contribution) - contribution
+    k = compute_stable_threshold(rate=rate, delta=delta, contribution=contribution) - contribution
     assert k >= 1
     assert tail(k) <= delta / contribution * (1 + 1e-12)
     assert k == 1 or tail(k - 1) > delta / contribution * (1 - 1e-12)

@@ -16,8 +16,8 @@ from scipy import stats
 
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
-from sundog.privacy.mechanisms import count_deviation, gaussian_group_sums, gaussian_moments
-from sundog.privacy.mechanisms.sums import on_lattice
+from sundog.privacy.mechanisms import compute_count_deviation, gaussian_group_sums, gaussian_moments
+from sundog.privacy.mechanisms.sums import round_to_lattice
 from sundog.privacy.noise import NoiseSource
 
 Floats = npt.NDArray[np.float64]
@@ -130,7 +130,9 @@ def test_counts_and_sums_share_one_gaussian(clip_norm: float, noise_multiplier: 
     longest = math.sqrt(1 + 1 / 4)  # of (a, x): a is the fourth root of 1/16
     right_scale(sums, noise_multiplier * clip_norm * longest)
     right_scale(counts, noise_multiplier * longest * 2)
-    assert count_deviation(width=16, noise_multiplier=noise_multiplier) == pytest.approx(noise_multiplier * longest * 2)
+    assert compute_count_deviation(width=16, noise_multiplier=noise_multiplier) == pytest.approx(
+        noise_multiplier * longest * 2
+    )
 
 
 @pytest.mark.parametrize(("clip_norm", "noise_multiplier"), [(1.0, 1.0), (0.02, 7.0)])
@@ -143,7 +145,7 @@ def test_counts_or_sums_alone_have_a_gaussian_to_themselves(clip_norm: float, no
     }
     counts, _ = group_sums(width=0, **options)
     right_scale(counts, noise_multiplier)
-    assert count_deviation(width=0, noise_multiplier=noise_multiplier) == pytest.approx(noise_multiplier)
+    assert compute_count_deviation(width=0, noise_multiplier=noise_multiplier) == pytest.approx(noise_multiplier)
     counts, sums = group_sums(width=16, counted=False, **options)
     right_scale(sums, noise_multiplier * clip_norm)
     assert not counts.any()
@@ -194,7 +196,7 @@ def test_one_row_moves_everything_by_no_more_than_it_may(
 @given(arrays.arrays(np.float64, (4, 6), elements=st.floats(allow_nan=True, allow_infinity=True, width=64)))
 def test_rows_on_a_lattice_are_no_longer_than_the_clip(rows: Floats) -> None:
     step = 2.0**-20 / math.sqrt(6)
-    whole = on_lattice(rows, clip_norm=1.0, step=step, slack=2.0**-20)
+    whole = round_to_lattice(rows, clip_norm=1.0, step=step, slack=2.0**-20)
     np.testing.assert_array_equal(whole, np.rint(whole))
     assert (np.linalg.norm(whole * step, axis=1) <= 1).all()
 

@@ -20,7 +20,7 @@ from sundog.models.released import (
     ReleasedModel,
     check_finite,
     check_shapes,
-    find_unpaid,
+    find_missing_charges,
     find_unpaid_means,
     find_unpaid_training,
     is_size,
@@ -47,16 +47,16 @@ class ReleasedGan(ReleasedModel):
         self.records = state.config["records"]
         self.assumptions = [PUBLIC_RECORDS] if state.config["public"] else []
 
-    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+    def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
         """Return the number of people, the means, the classifier and the weights, unless they were paid for."""
-        people = find_unpaid(charges, {PEOPLE: "discrete_laplace"}) if has_people(self.schema) else []
+        people = find_missing_charges(charges, {PEOPLE: "discrete_laplace"}) if has_people(self.schema) else []
         naming = find_unpaid_naming(charges) if self.config["named"] else []
         return people + find_unpaid_means(charges) + naming + find_unpaid_training(charges)
 
 
 def find_unpaid_naming(charges: Sequence[Charge]) -> list[str]:
     """Return the label classifier, if no charge paid for it."""
-    return ["training of the classifier"] if find_unpaid(charges, {NAMING: "sampled_gaussian"}) else []
+    return ["training of the classifier"] if find_missing_charges(charges, {NAMING: "sampled_gaussian"}) else []
 
 
 def generator_shapes(schema: Schema, config: Mapping[str, Any]) -> Shapes:

@@ -25,12 +25,12 @@ from sundog.models.independent.column_marginals import Floats, Integers, Sampler
 from sundog.models.independent.configuration import IndependentConfiguration
 from sundog.models.independent.released import ReleasedIndependent, marginal_keys, marginal_purpose
 from sundog.models.protocol import Codes, FitContext, Parts, State, Where, allowed_codes
-from sundog.privacy.calibration import smallest_noise
+from sundog.privacy.calibration import find_smallest_noise
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.ledger_views import Disjoint
 from sundog.privacy.measure_once import measure_once
-from sundog.privacy.mechanisms import Histogram, histogram_charge, noisy_histograms
+from sundog.privacy.mechanisms import Histogram, compute_histogram_charge, noisy_histograms
 
 _LEAST = 1e-12  # probability
 
@@ -82,7 +82,7 @@ class Independent:
         def charges(scale: float) -> list[Charge]:
             return [_charge(name, private[name], scale * weight, schema.cap) for name, weight in weights.items()]
 
-        scale = smallest_noise(lambda s: [*already, *charges(s)], epsilon=budget.epsilon, delta=budget.delta)
+        scale = find_smallest_noise(lambda s: [*already, *charges(s)], epsilon=budget.epsilon, delta=budget.delta)
         sigma = {name: scale * weight for name, weight in weights.items()}
         return IndependentPlan(charges=tuple(charges(scale)), sigma=sigma)
 
@@ -102,7 +102,7 @@ class Independent:
         def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
             noisy = [
                 noisy_histograms(_histograms(records.schema, part, sigma), ledger=own)
-                for part, own in zip(counts, Disjoint.parts(ledger, len(counts)), strict=True)
+                for part, own in zip(counts, Disjoint.split(ledger, len(counts)), strict=True)
             ]
             return {str(place): np.stack(measured) for place, measured in enumerate(zip(*noisy, strict=True))}
 
@@ -153,7 +153,7 @@ class Independent:
 
 
 def _charge(name: str, column: AnyColumn, sigma: float, contribution: int) -> Charge:
-    return histogram_charge(
+    return compute_histogram_charge(
         sigma=sigma, purpose=marginal_purpose(name), touched=marginal_of(column).touched, contribution=contribution
     )
 

@@ -20,7 +20,7 @@ from sundog.data.schema import Schema
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext, Parts
 from sundog.models.released import MEANS, NORM
-from sundog.privacy.calibration import noise_multiplier_for
+from sundog.privacy.calibration import find_noise_multiplier
 from sundog.privacy.events import Charge, Gaussian, Pure
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.measure_once import measure_once
@@ -78,7 +78,7 @@ def gaussian_share(budget: Budget, share: float) -> float:
     >>> round(gaussian_share(Budget(1.0, 1e-5), 0.25), 2)
     7.46
     """
-    all_of_it = noise_multiplier_for(epsilon=budget.epsilon, delta=budget.delta, sample_rate=1.0, steps=1)
+    all_of_it = find_noise_multiplier(epsilon=budget.epsilon, delta=budget.delta, sample_rate=1.0, steps=1)
     return all_of_it / math.sqrt(share)
 
 

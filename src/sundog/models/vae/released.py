@@ -16,7 +16,7 @@ from sundog.models.released import (
     ReleasedModel,
     check_finite,
     check_shapes,
-    find_unpaid,
+    find_missing_charges,
     find_unpaid_means,
     find_unpaid_training,
     is_size,
@@ -47,9 +47,9 @@ class ReleasedVae(ReleasedModel):
         self.latent: int = config["latent"]
         self.records = config["records"]
 
-    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+    def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
         """Return the means, the moments of latent variables where these are few, and the weights, unless paid for."""
-        missing = find_unpaid(charges, {LATENT: "gaussian"}) if self.latent <= MOST_MEASURED else []
+        missing = find_missing_charges(charges, {LATENT: "gaussian"}) if self.latent <= MOST_MEASURED else []
         return [
             *find_unpaid_means(charges),
             *(f"moments of {what}" for what in missing),

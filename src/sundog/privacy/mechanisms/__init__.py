@@ -3,21 +3,27 @@
 `contribution` is how many records one unit may own (1 unless the schema names a privacy unit with a larger cap).
 """
 
-from sundog.privacy.mechanisms.counts import Histogram, histogram_charge, noisy_count, noisy_histogram, noisy_histograms
+from sundog.privacy.mechanisms.counts import (
+    Histogram,
+    compute_histogram_charge,
+    noisy_count,
+    noisy_histogram,
+    noisy_histograms,
+)
 from sundog.privacy.mechanisms.quantiles import noisy_bounds, noisy_extent, noisy_quantiles
 from sundog.privacy.mechanisms.selection import exponential_mechanism, noisy_max, stable_set
-from sundog.privacy.mechanisms.sums import count_deviation, gaussian_group_sums, gaussian_moments, gaussian_sum
-from sundog.privacy.mechanisms.tree import Partition, noisy_tree, tree_charge, tree_levels
+from sundog.privacy.mechanisms.sums import compute_count_deviation, gaussian_group_sums, gaussian_moments, gaussian_sum
+from sundog.privacy.mechanisms.tree import Partition, compute_tree_charge, count_tree_levels, noisy_tree
 
 __all__ = [
     "Histogram",
     "Partition",
-    "count_deviation",
+    "compute_count_deviation",
     "exponential_mechanism",
     "gaussian_group_sums",
     "gaussian_moments",
     "gaussian_sum",
-    "histogram_charge",
+    "compute_histogram_charge",
     "noisy_bounds",
     "noisy_count",
     "noisy_extent",
@@ -27,6 +33,6 @@ __all__ = [
     "noisy_quantiles",
     "noisy_tree",
     "stable_set",
-    "tree_charge",
-    "tree_levels",
+    "compute_tree_charge",
+    "count_tree_levels",
 ]

@@ -48,7 +48,7 @@ class Histogram:
         histograms of the slots compose, and what is released is their sum. So the noise is a sum of `contribution`
         draws, and nothing more has to be proved about units than about records.
         """
-        return histogram_charge(
+        return compute_histogram_charge(
             sigma=self.sigma, purpose=self.purpose, touched=self.touched, contribution=self.contribution
         )
 
@@ -58,7 +58,7 @@ class Histogram:
         return float(self.sigma * np.sqrt(self.contribution))
 
 
-def histogram_charge(*, sigma: float, purpose: str, touched: int, contribution: int) -> Charge:
+def compute_histogram_charge(*, sigma: float, purpose: str, touched: int, contribution: int) -> Charge:
     """Return what measuring a histogram costs, before there is one."""
     return Charge(event=DiscreteGaussian(sigma=sigma), count=int(touched * contribution), purpose=purpose)
 
@@ -66,7 +66,7 @@ def histogram_charge(*, sigma: float, purpose: str, touched: int, contribution: 
 def noisy_histograms(histograms: Sequence[Histogram], *, ledger: Ledger) -> list[Integers]:
     """Measure several histograms for one decision of the ledger: all or none."""
     ledger.spend(*(histogram.charge for histogram in histograms))
-    return [histogram.counts + histogram_noise(histogram, ledger) for histogram in histograms]
+    return [histogram.counts + draw_histogram_noise(histogram, ledger) for histogram in histograms]
 
 
 def noisy_histogram(
@@ -81,7 +81,7 @@ def noisy_histogram(
     return noisy_histograms([Histogram(counts, sigma, purpose, touched, contribution)], ledger=ledger)[0]
 
 
-def histogram_noise(histogram: Histogram, ledger: Ledger) -> Integers:
+def draw_histogram_noise(histogram: Histogram, ledger: Ledger) -> Integers:
     """Noise for each cell; the caller has paid for the histogram."""
     total = np.zeros_like(histogram.counts)
     for _ in range(histogram.contribution):

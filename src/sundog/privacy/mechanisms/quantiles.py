@@ -42,10 +42,10 @@ def noisy_quantiles(
     share = epsilon / len(probabilities)
     ledger.spend(Charge(event=Pure(epsilon=share), count=len(probabilities), purpose=purpose))
     ordered = np.sort(np.clip(codes, 0, size - 1))
-    return sorted(_quantile(ordered, p, size, share / (2 * contribution), ledger.noise) for p in probabilities)
+    return sorted(_draw_quantile(ordered, p, size, share / (2 * contribution), ledger.noise) for p in probabilities)
 
 
-def _quantile(ordered: Integers, p: float, size: int, weight: float, noise: NoiseSource) -> int:
+def _draw_quantile(ordered: Integers, p: float, size: int, weight: float, noise: NoiseSource) -> int:
     edges = np.concatenate([[0], ordered + 1, [size]])  # gap i holds the codes with exactly i values below them
     widths = np.diff(edges)
     n = len(ordered)
@@ -86,13 +86,13 @@ def noisy_bounds(
     >>> noisy_bounds(np.linspace(17, 90, 10_000), epsilon=8, ledger=ledger, purpose="age")
     (16.0, 128.0)
     """
-    edges = _magnitudes()
+    edges = _list_magnitudes()
     size = len(edges) - 1
     cells = np.clip(np.searchsorted(edges, values[~np.isnan(values)], side="right") - 1, 0, size - 1)
     found = noisy_extent(cells, size=size, epsilon=epsilon, ledger=ledger, purpose=purpose, contribution=contribution)
     return None if found is None else (float(edges[found[0]]), float(edges[found[1] + 1]))
 
 
-def _magnitudes() -> Floats:
+def _list_magnitudes() -> Floats:
     powers = np.exp2(_EXPONENTS.astype(np.float64))
     return np.concatenate([-powers[::-1], [0.0], powers])

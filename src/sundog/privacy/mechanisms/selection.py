@@ -69,14 +69,14 @@ def stable_set(
     ledger.spend(Charge(event=event, purpose=purpose), Charge(event=Failure(delta=delta), purpose=purpose))
     keys = sorted(counts, key=repr)
     noise = ledger.noise.discrete_laplace(epsilon=rate, size=len(keys))
-    threshold = stable_threshold(rate=rate, delta=delta, contribution=contribution)
+    threshold = compute_stable_threshold(rate=rate, delta=delta, contribution=contribution)
     return [key for key, extra in zip(keys, noise, strict=True) if counts[key] + extra >= threshold]
 
 
-def stable_threshold(*, rate: float, delta: float, contribution: int) -> int:
+def compute_stable_threshold(*, rate: float, delta: float, contribution: int) -> int:
     """Return the smallest count at which a key is published: P(contribution + noise ≥ threshold) ≤ δ / contribution.
 
-    >>> stable_threshold(rate=1.0, delta=1e-6, contribution=1)
+    >>> compute_stable_threshold(rate=1.0, delta=1e-6, contribution=1)
     15
     """
     tail = delta / contribution * (1 + math.exp(-rate))  # P(noise ≥ k) = exp(−rate·k) / (1 + exp(−rate))

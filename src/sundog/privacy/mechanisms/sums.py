@@ -42,12 +42,12 @@ def gaussian_sum(
     vectors = np.asarray(vectors)
     width = vectors.shape[1]
     scale = noise_multiplier * clip_norm
-    step = _step(scale, clip_norm, width)
+    step = _choose_step(scale, clip_norm, width)
     ledger.spend(Charge(event=Gaussian(noise_multiplier=noise_multiplier / contribution), purpose=purpose))
     total = np.zeros(width, np.int64)
     for start in range(0, len(vectors), _ROWS):
         rows = vectors[start : start + _ROWS].astype(np.float64)
-        total += on_lattice(rows, clip_norm=clip_norm, step=step, slack=_FINENESS).astype(np.int64).sum(axis=0)
+        total += round_to_lattice(rows, clip_norm=clip_norm, step=step, slack=_FINENESS).astype(np.int64).sum(axis=0)
     return np.asarray((total + ledger.noise.discrete_gaussian(sigma=scale / step, size=width)) * step)
 
 
@@ -87,15 +87,15 @@ def gaussian_group_sums(
         purpose: what the charge says.
         counted: whether counts are wanted; without them sums have less noise, and counts are zeros.
     """
-    weight = _count_weight(width) if counted else 0.0
-    longest = clip_norm * _longest(width, weight)
-    step = _step(noise_multiplier * longest, clip_norm, width + 1)
+    weight = _choose_count_weight(width) if counted else 0.0
+    longest = clip_norm * _bound_length(width, weight)
+    step = _choose_step(noise_multiplier * longest, clip_norm, width + 1)
     ledger.spend(Charge(event=Gaussian(noise_multiplier=noise_multiplier), purpose=purpose))
     one = math.floor(weight * clip_norm / step)
     total = np.zeros((groups, width + 1), np.int64)
-    for group, rows in _parts(chunks, width=width, most=_EXACT * step / clip_norm):
+    for group, rows in _split_chunks(chunks, width=width, most=_EXACT * step / clip_norm):
         member = (group[:, None] == np.arange(groups)).astype(np.float64)
-        whole = on_lattice(rows, clip_norm=clip_norm, step=step, slack=_FINENESS)
+        whole = round_to_lattice(rows, clip_norm=clip_norm, step=step, slack=_FINENESS)
         total[:, 0] += member.sum(axis=0).astype(np.int64) * one
         total[:, 1:] += (member.T @ whole).astype(np.int64)
     noise = ledger.noise.discrete_gaussian(sigma=noise_multiplier * longest / step, size=(groups, width + 1))
@@ -104,14 +104,14 @@ def gaussian_group_sums(
     return np.asarray(counts), np.asarray(noisy[:, 1:] * step)
 
 
-def count_deviation(*, width: int, noise_multiplier: float) -> float:
+def compute_count_deviation(*, width: int, noise_multiplier: float) -> float:
     """Return the standard deviation of the noise that `gaussian_group_sums` adds to the counts of groups.
 
-    >>> round(count_deviation(width=16, noise_multiplier=1.0), 2)
+    >>> round(compute_count_deviation(width=16, noise_multiplier=1.0), 2)
     2.24
     """
-    weight = _count_weight(width)
-    return noise_multiplier * _longest(width, weight) / weight
+    weight = _choose_count_weight(width)
+    return noise_multiplier * _bound_length(width, weight) / weight
 
 
 def gaussian_moments(
@@ -141,8 +141,8 @@ def gaussian_moments(
     half = math.floor(clip_norm / (2 * step))
     total = np.zeros((width + 1, width + 1), np.int64)
     numbered = ((np.zeros(len(rows), np.int64), rows) for rows in chunks)
-    for _, rows in _parts(numbered, width=width, most=_EXACT * (step / clip_norm) ** 2):
-        whole = on_lattice(rows, clip_norm=clip_norm, step=step, slack=_SQUARED)
+    for _, rows in _split_chunks(numbered, width=width, most=_EXACT * (step / clip_norm) ** 2):
+        whole = round_to_lattice(rows, clip_norm=clip_norm, step=step, slack=_SQUARED)
         v = np.column_stack([np.full(len(whole), float(half)), whole])
         total += (v.T @ v).astype(np.int64)
     sigma = noise_multiplier * 1.25 * (clip_norm / step) ** 2
@@ -152,10 +152,10 @@ def gaussian_moments(
     return np.asarray(noisy[0, 1:] * (step / half)), np.asarray(noisy[1:, 1:] * step**2)
 
 
-def on_lattice(rows: Floats, *, clip_norm: float, step: float, slack: float) -> Floats:
+def round_to_lattice(rows: Floats, *, clip_norm: float, step: float, slack: float) -> Floats:
     """Round the rows to whole steps, clipped to so much less than `clip_norm` that rounding cannot exceed it.
 
-    >>> on_lattice(np.array([[0.0, 4.0], [0.26, 0.0]]), clip_norm=1.0, step=0.125, slack=0.125).tolist()
+    >>> round_to_lattice(np.array([[0.0, 4.0], [0.26, 0.0]]), clip_norm=1.0, step=0.125, slack=0.125).tolist()
     [[0.0, 7.0], [2.0, 0.0]]
     """
     norm = clip_norm * (1 - slack)
@@ -183,20 +183,22 @@ def clip_rows(rows: Floats, norm: float) -> Floats:
     return np.asarray(scaled * (norm / np.maximum(norms, norm / largest)))
 
 
-def _count_weight(width: int) -> float:
+def _choose_count_weight(width: int) -> float:
     return float(max(1, width) ** -0.25)
 
 
-def _longest(width: int, weight: float) -> float:
+def _bound_length(width: int, weight: float) -> float:
     """Return the largest length of (a, x), in units of the clip norm."""
     return math.hypot(float(width > 0), weight) if weight else 1.0
 
 
-def _step(scale: float, clip_norm: float, width: int) -> float:
+def _choose_step(scale: float, clip_norm: float, width: int) -> float:
     return max(min(scale, clip_norm) * _FINENESS, clip_norm * _FINEST) / math.sqrt(max(1, width))
 
 
-def _parts(chunks: Iterable[tuple[Integers, Floats]], *, width: int, most: float) -> Iterable[tuple[Integers, Floats]]:
+def _split_chunks(
+    chunks: Iterable[tuple[Integers, Floats]], *, width: int, most: float
+) -> Iterable[tuple[Integers, Floats]]:
     """Yield the chunks in parts of at most `most` rows, as arrays of the right types; raise if a shape is wrong."""
     size = max(1, min(_ROWS, _NUMBERS // max(1, width), int(most)))
     for group, rows in chunks:

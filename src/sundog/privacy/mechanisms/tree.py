@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
-from sundog.privacy.mechanisms.counts import Histogram, histogram_charge, histogram_noise
+from sundog.privacy.mechanisms.counts import Histogram, compute_histogram_charge, draw_histogram_noise
 
 Integers = npt.NDArray[np.int64]
 
@@ -33,10 +33,10 @@ class Partition:
     parts: dict[int, Partition] = field(default_factory=dict)
 
 
-def tree_levels(size: int) -> int:
+def count_tree_levels(size: int) -> int:
     """Return how many levels it takes to tell `size` integers apart.
 
-    >>> tree_levels(1000), tree_levels(100_000), tree_levels(2**63)
+    >>> count_tree_levels(1000), count_tree_levels(100_000), count_tree_levels(2**63)
     (2, 3, 8)
     """
     levels, reach = 1, WIDEST
@@ -45,9 +45,11 @@ def tree_levels(size: int) -> int:
     return levels
 
 
-def tree_charge(*, size: int, sigma: float, purpose: str, contribution: int) -> Charge:
+def compute_tree_charge(*, size: int, sigma: float, purpose: str, contribution: int) -> Charge:
     """Return what `noisy_tree` costs: a record is counted once at each level, whatever was cut there."""
-    return histogram_charge(sigma=sigma, purpose=purpose, touched=tree_levels(size), contribution=contribution)
+    return compute_histogram_charge(
+        sigma=sigma, purpose=purpose, touched=count_tree_levels(size), contribution=contribution
+    )
 
 
 def noisy_tree(
@@ -70,8 +72,8 @@ def noisy_tree(
     >>> len(tree.counts), sorted(tree.parts), sorted(tree.parts[0].parts)
     (47, [0, 42], [0])
     """
-    ledger.spend(tree_charge(size=size, sigma=sigma, purpose=purpose, contribution=contribution))
-    levels = tree_levels(size)
+    ledger.spend(compute_tree_charge(size=size, sigma=sigma, purpose=purpose, contribution=contribution))
+    levels = count_tree_levels(size)
     fan = next(fan for fan in range(2, WIDEST + 1) if fan**levels >= size)
     ordered = np.sort(codes)
 
@@ -79,13 +81,13 @@ def noisy_tree(
         bounds = [_cut(*interval, fan) for interval in intervals]
         counts = [np.diff(np.searchsorted(ordered, cuts)).astype(np.int64) for cuts in bounds]
         joined = Histogram(np.concatenate(counts), sigma, purpose, levels, contribution)
-        noisy = joined.counts + histogram_noise(joined, ledger)
+        noisy = joined.counts + draw_histogram_noise(joined, ledger)
         ends = np.cumsum([len(part) for part in counts])[:-1]
         return [Partition(cuts, part) for cuts, part in zip(bounds, np.split(noisy, ends), strict=True)]
 
     (root,) = frontier = measure([(0, size)])
     for _ in range(1, levels):
-        heavy = _heavy(frontier, threshold)
+        heavy = _find_heavy_parts(frontier, threshold)
         if not heavy:
             break
         cut = measure([(parent.bounds[place], parent.bounds[place + 1]) for parent, place in heavy])
@@ -101,7 +103,7 @@ def _cut(start: int, stop: int, parts: int) -> list[int]:
     return [start + part * width // parts for part in range(parts + 1)]  # exact, also where int64 would overflow
 
 
-def _heavy(frontier: list[Partition], threshold: float) -> list[tuple[Partition, int]]:
+def _find_heavy_parts(frontier: list[Partition], threshold: float) -> list[tuple[Partition, int]]:
     """Return the heaviest parts above the threshold that can be cut."""
     found = [
         (int(partition.counts[place]), number, int(place))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.events import (
     Charge,
     DiscreteGaussian,
@@ -20,7 +20,7 @@ from sundog.privacy.events import (
 
 
 @dataclass(frozen=True)
-class Share:
+class ChargeCost:
     """One line of what was spent: ε it would cost alone, and its part of the sum of those."""
 
     purpose: str
@@ -33,24 +33,24 @@ class Share:
         return f"{self.purpose:<32.32} {self.mechanism:<44} alone ε = {cost:<8} {self.share:>4.0%}"
 
 
-def shares_of(charges: Sequence[Charge], *, delta: float) -> list[Share]:
+def compute_costs(charges: Sequence[Charge], *, delta: float) -> list[ChargeCost]:
     """Return the charges by purpose, in the order they were made, with what each would cost alone."""
-    alone = [(charge, _alone(charge, delta)) for charge in charges]
+    alone = [(charge, _compute_cost_alone(charge, delta)) for charge in charges]
     total = sum(cost for _, cost in alone if math.isfinite(cost)) or 1.0
-    return [Share(charge.purpose, describe(charge), cost, cost / total) for charge, cost in alone]
+    return [ChargeCost(charge.purpose, describe_charge(charge), cost, cost / total) for charge, cost in alone]
 
 
-def describe(charge: Charge) -> str:
+def describe_charge(charge: Charge) -> str:
     """Return a charge's mechanism in words.
 
-    >>> describe(Charge(event=DiscreteGaussian(sigma=12.5), count=3, purpose="x"))
+    >>> describe_charge(Charge(event=DiscreteGaussian(sigma=12.5), count=3, purpose="x"))
     'discrete Gaussian, σ = 12.5, × 3'
     """
     times = "" if charge.count == 1 else f", × {charge.count:,}"
-    return _mechanism(charge.event) + times
+    return _describe_event(charge.event) + times
 
 
-def _mechanism(event: Event) -> str:
+def _describe_event(event: Event) -> str:
     match event:
         case Gaussian():
             return f"Gaussian, σ/Δ = {event.noise_multiplier:.4g}"
@@ -66,13 +66,13 @@ def _mechanism(event: Event) -> str:
             return f"stability threshold, δ = {event.delta:.3g}"
 
 
-def _alone(charge: Charge, delta: float) -> float:
+def _compute_cost_alone(charge: Charge, delta: float) -> float:
     """ε of the charge alone, by the quick accountant: it is for orientation and not the claim."""
     if isinstance(charge.event, Failure):
         return 0.0
     if isinstance(charge.event, DiscreteLaplace | Pure):
         return charge.event.epsilon * charge.count
-    return epsilon_spent([charge], delta=delta, method="rdp")
+    return compute_epsilon([charge], delta=delta, method="rdp")
 
 
 def format_number(value: float | None) -> str:

@@ -15,11 +15,11 @@ from sundog.errors import ReleaseError
 from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.accountant import METHODS
 from sundog.privacy.events import Charge, DiscreteGaussian, DiscreteLaplace, Event, Failure, Pure, normalize_purpose
-from sundog.privacy.record_count import COUNT, epsilon_of_fit
+from sundog.privacy.record_count import COUNT, compute_fit_epsilon
 from sundog.release.archive import Archive, read_archive, write_archive
 from sundog.release.certificate import Certificate
 from sundog.release.document import Document
-from sundog.release.learned import Learned, learned_parts, unpaid_parts
+from sundog.release.learned_parts import LearnedPart, find_unpaid_parts, list_learned_parts
 from sundog.release.release import Release
 
 COLUMNS: dict[str, Any] = {
@@ -63,7 +63,7 @@ def saved(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
     change(certificate)
     delta = (certificate["conditional"] or certificate)["delta"]
     charges = [Charge.model_validate(charge) for charge in certificate["charges"]]
-    certificate["spent"] = {method: epsilon_of_fit(charges, delta=delta, method=method) for method in METHODS}
+    certificate["spent"] = {method: compute_fit_epsilon(charges, delta=delta, method=method) for method in METHODS}
     write_archive(path, Archive(archive.manifest, archive.tensors))
     return path
 
@@ -156,7 +156,7 @@ def test_edges_that_were_learned_are_marked_and_paid_for() -> None:
     column = schema.columns["age"]
     for bins, purpose in (("quantiles", "quantiles of age"), ("refined", "bins of age")):
         marked = schema.model_copy(update={"columns": {"age": column.model_copy(update={"bins": bins})}})
-        assert learned_parts(marked, counted=False) == [Learned(part="edges of age", charge=purpose)]
+        assert list_learned_parts(marked, counted=False) == [LearnedPart(part="edges of age", charge=purpose)]
 
 
 def test_one_charge_pays_for_one_part() -> None:
@@ -166,11 +166,13 @@ def test_one_charge_pays_for_one_part() -> None:
     events: list[Event] = [DiscreteLaplace(rate=0.1), Failure(delta=1e-9)]
     one = [Charge(event=event, purpose=purpose) for event in events]
     both = Schema.from_dict({"columns": {long: values, same: values}})
-    assert unpaid_parts(both, [*one, *one], counted=False) == []
-    assert unpaid_parts(both, one, counted=False) == [purpose]
+    assert find_unpaid_parts(both, [*one, *one], counted=False) == []
+    assert find_unpaid_parts(both, one, counted=False) == [purpose]
     single = Schema.from_dict({"columns": {long: values}})
-    assert unpaid_parts(single, one, counted=False) == []
-    assert unpaid_parts(single, one[:1], counted=False) == [purpose]  # found at the risk of a δ that nobody charged
+    assert find_unpaid_parts(single, one, counted=False) == []
+    assert find_unpaid_parts(single, one[:1], counted=False) == [
+        purpose
+    ]  # found at the risk of a δ that nobody charged
 
 
 COLUMN = {"type": "integer", "min": 0, "max": 100_000}
@@ -206,10 +208,10 @@ LESS: dict[str, tuple[dict[str, Any], Charge, Event, int]] = {
 def test_a_charge_pays_only_for_what_its_mechanism_measures(name: str) -> None:
     column, whole, event, count = LESS[name]
     schema = Schema.from_dict({"columns": {"n": column}})
-    assert unpaid_parts(schema, [whole], counted=False) == []
+    assert find_unpaid_parts(schema, [whole], counted=False) == []
     less = Charge(event=event, count=count, purpose=whole.purpose)
-    (part,) = learned_parts(schema, counted=False)
-    assert unpaid_parts(schema, [less], counted=False) == [part.part]
+    (part,) = list_learned_parts(schema, counted=False)
+    assert find_unpaid_parts(schema, [less], counted=False) == [part.part]
 
 
 def test_a_count_is_paid_for_as_often_as_one_unit_is_in_it() -> None:
@@ -217,8 +219,8 @@ def test_a_count_is_paid_for_as_often_as_one_unit_is_in_it() -> None:
     whole, less = (
         Charge(event=DiscreteLaplace(rate=0.01, sensitivity=sensitivity), purpose=COUNT) for sensitivity in (5, 1)
     )
-    assert unpaid_parts(schema, [whole], counted=True) == []
-    assert unpaid_parts(schema, [less], counted=True) == [COUNT]
+    assert find_unpaid_parts(schema, [whole], counted=True) == []
+    assert find_unpaid_parts(schema, [less], counted=True) == [COUNT]
 
 
 def test_an_old_certificate_without_names_is_not_taken_at_its_word(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from sundog.release.archive import read_manifest
 from sundog.release.certificate import Certificate
 
 
-def head_of(certificate: Certificate) -> Head | None:
+def get_head(certificate: Certificate) -> Head | None:
     """Return what the certificate records of the ledger file that paid for the release."""
     recorded = None if certificate.ledger is None else certificate.ledger.head
     return None if recorded is None else Head(recorded.ledger, recorded.lines, recorded.hash)
@@ -35,7 +35,7 @@ def compare_with_ledger(certificate: Certificate, ledger: Ledger) -> list[str]:
     >>> compare_with_ledger(certificate, other)
     ['it was made from another ledger']
     """
-    head = head_of(certificate)
+    head = get_head(certificate)
     if head is None:
         return ["its certificate records no ledger file"]
     if head.ledger != ledger.id:
@@ -48,7 +48,7 @@ def compare_with_ledger(certificate: Certificate, ledger: Ledger) -> list[str]:
 def find_contradictions(ledger: Ledger, folders: Iterable[Path]) -> list[Path]:
     """Return the releases in these folders that were made from this ledger, and record lines that it does not have."""
     paths = {path.resolve() for folder in folders for path in folder.glob("*.sundog") if path.is_file()}
-    return [path for path in sorted(paths) if _contradicts(path, ledger)]
+    return [path for path in sorted(paths) if _is_contradicted(path, ledger)]
 
 
 def refuse_contradictions(ledger: Ledger, path: Path, folders: Iterable[Path]) -> None:
@@ -61,9 +61,9 @@ def refuse_contradictions(ledger: Ledger, path: Path, folders: Iterable[Path]) -
         )
 
 
-def _contradicts(path: Path, ledger: Ledger) -> bool:
+def _is_contradicted(path: Path, ledger: Ledger) -> bool:
     try:
-        head = head_of(Certificate.from_dict(read_manifest(path).get("certificate")))
+        head = get_head(Certificate.from_dict(read_manifest(path).get("certificate")))
     except ReleaseError:  # nothing that can be compared
         return False
     # A ledger without an id, of an older version, cannot be told from another one of the same second.

@@ -12,16 +12,16 @@ from sundog.data.bins import QUANTILE_BINS
 from sundog.data.columns import AnyColumn, Scale, Unknown
 from sundog.data.schema import Schema
 from sundog.privacy.events import Charge, DiscreteLaplace, normalize_purpose
-from sundog.privacy.mechanisms import tree_levels
+from sundog.privacy.mechanisms import count_tree_levels
 from sundog.privacy.record_count import COUNT
-from sundog.release.text import Text
+from sundog.release.printable_text import Text
 
 Price = tuple[str, int, int]  # a kind of event, how often it happens, and to how much one unit can add up
 
 _BINS: dict[Any, str] = {"quantiles": "quantiles of", "refined": "bins of"}
 
 
-class Learned(BaseModel):
+class LearnedPart(BaseModel):
     """A part of the schema that was measured, and the purpose of the charge that paid for it."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
@@ -33,25 +33,25 @@ class Learned(BaseModel):
         return f"{self.part}  (paid for by '{self.charge}')"
 
 
-def learned_parts(schema: Schema, *, counted: bool) -> list[Learned]:
+def list_learned_parts(schema: Schema, *, counted: bool) -> list[LearnedPart]:
     """List what was learned, by the marks that learning leaves in a schema.
 
     >>> columns = {"age": {"type": "integer", "min": 17, "max": 90, "learn": True}}
-    >>> print(*learned_parts(Schema.from_dict({"columns": columns}), counted=True), sep="; ")
+    >>> print(*list_learned_parts(Schema.from_dict({"columns": columns}), counted=True), sep="; ")
     number of records  (paid for by 'number of records'); min and max of age  (paid for by 'range of age')
 
     Args:
         schema: as it is in the release, complete.
         counted: whether the number of records was measured.
     """
-    return [part for part, _ in _priced_parts(schema, counted=counted)]
+    return [part for part, _ in _list_priced_parts(schema, counted=counted)]
 
 
-def unpaid_parts(schema: Schema, charges: Sequence[Charge], *, counted: bool) -> list[str]:
+def find_unpaid_parts(schema: Schema, charges: Sequence[Charge], *, counted: bool) -> list[str]:
     """Return the parts that no charge paid for, by a mechanism that measures such a part; each charge pays for one."""
-    paid = Counter((charge.purpose, _price(charge)) for charge in charges)
+    paid = Counter((charge.purpose, _get_price(charge)) for charge in charges)
     missing = []
-    for part, prices in _priced_parts(schema, counted=counted):
+    for part, prices in _list_priced_parts(schema, counted=counted):
         for price in prices:
             paid[part.charge, price] -= 1
         if any(paid[part.charge, price] < 0 for price in prices):
@@ -59,24 +59,24 @@ def unpaid_parts(schema: Schema, charges: Sequence[Charge], *, counted: bool) ->
     return missing
 
 
-def _price(charge: Charge) -> Price:
+def _get_price(charge: Charge) -> Price:
     event = charge.event
     return event.kind, charge.count, event.sensitivity if isinstance(event, DiscreteLaplace) else 1
 
 
-def _priced_parts(schema: Schema, *, counted: bool) -> Iterator[tuple[Learned, list[Price]]]:
+def _list_priced_parts(schema: Schema, *, counted: bool) -> Iterator[tuple[LearnedPart, list[Price]]]:
     """Yield each learned part, and what it takes to measure it."""
     if counted:
-        yield Learned(part=COUNT, charge=COUNT), [("discrete_laplace", 1, schema.cap)]
+        yield LearnedPart(part=COUNT, charge=COUNT), [("discrete_laplace", 1, schema.cap)]
     for name, column in schema.columns.items():
-        for what, purpose, prices in _of_column(column, schema.cap):
+        for what, purpose, prices in _list_column_parts(column, schema.cap):
             yield (
-                Learned(part=normalize_purpose(f"{what} {name}"), charge=normalize_purpose(f"{purpose} {name}")),
+                LearnedPart(part=normalize_purpose(f"{what} {name}"), charge=normalize_purpose(f"{purpose} {name}")),
                 prices,
             )
 
 
-def _of_column(column: AnyColumn, cap: int) -> Iterator[tuple[str, str, list[Price]]]:
+def _list_column_parts(column: AnyColumn, cap: int) -> Iterator[tuple[str, str, list[Price]]]:
     geometric: Price = ("discrete_laplace" if cap == 1 else "pure", 1, 1)
     if column.learn and column.unknown is Unknown.VALUES:  # values that nobody declared are found at the risk of δ
         yield "values of", "values of", [geometric, ("failure", 1, 1)]
@@ -84,5 +84,5 @@ def _of_column(column: AnyColumn, cap: int) -> Iterator[tuple[str, str, list[Pri
         yield "min and max of", "range of", [geometric]
     if column.scale is Scale.INTERVAL and column.has_measured_edges:
         quantiles: Price = ("pure", QUANTILE_BINS - 1, 1)
-        levels: Price = ("discrete_gaussian", tree_levels(column.lattice_size) * cap, 1)
+        levels: Price = ("discrete_gaussian", count_tree_levels(column.lattice_size) * cap, 1)
         yield "edges of", _BINS[column.bins], [quantiles if column.bins == "quantiles" else levels]
