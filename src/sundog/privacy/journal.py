@@ -49,7 +49,6 @@ class Journal:
         self._heads: list[str] = []  # the hash of each line, which covers all lines before it
         self._seen = b""  # every byte read and verified so far
         self._cut = b""  # the newline that the last line lacks in the file
-        self._has_digests = False  # journals of older versions have none
         self._descriptor: int | None = None
 
     @classmethod
@@ -166,20 +165,19 @@ class Journal:
         try:
             line = json.loads(raw)
             chain = line.pop("chain")
-            digest = line.pop("digest", None)
+            line.pop("digest", None)
         except (ValueError, KeyError, AttributeError, TypeError, RecursionError):
             raise LedgerError(f"{self.path}: line {number} is damaged; restore the file from a backup") from None
         if chain != self._chain:
             raise LedgerError(f"{self.path}: line {number} does not follow from the lines before; restore a backup")
-        if (digest is not None or self._has_digests) and not _is_intact(raw):
-            raise LedgerError(f"{self.path}: line {number} was edited (its digest is another); restore a backup")
+        if not _is_intact(raw):
+            raise LedgerError(f"{self.path}: line {number} was edited (its digest is wrong or missing); restore a backup")
         self._take(line, raw)
 
     def _take(self, line: Line, raw: bytes) -> None:
         self._lines.append(line)
         self._seen += raw
         self._heads.append(_compute_hash(raw))
-        self._has_digests = _DIGEST.search(raw) is not None
 
 
 def _render(line: Line, chain: str) -> bytes:

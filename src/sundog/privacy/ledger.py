@@ -69,7 +69,7 @@ class Header(BaseModel):
     epsilon: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     delta: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)]
     created: str
-    id: str | None = None  # older ledgers have none
+    id: str
 
 
 @dataclass(frozen=True)
@@ -79,7 +79,7 @@ class Head:
     The hash covers every earlier line. Kept with a release, it shows whether the ledger was cut or rewritten since.
     """
 
-    ledger: str | None
+    ledger: str
     lines: int
     hash: str
 
@@ -107,7 +107,7 @@ class Ledger:
         self.budget = Budget(epsilon, delta)
         self.noise = noise if noise is not None else NoiseSource()
         self.name = secrets.token_hex(8)
-        self.id: str | None = None
+        self.id = ""  # a ledger file has one
         self._parent: Ledger | None = None
         self._journal: Journal | None = None
         self._entries: list[Entry] = []

@@ -64,7 +64,7 @@ class LedgerHead(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-    ledger: Text | None
+    ledger: Text | None  # None where the ledger was one of a development version, without an id
     lines: Annotated[int, Field(ge=1, le=10**12)]
     hash: Text
 

@@ -16,9 +16,11 @@ from sundog.release.certificate import Certificate
 
 
 def get_head(certificate: Certificate) -> Head | None:
-    """Return what the certificate records of the ledger file that paid for the release."""
+    """Return the state of the ledger file that paid for the release, as the certificate records it."""
     recorded = None if certificate.ledger is None else certificate.ledger.head
-    return None if recorded is None else Head(recorded.ledger, recorded.lines, recorded.hash)
+    if recorded is None or recorded.ledger is None:
+        return None
+    return Head(recorded.ledger, recorded.lines, recorded.hash)
 
 
 def compare_with_ledger(certificate: Certificate, ledger: Ledger) -> list[str]:
@@ -66,5 +68,4 @@ def _is_contradicted(path: Path, ledger: Ledger) -> bool:
         head = get_head(Certificate.from_dict(read_manifest(path).get("certificate")))
     except ReleaseError:  # nothing that can be compared
         return False
-    # A ledger without an id, of an older version, cannot be told from another one of the same second.
-    return head is not None and ledger.id is not None and head.ledger == ledger.id and not ledger.has(head)
+    return head is not None and head.ledger == ledger.id and not ledger.has(head)
