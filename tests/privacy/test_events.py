@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from sundog.errors import LedgerError
 from sundog.privacy import events
 from sundog.privacy.events import (
     Charge,
@@ -19,7 +18,6 @@ from sundog.privacy.events import (
     Gaussian,
     Pure,
     SampledGaussian,
-    event_from_dict,
 )
 
 KINDS = get_args(get_args(events.Event)[0])
@@ -45,6 +43,11 @@ EXAMPLES: dict[str, dict[str, Any]] = {
 }
 
 
+def read_event(value: Any) -> events.Event:
+    """Reads an event as ledgers and certificates do: as a part of a charge."""
+    return Charge.model_validate({"event": value, "purpose": "p"}).event
+
+
 def test_the_examples_are_all_the_kinds() -> None:
     assert {kind.model_fields["kind"].default for kind in KINDS} == set(EXAMPLES)
 
@@ -52,7 +55,7 @@ def test_the_examples_are_all_the_kinds() -> None:
 @settings(max_examples=200, database=None)
 @given(any_event)
 def test_json_round_trip_is_exact(event: events.Event) -> None:
-    again = event_from_dict(json.loads(json.dumps(event.to_dict(), allow_nan=False)))
+    again = read_event(json.loads(json.dumps(event.to_dict(), allow_nan=False)))
     assert again == event
     assert type(again) is type(event)
     assert hash(again) == hash(event)
@@ -73,18 +76,18 @@ def test_json_round_trip_is_exact(event: events.Event) -> None:
     ids=str,
 )
 def test_numbers_that_no_mechanism_has_are_refused(beyond: dict[str, Any]) -> None:
-    with pytest.raises(LedgerError):
-        event_from_dict(beyond)
+    with pytest.raises(ValidationError):
+        read_event(beyond)
 
 
 @pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
 def test_the_written_form_may_never_change(example: dict[str, Any]) -> None:
-    assert event_from_dict(example).to_dict() == example
+    assert read_event(example).to_dict() == example
 
 
 @pytest.mark.parametrize("example", EXAMPLES.values(), ids=EXAMPLES)
 def test_events_are_immutable(example: dict[str, Any]) -> None:
-    event = event_from_dict(example)
+    event = read_event(example)
     for name in example:
         with pytest.raises(ValidationError):
             setattr(event, name, example[name])
@@ -101,9 +104,8 @@ def test_events_are_immutable(example: dict[str, Any]) -> None:
 def test_bad_values_are_refused(kind: str, field: str, bad: Any) -> None:
     if field == "sample_rate" and bad == 0:
         pytest.skip("a sample rate of zero is a fact, and costs nothing")
-    with pytest.raises(LedgerError) as caught:
-        event_from_dict({**EXAMPLES[kind], field: bad})
-    assert "\n" not in str(caught.value)
+    with pytest.raises(ValidationError):
+        read_event({**EXAMPLES[kind], field: bad})
 
 
 @pytest.mark.parametrize(
@@ -129,10 +131,9 @@ def test_bad_values_are_refused(kind: str, field: str, bad: Any) -> None:
     ],
     ids=repr,
 )
-def test_malformed_dicts_are_refused_in_one_line(bad: Any) -> None:
-    with pytest.raises(LedgerError, match="not a privacy event") as caught:
-        event_from_dict(bad)
-    assert "\n" not in str(caught.value)
+def test_malformed_dicts_are_refused(bad: Any) -> None:
+    with pytest.raises(ValidationError):
+        read_event(bad)
 
 
 @pytest.mark.parametrize("kind", EXAMPLES)
@@ -140,10 +141,10 @@ def test_a_missing_or_added_field_is_refused(kind: str) -> None:
     whole = EXAMPLES[kind]
     required = [name for name in whole if name not in ("kind", "sensitivity")]
     for name in required:
-        with pytest.raises(LedgerError):
-            event_from_dict({key: value for key, value in whole.items() if key != name})
-    with pytest.raises(LedgerError):
-        event_from_dict({**whole, "note": "x"})
+        with pytest.raises(ValidationError):
+            read_event({key: value for key, value in whole.items() if key != name})
+    with pytest.raises(ValidationError):
+        read_event({**whole, "note": "x"})
 
 
 def test_a_sample_rate_of_zero_and_of_one_are_allowed() -> None:

@@ -14,9 +14,9 @@ import pytest
 import torch
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from scipy import stats
+from tests.privacy.chacha_reference import chacha20, reference_normals
 from torch import Tensor
 
-from sundog.privacy import chacha
 from sundog.privacy.noise import FAST, SECURE, NoiseSource
 from sundog.privacy.normals import Keystream, to_normal_pair, to_normals
 
@@ -30,7 +30,7 @@ def of_the_host(count: int) -> Floats:
 
 def of_a_device(count: int) -> Floats:
     key = torch.from_numpy(np.random.default_rng().integers(-(2**31), 2**31, 8).astype(np.int32))
-    return chacha.reference_normals(key, torch.tensor(1), count).numpy()
+    return reference_normals(key, torch.tensor(1), count).numpy()
 
 
 SOURCES = pytest.mark.parametrize("draw", [of_the_host, of_a_device])
@@ -99,8 +99,8 @@ def test_no_value_comes_twice() -> None:
         thread.join()
     draw()
     found.append(of_the_host(100_000))
-    child = "import sys, numpy, test_normals as t; sys.stdout.buffer.write(t.of_the_host(8).tobytes())"
-    done = subprocess.run([sys.executable, "-c", child], capture_output=True, check=True, cwd=Path(__file__).parent)
+    child = "import sys, numpy, tests.privacy.test_normals as t; sys.stdout.buffer.write(t.of_the_host(8).tobytes())"
+    done = subprocess.run([sys.executable, "-c", child], capture_output=True, check=True, cwd=Path(__file__).parents[2])
     found.append(np.frombuffer(done.stdout, dtype=np.float32))
     draw()
     pieces = [tuple(values[i : i + 4]) for values in found for i in range(0, len(values) - 3, 4)]
@@ -151,7 +151,7 @@ def test_chacha20_is_that_of_the_rfc() -> None:
     """RFC 8439, section 2.3.2."""
     key = torch.from_numpy(np.frombuffer(bytes(range(32)), dtype="<i4").copy())
     nonce = np.frombuffer(bytes.fromhex("000000090000004a00000000"), dtype="<i4")
-    words = chacha.chacha20(key, torch.tensor([1, 7], dtype=torch.int32), tuple(torch.tensor(int(n)) for n in nonce))  # type: ignore[arg-type]
+    words = chacha20(key, torch.tensor([1, 7], dtype=torch.int32), tuple(torch.tensor(int(n)) for n in nonce))  # type: ignore[arg-type]
     found = np.array([int(word[0]) for word in words], dtype=np.int64).astype(np.int32).astype("<i4").tobytes()
     expected = (
         "10f1e7e4d13b5915500fdd1fa32071c4c7d1f4c733c068030422aa9ac3d46c4e"

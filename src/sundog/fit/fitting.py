@@ -26,7 +26,7 @@ from sundog.fit.run import Place, Run, open_run
 from sundog.fit.stages import FittedModel, count_records, fit_model, learn_schema, refine_bins
 from sundog.models.protocol import FitContext, State
 from sundog.models.registry import read_model
-from sundog.privacy.budget import LARGEST_DELTA, check_budget, compute_default_delta
+from sundog.privacy.budget import compute_default_delta
 from sundog.privacy.ledger import Ledger
 from sundog.progress import Progress
 from sundog.release.certificate import certify
@@ -74,7 +74,6 @@ def run_fit(
         deliver: is given the result before it is saved; if that fails, the caller can save it elsewhere.
     """
     schema = schema.declared()
-    _check_request(request, schema)
     progress("reading", 0.0)
     inputs = _read_inputs(request, schema, data, labels)
     if place.out is not None:
@@ -85,7 +84,7 @@ def run_fit(
         check_before_spending(request, schema, split, run, place.out)
         warn_of_risks(schema, run.ledger.budget)
         counted = count_records(inputs.raw, schema, request, split, run)
-        request = request.chosen(schema, counted.records)
+        request = request.choose_model(schema, counted.records)
         split = replace(split, budget=run.ledger.budget, promised_delta=delta)
         progress(str(split), 0.0)
         learned = learn_schema(inputs.learning, split, run, progress, paid=counted.paid)
@@ -101,12 +100,6 @@ def run_fit(
         deliver(fitted)
         if place.out is not None:
             _save(fitted, place.out, run, progress)
-
-
-def _check_request(request: Request, schema: Schema) -> None:
-    """Raise if the budget cannot be promised, or the model cannot learn such data."""
-    check_budget(request.epsilon, LARGEST_DELTA if request.delta is None else request.delta)
-    request.configuration.check(schema)
 
 
 def _read_inputs(request: Request, schema: Schema, data: Any, labels: Any) -> _Inputs:

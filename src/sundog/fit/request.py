@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -37,13 +38,19 @@ class Request:
     public: Any = None
     is_open: bool = False  # whether the model may still be chosen by the number of records
 
-    def chosen(self, schema: Schema, count: int | None) -> Request:
-        """Return this request with the best model for about `count` records, if the choice is still open."""
+    def choose_model(self, schema: Schema, count: int | None) -> Request:
+        """Return this request with the best model for about `count` records, if the choice is still open.
+
+        `auto` chooses twice by the same rule. The first choice rests on public facts alone: options, disk space and
+        the plan are checked for it, and it decides whether records are counted. A noisy count, once paid for, may then
+        choose another model.
+        """
         if not self.is_open or count is None:
             return self
-        public = self.public is not None
-        name = best_model(schema, epsilon=self.epsilon, records=count, device=self.device, public=public)
-        return replace(self, configuration=configure(name, {}, public=public))
+        configuration = choose_configuration(
+            AUTO, schema, epsilon=self.epsilon, records=count, device=self.device, public=self.public is not None
+        )
+        return replace(self, configuration=configuration)
 
     @property
     def model(self) -> type[Model]:
@@ -75,6 +82,36 @@ class Request:
     def chooses_delta(self) -> bool:
         """Whether δ follows from the number of records."""
         return self.delta is None
+
+
+def choose_configuration(
+    model: str,
+    schema: Schema,
+    *,
+    epsilon: float,
+    records: int | None,
+    device: str = "cpu",
+    public: bool = False,
+    clusters: int = 1,
+    settings: Mapping[str, Any] | None = None,
+) -> Configuration:
+    """Return the configuration of a model, checked against the schema; `auto` is the best model for these records.
+
+    Args:
+        model: `auto` or the name of a model.
+        schema: of the records.
+        epsilon: the budget.
+        records: about how many there are: declared, or counted with noise; None if neither.
+        device: where networks train.
+        public: whether there are public records.
+        clusters: how many components the model is to have.
+        settings: settings of the model by name.
+    """
+    if model == AUTO:
+        model = best_model(schema, epsilon=epsilon, records=records, device=device, public=public, clusters=clusters)
+    configuration = configure(model, settings or {}, clusters=clusters, public=public)
+    configuration.check(schema)
+    return configuration
 
 
 def split_budget(request: Request, schema: Schema, budget: Budget) -> Split:
@@ -109,7 +146,7 @@ def bound_charges(request: Request, schema: Schema, split: Split, count: int | N
         ]
     schema = _fill_unknown_columns(schema)
     before = [*learning, *Refinement.plan(schema, epsilon=split.rest, delta=budget.delta).charges]
-    request = request.chosen(schema, count)
+    request = request.choose_model(schema, count)
     rest = Budget(budget.epsilon - split.epsilon("records"), budget.delta)
     plan = request.model.plan(schema, rest, request.configuration, already=before, records=count)
     return [*plan.charges, *counting, *before]

@@ -17,9 +17,8 @@ from sundog.data.validation_errors import did_you_mean
 from sundog.errors import ArgumentError, DataError, NotFittedError, SundogError
 from sundog.fit.fitting import Fitted, run_fit
 from sundog.fit.preflight import refuse_fit_output
-from sundog.fit.request import Request
+from sundog.fit.request import Request, choose_configuration
 from sundog.fit.run import Place
-from sundog.models.auto import best_model
 from sundog.models.configuration import Configuration
 from sundog.models.protocol import State
 from sundog.models.registry import AUTO, configure, refuse_unknown
@@ -160,11 +159,7 @@ class Synthesizer:
             if name in _OPTIONS:
                 raise ArgumentError(f"{name!r} is no setting of a model; use --{name} (in Python, the argument {name})")
         if self.model != AUTO:
-            self._configure(self.model)
-
-    def _configure(self, name: str) -> Configuration:
-        """Return the configuration of a model, or of a mixture of it; raise if a setting is wrong."""
-        return configure(name, self.settings or {}, clusters=self.clusters, public=self.public is not None)
+            configure(self.model, self.settings or {}, clusters=self.clusters, public=self.public is not None)
 
     def fit(
         self,
@@ -196,7 +191,8 @@ class Synthesizer:
             inputs |= {} if isinstance(schema, Schema) else {"schema": schema}
             refuse_fit_output(place.out, inputs, overwrite=overwrite)
         schema = Schema.of(schema)
-        configuration = self._checked_configuration(schema)
+        self._check()  # again: attributes can be set
+        configuration = self._choose_configuration(schema)
         if self.public is not None and labels is not None:
             _refuse_lacking(self.public, schema)
         is_open = self.model == AUTO and self.clusters == 1 and not (self.settings or self.show_loss)
@@ -216,28 +212,25 @@ class Synthesizer:
     def _take(self, fitted: Fitted) -> None:
         self.release_, self.private_ = fitted.release, fitted.curator_state
 
-    def _named(self, schema: Schema) -> str:
-        if self.model != AUTO:
-            return self.model
-        return best_model(
+    def _choose_configuration(self, schema: Schema) -> Configuration:
+        """Return the configuration for this schema, by what is public; raise if it has no use for an argument."""
+        configuration = choose_configuration(
+            self.model,
             schema,
             epsilon=self.epsilon,
             records=schema.records,
             device=self.device,
             public=self.public is not None,
             clusters=self.clusters,
+            settings=self.settings,
         )
-
-    def _checked_configuration(self, schema: Schema) -> Configuration:
-        self._check()  # again: attributes can be set
-        name = self._named(schema)
-        configuration = self._configure(name)
         given = {
             "public": self.public is not None,
             "device": self.device != "cpu",
             "show_loss": self.show_loss,
         }
         for option in (option for option, used in given.items() if used and not configuration.accepts(option)):
+            name = configuration.name if self.model == AUTO else self.model
             raise SundogError(f"model {name!r} makes no use of {option}; leave it out")
         if self.device != "cpu":
             _refuse_missing_cuda()

@@ -77,7 +77,6 @@ class Mixture:
         records: int | None,
     ) -> MixturePlan:
         """Return a share of the budget finds the clusters; with the rest the components are planned as if they were one."""
-        configuration.check(schema)
         clustering = plan_clustering(
             _share_of(budget, configuration.clustering),
             records=max(1, records or 0),

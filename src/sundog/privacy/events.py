@@ -20,12 +20,9 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    TypeAdapter,
-    ValidationError,
     model_validator,
 )
 
-from sundog.errors import LedgerError
 from sundog.untrusted_text import to_one_line
 
 LARGEST_LOSS = 1e10  # ε of one event
@@ -116,21 +113,6 @@ Event = Annotated[
     Gaussian | SampledGaussian | DiscreteGaussian | DiscreteLaplace | Pure | Failure,
     Field(discriminator="kind"),
 ]
-
-_EVENT: TypeAdapter[Event] = TypeAdapter(Event)
-
-
-def event_from_dict(value: Any) -> Event:
-    """Read an event from JSON values; anything else is refused.
-
-    >>> event_from_dict({"kind": "pure", "epsilon": 0.5})
-    Pure(kind='pure', epsilon=0.5)
-    """
-    try:
-        return _EVENT.validate_python(value)
-    except ValidationError as error:
-        problem = error.errors()[0]
-        raise LedgerError(f"not a privacy event ({'.'.join(map(str, problem['loc']))}: {problem['msg']})") from None
 
 
 def normalize_purpose(text: Any) -> Any:

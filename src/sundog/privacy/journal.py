@@ -171,7 +171,9 @@ class Journal:
         if chain != self._chain:
             raise LedgerError(f"{self.path}: line {number} does not follow from the lines before; restore a backup")
         if not _is_intact(raw):
-            raise LedgerError(f"{self.path}: line {number} was edited (its digest is wrong or missing); restore a backup")
+            raise LedgerError(
+                f"{self.path}: line {number} was edited (its digest is wrong or missing); restore a backup"
+            )
         self._take(line, raw)
 
     def _take(self, line: Line, raw: bytes) -> None:

@@ -7,10 +7,11 @@ import gc
 import numpy as np
 import pytest
 import torch
+from tests.privacy.chacha_reference import reference_normals
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
-from sundog.privacy.chacha import DeviceNormals, reference_normals
+from sundog.privacy.chacha import DeviceNormals
 from sundog.privacy.noise import NoiseSource
 from sundog.training.batches.examples import Padded
 from sundog.training.clipping import ClipPolicy, DPNorm, Fixed

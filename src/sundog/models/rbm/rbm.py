@@ -85,7 +85,7 @@ class Rbm:
     @classmethod
     def plan(
         cls,
-        schema: Schema,
+        schema: Schema,  # noqa: ARG003
         budget: Budget,
         configuration: RbmConfiguration,
         *,
@@ -93,7 +93,6 @@ class Rbm:
         records: int | None,
     ) -> RbmPlan:
         """Plans means, steps, batches and noise from the public number of records."""
-        configuration.check(schema)
         network = plan_network(
             budget,
             already=already,

@@ -145,7 +145,7 @@ class Vae:
     @classmethod
     def plan(
         cls,
-        schema: Schema,
+        schema: Schema,  # noqa: ARG003
         budget: Budget,
         configuration: VaeConfiguration,
         *,
@@ -153,7 +153,6 @@ class Vae:
         records: int | None,
     ) -> VaePlan:
         """Plans means, steps, batches and noise from the public number of records, and the latent moments."""
-        configuration.check(schema)
         measured = configuration.latent <= MOST_MEASURED
         moments_noise = gaussian_share(budget, configuration.moments) if measured else None
         network = plan_network(
