@@ -1,4 +1,4 @@
-"""Every error a user can cause, each one line that names the place and the fix.
+"""Errors that a user can cause: one line each, with the place and the fix.
 
 The command line prints the message alone and exits with code 2; a library user can catch `SundogError`.
 """
@@ -9,12 +9,12 @@ from sundog.untrusted_text import escape_unprintable
 
 
 class SundogError(Exception):
-    r"""Something the user can put right; the message is one line.
+    r"""An error that the user can fix; the message is one line.
 
-    It may quote what strangers wrote, so whatever a terminal would not print is escaped.
+    It may quote untrusted text, so unprintable characters are escaped.
 
-    >>> str(SundogError("column 'a\x1b[2J': is no name"))
-    "column 'a\\x1b[2J': is no name"
+    >>> str(SundogError("column 'a\x1b[2J': is not a name"))
+    "column 'a\\x1b[2J': is not a name"
     """
 
     def __init__(self, message: object = "") -> None:
@@ -22,11 +22,11 @@ class SundogError(Exception):
 
 
 class ArgumentError(SundogError, ValueError):
-    """An argument is not one that can be meant."""
+    """An argument has an impossible value or type."""
 
 
 class NotFittedError(SundogError, ValueError, AttributeError):
-    """Something was asked for that only a fit leaves; `hasattr` is False, as for scikit-learn's error of that name."""
+    """The attribute exists only after a fit; `hasattr` is False, as with scikit-learn's error of the same name."""
 
 
 class DataError(SundogError):
@@ -38,15 +38,15 @@ class SchemaError(SundogError):
 
 
 class BudgetExceededError(SundogError):
-    """A spend was refused, before anything was measured."""
+    """A charge was refused, before anything was measured."""
 
 
 class BudgetError(BudgetExceededError, ArgumentError):
-    """An ε or a δ that no budget can have."""
+    """An ε or δ is out of range."""
 
 
 class LedgerError(SundogError):
-    """A ledger file is missing, damaged or does not match."""
+    """A ledger file is missing or damaged, or does not match."""
 
 
 class ReleaseError(SundogError):

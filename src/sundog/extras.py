@@ -1,4 +1,4 @@
-"""Libraries that not everybody needs: each is an extra, and is named where it is missing."""
+"""Optional libraries, each an extra of the package."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from sundog.errors import SundogError
 
 
 def import_extra(module: str, extra: str) -> Any:
-    """Return a module of an extra, or one line that says which extra to install.
+    """Import a module of an extra; raise SundogError, naming the extra, if it is not installed.
 
     >>> import_extra("no_such_module", "xlsx")
     Traceback (most recent call last):

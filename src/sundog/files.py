@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, locked, and never over what somebody still needs."""
+"""Files: written whole or not at all, locked, and never over a file that is still needed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import portalocker
 from sundog.errors import DataError
 
 FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-_TAKEN = 64 * 2**20  # bytes: not every file system takes space without writing it
+_LARGEST_TRIAL = 64 * 2**20  # bytes: some file systems reserve space only by writing it
 
 
 @contextlib.contextmanager
@@ -53,7 +53,7 @@ def _open_for_owner(path: str, flags: int) -> int:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a new name itself last; not every system allows it, and the file is whole without."""
+    """Write a new name in the folder to disk; systems that do not allow it keep the file whole anyway."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -63,11 +63,11 @@ def sync_folder(folder: Path) -> None:
 
 
 def lock(file: IO[bytes], flags: portalocker.LockFlags) -> None:
-    """Lock an open file; raise BlockingIOError if somebody else holds it, and OSError if there are no locks here."""
+    """Lock an open file; raise BlockingIOError if another process holds the lock, OSError if locks are not supported."""
     try:
         portalocker.lock(file, flags)
     except portalocker.AlreadyLocked:
-        raise BlockingIOError(errno.EAGAIN, "somebody else holds it") from None
+        raise BlockingIOError(errno.EAGAIN, "another process holds the lock") from None
     except portalocker.LockException as error:
         cause = error.args[0] if error.args else error
         reason = getattr(cause, "strerror", None) or str(cause) or "file locks are not supported here"
@@ -81,18 +81,17 @@ def refuse_output(
     replaces: Callable[[Path], bool] = lambda _: False,
     fix: str = "choose another name",
 ) -> None:
-    """Raise if a file cannot be written there, or would destroy an input or something else: before the work.
+    """Raise before the work if a file cannot be written, or would replace an input or another file.
 
     Args:
-        out: the file to be written; None for none.
-        inputs: what the command reads, by what it is; whatever is not a path is passed over.
+        out: the file to be written; None if there is none.
+        inputs: what the command reads, by role; values that are not paths are skipped.
         replaces: whether an existing file may be replaced.
-        fix: what to do if not.
+        fix: what to do if it may not.
     """
     if out is None:
         return
-    if str(out) == "-":  # a file of that name is hard to get rid of
-        raise DataError("-: this is not written to stdout; name a file")
+    refuse_stdout(out, "file")
     refuse_folder(out)
     for role, given in inputs.items():
         if isinstance(given, str | os.PathLike) and is_same_file(out, given):
@@ -105,15 +104,26 @@ def refuse_output(
     refuse_unwritable(out)
 
 
+def refuse_stdout(out: Path, what: str) -> None:
+    """Raise if the output is `-`, and would become a file or a folder of that name, which is hard to remove.
+
+    >>> refuse_stdout(Path("-"), "folder")
+    Traceback (most recent call last):
+    sundog.errors.DataError: -: this is not written to stdout; name a folder
+    """
+    if str(out) == "-":
+        raise DataError(f"-: this is not written to stdout; name a {what}")
+
+
 def refuse_folder(out: Path) -> None:
-    """Raise if a path is that of a folder, or in none."""
+    """Raise if a path is that of a folder, or its own folder does not exist."""
     if out.is_dir() or not out.parent.is_dir():
         what = "is a directory; name a file" if out.is_dir() else "its folder does not exist; create it first"
         raise DataError(f"{out}: {what}")
 
 
 def refuse_full(folder: Path, size: int) -> None:
-    """Raise if a folder has no room for so many bytes: by what the system says, and by taking some for a moment.
+    """Raise if a folder has no room for `size` bytes, by the free space that the system reports and by a trial.
 
     >>> refuse_full(getfixture("tmp_path"), 2**60)
     Traceback (most recent call last):
@@ -124,8 +134,8 @@ def refuse_full(folder: Path, size: int) -> None:
         if size > shutil.disk_usage(folder).free:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         with trial.open("xb") as file:
-            if hasattr(os, "posix_fallocate"):  # a quota says no here and nowhere else
-                os.posix_fallocate(file.fileno(), 0, min(size, _TAKEN))
+            if hasattr(os, "posix_fallocate"):  # the only place where a quota is reported
+                os.posix_fallocate(file.fileno(), 0, min(size, _LARGEST_TRIAL))
     except OSError as error:
         if error.errno in FULL:
             raise DataError(
@@ -138,7 +148,7 @@ def refuse_full(folder: Path, size: int) -> None:
 
 
 def find_os_error(error: BaseException) -> OSError | None:
-    """Return the operating system's error that another one tells of; None where there is none."""
+    """Return the operating system's error behind an error, or None."""
     found: BaseException | None = error
     while found is not None and not isinstance(found, OSError):
         found = found.__context__
@@ -146,7 +156,7 @@ def find_os_error(error: BaseException) -> OSError | None:
 
 
 def refuse_unwritable(path: Path) -> None:
-    """Raise if no file can be made in the place of `path`."""
+    """Raise if no file can be created in the folder of `path`."""
     try:
         trial = _name_beside(path)
         trial.touch(exist_ok=False)
@@ -156,7 +166,7 @@ def refuse_unwritable(path: Path) -> None:
 
 
 def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> bool:
-    """Return whether two paths lead to one file, by whatever links, or would.
+    """Return whether two paths lead to the same file, through links or not, or would if it existed.
 
     >>> is_same_file("a.csv", "./a.csv"), is_same_file("a.csv", "b.csv")
     (True, False)
@@ -168,5 +178,5 @@ def is_same_file(one: str | os.PathLike[str], other: str | os.PathLike[str]) -> 
 
 
 def _name_beside(path: Path) -> Path:
-    """Return a name for what will take the place of `path`."""
+    """Return the path of a temporary file in the same folder."""
     return path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")

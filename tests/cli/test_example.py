@@ -41,3 +41,9 @@ def test_it_replaces_nothing(sundog: Sundog, empty: Path, name: str) -> None:
     assert sundog("example").complaint == f"{name}: exists already; choose another folder with -o"
     assert [path.name for path in empty.iterdir()] == [name]
     assert (empty / name).read_text() == "mine"
+
+
+@pytest.mark.parametrize("command", ["example", "demo"])
+def test_no_folder_is_named_after_stdout(sundog: Sundog, empty: Path, command: str) -> None:
+    assert sundog(command, "-o", "-").complaint == "-: this is not written to stdout; name a folder"
+    assert not list(empty.iterdir())

@@ -19,5 +19,7 @@ def run(
 ) -> None:
     """Run the demo."""
     from sundog.demo.story import tell
+    from sundog.files import refuse_stdout
 
+    refuse_stdout(out, "folder")
     tell(out, epsilon=epsilon, say=say)

@@ -18,7 +18,9 @@ def run(
 ) -> None:
     """Write the example table and its schema."""
     from sundog.demo.example import write_example
+    from sundog.files import refuse_stdout
 
+    refuse_stdout(out, "folder")
     table, schema = write_example(out)
     say(f"{table} and {schema}: 10,000 records of the 1994 US census, and what is publicly known about them")
     note(f"next: sundog fit {table} --schema {schema} --epsilon 1 -o {table.with_name('adult.sundog')}")

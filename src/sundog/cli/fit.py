@@ -9,64 +9,74 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from sundog.cli.console import note, say, say_json, show_progress
 from sundog.cli.streams import Format, resolve_sources
 
+if TYPE_CHECKING:
+    from sundog.fit.synthesizer import Synthesizer
+
+_DATA_HELP = (
+    "The private data: csv, JSON lines, parquet, Arrow, xlsx, npz, idx or transactions; a database URL; - for stdin."
+)
+_SEED_HELP = "For tests: repeatable noise. The release is then NOT PRIVATE."
+_LOSS_HELP = "Show the training loss on private records. NOT PRIVATE: for your eyes only."
+
+Data = Annotated[str, typer.Argument(help=_DATA_HELP)]
+SchemaFile = Annotated[Path, typer.Option(help="The schema: what is publicly known about the data.")]
+Epsilon = Annotated[float, typer.Option(help="The ε this release may spend.")]
+Out = Annotated[Path, typer.Option("-o", "--out", help="The release to write.")]
+Delta = Annotated[float | None, typer.Option(help="The δ; by default 1/(10·n^1.1), at most 1e-5.")]
+ModelName = Annotated[str, typer.Option(help="The model: auto, independent, rbm, vae or gan.")]
+Clusters = Annotated[
+    int, typer.Option(min=1, help="More than one: a mixture, with a model (any but gan) for each cluster of records.")
+]
+Public = Annotated[
+    str | None, typer.Option(help="Public data of the same schema, from which a clustering or a GAN can start.")
+]
+LedgerFile = Annotated[Path | None, typer.Option(help="A ledger file shared by all fits on this data.")]
+Labels = Annotated[str | None, typer.Option(help="Class labels, when they are a file of their own.")]
+Device = Annotated[str, typer.Option(help="cpu or cuda.")]
+Seed = Annotated[int | None, typer.Option(help="Fixes the initialisation, never privacy noise.")]
+Settings = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="A setting of the model, as name=value; `sundog models MODEL` lists them."),
+]
+Resume = Annotated[bool, typer.Option(help="Resume an interrupted fit.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace the release if it exists.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")]
+NoiseSeed = Annotated[int | None, typer.Option(help=_SEED_HELP)]
+ShowLoss = Annotated[bool, typer.Option("--unsafe-show-loss", help=_LOSS_HELP)]
+
 
 def run(
-    data: Annotated[
-        str,
-        typer.Argument(
-            help="The private data: csv, JSON lines, parquet, Arrow, xlsx, npz, idx or transactions; a database URL; "
-            "- for stdin."
-        ),
-    ],
-    schema: Annotated[Path, typer.Option(help="The schema: what is publicly known about the data.")],
-    epsilon: Annotated[float, typer.Option(help="The ε this release may spend.")],
-    out: Annotated[Path, typer.Option("-o", "--out", help="The release to write.")],
-    delta: Annotated[float | None, typer.Option(help="The δ; by default 1/(10·n^1.1), at most 1e-5.")] = None,
-    model: Annotated[str, typer.Option(help="The model: auto, independent, rbm, vae or gan.")] = "auto",
-    clusters: Annotated[
-        int,
-        typer.Option(min=1, help="More than one: a mixture, with a model (any but gan) for each cluster of records."),
-    ] = 1,
-    public: Annotated[
-        str | None, typer.Option(help="Public data of the same schema, from which a clustering or a GAN can start.")
-    ] = None,
-    ledger: Annotated[Path | None, typer.Option(help="A ledger file shared by all fits on this data.")] = None,
-    labels: Annotated[str | None, typer.Option(help="Class labels, when they are a file of their own.")] = None,
+    data: Data,
+    schema: SchemaFile,
+    epsilon: Epsilon,
+    out: Out,
+    delta: Delta = None,
+    model: ModelName = "auto",
+    clusters: Clusters = 1,
+    public: Public = None,
+    ledger: LedgerFile = None,
+    labels: Labels = None,
     format_: Format = None,
-    device: Annotated[str, typer.Option(help="cpu or cuda.")] = "cpu",
-    seed: Annotated[int | None, typer.Option(help="Fixes the initialisation, never privacy noise.")] = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="A setting of the model, as name=value; `sundog models MODEL` lists them."),
-    ] = None,
-    resume: Annotated[bool, typer.Option(help="Resume an interrupted fit.")] = False,
-    force: Annotated[bool, typer.Option("--force", help="Replace the release if it exists.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the certificate as JSON.")] = False,
-    unsafe_noise_seed: Annotated[
-        int | None, typer.Option(help="For tests: repeatable noise. The release is then NOT PRIVATE.")
-    ] = None,
-    unsafe_show_loss: Annotated[
-        bool,
-        typer.Option(
-            "--unsafe-show-loss",
-            help="Show the training loss on private records. NOT PRIVATE: for your eyes only.",
-        ),
-    ] = False,
+    device: Device = "cpu",
+    seed: Seed = None,
+    set_: Settings = None,
+    resume: Resume = False,
+    force: Force = False,
+    as_json: AsJson = False,
+    unsafe_noise_seed: NoiseSeed = None,
+    unsafe_show_loss: ShowLoss = False,
 ) -> None:
     """Fit a model and save its release."""
-    from sundog.data.writing.contact_sheet import drawable
     from sundog.fit.preflight import refuse_fit_output
     from sundog.fit.synthesizer import Synthesizer
-    from sundog.models.registry import AUTO
     from sundog.privacy.noise import NoiseSource
-    from sundog.release.curator_file import get_curator_path
 
     inputs = {"data": data, "schema": schema, "labels": labels, "public data": public, "ledger": ledger}
     refuse_fit_output(out, inputs, overwrite=force)
@@ -88,19 +98,28 @@ def run(
         synthesizer.fit(
             read["data"], schema, labels=read["labels"], out=out, resume=resume, overwrite=force, progress=report
         )
-    certificate = synthesizer.release_.certificate
+    _print_result(synthesizer, out, as_json=as_json)
+
+
+def _print_result(synthesizer: Synthesizer, out: Path, *, as_json: bool) -> None:
+    """Print the certificate as JSON, or what was spent and what to do next."""
+    from sundog.data.writing.contact_sheet import drawable
+    from sundog.models.registry import AUTO
+    from sundog.release.curator_file import get_curator_path
+
+    release = synthesizer.release_
     if as_json:
-        say_json({"release": str(out), "certificate": certificate.to_dict()})
+        say_json({"release": str(out), "certificate": release.certificate.to_dict()})
         return
-    spent = certificate.spent["pld"] or 0.0
-    say(f"{out}: ε = {spent:.4g} of {epsilon:g} spent (δ = {certificate.delta:.3g})")
-    if not certificate.private:
-        say(str(certificate).splitlines()[0])
+    spent = release.certificate.spent["pld"] or 0.0
+    say(f"{out}: ε = {spent:.4g} of {synthesizer.epsilon:g} spent (δ = {release.certificate.delta:.3g})")
+    if not release.certificate.private:
+        say(str(release.certificate).splitlines()[0])
     if synthesizer.private_ is not None:
         note(f"{get_curator_path(out)}: the critic, not part of the release; keep it to yourself")
-    if model == AUTO and clusters == 1:
-        note(f"auto chose {synthesizer.release_.model.name} (override with --model)")
-    some = "-o synthetic.png" if drawable(synthesizer.release_.schema) else "-n 1000 -o synthetic.csv"
+    if synthesizer.model == AUTO and synthesizer.clusters == 1:
+        note(f"auto chose {release.model.name} (override with --model)")
+    some = "-o synthetic.png" if drawable(release.schema) else "-n 1000 -o synthetic.csv"
     note(f"next: sundog certificate {out}   or   sundog sample {out} {some}")
 
 
