@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import stat
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -407,31 +403,6 @@ def test_a_second_fit_while_the_first_is_at_work_is_refused(shared: bool, tmp_pa
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(p.name for p in (out, ledger) if p is not None)
 
 
-_HOLD = """
-import sys
-from pathlib import Path
-from sundog.privacy.checkpoint import Checkpoint
-checkpoint = Checkpoint.begin(Path(sys.argv[1]), {})
-print("held", flush=True)
-sys.stdin.read()  # until it is killed
-"""
-
-
-def test_another_process_is_kept_out_until_the_first_one_ends(tmp_path: Path) -> None:
-    out = tmp_path / "o.sundog"
-    command, pipe = [sys.executable, "-c", _HOLD, str(out)], subprocess.PIPE
-    with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "held\n"
-            with pytest.raises(SundogError, match="another fit is at work here"):
-                Checkpoint.resume(out, {})
-        finally:
-            process.kill()
-    Checkpoint.resume(out, {}).remove()  # a process that was killed holds nothing
-    assert list(tmp_path.iterdir()) == []
-
-
 @shared_or_not
 @pytest.mark.parametrize("point", HARMLESS)
 def test_an_interrupted_fit_lets_others_in(point: str, shared: bool, tmp_path: Path) -> None:
@@ -453,54 +424,7 @@ def test_a_checkpoint_without_a_request_is_no_dead_end(tmp_path: Path) -> None:
     assert release.verify() == []
 
 
-# --- the folder itself ---
-
-
-@pytest.mark.parametrize("umask", [0o000, 0o022])
-def test_the_folder_is_for_the_owners_eyes_only(umask: int, tmp_path: Path) -> None:
-    """That of an older fit too, which others could read."""
-    before = os.umask(umask)
-    try:
-        Checkpoint.locate_folder(tmp_path / "o.sundog").mkdir(0o755)  # one with nothing in it is no fit
-        checkpoint = Checkpoint.begin(tmp_path / "o.sundog", {})
-        assert stat.S_IMODE(checkpoint.folder.stat().st_mode) == 0o700
-        checkpoint.release()
-        checkpoint.folder.chmod(0o755)
-        again = Checkpoint.resume(tmp_path / "o.sundog", {})
-        assert stat.S_IMODE(again.folder.stat().st_mode) == 0o700
-        again.remove()
-    finally:
-        os.umask(before)
-
-
-def test_results_come_back_as_they_were(tmp_path: Path) -> None:
-    checkpoint = Checkpoint.begin(tmp_path / "o.sundog", {"epsilon": 1.0, "settings": {"a": (1, 2)}})
-    tensors = {"x": np.arange(6.0).reshape(2, 3), "y": np.zeros(0)}
-    checkpoint.save_tensors("model", tensors)
-    checkpoint.save_json("model", {"result": {"ε": 0.1}})
-    checkpoint.release()
-    again = Checkpoint.resume(tmp_path / "o.sundog", {"epsilon": 1.0, "settings": {"a": (1, 2)}})
-    assert again.run == checkpoint.run
-    assert again.load_json("model") == {"result": {"ε": 0.1}}
-    assert again.load_json("records") is None
-    assert {name: tensor.tolist() for name, tensor in (again.load_tensors("model") or {}).items()} == {
-        name: tensor.tolist() for name, tensor in tensors.items()
-    }
-    again.remove()
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_stage_is_kept_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    checkpoint = Checkpoint.begin(tmp_path / "o.sundog", {})
-    checkpoint.save_json("records", {"count": 1})
-    monkeypatch.setattr(Path, "replace", lambda *_: (_ for _ in ()).throw(OSError(28, "no space")))
-    with pytest.raises(SundogError, match=r"o\.sundog\.partial: cannot be written \(no space\)"):
-        checkpoint.save_json("records", {"count": 2})
-    with pytest.raises(SundogError, match="no space"):
-        checkpoint.save_tensors("records", {"x": np.zeros(3)})
-    assert checkpoint.load_json("records") == {"count": 1}
-    assert sorted(path.name for path in checkpoint.folder.iterdir()) == ["fit.json", "records.json"]
-    checkpoint.release()
+# --- the checkpoint ---
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b"{}"])

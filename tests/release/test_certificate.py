@@ -25,7 +25,7 @@ from sundog.privacy.events import (
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import FAST, SECURE, SEEDED, NoiseSource
 from sundog.release.certificate import NOT_PRIVATE, Certificate, certify, list_public_assumptions
-from sundog.release.charge_costs import describe_charge
+from sundog.release.charge_costs import compute_costs, describe_charge
 
 COLUMNS: dict[str, dict[str, Any]] = {"age": {"type": "integer", "min": 0, "max": 99}}
 SCHEMA = Schema.from_dict({"columns": COLUMNS})
@@ -145,6 +145,17 @@ def test_shares_are_in_order_and_add_up(certificate: Certificate) -> None:
     assert all(0 <= share.share <= 1 for share in shares)
     assert shares[5].epsilon_alone == pytest.approx(0.05)
     assert shares[4].epsilon_alone == pytest.approx(0.03)
+
+
+def test_the_lines_of_what_was_spent_are_aligned_within_100_columns() -> None:
+    training = SampledGaussian(noise_multiplier=5.708, sample_rate=0.00853)
+    charges = [
+        Charge(event=training, count=12_345, purpose="training"),
+        Charge(event=Pure(epsilon=0.1), purpose="x" * 99),
+    ]
+    lines = [f"  {cost}" for cost in compute_costs(charges, delta=1e-6)]
+    assert {len(line) for line in lines} == {100}
+    assert {line.index("alone ε") for line in lines} == {lines[0].index("alone ε")}
 
 
 def test_every_event_has_words() -> None:

@@ -47,9 +47,9 @@ Delta = Annotated[float, Field(gt=SMALLEST_DELTA, lt=1, allow_inf_nan=False)]
 Spent = Annotated[float, Field(ge=0, le=1e40, allow_inf_nan=False)]
 
 _NOT_PROTECTED = """\
-It does not hide what is true of the population as a whole, nor what the schema declares as public, nor that a person
-could be a member if membership is known anyway. It says nothing about other releases of the same data: add their
-budgets up (one ledger file shared between fits does that)."""
+It does not hide what is true of the population as a whole, nor what the schema declares as public,
+nor that a person could be a member if membership is known anyway. It says nothing about other
+releases of the same data: add their budgets up (one ledger file shared between fits does that)."""
 
 
 def _check_trainings(charges: list[Charge]) -> list[Charge]:

@@ -30,7 +30,7 @@ class ChargeCost:
 
     def __str__(self) -> str:
         cost = format_number(self.epsilon_alone)
-        return f"{self.purpose:<32.32} {self.mechanism:<44} alone ε = {cost:<8} {self.share:>4.0%}"
+        return f"{self.purpose:<27.27} {self.mechanism:<46} alone ε = {cost:<8} {self.share:>4.0%}"
 
 
 def compute_costs(charges: Sequence[Charge], *, delta: float) -> list[ChargeCost]:
@@ -55,7 +55,7 @@ def _describe_event(event: Event) -> str:
         case Gaussian():
             return f"Gaussian, σ/Δ = {event.noise_multiplier:.4g}"
         case SampledGaussian():
-            return f"Gaussian, σ/Δ = {event.noise_multiplier:.4g}, sampled at {event.sample_rate:.3g}"
+            return f"Gaussian, σ/Δ = {event.noise_multiplier:.4g}, rate {event.sample_rate:.3g}"
         case DiscreteGaussian():
             return f"discrete Gaussian, σ = {event.sigma:.4g}"
         case DiscreteLaplace():
