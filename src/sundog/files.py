@@ -63,7 +63,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def lock(file: IO[bytes], flags: portalocker.LockFlags) -> None:
-    """Lock an open file; raise BlockingIOError if another process holds the lock, OSError if locks are not supported."""
+    """Lock an open file; raise BlockingIOError if another process holds it, OSError if locks are not supported."""
     try:
         portalocker.lock(file, flags)
     except portalocker.AlreadyLocked:

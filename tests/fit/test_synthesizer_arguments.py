@@ -57,7 +57,7 @@ FRAME = pd.DataFrame({"age": [31, 47, 25, 62] * 25})
             "model 'mixture': setting 'kernel' must be gaussian or",
         ),
         ({"model": "rbm", "clusters": 501, "settings": {"hidden": 9}}, "clusters must be a whole number from 2 to"),
-        ({"settings": {"clusters": 3}}, "'clusters' is no setting of a model"),
+        ({"settings": {"clusters": 3}}, "'clusters' is not a setting of a model"),
         ({"noise": 7}, "noise must be a NoiseSource, not 7"),
         ({"show_loss": "yes"}, "show_loss must be True or False, not 'yes'"),
     ],

@@ -1,1 +1,1 @@
-"""The command line: one file a command, and no logic that a library user would miss."""
+"""The command line: one file per command, without logic of its own."""

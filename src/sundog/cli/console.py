@@ -17,7 +17,7 @@ from sundog.progress import Progress
 
 
 def say(text: str) -> None:
-    """Print a result on stdout. If the reader is gone (`| head -1`), the command continues to its exit code."""
+    """Print a result on stdout; if the reader is gone (`| head -1`), continue without output."""
     try:
         typer.echo(text)
     except BrokenPipeError:
@@ -30,8 +30,8 @@ def say_json(value: Any) -> None:
 
 
 def drop_output() -> None:
-    """Redirects stdout to nowhere, or Python would fail when it writes what is left at exit."""
-    with contextlib.suppress(OSError, ValueError):  # a stdout without a file needs none of this
+    """Redirect stdout to nowhere, or Python would fail at exit when it flushes it."""
+    with contextlib.suppress(OSError, ValueError):  # stdout may have no file
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, sys.stdout.fileno())
         os.close(nowhere)
@@ -68,7 +68,7 @@ _EVERY = 30.0  # seconds between two lines of one long stage
 
 
 class _Lines:
-    """Prints a line for each finished stage, so that bad input prints its one line only.
+    """Prints a line for each finished stage; bad input thus prints one line only.
 
     A long stage with details ("training: step 3 of 10") also prints them now and then.
     """

@@ -1,7 +1,7 @@
-"""`sundog`: the commands, and how errors leave the program.
+"""The program `sundog`: its commands, exit codes and error messages.
 
-Exit codes: 0 done; 1 the answer is no (`verify`, `sign`); 2 bad input, said in one line; 3 a release adds up but
-was not checked against a known key (`verify`); 130 interrupted.
+Exit codes: 0 done; 1 the answer is no (`verify`, `sign`, `ledger`); 2 bad input, reported in one line; 3 a release adds
+up but was not checked against a known key (`verify`); 130 interrupted.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _accept_root_options(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """The program: runs one command and exits with its code."""
+    """Run one command, and exit with its code."""
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # before torch is loaded: waiting threads do not spin
     code = _run(arguments)
     if code == INTERRUPTED:

@@ -26,7 +26,7 @@ def run(
     out: Annotated[Path | None, typer.Option("-o", "--out", help="Where to write it; stdout (-) by default.")] = None,
     format_: Format = None,
 ) -> None:
-    """Drafts a schema."""
+    """Draft a schema."""
     from sundog.data.reading.database import is_url, without_password, without_secrets
     from sundog.data.schema import Schema
     from sundog.files import refuse_output

@@ -1,4 +1,4 @@
-"""Data from stdin and to stdout, written as `-`."""
+"""Data from stdin and to stdout, both written as `-`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FormatWritten = Annotated[str | None, typer.Option("--format", help=f"{_HELP} {'
 
 
 def choose_format(asked: str | None, *, piped: bool, known: Sequence[str]) -> str:
-    """Return the format of a pipe; for files the name decides."""
+    """Return the format of a pipe; a file has the format of its name."""
     from sundog.data.validation_errors import did_you_mean
     from sundog.errors import ArgumentError
 
@@ -34,7 +34,7 @@ def choose_format(asked: str | None, *, piped: bool, known: Sequence[str]) -> st
 
 
 def resolve_sources(format_: str | None, **given: str | None) -> dict[str, str | Piped | None]:
-    """Return the sources by name, with the content of stdin in the place of `-`, which only one source may be."""
+    """Return the sources by name, with the content of stdin for `-`; raise if several are `-`."""
     from sundog.data.reading.source import Piped
     from sundog.errors import ArgumentError
 

@@ -1,1 +1,1 @@
-"""One fit: the request, its stages, and `Synthesizer`, the front door."""
+"""One fit: the request, its stages, and `Synthesizer`, the public interface."""

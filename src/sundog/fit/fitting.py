@@ -2,8 +2,8 @@
 
     read → check → count records → learn the schema → encode → refine bins → plan → fit the model → certify → save
 
-What can be wrong with the data, the plan or the place of the release is reported before the first charge. The stages
-that spend keep their results in a checkpoint, if the release has a place on disk, so that an interrupted fit can be
+Problems with the data, the plan or the place of the release are reported before the first charge. The stages
+that spend keep their results in a checkpoint, if the release is saved to disk, so that an interrupted fit can be
 resumed without charging or measuring anything twice (`privacy/measure_once.py`, docs/ledger.md).
 """
 
@@ -36,7 +36,7 @@ from sundog.release.release import Release
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a fit makes: the release, and what stays with the curator (such as a GAN's critic)."""
+    """The result of a fit: the release, and the state that stays with the curator (such as a GAN's critic)."""
 
     release: Release
     curator_state: State | None
@@ -44,7 +44,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class _Inputs:
-    """What was read: the records are encoded if the schema is complete, and are learned from first if it is not."""
+    """The data as read: records are encoded if the schema is complete; if not, it is learned from the data first."""
 
     raw: Raw
     learning: SchemaLearning
@@ -66,12 +66,12 @@ def run_fit(
 
     Args:
         request: what was asked for.
-        schema: what is declared about the data.
+        schema: what is publicly known about the data.
         data: the private data.
         place: where to spend and save.
         labels: class labels of images or series, when they are not part of the data.
-        progress: is told what is being done, and how much of it is.
-        deliver: is given the result before it is saved; if that fails, the caller can save it elsewhere.
+        progress: is called with the current stage and the part of it that is done.
+        deliver: is called with the result before it is saved; if saving fails, the caller can save it elsewhere.
     """
     schema = schema.declared()
     progress("reading", 0.0)
@@ -108,7 +108,7 @@ def _read_inputs(request: Request, schema: Schema, data: Any, labels: Any) -> _I
 
 
 def _encode_known(raw: Raw, schema: Schema) -> Records | None:
-    """Return the records, if the schema is complete; if not, only checks what the schema declares."""
+    """Return the records if the schema is complete; if not, check the columns that it declares, and return None."""
     unknown = unknown_columns(schema)
     if not unknown:
         return encode(raw, schema)
@@ -130,7 +130,7 @@ def _read_public(request: Request, schema: Schema) -> Raw | None:
 
 
 def _promise_delta(request: Request, schema: Schema, ledger: Ledger) -> float:
-    """Return the δ of the certificate, which must not depend on the records: asked for, or by the declared number of them."""
+    """Return the δ of the certificate: as requested, or by the declared number of records, never by the data."""
     if request.chooses_delta:
         ledger.tighten(delta=min(ledger.budget.delta, compute_default_delta(schema.records or 1)))
     return ledger.budget.delta
@@ -147,7 +147,7 @@ def _certify(fitted: FittedModel, schema: Schema, run: Run, *, delta: float, rec
 
 
 def _save(fitted: Fitted, out: Path, run: Run, progress: Progress) -> None:
-    """Save the curator's part first, so that a new release never lies beside an old critic."""
+    """Save the curator's file first, so that a new release never lies beside an old critic."""
     progress("saving", 0.0)
     release, path = fitted.release, get_curator_path(out)
     if run.checkpoint is not None:

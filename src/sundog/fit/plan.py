@@ -1,4 +1,4 @@
-"""What a budget buys, before any data is touched: the noise and the steps of a training, or the charges of a model."""
+"""Plans before any data is touched: the noise and the steps of a training, or the charges of a model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LEAST_NOISE, _MOST_NOISE = 1e-9, 1e15  # as multipliers
 
 @dataclass(frozen=True)
 class PlannedTraining:
-    """A training by DP-SGD within a budget.
+    """A plan of DP-SGD within a budget.
 
     Args:
         budget: what it may spend.
@@ -38,7 +38,7 @@ class PlannedTraining:
 
     @property
     def epochs(self) -> float:
-        """How many times each record is used on average."""
+        """The average number of times that each record is used."""
         return self.training.steps * self.training.sample_rate
 
     def to_dict(self) -> dict[str, Any]:
@@ -71,7 +71,7 @@ class PlannedTraining:
 
 @dataclass(frozen=True)
 class PlannedModel:
-    """What a fit of a model with a complete schema is charged.
+    """The charges of a fit of a model, with a complete schema.
 
     Args:
         budget: what it may spend.
@@ -102,7 +102,7 @@ class PlannedModel:
 def plan_steps(
     budget: Budget, *, records: int, batch: int = 256, epochs: float = 20, noise_multiplier: float | None = None
 ) -> PlannedTraining:
-    """Plans a training: the least noise for the epochs or, with a noise multiplier, the most steps.
+    """Plan a training: the least noise for the epochs or, with a noise multiplier, the most steps.
 
     >>> planned = plan_steps(Budget(1.0, 1e-5), records=10_000, batch=500, epochs=5)
     >>> planned.training.steps, round(planned.training.noise_multiplier, 2)
@@ -111,7 +111,7 @@ def plan_steps(
     Args:
         budget: what the training may spend.
         records: about how many there are.
-        batch: how many of them a step has on average.
+        batch: the expected size of a batch.
         epochs: how many times each record is used on average, if the noise is to be found.
         noise_multiplier: of each step, if the number of steps is to be found.
     """
@@ -146,7 +146,7 @@ def plan_charges(
     model: str,
     records: int | None = None,
 ) -> PlannedModel:
-    """Plans a fit of a model with a schema that declares everything.
+    """Plan a fit of a model with a complete schema.
 
     Args:
         schema: a `Schema`, the path of a schema file, or a dict.

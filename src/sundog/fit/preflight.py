@@ -30,15 +30,15 @@ _LEAST_ROOM = 2**20  # bytes
 _NUMBER = 4  # bytes
 _COPIES = 12  # of a network: two states of a training, each with an optimiser's moments and an average; the release
 _WRITTEN = "release"  # in a checkpoint: the release that this fit has written, or was about to
-_GUESSES = (100, 10_000, 1_000_000)  # numbers of records to plan for, where none is declared
+_GUESSES = (100, 10_000, 1_000_000)  # numbers of records to plan for, if none is declared
 
 
 def refuse_fit_output(out: Path, inputs: Mapping[str, Any], *, overwrite: bool) -> None:
-    """Raise if a release cannot be written to `out`, or would destroy an input, or anything but a release.
+    """Raise if a release cannot be written to `out`, or would replace an input, or a file that is not a release.
 
     Args:
-        out: the release to be.
-        inputs: what the fit reads, by what it is; whatever is not a path is passed over.
+        out: the release to be written.
+        inputs: what the fit reads, by role; values that are not paths are skipped.
         overwrite: whether an earlier release may be replaced; an interrupted fit may replace what it wrote itself.
     """
     refuse_folder(out)
@@ -65,7 +65,7 @@ def refuse_fit_output(out: Path, inputs: Mapping[str, Any], *, overwrite: bool) 
 
 
 def check_before_spending(request: Request, schema: Schema, split: Split, run: Run, out: Path | None) -> None:
-    """Raise if the certificate or the release file could not be made, or the plan not be paid for.
+    """Raise if the certificate or the release file cannot be made, or the plan cannot be paid for.
 
     A resumed fit that has spent something was checked before.
     """
@@ -88,7 +88,7 @@ def check_before_spending(request: Request, schema: Schema, split: Split, run: R
 
 
 def _rehearse(folder: Path, schema: Schema, model: str, certificate: Certificate) -> None:
-    """Write the release without its weights, reads it back and remove it."""
+    """Write the release without its weights, read it back and remove it."""
     about = {"created": "", "libraries": get_library_versions()}
     manifest = {**about, **make_manifest(schema, model, {}, certificate)}
     trial = folder / "trial.sundog"
@@ -138,14 +138,14 @@ def warn_of_risks(schema: Schema, budget: Budget) -> None:
 
 
 def estimate_room(schema: Schema, configuration: Configuration) -> int:
-    """About how many bytes a fit needs for its checkpoint and the release, without columns still to be learned."""
+    """Return about how many bytes a fit needs for checkpoint and release, without columns still to be learned."""
     unknown = unknown_columns(schema)
     width = sum(column.feature_count for name, column in schema.columns.items() if name not in unknown)
     return _LEAST_ROOM + _COPIES * _NUMBER * width * configuration.weights_per_feature
 
 
 def note_written(checkpoint: Checkpoint, digest: str) -> None:
-    """Remembers the release that is about to be written: a fit that goes on may replace it."""
+    """Keep the hash of the release that is about to be written: a resumed fit may replace it."""
     checkpoint.save_json(_WRITTEN, {"hash": digest})
 
 

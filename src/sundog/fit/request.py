@@ -1,4 +1,4 @@
-"""What a fit was asked for, how its budget is split, and the most that it may be charged."""
+"""The request for a fit: the chosen configuration, the split of its budget, and the most that it may be charged."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _SHARES = {"records": 0.02, "schema": 0.10}  # of ε, for the stages before the 
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for."""
+    """What was asked for, with the configuration of the chosen model."""
 
     configuration: Configuration
     epsilon: float
@@ -59,13 +59,13 @@ class Request:
 
     @property
     def _public_name(self) -> str | bool:
-        """Where the public data came from, without passwords."""
+        """The source of the public data, without passwords."""
         if isinstance(self.public, str) and is_url(self.public):
             return without_secrets(self.public)
         return str(self.public) if isinstance(self.public, str | Path) else self.public is not None
 
     def to_dict(self, schema: Schema, ledger: str | Path | None) -> dict[str, Any]:
-        """Return the request as JSON, to compare with when the fit is resumed."""
+        """Return the request as JSON, to be compared when the fit is resumed."""
         return {
             "model": AUTO if self.is_open else self.configuration.title,
             "epsilon": self.epsilon,
@@ -80,7 +80,7 @@ class Request:
 
     @property
     def chooses_delta(self) -> bool:
-        """Whether δ follows from the number of records."""
+        """Whether δ follows from the number of records, because none was given."""
         return self.delta is None
 
 
@@ -115,7 +115,7 @@ def choose_configuration(
 
 
 def split_budget(request: Request, schema: Schema, budget: Budget) -> Split:
-    """Return the share of each stage; records are counted only if the model or δ depends on their undeclared number."""
+    """Return the share of each stage; records are counted only if the model or δ depends on an undeclared number."""
     needed = {
         "records": schema.records is None and (request.chooses_delta or request.configuration.counts_records),
         "schema": bool(unknown_columns(schema)),
@@ -126,12 +126,12 @@ def split_budget(request: Request, schema: Schema, budget: Budget) -> Split:
 
 
 def bound_charges(request: Request, schema: Schema, split: Split, count: int | None) -> list[Charge]:
-    """Return the most that all stages of a fit may be charged; nothing is measured.
+    """Return the largest charges that all stages of a fit may make; nothing is measured.
 
     Args:
         request: what was asked for.
         schema: as declared; columns that are still to be learned are planned as boolean ones.
-        split: the share of each stage, at the largest δ that may be calibrated to.
+        split: the share of each stage, at the largest δ that noise may be calibrated to.
         count: about how many records to plan for.
     """
     budget, schema_delta = split.budget, SCHEMA_DELTA * split.budget.delta

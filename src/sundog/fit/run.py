@@ -20,12 +20,12 @@ from sundog.release.ledger_heads import refuse_contradictions
 
 @dataclass(frozen=True)
 class Run:
-    """Where one fit spends and keeps.
+    """The ledger and the checkpoint of one fit.
 
     Args:
         ledger: the budget of this fit.
         shared: the ledger that it shares with other fits, if there is one.
-        checkpoint: keeps results on disk; None where there would be nothing to resume.
+        checkpoint: keeps results on disk; None if the fit cannot be resumed.
     """
 
     ledger: Ledger
@@ -40,8 +40,8 @@ class Place:
     Args:
         ledger: a ledger or its path, shared with other fits; None for a ledger of this fit alone.
         noise: where noise is drawn, for tests.
-        out: the release to be; None where it is not saved.
-        resume: whether to go on from the checkpoint of an interrupted fit.
+        out: the release to be written; None if it is not saved.
+        resume: whether to continue from the checkpoint of an interrupted fit.
     """
 
     ledger: Ledger | str | Path | None = None
@@ -57,7 +57,9 @@ def open_run(request: Request, schema: Schema, place: Place) -> Iterator[Run]:
     if isinstance(ledger, Ledger):
         if noise is not None:
             raise SundogError("the noise of a fit is that of its ledger; give one or the other")
-        yield Run(_begin_run(request, ledger), ledger)  # in memory: it dies with the process, and nothing can resume
+        yield Run(
+            _begin_run(request, ledger), ledger
+        )  # in memory: it ends with the process, and the fit cannot be resumed
         return
     if out is None:
         shared = None if ledger is None else _open_ledger(request, Path(ledger), noise)
@@ -71,7 +73,7 @@ def open_run(request: Request, schema: Schema, place: Place) -> Iterator[Run]:
         yield run
     except BaseException as error:
         if not resume and (run is None or not run.ledger.charges):
-            checkpoint.remove()  # otherwise never: what was spent is not forgotten
+            checkpoint.remove()  # only then: what was spent must not be forgotten
         else:
             _explain_full_disk(error, checkpoint)
         raise
@@ -115,13 +117,13 @@ def _open_ledger(request: Request, path: Path | None, noise: NoiseSource | None,
 
 
 def _begin_run(request: Request, root: Ledger, name: str | None = None) -> Ledger:
-    """Return the budget of this fit inside a ledger; where no δ was asked for, it is that of the ledger."""
+    """Return the budget of this fit inside a ledger, with the ledger's δ if none was asked for."""
     delta = root.budget.delta if request.delta is None else request.delta
     return root.run(epsilon=request.epsilon, delta=delta, name=name)
 
 
 def _explain_full_disk(error: BaseException, checkpoint: Checkpoint) -> None:
-    """Raise an error that says how to go on, if the disk was full."""
+    """Raise an error that says how to resume, if the disk was full."""
     full = find_os_error(error)
     if full is None or full.errno not in FULL:
         return

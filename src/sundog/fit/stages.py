@@ -1,4 +1,4 @@
-"""The stages of a fit that spend: each takes values and returns what it found, measured and paid for once."""
+"""The stages of a fit that spend: each takes values and returns its result, measured and paid for once."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class RecordCount:
 
 @dataclass(frozen=True)
 class LearnedSchema:
-    """A schema of which a stage has learned something.
+    """The schema after a stage that learns.
 
     Args:
         schema: with what was learned.
@@ -54,14 +54,14 @@ class LearnedSchema:
 
 @dataclass(frozen=True)
 class FittedModel:
-    """A model, and what of it stays with the curator."""
+    """A model, and the state that stays with the curator."""
 
     model: Model
     curator_state: State | None
 
 
 def count_records(raw: Raw, schema: Schema, request: Request, split: Split, run: Run) -> RecordCount:
-    """Count the records if the budget has a share for it; where δ follows from the count, lowers the run's δ."""
+    """Count the records if the budget has a share for it; lower the run's δ if it follows from the count."""
     if "records" not in split.shares:
         return RecordCount(schema.records, paid=0)
 
@@ -79,7 +79,7 @@ def count_records(raw: Raw, schema: Schema, request: Request, split: Split, run:
 
 
 def learn_schema(learning: SchemaLearning, split: Split, run: Run, progress: Progress, *, paid: int) -> LearnedSchema:
-    """Learn what the schema does not declare, if anything."""
+    """Learn what the schema does not declare."""
     if "schema" not in split.shares:
         return LearnedSchema(learning.schema, paid)
 
@@ -102,7 +102,7 @@ def learn_schema(learning: SchemaLearning, split: Split, run: Run, progress: Pro
 def refine_bins(
     records: Records, count: int | None, split: Split, run: Run, progress: Progress, *, paid: int
 ) -> LearnedSchema:
-    """Choose the bins of columns that leave them open."""
+    """Choose the bins of columns that do not declare any."""
     plan = Refinement.plan(records.schema, epsilon=split.rest, delta=split.budget.delta)
     if not plan.names:
         return LearnedSchema(records.schema, paid)
@@ -139,9 +139,9 @@ def fit_model(
 
 
 def plan_model(schema: Schema, count: int | None, request: Request, ledger: Ledger, *, paid: int) -> Plan:
-    """Plans the model with what the earlier stages have left of the budget.
+    """Plan the model with what the earlier stages have left of the budget.
 
-    The ε of a count is taken off the budget beforehand, so that the rest is private whatever δ, sampling rate or model
+    The ε of a count is subtracted from the budget first, so that the rest is private whatever δ, sampling rate or model
     the count chose (docs/privacy.md); all other charges are composed with the model's own. Charges that an interrupted
     fit made for the model itself are left out, so that its plan is the same as before.
     """

@@ -1,4 +1,4 @@
-"""The front door: `Synthesizer` takes private data and gives a release."""
+"""The public interface of a fit: `Synthesizer` turns private data into a release."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress, silent
 from sundog.release.release import Release
 
-_OPTIONS = ("clusters", "public")  # which a model is told beside its settings
+_OPTIONS = ("clusters", "public")  # arguments of their own, which are not settings
 _DEVICES = ("cpu", "cuda")
 _FITTED = ("release_", "private_")
-_OF_RELEASE = ("batches", "certificate", "sample", "save", "verify", "write")  # looked for here at times
+_OF_RELEASE = ("batches", "certificate", "sample", "save", "verify", "write")  # of the release, not of the synthesizer
 
 
 class Synthesizer:
@@ -51,10 +51,10 @@ class Synthesizer:
     Args:
         model: `auto` or the name of a model.
         epsilon: what this release may spend.
-        delta: the δ at which ε is meant; by default 1 / (10·n^1.1) for about n records, never above 1e-5 nor above that
+        delta: the δ of the guarantee; by default 1 / (10·n^1.1) for about n records, never above 1e-5 nor above that
             of the ledger.
-        clusters: how many components; more than one makes a mixture of the model, each for a cluster of records.
-        public: data that is public, of the same schema, for models that can make use of it.
+        clusters: how many components; more than one makes a mixture, with one model for each cluster of records.
+        public: public data of the same schema, for models that can use it.
         device: where neural models train: `cpu` or `cuda`.
         ledger: a ledger, or the path of a ledger file, shared with other fits on the same data.
         seed: fixes initialisation, never privacy noise.
@@ -64,7 +64,7 @@ class Synthesizer:
     """
 
     release_: Release
-    private_: State | None  # what stays with the curator, such as a critic
+    private_: State | None  # the state that stays with the curator, such as a critic
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Synthesizer:
         return {name: getattr(self, name) for name in _ARGUMENTS}
 
     def set_params(self, **params: Any) -> Self:
-        """Change arguments; none of them if one is wrong.
+        """Change arguments, or none of them if one is wrong.
 
         >>> Synthesizer().set_params(model="vae").model
         'vae'
@@ -117,7 +117,7 @@ class Synthesizer:
         return self
 
     def __sklearn_clone__(self) -> Self:
-        """Return the same arguments, none of them copied: a copied ledger would have its budget twice."""
+        """Return a clone with the same arguments, not copied: a copied ledger would spend its budget twice."""
         return type(self)(**self.get_params())
 
     def __repr__(self) -> str:
@@ -128,7 +128,7 @@ class Synthesizer:
     if not TYPE_CHECKING:  # or a type checker would believe in every attribute
 
         def __getattr__(self, name: str) -> Any:
-            """Say where to find what is not here: after a fit, or in the release."""
+            """Raise an error that says where to find the attribute: after a fit, or in the release."""
             kind = type(self).__name__
             if name in (*_FITTED, *_OF_RELEASE) and "release_" not in vars(self):
                 then = "" if name in _FITTED else f", then use release_.{name}"
@@ -137,7 +137,7 @@ class Synthesizer:
             raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}")
 
     def _check(self) -> None:
-        """Refuse arguments that cannot be meant, whatever the data is."""
+        """Raise if an argument is wrong, whatever the data."""
         check_budget(
             _to_number(self.epsilon, "epsilon"),
             LARGEST_DELTA if self.delta is None else _to_number(self.delta, "delta"),
@@ -157,7 +157,9 @@ class Synthesizer:
                 raise ArgumentError(f"{name} must be {what}, not {getattr(self, name)!r}")
         for name in self.settings or {}:
             if name in _OPTIONS:
-                raise ArgumentError(f"{name!r} is no setting of a model; use --{name} (in Python, the argument {name})")
+                raise ArgumentError(
+                    f"{name!r} is not a setting of a model; use --{name} (in Python, the argument {name})"
+                )
         if self.model != AUTO:
             configure(self.model, self.settings or {}, clusters=self.clusters, public=self.public is not None)
 
@@ -172,7 +174,7 @@ class Synthesizer:
         overwrite: bool = False,
         progress: Progress = silent,
     ) -> Self:
-        """Learn the data; `release_` is the result, and a second fit spends again.
+        """Fit the model to the data; `release_` is the result. A second fit spends again.
 
         Args:
             data: a path or a database URL, a DataFrame (pandas or polars), an Arrow table, an array of images or
@@ -180,10 +182,10 @@ class Synthesizer:
             schema: what is publicly known about the data: a `Schema`, the path of a schema file, or a dict.
             labels: class labels of images or series, when they are not part of the data.
             out: where to save the release; an interrupted fit then leaves a checkpoint beside it.
-            resume: go on from that checkpoint.
+            resume: continue from that checkpoint.
             overwrite: replace a release that is there already, once the new one is complete; what it spent is counted
                 only if both fits share a ledger.
-            progress: is told what is being done, and how much of it is.
+            progress: is called with the current stage and the part of it that is done.
         """
         place = Place(self.ledger, self.noise, None if out is None else Path(out), resume)
         if place.out is not None:
@@ -213,7 +215,7 @@ class Synthesizer:
         self.release_, self.private_ = fitted.release, fitted.curator_state
 
     def _choose_configuration(self, schema: Schema) -> Configuration:
-        """Return the configuration for this schema, by what is public; raise if it has no use for an argument."""
+        """Return the configuration for this schema, by public facts; raise if the model has no use for an argument."""
         configuration = choose_configuration(
             self.model,
             schema,
@@ -238,7 +240,7 @@ class Synthesizer:
 
 
 def _refuse_lacking(public: Any, schema: Schema) -> None:
-    """Raise where public data lacks a column: labels are those of the private data."""
+    """Raise if public data lacks a column: `labels` are those of the private data."""
     source = open_source(public, schema)
     plan = match(source, schema)
     for column in (name for name in schema.columns if name not in plan):
@@ -267,7 +269,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def _refuse_missing_cuda() -> None:
-    """Raise where this machine cannot train on a GPU."""
+    """Raise if this machine cannot train on a GPU."""
     import torch
 
     if not torch.cuda.is_available():

@@ -1,4 +1,4 @@
-"""From events to (ε, δ), by three accountants.
+"""Accountants: from events to (ε, δ), by three methods.
 
 `pld` (privacy loss distributions, as in Google's dp-accounting) is what sundog claims. `rdp` (Rényi) is the
 cross-check, an independent upper bound: it replaces PLD where PLD would be too coarse, too large or too close to
@@ -48,7 +48,7 @@ _FFT_ERROR = 1e-12
 _FFT_ERROR_EACH = 1e-16  # and this much for every event composed
 
 # From this σ on, a discrete Gaussian is accounted as the Gaussian of variance σ² − 2 of which it is a randomised
-# rounding, but for a factor of 1 ± 10⁻¹⁶ (docs/privacy.md).
+# rounding, up to a factor of 1 ± 10⁻¹⁶ (docs/privacy.md).
 _ROUNDED_FROM = 32.0
 
 
@@ -80,11 +80,11 @@ def compute_epsilon(charges: Iterable[Charge], *, delta: float, method: Method =
 
 
 def is_within_budget(charges: Iterable[Charge], *, epsilon: float, delta: float) -> bool:
-    """Return whether the charges are (ε, δ)-DP, as `compute_epsilon` would say, with as little work as possible.
+    """Return whether the charges are (ε, δ)-DP, as by `compute_epsilon`, with as little work as possible.
 
-    The Rényi bound takes a tenth of a millisecond. Distributions on coarser grids come next: a grid rounds losses up,
-    to points that the real one has too, so that none of them spends less. Only where all of these are above the budget
-    is the real grid asked.
+    The Rényi bound takes a tenth of a millisecond. Distributions on coarser grids come next: a coarser grid rounds
+    losses up to points that the finest one has too, so it never gives a smaller ε. The finest grid is used only if all
+    of these bounds are above the budget.
 
     >>> twenty = [Charge(event=Gaussian(noise_multiplier=20.0), count=20, purpose="test")]
     >>> is_within_budget(twenty, epsilon=0.83, delta=1e-5), is_within_budget(twenty, epsilon=0.81, delta=1e-5)
@@ -92,7 +92,7 @@ def is_within_budget(charges: Iterable[Charge], *, epsilon: float, delta: float)
     """
     charges = tuple(charges)
     totals = _count_events(charges)
-    if totals and _merge_gaussians(totals) is None:  # for which the real answer is as quick
+    if totals and _merge_gaussians(totals) is None:  # the closed form is as quick
         quick = _bound_epsilon(totals, delta)
         if quick <= epsilon:
             return True
@@ -141,7 +141,7 @@ def _count_events(charges: Iterable[Charge]) -> dict[Event, int]:
 
 
 def _simplify(event: Event) -> Event:
-    """Return an event that costs the same, or very slightly more, and be easier to account for."""
+    """Return an event that costs the same, or very slightly more, and is easier to account for."""
     match event:
         case SampledGaussian(sample_rate=1.0):
             return Gaussian(noise_multiplier=event.noise_multiplier)
@@ -158,7 +158,7 @@ def _is_nothing(event: Event) -> bool:
 
 
 def _merge_gaussians(totals: dict[Event, int]) -> float | None:
-    """Return the multiplier of the one Gaussian that several amount to: squared signal-to-noise ratios add up."""
+    """Return the multiplier of the Gaussian that is equivalent to all: squared signal-to-noise ratios add up."""
     if not totals or not all(isinstance(event, Gaussian) for event in totals):
         return None
     # by norms rather than squares, which a hostile multiplier could make overflow
@@ -169,9 +169,9 @@ def _merge_gaussians(totals: dict[Event, int]) -> float | None:
 
 
 def _bound_epsilon(totals: dict[Event, int], delta: float) -> float:
-    """Return the smaller of two bounds: by Rényi orders, and where the ε of events without δ is added to that of the rest.
+    """Return the smaller of two bounds on ε: by Rényi orders, and by basic composition of events without δ.
 
-    Rényi orders alone give a loose bound for a small ε at a tiny δ.
+    For a small ε at a tiny δ, the bound by Rényi orders is loose.
     """
     pure, rest = _separate_pure(totals)
     gaussian = _merge_gaussians(rest)
@@ -184,7 +184,7 @@ def _bound_epsilon(totals: dict[Event, int], delta: float) -> float:
 
 
 def _separate_pure(totals: dict[Event, int]) -> tuple[float, dict[Event, int]]:
-    """Return the sum of ε of all events that have no δ, and the other events."""
+    """Return the total ε of the events without δ, and the other events."""
     pure = {event: count for event, count in totals.items() if isinstance(event, DiscreteLaplace | Pure)}
     rest: dict[Event, int] = {event: count for event, count in totals.items() if event not in pure}
     return sum(event.epsilon * count for event, count in pure.items()), rest
@@ -194,19 +194,19 @@ def _separate_pure(totals: dict[Event, int]) -> tuple[float, dict[Event, int]]:
 
 
 def _choose_grid(totals: dict[Event, int], quick: float) -> float:
-    """Return the step in which losses are counted: finer than usual where the loss of an event would be lost in it."""
+    """Return the step of the grid of losses, finer than usual if an event's loss is small beside it."""
     fine = max(min(_find_resolution(event) for event in totals), 4e-6 * quick)
     return max(min(GRID, fine), _find_finest_grid(totals))
 
 
 def _find_finest_grid(totals: dict[Event, int]) -> float:
-    """Return the finest step for which distributions are not too large, from how far losses reach in the composed one."""
+    """Return the finest step for which the composed distribution is not too large."""
     losses: dict[Event, int] = {event: count for event, count in totals.items() if not isinstance(event, Failure)}
     return compute_epsilon_by_orders(losses, TAIL, "rdp") * len(totals) / _MOST_POINTS
 
 
 def _find_resolution(event: Event) -> float:
-    """Return a step in which the event's loss still shows: a part of its standard deviation, or of its one value."""
+    """Return a step that resolves the event's loss: a part of its standard deviation, or of its only value."""
     match event:
         case Gaussian():
             return 0.3 / event.noise_multiplier
@@ -232,7 +232,7 @@ def _is_beyond_pld(totals: dict[Event, int], quick: float) -> bool:
 
 
 def _estimate_largest_loss(totals: dict[Event, int]) -> float:
-    """Return roughly the largest loss of a single event."""
+    """Return about the largest loss of a single event."""
     pure = [event.epsilon for event in totals if isinstance(event, DiscreteLaplace | Pure)]
     return max(
         [*pure, *(0.5 * event.sigma**-2 for event in totals if isinstance(event, DiscreteGaussian))], default=0.0
@@ -245,7 +245,7 @@ def _compute_epsilon_on_grid(totals: dict[Event, int], grid: float, delta: float
 
 
 def _compose(totals: dict[Event, int], grid: float) -> LossDistribution | None:
-    """Return the distribution of all losses together, on a coarser grid if need be; None if it is too large on any."""
+    """Return the composed distribution, on a coarser grid if necessary; None if it is too large on every grid."""
     coarser = (_compose_on(totals, times * grid) for times in (1, 4, 16, 64))
     return next((whole for whole in coarser if whole is not None), None)
 
@@ -261,7 +261,7 @@ def _compose_on(totals: dict[Event, int], grid: float) -> LossDistribution | Non
         for event, count in parts.items():
             found.append(_compose_runs(event, count, grid))
             points += found[-1].size
-            if points > _MOST_POINTS:  # before the next one takes memory, too
+            if points > _MOST_POINTS:  # before the next one takes memory
                 return None
         return compose_all(found)
     except GridError:

@@ -10,10 +10,9 @@ _ROUNDING = 2e-15  # of a logarithm, relative to 1 + its size
 
 
 def compute_gaussian_delta(*, noise_multiplier: float, epsilon: float) -> float:
-    """δ of one Gaussian mechanism at ε, exactly (Balle and Wang 2018, Theorem 8), rounded up.
+    """Return δ of one Gaussian mechanism at ε, exactly (Balle and Wang 2018, Theorem 8), rounded up.
 
-    It is the difference of two numbers that are nearly equal where σ is large. What rounding may have taken from the
-    difference is added.
+    It is a difference of two numbers, nearly equal if σ is large. The rounding error of the difference is added.
     """
     s = noise_multiplier
     upper = float(special.log_ndtr(0.5 / s - epsilon * s))
@@ -25,7 +24,7 @@ def compute_gaussian_delta(*, noise_multiplier: float, epsilon: float) -> float:
 
 
 def compute_gaussian_epsilon(*, noise_multiplier: float, delta: float) -> float:
-    """ε of one Gaussian mechanism at δ, exactly.
+    """Return ε of one Gaussian mechanism at δ, exactly.
 
     >>> round(compute_gaussian_epsilon(noise_multiplier=1.0, delta=1e-5), 4)
     4.3772

@@ -1,4 +1,4 @@
-"""How the budget of a fit is split between its stages.
+"""The budget of a fit, and its split between the stages.
 
 Stages that come first (counting records, learning what the schema does not declare) get a fixed ε each. Bins are
 refined with Gaussian noise, like what most models measure, and get a fixed part of the ρ (zero-concentrated privacy)
@@ -15,18 +15,18 @@ from dataclasses import dataclass
 from sundog.errors import BudgetError
 from sundog.privacy.ledger import Budget
 
-# What a certificate can promise; outside this range nothing could be measured, or nothing would be protected.
+# The range that a certificate can promise: outside it nothing could be measured, or nothing would be protected.
 SMALLEST_EPSILON, LARGEST_EPSILON = 1e-4, 1e9
 SMALLEST_DELTA = 1e-50
-LARGEST_DELTA = 1e-5  # by default, and above it a δ is warned of
+LARGEST_DELTA = 1e-5  # by default; a larger δ causes a warning
 LARGEST_MEANINGFUL_DELTA = 0.01  # above it, publishing some of the records as they are would keep the promise
-LARGEST_MEANINGFUL_EPSILON = 20.0  # e^20: odds may change half a billionfold; warned of above it
+LARGEST_MEANINGFUL_EPSILON = 20.0  # e^20: odds may change half a billionfold; a larger ε causes a warning
 
 REST = "model"
 
 
 def compute_default_delta(records: int) -> float:
-    """1 / (10·n^1.1), and never above 1e-5: far below the chance of publishing one person at random.
+    """Return 1 / (10·n^1.1), at most 1e-5: far below the probability that publishing one random record hits a person.
 
     >>> compute_default_delta(100), round(compute_default_delta(1_000_000), 10)
     (1e-05, 2.51e-08)
@@ -35,7 +35,7 @@ def compute_default_delta(records: int) -> float:
 
 
 def compute_calibrated_delta(promised: float, records: int) -> float:
-    """Return the δ to calibrate to once a noisy count is known: the default one, and never above what was promised.
+    """Return the δ to calibrate to once a noisy count is known: the default δ, at most the promised one.
 
     >>> compute_calibrated_delta(1e-5, 100), round(compute_calibrated_delta(1e-5, 1_000_000), 10)
     (1e-05, 2.51e-08)
@@ -44,7 +44,7 @@ def compute_calibrated_delta(promised: float, records: int) -> float:
 
 
 def check_budget(epsilon: float, delta: float) -> Budget:
-    """Return the budget; raise BudgetError if no certificate could promise it.
+    """Return the budget; raise BudgetError if no certificate can promise it.
 
     >>> check_budget(1.0, 1e-6)
     Budget(epsilon=1.0, delta=1e-06)

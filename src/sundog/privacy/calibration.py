@@ -20,7 +20,7 @@ from sundog.privacy.events import MOST_TIMES, Charge, SampledGaussian
 Planner = Callable[[float], Sequence[Charge]]
 
 TOLERANCE = 9e-4  # a calibrated plan spends between (1 − TOLERANCE)·ε and ε
-_SILENCE = 1e9  # a noise scale at which nothing is left of any signal
+_SILENCE = 1e9  # a noise scale that hides any signal
 _MARGIN = 1e-7  # room for rounding when the same events are later composed in another order
 
 
@@ -48,7 +48,7 @@ def find_noise_multiplier(
 
 
 def find_gaussian_noise(*, epsilon: float, delta: float) -> float:
-    """Return the noise multiplier of the one Gaussian mechanism that spends (ε, δ).
+    """Return the noise multiplier of a single Gaussian mechanism that spends (ε, δ).
 
     >>> round(find_gaussian_noise(epsilon=1.0, delta=1e-5), 2)
     3.73
@@ -62,7 +62,7 @@ def find_gaussian_noise(*, epsilon: float, delta: float) -> float:
 
 
 def find_most_steps(*, noise_multiplier: float, sample_rate: float, epsilon: float, delta: float) -> int:
-    """Return how many steps a budget allows, to within one in a thousand and never too many.
+    """Return the number of steps that a budget allows, to within one in a thousand and never too many.
 
     >>> find_most_steps(noise_multiplier=20.0, sample_rate=1.0, epsilon=1.0, delta=1e-5)
     28
@@ -117,9 +117,9 @@ def find_smallest_noise(plan: Planner, *, epsilon: float, delta: float) -> float
 
 
 def _find_start(plan: Planner, target: float, delta: float) -> tuple[float, float]:
-    """Return a scale that is enough noise and not far too much, and d log ε / d log noise there.
+    """Return a scale that is enough noise, and not far too much, with the slope d log ε / d log noise there.
 
-    The Rényi bound says so in milliseconds. Below about ε = 0.02 its orders do not suffice; then PLD has to.
+    The Rényi bound finds it in milliseconds. Below about ε = 0.02 its orders do not suffice, and PLD is used.
     """
     for method in ("rdp", "pld"):
         found = _find_enough_noise(lambda scale: compute_epsilon(plan(scale), delta=delta, method=method), target)  # noqa: B023
@@ -148,7 +148,7 @@ def _find_enough_noise(spent: Callable[[float], float], target: float) -> tuple[
 def _search_root(
     spent: Callable[[float], float], scale: float, slope: float, target: float, tolerance: float
 ) -> tuple[float, float]:
-    """Secant steps in log-log coordinates until ε is just below the target, inside a bracket in case they diverge."""
+    """Take secant steps in log-log coordinates until ε is just below the target, inside a bracket."""
     low, high = 0.0, math.inf  # too little noise, enough noise
     aim = math.log(target * (1 - tolerance / 2))
     last: tuple[float, float] | None = None

@@ -13,7 +13,7 @@ _TURN = tl.constexpr(math.pi * 2.0**-31)
 
 
 def launch(key: Tensor, message: Tensor, out: Tensor, *, blocks: int) -> None:
-    """Fill `out` from so many blocks: value j of block i goes to place j × blocks + i."""
+    """Fill `out` from `blocks` blocks: value j of block i goes to place j × blocks + i."""
     _fill[(-(-blocks // _LANES),)](key, message, out, blocks, len(out), LANES=_LANES)
 
 

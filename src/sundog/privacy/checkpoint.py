@@ -72,7 +72,7 @@ class Checkpoint:
 
     @staticmethod
     def locate_folder(release: Path) -> Path:
-        """Return the folder of the checkpoint of a release."""
+        """Return the path of the checkpoint of a release."""
         return release.with_name(release.name + ".partial")
 
     @classmethod
@@ -88,7 +88,7 @@ class Checkpoint:
         try:
             draft.folder.mkdir(_OWNER_ONLY)
             draft.save_json("fit", {"run": draft.run, "request": request})
-            draft.folder.rename(folder)  # whole or not at all; fails if there is one with anything in it
+            draft.folder.rename(folder)  # whole or not at all; fails if there is a folder that is not empty
         except BaseException as error:
             shutil.rmtree(draft.folder, ignore_errors=True)
             reason = find_os_error(error)
@@ -108,7 +108,7 @@ class Checkpoint:
 
     @classmethod
     def resume(cls, release: Path, request: dict[str, Any]) -> Checkpoint:
-        """Open the checkpoint of an interrupted fit; raise if its request was another."""
+        """Open the checkpoint of an interrupted fit; raise if its request was different."""
         folder = cls.locate_folder(release)
         if not folder.exists():
             raise SundogError(f"{folder}: there is nothing to resume; run the same command without --resume")
@@ -132,7 +132,7 @@ class Checkpoint:
 
     @property
     def ledger_path(self) -> Path:
-        """The ledger of this fit, unless it uses a shared one."""
+        """The path of the fit's own ledger, unused if it spends from a shared one."""
         return self.folder / "ledger.jsonl"
 
     def save_json(self, name: str, result: dict[str, Any]) -> None:
@@ -140,7 +140,7 @@ class Checkpoint:
         self.save_bytes(f"{name}.json", json.dumps(result).encode())
 
     def load_json(self, name: str, *keys: str) -> dict[str, Any] | None:
-        """Return a result that was kept as JSON and has these keys, or None."""
+        """Return a result that was kept as JSON, or None; raise if it lacks one of the keys."""
         path = self.folder / f"{name}.json"
         if not path.exists():
             return None
@@ -158,7 +158,7 @@ class Checkpoint:
         return SundogError(f"{path}: cannot be read; delete the folder and fit again (what it spent stays spent)")
 
     def save_bytes(self, file: str, content: bytes) -> None:
-        """Write a file, whole or not at all, in the place of an earlier one."""
+        """Write a file, whole or not at all; replace an earlier one."""
         try:
             with replace_file(self.folder / file) as whole:
                 whole.write(content)
@@ -166,7 +166,7 @@ class Checkpoint:
             raise SundogError(f"{self.folder}: cannot be written ({error.strerror})") from None
 
     def load_bytes(self, file: str) -> bytes | None:
-        """Return the content of a file, or None if there is none."""
+        """Return the content of a file, or None if it does not exist."""
         try:
             return (self.folder / file).read_bytes()
         except FileNotFoundError:
@@ -179,7 +179,7 @@ class Checkpoint:
         self.save_bytes(f"{name}.safetensors", safetensors.numpy.save(tensors))
 
     def load_tensors(self, name: str) -> Tensors | None:
-        """Return the arrays that were kept, or None."""
+        """Return arrays that were kept, or None."""
         file = f"{name}.safetensors"
         content = self.load_bytes(file)
         try:
@@ -191,7 +191,7 @@ class Checkpoint:
         """Remove the folder, once the release is saved or if nothing was spent."""
         doomed = self.folder.with_name(f".{self.folder.name}.{os.getpid()}")
         try:
-            self.folder.replace(doomed)  # at once, so that a crash in between leaves no half of a checkpoint
+            self.folder.replace(doomed)  # in one step, so that a crash leaves no half of a checkpoint
         except OSError:  # a full disk may have no room for a name either
             doomed = self.folder
         self.release()

@@ -61,14 +61,14 @@ def _compute_sampled_gaussian_pld(event: SampledGaussian, grid: float) -> LossDi
 
 
 def _compute_sampled_loss(loss: float, q: float) -> float:
-    """log(1 − q + q exp(loss)): the loss after sampling, when a record is removed."""
+    """Return log(1 − q + q exp(loss)): the loss after sampling, when a record is removed."""
     if q == 1:
         return loss
     return math.log1p(q * math.expm1(loss)) if loss < 30 else loss + math.log(q + (1 - q) * math.exp(-loss))
 
 
 def _compute_unsampled_loss(loss: Floats, q: float) -> Floats:
-    """log(1 + (exp(loss) − 1)/q): the loss that the mechanism without sampling would have had."""
+    """Return log(1 + (exp(loss) − 1)/q): the loss of the same outcome without sampling."""
     if q == 1:
         return loss
     large = loss > 30
@@ -78,7 +78,7 @@ def _compute_unsampled_loss(loss: Floats, q: float) -> Floats:
 
 
 def _compute_removal_delta(epsilon: Floats, sigma: float, q: float) -> Floats:
-    """δ(ε) of q N(−1, σ²) + (1 − q) N(0, σ²) against N(0, σ²)."""
+    """Return δ(ε) of q N(−1, σ²) + (1 − q) N(0, σ²) against N(0, σ²)."""
     delta = np.maximum(-np.expm1(np.minimum(epsilon, 0.0)), 0.0)  # where every output has a larger loss
     inside = epsilon > math.log1p(-q) if q < 1 else np.full(len(epsilon), True)
     grid = epsilon[inside]
@@ -89,7 +89,7 @@ def _compute_removal_delta(epsilon: Floats, sigma: float, q: float) -> Floats:
 
 
 def _compute_addition_delta(epsilon: Floats, sigma: float, q: float) -> Floats:
-    """δ(ε) of N(0, σ²) against q N(1, σ²) + (1 − q) N(0, σ²)."""
+    """Return δ(ε) of N(0, σ²) against q N(1, σ²) + (1 − q) N(0, σ²)."""
     delta = np.zeros(len(epsilon))  # where no output has a loss this large
     inside = -epsilon > math.log1p(-q) if q < 1 else np.full(len(epsilon), True)
     grid = epsilon[inside]
@@ -142,7 +142,7 @@ def _compute_discrete_laplace_pld(event: DiscreteLaplace, grid: float) -> LossDi
 
 
 def _share_losses(losses: Floats, probabilities: Floats, infinite: float, grid: float) -> LossDistribution:
-    """Shares each loss between the points around it, so that Σ p and Σ p exp(−loss) do not change."""
+    """Share each loss between the points around it, so that Σ p and Σ p exp(−loss) do not change."""
     first, last = _find_grid_ends(float(losses.min()), float(losses.max()), grid)
     below = np.clip(np.floor(losses / grid).astype(np.int64), first, last - 1)
     above = probabilities * np.clip(np.expm1(below * grid - losses) / math.expm1(-grid), 0.0, 1.0)
@@ -153,7 +153,7 @@ def _share_losses(losses: Floats, probabilities: Floats, infinite: float, grid: 
 
 
 def _compute_pure_pld(event: Pure, grid: float) -> LossDistribution:
-    """Randomised response, the worst case of an ε-DP mechanism; its losses are rounded up."""
+    """Return the losses of randomised response, the worst case of an ε-DP mechanism, rounded up."""
     losses = np.array([-event.epsilon, event.epsilon])
     first, last = _find_grid_ends(-event.epsilon, event.epsilon, grid)
     found = np.zeros(last - first + 1)

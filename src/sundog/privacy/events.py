@@ -7,7 +7,7 @@ All events are for neighbours that differ by adding or removing one unit (a reco
 are capped), scaled to sensitivity one unless a field says otherwise.
 
 Every number has bounds: wide enough for any budget from ε = 1e-4 to 1e9, and narrow enough that no sum, square or
-exponential of them over- or underflows, whoever wrote the file they are read from.
+exponential of them over- or underflows, even if they are read from a hostile file.
 """
 
 from __future__ import annotations
@@ -91,19 +91,19 @@ class DiscreteLaplace(_Event):
 
     @property
     def epsilon(self) -> float:
-        """It is ε-DP with this ε and δ = 0."""
+        """The ε of the mechanism, at δ = 0."""
         return self.rate * self.sensitivity
 
 
 class Pure(_Event):
-    """Any mechanism that is ε-DP with δ = 0, accounted by the worst that one can do: selections, noisy keys."""
+    """Any mechanism that is ε-DP with δ = 0, accounted as the worst of them: selections, noisy keys."""
 
     kind: Literal["pure"] = "pure"
     epsilon: Loss
 
 
 class Failure(_Event):
-    """With probability `delta` anything at all may have been revealed (a stability threshold was overrun)."""
+    """With probability `delta` anything may have been revealed (a stability threshold was exceeded)."""
 
     kind: Literal["failure"] = "failure"
     delta: Annotated[float, Field(ge=1e-60, lt=1, allow_inf_nan=False)]

@@ -53,7 +53,7 @@ class Journal:
 
     @classmethod
     def create(cls, path: Path, header: Line) -> Journal:
-        """Make a new journal; an existing file is never touched."""
+        """Create a journal; raise LedgerError if the file exists."""
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.partial")
         try:
             with temporary.open("xb") as file:
@@ -75,7 +75,7 @@ class Journal:
     def lock(self, *, shared: bool = False) -> Iterator[None]:
         """Lock the file against other processes, and read new lines.
 
-        With `shared` for reading only: other readers are let in, and the file need not be writable.
+        A `shared` lock is for reading: it lets other readers in, and works on a file that is read-only.
         """
         try:
             file = self.path.open("rb" if shared else "r+b", buffering=0)
@@ -107,16 +107,16 @@ class Journal:
 
     @property
     def lines(self) -> list[Line]:
-        """The lines known when the lock was last held."""
+        """The lines that were there when the lock was last held."""
         return self._lines
 
     @property
     def heads(self) -> list[str]:
-        """The hash of each of these lines; the last one stands for all that was written."""
+        """The hash of each of these lines; the last one covers the whole file."""
         return self._heads
 
     def append(self, line: Line) -> None:
-        """Add a line; call it inside `lock()`. It is on the disk when it returns."""
+        """Append a line; call it inside `lock()`. The line is on disk when the call returns."""
         if self._descriptor is None:
             raise RuntimeError("append outside of lock()")
         raw = _render(line, self._chain)
@@ -131,7 +131,7 @@ class Journal:
     def _write(self, descriptor: int, raw: bytes) -> None:
         end = len(self._seen) - len(self._cut)
         try:
-            os.ftruncate(descriptor, end)  # whatever a crash left of a line
+            os.ftruncate(descriptor, end)  # what a crash left of a line
             os.lseek(descriptor, end, os.SEEK_SET)
             written = 0
             while written < len(raw):
@@ -152,7 +152,7 @@ class Journal:
             self._take_tail(content[len(self._seen) :])
 
     def _take_tail(self, tail: bytes) -> None:
-        """What stands after the last newline: a whole line counts, and must be right; no part of one is JSON."""
+        """Accept the text after the last newline if it is JSON, as a whole line is; if not, the last line is torn."""
         self._cut, self.torn = b"", bool(tail) and not _is_json(tail)
         if tail and not self.torn:
             self._accept(tail + b"\n")

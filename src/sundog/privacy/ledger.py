@@ -74,7 +74,7 @@ class Header(BaseModel):
 
 @dataclass(frozen=True)
 class Head:
-    """The state of a ledger file at some moment: how many lines it has, and the hash of the last.
+    """The state of a ledger file at one time: its number of lines, and the hash of the last.
 
     The hash covers every earlier line. Kept with a release, it shows whether the ledger was cut or rewritten since.
     """
@@ -116,7 +116,7 @@ class Ledger:
 
     @classmethod
     def create(cls, path: str | Path, *, epsilon: float, delta: float, noise: NoiseSource | None = None) -> Ledger:
-        """Make a ledger file; refuses to replace one."""
+        """Create a ledger file; raise LedgerError if the file exists."""
         budget = Budget(float(epsilon), float(delta))
         header = Header(epsilon=budget.epsilon, delta=budget.delta, created=_format_now(), id=secrets.token_hex(8))
         Journal.create(Path(path), header.model_dump())
@@ -124,7 +124,7 @@ class Ledger:
 
     @classmethod
     def open(cls, path: str | Path, *, noise: NoiseSource | None = None) -> Ledger:
-        """Open a ledger file, which other runs may be using at the same time; read access is enough to look at it."""
+        """Open a ledger file, which other runs may be using at the same time; reading needs no write access."""
         journal = Journal(Path(path))
         try:
             header = Header.model_validate(journal.read()[0])
@@ -143,7 +143,7 @@ class Ledger:
     def run(self, *, epsilon: float, delta: float, name: str | None = None) -> Ledger:
         """Return a budget inside this one, for one release; charges count against both.
 
-        With the `name` of an earlier run, that run continues, with what it has spent.
+        With the `name` of an earlier run, that run continues with what it has left.
         """
         if epsilon > self.budget.epsilon:
             raise BudgetExceededError(
@@ -156,14 +156,14 @@ class Ledger:
         return child
 
     def tighten(self, *, delta: float) -> None:
-        """Lowers δ once it is known; it can never be raised."""
+        """Lower δ once it is known; it can never be raised."""
         if delta > self.budget.delta:
             raise BudgetExceededError(f"δ can be lowered but not raised, from {self.budget.delta:.3g} to {delta:.3g}")
         self.budget = Budget(self.budget.epsilon, delta)
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """Everything charged so far, by whichever process."""
+        """The entries so far, of all processes."""
         with self._lock():
             return tuple(self._list_entries())
 
@@ -174,35 +174,35 @@ class Ledger:
 
     @property
     def own_entries(self) -> tuple[Entry, ...]:
-        """The entries of this run, without those of other runs in a shared file."""
+        """The entries of this run, without those of other runs in the same file."""
         return tuple(entry for entry in self.entries if self._is_mine(entry))
 
     @property
     def private(self) -> bool:
-        """False once any charge was measured with test noise."""
+        """Whether all noise was private: False once a charge was measured with test noise."""
         return self.noise.private and all(entry.private for entry in self.entries)
 
     @property
     def head(self) -> Head | None:
-        """The present state of the file; None for a ledger in memory."""
+        """The current state of the file; None for a ledger in memory."""
         if self._journal is None:
             return None
         with self._lock():
             return Head(self.id, len(self._journal.heads), self._journal.heads[-1])
 
     def has(self, head: Head) -> bool:
-        """Return whether the file still begins with the lines that it had at that moment."""
+        """Return whether the file still begins with the lines that it had in that state."""
         if self._journal is None:
             return False
         with self._lock():
             return self._journal.heads[head.lines - 1 : head.lines] == [head.hash]
 
     def spent(self, method: Method = "pld") -> float:
-        """ε so far at the ledger's δ: by `pld` (the claim), `rdp` or `moments`."""
+        """Return ε so far at the ledger's δ, by `pld` (the claim), `rdp` or `moments`."""
         return compute_fit_epsilon(self.charges, delta=self.budget.delta, method=method)
 
     def check(self, *charges: Charge) -> None:
-        """Raise BudgetExceededError if the charges could not be made now; records nothing."""
+        """Raise BudgetExceededError if the charges could not be made now; record nothing."""
         with self._lock():
             self._check_all(charges)
 
@@ -235,14 +235,15 @@ class Ledger:
         if is_fit_within_budget([*before, *charges], epsilon=self.budget.epsilon, delta=delta):
             return
         spent = compute_fit_epsilon([*before, *charges], delta=delta)
-        what = ", ".join(dict.fromkeys(f"'{charge.purpose}'" for charge in charges[:3]))
+        purposes = ", ".join(dict.fromkeys(f"'{charge.purpose}'" for charge in charges[:3]))
+        earlier = compute_fit_epsilon(before, delta=delta)
         raise BudgetExceededError(
-            f"refused: {what} would bring ε to {spent:.4g} of {self.budget.epsilon:.4g} (at δ = {delta:.3g}); "
-            f"{compute_fit_epsilon(before, delta=delta):.4g} was spent before; lower the request or open a larger ledger"
+            f"refused: {purposes} would bring ε to {spent:.4g} of {self.budget.epsilon:.4g} (at δ = {delta:.3g}); "
+            f"{earlier:.4g} was spent before; lower the request or open a larger ledger"
         )
 
     def _list_entries(self) -> list[Entry]:
-        if self._parent is not None:  # charges to this run by any process
+        if self._parent is not None:  # the charges of this run, by any process
             return [entry for entry in self._parent._list_entries() if self._is_mine(entry)]
         if self._journal is None:
             return self._entries
@@ -281,7 +282,7 @@ class Ledger:
 
 
 def merge_blocks(charges: Iterable[Charge]) -> list[Charge]:
-    """Merge the charges of a training that was paid for in blocks into one, in the place of the first block.
+    """Merge the charges of a training that was paid for in blocks into one, at the position of the first block.
 
     Only sampled Gaussians are merged: two equal charges for anything else are two measurements.
 

@@ -1,6 +1,6 @@
-"""Views of a ledger in which some charges are paid for already.
+"""Views of a ledger, in which some charges are already paid.
 
-A mechanism spends from a view as from any ledger; the view charges the ledger behind it only for what is not paid yet.
+A mechanism spends from a view as from any ledger; the view charges the underlying ledger only for what is not paid yet.
 """
 
 from __future__ import annotations
@@ -52,11 +52,11 @@ class Prepaid(_View):
 
     @property
     def unused(self) -> list[Charge]:
-        """The earlier charges that have not paid for anything yet."""
+        """The earlier charges that have not paid for a measurement yet."""
         return list(self._unused)
 
     def spend(self, *charges: Charge) -> None:
-        """Charge the ledger for what was not charged before."""
+        """Charge the underlying ledger for what was not charged before."""
         due, unused = [], list(self._unused)
         for charge in charges:
             if charge in unused:
@@ -65,7 +65,7 @@ class Prepaid(_View):
                 due.append(charge)
         if due:
             super().spend(*due)
-        self._unused = unused  # all or none: a refusal uses nothing up
+        self._unused = unused  # all or none: a refused charge uses up nothing
 
 
 class Disjoint(_View):
@@ -94,7 +94,7 @@ class Disjoint(_View):
         return [cls(ledger, made) for _ in range(count)]
 
     def spend(self, *charges: Charge) -> None:
-        """Charge the ledger for what no other part has charged yet."""
+        """Charge the underlying ledger for what no other part has charged yet."""
         if self._place == len(self._made):
             super().spend(*charges)
             self._made.append(charges)
@@ -103,7 +103,7 @@ class Disjoint(_View):
         self._place += 1
 
     def check(self, *charges: Charge) -> None:
-        """Raise if the charges could not be made, unless another part has made them all."""
+        """Raise if the charges could not be made, unless other parts have made all of them."""
         made = [charge for charges in self._made[self._place :] for charge in charges]
         if not all(charge in made for charge in charges):
             super().check(*charges)

@@ -1,4 +1,4 @@
-"""Measure once: charge, measure, keep the result, and never measure twice, however often a fit is interrupted.
+"""Measure once: charge, measure and keep the result, so that an interrupted fit never measures twice.
 
     charge  →  measure  →  keep the result, whole or not at all  →  charge the next measurement
 
@@ -6,7 +6,7 @@ This order says what the charges of a run mean beside the results in its checkpo
 
 * a result that was kept is used: nothing is measured or charged;
 * charges without a kept result, and with nothing charged after them, paid for a result that nobody has seen: they pay
-  for measuring again;
+  for a new measurement;
 * charges without a kept result that other charges follow paid for a result that was kept once, and still exists
   somewhere. A second result for the same charges is refused.
 
@@ -84,7 +84,7 @@ class Stage:
 def measure_stage(
     name: str, measure: Callable[[Ledger], Document], ledger: Ledger, checkpoint: Checkpoint | None, *, paid: int
 ) -> Stage:
-    """Like `measure_once`, for a stage of a fit, whose charges are known only once it is measured.
+    """Return the result of a stage of a fit: like `measure_once`, if its charges are not known beforehand.
 
     All charges after those of the earlier stages must be its own. A `DataError` is kept and raised again like any other
     result: it was paid for, and must not be measured twice.
@@ -119,7 +119,7 @@ def measure_stage(
 
 
 def load_stage(name: str, ledger: Ledger, checkpoint: Checkpoint | None) -> Stage | None:
-    """Return the kept result of a stage, or None; raises if the ledger lacks the charges that paid for it."""
+    """Return the kept result of a stage, or None; raise if the ledger lacks the charges that paid for it."""
     kept = None if checkpoint is None else checkpoint.load_json(name, "result", "error", "charges")
     if checkpoint is None or kept is None:
         return None
@@ -139,7 +139,7 @@ def keep_stage(
 
 
 def count_paid_steps(training: Charge, kept: int, ledger: Ledger, checkpoint: Checkpoint) -> int:
-    """Return how many steps of a training the run has paid for; raises if results of paid steps were lost.
+    """Return how many steps of a training the run has paid for; raise if results of paid steps were lost.
 
     A block is charged only once the steps before it were kept. So a single block may be without a kept result, if it
     is the last charge of the run; its steps are run again for that charge.
@@ -164,7 +164,7 @@ def count_paid_steps(training: Charge, kept: int, ledger: Ledger, checkpoint: Ch
 
 
 def check_unpaid(charges: Sequence[Charge], ledger: Ledger) -> None:
-    """Raise BudgetExceededError if the ledger cannot pay for what an interrupted run has left of the charges."""
+    """Raise BudgetExceededError if the ledger cannot pay for those charges that an interrupted run has not made."""
     made = list_own_charges(ledger)
     rest = []
     for charge in charges:
@@ -176,21 +176,21 @@ def check_unpaid(charges: Sequence[Charge], ledger: Ledger) -> None:
 
 
 def is_part_of(charge: Charge, whole: Charge) -> bool:
-    """Return whether a charge pays for the same event and purpose as another, however many times each."""
+    """Return whether two charges have the same event and purpose, whatever their counts."""
     return (charge.event, charge.purpose) == (whole.event, whole.purpose)
 
 
 def list_own_charges(ledger: Ledger) -> list[Charge]:
-    """Return what this run was charged, oldest first, without what other runs of the same ledger were."""
+    """Return the charges of this run, oldest first, without those of other runs of the same ledger."""
     return [charge for entry in ledger.own_entries for charge in entry.charges]
 
 
 def _measure_with(
     unseen: Sequence[Charge], name: str, measure: Callable[[Ledger], R], ledger: Ledger, checkpoint: Checkpoint
 ) -> R:
-    """Measure, with charges whose result nobody has seen; each of them must be needed again.
+    """Measure, paid for by charges whose result nobody has seen; each of them must be needed again.
 
-    Test noise has a stream for each measurement: it is the same whatever was measured before, or was kept.
+    Test noise has a stream for each measurement, which does not depend on what was measured before or kept.
     """
     paying = Prepaid(ledger, unseen)
     paying.noise = ledger.noise.derive_stream(name, 0)

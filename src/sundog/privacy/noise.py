@@ -1,9 +1,9 @@
-"""Noise sources: where randomness comes from.
+"""Noise sources.
 
 Privacy noise is drawn from ChaCha20 with a key from the operating system, new in each process: a forked child that
 inherited the stream would repeat its parent's noise, and two answers with the same noise have none in their
 difference. For the same reason a source is never copied or pickled. Gradients need millions of normals a second: those
-come from an AES-256 keystream (`normals.py`) or, if the user says so, from the generator of the device.
+come from an AES-256 keystream (`normals.py`) or, if the user asks for it, from the generator of the device.
 
 The samplers of integer noise compare exponential variates instead of uniforms with probabilities, so that an event of
 probability exp(−40) happens as often as it should: `Exp(1) > x` is a coin of probability exp(−x) far into the tail.
@@ -62,7 +62,7 @@ class NoiseSource:
 
     @classmethod
     def seeded(cls, seed: int) -> NoiseSource:
-        """Repeatable noise for tests. Every ledger and certificate it touches reads NOT PRIVATE."""
+        """Return a source of repeatable noise, for tests: ledgers and certificates made with it read NOT PRIVATE."""
         source = cls()
         source.private = False
         source.description = SEEDED
@@ -91,9 +91,9 @@ class NoiseSource:
         return self._generator
 
     def derive_stream(self, *names: str | int) -> NoiseSource:
-        """Return the source for one purpose: itself, unless it is seeded, when each purpose has noise of its own.
+        """Return the source for one purpose: this one, or a separate seeded one for each purpose if this is seeded.
 
-        So a test can compare a training that was stopped and resumed with one that was not.
+        So a test can compare a resumed training with one that was not interrupted.
         """
         if self._seed is None:
             return self
@@ -104,11 +104,11 @@ class NoiseSource:
         raise TypeError("a noise source cannot be copied or pickled: two copies would draw the same noise")
 
     def gaussian(self, size: int | tuple[int, ...]) -> Floats:
-        """Return standard normal variates (floats: round them to a lattice before anybody sees them, as the mechanisms do)."""
+        """Return standard normal variates: floats, to be rounded to a lattice before release, as the mechanisms do."""
         return self._rng.standard_normal(size)
 
     def standard_normal_(self, out: Tensor) -> Tensor:
-        """Fill a flat float32 tensor with standard normal variates, wherever it is.
+        """Fill a flat float32 tensor with standard normal variates, on its device.
 
         On a GPU: by ChaCha20 there, or by the device's own generator if `fast_gradients` was asked for.
         """
@@ -142,7 +142,7 @@ class NoiseSource:
             return self._on_device[str(device)]
 
     def _get_device_generator(self, device: Any) -> Generator:
-        """Yield the generator of a device for noise on gradients, seeded by the operating system."""
+        """Return the device's generator for noise on gradients, seeded by the operating system."""
         import torch
 
         self._rekey_after_fork()
@@ -152,9 +152,9 @@ class NoiseSource:
         return self._devices[str(device)]
 
     def seed_(self, generator: Generator) -> None:
-        """Put a generator of torch, none of which are cryptographic, into a secret state.
+        """Put a generator of torch, which is not cryptographic, into a secret state.
 
-        A GPU's takes 64 bits of a seed. The host's takes 32, which anybody could try: all of its state is drawn.
+        On a GPU it takes a seed of 64 bits. On the host it takes 32, few enough to try all: its whole state is drawn.
         """
         seed = self.draw_seed()
         generator.manual_seed(seed)
@@ -171,15 +171,15 @@ class NoiseSource:
         return int(self._rng.integers(2**62))
 
     def uniform(self, size: int | tuple[int, ...]) -> Floats:
-        """Uniform variates in [0, 1)."""
+        """Return uniform variates in [0, 1)."""
         return self._rng.random(size)
 
     def permutation(self, n: int) -> Integers:
-        """Return a uniformly random order of n things."""
+        """Return a uniformly random permutation of 0 … n − 1."""
         return self._rng.permutation(n)
 
     def binomial(self, n: int, probability: float) -> int:
-        """Return how many of n independent coins show heads."""
+        """Return the number of heads in n independent coin flips."""
         return int(self._rng.binomial(n, probability))
 
     def subset(self, n: int, size: int) -> Integers:
@@ -187,16 +187,16 @@ class NoiseSource:
         return self._rng.choice(n, size, replace=False, shuffle=False)
 
     def coin(self, log_probability: Any) -> npt.NDArray[np.bool_]:
-        """Return one coin for each entry, heads with probability exp(entry)."""
+        """Return a coin flip for each entry, True with probability exp(entry)."""
         return np.asarray(self._rng.standard_exponential(np.shape(log_probability)) > -np.asarray(log_probability))
 
     def discrete_laplace(self, *, epsilon: float, size: int | tuple[int, ...]) -> Integers:
-        """Integers with P(k) ∝ exp(−ε|k|)."""
+        """Return integers with P(k) ∝ exp(−ε|k|)."""
         shape = (size,) if isinstance(size, int) else size
         return _sample_by_rejection(int(np.prod(shape)), lambda n: self._propose_laplace(epsilon, n)).reshape(shape)
 
     def discrete_gaussian(self, *, sigma: float, size: int | tuple[int, ...]) -> Integers:
-        """Integers with P(k) ∝ exp(−k²/2σ²) (Canonne, Kamath and Steinke 2020, Algorithm 3)."""
+        """Return integers with P(k) ∝ exp(−k²/2σ²) (Canonne, Kamath and Steinke 2020, Algorithm 3)."""
         shape = (size,) if isinstance(size, int) else size
         return _sample_by_rejection(int(np.prod(shape)), lambda n: self._propose_gaussian(sigma, n)).reshape(shape)
 
@@ -214,7 +214,7 @@ class NoiseSource:
 
 
 def _sample_by_rejection(n: int, propose: Any) -> Integers:
-    """Rejection sampling, a batch at a time."""
+    """Draw n values by rejection sampling, a batch at a time."""
     out = np.empty(n, dtype=np.int64)
     filled = 0
     while filled < n:

@@ -15,7 +15,7 @@ import torch
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from torch import Tensor
 
-_LONGEST = 2**36  # bytes for which the counter of one message lasts
+_LONGEST = 2**36  # bytes of one message, the most that its counter allows
 
 
 class Keystream:
@@ -47,12 +47,12 @@ class Keystream:
 
 
 def to_normals(words: Tensor) -> Tensor:
-    """(3, n) random words to (2, n) normals."""
+    """Turn (3, n) random words into (2, n) normals."""
     return torch.stack(to_normal_pair(*words))
 
 
 def to_normal_pair(high: Tensor, low: Tensor, angle: Tensor) -> tuple[Tensor, Tensor]:
-    """Return two normals from a radius of 64 bits and an angle of 32."""
+    """Turn a radius of 64 bits and an angle of 32 bits into two normals."""
     uniform = _to_unsigned(low).add_(0.5).mul_(2.0**-32).add_(_to_unsigned(high)).mul_(2.0**-32)  # above 0, at most 1
     radius = uniform.log_().mul_(-2.0).sqrt_()
     turn = angle.to(torch.float32).mul_(math.pi * 2.0**-31)

@@ -1,8 +1,8 @@
-"""Privacy loss distributions on a grid: composing them, and reading ε and δ off them.
+"""Privacy loss distributions on a grid: their composition, and their ε and δ.
 
-The algorithms are dp-accounting's, on arrays. They are here because composing its loops takes most of a calibration,
-and importing it takes longer than checking a certificate does. The tests hold every function to what dp-accounting
-makes of the same mechanism.
+The algorithms are dp-accounting's, on arrays. They are here because its loops would take
+most of the time of a calibration, and its import more than checking a certificate. The tests compare every function
+with dp-accounting.
 
 Losses are rounded so that no δ(ε) is smaller than the true one. `event_pld.py` makes the distributions.
 """
@@ -30,7 +30,7 @@ _MOST_MASS = 1.01  # of one run's probabilities, each rounded up, to the power o
 
 
 class GridError(Exception):
-    """On this grid a distribution is too large, or smaller than rounding errors: a coarser grid may work."""
+    """A distribution is too large for this grid, or smaller than rounding errors: a coarser grid may work."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +49,7 @@ class LossPmf:
     infinite: float
 
     def compose(self, other: LossPmf) -> LossPmf:
-        """Return the loss of two mechanisms together."""
+        """Return the losses of the composition of two mechanisms."""
         if len(self.probabilities) + len(other.probabilities) > _MOST_COMPOSED:
             raise GridError
         infinite = self.infinite + other.infinite - self.infinite * other.infinite
@@ -57,14 +57,13 @@ class LossPmf:
         return LossPmf(self.grid, self.first + other.first, probabilities, infinite)._truncate()
 
     def self_compose(self, count: int) -> LossPmf:
-        """Return the loss of `count` runs of one mechanism."""
+        """Return the losses of `count` runs of this mechanism."""
         first, last = _bound_sum(self.probabilities, count)
         length = last - first + 1
         if length > MOST_POINTS:
             raise GridError
         cycle = fft.next_fast_len(max(length, len(self.probabilities)), real=True)
-        # what falls outside [first, last] wraps around into it, and is also charged to the infinite loss: never too
-        # little
+        # what is outside [first, last] wraps around into it, and also counts as an infinite loss: never too little
         spectrum = fft.rfft(self.probabilities, cycle)
         whole = fft.irfft(np.power(spectrum, count, out=spectrum), cycle, overwrite_x=True)
         inside = np.maximum(np.roll(whole, -(first % cycle))[:length], 0.0)
@@ -74,7 +73,7 @@ class LossPmf:
         return LossPmf(self.grid, self.first * count + first, inside, infinite)
 
     def _truncate(self) -> LossPmf:
-        """Without tails of probability `TAIL`: large losses become infinite, small ones the smallest that is left."""
+        """Cut off tails of probability `TAIL`: large losses become infinite, small ones the smallest that is left."""
         below, above = np.cumsum(self.probabilities), np.cumsum(self.probabilities[::-1])
         low = int(np.searchsorted(below, TAIL, side="right"))
         high = len(above) - int(np.searchsorted(above, TAIL, side="right"))
@@ -86,7 +85,7 @@ class LossPmf:
         return LossPmf(self.grid, self.first + low, kept, min(infinite, 1.0))
 
     def delta(self, epsilon: float) -> float:
-        """Return the hockey-stick divergence at ε: the smallest δ for which the mechanism is (ε, δ)-DP in this direction."""
+        """Return the hockey-stick divergence at ε: the smallest δ of (ε, δ)-DP in this direction."""
         if epsilon >= (self.first + len(self.probabilities)) * self.grid:
             return self.infinite
         start = max(0, math.floor(epsilon / self.grid) - self.first)
@@ -96,8 +95,8 @@ class LossPmf:
     def epsilon(self, delta: float) -> float:
         """Return the smallest ε at which the hockey-stick divergence is at most δ.
 
-        It is infinite + Σ p (1 − exp(ε − loss)) over losses above ε. Losses are taken up from the largest one down;
-        the ε at which those taken up so far give δ is the answer once the next loss is not above it.
+        The divergence is infinite + Σ p (1 − exp(ε − loss)) over losses above ε. Losses are added from the largest
+        down; the ε at which those so far give δ is the answer once the next loss is not above it.
         """
         if self.infinite > delta:
             return math.inf
@@ -123,23 +122,23 @@ class LossDistribution:
 
     @classmethod
     def symmetric(cls, pmf: LossPmf) -> LossDistribution:
-        """Return the same losses in both directions."""
+        """Return a distribution with the same losses in both directions."""
         return cls(pmf, pmf)
 
     @property
     def size(self) -> int:
-        """How many points it has."""
+        """The number of points."""
         return max(len(self.remove.probabilities), len(self.add.probabilities))
 
     def compose(self, other: LossDistribution) -> LossDistribution:
-        """Return the losses of two mechanisms together."""
+        """Return the losses of the composition of two mechanisms."""
         remove = self.remove.compose(other.remove)
         if self.remove is self.add and other.remove is other.add:
             return LossDistribution.symmetric(remove)
         return LossDistribution(remove, self.add.compose(other.add))
 
     def self_compose(self, count: int) -> LossDistribution:
-        """Return the losses of `count` runs of one mechanism."""
+        """Return the losses of `count` runs of this mechanism."""
         remove = self.remove.self_compose(count)
         if self.remove is self.add:
             return LossDistribution.symmetric(remove)
@@ -155,7 +154,7 @@ class LossDistribution:
 
 
 def compose_all(distributions: Iterable[LossDistribution]) -> LossDistribution:
-    """Return the losses of several mechanisms together: always the two smallest next, so that few transforms are large."""
+    """Compose several mechanisms, always the two smallest next, so that few transforms are large."""
     order = itertools.count()
     waiting = [(each.size, next(order), each) for each in distributions]
     heapq.heapify(waiting)
@@ -181,7 +180,7 @@ def _sum_products(a: npt.NDArray[Any], b: Floats) -> float:
 
 
 def _bound_sum(probabilities: Floats, count: int) -> tuple[int, int]:
-    """Between which indices a sum of `count` indices lies, but for a probability of `TAIL`: Chernoff's bound."""
+    """Return indices between which a sum of `count` indices lies, up to a probability of `TAIL` (Chernoff's bound)."""
     n = len(probabilities)
     first, last = 0, (n - 1) * count
     middle = _sum_products(np.arange(n), probabilities)  # orders are about the mean, so that none of them is large

@@ -1,4 +1,4 @@
-"""How the noisy count of records is accounted for: its ε is added to the ε of everything else.
+"""Accounting of the noisy number of records: its ε is added to the ε of everything else.
 
 The count is measured first, and its result decides δ, the sampling rate and the model. The rest is calibrated for each
 possible count, so the two are composed by basic composition: see docs/privacy.md, "The count".
@@ -30,12 +30,12 @@ def compute_count_epsilon(charges: Iterable[Charge]) -> float:
 
 
 def exclude_counts(charges: Iterable[Charge]) -> list[Charge]:
-    """Everything but the counts of records."""
+    """Return the charges without the counts of records."""
     return [charge for charge in charges if not is_count(charge)]
 
 
 def compute_rest_epsilon(charges: Iterable[Charge], *, delta: float, method: Method = "pld") -> float:
-    """Return the ε of everything but the counts of records."""
+    """Return the ε of the charges without the counts of records."""
     return compute_epsilon(exclude_counts(charges), delta=delta, method=method)
 
 
@@ -54,8 +54,8 @@ def is_fit_within_budget(charges: Iterable[Charge], *, epsilon: float, delta: fl
     """Return whether `compute_fit_epsilon` is at most ε, with as little work as possible.
 
     >>> count = Charge(event=DiscreteLaplace(rate=0.02), purpose=COUNT)
-    >>> is_fit_within_budget([count], epsilon=0.02, delta=1e-6), is_fit_within_budget([count, count], epsilon=0.03, delta=1e-6)
-    (True, False)
+    >>> [is_fit_within_budget([count] * n, epsilon=0.03, delta=1e-6) for n in (1, 2)]
+    [True, False]
     """
     charges = tuple(charges)
     return is_within_budget(exclude_counts(charges), epsilon=epsilon - compute_count_epsilon(charges), delta=delta)

@@ -29,7 +29,7 @@ _MOMENT_ORDERS = np.arange(2, 34).astype(float)  # λ = 1 … 32 in the papers i
 
 
 def compute_epsilon_by_orders(totals: dict[Event, int], delta: float, method: Orders) -> float:
-    """Return the smallest ε at δ of events composed so many times each, by Rényi orders or by the papers' moments.
+    """Return the smallest ε at δ of events and their counts, by Rényi orders or by the papers' moments.
 
     >>> round(compute_epsilon_by_orders({Gaussian(noise_multiplier=20.0): 20}, 1e-5, "rdp"), 3)
     0.897
@@ -49,7 +49,7 @@ def compute_epsilon_by_orders(totals: dict[Event, int], delta: float, method: Or
 
 
 def _convert_to_epsilon(orders: Floats, spent: Floats, delta: float) -> float:
-    """From Rényi divergences to ε (Canonne, Kamath, Steinke 2020, Proposition 12), as dp-accounting does."""
+    """Convert Rényi divergences to ε (Canonne, Kamath, Steinke 2020, Proposition 12), as dp-accounting does."""
     found = spent + np.log1p(-1 / orders) - np.log(delta * orders) / (orders - 1)
     found = np.where(delta**2 + np.expm1(-spent) > 0, 0.0, found)  # δ ≤ √(1 − exp(−KL))
     return max(0.0, float(found.min()))
@@ -75,14 +75,14 @@ def _compute_divergences_at(event: Event, orders: Floats) -> Floats:
 
 
 def _compute_sampled_gaussian_divergences(event: SampledGaussian, orders: Floats) -> Floats:
-    if event.noise_multiplier < 1e-3:  # nothing to lose: without sampling it is worse, and can be computed
+    if event.noise_multiplier < 1e-3:  # meaningless: the bound without sampling is larger, and can be computed
         return _compute_divergences_at(Gaussian(noise_multiplier=event.noise_multiplier), orders)
     excess = special.logsumexp(_compute_excess_terms(event, orders), axis=1)
     return np.asarray(np.logaddexp(0.0, excess) / (orders - 1))
 
 
 def _compute_excess_terms(event: SampledGaussian, orders: Floats) -> Floats:
-    """Logarithms of what each term adds to A − 1 (Mironov, Talwar, Zhang 2019, section 3.3), one row an order.
+    """Return the logarithm of each term of A − 1 (Mironov, Talwar, Zhang 2019, section 3.3), one row per order.
 
     A = Σₖ C(α, k) qᵏ (1 − q)^(α − k) exp(k(k − 1) / 2σ²) for whole α; without the exponentials the sum is one.
     """
@@ -97,7 +97,7 @@ def _compute_excess_terms(event: SampledGaussian, orders: Floats) -> Floats:
 
 @functools.lru_cache(maxsize=2)
 def _compute_log_binomials(orders: tuple[float, ...]) -> Floats:
-    """Logarithms of C(α, k) for k from 2 on, one row an order; what stands where k is above α is not used."""
+    """Return log C(α, k) for k from 2 on, one row per order; entries with k above α are not used."""
     k, alpha = np.arange(2.0, max(orders) + 1), np.array(orders)[:, None]
     found = special.gammaln(alpha + 1) - special.gammaln(k + 1) - special.gammaln(np.maximum(alpha - k, 0) + 1)
     return np.asarray(found)

@@ -1,8 +1,8 @@
-"""The `.sundog` file: a zip of `manifest.json`, `weights.safetensors` and, when signed, `signature.json`.
+"""The archive: a zip of `manifest.json`, `weights.safetensors` and, if signed, `signature.json`.
 
 Nothing in it can execute. Writing is deterministic and all or nothing; reading trusts nothing, and every failure is
-one `ReleaseError` of one line. What a signature covers is the content hash: the manifest and the tensors, however
-they happen to be packed.
+one `ReleaseError` of one line. A signature covers the content hash: the manifest and the tensors, whatever the
+packing.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ Tensors = Mapping[str, npt.NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Archive:
-    """What a release file holds."""
+    """The content of a release file."""
 
     manifest: dict[str, Any]
     tensors: dict[str, npt.NDArray[Any]]
@@ -70,9 +70,9 @@ class Archive:
 
 
 def compute_content_hash(manifest: Mapping[str, Any], tensors: Tensors) -> str:
-    """Return the sha256 of what a release says, the same however its file was packed.
+    """Return the sha256 of the content of a release, the same for every packing.
 
-    Each part is preceded by its length, so that no two contents run together to the same bytes.
+    Each part is preceded by its length, so that no two contents have the same bytes.
 
     >>> compute_content_hash({"format": "sundog-release", "version": 1}, {"bias": np.zeros(3)})[:16]
     'a8818eb7e369b2a6'
@@ -85,7 +85,7 @@ def compute_content_hash(manifest: Mapping[str, Any], tensors: Tensors) -> str:
 
 
 def to_canonical_json(value: object) -> bytes:
-    """Return the one spelling of a JSON value: sorted keys, no spaces, UTF-8; NaN and infinities have none.
+    """Return the canonical JSON of a value: sorted keys, no spaces, UTF-8; raise if it holds NaN or an infinity.
 
     >>> to_canonical_json({"b": 1.5, "a": ["é"]}).decode()
     '{"a":["é"],"b":1.5}'
@@ -102,9 +102,9 @@ def to_canonical_json(value: object) -> bytes:
 
 
 def write_archive(path: str | Path, archive: Archive) -> None:
-    """Write a release file: the same content gives the same bytes, and a failure leaves what was there before.
+    """Write a release file: the same content gives the same bytes, and a failure leaves the earlier file.
 
-    The file is read back before it is put in place, so that a release which nobody could open is never written.
+    The file is read back before it is put in place, so that no unreadable release is ever written.
 
     >>> import tempfile
     >>> archive = Archive(manifest={"format": "sundog-release", "version": 1}, tensors={"bias": np.zeros(3)})
@@ -125,7 +125,7 @@ def write_archive(path: str | Path, archive: Archive) -> None:
 
 
 def read_archive(path: str | Path) -> Archive:
-    """Read a release file that anyone may have made; whatever is wrong with it is one `ReleaseError`.
+    """Read an untrusted release file; raise ReleaseError, in one line, if anything is wrong with it.
 
     >>> read_archive("missing.sundog")
     Traceback (most recent call last):
@@ -149,7 +149,7 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
 
 
 def is_release(path: Path) -> bool:
-    """Return whether the file is a release, as far as its manifest tells."""
+    """Return whether the file has the manifest of a release."""
     try:
         return bool(read_manifest(path))
     except ReleaseError:
@@ -158,7 +158,7 @@ def is_release(path: Path) -> bool:
 
 @contextlib.contextmanager
 def _name_file_in_errors(path: Path, what: str, fix: str) -> Iterator[None]:
-    """Turn every failure inside into one line that begins with the file's name."""
+    """Turn every error inside into one line that begins with the file's name."""
     try:
         yield
     except ReleaseError as error:
@@ -218,7 +218,7 @@ def _list_hashed_parts(manifest: Mapping[str, Any], tensors: Tensors) -> Iterato
 
 
 def _to_plain(name: str, tensor: npt.NDArray[Any]) -> tuple[str, npt.NDArray[Any]]:
-    """Return the safetensors code of a tensor's type, and the tensor as it is stored: little-endian, row after row."""
+    """Return the safetensors code of a tensor's type, and the tensor as it is stored: little-endian, in row order."""
     little = tensor.dtype.newbyteorder("<")
     for code, dtype in _DTYPES.items():
         if little == np.dtype(dtype):
@@ -294,7 +294,7 @@ def _check_depth(value: object, what: str) -> None:
 
 
 def _parse_weights(raw: bytes) -> dict[str, npt.NDArray[Any]]:
-    """Return the tensors; their header is bounded here, and its offsets are checked by safetensors."""
+    """Parse the tensors; the size of the header is checked here, and its offsets by safetensors."""
     length = int.from_bytes(raw[:8], "little")
     if len(raw) < 8 or length > min(_MAX_HEADER, len(raw) - 8):
         raise make_damage_error(f"{_WEIGHTS} has a header of the wrong size")
@@ -314,7 +314,7 @@ def _parse_weights(raw: bytes) -> dict[str, npt.NDArray[Any]]:
 
 
 def _check_tensor_entry(name: str, entry: object) -> None:
-    """Refuse what safetensors lets pass: other types, unhashed metadata, shapes that numpy cannot hold."""
+    """Refuse what safetensors accepts: other types, metadata that is not hashed, shapes that numpy cannot hold."""
     if not isinstance(entry, dict) or entry.keys() != {"dtype", "shape", "data_offsets"}:
         raise make_damage_error(f"tensor {name[:40]!a} is described wrongly")
     if not isinstance(entry["dtype"], str) or entry["dtype"] not in _DTYPES:

@@ -1,4 +1,4 @@
-"""The certificate: the guarantee, what was spent on what, what was assumed public, and what that means in words.
+"""The certificate: the guarantee, what was spent on what, what was assumed public, and all of it in words.
 
 Anybody can recompute it: it lists the events, and `recheck` composes them again.
 """
@@ -37,10 +37,10 @@ from sundog.untrusted_text import replace_unprintable
 NOT_PRIVATE = "NOT PRIVATE: the noise came from a fixed seed, for tests; whoever knows the seed can subtract it"
 NOT_REVIEWED = "NOT REVIEWED: the schema was drafted from the data; what it reveals is outside the guarantee"
 
-# More than any fit makes; a file with more is refused before anything is computed from it.
+# More than any fit has; a file with more is refused before anything is computed from it.
 _MOST_CHARGES = 20_000
 _MOST_TRAININGS = 256
-_SAME = 1e-3  # how far, relatively, a figure may be from what the events add up to
+_SAME = 1e-3  # the relative difference allowed between a figure and what the events add up to
 
 Epsilon = Annotated[float, Field(ge=SMALLEST_EPSILON, le=LARGEST_EPSILON, allow_inf_nan=False)]
 Delta = Annotated[float, Field(gt=SMALLEST_DELTA, lt=1, allow_inf_nan=False)]
@@ -60,7 +60,7 @@ def _check_trainings(charges: list[Charge]) -> list[Charge]:
 
 
 class LedgerHead(BaseModel):
-    """The state of the ledger file at that time: see `sundog.privacy.ledger.Head`."""
+    """The state of the ledger file when the release was made: see `sundog.privacy.ledger.Head`."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -81,7 +81,7 @@ class SharedLedger(BaseModel):
 
 
 class Conditional(BaseModel):
-    """Given the noisy number of records, what everything measured after it is: (epsilon, delta)-DP by itself."""
+    """The (ε, δ) of everything measured after the noisy number of records, given that number."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -130,7 +130,7 @@ class Certificate(BaseModel):
             ) from None
 
     def recheck(self, schema: Schema, assumptions: Sequence[str] = ()) -> list[str]:
-        """Return what does not add up, by itself or with the schema and the model it came with; empty when it is sound."""
+        """Return what does not add up, by itself or with the schema and the assumptions of the model."""
         problems = [] if self.private and self.noise in (SECURE, FAST) else [NOT_PRIVATE]
         if (self.unit, self.cap, self.neighbours) != (_name_unit(schema), schema.cap, describe_neighbours(schema)):
             problems.append("the certificate and the schema disagree about who is protected")
@@ -142,13 +142,13 @@ class Certificate(BaseModel):
         return problems + self._check_promise() + self._check_figures() + self._check_ledger()
 
     def find_unpaid_parts(self, schema: Schema) -> list[str]:
-        """Return the learned parts of a schema for which the certificate does not name a charge that it has."""
+        """Return the learned parts of a schema for which the certificate has or names no charge."""
         counted = any(map(is_count, self.charges))
         unnamed = [part.part for part in list_learned_parts(schema, counted=counted) if part not in self.learned]
         return list(dict.fromkeys([*unnamed, *find_unpaid_parts(schema, self.charges, counted=counted)]))
 
     def list_warnings(self) -> list[str]:
-        """Return what a reader should know although everything adds up."""
+        """Return warnings that a reader should see even if everything adds up."""
         found = [line for line in self.assumed_public if line.startswith("NOT REVIEWED")]
         if self.epsilon > LARGEST_MEANINGFUL_EPSILON:
             found.append(
@@ -168,7 +168,7 @@ class Certificate(BaseModel):
         return self.delta if self.conditional is None else self.conditional.delta
 
     def _check_promise(self) -> list[str]:
-        """Meaningless promises, and a conditional promise that does not follow from the count."""
+        """Return problems of the promise: it is meaningless, or its conditional part does not follow from the count."""
         problems = []
         if self.delta > LARGEST_MEANINGFUL_DELTA:
             problems.append(
@@ -186,7 +186,7 @@ class Certificate(BaseModel):
         return problems
 
     def _check_figures(self) -> list[str]:
-        """Figures that the events do not add up to."""
+        """Return the figures that the events do not add up to."""
         problems = []
         for method in METHODS:
             spent = compute_fit_epsilon(self.charges, delta=self._calibrated, method=method)
@@ -198,7 +198,7 @@ class Certificate(BaseModel):
         return problems
 
     def _check_ledger(self) -> list[str]:
-        """Impossible or meaningless shared ledgers: overspent, or with less spent than by this release alone."""
+        """Return problems of the shared ledger: overspent, meaningless, or with less spent than by this release."""
         if self.ledger is None:
             return []
         problems = []
@@ -225,11 +225,11 @@ class Certificate(BaseModel):
         return f"one {self.unit} (at most {records} of each were used)"
 
     def compute_costs(self) -> list[ChargeCost]:
-        """Return the charges by purpose, in the order they were made, with what each would cost alone."""
+        """Return the charges in the order they were made, with what each would cost alone."""
         return compute_costs(self.charges, delta=self._calibrated)
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the text."""
+        """Return the text as a notebook shows it."""
         return notebook.preformatted(str(self))
 
     def __str__(self) -> str:
@@ -248,6 +248,7 @@ class Certificate(BaseModel):
         )
 
     def _format_promise(self) -> list[str]:
+        person, factor = self._name_person(), _format_factor(self.epsilon)
         return [
             "sundog certificate",
             f"  guarantee    (ε = {self.epsilon:g}, δ = {self.delta:.3g})-differential privacy",
@@ -255,8 +256,8 @@ class Certificate(BaseModel):
             f"  noise        {self.noise}",
             *(f"  WARNING      {warning}" for warning in self.list_warnings()),
             "",
-            f"In words: whatever anybody concludes from this release about {self._name_person()}, they could have concluded",
-            f"almost as well without that data: the odds change by at most a factor of e^ε = {_format_factor(self.epsilon)},",
+            f"In words: whatever anybody concludes from this release about {person}, they could have concluded",
+            f"almost as well without that data: the odds change by at most a factor of e^ε = {factor},",
             f"except with probability δ (1 in {1 / self.delta:,.0f}).",
             *self._format_conditional(),
         ]
@@ -304,7 +305,7 @@ def certify(
         ledger: the run.
         schema: what was publicly known, and what was learned.
         shared: the ledger of all releases, if there is one.
-        assumptions: what else was taken to be public.
+        assumptions: what else is assumed to be public.
         delta: the δ that was promised before any data was touched; the run's, unless that was lowered afterwards.
         records: the noisy number of records, if the run's δ was lowered to fit it.
     """
@@ -343,7 +344,7 @@ def _make_shared_ledger(ledger: Ledger) -> SharedLedger:
 
 
 def describe_neighbours(schema: Schema) -> Literal["add or remove one unit", "show or erase one unit's private values"]:
-    """Return which datasets the guarantee makes hard to tell apart: where columns are public, their values stay in both."""
+    """Return the neighbouring relation: public columns have the same values in both datasets."""
     if any(column.public for column in schema.columns.values()):
         return "show or erase one unit's private values"
     return "add or remove one unit"

@@ -21,7 +21,7 @@ from sundog.privacy.events import (
 
 @dataclass(frozen=True)
 class ChargeCost:
-    """One line of what was spent: ε it would cost alone, and its part of the sum of those."""
+    """A charge in words, the ε that it would cost alone, and its share of the sum of these."""
 
     purpose: str
     mechanism: str
@@ -34,14 +34,14 @@ class ChargeCost:
 
 
 def compute_costs(charges: Sequence[Charge], *, delta: float) -> list[ChargeCost]:
-    """Return the charges by purpose, in the order they were made, with what each would cost alone."""
+    """Return the charges in the order they were made, with what each would cost alone."""
     alone = [(charge, _compute_cost_alone(charge, delta)) for charge in charges]
     total = sum(cost for _, cost in alone if math.isfinite(cost)) or 1.0
     return [ChargeCost(charge.purpose, describe_charge(charge), cost, cost / total) for charge, cost in alone]
 
 
 def describe_charge(charge: Charge) -> str:
-    """Return a charge's mechanism in words.
+    """Return the mechanism of a charge in words.
 
     >>> describe_charge(Charge(event=DiscreteGaussian(sigma=12.5), count=3, purpose="x"))
     'discrete Gaussian, σ = 12.5, × 3'
@@ -67,7 +67,7 @@ def _describe_event(event: Event) -> str:
 
 
 def _compute_cost_alone(charge: Charge, delta: float) -> float:
-    """ε of the charge alone, by the quick accountant: it is for orientation and not the claim."""
+    """Return ε of the charge alone, by the quick accountant: an indication, not the claim."""
     if isinstance(charge.event, Failure):
         return 0.0
     if isinstance(charge.event, DiscreteLaplace | Pure):
@@ -76,7 +76,7 @@ def _compute_cost_alone(charge: Charge, delta: float) -> float:
 
 
 def format_number(value: float | None) -> str:
-    """Return a figure, or a dash where there is none.
+    """Return a figure as text, or a dash for None.
 
     >>> format_number(0.12345), format_number(None)
     ('0.1235', '–')

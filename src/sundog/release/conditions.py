@@ -1,10 +1,10 @@
-"""What is asked of synthetic records: `age >= 40`, `job in cook, nurse`, as the set of codes that each column may have.
+"""Conditions on synthetic records, such as `age >= 40` or `job in cook, nurse`, as the codes that a column may have.
 
     column = value    column != value    column in a, b    column not in a, b
     column < value    column <= value    column > value    column >= value
 
-A missing value satisfies `column=` (and `in`, where it is listed) and nothing else. Several conditions on one column
-hold together.
+A missing value satisfies `column=` (and `in`, if it is listed) and nothing else. Several conditions on one column must
+all hold.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SEVERAL = (list, tuple, Set, range, np.ndarray, pd.Series, pd.Index)
 
 @dataclass(frozen=True)
 class Condition:
-    """One condition: its column, how to compare, with what (each value in the ways that it may be meant), its text."""
+    """One condition: its column, operator, values (each with all its possible spellings) and text."""
 
     name: str
     operator: str
@@ -44,12 +44,12 @@ class Condition:
 
 
 def encode_conditions(where: Conditions, schema: Schema, choices: Mapping[str, int]) -> dict[str, CodeSet]:
-    """Return the codes that each column may have; a DataError of one line where there are none.
+    """Return the codes that each column may have; raise DataError if there are none.
 
     Args:
         where: the conditions.
         schema: of the records.
-        choices: what may be named besides columns, and how many values it has.
+        choices: what can be named besides columns (such as `cluster`), and its number of values.
 
     >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 18, "max": 90}}})
     >>> encode_conditions(["age>=40", "age<65"], schema, {})
@@ -89,7 +89,7 @@ def _make_condition(name: str, value: Any) -> Condition:
 
 
 def parse_condition(text: Any, known: Sequence[str]) -> Condition:
-    """Read one condition; a column may have any name, so the longest known one that fits is meant.
+    """Parse one condition; a column may have any name, so the longest known name that matches is taken.
 
     >>> parse_condition("job in cook, 'a, b'", ["job"]).values
     (('cook', 'cook'), ('a, b', 'a, b'))
@@ -113,7 +113,7 @@ def parse_condition(text: Any, known: Sequence[str]) -> Condition:
 
 
 def _parse_values(operator: str, rest: str, *, exact: bool) -> tuple[tuple[str, ...], ...]:
-    """Return each value as it stands, and without the blanks or the quotes around it."""
+    """Return each value as it is written, and without the blanks or the quotes around it."""
     if not operator.lower().endswith("in"):
         plain = rest if exact else rest.strip()
         unquoted = [plain[1:-1]] if len(plain) > 1 and plain[0] == plain[-1] and plain[0] in "\"'" else []

@@ -1,6 +1,6 @@
 """The curator's file: the parts of a fit that are not released, such as a GAN's critic.
 
-Its content was paid for like the rest and reveals no more than the budget allows. But it tells better than anything in
+Its content was paid for like the rest and reveals no more than the budget allows. But it shows better than anything in
 the release whether a record looks like the training data, so only auditors should have it. Audits load it with
 `load_curator_file`.
 """
@@ -32,7 +32,7 @@ def get_curator_path(release: Path) -> Path:
 
 
 def save_curator_file(path: Path, model: str, schema: Schema, state: State) -> None:
-    """Write the file, whole or not at all, readable by its owner only."""
+    """Write the file, whole or not at all, readable only by its owner."""
     about = json.dumps({"model": model, "config": state.config, "schema": schema.to_dict()})
     with replace_file(path, owner_only=True) as file:
         file.write(safetensors.numpy.save(state.tensors, metadata={"note": _NOTE, "about": about}))

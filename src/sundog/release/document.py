@@ -32,15 +32,15 @@ _BAD_CONTENT = (SundogError, KeyError, TypeError, ValueError, AttributeError, Ov
 
 @dataclass(frozen=True, eq=False)
 class Document:
-    """The manifest and the arrays of a release, and who signed them.
+    """The manifest and the arrays of a release, and their signature.
 
     Args:
         schema: what was publicly known, and what was learned.
-        model: the model, as far as it must be known to check it.
+        model: what is needed of the model to check it.
         certificate: what was promised, and what was spent.
-        manifest: as it was read or will be written: what is signed, to the letter.
+        manifest: exactly as it was read or will be written, because it is signed.
         state: the model's arrays and configuration.
-        signature: whose it is, if somebody signed it.
+        signature: None if it is not signed.
     """
 
     schema: Schema
@@ -52,7 +52,7 @@ class Document:
 
     @classmethod
     def load(cls, path: str | Path) -> Document:
-        """Read a `.sundog` file; nothing in it can execute, and a bad one is a ReleaseError of one line."""
+        """Read a `.sundog` file, in which nothing can execute; raise ReleaseError, in one line, if it is malformed."""
         archive = read_archive(path)
         try:
             return cls._from_archive(archive)
@@ -84,17 +84,17 @@ class Document:
         )
 
     def save(self, path: str | Path) -> None:
-        """Write the `.sundog` file, all of it or nothing."""
+        """Write the `.sundog` file, whole or not at all."""
         write_archive(path, Archive(self.manifest, self.state.tensors, self.signature))
 
     @functools.cached_property
     def hash(self) -> str:
-        """The canonical hash of the content, whatever the packing: what a signature covers."""
+        """The hash of the content, the same for every packing, which a signature covers."""
         return compute_content_hash(self.manifest, self.state.tensors)
 
     @functools.cached_property
     def problems(self) -> list[str]:
-        """What does not add up, whoever signed it."""
+        """What does not add up, apart from the signature."""
         return [
             *self.certificate.recheck(self.schema, self.model.assumptions),
             *(f"no charge pays for the {part}" for part in self._find_unpaid_count()),
@@ -108,7 +108,7 @@ class Document:
             raise ReleaseError(f"no charge of its certificate pays for the {missing[0]}")
 
     def verify(self, public_key: Ed25519PublicKey | None = None) -> Verdict:
-        """Return whether everything adds up, and who vouches for it."""
+        """Check that everything adds up, and who signed it."""
         problems, signer = list(self.problems), None
         if self.signature is None:
             problems += [] if public_key is None else ["it is not signed"]
@@ -133,13 +133,13 @@ class Document:
         return replace(self, signature=signing.sign(self.hash, key))
 
     def _find_unpaid_count(self) -> list[str]:
-        """Return the number of records, where the model's plan needed one that is neither declared nor paid for."""
+        """Return the number of records, if the model's plan needed it and it is neither declared nor paid for."""
         needed = self.model.counts_records or self.certificate.conditional is not None
         known = self.schema.records is not None or any(map(is_count, self.certificate.charges))
         return [COUNT] if needed and not known else []
 
     def _check_count(self) -> list[str]:
-        """Return a count of records in the certificate that is not the one which the model was planned for."""
+        """Return a problem if the model was planned for another number of records than the certificate says."""
         given = self.certificate.conditional
         if given is None or not self.model.counts_records or self.model.records == max(1, given.records):
             return []
@@ -147,13 +147,13 @@ class Document:
 
 
 def make_malformed_error(path: str | Path, error: Exception) -> ReleaseError:
-    """Return the error for a file whose content is not that of a release."""
+    """Return the error for a file whose content is not a release."""
     what = f"lacks {error}" if isinstance(error, KeyError) else f"{error}"
     return ReleaseError(f"{path}: {(what.splitlines() or ['is malformed'])[0]}; ask for a new copy")
 
 
 def serialize_schema(schema: Schema) -> dict[str, Any]:
-    """Return the schema with its columns as a list: canonical JSON sorts the keys of a mapping, and columns have an order."""
+    """Return the schema with its columns as a list, because canonical JSON sorts the keys of a mapping."""
     declared = schema.to_dict()
     columns = [{"name": name, **column} for name, column in declared["columns"].items()]
     return {**declared, "columns": columns}

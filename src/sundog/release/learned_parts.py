@@ -1,4 +1,4 @@
-"""Which parts of a release's schema were learned from private data, and which charge paid for each."""
+"""The parts of a release's schema that were learned from private data, and the charge that paid for each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from sundog.privacy.mechanisms import count_tree_levels
 from sundog.privacy.record_count import COUNT
 from sundog.release.printable_text import Text
 
-Price = tuple[str, int, int]  # a kind of event, how often it happens, and to how much one unit can add up
+Price = tuple[str, int, int]  # the kind of event, its count, and its sensitivity
 
 _BINS: dict[Any, str] = {"quantiles": "quantiles of", "refined": "bins of"}
 
@@ -34,7 +34,7 @@ class LearnedPart(BaseModel):
 
 
 def list_learned_parts(schema: Schema, *, counted: bool) -> list[LearnedPart]:
-    """List what was learned, by the marks that learning leaves in a schema.
+    """Return the parts that were learned, by the marks that learning leaves in a schema.
 
     >>> columns = {"age": {"type": "integer", "min": 17, "max": 90, "learn": True}}
     >>> print(*list_learned_parts(Schema.from_dict({"columns": columns}), counted=True), sep="; ")
@@ -48,7 +48,7 @@ def list_learned_parts(schema: Schema, *, counted: bool) -> list[LearnedPart]:
 
 
 def find_unpaid_parts(schema: Schema, charges: Sequence[Charge], *, counted: bool) -> list[str]:
-    """Return the parts that no charge paid for, by a mechanism that measures such a part; each charge pays for one."""
+    """Return the parts that no charge of the right mechanism paid for; each charge pays for one part."""
     paid = Counter((charge.purpose, _get_price(charge)) for charge in charges)
     missing = []
     for part, prices in _list_priced_parts(schema, counted=counted):
@@ -65,7 +65,7 @@ def _get_price(charge: Charge) -> Price:
 
 
 def _list_priced_parts(schema: Schema, *, counted: bool) -> Iterator[tuple[LearnedPart, list[Price]]]:
-    """Yield each learned part, and what it takes to measure it."""
+    """Yield each learned part, and the events that measure it."""
     if counted:
         yield LearnedPart(part=COUNT, charge=COUNT), [("discrete_laplace", 1, schema.cap)]
     for name, column in schema.columns.items():
@@ -78,7 +78,7 @@ def _list_priced_parts(schema: Schema, *, counted: bool) -> Iterator[tuple[Learn
 
 def _list_column_parts(column: AnyColumn, cap: int) -> Iterator[tuple[str, str, list[Price]]]:
     geometric: Price = ("discrete_laplace" if cap == 1 else "pure", 1, 1)
-    if column.learn and column.unknown is Unknown.VALUES:  # values that nobody declared are found at the risk of δ
+    if column.learn and column.unknown is Unknown.VALUES:  # undeclared values are found with a risk of δ
         yield "values of", "values of", [geometric, ("failure", 1, 1)]
     elif column.learn:
         yield "min and max of", "range of", [geometric]

@@ -1,7 +1,7 @@
-"""Comparing a ledger with the releases that were made from it.
+"""Ledger heads: a ledger compared with the releases that were made from it.
 
 Each release records the head of its ledger: a hash of every line that the file had then. A ledger that was restored
-from an old backup, cut or rewritten as a whole looks sound by itself, but no longer has that head.
+from an old backup, cut or rewritten as a whole looks sound, but no longer has that head.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def get_head(certificate: Certificate) -> Head | None:
 
 
 def compare_with_ledger(certificate: Certificate, ledger: Ledger) -> list[str]:
-    """Return what is wrong between a release and the ledger that should have paid for it; nothing, if it is the one.
+    """Return the contradictions between a release and the ledger that should have paid for it.
 
     >>> from sundog.data.schema import Schema
     >>> from sundog.release.certificate import certify
@@ -48,7 +48,7 @@ def compare_with_ledger(certificate: Certificate, ledger: Ledger) -> list[str]:
 
 
 def find_contradictions(ledger: Ledger, folders: Iterable[Path]) -> list[Path]:
-    """Return the releases in these folders that were made from this ledger, and record lines that it does not have."""
+    """Return the releases in these folders that were made from this ledger, and record lines that it lacks."""
     paths = {path.resolve() for folder in folders for path in folder.glob("*.sundog") if path.is_file()}
     return [path for path in sorted(paths) if _is_contradicted(path, ledger)]
 
@@ -66,6 +66,6 @@ def refuse_contradictions(ledger: Ledger, path: Path, folders: Iterable[Path]) -
 def _is_contradicted(path: Path, ledger: Ledger) -> bool:
     try:
         head = get_head(Certificate.from_dict(read_manifest(path).get("certificate")))
-    except ReleaseError:  # nothing that can be compared
+    except ReleaseError:  # not a release
         return False
     return head is not None and head.ledger == ledger.id and not ledger.has(head)

@@ -1,4 +1,4 @@
-"""Untrusted text that is shown on a terminal."""
+"""Printable text: the type of untrusted text in a certificate, which is shown on a terminal."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Annotated
 from pydantic import AfterValidator, Field
 
 
-def _is_printable(text: str) -> str:
+def _refuse_unprintable(text: str) -> str:
     if not text.isprintable():
         raise ValueError("contains characters that cannot be printed")
     return text
 
 
-Text = Annotated[str, Field(max_length=100_000), AfterValidator(_is_printable)]
+Text = Annotated[str, Field(max_length=100_000), AfterValidator(_refuse_unprintable)]

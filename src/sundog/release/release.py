@@ -65,20 +65,20 @@ class Release:
     created: str = field(default_factory=lambda: datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"))
     libraries: Mapping[str, str] = field(default_factory=get_library_versions)
     signature: signing.Signature | None = None
-    manifest: dict[str, Any] = field(default_factory=dict, repr=False)  # as it was read: what was signed, to the letter
+    manifest: dict[str, Any] = field(default_factory=dict, repr=False)  # exactly as it was read, because it is signed
 
     @property
     def records(self) -> int | None:
-        """About how many records the model was fitted on, where it was declared or measured."""
+        """About how many records the model was fitted on, if that was declared or measured."""
         return self.document.model.records
 
     def __repr__(self) -> str:
-        """Short, for a prompt: the certificate and the schema can be printed by themselves."""
+        """Return a short text: the certificate and the schema can be printed by themselves."""
         promise = f"epsilon={self.certificate.epsilon:g}, delta={self.certificate.delta:.3g}"
         return f"Release(model={self.model.name!r}, columns={len(self.schema.columns)}, {promise})"
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: what it is, and its certificate."""
+        """Return the release as a notebook shows it: a table, and the certificate."""
         signer = "nobody" if self.signature is None else signing.compute_fingerprint(self.signature.public_key)
         about = [
             ("model", self.model.name),
@@ -92,12 +92,12 @@ class Release:
     # --- the file ---
 
     def save(self, path: str | Path) -> None:
-        """Write the `.sundog` file, all of it or nothing."""
+        """Write the `.sundog` file, whole or not at all."""
         self.document.save(path)
 
     @classmethod
     def load(cls, path: str | Path) -> Release:
-        """Read a `.sundog` file; nothing in it can execute, and a bad one is a ReleaseError of one line."""
+        """Read a `.sundog` file, in which nothing can execute; raise ReleaseError, in one line, if it is malformed."""
         document = Document.load(path)
         try:
             document.refuse_unpaid()
@@ -130,18 +130,18 @@ class Release:
 
     @property
     def hash(self) -> str:
-        """The canonical hash of the content, whatever the packing: what a signature covers."""
+        """The hash of the content, the same for every packing, which a signature covers."""
         return self.document.hash
 
     def sign(self, key: Ed25519PrivateKey) -> Release:
-        """Return the same release with a signature of the key's owner; raises ReleaseError if it does not add up."""
+        """Return the same release, signed with the key; raise ReleaseError if it does not add up."""
         return replace(self, signature=self.document.sign(key).signature)
 
     def verify(self, public_key: Ed25519PublicKey | None = None) -> list[str]:
-        """Return what is wrong with it: events that do not add up, noise that is not private, a signature that does not hold.
+        """Return its problems: events that do not add up, noise that is not private, a signature that does not hold.
 
-        An empty list means that the release keeps what its certificate says (and was signed by the owner of
-        `public_key`, when one is given). Without a key nobody vouches for it: `document.verify` says so, too.
+        An empty list means that the events add up to the guarantee and, if a `public_key` is given, that its owner
+        signed the release. Without a key nobody vouches for it: `document.verify` also says this.
         """
         return self.document.verify(public_key).problems
 
@@ -188,13 +188,13 @@ class Release:
         """Draw synthetic records: a DataFrame, with the dtypes that the schema declares.
 
         Args:
-            n: how many; about as many as there were, by default.
+            n: how many; by default about as many as the model was fitted on.
             seed: the same seed and n give the same records. Draws are spread evenly over all n of them, so
                 `sample(100)` is not the start of `sample(1000)`; for that, draw 1,000 and keep the first 100.
             where: what must hold: columns and their values, such as {"sex": "Female", "age": [41, 42]}, or texts such
                 as ["age>=40", "job in cook, nurse"]; of a mixture also {"cluster": 3}.
             as_: `pandas`, `polars` (an extra) or `arrow` for a table; `arrays` for a dict with the values of each
-                column, which is the one that images fit.
+                column, the only form for images.
         """
         if as_ not in FORMS:
             raise ArgumentError(f"as_ must be {', '.join(FORMS[:-1])} or {FORMS[-1]}, not {as_!r}")
@@ -212,7 +212,7 @@ class Release:
     ) -> int:
         """Draw records into a csv, JSON lines, parquet or npz file, in constant memory, or into a picture.
 
-        Returns how many there are. See `sample` for the arguments.
+        Return their number. See `sample` for the arguments.
         """
         from sundog.data.writing.write import count_for, open_writer
 
@@ -226,7 +226,7 @@ class Release:
         return count
 
     def batches(self, n: int, *, seed: int | None = None, where: Conditions | None = None) -> Iterator[Records]:
-        """Draw n records a batch at a time, so that any number of them passes through constant memory."""
+        """Draw n records, a batch at a time and so in constant memory."""
         conditions = encode_conditions(where or {}, self.schema, self.document.model.choices)
         if seed is not None and not (isinstance(seed, int | np.integer) and seed >= 0):
             raise DataError(f"seed must be a whole number, zero or more, not {seed!r}")
@@ -254,7 +254,7 @@ class Release:
 
 
 def make_manifest(schema: Schema, model: str, config: dict[str, Any], certificate: Certificate) -> dict[str, Any]:
-    """Return the manifest of a release, except for when and with which libraries it was made."""
+    """Return the manifest of a release, without its date and the versions of libraries."""
     return {
         "format": FORMAT,
         "version": VERSION,

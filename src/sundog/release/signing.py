@@ -1,8 +1,8 @@
-"""Ed25519 signatures on releases: who made this file, for whoever already knows the maker's public key.
+"""Ed25519 signatures on releases: they show who made a file to anybody who knows the maker's public key.
 
-A signature covers the content hash of a release (see `archive.compute_content_hash`), behind a prefix of its own so that it
-can never be passed off as a signature on something else. It names the key it was made with; that alone proves
-nothing about who holds the key, so whoever verifies compares it with a public key got by another way.
+A signature covers the content hash of a release (`archive.compute_content_hash`) and a prefix, so that it can never
+pass for a signature on something else. It names the key that it was made with. That alone does not prove who holds the
+key, so the verifier compares it with a public key from another source.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MAX_KEY_FILE = 64 * 1024
 
 @dataclass(frozen=True)
 class Signature:
-    """A signature as it stands in a release: lower-case hex, and the public key it was made with."""
+    """A signature in a release: lower-case hex, and the public key that belongs to it."""
 
     public_key: str
     value: str
@@ -49,7 +49,7 @@ class Signature:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Signature:
-        """Return the signature out of JSON values, refused where they are malformed.
+        """Parse a signature from JSON values; raise ReleaseError if it is malformed.
 
         >>> Signature.from_dict({"algorithm": "ed25519", "public_key": "00"})
         Traceback (most recent call last):
@@ -84,9 +84,9 @@ def sign(digest: str, private_key: Ed25519PrivateKey) -> Signature:
 
 
 def check(digest: str, signature: Signature, *, public_key: Ed25519PublicKey | None = None) -> bool:
-    """Return whether `signature` was made on `digest` by the key it names and, where one is given, by `public_key`.
+    """Return whether the key that the signature names signed `digest`, and is `public_key` if one is given.
 
-    Whatever is malformed is False, never an error.
+    A malformed signature gives False, never an error.
 
     >>> check("ab" * 32, Signature(public_key="no hex", value="at all"))
     False
@@ -118,7 +118,7 @@ def has_small_order(raw: bytes) -> bool:
 
 
 def compute_fingerprint(public_key: Ed25519PublicKey | str) -> str:
-    """Return a short name for a public key (or the hex of one in a `Signature`), to read out over the telephone.
+    """Return the fingerprint of a public key (or of its hex in a `Signature`), short enough to read out on the phone.
 
     >>> compute_fingerprint(Ed25519PrivateKey.from_private_bytes(bytes(32)).public_key())
     '139e 3940 e64b 5491 7220 88d9 a0d7 4162'
@@ -153,7 +153,7 @@ def generate_key(private_path: str | Path, public_path: str | Path) -> str:
 
 
 def load_private_key(path: str | Path) -> Ed25519PrivateKey:
-    """Return the private key to sign with, from the PEM file that `generate_key` writes.
+    """Load the private key to sign with, from a PEM file as `generate_key` writes it.
 
     >>> load_private_key("missing.pem")
     Traceback (most recent call last):
@@ -171,7 +171,7 @@ def load_private_key(path: str | Path) -> Ed25519PrivateKey:
 
 
 def load_public_key(path: str | Path) -> Ed25519PublicKey:
-    """Return the public key to verify with, from the PEM file that `generate_key` writes.
+    """Load the public key to verify with, from a PEM file as `generate_key` writes it.
 
     >>> load_public_key("missing.pem")
     Traceback (most recent call last):

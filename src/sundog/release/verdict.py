@@ -1,4 +1,4 @@
-"""The answer of `verify`: whether a release adds up, and who vouches for it."""
+"""The verdict of `verify`: whether a release adds up, and who signed it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ Status = Literal["holds", "unsigned", "signed by an unknown key", "no"]
 class Verdict:
     """The result of verifying a release.
 
-    A release that adds up and is not signed may have been made by anybody, from anything: it holds only if somebody
-    who is known signed it.
+    Anybody can make a release that adds up, from any data: it holds only if it is signed by a known key.
 
     >>> Verdict(problems=[], warnings=[], hash="ab", signed_by=None, by_known_key=False).status
     'unsigned'
 
     Args:
-        problems: why the answer is no; empty where everything adds up.
-        warnings: what a reader should know although it adds up.
+        problems: why the release is rejected; empty if everything adds up.
+        warnings: what a reader should know even if it adds up.
         hash: of the content.
         signed_by: the fingerprint of the key that signed it.
-        by_known_key: whether that key was compared with one that is known.
+        by_known_key: whether that key was compared with a known one.
     """
 
     problems: list[str]
@@ -43,7 +42,7 @@ class Verdict:
 
     @property
     def exit_code(self) -> int:
-        """0 where it holds, 1 where the answer is no, 3 where it adds up and nobody known vouches for it."""
+        """0 if it holds, 1 if it is rejected, 3 if it adds up but was not signed by a known key."""
         return {"holds": 0, "no": 1}.get(self.status, 3)
 
     def to_dict(self) -> dict[str, Any]:

@@ -3,8 +3,8 @@
 `zipfile` opens whatever it can; this reader does the opposite. The members must follow each other from the
 first byte to the directory without gap or overlap, both headers of a member must agree, and nothing may be claimed
 that the file could not honestly hold. So bombs, hidden members and files that two programs read differently all fail
-before any memory is spent on them. Ignored, for they carry no content: timestamps, attributes, extra fields, comments
-of members.
+before any memory is spent on them. Timestamps, attributes, extra fields and comments of members carry no content and
+are ignored.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FREE_SIZE, _MAX_RATIO = 2**20, 256  # what unpacks to more than 1 MiB may not s
 
 @dataclass(frozen=True)
 class Limit:
-    """What one member may be: its largest size unpacked, and whether it must be stored as it is."""
+    """The limits of one member: its largest unpacked size, and whether it must be stored without compression."""
 
     size: int
     stored: bool = False
@@ -48,11 +48,11 @@ class _Member:
     packed: int
     crc: int
     method: int
-    local: tuple[object, ...]  # what the header in front of the data has to repeat
+    local: tuple[object, ...]  # what the header before the data must repeat
 
 
 def make_damage_error(what: str) -> ReleaseError:
-    """Return the error for bytes that no sundog wrote.
+    """Return the error for a file that sundog did not write.
 
     >>> print(make_damage_error("is cut short"))
     is cut short; the file is damaged or was never a release, fetch it again
@@ -65,7 +65,7 @@ def read_members(
 ) -> dict[str, bytes]:
     """Return the unpacked members of a zip that holds at most the members named in `limits`, each within its limit.
 
-    With `only` those of them, and no others.
+    With `only`, return just those members.
 
     >>> import io, zipfile
     >>> with zipfile.ZipFile(file := io.BytesIO(), "w") as archive:
@@ -102,7 +102,7 @@ def _read(file: BinaryIO, start: int, length: int) -> bytes:
 
 
 def _read_directory(file: BinaryIO, *, most: int) -> tuple[bytes, int, int]:
-    """Return the central directory, where it starts and how many members it lists, from the record that ends the file."""
+    """Return the central directory, its position and its number of members, from the record that ends the file."""
     end = file.seek(0, os.SEEK_END) - _END.size
     signature, disk, first_disk, here, count, length, start, comment = _END.unpack(_read(file, end, _END.size))
     if signature != b"PK\5\6" or comment:
@@ -145,7 +145,7 @@ def _parse_members(directory: bytes, count: int) -> list[_Member]:
 
 
 def _read_wide_values(extra: bytes, values: list[int]) -> list[int]:
-    """Return where a 32-bit value is saturated, the next 64-bit one from the zip64 extra field."""
+    """Replace each saturated 32-bit value by the next 64-bit one of the zip64 extra field."""
     while _SATURATED in values and extra:
         tag, length = struct.unpack_from("<2H", extra)
         if tag == 1:
@@ -171,7 +171,7 @@ def _check_claims(member: _Member, limits: Mapping[str, Limit]) -> None:
 
 
 def _find_data_starts(file: BinaryIO, members: list[_Member], directory_start: int) -> dict[bytes, int]:
-    """Return where each member's data begins, once the members are found to fill the file up to its directory exactly."""
+    """Return the position of each member's data; raise unless the members fill the file up to its directory exactly."""
     starts: dict[bytes, int] = {}
     position = 0
     for member in sorted(members, key=lambda member: member.start):
@@ -195,7 +195,7 @@ def _extract(file: BinaryIO, member: _Member, start: int) -> bytes:
     data = _read(file, start, member.packed)
     if member.method == _DEFLATED:
         inflater = zlib.decompressobj(-zlib.MAX_WBITS)
-        data = inflater.decompress(data, member.size + 1)  # one more than claimed shows a lie without unpacking it
+        data = inflater.decompress(data, member.size + 1)  # one byte more than claimed is enough to refuse it
         if not inflater.eof or inflater.unused_data:
             raise make_damage_error(f"{_show(member.name)} does not unpack to the size it claims")
     if len(data) != member.size or zlib.crc32(data) != member.crc:

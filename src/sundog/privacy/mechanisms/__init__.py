@@ -1,4 +1,4 @@
-"""Measurements. Each is one call that charges the ledger and then draws the noise, in this order.
+"""Mechanisms: each is one call that charges the ledger and then draws the noise, in this order.
 
 `contribution` is how many records one unit may own (1 unless the schema names a privacy unit with a larger cap).
 """
@@ -19,11 +19,13 @@ __all__ = [
     "Histogram",
     "Partition",
     "compute_count_deviation",
+    "compute_histogram_charge",
+    "compute_tree_charge",
+    "count_tree_levels",
     "exponential_mechanism",
     "gaussian_group_sums",
     "gaussian_moments",
     "gaussian_sum",
-    "compute_histogram_charge",
     "noisy_bounds",
     "noisy_count",
     "noisy_extent",
@@ -33,6 +35,4 @@ __all__ = [
     "noisy_quantiles",
     "noisy_tree",
     "stable_set",
-    "compute_tree_charge",
-    "count_tree_levels",
 ]

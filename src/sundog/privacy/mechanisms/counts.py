@@ -15,7 +15,7 @@ Integers = npt.NDArray[np.int64]
 
 
 def noisy_count(count: int, *, epsilon: float, ledger: Ledger, purpose: str, contribution: int = 1) -> int:
-    """Return how many records there are, ε-DP with δ = 0 (geometric noise). May be negative.
+    """Return the number of records with geometric noise, ε-DP with δ = 0. It may be negative.
 
     >>> isinstance(noisy_count(100, epsilon=0.5, ledger=Ledger(epsilon=1, delta=1e-6), purpose="records"), int)
     True
@@ -41,7 +41,7 @@ class Histogram:
 
     @property
     def charge(self) -> Charge:
-        """What measuring it costs.
+        """The charge for measuring it.
 
         A record changes `touched` cells by one, each with noise of its own: that many compositions of the one-cell
         mechanism. A unit's records are dealt into `contribution` slots with at most one record in each; the noisy
@@ -54,17 +54,17 @@ class Histogram:
 
     @property
     def standard_deviation(self) -> float:
-        """Of the noise in each cell."""
+        """The standard deviation of the noise in each cell."""
         return float(self.sigma * np.sqrt(self.contribution))
 
 
 def compute_histogram_charge(*, sigma: float, purpose: str, touched: int, contribution: int) -> Charge:
-    """Return what measuring a histogram costs, before there is one."""
+    """Return the charge for measuring a histogram, before there is one."""
     return Charge(event=DiscreteGaussian(sigma=sigma), count=int(touched * contribution), purpose=purpose)
 
 
 def noisy_histograms(histograms: Sequence[Histogram], *, ledger: Ledger) -> list[Integers]:
-    """Measure several histograms for one decision of the ledger: all or none."""
+    """Measure several histograms; the ledger pays for all or none."""
     ledger.spend(*(histogram.charge for histogram in histograms))
     return [histogram.counts + draw_histogram_noise(histogram, ledger) for histogram in histograms]
 
@@ -72,7 +72,7 @@ def noisy_histograms(histograms: Sequence[Histogram], *, ledger: Ledger) -> list
 def noisy_histogram(
     counts: Integers, *, sigma: float, ledger: Ledger, purpose: str, touched: int = 1, contribution: int = 1
 ) -> Integers:
-    """Measure one histogram; see `Histogram` for what the numbers mean.
+    """Measure one histogram; `Histogram` explains the arguments.
 
     >>> ledger = Ledger(epsilon=1, delta=1e-6)
     >>> noisy_histogram(np.array([5, 0, 7]), sigma=10.0, ledger=ledger, purpose="colours").shape
@@ -82,7 +82,7 @@ def noisy_histogram(
 
 
 def draw_histogram_noise(histogram: Histogram, ledger: Ledger) -> Integers:
-    """Noise for each cell; the caller has paid for the histogram."""
+    """Draw the noise of each cell; the caller has paid for the histogram."""
     total = np.zeros_like(histogram.counts)
     for _ in range(histogram.contribution):
         total += ledger.noise.discrete_gaussian(sigma=histogram.sigma, size=histogram.counts.shape)

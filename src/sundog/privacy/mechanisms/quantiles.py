@@ -16,7 +16,7 @@ from sundog.privacy.noise import NoiseSource
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-_EXPONENTS = np.arange(-32, 65)  # magnitudes told apart: below 2⁻³² is zero, above 2⁶⁴ is as large as it gets
+_EXPONENTS = np.arange(-32, 65)  # magnitudes: below 2⁻³² counts as zero, above 2⁶⁴ as 2⁶⁴
 
 
 def noisy_quantiles(
@@ -29,7 +29,7 @@ def noisy_quantiles(
     purpose: str,
     contribution: int = 1,
 ) -> list[int]:
-    """Quantiles of integers in [0, size), each by the exponential mechanism over the gaps between them (Smith 2011).
+    """Return quantiles of integers in [0, size), by the exponential mechanism over the gaps between them (Smith 2011).
 
     The budget is split evenly among the quantiles; the answers are sorted.
 
@@ -58,10 +58,10 @@ def _draw_quantile(ordered: Integers, p: float, size: int, weight: float, noise:
 def noisy_extent(
     cells: Integers, *, size: int, epsilon: float, ledger: Ledger, purpose: str, contribution: int = 1
 ) -> tuple[int, int] | None:
-    """Return the first and the last of `size` cells that hold something; None when there are too few.
+    """Return the first and the last of `size` cells that are not empty; None if no cell has enough records.
 
-    Geometric noise is added to the count of each cell, and a cell counts if it stands out of the noise (which one
-    would by chance in one measurement of a thousand).
+    Geometric noise is added to the count of each cell, and a cell counts if it stands out of the noise, as some empty
+    cell does in one measurement of a thousand.
 
     >>> ledger = Ledger(epsilon=9, delta=1e-6)
     >>> noisy_extent(np.repeat([3, 5], 1000), size=10, epsilon=8, ledger=ledger, purpose="years")
@@ -78,7 +78,7 @@ def noisy_extent(
 def noisy_bounds(
     values: Floats, *, epsilon: float, ledger: Ledger, purpose: str, contribution: int = 1
 ) -> tuple[float, float] | None:
-    """Return a range that holds nearly all values, when none was declared; None when there are too few.
+    """Return a range that holds nearly all values, if none was declared; None if there are too few values.
 
     It spans the outermost magnitudes (by sign and power of two) that enough values have.
 

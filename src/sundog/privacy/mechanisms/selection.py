@@ -29,7 +29,7 @@ def exponential_mechanism(scores: Floats, *, epsilon: float, sensitivity: float,
 
 
 def draw_by_score(logits: Floats, noise: NoiseSource) -> int:
-    """Return an index with probability ∝ exp(logit); the caller has paid for it."""
+    """Draw an index with probability ∝ exp(logit); the caller has paid for it."""
     cumulative = np.cumsum(np.exp(logits - logits.max()))
     return int(np.searchsorted(cumulative, noise.uniform(1)[0] * cumulative[-1], side="right"))
 
@@ -53,9 +53,9 @@ def noisy_max(scores: Floats, *, epsilon: float, sensitivity: float, ledger: Led
 def stable_set(
     counts: Mapping[Key, int], *, epsilon: float, delta: float, ledger: Ledger, purpose: str, contribution: int = 1
 ) -> list[Key]:
-    """Return the keys that enough records hold, when the possible keys are not known beforehand.
+    """Return the keys that enough records hold, if the possible keys are not known beforehand.
 
-    They come sorted, so that their order says nothing. A key that one unit alone holds is published with probability
+    They are sorted, so that their order reveals nothing. A key that one unit alone holds is published with probability
     at most δ, which is charged: with `contribution` records a unit can hold that many such keys, each at most that
     often.
 

@@ -1,6 +1,6 @@
 """Sums of clipped vectors: of all of them, of groups of them, of their outer products.
 
-Floats betray what was added to them in their last bits (Mironov 2012), and a long sum of them can move by more than
+The last bits of a float reveal what was added to it (Mironov 2012), and a long sum of floats can change by more than
 a row. So each clipped row is rounded to a lattice far finer than the noise, sums are those of integers, and the noise
 is a discrete Gaussian on that lattice. Rounding lengthens a row by at most half a step in each coordinate; rows are
 clipped that much shorter.
@@ -62,12 +62,11 @@ def gaussian_group_sums(
     purpose: str,
     counted: bool = True,
 ) -> tuple[Floats, Floats]:
-    """Return how many rows each group has, and the sum of its rows, each clipped to `clip_norm`: one Gaussian for both.
+    """Return the number of rows of each group, and the sum of its clipped rows: one Gaussian for both.
 
     A row x (in units of the clip) adds (a, x) to its group, which is no longer than √(1 + a²), so all coordinates get
     noise of that times `noise_multiplier`. A centre c = sum ÷ count then errs by (1 + a²)(d + |c|²/a²) times the same
-    for every a. Where |c| ≤ 1, that is least at a = d^(−1/4). With no x, or no a, the other is alone in its Gaussian.
-    Rows of other groups add nothing.
+    for every a. For |c| ≤ 1, that is least at a = d^(−1/4). With no x, or no a, the other is alone in its Gaussian.
 
     >>> ledger = Ledger(epsilon=1, delta=1e-6)
     >>> chunks = [(np.array([0, 1, 1]), np.eye(3))]
@@ -78,14 +77,14 @@ def gaussian_group_sums(
     ((2,), (2, 3))
 
     Args:
-        chunks: the group of each row, and the rows, some at a time.
+        chunks: the group of each row, and the rows; rows of other groups add nothing.
         groups: how many groups there are, numbered from 0.
         width: of the rows.
         clip_norm: longer rows are shortened to it.
-        noise_multiplier: what is charged.
+        noise_multiplier: of the charge.
         ledger: pays, and draws the noise.
-        purpose: what the charge says.
-        counted: whether counts are wanted; without them sums have less noise, and counts are zeros.
+        purpose: of the charge.
+        counted: whether counts are measured too; without them sums have less noise, and counts are zeros.
     """
     weight = _choose_count_weight(width) if counted else 0.0
     longest = clip_norm * _bound_length(width, weight)
@@ -123,11 +122,11 @@ def gaussian_moments(
     ledger: Ledger,
     purpose: str,
 ) -> tuple[Floats, Floats]:
-    """Return the sum of the rows, each clipped to `clip_norm`, and the sum of their outer products: one Gaussian for both.
+    """Return the sum of the clipped rows, and the sum of their outer products: one Gaussian for both.
 
     A row x (in units of the clip) adds the matrix v vᵀ of v = (½, x), whose Frobenius norm is |v|² ≤ 1¼. That counts
     entries off the diagonal twice and they are measured once, so they need 1/√2 of the noise of the diagonal. The ½
-    is a compromise: of a smaller number the sum is noisier, of a larger one everything else.
+    is a compromise: with a smaller number the sum is noisier, with a larger one everything else.
 
     >>> ledger = Ledger(epsilon=1, delta=1e-6)
     >>> total, products = gaussian_moments(
@@ -153,7 +152,7 @@ def gaussian_moments(
 
 
 def round_to_lattice(rows: Floats, *, clip_norm: float, step: float, slack: float) -> Floats:
-    """Round the rows to whole steps, clipped to so much less than `clip_norm` that rounding cannot exceed it.
+    """Round the rows to whole steps, after clipping them a little below `clip_norm`, which rounding then cannot exceed.
 
     >>> round_to_lattice(np.array([[0.0, 4.0], [0.26, 0.0]]), clip_norm=1.0, step=0.125, slack=0.125).tolist()
     [[0.0, 7.0], [2.0, 0.0]]
@@ -171,7 +170,7 @@ def round_to_lattice(rows: Floats, *, clip_norm: float, step: float, slack: floa
 
 
 def clip_rows(rows: Floats, norm: float) -> Floats:
-    """Shortens rows that are longer than `norm`; a row with a NaN or an infinity becomes zero.
+    """Shorten rows that are longer than `norm`; a row with a NaN or an infinity becomes zero.
 
     >>> clip_rows(np.array([[0.0, 4.0], [0.3, 0.4], [np.nan, 1.0]]), 1.0).tolist()
     [[0.0, 1.0], [0.3, 0.4], [0.0, 0.0]]

@@ -34,7 +34,7 @@ class Partition:
 
 
 def count_tree_levels(size: int) -> int:
-    """Return how many levels it takes to tell `size` integers apart.
+    """Return the number of levels that it takes to tell `size` integers apart.
 
     >>> count_tree_levels(1000), count_tree_levels(100_000), count_tree_levels(2**63)
     (2, 3, 8)
@@ -46,7 +46,7 @@ def count_tree_levels(size: int) -> int:
 
 
 def compute_tree_charge(*, size: int, sigma: float, purpose: str, contribution: int) -> Charge:
-    """Return what `noisy_tree` costs: a record is counted once at each level, whatever was cut there."""
+    """Return the charge for `noisy_tree`: a record is counted once at each level, whatever is cut there."""
     return compute_histogram_charge(
         sigma=sigma, purpose=purpose, touched=count_tree_levels(size), contribution=contribution
     )
@@ -64,7 +64,7 @@ def noisy_tree(
 ) -> Partition:
     """Count the integers in [0, size) in equal parts, and the parts of those with a noisy count above `threshold`.
 
-    All levels are charged at once and beforehand: how many of them turn out to be needed changes nothing.
+    All levels are charged beforehand, however many of them turn out to be needed.
 
     >>> ledger = Ledger(epsilon=9, delta=1e-6)
     >>> codes = np.repeat([7, 90_000], 50_000)
