@@ -30,7 +30,7 @@ SCHEMA = Schema.from_dict(
 )
 
 
-def people(rows: int, seed: int) -> pd.DataFrame:
+def make_people(rows: int, seed: int) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     age = rng.integers(0, 100, rows)
     sex = rng.choice(["f", "m"], rows)
@@ -45,9 +45,9 @@ def call(sundog: Sundog, line: str) -> Called:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Real data, a holdout, two releases, and a table of another tool."""
     folder = tmp_path_factory.mktemp("made")
-    people(400, 0).to_csv(folder / "real.csv", index=False)
-    people(200, 1).to_csv(folder / "holdout.csv", index=False)
-    people(300, 2).to_csv(folder / "other.csv", index=False)
+    make_people(400, 0).to_csv(folder / "real.csv", index=False)
+    make_people(200, 1).to_csv(folder / "holdout.csv", index=False)
+    make_people(300, 2).to_csv(folder / "other.csv", index=False)
     for epsilon in (1, 4):
         synthesizer = Synthesizer("independent", epsilon=epsilon, delta=1e-6, seed=0).fit(folder / "real.csv", SCHEMA)
         synthesizer.release_.save(folder / f"e{epsilon}.sundog")
@@ -203,8 +203,8 @@ BAD = {
 
 @pytest.mark.parametrize("bad", BAD)
 def test_bad_input_is_one_line_and_leaves_no_trace(bad: str, sundog: Sundog) -> None:
-    people(100, 3)[["age", "sex"]].to_csv("narrow.csv", index=False)
-    people(1, 3).to_csv("one.csv", index=False)
+    make_people(100, 3)[["age", "sex"]].to_csv("narrow.csv", index=False)
+    make_people(1, 3).to_csv("one.csv", index=False)
     Path("empty.csv").write_text("")
     Path("cut.sundog").write_bytes(Path("e1.sundog").read_bytes()[:300])
     before = sorted(path.name for path in Path().iterdir())

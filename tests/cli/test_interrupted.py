@@ -36,7 +36,7 @@ _FIT = (
 )
 
 
-def _compilers(group: int) -> list[int]:
+def _list_compilers(group: int) -> list[int]:
     """The C++ compilers that run in a process group; one that has ended and waits to be reaped does not run."""
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -50,10 +50,10 @@ def _compilers(group: int) -> list[int]:
     return found
 
 
-def _left_running(group: int, *, seconds: float = 60) -> list[int]:
+def _list_left_running(group: int, *, seconds: float = 60) -> list[int]:
     """The compilers that do not end by themselves; those that got a signal just now need a moment for it."""
     deadline = time.monotonic() + seconds
-    while (found := _compilers(group)) and time.monotonic() < deadline:
+    while (found := _list_compilers(group)) and time.monotonic() < deadline:
         time.sleep(0.05)
     return found
 
@@ -84,7 +84,7 @@ def test_ctrl_c_while_the_compiler_runs_is_one_line_and_breaks_nothing(tmp_path:
         start_new_session=True,  # a group of its own, all of which gets the signal, as from a terminal
     )
     try:
-        while not _compilers(process.pid):
+        while not _list_compilers(process.pid):
             assert process.poll() is None, process.communicate()
             time.sleep(0.01)
         os.killpg(process.pid, signal.SIGINT)
@@ -97,7 +97,7 @@ def test_ctrl_c_while_the_compiler_runs_is_one_line_and_breaks_nothing(tmp_path:
     assert "Traceback" not in err
     assert "rror" not in err
     assert len(err.splitlines()) < 15, err  # a line for each stage before
-    assert _left_running(process.pid) == []
+    assert _list_left_running(process.pid) == []
     assert list(temporary.iterdir()) == []  # nothing half-compiled
     assert list(shared.rglob("*.so")) == []
     done = subprocess.run(
@@ -115,7 +115,7 @@ COMMANDS = {
 }
 
 
-def _ended(command: str, folder: Path, stdout: int) -> subprocess.CompletedProcess[str]:
+def _run_to_end(command: str, folder: Path, stdout: int) -> subprocess.CompletedProcess[str]:
     arguments = [str(PROGRAM), *COMMANDS[command]]
     return subprocess.run(arguments, stdout=stdout, stderr=subprocess.PIPE, text=True, cwd=folder)
 
@@ -125,11 +125,11 @@ def test_a_closed_pipe_is_no_error(command: str, here: Path) -> None:
     reads, writes = os.pipe()
     os.close(reads)
     try:
-        done = _ended(command, here, writes)
+        done = _run_to_end(command, here, writes)
     finally:
         os.close(writes)
     # `verify` still answers by its code, which is that of a release that nobody has signed.
-    expected = _ended(command, here, subprocess.DEVNULL).returncode if command == "verify" else 0
+    expected = _run_to_end(command, here, subprocess.DEVNULL).returncode if command == "verify" else 0
     assert done.returncode == expected, done.stderr
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr

@@ -42,7 +42,7 @@ def prepare(folder: Path, *, records: int = 3000) -> Path:
     return folder
 
 
-def ledger_of(folder: Path) -> Path:
+def find_ledger(folder: Path) -> Path:
     own = folder / "o.sundog.partial" / "ledger.jsonl"
     return own if own.exists() else folder / "all.ledger"
 
@@ -50,8 +50,8 @@ def ledger_of(folder: Path) -> Path:
 def check_what_was_left(folder: Path) -> None:
     """The ledger opens, and a release that is there is whole and was paid for, by one run and no other."""
     runs: dict[str, list[Charge]] = {}
-    if ledger_of(folder).exists():
-        ledger = Ledger.open(ledger_of(folder))
+    if find_ledger(folder).exists():
+        ledger = Ledger.open(find_ledger(folder))
         assert ledger.spent() <= 2.0
         for entry in ledger.entries:
             runs.setdefault(entry.run, []).extend(entry.charges)
@@ -168,12 +168,12 @@ def test_killed_before_every_operation_on_a_file(ledger: tuple[str, ...], every:
 
 def _check_that_nothing_is_forgotten(outcome: dict[str, Any]) -> None:
     left, folder = Path(outcome["left"]), Path(outcome["folder"])
-    if not ledger_of(left).exists():
+    if not find_ledger(left).exists():
         return
-    before = list(Ledger.open(ledger_of(left)).charges)
+    before = list(Ledger.open(find_ledger(left)).charges)
     after: list[Any] = []
-    if ledger_of(folder).exists():
-        after = list(Ledger.open(ledger_of(folder)).charges)
+    if find_ledger(folder).exists():
+        after = list(Ledger.open(find_ledger(folder)).charges)
     elif outcome["again"] == 0:
         after = Release.load(folder / "o.sundog").certificate.charges
     assert after[: len(before)] == before, outcome
@@ -213,18 +213,18 @@ def _kill_at(folder: Path, moment: float) -> str:
 
 def _check_and_go_on(folder: Path, sundog: Sundog, monkeypatch: pytest.MonkeyPatch) -> None:
     check_what_was_left(folder)
-    before = _charges(folder / "all.ledger")
+    before = _list_charges(folder / "all.ledger")
     monkeypatch.chdir(folder)
     resume = ["--resume"] if (folder / "o.sundog.partial").exists() else []
     called = sundog(*FIT, "--ledger", "all.ledger", *resume)
     if called.code != 0:
         assert called.code == 2, called
         assert len([line for line in called.err.splitlines() if line.startswith("sundog: ")]) == 1, called
-    assert _charges(folder / "all.ledger")[: len(before)] == before
+    assert _list_charges(folder / "all.ledger")[: len(before)] == before
     check_what_was_left(folder)
 
 
-def _charges(ledger: Path) -> list[Any]:
+def _list_charges(ledger: Path) -> list[Any]:
     """None where it was killed before there was a ledger."""
     return list(Ledger.open(ledger).charges) if ledger.exists() else []
 
@@ -250,7 +250,7 @@ def test_kill_nine_at_a_hundred_moments(sundog: Sundog, tmp_path: Path, monkeypa
 # --- Ctrl-C ---
 
 
-def _opened(process: subprocess.Popen[str], path: Path) -> bool:
+def _has_open(process: subprocess.Popen[str], path: Path) -> bool:
     """Whether the process has the file open: it is reading it just now."""
     for link in Path(f"/proc/{process.pid}/fd").iterdir():
         try:
@@ -283,7 +283,7 @@ def test_ctrl_c_is_one_line_and_leaves_no_half_file(stage: str, large: Path, tmp
     try:
         said = ""
         if stage == "reading":
-            while not _opened(process, folder / "data.csv"):
+            while not _has_open(process, folder / "data.csv"):
                 assert process.poll() is None
                 time.sleep(0.002)
         else:

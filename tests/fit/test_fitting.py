@@ -33,15 +33,15 @@ COLUMNS: dict[str, dict[str, Any]] = {
 LEARNED: dict[str, dict[str, Any]] = {"n": {"type": "integer", "learn": True}, "b": {"type": "boolean"}}
 
 
-def schema_of(columns: dict[str, dict[str, Any]] | None = None, **rest: Any) -> Schema:
+def make_schema(columns: dict[str, dict[str, Any]] | None = None, **rest: Any) -> Schema:
     return Schema.from_dict({**rest, "columns": columns or COLUMNS})
 
 
-def data_of(n: int) -> dict[str, Any]:
+def make_data(n: int) -> dict[str, Any]:
     return {"n": np.arange(n) % 10, "b": np.arange(n) % 2 == 0}
 
 
-def purposes(release: Release) -> list[str]:
+def list_purposes(release: Release) -> list[str]:
     return [charge.purpose for charge in release.certificate.charges]
 
 
@@ -51,8 +51,8 @@ MARGINALS = ["marginal of n", "marginal of b"]
 
 
 def test_delta_comes_from_a_count_that_is_paid_for() -> None:
-    release = Synthesizer("independent", epsilon=1.0).fit(data_of(20_000), schema_of()).release_
-    assert purposes(release) == ["number of records", *MARGINALS]
+    release = Synthesizer("independent", epsilon=1.0).fit(make_data(20_000), make_schema()).release_
+    assert list_purposes(release) == ["number of records", *MARGINALS]
     count = release.certificate.charges[0].event
     assert count == DiscreteLaplace(rate=0.02)
     assert release.certificate.delta == 1e-5  # fixed beforehand: what is promised may not hang on what was drawn
@@ -64,7 +64,7 @@ def test_delta_comes_from_a_count_that_is_paid_for() -> None:
     assert release.verify() == []
 
 
-def proven_delta(*, records: int, rate: float) -> float:
+def compute_proven_delta(*, records: int, rate: float) -> float:
     """E[δ(n̂)] of the theorem in docs/privacy.md, for geometric noise of this rate on so many records."""
     reach = round(40 / rate)
     noise = np.arange(-reach, reach + 1)
@@ -76,7 +76,7 @@ def proven_delta(*, records: int, rate: float) -> float:
 @pytest.mark.parametrize("noise", [-60_000, -45_000, 0, 30_000, 10**9])
 def test_the_promised_delta_is_never_below_the_proven_one(noise: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """At ε = 0.1 and a cap of 50 the noise on 50,000 records is 25,000 wide, and δ(n̂) is anything."""
-    proven = proven_delta(records=50_000, rate=0.1 * 0.02 / 50)
+    proven = compute_proven_delta(records=50_000, rate=0.1 * 0.02 / 50)
     assert 6e-7 < compute_default_delta(50_000) < 1.1 * proven
 
     def count(exact: int, *, epsilon: float, ledger: Ledger, purpose: str, contribution: int) -> int:
@@ -85,8 +85,8 @@ def test_the_promised_delta_is_never_below_the_proven_one(noise: int, monkeypatc
         return exact + noise
 
     monkeypatch.setattr("sundog.fit.stages.noisy_count", count)
-    data = {**data_of(50_000), "who": np.arange(50_000) // 50}
-    release = Synthesizer("independent", epsilon=0.1).fit(data, schema_of(unit="who", cap=50)).release_
+    data = {**make_data(50_000), "who": np.arange(50_000) // 50}
+    release = Synthesizer("independent", epsilon=0.1).fit(data, make_schema(unit="who", cap=50)).release_
     certificate = release.certificate
     assert certificate.conditional is not None
     assert certificate.delta == 1e-5 >= proven
@@ -100,7 +100,7 @@ def test_what_is_said_of_the_budget_adds_up_and_names_the_promised_delta() -> No
     said: list[str] = []
     wide: dict[str, dict[str, Any]] = {"n": {"type": "integer", "min": 0, "max": 99_999}, "b": {"type": "boolean"}}
     synthesizer = Synthesizer("independent", epsilon=1.0)
-    synthesizer.fit(data_of(100_000), schema_of(wide), progress=lambda stage, _: said.append(stage))
+    synthesizer.fit(make_data(100_000), make_schema(wide), progress=lambda stage, _: said.append(stage))
     (budget,) = (stage for stage in said if stage.startswith("budget"))
     first, *lines = budget.splitlines()
     assert [int(line.split("%")[0].split()[-1]) for line in lines] == [2, 98]
@@ -116,39 +116,39 @@ def test_what_is_said_of_the_budget_adds_up_and_names_the_promised_delta() -> No
 def test_a_shared_ledger_whose_delta_promises_nothing_is_refused_before_it_pays() -> None:
     ledger = Ledger(epsilon=2.0, delta=0.02)
     with pytest.raises(BudgetExceededError, match=r"the shared ledger's δ = 0\.02 promises nothing"):
-        Synthesizer("independent", epsilon=1.0, ledger=ledger).fit(data_of(50), schema_of())
+        Synthesizer("independent", epsilon=1.0, ledger=ledger).fit(make_data(50), make_schema())
     assert not ledger.charges
 
 
 def test_delta_is_never_above_its_largest() -> None:
-    assert Synthesizer("independent", epsilon=1.0).fit(data_of(3), schema_of()).release_.certificate.delta == 1e-5
+    assert Synthesizer("independent", epsilon=1.0).fit(make_data(3), make_schema()).release_.certificate.delta == 1e-5
 
 
 def test_a_declared_number_of_records_costs_nothing() -> None:
-    release = Synthesizer("independent", epsilon=1.0).fit(data_of(500), schema_of(records=100_000)).release_
-    assert purposes(release) == MARGINALS
+    release = Synthesizer("independent", epsilon=1.0).fit(make_data(500), make_schema(records=100_000)).release_
+    assert list_purposes(release) == MARGINALS
     assert release.certificate.delta == compute_default_delta(100_000)
     assert any("100,000" in line for line in release.certificate.assumed_public)
 
 
 def test_a_delta_that_was_asked_for_costs_nothing() -> None:
-    release = Synthesizer("independent", epsilon=1.0, delta=1e-7).fit(data_of(500), schema_of()).release_
-    assert purposes(release) == MARGINALS
+    release = Synthesizer("independent", epsilon=1.0, delta=1e-7).fit(make_data(500), make_schema()).release_
+    assert list_purposes(release) == MARGINALS
     assert release.certificate.delta == 1e-7
 
 
 def test_delta_with_a_shared_ledger_is_never_above_that_of_the_ledger() -> None:
     ledger = Ledger(epsilon=2.0, delta=3e-8)
-    release = Synthesizer("independent", epsilon=1.0, ledger=ledger).fit(data_of(500), schema_of()).release_
+    release = Synthesizer("independent", epsilon=1.0, ledger=ledger).fit(make_data(500), make_schema()).release_
     assert release.certificate.delta == 3e-8
-    assert purposes(release) == ["number of records", *MARGINALS]
+    assert list_purposes(release) == ["number of records", *MARGINALS]
 
 
 @pytest.mark.parametrize("ledger_delta", [1e-5, 1e-2])
 def test_delta_with_a_shared_ledger_is_that_of_the_records_where_it_is_lower(ledger_delta: float) -> None:
     ledger = Ledger(epsilon=2.0, delta=ledger_delta)
-    release = Synthesizer("independent", epsilon=1.0, ledger=ledger).fit(data_of(20_000), schema_of()).release_
-    assert purposes(release) == ["number of records", *MARGINALS]
+    release = Synthesizer("independent", epsilon=1.0, ledger=ledger).fit(make_data(20_000), make_schema()).release_
+    assert list_purposes(release) == ["number of records", *MARGINALS]
     assert release.certificate.charges[0].event == DiscreteLaplace(rate=0.02)
     assert release.certificate.delta == 1e-5
     assert release.certificate.conditional is not None
@@ -160,32 +160,34 @@ def test_delta_with_a_shared_ledger_is_that_of_the_records_where_it_is_lower(led
 def test_a_declared_number_of_records_costs_nothing_with_a_shared_ledger(ledger_delta: float, delta: float) -> None:
     ledger = Ledger(epsilon=2.0, delta=ledger_delta)
     release = (
-        Synthesizer("independent", epsilon=1.0, ledger=ledger).fit(data_of(500), schema_of(records=100_000)).release_
+        Synthesizer("independent", epsilon=1.0, ledger=ledger)
+        .fit(make_data(500), make_schema(records=100_000))
+        .release_
     )
-    assert purposes(release) == MARGINALS
+    assert list_purposes(release) == MARGINALS
     assert release.certificate.delta == delta
 
 
 def test_what_follows_the_count_is_private_at_the_delta_that_it_chose() -> None:
-    release = Synthesizer("independent", epsilon=1.0).fit(data_of(20_000), schema_of(LEARNED)).release_
+    release = Synthesizer("independent", epsilon=1.0).fit(make_data(20_000), make_schema(LEARNED)).release_
     certificate = release.certificate
-    assert purposes(release)[0] == "number of records"
+    assert list_purposes(release)[0] == "number of records"
     assert certificate.conditional is not None
     rest = compute_epsilon(certificate.charges[1:], delta=certificate.conditional.delta)
     assert 0.998 * 0.98 <= rest <= 0.98  # by itself, whatever the count was
 
 
 def test_the_count_of_a_capped_unit_is_taken_off_as_a_whole() -> None:
-    data = {**data_of(6000), "who": np.arange(6000) // 10}
-    release = Synthesizer("independent", epsilon=1.0).fit(data, schema_of(unit="who", cap=3)).release_
+    data = {**make_data(6000), "who": np.arange(6000) // 10}
+    release = Synthesizer("independent", epsilon=1.0).fit(data, make_schema(unit="who", cap=3)).release_
     given = release.certificate.conditional
     assert given is not None
     assert 0.998 * 0.98 <= compute_epsilon(release.certificate.charges[1:], delta=given.delta) <= 0.98
 
 
 def test_the_count_of_a_capped_unit_is_charged_for_the_cap() -> None:
-    data = {**data_of(6000), "who": np.arange(6000) // 10}
-    release = Synthesizer("independent", epsilon=1.0).fit(data, schema_of(unit="who", cap=3)).release_
+    data = {**make_data(6000), "who": np.arange(6000) // 10}
+    release = Synthesizer("independent", epsilon=1.0).fit(data, make_schema(unit="who", cap=3)).release_
     assert release.certificate.charges[0].event == DiscreteLaplace(rate=0.02 / 3, sensitivity=3)
     assert [charge.count for charge in release.certificate.charges[1:]] == [3, 3]
     assert release.records == pytest.approx(1800, abs=400)  # 600 people with 3 records of their 10 each
@@ -200,8 +202,8 @@ def test_the_count_of_a_capped_unit_is_charged_for_the_cap() -> None:
 def test_every_stage_together_spends_the_budget_and_no_more(
     epsilon: float, columns: dict[str, Any], delta: float | None
 ) -> None:
-    data = data_of(50_000)
-    release = Synthesizer("independent", epsilon=epsilon, delta=delta).fit(data, schema_of(columns)).release_
+    data = make_data(50_000)
+    release = Synthesizer("independent", epsilon=epsilon, delta=delta).fit(data, make_schema(columns)).release_
     certificate = release.certificate
     given = certificate.conditional
     spent = compute_fit_epsilon(certificate.charges, delta=certificate.delta if given is None else given.delta)
@@ -214,7 +216,7 @@ def test_every_stage_together_spends_the_budget_and_no_more(
 def test_a_declared_number_of_records_leaves_nothing_unspent(columns: dict[str, Any]) -> None:
     certificate = (
         Synthesizer("independent", epsilon=1.0)
-        .fit(data_of(5000), schema_of(columns, records=5000))
+        .fit(make_data(5000), make_schema(columns, records=5000))
         .release_.certificate
     )
     assert 0.998 <= compute_epsilon(certificate.charges, delta=certificate.delta) <= 1
@@ -224,7 +226,7 @@ def test_stages_are_told_in_order_with_how_far_they_are(tmp_path: Path) -> None:
     told: list[tuple[str, float]] = []
     synthesizer = Synthesizer("independent", epsilon=4.0)
     synthesizer.fit(
-        data_of(5000), schema_of(LEARNED), out=tmp_path / "o.sundog", progress=lambda *what: told.append(what)
+        make_data(5000), make_schema(LEARNED), out=tmp_path / "o.sundog", progress=lambda *what: told.append(what)
     )
     stages = [stage for stage, _ in itertools.groupby(stage.splitlines()[0] for stage, _ in told)]
     given = synthesizer.release_.certificate.conditional
@@ -252,7 +254,7 @@ def test_two_fits_on_one_ledger_compose(tmp_path: Path) -> None:
     Ledger.create(path, epsilon=3.0, delta=1e-5)
     releases = [
         Synthesizer("independent", epsilon=1.0, ledger=path)
-        .fit(data_of(100), schema_of(), out=tmp_path / f"{i}.sundog")
+        .fit(make_data(100), make_schema(), out=tmp_path / f"{i}.sundog")
         .release_
         for i in range(2)
     ]
@@ -271,7 +273,7 @@ def test_two_fits_on_one_ledger_compose(tmp_path: Path) -> None:
 def test_a_ledger_counts_a_fit_as_its_certificate_does(tmp_path: Path) -> None:
     """What a count chose is proven by adding its ε; the total must not say less than the release does."""
     synthesizer = Synthesizer("independent", epsilon=1.0, ledger=tmp_path / "one.ledger")
-    certificate = synthesizer.fit(data_of(100), schema_of(), out=tmp_path / "a.sundog").release_.certificate
+    certificate = synthesizer.fit(make_data(100), make_schema(), out=tmp_path / "a.sundog").release_.certificate
     assert certificate.spent["pld"] is not None
     assert certificate.conditional is not None
     assert certificate.conditional.delta == certificate.delta
@@ -281,25 +283,27 @@ def test_a_ledger_counts_a_fit_as_its_certificate_does(tmp_path: Path) -> None:
 def test_what_is_yet_to_be_learned_stops_no_fit_into_a_file(tmp_path: Path) -> None:
     columns = {"n": {"type": "integer", "min": 0, "max": 9999, "bins": "quantiles"}}
     synthesizer = Synthesizer("independent", epsilon=1.0, delta=1e-6)
-    release = synthesizer.fit({"n": np.arange(2000)}, schema_of(columns), out=tmp_path / "a.sundog").release_
-    assert purposes(release) == ["quantiles of n", "marginal of n"]
+    release = synthesizer.fit({"n": np.arange(2000)}, make_schema(columns), out=tmp_path / "a.sundog").release_
+    assert list_purposes(release) == ["quantiles of n", "marginal of n"]
     assert Release.load(tmp_path / "a.sundog").verify() == []
 
 
 def test_a_ledger_file_is_made_where_there_is_none(tmp_path: Path) -> None:
-    Synthesizer("independent", epsilon=0.5, delta=1e-6, ledger=tmp_path / "new").fit(data_of(100), schema_of())
+    Synthesizer("independent", epsilon=0.5, delta=1e-6, ledger=tmp_path / "new").fit(make_data(100), make_schema())
     ledger = Ledger.open(tmp_path / "new")
     assert (ledger.budget.epsilon, ledger.budget.delta) == (0.5, 1e-6)
     assert 0.499 < ledger.spent() <= 0.5
     with pytest.raises(BudgetExceededError, match="refused"):
-        Synthesizer("independent", epsilon=0.1, ledger=tmp_path / "new").fit(data_of(100), schema_of())
+        Synthesizer("independent", epsilon=0.1, ledger=tmp_path / "new").fit(make_data(100), make_schema())
 
 
 @pytest.mark.parametrize("delta", [None, 1e-6])
 def test_what_a_count_decides_is_paid_for_beside_it(delta: float | None) -> None:
     """It chooses a sampling rate at least: so the rest must hold by itself, within what the count has left."""
     quick = {"epochs": 1, "hidden": 4}
-    certificate = Synthesizer("rbm", 1.0, delta, settings=quick).fit(data_of(3000), schema_of()).release_.certificate
+    certificate = (
+        Synthesizer("rbm", 1.0, delta, settings=quick).fit(make_data(3000), make_schema()).release_.certificate
+    )
     rest = [charge for charge in certificate.charges if charge.purpose != "number of records"]
     assert len(rest) == len(certificate.charges) - 1
     assert 0.97 < compute_epsilon(rest, delta=certificate.delta) <= 0.98
@@ -310,10 +314,10 @@ def test_what_a_count_decides_is_paid_for_beside_it(delta: float | None) -> None
 def test_a_fit_that_the_ledger_refuses_leaves_no_trace(epsilon: float, model: str, tmp_path: Path) -> None:
     path = tmp_path / "all.ledger"
     Ledger.create(path, epsilon=1.0, delta=1e-5)
-    Synthesizer("independent", epsilon=1.0, ledger=path).fit(data_of(100), schema_of())
+    Synthesizer("independent", epsilon=1.0, ledger=path).fit(make_data(100), make_schema())
     before = path.read_bytes()
     with pytest.raises(BudgetExceededError, match="refused"):
-        Synthesizer(model, epsilon=epsilon, ledger=path).fit(data_of(100), schema_of(), out=tmp_path / "o.sundog")
+        Synthesizer(model, epsilon=epsilon, ledger=path).fit(make_data(100), make_schema(), out=tmp_path / "o.sundog")
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["all.ledger"]
 
@@ -322,9 +326,9 @@ def test_a_fit_that_the_ledger_refuses_leaves_no_trace(epsilon: float, model: st
 def test_a_ledger_in_memory_is_shared_too(delta: float) -> None:
     ledger = Ledger(epsilon=1.0, delta=1e-5)
     synthesizer = Synthesizer("independent", epsilon=0.8, delta=delta, ledger=ledger)
-    synthesizer.fit(data_of(100), schema_of())
+    synthesizer.fit(make_data(100), make_schema())
     with pytest.raises(BudgetExceededError):
-        synthesizer.fit(data_of(100), schema_of())
+        synthesizer.fit(make_data(100), make_schema())
     assert [charge.purpose for charge in ledger.charges] == MARGINALS  # of the first one
 
 
@@ -332,9 +336,9 @@ def test_a_fit_whose_delta_is_not_yet_known_is_refused_before_the_count() -> Non
     """Whether it fits depends on the δ that the count chooses: the largest must."""
     ledger = Ledger(epsilon=1.0, delta=1e-5)
     synthesizer = Synthesizer("independent", epsilon=0.8, ledger=ledger)
-    synthesizer.fit(data_of(100), schema_of())
+    synthesizer.fit(make_data(100), make_schema())
     with pytest.raises(BudgetExceededError):
-        synthesizer.fit(data_of(100), schema_of())
+        synthesizer.fit(make_data(100), make_schema())
     assert [charge.purpose for charge in ledger.charges] == ["number of records", *MARGINALS]
 
 
@@ -342,12 +346,12 @@ def test_the_noise_is_that_of_the_ledger() -> None:
     ledger = Ledger(epsilon=1.0, delta=1e-5)
     for noise in (NoiseSource(), NoiseSource.seeded(1)):
         with pytest.raises(SundogError, match="the noise of a fit is that of its ledger"):
-            Synthesizer("independent", epsilon=0.8, ledger=ledger, noise=noise).fit(data_of(100), schema_of())
+            Synthesizer("independent", epsilon=0.8, ledger=ledger, noise=noise).fit(make_data(100), make_schema())
     assert ledger.charges == ()
     seeded = Ledger(epsilon=1.0, delta=1e-5, noise=NoiseSource.seeded(1))
     assert (
         not Synthesizer("independent", epsilon=0.8, ledger=seeded)
-        .fit(data_of(100), schema_of())
+        .fit(make_data(100), make_schema())
         .release_.certificate.private
     )
 
@@ -362,7 +366,7 @@ def test_a_fit_that_cannot_fit_is_refused_before_the_count(delta: float | None, 
     for out in (None, tmp_path / "o.sundog"):
         with pytest.raises(BudgetExceededError, match="refused: 'marginal of n', 'marginal of b'") as error:
             Synthesizer("independent", epsilon=0.9, delta=delta, ledger=ledger if kept == "memory" else path).fit(
-                data_of(100), schema_of(), out=out
+                make_data(100), make_schema(), out=out
             )
         assert "0.5 was spent before" in str(error.value)
     assert ledger.to_dict() == before
@@ -373,7 +377,7 @@ def test_what_is_no_ledger_is_refused(tmp_path: Path) -> None:
     (tmp_path / "l").write_text("my shopping list\n")
     with pytest.raises(LedgerError, match="l: line 1"):
         Synthesizer("independent", epsilon=1.0, ledger=tmp_path / "l").fit(
-            data_of(10), schema_of(), out=tmp_path / "o.sundog"
+            make_data(10), make_schema(), out=tmp_path / "o.sundog"
         )
     assert (tmp_path / "l").read_text() == "my shopping list\n"
     assert [file.name for file in tmp_path.iterdir()] == ["l"]
@@ -383,8 +387,10 @@ def test_test_noise_marks_the_ledger_and_every_later_certificate(tmp_path: Path)
     path = tmp_path / "all.ledger"
     Ledger.create(path, epsilon=3.0, delta=1e-5)
     noise = NoiseSource.seeded(1)
-    first = Synthesizer("independent", epsilon=1.0, ledger=path, noise=noise).fit(data_of(100), schema_of()).release_
-    second = Synthesizer("independent", epsilon=1.0, ledger=path).fit(data_of(100), schema_of()).release_
+    first = (
+        Synthesizer("independent", epsilon=1.0, ledger=path, noise=noise).fit(make_data(100), make_schema()).release_
+    )
+    second = Synthesizer("independent", epsilon=1.0, ledger=path).fit(make_data(100), make_schema()).release_
     assert not Ledger.open(path).private
     for release in (first, second):  # whoever knows the seed knows what else the ledger paid for
         assert not release.certificate.private
@@ -418,17 +424,17 @@ def test_bad_data_leaves_no_trace(
     if ledger_is_there:
         Ledger.create(path, epsilon=1.0, delta=1e-5)
     with pytest.raises(DataError):
-        Synthesizer("independent", epsilon=1.0, ledger=path).fit(frame, schema_of(columns), out=tmp_path / "o.sundog")
+        Synthesizer("independent", epsilon=1.0, ledger=path).fit(frame, make_schema(columns), out=tmp_path / "o.sundog")
     assert [file.name for file in tmp_path.iterdir()] == ["all.ledger"] * ledger_is_there
     if ledger_is_there:
         assert Ledger.open(path).charges == ()
 
 
 def test_a_finished_fit_leaves_the_release_and_nothing_else(tmp_path: Path) -> None:
-    Synthesizer("independent", epsilon=1.0).fit(data_of(100), schema_of(), out=tmp_path / "o.sundog")
+    Synthesizer("independent", epsilon=1.0).fit(make_data(100), make_schema(), out=tmp_path / "o.sundog")
     assert [file.name for file in tmp_path.iterdir()] == ["o.sundog"]
     Synthesizer("independent", epsilon=1.0).fit(
-        data_of(100), schema_of(), out=tmp_path / "o.sundog", overwrite=True
+        make_data(100), make_schema(), out=tmp_path / "o.sundog", overwrite=True
     )  # and may replace it
     assert [file.name for file in tmp_path.iterdir()] == ["o.sundog"]
 
@@ -444,7 +450,7 @@ def test_a_training_that_goes_astray_is_told_and_no_release_is_left(
 
     monkeypatch.setattr(Independent, "state", astray)
     with pytest.raises(SundogError, match="model 'independent': training diverged") as caught:
-        Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(data_of(50), schema_of(), out=tmp_path / "o.sundog")
+        Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(make_data(50), make_schema(), out=tmp_path / "o.sundog")
     assert "smaller learning_rate" in str(caught.value)
     assert not (tmp_path / "o.sundog").exists()
 
@@ -452,7 +458,7 @@ def test_a_training_that_goes_astray_is_told_and_no_release_is_left(
 # --- what would fail at the end is said at the beginning ---
 
 
-def leaves_no_trace(tmp_path: Path, said: str, **asked: Any) -> None:
+def check_no_trace(tmp_path: Path, said: str, **asked: Any) -> None:
     """The fit is refused, nothing was charged and nothing is left."""
     path = tmp_path / "all.ledger"
     if not path.exists():
@@ -460,7 +466,7 @@ def leaves_no_trace(tmp_path: Path, said: str, **asked: Any) -> None:
     before = path.read_bytes()
     with pytest.raises(SundogError, match=said) as error:
         Synthesizer(**{"model": "independent", "epsilon": 1.0, "ledger": path, **asked}).fit(
-            data_of(100), schema_of(), out=tmp_path / "o.sundog"
+            make_data(100), make_schema(), out=tmp_path / "o.sundog"
         )
     assert "\n" not in str(error.value)
     assert path.read_bytes() == before
@@ -468,7 +474,7 @@ def leaves_no_trace(tmp_path: Path, said: str, **asked: Any) -> None:
 
 
 def test_a_delta_that_no_certificate_can_state_costs_nothing(tmp_path: Path) -> None:
-    leaves_no_trace(tmp_path, "delta", delta=1e-60)
+    check_no_trace(tmp_path, "delta", delta=1e-60)
 
 
 @pytest.mark.parametrize("library", ["sundog", "randomgen"])
@@ -485,7 +491,7 @@ def test_a_package_without_metadata_costs_no_release(
     monkeypatch.setattr(importlib.metadata, "version", lacking)
     monkeypatch.setattr("sundog.release.release._get_version", _get_version.__wrapped__)
     out = tmp_path / "o.sundog"
-    Synthesizer("independent", epsilon=1.0).fit(data_of(100), schema_of(), out=out)
+    Synthesizer("independent", epsilon=1.0).fit(make_data(100), make_schema(), out=out)
     assert Release.load(out).libraries[library] == (sundog.__version__ if library == "sundog" else "unknown")
 
 
@@ -498,7 +504,7 @@ def test_a_folder_that_cannot_be_written_costs_nothing(tmp_path: Path, monkeypat
         touch(path, *rest, **options)
 
     monkeypatch.setattr(Path, "touch", forbidden)  # root may write everywhere
-    leaves_no_trace(tmp_path, r"o\.sundog: cannot be written \(Permission denied\)")
+    check_no_trace(tmp_path, r"o\.sundog: cannot be written \(Permission denied\)")
 
 
 def test_a_release_that_could_not_be_written_costs_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -506,7 +512,7 @@ def test_a_release_that_could_not_be_written_costs_nothing(tmp_path: Path, monke
         raise ReleaseError(f"{path}: not written")
 
     monkeypatch.setattr("sundog.fit.preflight.write_archive", refused)
-    leaves_no_trace(tmp_path, "not written")
+    check_no_trace(tmp_path, "not written")
 
 
 @pytest.mark.parametrize("model", ["independent", "rbm"])
@@ -522,7 +528,7 @@ def test_near_exhaustion_a_refused_fit_pays_for_nothing_however_often(model: str
         before = (folder / "l").read_bytes()
         synthesizer = Synthesizer(model, epsilon=1.0, ledger=folder / "l", settings=settings)
         try:
-            synthesizer.fit(data_of(20_000), schema_of(), out=folder / "o.sundog")
+            synthesizer.fit(make_data(20_000), make_schema(), out=folder / "o.sundog")
             outcomes.add("fitted")
             assert len(Ledger.open(folder / "l").entries) > 2
         except BudgetExceededError:
@@ -538,7 +544,7 @@ def test_what_could_not_be_saved_here_can_be_saved_elsewhere(tmp_path: Path, mon
     with monkeypatch.context() as patch:
         patch.setattr(Release, "save", lambda *_: (_ for _ in ()).throw(ReleaseError("cannot be written")))
         with pytest.raises(ReleaseError):
-            synthesizer.fit(data_of(100), schema_of(), out=tmp_path / "o.sundog")
+            synthesizer.fit(make_data(100), make_schema(), out=tmp_path / "o.sundog")
     synthesizer.release_.save(tmp_path / "elsewhere.sundog")
     assert Release.load(tmp_path / "elsewhere.sundog").verify() == []
 
@@ -547,7 +553,7 @@ def test_what_could_not_be_saved_here_can_be_saved_elsewhere(tmp_path: Path, mon
 def test_an_epsilon_that_protects_nobody_warns(epsilon: float, warns: bool) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        Synthesizer("independent", epsilon=epsilon, delta=1e-6).fit(data_of(100), schema_of())
+        Synthesizer("independent", epsilon=epsilon, delta=1e-6).fit(make_data(100), make_schema())
     assert any("protects hardly anybody" in str(warning.message) for warning in caught) == warns
 
 
@@ -559,30 +565,30 @@ def test_a_ledger_that_was_rolled_back_is_refused(tmp_path: Path) -> None:
     Ledger.create(path, epsilon=3.0, delta=1e-5)
     old = path.read_bytes()
     synthesizer = Synthesizer("independent", epsilon=1.0, ledger=path)
-    synthesizer.fit(data_of(100), schema_of(), out=tmp_path / "first.sundog")
+    synthesizer.fit(make_data(100), make_schema(), out=tmp_path / "first.sundog")
     new = path.read_bytes()
     path.write_bytes(old)
     with pytest.raises(LedgerError, match=r"all\.ledger: lacks charges that it had when first\.sundog was made"):
-        synthesizer.fit(data_of(100), schema_of(), out=tmp_path / "second.sundog")
+        synthesizer.fit(make_data(100), make_schema(), out=tmp_path / "second.sundog")
     assert path.read_bytes() == old
     path.write_bytes(new)
-    synthesizer.fit(data_of(100), schema_of(), out=tmp_path / "second.sundog")
+    synthesizer.fit(make_data(100), make_schema(), out=tmp_path / "second.sundog")
 
 
 def test_a_fit_without_a_place_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Synthesizer("independent", epsilon=1.0).fit(data_of(100), schema_of())
+    Synthesizer("independent", epsilon=1.0).fit(make_data(100), make_schema())
     assert list(tmp_path.iterdir()) == []
 
 
 def test_too_few_records_to_learn_from_is_one_line_and_what_was_spent_stays(tmp_path: Path) -> None:
-    schema, out = schema_of(LEARNED), tmp_path / "o.sundog"
+    schema, out = make_schema(LEARNED), tmp_path / "o.sundog"
     with pytest.raises(DataError, match="column 'n': too few records"):
-        Synthesizer("independent", epsilon=0.5, ledger=tmp_path / "l").fit(data_of(5), schema, out=out)
+        Synthesizer("independent", epsilon=0.5, ledger=tmp_path / "l").fit(make_data(5), schema, out=out)
     assert [charge.purpose for charge in Ledger.open(tmp_path / "l").charges] == [
         "number of records",
         "range of n",
     ]
     assert not out.exists()
     with pytest.raises(SundogError, match="--resume"):
-        Synthesizer("independent", epsilon=0.5, ledger=tmp_path / "l").fit(data_of(5), schema, out=out)
+        Synthesizer("independent", epsilon=0.5, ledger=tmp_path / "l").fit(make_data(5), schema, out=out)

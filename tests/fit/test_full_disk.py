@@ -95,7 +95,7 @@ def fit(folder: Path, model: str, schema: Schema, *, shared: bool, resume: bool 
     return synthesizer.fit(DATA, schema, out=folder / "o.sundog", resume=resume).release_
 
 
-def prepared(folder: Path, *, shared: bool) -> Path:
+def prepare(folder: Path, *, shared: bool) -> Path:
     folder.mkdir()
     if shared:
         Ledger.create(folder / "all.ledger", epsilon=2.0, delta=1e-5)
@@ -103,10 +103,10 @@ def prepared(folder: Path, *, shared: bool) -> Path:
 
 
 def check_every_write(tmp_path: Path, *, every: int = 1, stays_full: bool, shared: bool, **asked: Any) -> None:
-    undisturbed = fit(prepared(tmp_path / "undisturbed", shared=shared), shared=shared, **asked).certificate.charges
+    undisturbed = fit(prepare(tmp_path / "undisturbed", shared=shared), shared=shared, **asked).certificate.charges
     outcomes = set()
     for number in itertools.count(1, every):
-        folder, disk = prepared(tmp_path / str(number), shared=shared), Disk(number, stays_full=stays_full)
+        folder, disk = prepare(tmp_path / str(number), shared=shared), Disk(number, stays_full=stays_full)
         outcomes.add(_run_on(disk, folder, undisturbed, shared=shared, **asked))
         if disk.count < number:
             break
@@ -132,22 +132,22 @@ def _run_on(disk: Disk, folder: Path, undisturbed: list[Charge], *, shared: bool
         fit(folder, shared=shared, resume=resume, **asked)
     release = Release.load(folder / "o.sundog")
     assert release.verify() == []
-    assert _purposes(release.certificate.charges) == _purposes(undisturbed)
+    assert _list_purposes(release.certificate.charges) == _list_purposes(undisturbed)
     left = {path.name for path in folder.iterdir()} - {"o.sundog.private"}  # the critic of a GAN
     assert left == {"o.sundog", *["all.ledger"] * shared}
     if shared:
-        assert _steps(Ledger.open(folder / "all.ledger").charges) == _steps(undisturbed)
+        assert _count_steps(Ledger.open(folder / "all.ledger").charges) == _count_steps(undisturbed)
     return outcome
 
 
-def _purposes(charges: Any) -> list[str]:
+def _list_purposes(charges: Any) -> list[str]:
     """What was measured, but for bins: if there are any to refine follows from the learned range, and so from noise."""
     return [charge.purpose for charge in charges if charge.purpose != "bins of n"]
 
 
-def _steps(charges: Any) -> dict[str, int]:
+def _count_steps(charges: Any) -> dict[str, int]:
     """How often each thing was measured in all; a training is paid for in blocks."""
-    counts = dict.fromkeys(_purposes(charges), 0)
+    counts = dict.fromkeys(_list_purposes(charges), 0)
     for charge in charges:
         if charge.purpose in counts:
             counts[charge.purpose] += charge.count
@@ -179,7 +179,7 @@ def test_a_disk_that_is_full_in_a_training(model: str, options: dict[str, Any], 
 def test_a_folder_without_room_is_refused_before_anything_is_spent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder = prepared(tmp_path / "here", shared=True)
+    folder = prepare(tmp_path / "here", shared=True)
     monkeypatch.setattr("shutil.disk_usage", lambda _: SimpleNamespace(free=2**19))
     with pytest.raises(DataError, match=r"here: has no room for about 1 MB .* nothing was spent"):
         fit(folder, "independent", DECLARED, shared=True)

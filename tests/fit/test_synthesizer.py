@@ -26,7 +26,7 @@ SCHEMA = Schema.from_dict({"columns": COLUMNS})
 FRAME = pd.DataFrame({"age": [31, 47, 25, 62] * 25, "sex": ["f", "m"] * 50})
 
 
-def fitted(data: Any = FRAME, schema: Schema = SCHEMA, *, labels: Any = None, **options: Any) -> Release:
+def fit(data: Any = FRAME, schema: Schema = SCHEMA, *, labels: Any = None, **options: Any) -> Release:
     return (
         Synthesizer(**{"model": "independent", "epsilon": 1.0, "delta": 1e-6, **options})
         .fit(data, schema, labels=labels)
@@ -41,7 +41,7 @@ def test_frames_paths_and_dicts_are_the_same_to_it(tmp_path: Path) -> None:
     FRAME.to_csv(tmp_path / "a.csv", index=False)
     FRAME.to_parquet(tmp_path / "a.parquet")
     sources: list[Any] = [FRAME, tmp_path / "a.csv", str(tmp_path / "a.parquet"), FRAME.to_dict("list")]
-    samples = [fitted(source, noise=NoiseSource.seeded(1)).sample(20, seed=0) for source in sources]
+    samples = [fit(source, noise=NoiseSource.seeded(1)).sample(20, seed=0) for source in sources]
     assert all(same_samples(samples[0], other) for other in samples[1:])
 
 
@@ -55,7 +55,7 @@ def test_images_with_labels_beside_them(tmp_path: Path) -> None:
         }
     )
     images, labels = np.zeros((40, 2, 2), np.uint8), np.arange(40) % 10
-    release = fitted(images, schema, labels=labels)
+    release = fit(images, schema, labels=labels)
     sample = release.sample(5, where={"digit": 3}, as_="arrays")
     assert sample["image"].shape == (5, 2, 2)
     assert sample["digit"].to_pylist() == [3] * 5
@@ -63,10 +63,10 @@ def test_images_with_labels_beside_them(tmp_path: Path) -> None:
 
 def test_series_and_sets() -> None:
     series = Schema.from_dict({"columns": {"load": {"type": "series", "length": 3, "min": 0, "max": 1}}})
-    assert fitted(np.full((30, 3), 0.5), series).sample(4, as_="arrays")["load"].shape == (4, 3)
+    assert fit(np.full((30, 3), 0.5), series).sample(4, as_="arrays")["load"].shape == (4, 3)
     sets = Schema.from_dict({"columns": {"basket": {"type": "set", "universe": 4, "max_size": 2}}})
     for source in ([[0, 1], [2], []] * 10, sparse.csr_array(np.eye(4, dtype=np.uint8))):
-        assert fitted(source, sets).sample(4, as_="arrays")["basket"].shape == (4, 4)
+        assert fit(source, sets).sample(4, as_="arrays")["basket"].shape == (4, 4)
 
 
 def test_fit_gives_back_the_synthesizer() -> None:
@@ -76,21 +76,21 @@ def test_fit_gives_back_the_synthesizer() -> None:
 
 def test_auto_goes_by_the_schema() -> None:
     quick = {"epochs": 1, "hidden": 4}
-    assert fitted(model="auto", settings=quick).model.name == "rbm"
-    assert fitted(model="auto", settings=quick, clusters=2).model.name == "mixture"
+    assert fit(model="auto", settings=quick).model.name == "rbm"
+    assert fit(model="auto", settings=quick, clusters=2).model.name == "mixture"
     series = Schema.from_dict({"columns": {"load": {"type": "series", "length": 3, "min": 0, "max": 1}}})
-    assert fitted(np.full((300, 3), 0.5), series, model="auto", settings=quick).model.name == "gan"
+    assert fit(np.full((300, 3), 0.5), series, model="auto", settings=quick).model.name == "gan"
 
 
 def test_auto_goes_by_about_how_many_records_there_are() -> None:
-    assert fitted(model="auto").model.name == "independent"
+    assert fit(model="auto").model.name == "independent"
     declared = SCHEMA.model_copy(update={"records": len(FRAME)})
-    assert fitted(schema=declared, model="auto").model.name == "independent"
+    assert fit(schema=declared, model="auto").model.name == "independent"
 
 
 def test_settings_of_auto_are_those_of_what_it_takes() -> None:
     with pytest.raises(SundogError, match=r"^model 'rbm' has no setting 'anchor'; its settings: "):
-        fitted(model="auto", settings={"anchor": 1.0})
+        fit(model="auto", settings={"anchor": 1.0})
 
 
 def test_a_second_fit_measures_anew() -> None:
@@ -101,7 +101,7 @@ def test_a_second_fit_measures_anew() -> None:
 
 
 def test_the_noise_of_tests_is_repeatable_and_marked() -> None:
-    first, second = (fitted(noise=NoiseSource.seeded(7)) for _ in range(2))
+    first, second = (fit(noise=NoiseSource.seeded(7)) for _ in range(2))
     assert same_samples(first.sample(50, seed=1), second.sample(50, seed=1))
     assert not first.certificate.private
     assert first.verify() != []
@@ -124,7 +124,7 @@ def test_the_noise_of_tests_is_repeatable_and_marked() -> None:
 )
 def test_what_the_model_does_not_know_is_refused(options: dict[str, Any], said: str) -> None:
     with pytest.raises(SundogError, match=said):
-        fitted("no such file.csv", **options)
+        fit("no such file.csv", **options)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, float("nan"), float("inf")])
@@ -146,7 +146,7 @@ def test_an_impossible_delta_is_refused(delta: float, tmp_path: Path) -> None:
 @pytest.mark.parametrize("delta", [1.0, 2.0])
 def test_a_delta_of_one_or_more_is_refused_without_a_warning(delta: float) -> None:
     with pytest.raises(BudgetExceededError, match="delta"):  # a warning would be an error here
-        fitted(delta=delta)
+        fit(delta=delta)
 
 
 @pytest.mark.parametrize("place", ["folder", "missing/o.sundog"])
@@ -162,7 +162,7 @@ def test_a_place_where_no_release_can_be_is_refused_before_anything_is_spent(pla
 @pytest.mark.parametrize("data", [42, None, object(), lambda: None], ids=["number", "none", "object", "function"])
 def test_what_is_no_data_is_refused(data: Any) -> None:
     with pytest.raises(DataError):
-        fitted(data)
+        fit(data)
 
 
 def test_a_column_may_have_any_name(tmp_path: Path) -> None:
@@ -180,7 +180,7 @@ def test_a_column_may_have_any_name(tmp_path: Path) -> None:
 def test_an_unreviewed_schema_warns_and_is_written_on_the_certificate() -> None:
     draft = Schema.from_dict({"reviewed": False, "columns": COLUMNS})
     with pytest.warns(UserWarning, match="not reviewed") as caught:
-        release = fitted(schema=draft)
+        release = fit(schema=draft)
     assert caught[0].filename == __file__  # at the caller's line
     assert any("NOT REVIEWED" in line for line in release.certificate.assumed_public)
 
@@ -188,7 +188,7 @@ def test_an_unreviewed_schema_warns_and_is_written_on_the_certificate() -> None:
 @pytest.mark.parametrize("delta", [1.1e-5, 1e-3, 0.01])
 def test_a_large_delta_warns(delta: float) -> None:
     with pytest.warns(UserWarning, match=r"delta = .* is large") as caught:
-        release = fitted(delta=delta)
+        release = fit(delta=delta)
     assert len(caught) == 1
     assert caught[0].filename == __file__  # at the caller's line
     assert release.certificate.delta == delta
@@ -204,7 +204,7 @@ def test_it_warns_of_the_delta_that_is_used(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("delta", [1e-5, 1e-9])
 def test_a_usual_delta_does_not_warn(delta: float) -> None:
-    assert fitted(delta=delta).certificate.delta == delta  # a warning would be an error here
+    assert fit(delta=delta).certificate.delta == delta  # a warning would be an error here
 
 
 # --- guarantees for people who own several records ---
@@ -213,10 +213,10 @@ def test_a_usual_delta_does_not_warn(delta: float) -> None:
 def test_a_unit_is_named_on_the_certificate_and_not_synthesised() -> None:
     schema = Schema.from_dict({"unit": "person", "cap": 2, "columns": COLUMNS})
     many = pd.concat([FRAME] * 40, ignore_index=True)
-    release = fitted(many.assign(person=np.arange(4000) // 4), schema)
+    release = fit(many.assign(person=np.arange(4000) // 4), schema)
     assert "one person (at most 2 records of each were used)" in str(release.certificate)
     assert list(release.sample(3)) == ["age", "sex"]
     assert release.records is not None
     assert 1600 < release.records < 2400  # 1,000 people with 2 of their 4 records each, and noise
     with pytest.raises(DataError, match="'person' is missing"):
-        fitted(FRAME, schema)
+        fit(FRAME, schema)

@@ -150,7 +150,7 @@ def fit(out: Path | None, *, schema: Schema = SCHEMA, resume: bool = False, **op
     return Synthesizer("coins", **options).fit(DATA, schema, out=out, resume=resume).release_
 
 
-def stopping(step: int) -> Callable[[int], None]:
+def make_stop(step: int) -> Callable[[int], None]:
     def after(number: int) -> None:
         if number == step:
             raise KeyboardInterrupt
@@ -158,9 +158,9 @@ def stopping(step: int) -> Callable[[int], None]:
     return after
 
 
-def interrupted(out: Path, step: int, **options: Any) -> None:
+def interrupt_fit(out: Path, step: int, **options: Any) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Coins, "after", staticmethod(stopping(step)))
+        patch.setattr(Coins, "after", staticmethod(make_stop(step)))
         with pytest.raises(KeyboardInterrupt):
             fit(out, **options)
 
@@ -184,7 +184,7 @@ def test_it_is_interrupted_and_goes_on(shared: bool, counted: bool, tmp_path: Pa
             options["ledger"] = folder / "ledger"
             Ledger.create(folder / "ledger", epsilon=2.0, delta=1e-5)
         for number, step in enumerate(steps):
-            interrupted(folder / "o.sundog", step, resume=number > 0, **options)
+            interrupt_fit(folder / "o.sundog", step, resume=number > 0, **options)
         release = fit(folder / "o.sundog", resume=bool(steps), **options)
         assert [charge.purpose for charge in release.certificate.charges] == ["number of records"] * counted + [
             "training"
@@ -225,7 +225,7 @@ def test_without_a_place_it_trains_without_a_checkpoint() -> None:
 def test_a_shared_ledger_that_lost_what_was_spent_is_refused(tmp_path: Path) -> None:
     out, path = tmp_path / "o.sundog", tmp_path / "l"
     Ledger.create(path, epsilon=2.0, delta=1e-5)
-    interrupted(out, 12, ledger=path)
+    interrupt_fit(out, 12, ledger=path)
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:-2]))
     with pytest.raises(LedgerError, match="lacks what the interrupted fit spent"):
@@ -234,7 +234,7 @@ def test_a_shared_ledger_that_lost_what_was_spent_is_refused(tmp_path: Path) -> 
 
 def test_a_state_that_was_lost_is_refused(tmp_path: Path) -> None:
     out = tmp_path / "o.sundog"
-    interrupted(out, 12)
+    interrupt_fit(out, 12)
     (Checkpoint.locate_folder(out) / "training.safetensors").unlink()
     with pytest.raises(BudgetExceededError, match="measurements of the interrupted fit were lost"):
         fit(out, resume=True)
@@ -242,7 +242,7 @@ def test_a_state_that_was_lost_is_refused(tmp_path: Path) -> None:
 
 def test_other_settings_are_refused(tmp_path: Path) -> None:
     out = tmp_path / "o.sundog"
-    interrupted(out, 12)
+    interrupt_fit(out, 12)
     with pytest.raises(SundogError, match="had another settings"):
         fit(out, resume=True, settings={"epochs": 5})
 

@@ -30,7 +30,7 @@ def append(path: Path, *names: str) -> None:
             journal.append({"name": name})
 
 
-def refusal(path: Path) -> str:
+def get_refusal(path: Path) -> str:
     before = path.read_bytes()
     with pytest.raises(LedgerError) as caught:
         Journal(path).read()
@@ -179,7 +179,7 @@ def test_a_line_without_a_digest_after_one_with_is_refused(path: Path) -> None:
     del last["digest"]
     lines[-1] = json.dumps({**last, "name": "forged"}).encode() + b"\n"
     path.write_bytes(b"".join(lines))
-    assert "line 4 was edited" in refusal(path)
+    assert "line 4 was edited" in get_refusal(path)
 
 
 def test_a_torn_line_of_zeros_or_garbage_is_passed_over_and_then_written_over(path: Path) -> None:
@@ -198,7 +198,7 @@ def test_an_edited_line_is_refused(path: Path, line: int) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     lines[line - 1] = lines[line - 1].replace(b"e", b"E", 2).replace(b"Ed", b"ed")
     path.write_bytes(b"".join(lines))
-    assert f"line {line}" in refusal(path) or f"line {line + 1}" in refusal(path)
+    assert f"line {line}" in get_refusal(path) or f"line {line + 1}" in get_refusal(path)
 
 
 def test_every_flipped_byte_is_noticed(path: Path) -> None:
@@ -216,15 +216,15 @@ def test_a_lost_line_is_refused(path: Path, line: int) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     del lines[line - 1]
     path.write_bytes(b"".join(lines))
-    assert f"line {line}" in refusal(path)
+    assert f"line {line}" in get_refusal(path)
 
 
 def test_swapped_and_doubled_lines_are_refused(path: Path) -> None:
     header, one, two, three = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(header + two + one + three)
-    assert "line 2" in refusal(path)
+    assert "line 2" in get_refusal(path)
     path.write_bytes(header + one + one + two + three)
-    assert "line 3" in refusal(path)
+    assert "line 3" in get_refusal(path)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_a_line_of_garbage_is_refused(path: Path, garbage: bytes, where: int) ->
     lines = path.read_bytes().splitlines(keepends=True)
     lines.insert(where, garbage)
     path.write_bytes(b"".join(lines))
-    assert f"line {where + 1}" in refusal(path)
+    assert f"line {where + 1}" in get_refusal(path)
 
 
 # A file without any newline is not a torn journal (those begin with a whole header): it is somebody's file.
@@ -286,7 +286,7 @@ def test_a_file_that_was_edited_while_open_is_refused(path: Path) -> None:
 
 
 @contextmanager
-def as_nobody() -> Iterator[None]:
+def become_nobody() -> Iterator[None]:
     """Root may write what is read-only; give that up for a moment."""
     root = os.geteuid() == 0
     if root:
@@ -306,7 +306,7 @@ def test_a_read_only_file_is_refused_and_kept() -> None:
         before = path.read_bytes()
         path.chmod(0o444)
         folder.chmod(0o555)
-        with as_nobody():
+        with become_nobody():
             with pytest.raises(LedgerError, match="cannot be opened"):
                 append(path, "x")
             with pytest.raises(LedgerError, match="cannot be created"):

@@ -548,7 +548,7 @@ def test_a_full_disk_spends_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 NOISE = 30.0
 
 
-def most_that_fit(epsilon: float) -> int:
+def count_that_fit(epsilon: float) -> int:
     fits = 0
     while compute_epsilon([charge(Gaussian(noise_multiplier=NOISE), fits + 1)], delta=DELTA) <= epsilon:
         fits += 1
@@ -582,7 +582,7 @@ def test_threads_never_exceed_the_total_and_lose_no_spend(kind: str, tmp_path: P
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(accepted) == min(80, most_that_fit(1.0)) < 80
+    assert len(accepted) == min(80, count_that_fit(1.0)) < 80
     assert sorted(charge.purpose for charge in shared.charges) == sorted(accepted)
     assert shared.spent() <= 1.0
 
@@ -636,7 +636,7 @@ def test_processes_never_exceed_the_total_and_lose_no_spend(tmp_path: Path) -> N
     recorded = [charge.purpose for charge in ledger.charges]
     assert len(set(recorded)) == len(recorded)
     assert sorted(recorded) == sorted(acknowledged)
-    assert len(recorded) == most_that_fit(epsilon) < 200
+    assert len(recorded) == count_that_fit(epsilon) < 200
     assert len({entry.run for entry in ledger.entries}) > 1
     assert ledger.spent() <= epsilon
 
@@ -787,7 +787,7 @@ def test_a_head_is_had_until_the_file_is_cut_or_rewritten(tmp_path: Path) -> Non
 def test_a_ledger_in_memory_has_no_head() -> None:
     ledger = Ledger(epsilon=1.0, delta=DELTA)
     assert ledger.head is None
-    assert not ledger.has(Head(None, 1, "x"))
+    assert not ledger.has(Head("", 1, "x"))
 
 
 # --- looking at one -------------------------------------------------------------------------------------------------

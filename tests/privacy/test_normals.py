@@ -24,16 +24,16 @@ Floats = npt.NDArray[np.float32]
 CHANCE = 1e-7
 
 
-def of_the_host(count: int) -> Floats:
+def draw_on_host(count: int) -> Floats:
     return NoiseSource().standard_normal_(torch.empty(count)).numpy()
 
 
-def of_a_device(count: int) -> Floats:
+def draw_on_device(count: int) -> Floats:
     key = torch.from_numpy(np.random.default_rng().integers(-(2**31), 2**31, 8).astype(np.int32))
     return reference_normals(key, torch.tensor(1), count).numpy()
 
 
-SOURCES = pytest.mark.parametrize("draw", [of_the_host, of_a_device])
+SOURCES = pytest.mark.parametrize("draw", [draw_on_host, draw_on_device])
 
 
 @SOURCES
@@ -52,7 +52,7 @@ def test_the_tails_are_as_heavy_as_they_should_be(draw: object) -> None:
         assert stats.binomtest(int((values > bound).sum()), len(values), expected).pvalue > CHANCE
 
 
-def word(value: int) -> Tensor:
+def to_word(value: int) -> Tensor:
     return torch.tensor([value - 2**32 if value >= 2**31 else value], dtype=torch.int32)
 
 
@@ -60,14 +60,14 @@ def test_the_far_tail_by_its_bits() -> None:
     """Nobody waits for nine standard deviations: give the transform the bits that lead there."""
     for uniform in (0.99, 0.5, 2**-9, 2**-20, 2**-31, 2**-40, 2**-55, 2**-63, 2**-64):
         whole = int(uniform * 2**64)
-        value, zero = to_normal_pair(word(whole >> 32), word(whole & 0xFFFFFFFF), word(0))
+        value, zero = to_normal_pair(to_word(whole >> 32), to_word(whole & 0xFFFFFFFF), to_word(0))
         assert float(value) == pytest.approx(np.sqrt(-2 * np.log((whole + 0.5) * 2.0**-64)), rel=1e-5)
         assert float(zero) == 0
-    assert float(to_normal_pair(word(0), word(0), word(0))[0]) > 9.4
+    assert float(to_normal_pair(to_word(0), to_word(0), to_word(0))[0]) > 9.4
 
 
 def test_every_value_is_finite() -> None:
-    extremes = [word(value) for value in (0, 1, 2**31 - 1, 2**31, 2**32 - 1)]
+    extremes = [to_word(value) for value in (0, 1, 2**31 - 1, 2**31, 2**32 - 1)]
     for high in extremes:
         for low in extremes:
             for angle in extremes:
@@ -98,8 +98,8 @@ def test_no_value_comes_twice() -> None:
     for thread in threads:
         thread.join()
     draw()
-    found.append(of_the_host(100_000))
-    child = "import sys, numpy, tests.privacy.test_normals as t; sys.stdout.buffer.write(t.of_the_host(8).tobytes())"
+    found.append(draw_on_host(100_000))
+    child = "import sys, numpy, tests.privacy.test_normals as t; sys.stdout.buffer.write(t.draw_on_host(8).tobytes())"
     done = subprocess.run([sys.executable, "-c", child], capture_output=True, check=True, cwd=Path(__file__).parents[2])
     found.append(np.frombuffer(done.stdout, dtype=np.float32))
     draw()

@@ -38,15 +38,15 @@ TENSORS = {
 GOLDEN = "f0bf68ad1bc6e88f96a555f2e4c3346e178d5f9f34fcf7c2a2a4571868f0fb4a"
 
 
-def small(**changes: Any) -> Archive:
+def make_small(**changes: Any) -> Archive:
     return dataclasses.replace(Archive(dict(MANIFEST), dict(TENSORS)), **changes)
 
 
-def signed() -> Archive:
-    return small(signature=sign(compute_content_hash(MANIFEST, TENSORS), KEY))
+def make_signed() -> Archive:
+    return make_small(signature=sign(compute_content_hash(MANIFEST, TENSORS), KEY))
 
 
-@pytest.mark.parametrize("archive", [small(), signed(), small(tensors={})])
+@pytest.mark.parametrize("archive", [make_small(), make_signed(), make_small(tensors={})])
 def test_round_trip(tmp_path: Path, archive: Archive) -> None:
     write_archive(tmp_path / "a.sundog", archive)
     found = read_archive(tmp_path / "a.sundog")
@@ -63,7 +63,7 @@ def test_round_trip(tmp_path: Path, archive: Archive) -> None:
 
 
 def test_signature_survives_the_file(tmp_path: Path) -> None:
-    write_archive(tmp_path / "a.sundog", signed())
+    write_archive(tmp_path / "a.sundog", make_signed())
     found = read_archive(tmp_path / "a.sundog")
     assert found.signature is not None
     assert check(compute_content_hash(found.manifest, found.tensors), found.signature)
@@ -83,7 +83,7 @@ def test_hash_depends_on_content_alone() -> None:
 
 
 def test_layout_does_not_reach_the_file(tmp_path: Path) -> None:
-    write_archive(tmp_path / "a.sundog", small(tensors={"w": np.arange(12, dtype=">f8").reshape(3, 4).T[::2]}))
+    write_archive(tmp_path / "a.sundog", make_small(tensors={"w": np.arange(12, dtype=">f8").reshape(3, 4).T[::2]}))
     np.testing.assert_array_equal(
         read_archive(tmp_path / "a.sundog").tensors["w"], np.arange(12.0).reshape(3, 4).T[::2]
     )
@@ -106,17 +106,17 @@ def test_hash_sees_every_change(tensors: dict[str, np.ndarray]) -> None:
 
 
 def test_same_content_same_bytes(tmp_path: Path) -> None:
-    write_archive(tmp_path / "a.sundog", signed())
+    write_archive(tmp_path / "a.sundog", make_signed())
     os.utime(tmp_path / "a.sundog", (0, 0))
     shuffled = dataclasses.replace(
-        signed(), manifest=dict(reversed(MANIFEST.items())), tensors=dict(reversed(TENSORS.items()))
+        make_signed(), manifest=dict(reversed(MANIFEST.items())), tensors=dict(reversed(TENSORS.items()))
     )
     write_archive(tmp_path / "b.sundog", shuffled)
     assert (tmp_path / "a.sundog").read_bytes() == (tmp_path / "b.sundog").read_bytes()
 
 
 def test_other_tools_can_open_it(tmp_path: Path) -> None:
-    write_archive(tmp_path / "a.sundog", signed())
+    write_archive(tmp_path / "a.sundog", make_signed())
     with zipfile.ZipFile(tmp_path / "a.sundog") as zipped:
         assert zipped.testzip() is None
         assert zipped.namelist() == ["manifest.json", "signature.json", "weights.safetensors"]
@@ -135,7 +135,7 @@ def test_repacked_elsewhere_it_is_the_same_release(tmp_path: Path) -> None:
 def test_zip64_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As files over 2 GiB are written, without writing 2 GiB."""
     monkeypatch.setattr(zipfile, "ZIP64_LIMIT", 50)
-    write_archive(tmp_path / "a.sundog", signed())
+    write_archive(tmp_path / "a.sundog", make_signed())
     assert b"PK\6\6" in (tmp_path / "a.sundog").read_bytes()
     found = read_archive(tmp_path / "a.sundog")
     assert compute_content_hash(found.manifest, found.tensors) == GOLDEN
@@ -155,7 +155,7 @@ def test_zip64_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_mode_follows_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o027)
     try:
-        write_archive(tmp_path / "a.sundog", small())
+        write_archive(tmp_path / "a.sundog", make_small())
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "a.sundog").stat().st_mode) == 0o640
@@ -180,7 +180,7 @@ def test_failure_leaves_what_was_there(
     message: str | None,
 ) -> None:
     path = tmp_path / "a.sundog"
-    write_archive(path, small())
+    write_archive(path, make_small())
     before = path.read_bytes()
     real: Callable[..., None] = getattr(archive_module, step)
 
@@ -190,7 +190,7 @@ def test_failure_leaves_what_was_there(
 
     monkeypatch.setattr(archive_module, step, fail)
     with pytest.raises(expected, match=message):
-        write_archive(path, signed())
+        write_archive(path, make_signed())
     assert path.read_bytes() == before
     assert list(tmp_path.iterdir()) == [path]
 
@@ -200,7 +200,7 @@ def test_full_disk(tmp_path: Path) -> None:
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
     try:
         with pytest.raises(ReleaseError, match=r"a\.sundog: cannot be written \(File too large\)"):
-            write_archive(tmp_path / "a.sundog", small(tensors={"w": np.zeros(100_000)}))
+            write_archive(tmp_path / "a.sundog", make_small(tensors={"w": np.zeros(100_000)}))
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert not list(tmp_path.iterdir())
@@ -217,7 +217,7 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
         (tmp_path / ("x" * 300), "File name too long"),
     ]:
         with pytest.raises(ReleaseError, match=message) as caught:
-            write_archive(path, small())
+            write_archive(path, make_small())
         assert str(caught.value).startswith(f"{path}: ")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "pipe"]
 
@@ -225,19 +225,19 @@ def test_places_that_cannot_be_written(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("archive", "message"),
     [
-        (small(manifest={**MANIFEST, "x": float("nan")}), "no JSON form"),
-        (small(manifest={**MANIFEST, "x": float("inf")}), "no JSON form"),
-        (small(manifest={**MANIFEST, "x": "\ud800"}), "no JSON form"),
-        (small(manifest={**MANIFEST, "x": object()}), "no JSON form"),
-        (small(manifest={**MANIFEST, "x": {1: 0, "1": 0}}), "no JSON form"),
-        (small(manifest={**MANIFEST, "x": {9: 0, 10: 0}}), "use text for all keys"),
-        (small(manifest={}), "it could not be read back: manifest.json is not that of a sundog release"),
-        (small(manifest={**MANIFEST, "x": list(range(500_100))}), "more than 500,000 items"),
-        (small(manifest={**MANIFEST, "x": " " * 2**24}), "as a zip bomb does"),
-        (small(tensors={"w": np.zeros(2, dtype=np.complex64)}), "tensor 'w' is of type complex64"),
-        (small(tensors={"w": np.array(["a"])}), "tensor 'w' is of type"),
-        (small(tensors={"w": np.zeros((1,) * 17)}), "shape that is not allowed"),
-        (small(tensors={"__metadata__": np.zeros(1)}), "not written"),
+        (make_small(manifest={**MANIFEST, "x": float("nan")}), "no JSON form"),
+        (make_small(manifest={**MANIFEST, "x": float("inf")}), "no JSON form"),
+        (make_small(manifest={**MANIFEST, "x": "\ud800"}), "no JSON form"),
+        (make_small(manifest={**MANIFEST, "x": object()}), "no JSON form"),
+        (make_small(manifest={**MANIFEST, "x": {1: 0, "1": 0}}), "no JSON form"),
+        (make_small(manifest={**MANIFEST, "x": {9: 0, 10: 0}}), "use text for all keys"),
+        (make_small(manifest={}), "it could not be read back: manifest.json is not that of a sundog release"),
+        (make_small(manifest={**MANIFEST, "x": list(range(500_100))}), "more than 500,000 items"),
+        (make_small(manifest={**MANIFEST, "x": " " * 2**24}), "as a zip bomb does"),
+        (make_small(tensors={"w": np.zeros(2, dtype=np.complex64)}), "tensor 'w' is of type complex64"),
+        (make_small(tensors={"w": np.array(["a"])}), "tensor 'w' is of type"),
+        (make_small(tensors={"w": np.zeros((1,) * 17)}), "shape that is not allowed"),
+        (make_small(tensors={"__metadata__": np.zeros(1)}), "not written"),
     ],
 )
 def test_what_could_not_be_read_is_not_written(tmp_path: Path, archive: Archive, message: str) -> None:

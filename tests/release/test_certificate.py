@@ -40,7 +40,7 @@ EVENTS: list[Event] = [
 ]
 
 
-def charged(
+def certify_charges(
     *events: Event, epsilon: float = 2.0, delta: float = 1e-6, schema: Schema = SCHEMA, noise: NoiseSource | None = None
 ) -> Certificate:
     ledger = Ledger(epsilon=epsilon, delta=delta, noise=noise)
@@ -51,7 +51,7 @@ def charged(
 
 @pytest.fixture(scope="module")
 def certificate() -> Certificate:
-    return charged(*EVENTS)
+    return certify_charges(*EVENTS)
 
 
 # --- what it says ---
@@ -165,7 +165,7 @@ def test_every_event_has_words() -> None:
 
 
 def test_nothing_spent_is_a_certificate_too() -> None:
-    certificate = charged()
+    certificate = certify_charges()
     assert certificate.spent == {"pld": 0.0, "rdp": 0.0, "moments": 0.0}
     assert certificate.recheck(SCHEMA) == []
     assert "sundog certificate" in str(certificate)
@@ -173,14 +173,14 @@ def test_nothing_spent_is_a_certificate_too() -> None:
 
 @pytest.mark.parametrize("epsilon", [1e-4, 0.1, 100.0, 709.0, 710.0, 1e6])
 def test_any_epsilon_can_be_printed(epsilon: float) -> None:
-    assert f"ε = {epsilon:g}" in str(charged(epsilon=epsilon))
+    assert f"ε = {epsilon:g}" in str(certify_charges(epsilon=epsilon))
 
 
 # --- NOT PRIVATE ---
 
 
 def test_test_noise_is_said_first() -> None:
-    certificate = charged(EVENTS[0], noise=NoiseSource.seeded(1))
+    certificate = certify_charges(EVENTS[0], noise=NoiseSource.seeded(1))
     assert not certificate.private
     assert str(certificate).splitlines()[0] == NOT_PRIVATE
     assert NOT_PRIVATE.startswith("NOT PRIVATE")
@@ -206,14 +206,14 @@ def test_a_release_is_private_only_if_all_of_its_ledger_is(whose: str, tmp_path:
 @pytest.mark.parametrize("private", [True, False])
 def test_private_and_the_noise_say_the_same(certificate: Certificate, private: bool) -> None:
     for noise in (SECURE, FAST, SEEDED):
-        said = changed(certificate, private=private, noise=noise).recheck(SCHEMA)
+        said = replace_fields(certificate, private=private, noise=noise).recheck(SCHEMA)
         assert said == ([] if private and noise != SEEDED else [NOT_PRIVATE])
 
 
 # --- rechecking ---
 
 
-def changed(certificate: Certificate, **values: Any) -> Certificate:
+def replace_fields(certificate: Certificate, **values: Any) -> Certificate:
     return Certificate.from_dict({**certificate.to_dict(), **values})
 
 
@@ -231,7 +231,7 @@ def changed(certificate: Certificate, **values: Any) -> Certificate:
     ids=str,
 )
 def test_what_does_not_add_up_is_said(certificate: Certificate, values: dict[str, Any], said: str) -> None:
-    problems = changed(certificate, **values).recheck(SCHEMA)
+    problems = replace_fields(certificate, **values).recheck(SCHEMA)
     assert any(said in problem for problem in problems), problems
     assert all("\n" not in problem for problem in problems)
 
@@ -240,12 +240,12 @@ def test_one_charge_less_is_noticed(certificate: Certificate) -> None:
     for number, event in enumerate(EVENTS):
         charges = certificate.to_dict()["charges"]
         del charges[number]
-        spent = compute_epsilon(changed(certificate, charges=charges).charges, delta=1e-6)
+        spent = compute_epsilon(replace_fields(certificate, charges=charges).charges, delta=1e-6)
         claimed = certificate.spent["pld"]
         assert claimed is not None
         if math.isclose(spent, claimed, rel_tol=1e-3):
             continue  # too small to matter
-        assert changed(certificate, charges=charges).recheck(SCHEMA) != [], event
+        assert replace_fields(certificate, charges=charges).recheck(SCHEMA) != [], event
 
 
 SCHEMAS: dict[str, Schema] = {
@@ -286,8 +286,8 @@ def test_it_is_held_against_the_schema(name: str) -> None:
 
 
 def test_who_is_a_neighbour_depends_on_public_columns() -> None:
-    assert charged(schema=SCHEMAS["plain"]).neighbours == "add or remove one unit"
-    assert charged(schema=SCHEMAS["public"]).neighbours == "show or erase one unit's private values"
+    assert certify_charges(schema=SCHEMAS["plain"]).neighbours == "add or remove one unit"
+    assert certify_charges(schema=SCHEMAS["public"]).neighbours == "show or erase one unit's private values"
 
 
 @pytest.mark.parametrize(
@@ -303,7 +303,7 @@ def test_who_is_a_neighbour_depends_on_public_columns() -> None:
     ids=str,
 )
 def test_what_the_schema_does_not_say_is_noticed(certificate: Certificate, values: dict[str, Any], said: str) -> None:
-    problems = changed(certificate, **values).recheck(SCHEMA)
+    problems = replace_fields(certificate, **values).recheck(SCHEMA)
     assert len(problems) == 1
     assert said in problems[0]
 
@@ -340,7 +340,7 @@ def test_what_the_schema_does_not_say_is_noticed(certificate: Certificate, value
 )
 def test_what_is_no_certificate_is_refused(certificate: Certificate, values: dict[str, Any]) -> None:
     with pytest.raises(ReleaseError, match="malformed") as error:
-        changed(certificate, **values)
+        replace_fields(certificate, **values)
     assert "\n" not in str(error.value)
 
 
@@ -369,12 +369,12 @@ def test_other_values_are_refused(value: Any) -> None:
 )
 def test_what_is_no_guarantee_is_no_certificate(certificate: Certificate, values: dict[str, float]) -> None:
     with pytest.raises(ReleaseError, match="malformed"):
-        changed(certificate, **values)
+        replace_fields(certificate, **values)
 
 
 def test_what_cannot_be_printed_is_replaced_in_a_purpose(certificate: Certificate) -> None:
     charges = certificate.to_dict()["charges"]
     charges[0]["purpose"] = "age\x1b[2J\nNOT\u202e PRIVATE"
-    shown = changed(certificate, charges=charges)
+    shown = replace_fields(certificate, charges=charges)
     assert shown.charges[0].purpose == "age�[2J NOT� PRIVATE"
     assert all(line.isprintable() for line in str(shown).splitlines())

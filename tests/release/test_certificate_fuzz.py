@@ -44,7 +44,7 @@ EVENTS: list[Event] = [
 PURPOSES = ["number of records", "range of age", "means", "training", "marginal of age", "values", "a median"]
 
 
-def sound() -> dict[str, Any]:
+def make_sound() -> dict[str, Any]:
     shared = Ledger(epsilon=3.0, delta=1e-5)
     run = shared.run(epsilon=2.0, delta=1e-6)
     for event, purpose in zip(EVENTS, PURPOSES, strict=True):
@@ -53,11 +53,11 @@ def sound() -> dict[str, Any]:
     return dict(json.loads(json.dumps(certificate.to_dict())))
 
 
-SOUND = sound()
+SOUND = make_sound()
 STATE = State({"marginal.0": np.array([0.5, 0.5])}, {"records": 10})
 
 
-def problems_of(value: Any) -> list[str] | None:
+def find_problems(value: Any) -> list[str] | None:
     """What `verify` says, or None for an error of one line; anything else is raised."""
     line = ""
     try:
@@ -75,15 +75,15 @@ def problems_of(value: Any) -> list[str] | None:
     return verdict.problems
 
 
-def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def list_places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     if path:
         yield path
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
-        yield from places(inner, (*path, key))
+        yield from list_places(inner, (*path, key))
 
 
-def changed(path: tuple[Any, ...], value: Any, base: dict[str, Any]) -> dict[str, Any]:
+def replace_fields(path: tuple[Any, ...], value: Any, base: dict[str, Any]) -> dict[str, Any]:
     found = copy.deepcopy(base)
     inner: Any = found
     try:
@@ -108,17 +108,17 @@ hostile = st.one_of(
 
 
 def test_the_sound_one_is_sound() -> None:
-    assert problems_of(SOUND) == []
+    assert find_problems(SOUND) == []
 
 
 @settings(max_examples=300, deadline=None, database=None)
-@given(st.lists(st.tuples(st.sampled_from(sorted(places(SOUND), key=repr)), hostile), min_size=1, max_size=3))
+@given(st.lists(st.tuples(st.sampled_from(sorted(list_places(SOUND), key=repr)), hostile), min_size=1, max_size=3))
 def test_any_certificate_is_refused_or_answered(changes: list[tuple[tuple[Any, ...], Any]]) -> None:
     value = SOUND
     for path, replacement in changes:
-        value = changed(path, replacement, value)
+        value = replace_fields(path, replacement, value)
     started = time.process_time()
-    problems_of(value)
+    find_problems(value)
     assert time.process_time() - started < 10
 
 
@@ -142,21 +142,21 @@ charges = st.builds(
 def test_any_events_are_added_up(found: list[Charge], delta: float) -> None:
     started = time.process_time()
     value = {**SOUND, "delta": delta, "charges": [charge.model_dump() for charge in found], "conditional": None}
-    assert problems_of(value)
+    assert find_problems(value)
     assert time.process_time() - started < 10
 
 
 def test_a_promise_that_means_nothing_is_none() -> None:
     """ε = 1e-9 at δ = 0.999 keeps any claim; so does ε = 1e-4, the smallest that can be promised."""
-    assert problems_of({**SOUND, "epsilon": 1e-9, "delta": 0.999}) is None
-    said = problems_of({**SOUND, "epsilon": 1e-4, "delta": 0.999, "conditional": None})
+    assert find_problems({**SOUND, "epsilon": 1e-9, "delta": 0.999}) is None
+    said = find_problems({**SOUND, "epsilon": 1e-4, "delta": 0.999, "conditional": None})
     assert said is not None
     assert any("promises nothing" in problem for problem in said)
 
 
 def test_false_figures_are_noticed() -> None:
     for method in ("pld", "rdp", "moments"):
-        said = problems_of({**SOUND, "spent": {**SOUND["spent"], method: 0.5 * SOUND["spent"][method]}})
+        said = find_problems({**SOUND, "spent": {**SOUND["spent"], method: 0.5 * SOUND["spent"][method]}})
         assert said is not None
         assert any(f"by {method}, but the certificate says" in problem for problem in said)
 
@@ -167,14 +167,14 @@ def test_a_shared_ledger_that_cannot_be_is_noticed() -> None:
         ({"epsilon": 3.0, "delta": 1e-5, "spent": 0.001}, "this release alone spent"),
         ({"epsilon": 1.0, "delta": 1e-5, "spent": 0.9}, "more than the shared ledger holds"),
     ):
-        said = problems_of({**SOUND, "ledger": ledger})
+        said = find_problems({**SOUND, "ledger": ledger})
         assert said is not None
         assert any(words in problem for problem in said), words
 
 
 def test_what_is_said_given_the_count_must_follow_from_it() -> None:
     for wrong in ({"delta": 1e-9}, {"epsilon": 0.5}, {"records": 10**9}):
-        said = problems_of({**SOUND, "conditional": {**SOUND["conditional"], **wrong}})
+        said = find_problems({**SOUND, "conditional": {**SOUND["conditional"], **wrong}})
         assert said is not None
         assert any("does not follow from the count" in problem for problem in said)
 

@@ -45,7 +45,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
 SCHEMA = Schema.from_dict({"columns": COLUMNS})
 
 
-def selected(where: Any, name: str) -> list[Any]:
+def list_selected(where: Any, name: str) -> list[Any]:
     """The values that a condition allows, one by one."""
     (codes,) = encode_conditions(where, SCHEMA, {}).values()
     column: Any = SCHEMA.columns[name]
@@ -110,11 +110,11 @@ def selected(where: Any, name: str) -> list[Any]:
 def test_conditions_select_the_values_they_say(where: Any, name: str, is_allowed: Any) -> None:
     if is_allowed is None:
         with pytest.raises(DataError, match=f"no value of '{name}'"):
-            selected(where, name)
+            list_selected(where, name)
         return
     column: Any = SCHEMA.columns[name]
     everything = column.decode(np.arange(column.size)).to_pylist()
-    assert selected(where, name) == [value for value in everything if is_allowed(value)]
+    assert list_selected(where, name) == [value for value in everything if is_allowed(value)]
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_every_bit_flipped(folder: Path, valid: bytes) -> None:
     assert 0 <= accepted - 8 * 20 * 3 <= 2 * 7
 
 
-def mutated(content: bytes, rng: random.Random) -> bytes:
+def mutate(content: bytes, rng: random.Random) -> bytes:
     mutant = bytearray(content)
     for _ in range(rng.choice([1, 1, 2, 3, 8])):
         at, length = rng.randrange(len(mutant) + 1), rng.choice([1, 2, 4, 8, 30, 46, 200])
@@ -108,10 +108,10 @@ def mutated(content: bytes, rng: random.Random) -> bytes:
 def test_random_damage(folder: Path, valid: bytes) -> None:
     rng = random.Random(20)
     for _ in range(6000):
-        assert_refused_or_same(folder, mutated(valid, rng))
+        assert_refused_or_same(folder, mutate(valid, rng))
 
 
-def rezipped(valid: bytes, name: str, content: bytes) -> bytes:
+def rezip(valid: bytes, name: str, content: bytes) -> bytes:
     """The release with one member replaced and every checksum right, so that the damage reaches the parsers."""
     with zipfile.ZipFile(io.BytesIO(valid)) as old, zipfile.ZipFile(file := io.BytesIO(), "w") as new:
         for info in old.infolist():
@@ -125,7 +125,7 @@ def test_random_damage_behind_the_checksums(folder: Path, valid: bytes, name: st
     with zipfile.ZipFile(io.BytesIO(valid)) as zipped:
         content = zipped.read(name)
     for _ in range(1000):
-        archive = read_bytes(folder, rezipped(valid, name, mutated(content, rng)))
+        archive = read_bytes(folder, rezip(valid, name, mutate(content, rng)))
         if archive is None or archive.signature is None:
             continue
         # A forger can get this far; what the signature says must then be the truth.
@@ -152,7 +152,7 @@ ENTRY = st.fixed_dictionaries(
 @given(header=st.dictionaries(st.text(max_size=3), ENTRY | JSON, max_size=3), data=st.binary(max_size=24))
 def test_any_weights_header(folder: Path, valid: bytes, header: dict[str, object], data: bytes) -> None:
     raw = json.dumps(header).encode()
-    archive = read_bytes(folder, rezipped(valid, "weights.safetensors", struct.pack("<Q", len(raw)) + raw + data))
+    archive = read_bytes(folder, rezip(valid, "weights.safetensors", struct.pack("<Q", len(raw)) + raw + data))
     if archive is not None:
         assert sum(tensor.nbytes for tensor in archive.tensors.values()) == len(data)
         compute_content_hash(archive.manifest, archive.tensors)

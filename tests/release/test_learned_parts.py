@@ -39,7 +39,7 @@ PARTS = {
 }
 
 
-def data_of(n: int) -> dict[str, Any]:
+def make_data(n: int) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     days = np.datetime64("1980-01-01") + rng.integers(0, 9000, n)
     return {
@@ -51,13 +51,13 @@ def data_of(n: int) -> dict[str, Any]:
 
 
 @cache
-def fitted() -> Release:
-    return Synthesizer("independent", epsilon=4.0).fit(data_of(3000), Schema.from_dict({"columns": COLUMNS})).release_
+def fit() -> Release:
+    return Synthesizer("independent", epsilon=4.0).fit(make_data(3000), Schema.from_dict({"columns": COLUMNS})).release_
 
 
-def saved(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
+def save_changed(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
     """The release with another certificate, whose figures were made to add up again."""
-    fitted().save(path)
+    fit().save(path)
     archive = read_archive(path)
     certificate = archive.manifest["certificate"]
     change(certificate)
@@ -69,12 +69,12 @@ def saved(path: Path, change: Callable[[dict[str, Any]], None]) -> Path:
 
 
 def test_every_learned_part_names_its_charge() -> None:
-    certificate = fitted().certificate
+    certificate = fit().certificate
     assert {part.part: part.charge for part in certificate.learned} == PARTS
     assert set(PARTS.values()) <= {charge.purpose for charge in certificate.charges}
     for part, charge in PARTS.items():
         assert f"- {part}  (paid for by '{charge}')" in str(certificate)
-    assert fitted().verify() == []
+    assert fit().verify() == []
 
 
 @pytest.mark.parametrize("part", PARTS)
@@ -85,7 +85,7 @@ def test_a_part_whose_charge_was_removed_is_noticed(part: str, named: bool, tmp_
         if not named:
             certificate["learned"] = [one for one in certificate["learned"] if one["part"] != part]
 
-    path = saved(tmp_path / "a.sundog", remove)
+    path = save_changed(tmp_path / "a.sundog", remove)
     assert any(f"no charge pays for the {part}" in problem for problem in Document.load(path).verify().problems)
     with pytest.raises(ReleaseError, match=f"pays for the {part}"):
         Release.load(path)
@@ -97,7 +97,7 @@ def test_a_count_that_nobody_paid_for_cannot_be_hidden(tmp_path: Path) -> None:
         certificate["learned"] = [one for one in certificate["learned"] if one["part"] != COUNT]
         certificate["conditional"] = None
 
-    problems = Document.load(saved(tmp_path / "a.sundog", remove)).verify().problems
+    problems = Document.load(save_changed(tmp_path / "a.sundog", remove)).verify().problems
     assert problems == []  # these marginals were calibrated to a smaller δ than is promised, and count by themselves
     networks = Document.load(tmp_path / "a.sundog")
     networks.model.__class__.counts_records = True  # as of a model whose plan needs the count
@@ -108,7 +108,7 @@ def test_a_count_that_nobody_paid_for_cannot_be_hidden(tmp_path: Path) -> None:
 
 
 def test_the_count_is_the_one_that_the_model_was_made_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    document = fitted().document
+    document = fit().document
     given = document.certificate.conditional
     assert given is not None
     monkeypatch.setattr(type(document.model), "counts_records", True)  # as of a model whose plan needs the count
@@ -124,7 +124,7 @@ def test_a_charge_of_another_kind_pays_for_nothing(tmp_path: Path) -> None:
             if charge["purpose"] == "range of age":
                 charge["event"] = {"kind": "failure", "delta": 1e-12}
 
-    path = saved(tmp_path / "a.sundog", replace)
+    path = save_changed(tmp_path / "a.sundog", replace)
     assert any("min and max of age" in problem for problem in Document.load(path).verify().problems)
 
 
@@ -132,21 +132,21 @@ def test_what_was_not_learned_may_not_be_said_to_be(tmp_path: Path) -> None:
     def add(certificate: dict[str, Any]) -> None:
         certificate["learned"].append({"part": "values of city", "charge": "values of job"})
 
-    problems = Document.load(saved(tmp_path / "a.sundog", add)).verify().problems
+    problems = Document.load(save_changed(tmp_path / "a.sundog", add)).verify().problems
     assert problems == ["the certificate lists more learned parts than the schema has"]
 
 
 def test_a_complete_schema_is_a_declaration() -> None:
     """That of a release says `learn`; given to another fit, nothing is measured again, and nothing is said to be."""
-    learned = fitted().schema
+    learned = fit().schema
     assert learned.columns["age"].learn
-    again = Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(data_of(3000), learned).release_
+    again = Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(make_data(3000), learned).release_
     assert again.certificate.learned == []
     assert not any(column.learn for column in again.schema.columns.values())
     assert again.verify() == []
     for name, column in learned.columns.items():  # and records are encoded as before, those beyond the bounds too
         beyond: dict[str, list[Any]] = {"age": [-5, 999], "pay": [-1.0, 1e9]}
-        values = [*data_of(5)[name], *beyond.get(name, [])]
+        values = [*make_data(5)[name], *beyond.get(name, [])]
         codes = column.encode(np.array(values), where="")
         assert codes.tolist() == again.schema.columns[name].encode(np.array(values), where="").tolist()
 
@@ -224,6 +224,6 @@ def test_a_count_is_paid_for_as_often_as_one_unit_is_in_it() -> None:
 
 
 def test_an_old_certificate_without_names_is_not_taken_at_its_word(tmp_path: Path) -> None:
-    path = saved(tmp_path / "a.sundog", lambda certificate: certificate.pop("learned"))
+    path = save_changed(tmp_path / "a.sundog", lambda certificate: certificate.pop("learned"))
     assert Certificate.from_dict(read_archive(path).manifest["certificate"]).learned == []
     assert len(Document.load(path).verify().problems) == len(PARTS)

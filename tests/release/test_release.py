@@ -40,7 +40,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
 KEY, OTHER_KEY = (Ed25519PrivateKey.from_private_bytes(bytes([i]) * 32) for i in (1, 2))
 
 
-def fitted(kind: dict[str, dict[str, Any]] = COLUMNS, n: int = 200, **options: Any) -> Release:
+def fit(kind: dict[str, dict[str, Any]] = COLUMNS, n: int = 200, **options: Any) -> Release:
     schema = schema_of(kind)
     records = random_records(schema, n)
     values = {name: column.decode(records.codes[name]) for name, column in schema.columns.items()}
@@ -49,14 +49,14 @@ def fitted(kind: dict[str, dict[str, Any]] = COLUMNS, n: int = 200, **options: A
     )
 
 
-def vouched_for(release: Release) -> Release:
+def sign_anyway(release: Release) -> Release:
     """Signed whatever it says, as no program of ours would."""
     return dataclasses.replace(release, signature=sign(release.hash, KEY))
 
 
 @pytest.fixture(scope="module")
 def release() -> Release:
-    return fitted()
+    return fit()
 
 
 @pytest.fixture
@@ -115,16 +115,16 @@ def test_a_missing_file_and_other_files_are_one_line(tmp_path: Path) -> None:
 
 
 def test_a_frame_or_a_dict_of_arrays() -> None:
-    frame = fitted().sample(10)
+    frame = fit().sample(10)
     assert isinstance(frame, pd.DataFrame)
     assert list(frame) == list(COLUMNS)
     assert len(frame) == 10
-    mixed = fitted(KINDS["mix"]).sample(10, as_="arrays")
+    mixed = fit(KINDS["mix"]).sample(10, as_="arrays")
     assert isinstance(mixed, dict)
     assert list(mixed) == list(KINDS["mix"])
     with pytest.raises(DataError, match=r"column .image.: images do not fit a DataFrame; sample.*as_=.arrays."):
-        fitted(KINDS["image"]).sample(10)
-    both = fitted({name: KINDS["mix"][name] for name in ("series", "named_set")}).sample(10)
+        fit(KINDS["image"]).sample(10)
+    both = fit({name: KINDS["mix"][name] for name in ("series", "named_set")}).sample(10)
     assert list(both) == ["series_0", "series_1", "series_2", "named_set"]
 
 
@@ -146,8 +146,8 @@ def test_about_as_many_as_there_were_by_default(release: Release) -> None:
 
 @pytest.mark.parametrize("n", [0, 1])
 def test_none_and_one(n: int) -> None:
-    assert len(fitted().sample(n)) == n
-    mixed = fitted(KINDS["mix"]).sample(n, as_="arrays")
+    assert len(fit().sample(n)) == n
+    mixed = fit(KINDS["mix"]).sample(n, as_="arrays")
     assert {name: values.shape[0] if hasattr(values, "shape") else len(values) for name, values in mixed.items()} == (
         dict.fromkeys(mixed, n)
     )
@@ -269,7 +269,7 @@ def test_a_missing_value_can_be_asked_for_in_its_own_words(spelling: str | None)
 )
 def test_a_condition_that_no_record_can_meet_is_refused(column: dict[str, Any], value: Any) -> None:
     with pytest.raises(DataError, match="column 'x'"):
-        fitted({"x": column}).sample(3, where={"x": value})
+        fit({"x": column}).sample(3, where={"x": value})
 
 
 # --- signing ---
@@ -321,11 +321,11 @@ def _set(*places: Any, to: Any) -> Tampering:
     return tamper
 
 
-def _lighter(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
+def _lighten_noise(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
     tensors["marginal.0"] = np.roll(tensors["marginal.0"], 1)
 
 
-def _one_charge_less(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
+def _drop_charge(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
     manifest["certificate"]["charges"].pop()
 
 
@@ -333,7 +333,7 @@ CHEATS: dict[str, Tampering] = {
     "a smaller epsilon": _set("certificate", "epsilon", to=0.5),
     "a smaller delta": _set("certificate", "delta", to=1e-12),
     "a larger delta": _set("certificate", "delta", to=1e-3),
-    "a charge removed": _one_charge_less,
+    "a charge removed": _drop_charge,
     "all charges removed": _set("certificate", "charges", to=[]),
     "a charge for more noise": _set("certificate", "charges", 0, "event", "sigma", to=1e6),
     "a charge counted less often": _set("certificate", "charges", 0, "event", "sigma", to=10.0),
@@ -343,7 +343,7 @@ CHEATS: dict[str, Tampering] = {
 FORGERIES: dict[str, Tampering] = {
     **CHEATS,
     "a larger epsilon": _set("certificate", "epsilon", to=2.0),
-    "other weights": _lighter,
+    "other weights": _lighten_noise,
     "other bounds": _set("schema", "columns", 2, "max", to="2021-12-31"),
     "another order of columns": lambda manifest, _: manifest["schema"]["columns"].reverse(),
     "another unit": _set("certificate", "unit", to="hospital"),
@@ -358,7 +358,7 @@ FORGERIES: dict[str, Tampering] = {
 }
 
 
-def tampered(release: Release, path: Path, tamper: Tampering) -> None:
+def save_tampered(release: Release, path: Path, tamper: Tampering) -> None:
     release.save(path)
     archive = read_archive(path)
     manifest, tensors = copy.deepcopy(archive.manifest), dict(archive.tensors)
@@ -370,13 +370,13 @@ def tampered(release: Release, path: Path, tamper: Tampering) -> None:
 def test_a_certificate_that_does_not_add_up_is_noticed_without_a_signature(
     release: Release, cheat: str, tmp_path: Path
 ) -> None:
-    tampered(release, tmp_path / "a.sundog", CHEATS[cheat])
+    save_tampered(release, tmp_path / "a.sundog", CHEATS[cheat])
     assert Release.load(tmp_path / "a.sundog").verify() != []
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)
 def test_a_signature_holds_for_nothing_else(release: Release, forgery: str, tmp_path: Path) -> None:
-    tampered(release.sign(KEY), tmp_path / "a.sundog", FORGERIES[forgery])
+    save_tampered(release.sign(KEY), tmp_path / "a.sundog", FORGERIES[forgery])
     try:
         loaded = Release.load(tmp_path / "a.sundog")
     except ReleaseError:
@@ -390,13 +390,13 @@ def test_a_signature_holds_for_nothing_else(release: Release, forgery: str, tmp_
     [_set("created", to="now\x1b[2J"), _set("libraries", to={"numpy\n": "1"}), _set("libraries", "numpy", to="\r")],
 )
 def test_nothing_in_it_moves_a_cursor(release: Release, forgery: Tampering, tmp_path: Path) -> None:
-    tampered(release, tmp_path / "a.sundog", forgery)
+    save_tampered(release, tmp_path / "a.sundog", forgery)
     with pytest.raises(ReleaseError, match="the manifest is malformed"):
         Release.load(tmp_path / "a.sundog")
 
 
 def test_a_signature_from_another_release_does_not_hold(release: Release, tmp_path: Path) -> None:
-    other = fitted()
+    other = fit()
     stolen = dataclasses.replace(release, signature=other.sign(KEY).signature)
     stolen.save(tmp_path / "a.sundog")
     assert Release.load(tmp_path / "a.sundog").verify() == ["the signature does not hold"]
@@ -406,10 +406,10 @@ def test_a_signature_from_another_release_does_not_hold(release: Release, tmp_pa
 
 
 def test_test_noise_is_not_private_wherever_it_goes(tmp_path: Path) -> None:
-    release = fitted(noise=NoiseSource.seeded(1))
+    release = fit(noise=NoiseSource.seeded(1))
     with pytest.raises(ReleaseError, match="not signed, because it does not add up: NOT PRIVATE"):
         release.sign(KEY)
-    vouched_for(release).save(tmp_path / "a.sundog")
+    sign_anyway(release).save(tmp_path / "a.sundog")
     for found in (release, Release.load(tmp_path / "a.sundog")):
         assert str(found.certificate).splitlines()[0].startswith("NOT PRIVATE")
         assert any("NOT PRIVATE" in problem for problem in found.verify())
@@ -417,8 +417,8 @@ def test_test_noise_is_not_private_wherever_it_goes(tmp_path: Path) -> None:
 
 
 def test_private_cannot_be_forged_back_into_a_signed_release(tmp_path: Path) -> None:
-    release = vouched_for(fitted(noise=NoiseSource.seeded(1)))
-    tampered(release, tmp_path / "a.sundog", _set("certificate", "private", to=True))
+    release = sign_anyway(fit(noise=NoiseSource.seeded(1)))
+    save_tampered(release, tmp_path / "a.sundog", _set("certificate", "private", to=True))
     loaded = Release.load(tmp_path / "a.sundog")
     assert loaded.certificate.private
     assert loaded.verify(KEY.public_key()) == [NOT_PRIVATE, "the signature does not hold"]
@@ -429,7 +429,7 @@ def test_private_and_its_noise_forged_back_break_the_signature_still(tmp_path: P
     def forge(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
         manifest["certificate"] |= {"private": True, "noise": "ChaCha20 and AES-256 keyed by the operating system"}
 
-    tampered(vouched_for(fitted(noise=NoiseSource.seeded(1))), tmp_path / "a.sundog", forge)
+    save_tampered(sign_anyway(fit(noise=NoiseSource.seeded(1))), tmp_path / "a.sundog", forge)
     loaded = Release.load(tmp_path / "a.sundog")
     assert loaded.certificate.private
     assert loaded.verify(KEY.public_key()) == ["the signature does not hold"]
@@ -439,24 +439,24 @@ def test_private_and_its_noise_forged_back_break_the_signature_still(tmp_path: P
 # --- to the letter ---
 
 
-def _said_again(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
+def _repeat_charge(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
     manifest["schema"]["columns"][1]["out_of_bounds"] = "error"
 
 
-def _wider_purpose(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
+def _widen_purpose(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
     charge = manifest["certificate"]["charges"][0]
     charge["purpose"] = f"  {charge['purpose'].replace(' ', '   ')} "
 
 
-def _defaults_left_out(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
+def _leave_defaults_out(manifest: dict[str, Any], tensors: dict[str, Any]) -> None:
     del manifest["certificate"]["charges"][0]["count"]
 
 
 # Other words for the same thing: they load as the same release, and are not what was signed.
 RESPELLINGS: dict[str, Tampering] = {
-    "space in a purpose": _wider_purpose,
-    "a default said aloud": _said_again,
-    "a default left out": _defaults_left_out,
+    "space in a purpose": _widen_purpose,
+    "a default said aloud": _repeat_charge,
+    "a default left out": _leave_defaults_out,
     "no ledger left out": lambda manifest, _: manifest["certificate"].pop("ledger"),
     "a number without its point": _set("certificate", "epsilon", to=1),
     "a whole number with a point": _set("schema", "columns", 1, "min", to=0.0),
@@ -465,7 +465,7 @@ RESPELLINGS: dict[str, Tampering] = {
 
 @pytest.mark.parametrize("respelling", RESPELLINGS)
 def test_a_signature_covers_the_manifest_to_the_letter(release: Release, respelling: str, tmp_path: Path) -> None:
-    tampered(release.sign(KEY), tmp_path / "a.sundog", RESPELLINGS[respelling])
+    save_tampered(release.sign(KEY), tmp_path / "a.sundog", RESPELLINGS[respelling])
     loaded = Release.load(tmp_path / "a.sundog")
     assert loaded.schema == release.schema
     assert loaded.certificate == release.certificate
@@ -476,7 +476,7 @@ def test_a_signature_covers_the_manifest_to_the_letter(release: Release, respell
 
 @pytest.mark.parametrize("respelling", RESPELLINGS)
 def test_what_was_read_is_what_is_saved_and_signed_again(release: Release, respelling: str, tmp_path: Path) -> None:
-    tampered(release, tmp_path / "a.sundog", RESPELLINGS[respelling])
+    save_tampered(release, tmp_path / "a.sundog", RESPELLINGS[respelling])
     loaded = Release.load(tmp_path / "a.sundog")
     assert loaded.verify() == []
     loaded.sign(KEY).save(tmp_path / "b.sundog")
@@ -500,7 +500,7 @@ def test_a_marginal_that_no_charge_pays_for_is_noticed(release: Release, name: s
         delta = certificate["delta"]
         certificate["spent"] = {method: compute_epsilon(charges, delta=delta, method=method) for method in METHODS}
 
-    tampered(release, tmp_path / "a.sundog", unpaid)
+    save_tampered(release, tmp_path / "a.sundog", unpaid)
     assert Release.load(tmp_path / "a.sundog").verify() == [f"no charge pays for the marginal of {name!r}"]
 
 
@@ -519,15 +519,15 @@ def test_a_charge_for_something_else_does_not_pay(release: Release, charge: dict
         charges = manifest["certificate"]["charges"]
         charges[[c["purpose"] for c in charges].index("marginal of age")] = charge
 
-    tampered(release, tmp_path / "a.sundog", other)
+    save_tampered(release, tmp_path / "a.sundog", other)
     assert "no charge pays for the marginal of 'age'" in Release.load(tmp_path / "a.sundog").verify()
 
 
 def test_a_public_marginal_needs_no_charge(tmp_path: Path) -> None:
-    release = fitted({**COLUMNS, "name": {**COLUMNS["name"], "public": True}})
+    release = fit({**COLUMNS, "name": {**COLUMNS["name"], "public": True}})
     assert [charge.purpose for charge in release.certificate.charges] == ["marginal of age", "marginal of born"]
     assert release.verify() == []
-    tampered(release, tmp_path / "a.sundog", _set("schema", "columns", 0, "public", to=False))
+    save_tampered(release, tmp_path / "a.sundog", _set("schema", "columns", 0, "public", to=False))
     problems = Release.load(tmp_path / "a.sundog").verify()
     assert "no charge pays for the marginal of 'name'" in problems
     assert any("who is protected" in problem for problem in problems)
@@ -547,7 +547,7 @@ def test_each_of_two_columns_of_one_purpose_is_paid_for(tmp_path: Path) -> None:
     data = {name: [True, False] * 20 for name in names}
     release = Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(data, schema).release_
     assert release.verify() == []
-    tampered(release, tmp_path / "a.sundog", _one_charge_less)
+    save_tampered(release, tmp_path / "a.sundog", _drop_charge)
     assert any("no charge pays" in problem for problem in Release.load(tmp_path / "a.sundog").verify())
 
 
@@ -555,18 +555,18 @@ def test_each_of_two_columns_of_one_purpose_is_paid_for(tmp_path: Path) -> None:
 
 
 @cache
-def _mixed() -> tuple[dict[str, Any], dict[str, Any]]:
-    release = fitted(KINDS["mix"], n=50)
+def _mix() -> tuple[dict[str, Any], dict[str, Any]]:
+    release = fit(KINDS["mix"], n=50)
     archive_manifest = json.loads(json.dumps(release.document.manifest))
     return archive_manifest, release.model.state().tensors
 
 
-def _places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+def _list_places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     if path:
         yield path
     items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
     for key, inner in items:
-        yield from _places(inner, (*path, key))
+        yield from _list_places(inner, (*path, key))
 
 
 junk = st.one_of(
@@ -585,12 +585,12 @@ junk = st.one_of(
 @settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_one_changed_field_is_a_release_error_or_harmless(data: st.DataObject, tmp_path: Path) -> None:
-    manifest, tensors = _mixed()
-    place = data.draw(st.sampled_from(sorted(_places(manifest), key=repr)), label="place")
+    manifest, tensors = _mix()
+    place = data.draw(st.sampled_from(sorted(_list_places(manifest), key=repr)), label="place")
     if data.draw(st.booleans(), label="removed"):
-        _check(_changed(manifest, place, None, remove=True), tensors, tmp_path)
+        _check(_change(manifest, place, None, remove=True), tensors, tmp_path)
     else:
-        _check(_changed(manifest, place, data.draw(junk, label="value"), remove=False), tensors, tmp_path)
+        _check(_change(manifest, place, data.draw(junk, label="value"), remove=False), tensors, tmp_path)
 
 
 HARD: dict[str, tuple[tuple[Any, ...], Any]] = {
@@ -638,10 +638,10 @@ HARD: dict[str, tuple[tuple[Any, ...], Any]] = {
 
 def test_hostile_manifests_are_release_errors_or_harmless(tmp_path: Path) -> None:
     """Each in a process of its own with 4 GiB and 20 seconds: none may stop the machine."""
-    manifest, tensors = _mixed()
+    manifest, tensors = _mix()
     for name, (place, value) in HARD.items():
         with contextlib.suppress(ReleaseError):
-            write_archive(tmp_path / name, Archive(_changed(manifest, place, value, remove=False), tensors))
+            write_archive(tmp_path / name, Archive(_change(manifest, place, value, remove=False), tensors))
     done = subprocess.run(
         [sys.executable, "-c", _JUDGE, *map(str, sorted(tmp_path.iterdir()))],
         capture_output=True,
@@ -654,7 +654,7 @@ def test_hostile_manifests_are_release_errors_or_harmless(tmp_path: Path) -> Non
     assert {name: outcome for name, outcome in outcomes.items() if outcome not in ("ok", "refused")} == {}
 
 
-def _changed(manifest: dict[str, Any], place: tuple[Any, ...], value: Any, *, remove: bool) -> dict[str, Any]:
+def _change(manifest: dict[str, Any], place: tuple[Any, ...], value: Any, *, remove: bool) -> dict[str, Any]:
     changed = copy.deepcopy(manifest)
     target: Any = changed
     for key in place[:-1]:

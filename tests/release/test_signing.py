@@ -172,7 +172,7 @@ def add(a: Point, b: Point) -> Point:
     return x, (y1 * y2 + x1 * x2) * pow(1 - product, -1, P) % P
 
 
-def decoded(y: int) -> Point | None:
+def decode(y: int) -> Point | None:
     square = (y * y - 1) * pow(D * y * y + 1, -1, P) % P
     root = pow(square, (P + 3) // 8, P)
     for x in (root, root * pow(2, (P - 1) // 4, P) % P):
@@ -181,8 +181,8 @@ def decoded(y: int) -> Point | None:
     return None
 
 
-def eightfold(y: int) -> Point | None:
-    point = decoded(y)
+def multiply_by_eight(y: int) -> Point | None:
+    point = decode(y)
     for _ in range(3):
         point = None if point is None else add(point, point)
     return point
@@ -200,9 +200,9 @@ SPELLINGS = [
 
 
 def test_the_points_of_small_order_are_those_that_vanish_eightfold() -> None:
-    assert all(eightfold(y) == (0, 1) for y in SMALL_YS)
+    assert all(multiply_by_eight(y) == (0, 1) for y in SMALL_YS)
     base = 4 * pow(5, -1, P) % P
-    assert eightfold(base) not in (None, (0, 1))
+    assert multiply_by_eight(base) not in (None, (0, 1))
     # All of them: for each y two x, but for the neutral element and the point of order two.
     assert sum(1 if y in (1, P - 1) else 2 for y in SMALL_YS) == 8
 
