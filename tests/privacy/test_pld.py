@@ -39,7 +39,7 @@ EVENTS: list[Event] = [
 ]
 every_event = pytest.mark.parametrize("event", EVENTS, ids=str)
 # of which 3,000 runs have losses that mean something
-SMALL = [event for event in EVENTS if compute_pld(event, 0.01).epsilon(0.1) < 0.3]
+SMALL = [event for event in EVENTS if compute_pld(event, 0.01).compute_epsilon(0.1) < 0.3]
 
 
 def test_every_kind_is_covered() -> None:
@@ -67,7 +67,7 @@ def test_self_composition_is_dp_accountings_own(event: Event, count: int) -> Non
         composed = other.self_compose(count)  # its sparse form takes size to the power of count
         for epsilon in np.linspace(0, min(composed.get_epsilon_for_delta(1e-9), 500.0), 25):
             expected = composed.get_delta_for_epsilon(epsilon)
-            assert mine.delta(epsilon) == pytest.approx(expected, rel=1e-6, abs=1e-12)
+            assert mine.compute_delta(epsilon) == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
 @pytest.mark.parametrize("first", EVENTS[::3], ids=str)
@@ -82,26 +82,26 @@ def test_composition_is_dp_accountings_own(first: Event, second: Event) -> None:
 def test_losses_on_a_grid_are_never_less_than_on_a_finer_one(event: Event) -> None:
     coarse, fine = compute_pld(event, 0.04), compute_pld(event, 0.005)
     for epsilon in np.linspace(0, 6, 61):
-        assert coarse.delta(epsilon) >= fine.delta(epsilon) - 1e-14
+        assert coarse.compute_delta(epsilon) >= fine.compute_delta(epsilon) - 1e-14
 
 
 @every_event
 @pytest.mark.parametrize("delta", [1e-3, 1e-5, 1e-8])
 def test_epsilon_is_the_inverse_of_delta(event: Event, delta: float) -> None:
     whole = compute_pld(event, GRID)
-    epsilon = whole.epsilon(delta)
+    epsilon = whole.compute_epsilon(delta)
     if math.isinf(epsilon):
         assert max(whole.remove.infinite, whole.add.infinite) > delta
         return
-    assert whole.delta(epsilon) <= delta * (1 + 1e-9) + 1e-15
-    assert epsilon == 0 or whole.delta(epsilon * (1 - 1e-6)) > delta
+    assert whole.compute_delta(epsilon) <= delta * (1 + 1e-9) + 1e-15
+    assert epsilon == 0 or whole.compute_delta(epsilon * (1 - 1e-6)) > delta
 
 
 def test_losses_beyond_what_exponentials_can_hold_are_read() -> None:
     large = LossPmf(1.0, 900, np.array([0.5, 0.5]), 0.0)
-    assert large.epsilon(1e-5) == pytest.approx(901 + math.log((0.5 - 1e-5) / 0.5), abs=1e-9)
-    assert large.epsilon(0.75) == pytest.approx(900 + math.log(0.25 / (0.5 + 0.5 * math.exp(-1))), abs=1e-9)
-    assert LossPmf(1.0, -2000, np.array([1.0]), 0.0).epsilon(1e-5) == 0
+    assert large.compute_epsilon(1e-5) == pytest.approx(901 + math.log((0.5 - 1e-5) / 0.5), abs=1e-9)
+    assert large.compute_epsilon(0.75) == pytest.approx(900 + math.log(0.25 / (0.5 + 0.5 * math.exp(-1))), abs=1e-9)
+    assert LossPmf(1.0, -2000, np.array([1.0]), 0.0).compute_epsilon(1e-5) == 0
 
 
 @pytest.mark.parametrize("event", [Gaussian(noise_multiplier=0.05), Pure(epsilon=200.0), DiscreteGaussian(sigma=0.1)])
@@ -124,9 +124,9 @@ def test_the_accountant_does_without_dp_accounting() -> None:
 def assert_same_curve(ours: LossDistribution, theirs: Any, *, rel: float, abs: float) -> None:  # noqa: A002
     top = theirs.get_epsilon_for_delta(1e-10)
     for epsilon in np.linspace(0, min(top, 500.0), 25):
-        assert ours.delta(epsilon) == pytest.approx(theirs.get_delta_for_epsilon(epsilon), rel=rel, abs=abs)
+        assert ours.compute_delta(epsilon) == pytest.approx(theirs.get_delta_for_epsilon(epsilon), rel=rel, abs=abs)
     for delta in (1e-2, 1e-5, 1e-8):
-        assert ours.epsilon(delta) == pytest.approx(theirs.get_epsilon_for_delta(delta), rel=1e-6, abs=1e-9)
+        assert ours.compute_epsilon(delta) == pytest.approx(theirs.get_epsilon_for_delta(delta), rel=1e-6, abs=1e-9)
 
 
 def align(ours: LossPmf, theirs: Any) -> tuple[pld.Floats, pld.Floats]:

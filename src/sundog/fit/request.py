@@ -137,17 +137,17 @@ def bound_charges(request: Request, schema: Schema, split: Split, count: int | N
     budget, schema_delta = split.budget, SCHEMA_DELTA * split.budget.delta
     counting, learning = [], []
     if "records" in split.shares:
-        event = DiscreteLaplace(rate=split.epsilon("records") / schema.cap, sensitivity=schema.cap)
+        event = DiscreteLaplace(rate=split.get_epsilon("records") / schema.cap, sensitivity=schema.cap)
         counting = [Charge(event=event, purpose=COUNT)]
     if "schema" in split.shares:
         learning = [
-            Charge(event=Pure(epsilon=split.epsilon("schema")), purpose="schema"),
+            Charge(event=Pure(epsilon=split.get_epsilon("schema")), purpose="schema"),
             Charge(event=Failure(delta=schema_delta), purpose="schema"),
         ]
     schema = _fill_unknown_columns(schema)
     before = [*learning, *Refinement.plan(schema, epsilon=split.rest, delta=budget.delta).charges]
     request = request.choose_model(schema, count)
-    rest = Budget(budget.epsilon - split.epsilon("records"), budget.delta)
+    rest = Budget(budget.epsilon - split.get_epsilon("records"), budget.delta)
     plan = request.model.plan(schema, rest, request.configuration, already=before, records=count)
     return [*plan.charges, *counting, *before]
 

@@ -67,7 +67,7 @@ def count_records(raw: Raw, schema: Schema, request: Request, split: Split, run:
 
     def measure(ledger: Ledger) -> dict[str, Any]:
         capped = raw.capped(schema.cap) if schema.unit else raw
-        epsilon = split.epsilon("records")
+        epsilon = split.get_epsilon("records")
         noisy = noisy_count(capped.count, epsilon=epsilon, ledger=ledger, purpose=COUNT, contribution=schema.cap)
         return {"count": noisy}
 
@@ -86,7 +86,7 @@ def learn_schema(learning: SchemaLearning, split: Split, run: Run, progress: Pro
     def measure(ledger: Ledger) -> dict[str, Any]:
         progress("learning the schema", 0.0)
         delta = SCHEMA_DELTA * ledger.budget.delta
-        return learning.learn(epsilon=split.epsilon("schema"), delta=delta, ledger=ledger).to_dict()
+        return learning.learn(epsilon=split.get_epsilon("schema"), delta=delta, ledger=ledger).to_dict()
 
     stage = measure_stage("schema", measure, run.ledger, run.checkpoint, paid=paid)
     schema = Schema.from_dict(stage.result)

@@ -129,7 +129,7 @@ def compute_delta(charges: Iterable[Charge], *, epsilon: float) -> float:
     whole = _compose(totals, _choose_grid(totals, quick))
     if whole is None:
         return 1.0
-    found = whole.delta(epsilon)
+    found = whole.compute_delta(epsilon)
     return found if sum(totals.values()) == 1 else min(1.0, found + _bound_fft_error(totals))
 
 
@@ -241,7 +241,7 @@ def _estimate_largest_loss(totals: dict[Event, int]) -> float:
 
 def _compute_epsilon_on_grid(totals: dict[Event, int], grid: float, delta: float) -> float:
     whole = _compose(totals, grid)
-    return math.inf if whole is None else whole.epsilon(delta - _bound_fft_error(totals))
+    return math.inf if whole is None else whole.compute_epsilon(delta - _bound_fft_error(totals))
 
 
 def _compose(totals: dict[Event, int], grid: float) -> LossDistribution | None:

@@ -70,7 +70,7 @@ class Split:
     """A budget and the share of ε that each stage gets; the stage named `model` takes what the others leave.
 
     >>> split = Split(Budget(1.0, 1e-6), {"records": 0.02, "schema": 0.1}, bins=0.05, promised_delta=1e-5)
-    >>> split.epsilon("schema")
+    >>> split.get_epsilon("schema")
     0.1
     >>> print(split)
     budget: ε = 1, δ = 1e-05 (promised; the noise is for δ = 1e-06, which follows from the noisy number of records)
@@ -95,7 +95,7 @@ class Split:
         """The ε that is left for the bins and the model."""
         return self.budget.epsilon * (1 - sum(self.shares.values()))
 
-    def epsilon(self, stage: str) -> float:
+    def get_epsilon(self, stage: str) -> float:
         """Return the ε of a stage, 0 if the split does not name it."""
         return self.budget.epsilon * self.shares.get(stage, 0.0)
 
@@ -106,7 +106,7 @@ class Split:
         if promised != delta:
             lines[0] += f" (promised; the noise is for δ = {delta:.3g}, which follows from the noisy number of records)"
         for stage, share in self.shares.items():
-            lines.append(f"  {stage:<8} {share:>4.0%}   ε = {self.epsilon(stage):.4g}")
+            lines.append(f"  {stage:<8} {share:>4.0%}   ε = {self.get_epsilon(stage):.4g}")
         bins = f"; {self.bins:.0%} of this, measured by ρ, refines default bins" if self.bins else ""
         lines.append(f"  {REST:<8} {1 - sum(self.shares.values()):>4.0%}   and whatever composition saves{bins}")
         return "\n".join(lines)

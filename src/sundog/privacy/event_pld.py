@@ -31,7 +31,7 @@ _REACH = 11.6  # in σ: beyond it a discrete Gaussian has a probability below 10
 def compute_pld(event: Event, grid: float) -> LossDistribution:
     """Return the privacy loss distribution of one event; raise GridError if the grid is too fine for it.
 
-    >>> round(compute_pld(Gaussian(noise_multiplier=1.0), 1e-3).delta(1.0), 4)
+    >>> round(compute_pld(Gaussian(noise_multiplier=1.0), 1e-3).compute_delta(1.0), 4)
     0.1269
     """
     return _PLD_OF[type(event)](event, grid)

@@ -39,7 +39,7 @@ class LossPmf:
 
     >>> import numpy as np
     >>> coin = LossPmf(grid=0.5, first=-1, probabilities=np.array([0.25, 0.0, 0.75]), infinite=0.0)
-    >>> round(coin.delta(0.0), 4), round(coin.epsilon(0.1), 4)
+    >>> round(coin.compute_delta(0.0), 4), round(coin.compute_epsilon(0.1), 4)
     (0.2951, 0.3569)
     """
 
@@ -84,7 +84,7 @@ class LossPmf:
         infinite = self.infinite + (float(above[len(above) - high - 1]) if high < len(above) else 0.0)
         return LossPmf(self.grid, self.first + low, kept, min(infinite, 1.0))
 
-    def delta(self, epsilon: float) -> float:
+    def compute_delta(self, epsilon: float) -> float:
         """Return the hockey-stick divergence at ε: the smallest δ of (ε, δ)-DP in this direction."""
         if epsilon >= (self.first + len(self.probabilities)) * self.grid:
             return self.infinite
@@ -92,7 +92,7 @@ class LossPmf:
         losses = (self.first + np.arange(start, len(self.probabilities))) * self.grid
         return self.infinite + _sum_products(-np.expm1(np.minimum(epsilon - losses, 0.0)), self.probabilities[start:])
 
-    def epsilon(self, delta: float) -> float:
+    def compute_epsilon(self, delta: float) -> float:
         """Return the smallest ε at which the hockey-stick divergence is at most δ.
 
         The divergence is infinite + Σ p (1 − exp(ε − loss)) over losses above ε. Losses are added from the largest
@@ -144,13 +144,13 @@ class LossDistribution:
             return LossDistribution.symmetric(remove)
         return LossDistribution(remove, self.add.self_compose(count))
 
-    def delta(self, epsilon: float) -> float:
+    def compute_delta(self, epsilon: float) -> float:
         """Return the smallest δ for which the mechanism is (ε, δ)-DP."""
-        return max(pmf.delta(epsilon) for pmf in {id(pmf): pmf for pmf in (self.remove, self.add)}.values())
+        return max(pmf.compute_delta(epsilon) for pmf in {id(pmf): pmf for pmf in (self.remove, self.add)}.values())
 
-    def epsilon(self, delta: float) -> float:
+    def compute_epsilon(self, delta: float) -> float:
         """Return the smallest ε for which the mechanism is (ε, δ)-DP."""
-        return max(pmf.epsilon(delta) for pmf in {id(pmf): pmf for pmf in (self.remove, self.add)}.values())
+        return max(pmf.compute_epsilon(delta) for pmf in {id(pmf): pmf for pmf in (self.remove, self.add)}.values())
 
 
 def compose_all(distributions: Iterable[LossDistribution]) -> LossDistribution:
