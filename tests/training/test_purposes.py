@@ -47,7 +47,7 @@ def test_no_two_draws_of_a_run_are_the_same() -> None:
 
 def test_what_losses_draw_hangs_on_more_than_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     """Which draws an example gets depends on who else is in the batch: nobody may be able to draw them again."""
-    monkeypatch.setattr(NoiseSource, "seed", lambda _: 5)
+    monkeypatch.setattr(NoiseSource, "draw_seed", lambda _: 5)
     trained = toy(Ledger(epsilon=EPSILON, delta=DELTA))
     loss, drawn = trained.trainer.step.private_loss, []
 
