@@ -193,26 +193,27 @@ class Synthesizer:
             inputs |= {} if isinstance(schema, Schema) else {"schema": schema}
             refuse_fit_output(place.out, inputs, overwrite=overwrite)
         schema = Schema.of(schema)
-        self._check()  # again: attributes can be set
-        configuration = self._choose_configuration(schema)
+        request = self._make_request(schema)
         if self.public is not None and labels is not None:
             _refuse_lacking(self.public, schema)
-        is_open = self.model == AUTO and self.clusters == 1 and not (self.settings or self.show_loss)
-        request = Request(
-            configuration,
-            float(self.epsilon),
-            None if self.delta is None else float(self.delta),
-            None if self.seed is None else int(self.seed),
-            self.device,
-            self.show_loss,
-            self.public,
-            is_open,
-        )
         run_fit(request, schema, data, place, labels=labels, progress=progress, deliver=self._take)
         return self
 
     def _take(self, fitted: Fitted) -> None:
         self.release_, self.private_ = fitted.release, fitted.curator_state
+
+    def _make_request(self, schema: Schema) -> Request:
+        self._check()  # again: attributes can be set
+        return Request(
+            configuration=self._choose_configuration(schema),
+            epsilon=float(self.epsilon),
+            delta=None if self.delta is None else float(self.delta),
+            seed=None if self.seed is None else int(self.seed),
+            device=self.device,
+            show_loss=self.show_loss,
+            public=self.public,
+            is_open=self.model == AUTO and self.clusters == 1 and not (self.settings or self.show_loss),
+        )
 
     def _choose_configuration(self, schema: Schema) -> Configuration:
         """Return the configuration for this schema, by public facts; raise if the model has no use for an argument."""
