@@ -285,7 +285,7 @@ def _scribble(path: Path) -> None:
 @pytest.mark.parametrize(
     ("damage", "said"),
     [
-        (_delete, r"no such file|has no ledger to go on with"),
+        (_delete, r"no such file|has no ledger to resume with"),
         (_empty, "lacks what the interrupted fit spent"),
         (_cut, "lacks what the interrupted fit spent"),
         (_edit, "line 3 was edited"),

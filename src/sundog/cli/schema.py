@@ -1,4 +1,4 @@
-"""Draft a schema from data. It is NOT PRIVATE until somebody has reviewed it.
+"""Draft a schema from data. It is NOT PRIVATE until it has been reviewed.
 
 Example: sundog schema visits.csv -o visits.schema.yaml
 """

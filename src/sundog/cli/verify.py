@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 def run(
     release: Annotated[Path, typer.Argument(help="The .sundog file.")],
-    key: Annotated[Path | None, typer.Option(help="The public key of whoever should have signed it.")] = None,
+    key: Annotated[Path | None, typer.Option(help="The public key of the expected signer.")] = None,
     ledger: Annotated[
         Path | None, typer.Option(help="The ledger that paid for it: check that it still has the charges.")
     ] = None,

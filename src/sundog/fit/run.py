@@ -99,7 +99,7 @@ def _open_on_disk(
     path = checkpoint.ledger_path
     if resume and not path.exists():
         raise LedgerError(
-            f"{checkpoint.folder}: has no ledger to go on with; delete the folder and fit again (what it spent, if "
+            f"{checkpoint.folder}: has no ledger to resume with; delete the folder and fit again (what it spent, if "
             "anything, stays spent)"
         )
     own = _open_ledger(request, path, noise, must_exist=resume)

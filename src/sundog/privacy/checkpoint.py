@@ -98,7 +98,7 @@ class Checkpoint:
                 if cls.is_begun(release):
                     cls(folder, "").lock().release()
                 raise SundogError(
-                    f"{folder}: an earlier fit was interrupted here; add --resume to go on with it, or delete "
+                    f"{folder}: an earlier fit was interrupted here; add --resume to continue it, or delete "
                     "the folder (what it spent stays spent)"
                 ) from None
             raise SundogError(
