@@ -22,7 +22,7 @@ from sundog.data.validation_errors import did_you_mean
 from sundog.errors import ArgumentError
 
 OPTIONS = ("clusters", "component", "public")  # fields that have an option of their own and are not settings
-SHARES = ("clustering", "means", "moments", "naming")  # settings that are shares of the budget
+SHARES = ("clustering", "means", "moments", "classifier")  # settings that are shares of the budget
 MOST_SHARED = 0.75  # of the budget, by all shares together: the rest trains, and pays for a count or a schema
 
 Share = Annotated[float, Field(gt=0, lt=1, title="a share of the budget")]

@@ -21,7 +21,8 @@ MOST_RECORDS = 10**12 - 1
 
 # The purposes of charges.
 NORM, MEANS = "length of records", "means of features"
-TRAINING, NAMING = "training", "naming"
+TRAINING = "training"
+CLASSIFIER = "naming"  # what certificates call the training of the label classifier
 LATENT = "latent variables"
 PEOPLE = "number of people"
 WIDTH, MOMENTS, CENTRES, COUNTS = (f"clustering: {what}" for what in ("kernel width", "space", "centres", "counts"))

@@ -153,7 +153,7 @@ def gap(images: Codes, labels: Codes) -> float:
         ("mlp", {"hidden": 64, "batch": 200, "epochs": 20, "learning_rate": 0.003, "generator_rate": 0.003}),
         ("auto", {"hidden": 32, "batch": 120, "epochs": 15, "learning_rate": 0.005, "generator_rate": 0.005}),
     ],
-    ids=["mlp", "conv"],  # what is chosen for images is named by a classifier too
+    ids=["mlp", "conv"],  # what is chosen for images has a label classifier, too
 )
 def test_samples_say_more_about_images_than_their_means_do(shape: str, settings: dict[str, Any]) -> None:
     images, labels = (part[:500] for part in digits())
@@ -193,7 +193,7 @@ def bars(n: int, seed: int) -> Records:
     return Records(BARS, {"image": images.astype(np.uint8), "label": steep.astype(np.uint8)}, n)
 
 
-def test_samples_of_a_fit_that_names_teach_what_their_labels_mean() -> None:
+def test_samples_of_a_fit_with_a_classifier_teach_what_their_labels_mean() -> None:
     real = bars(600, seed=1).codes
     sizes: dict[str, Any] = {"hidden": 32, "latent": 8, "batch": 150}
 
@@ -204,7 +204,7 @@ def test_samples_of_a_fit_that_names_teach_what_their_labels_mean() -> None:
         classifier = KNeighborsClassifier(5).fit(drawn["image"].reshape(-1, 64), drawn["label"])
         return float(classifier.score(real["image"].reshape(-1, 64), real["label"]))
 
-    begun = worth(naming=0.0, epochs=0.05)
-    learned = worth(naming=0.3, epochs=6, learning_rate=0.002, generator_rate=0.008)
+    begun = worth(classifier=0.0, epochs=0.05)
+    learned = worth(classifier=0.3, epochs=6, learning_rate=0.002, generator_rate=0.008)
     assert begun < 0.6  # chance is 0.5
     assert learned > max(0.7, begun + 0.15)

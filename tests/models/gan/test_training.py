@@ -23,6 +23,7 @@ from sundog.models.gan.gan import Gan
 from sundog.models.gan.label_classifier import train_label_classifier
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext
+from sundog.models.released import CLASSIFIER
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger, summed
@@ -54,10 +55,10 @@ def test_what_is_charged_is_the_plan_and_the_plan_is_the_budget(schema: Schema, 
     assert summed(ledger.charges) == list(plan.charges)
     assert 0.998 * 2.0 <= epsilon_spent(ledger.charges, delta=DELTA) <= 2.0
     sampled = [charge for charge in ledger.charges if isinstance(charge.event, SampledGaussian)]
-    trainings = ["naming", "training"] if shape == "conv" else ["training"]
+    trainings = [CLASSIFIER, "training"] if shape == "conv" else ["training"]
     for charge, name in ((charge, charge.purpose) for charge in sampled):
         assert isinstance(charge.event, SampledGaussian)
-        planned = plan.naming if name == "naming" else plan.network.training
+        planned = plan.classifier if name == CLASSIFIER else plan.network.training
         assert planned is not None
         assert charge.event.noise_multiplier == planned.noise_multiplier
     assert list(dict.fromkeys(charge.purpose for charge in sampled)) == trainings
@@ -92,7 +93,7 @@ def test_a_step_with_less_noise_than_was_planned_is_refused_before_it_is_taken(
 GAMES: list[dict[str, Any]] = [
     {"objective": "non-saturating"},
     {"objective": "wasserstein", "recognised": 0.0},
-    {"condition": "label", "naming": 0.3},
+    {"condition": "label", "classifier": 0.3},
 ]
 
 
@@ -159,12 +160,12 @@ def generators(sizes: tuple[int, ...], **settings: Any) -> list[dict[str, Any]]:
             ConditionalMeans(torch.ones(3) / 3, [torch.full((features.width,), 0.5)] * 3, [0.1] * 3),
             features.examples(records),
         )
-        named = None
-        if plan.naming is not None:
-            named = train_label_classifier(
-                features, rows, plan.settings, plan.naming, ledger, FitContext(seed=0), records=60
+        classifier = None
+        if plan.classifier is not None:
+            classifier = train_label_classifier(
+                features, rows, plan.settings, plan.classifier, ledger, FitContext(seed=0), records=60
             )
-        both = training.train(features, rows, plan, start, named, ledger, FitContext(seed=0))
+        both = training.train(features, rows, plan, start, classifier, ledger, FitContext(seed=0))
         found.append({name: weight.clone() for name, weight in both.state_dict().items()})
     return found
 

@@ -24,10 +24,10 @@ from sundog.models.gan.adversarial_step import Generator
 from sundog.models.gan.architectures import has_people
 from sundog.models.gan.conditional_means import ConditionalMeans, charge_for_people, measure_conditional_means
 from sundog.models.gan.configuration import GanConfiguration, resolve
-from sundog.models.gan.gan_plan import GanPlan
+from sundog.models.gan.gan_plan import GanPlan, list_first_charges
 from sundog.models.gan.label_classifier import plan_label_classifier, train_label_classifier
 from sundog.models.gan.networks import new_generator
-from sundog.models.gan.released import ReleasedGan
+from sundog.models.gan.released import HAS_CLASSIFIER, ReleasedGan
 from sundog.models.gan.training import train
 from sundog.models.neural.decoder_sampling import DecoderSampler
 from sundog.models.neural.features import FeatureRows, Features
@@ -89,17 +89,17 @@ class Gan:
         count = max(1, records or 0)
         people = charge_for_people(budget) if has_people(schema) else None
         units = count if people is None else math.ceil(count / schema.cap)
-        naming = plan_label_classifier(budget, share=settings.naming, records=count) if settings.naming else None
-        first = [*([] if people is None else [people]), *([] if naming is None else [naming.charge(naming.steps)])]
+        share = settings.classifier
+        classifier = plan_label_classifier(budget, share=share, records=count) if share else None
         network = plan_network(
             budget,
-            already=[*already, *first],
+            already=[*already, *list_first_charges(people, classifier)],
             records=units,
             share=settings.means,
             batch=max(1, units // _OF_PEOPLE) if people is not None and settings.batch is None else settings.batch,
             epochs=settings.epochs,
         )
-        return GanPlan(settings, count, network, people, naming)
+        return GanPlan(settings, count, network, people, classifier)
 
     @classmethod
     @one_thread()
@@ -111,9 +111,9 @@ class Gan:
         rows = PeopleRows if has_people(records.schema) else FeatureRows
         examples = rows(features, records, context.device)
         classifier = None
-        if plan.naming is not None:
+        if plan.classifier is not None:
             classifier = train_label_classifier(
-                features, examples, settings, plan.naming, ledger, context, records=plan.records
+                features, examples, settings, plan.classifier, ledger, context, records=plan.records
             )
         measured = measure_conditional_means(
             features,
@@ -127,7 +127,7 @@ class Gan:
         )
         both = train(features, examples, plan, measured, classifier, ledger, context)
         config = {name: getattr(settings, name) for name in ("shape", "hidden", "latent", "condition", "public")}
-        config |= {"records": plan.records, "named": plan.naming is not None}
+        config |= {"records": plan.records, HAS_CLASSIFIER: plan.classifier is not None}
         critic = State(_arrays(both.critic), {name: config[name] for name in ("shape", "hidden", "condition")})
         model = cls(records.schema, both.generator, config, measured.shares.log(), critic)
         model._calibrate(measured, context.seed)

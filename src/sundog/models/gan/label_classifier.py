@@ -15,7 +15,7 @@ from sundog.models.neural.features import Compact, Features
 from sundog.models.neural.network_training import Trainee, default_batch, initialise, train
 from sundog.models.neural.noisy_means import gaussian_share
 from sundog.models.protocol import FitContext, Parts
-from sundog.models.released import NAMING
+from sundog.models.released import CLASSIFIER
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Budget, Ledger
@@ -41,9 +41,9 @@ class LabelClassifier(Trainee):
         self.features, self.body, self.condition = features, body, condition
 
     def cross_entropy(self, x: Tensor) -> Tensor:
-        """At the values that records have: (…, features) to (…)."""
-        named: Tensor = self.body(without(x, self.condition))
-        return -(named.log_softmax(dim=-1) * x[..., self.condition]).sum(dim=-1)
+        """Return the cross-entropy at the label of each record: (…, features) to (…)."""
+        logits: Tensor = self.body(without(x, self.condition))
+        return -(logits.log_softmax(dim=-1) * x[..., self.condition]).sum(dim=-1)
 
     def loss(self, batch: Compact) -> Tensor:
         """Return the cross-entropy of each record."""
@@ -57,9 +57,9 @@ def plan_label_classifier(budget: Budget, *, share: float, records: int) -> Trai
     >>> plan.steps, round(plan.noise_multiplier, 2)
     (960, 1.22)
     """
-    one = Charge(event=Gaussian(noise_multiplier=gaussian_share(budget, share)), purpose=NAMING)
+    one = Charge(event=Gaussian(noise_multiplier=gaussian_share(budget, share)), purpose=CLASSIFIER)
     part = Budget(epsilon_spent([one], delta=budget.delta), budget.delta)
-    return plan_training(part, records=records, batch=default_batch(records), epochs=_EPOCHS, purpose=NAMING)
+    return plan_training(part, records=records, batch=default_batch(records), epochs=_EPOCHS, purpose=CLASSIFIER)
 
 
 def train_label_classifier(

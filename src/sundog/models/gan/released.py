@@ -14,8 +14,8 @@ from sundog.models.gan.geometry import FRESH, KERNEL, TOGETHER, Geometry
 from sundog.models.neural.layout import Layout
 from sundog.models.protocol import State
 from sundog.models.released import (
+    CLASSIFIER,
     MOST_RECORDS,
-    NAMING,
     PEOPLE,
     ReleasedModel,
     check_finite,
@@ -29,6 +29,7 @@ from sundog.models.released import (
 from sundog.privacy.events import Charge
 
 PUBLIC_RECORDS = "the records that were given as public, from which the training began or took its clipping bounds"
+HAS_CLASSIFIER = "named"  # the key in the configuration of a release: whether there was a label classifier
 
 Shapes = dict[str, tuple[int, ...]]
 
@@ -50,13 +51,13 @@ class ReleasedGan(ReleasedModel):
     def unexplained(self, charges: Sequence[Charge]) -> list[str]:
         """Return the number of people, the means, the classifier and the weights, unless they were paid for."""
         people = find_unpaid(charges, {PEOPLE: "discrete_laplace"}) if has_people(self.schema) else []
-        naming = find_unpaid_naming(charges) if self.config["named"] else []
-        return people + find_unpaid_means(charges) + naming + find_unpaid_training(charges)
+        classifier = find_unpaid_classifier(charges) if self.config[HAS_CLASSIFIER] else []
+        return people + find_unpaid_means(charges) + classifier + find_unpaid_training(charges)
 
 
-def find_unpaid_naming(charges: Sequence[Charge]) -> list[str]:
+def find_unpaid_classifier(charges: Sequence[Charge]) -> list[str]:
     """Return the label classifier, if no charge paid for it."""
-    return ["training of the classifier"] if find_unpaid(charges, {NAMING: "sampled_gaussian"}) else []
+    return ["training of the classifier"] if find_unpaid(charges, {CLASSIFIER: "sampled_gaussian"}) else []
 
 
 def generator_shapes(schema: Schema, config: Mapping[str, Any]) -> Shapes:
@@ -96,8 +97,8 @@ def _recurrent(inputs: int, hidden: int) -> Shapes:
     gates = 4 * hidden
     cell = {"weight_ih_l0": (gates, FRESH + inputs), "weight_hh_l0": (gates, hidden)}
     biases: Shapes = {"bias_ih_l0": (gates,), "bias_hh_l0": (gates,)}
-    named = {f"body.cell.{name}": shape for name, shape in {**cell, **biases}.items()}
-    return named | _linear("body.out", hidden, TOGETHER)
+    recurrent = {f"body.cell.{name}": shape for name, shape in {**cell, **biases}.items()}
+    return recurrent | _linear("body.out", hidden, TOGETHER)
 
 
 def _linear(name: str, inputs: int, outputs: int) -> Shapes:
@@ -105,7 +106,7 @@ def _linear(name: str, inputs: int, outputs: int) -> Shapes:
 
 
 def _is_config(config: Mapping[str, Any], schema: Schema) -> bool:
-    if set(config) != {"shape", "hidden", "latent", "condition", "records", "public", "named"}:
+    if set(config) != {"shape", "hidden", "latent", "condition", "records", "public", HAS_CLASSIFIER}:
         return False
     condition = config["condition"]
     try:
@@ -118,6 +119,6 @@ def _is_config(config: Mapping[str, Any], schema: Schema) -> bool:
         and is_size(config["latent"])
         and is_whole(config["records"], MOST_RECORDS)
         and type(config["public"]) is bool
-        and type(config["named"]) is bool
+        and type(config[HAS_CLASSIFIER]) is bool
         and (condition is None or (type(condition) is str and condition in schema.scalars))
     )

@@ -15,7 +15,7 @@ from sundog.models.gan.networks.grid import Grid
 
 _GROUPS = 8  # of channels that are normalised together
 _KERNEL = 5
-_NAMED = 16  # channels of the first layer that names
+_FIRST_CHANNELS = 16  # of the label classifier
 
 
 class Deconvolution(GeneratorNetwork):
@@ -51,7 +51,7 @@ class ConvolutionalClassifier(nn.Module):
         flat = len(grid.size) == 2
         smaller: Any = nn.Conv2d if flat else nn.Conv1d
         pooled: Any = nn.MaxPool2d if flat else nn.MaxPool1d
-        widths = [grid.channels, *(_NAMED * 2**layer for layer in range(grid.halvings))]
+        widths = [grid.channels, *(_FIRST_CHANNELS * 2**layer for layer in range(grid.halvings))]
         layers: list[nn.Module] = []
         for width, after in pairwise(widths):
             layers += [smaller(width, after, _KERNEL, 2, _KERNEL // 2), nn.Tanh(), pooled(3, 1, 1)]
