@@ -37,7 +37,7 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.mixture.clustering import ClusteringPlan, find_clusters, plan_clustering
 from sundog.mixture.fourier_features import FourierFeatures, balance, median_distance
-from sundog.mixture.kmeans import SPLIT, TOO_FEW, into_ball, packing, start_again
+from sundog.mixture.kmeans import SPLIT, TOO_FEW, into_ball, spread_directions, start_again
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext
 from sundog.privacy.calibration import noise_multiplier_for
@@ -176,7 +176,7 @@ def plain_and_fair(data: Material, public: bool, seed: int) -> Curve:
         start = KMeans(K, n_init=3, random_state=seed).fit(known - mean).cluster_centers_.astype(np.float32)
     else:  # the mean is as good as exact at every ε, so it need not be drawn for each; it is paid for
         mean = points.mean(axis=0)
-        start = (clip / 2 * packing(K, points.shape[1], rng)).astype(np.float32)
+        start = (clip / 2 * spread_directions(K, points.shape[1], rng)).astype(np.float32)
     points -= mean
     points *= np.minimum(1.0, clip / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-9))
     return lloyd(data, points, start, clip=clip, iterations=FEW, sums=0 if public else 1)

@@ -241,7 +241,7 @@ class ReleasedFirst(ReleasedModel):
         column = next(iter(schema.columns.values()))
         check_shapes("first", state, {"chances": (column.lattice_size,)})
 
-    def unexplained(self, charges):
+    def find_unpaid_parts(self, charges):
         return find_unpaid(charges, {PURPOSE: "discrete_gaussian"})
 """
 

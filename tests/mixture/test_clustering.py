@@ -20,7 +20,7 @@ from sundog.mixture.clustering import (
     plan_clustering,
 )
 from sundog.mixture.configuration import MixtureConfiguration
-from sundog.mixture.feature_space import Space
+from sundog.mixture.feature_space import PrincipalSubspace
 from sundog.mixture.fourier_features import FourierFeatures
 from sundog.mixture.kmeans import GRAIN, on_grain
 from sundog.mixture.released import find_unpaid_clustering
@@ -191,7 +191,7 @@ def test_however_noisy_the_moments_numbers_stay_so_small_that_sums_are_exact(noi
         width=FEATURES.width, dimension=32, distance=4.0, kernel="gaussian", rng=np.random.default_rng(0)
     )
     mean = np.full(32, 1e3 if noisy else 0.1)
-    space = Space.of_moments(mean, np.diag(np.linspace(0, 1e6, 32)), rank=5)
+    space = PrincipalSubspace.of_moments(mean, np.diag(np.linspace(0, 1e6, 32)), rank=5)
     assert np.linalg.norm(space.mean) <= 1 + 32 * GRAIN
     if not noisy:
         np.testing.assert_array_equal(space.mean, on_grain(mean))

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 from sklearn.cluster import KMeans
 
-from sundog.mixture.kmeans import Centres, in_chunks, nearest, on_grain, packing, private_lloyd
+from sundog.mixture.kmeans import Centres, in_chunks, nearest, on_grain, private_lloyd, spread_directions
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Ledger
 
@@ -80,7 +80,7 @@ def test_points_that_are_all_equal() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_fewer_points_than_clusters(count: int) -> None:
-    found = lloyd(np.full((count, 3), 0.5), packing(5, 3, np.random.default_rng(0)), noise_multiplier=2.0)
+    found = lloyd(np.full((count, 3), 0.5), spread_directions(5, 3, np.random.default_rng(0)), noise_multiplier=2.0)
     assert found.centres.shape == (5, 3)
     assert (np.linalg.norm(found.centres, axis=1) <= 1 + 1e-4).all()
 
@@ -101,7 +101,7 @@ def test_the_nearest_is_the_nearest() -> None:
 
 @pytest.mark.parametrize(("count", "width"), [(0, 3), (1, 1), (6, 3), (7, 3), (10, 200)])
 def test_a_packing_keeps_its_distance(count: int, width: int) -> None:
-    directions = packing(count, width, np.random.default_rng(0))
+    directions = spread_directions(count, width, np.random.default_rng(0))
     assert directions.shape == (count, width)
     np.testing.assert_allclose(np.linalg.norm(directions, axis=1), 1.0)
     if 0 < count <= 2 * width:

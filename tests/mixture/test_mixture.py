@@ -166,8 +166,8 @@ def test_a_public_column_is_private_within_a_cluster() -> None:
     charges = [charge for charge in plan.charges if charge.purpose != "marginal of side"]
     for mixture in (first, again):
         released = ReleasedMixture(schema, mixture.state())
-        assert released.unexplained(plan.charges) == []
-        assert released.unexplained(charges) == ["marginal of 'side'"]
+        assert released.find_unpaid_parts(plan.charges) == []
+        assert released.find_unpaid_parts(charges) == ["marginal of 'side'"]
 
 
 def test_what_public_records_began_need_not_be_paid_for() -> None:
@@ -179,7 +179,7 @@ def test_what_public_records_began_need_not_be_paid_for() -> None:
     assert not {"clustering: kernel width", "clustering: space"} & purposes
     state = release.model.state()
     lying = ReleasedMixture(TABLE, State(state.tensors, {**state.config, "public": False}))
-    assert lying.unexplained(release.certificate.charges) == ["clustering: kernel width", "clustering: space"]
+    assert lying.find_unpaid_parts(release.certificate.charges) == ["clustering: kernel width", "clustering: space"]
 
 
 # --- conditions ---

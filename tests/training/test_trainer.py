@@ -24,10 +24,10 @@ from sundog.privacy.noise import NoiseSource
 from sundog.training.batches.examples import InMemory, Positions
 from sundog.training.batches.poisson import Index
 from sundog.training.clipping import Fixed
-from sundog.training.groups import flat
+from sundog.training.groups import group_all
 from sundog.training.pacing import BLOCK_SECONDS, Pace
 from sundog.training.progress_messages import format_duration
-from sundog.training.schedules import cosine
+from sundog.training.schedules import make_cosine_schedule
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
 from sundog.training.training_plan import TrainingPlan, plan_training
@@ -191,14 +191,16 @@ def test_it_learns() -> None:
     step = PrivateStep(
         module=module,
         private_loss=lambda batch: (module(batch[0])[:, 0] - batch[1]).square(),
-        groups=flat(module),
+        groups=group_all(module),
         policy=Fixed(torch.ones(1)),
         optimizer=torch.optim.SGD(module.parameters(), lr=0.5),
         noise=ledger.noise,
         noise_multiplier=plan.noise_multiplier,
         expected_batch=plan.expected_batch,
     )
-    trainer = Trainer(step, InMemory((x, x @ target)), plan, ledger, schedule=cosine(plan.steps), average=0.9)
+    trainer = Trainer(
+        step, InMemory((x, x @ target)), plan, ledger, schedule=make_cosine_schedule(plan.steps), average=0.9
+    )
     trainer.run()
     assert trainer.average is not None
     trainer.average.apply()
@@ -247,12 +249,12 @@ def test_rates_follow_the_schedule() -> None:
         assert trained is not None
         rates.append(trained.trainer.step.optimizer.param_groups[0]["lr"])
 
-    trained = toy(ledger_of(), after=note, schedule=cosine(12, last=0.1))
+    trained = toy(ledger_of(), after=note, schedule=make_cosine_schedule(12, last=0.1))
     trained.trainer.run()
     expected = [0.01 * (0.1 + 0.9 * (1 + math.cos(math.pi * i / 11)) / 2) for i in range(12)]
     assert rates == pytest.approx(expected)
-    assert cosine(1)(0) == 1.0
-    assert cosine(3)(99) == pytest.approx(0.0)
+    assert make_cosine_schedule(1)(0) == 1.0
+    assert make_cosine_schedule(3)(99) == pytest.approx(0.0)
 
 
 def test_a_rate_that_is_a_tensor_stays_one() -> None:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from sundog.data.records import Records
 from sundog.errors import ReleaseError, SundogError
-from sundog.mixture.feature_space import Space
+from sundog.mixture.feature_space import PrincipalSubspace
 from sundog.mixture.fourier_features import FourierFeatures, Kernel, balance, median_distance, noisy_median_distance
 from sundog.mixture.kmeans import Centres, Points, in_chunks, into_ball, nearest, on_grain, private_lloyd
 from sundog.models.neural.features import Features
@@ -233,9 +233,9 @@ def find_clusters(
         device=context.device,
     )
     if public is not None:
-        space = Space.of_public(fourier, features, public, rank=plan.rank)
+        space = PrincipalSubspace.of_public(fourier, features, public, rank=plan.rank)
     else:
-        space = Space.of_private(
+        space = PrincipalSubspace.of_private(
             fourier,
             features,
             records,
@@ -262,7 +262,7 @@ def find_clusters(
 def _coarse_start(
     points: Points,
     known: npt.NDArray[Any] | None,
-    space: Space,
+    space: PrincipalSubspace,
     plan: ClusteringPlan,
     ledger: Ledger,
     rng: np.random.Generator,
@@ -282,7 +282,7 @@ def _coarse_start(
 def _lloyd(
     points: Points,
     start: Floats,
-    space: Space,
+    space: PrincipalSubspace,
     plan: ClusteringPlan,
     ledger: Ledger,
     rng: np.random.Generator,

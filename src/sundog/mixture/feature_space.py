@@ -21,7 +21,7 @@ _SPREAD = 1.2  # how far points may be from the mean, over the root of their mea
 
 
 @dataclass(frozen=True)
-class Space:
+class PrincipalSubspace:
     """Where centres are looked for.
 
     Args:
@@ -37,10 +37,10 @@ class Space:
     radius: float
 
     @classmethod
-    def of_moments(cls, mean: Floats, products: Floats, *, rank: int) -> Space:
+    def of_moments(cls, mean: Floats, products: Floats, *, rank: int) -> PrincipalSubspace:
         """Return the directions in which a distribution of this mean, and of these mean products, varies most.
 
-        >>> Space.of_moments(np.zeros(3), np.diag([0.0, 0.5, 0.1]), rank=1).basis.round(2).ravel().tolist()
+        >>> PrincipalSubspace.of_moments(np.zeros(3), np.diag([0.0, 0.5, 0.1]), rank=1).basis.round(2).ravel().tolist()
         [0.0, 1.0, 0.0]
         """
         mean = into_ball(mean[None], 1.0)[0]  # features are in the unit ball, and so is their mean, but for the noise
@@ -50,7 +50,9 @@ class Space:
         return cls(on_grain(mean), on_grain(vectors[:, ::-1][:, :rank]), variances, radius)
 
     @classmethod
-    def of_public(cls, fourier: FourierFeatures, features: Features, public: Records, *, rank: int) -> Space:
+    def of_public(
+        cls, fourier: FourierFeatures, features: Features, public: Records, *, rank: int
+    ) -> PrincipalSubspace:
         """From the moments of public records."""
         total, products = np.zeros(fourier.dimension), np.zeros((fourier.dimension, fourier.dimension))
         for units in fourier.stream(features, public):
@@ -71,7 +73,7 @@ class Space:
         noise_multiplier: float,
         ledger: Ledger,
         purpose: str,
-    ) -> Space:
+    ) -> PrincipalSubspace:
         """From noisy moments, over the `count` of records that is public."""
         total, products = gaussian_moments(
             (units * fourier.scale for units in fourier.stream(features, records)),

@@ -96,7 +96,7 @@ def start_again(
     largest = np.where(few, -np.inf, counts).argmax()
     middle = before[counts.argmax()] if few.all() else means[largest]
     together = few | (np.arange(len(few)) == largest)
-    means[together] = middle + distance * packing(int(together.sum()), means.shape[1], rng)
+    means[together] = middle + distance * spread_directions(int(together.sum()), means.shape[1], rng)
 
 
 def nearest(points: npt.NDArray[Any], centres: Floats) -> Integers:
@@ -113,10 +113,10 @@ def nearest(points: npt.NDArray[Any], centres: Floats) -> Integers:
     return np.asarray(scores.argmax(axis=1))
 
 
-def packing(count: int, width: int, rng: np.random.Generator) -> Floats:
+def spread_directions(count: int, width: int, rng: np.random.Generator) -> Floats:
     """Directions far from each other: up to 2 × `width` of them at right angles or opposite, by a random rotation.
 
-    >>> directions = packing(4, 2, np.random.default_rng(0))
+    >>> directions = spread_directions(4, 2, np.random.default_rng(0))
     >>> np.abs(directions @ directions.T).round(6).sum(axis=1).tolist()  # itself, and the one that is opposite
     [2.0, 2.0, 2.0, 2.0]
     """

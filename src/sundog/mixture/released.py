@@ -35,10 +35,10 @@ class ReleasedMixture(ReleasedModel):
         self.assumptions = [PUBLIC_RECORDS] if state.config["public"] else []
         self.choices = {CLUSTER: len(self.components)}
 
-    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+    def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
         """Return the clusters and what the components learned, unless it was paid for."""
         clusters = find_unpaid_clustering(charges, public=self.config["public"])
-        return clusters + self.components[0].unexplained(charges)
+        return clusters + self.components[0].find_unpaid_parts(charges)
 
 
 def find_unpaid_clustering(charges: Sequence[Charge], *, public: bool) -> list[str]:

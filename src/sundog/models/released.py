@@ -41,7 +41,7 @@ class ReleasedModel(ABC):
     choices: Mapping[str, int] = {}  # what a condition may name besides columns, and how many values it has
 
     @abstractmethod
-    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+    def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
         """Return what the model learned from private data and none of the charges paid for."""
 
 

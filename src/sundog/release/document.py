@@ -98,7 +98,7 @@ class Document:
         return [
             *self.certificate.recheck(self.schema, self.model.assumptions),
             *(f"no charge pays for the {part}" for part in self._unpaid_count()),
-            *(f"no charge pays for the {part}" for part in self.model.unexplained(self.certificate.charges)),
+            *(f"no charge pays for the {part}" for part in self.model.find_unpaid_parts(self.certificate.charges)),
             *self._wrong_count(),
         ]
 

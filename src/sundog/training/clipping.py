@@ -44,7 +44,7 @@ class ClipPolicy(Protocol):
         """Set the bounds of the next step, given the noisy measurement of this one."""
 
 
-def clip_weights(norms: Tensor, bounds: Tensor) -> Tensor:
+def compute_clip_weights(norms: Tensor, bounds: Tensor) -> Tensor:
     """Return min(1, C / norm)."""
     return (bounds[:, None] / norms.clamp_min(torch.finfo(norms.dtype).tiny)).clamp_max(1.0)
 
@@ -60,7 +60,7 @@ class Fixed:
 
     def weigh(self, norms: Tensor) -> Tensor:
         """Return min(1, C / norm)."""
-        return clip_weights(norms, self.bounds)
+        return compute_clip_weights(norms, self.bounds)
 
     def measure(self, norms: Tensor, present: Tensor) -> Tensor | None:  # noqa: ARG002
         """Return None: nothing is measured."""
@@ -129,7 +129,7 @@ class DPNorm:
 
     def weigh(self, norms: Tensor) -> Tensor:
         """Return min(1, C / norm)."""
-        return clip_weights(norms, self.bounds)
+        return compute_clip_weights(norms, self.bounds)
 
     def measure(self, norms: Tensor, present: Tensor) -> Tensor:
         """Return the histogram of the norms. An example adds one to one bin, so the L2 sensitivity is 1."""

@@ -22,10 +22,10 @@ from torch import Tensor, nn
 
 from sundog.errors import SundogError
 from sundog.privacy.noise import NoiseSource
-from sundog.training.batches.examples import Padded, leaves
+from sundog.training.batches.examples import Padded, list_leaves
 from sundog.training.clipping import ClipPolicy
 from sundog.training.groups import Groups
-from sundog.training.noise_addition import StepNoise, gradient_multiplier, noise_scales
+from sundog.training.noise_addition import StepNoise, compute_gradient_multiplier, compute_noise_scales
 from sundog.training.per_example.engine import Loss, Masks, clip_and_sum
 from sundog.training.speed.allocator import keep_memory
 from sundog.training.speed.compile import Program, compile_program
@@ -173,8 +173,8 @@ class PrivateStep:
         """
         sums, measured, usable = self._clip_and_sum(pieces, masks)
         *normals, side = self._noise.parts()
-        multiplier = gradient_multiplier(self.noise_multiplier, self.policy.measurement_noise)
-        scales = noise_scales(self.groups, self.policy.bounds, multiplier)
+        multiplier = compute_gradient_multiplier(self.noise_multiplier, self.policy.measurement_noise)
+        scales = compute_noise_scales(self.groups, self.policy.bounds, multiplier)
         noisy = [
             self._average(total, part.view_as(total) * scales[group])
             for total, part, group in zip(sums, normals, self.groups.of, strict=True)
@@ -210,4 +210,4 @@ def can_compile(piece: Any) -> bool:
     """Return whether a step on this piece can be compiled: it needs two examples at least, and two models in a stack."""
     if piece is None:
         return False
-    return (min(piece.present.shape) if isinstance(piece, Padded) else int(leaves(piece)[0].shape[0])) >= 2
+    return (min(piece.present.shape) if isinstance(piece, Padded) else int(list_leaves(piece)[0].shape[0])) >= 2

@@ -5,7 +5,7 @@
     while steps are left:
         ledger.spend(charge of a block of steps)                         on disk before the first of them
         for each step of the block:
-            batch = poisson_batch(records, sample_rate)                  batches/poisson.py, in the background
+            batch = draw_poisson_batch(records, sample_rate)             batches/poisson.py, in the background
             step(batch)                                                  step.py: clip, sum, add noise, descend
             after(step number)                                           public work, such as the generator's step
             average.update()                                             weight_average.py
@@ -38,17 +38,17 @@ from sundog.privacy.measure_once import count_paid_steps, is_part_of
 from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress, silent
 from sundog.training.batches.examples import Batch, Examples, Padded, Positions
-from sundog.training.batches.poisson import Index, poisson_batch
+from sundog.training.batches.poisson import Index, draw_poisson_batch
 from sundog.training.batches.prefetch import Prefetch
 from sundog.training.pacing import DeferredInterrupt, Pace
 from sundog.training.progress_messages import ProgressMessages
 from sundog.training.schedules import Schedule
 from sundog.training.speed.compile import helps_on_a_processor
 from sundog.training.speed.cuda_graphs import GraphedStep
-from sundog.training.speed.threads import ThreadChoice, allowed_threads, one_thread
+from sundog.training.speed.threads import ThreadChoice, count_allowed_threads, use_one_thread
 from sundog.training.step import PrivateStep, can_compile
 from sundog.training.training_plan import TrainingPlan
-from sundog.training.training_state import TrainingState, damaged, load_state, save_state
+from sundog.training.training_state import TrainingState, load_state, make_damage_error, save_state
 from sundog.training.weight_average import MovingAverage
 
 _COMPILE_SECONDS = 30.0  # CPU time to compile a step
@@ -135,7 +135,7 @@ class Trainer:
         threads = self._threads()
         with ExitStack() as stack:
             stack.enter_context(torch.random.fork_rng(self._gpus()))
-            stack.enter_context(one_thread())
+            stack.enter_context(use_one_thread())
             interrupt = stack.enter_context(DeferredInterrupt())
             batches = stack.enter_context(self._prefetch(range(self.done, self.plan.steps)))
             messages = self._messages()
@@ -176,7 +176,7 @@ class Trainer:
 
     def _threads(self) -> ThreadChoice:
         """Return one thread if blocks have a fixed length or a GPU does the work; otherwise, more are tried."""
-        return ThreadChoice(1 if self._pace.fixed is not None or self._gpus() else allowed_threads())
+        return ThreadChoice(1 if self._pace.fixed is not None or self._gpus() else count_allowed_threads())
 
     def _compile_if_it_pays(self, batches: Prefetch) -> None:
         """Compile the step between two blocks, once the remaining steps are known to take long enough.
@@ -239,7 +239,7 @@ class Trainer:
             for name, part in self.keep.items():
                 part.load_state_dict(state.parts["kept"][name])
         except (RuntimeError, ValueError, KeyError, TypeError, AttributeError, IndexError):
-            raise damaged(checkpoint, self.plan.purpose) from None
+            raise make_damage_error(checkpoint, self.plan.purpose) from None
         self.done, self.seed = state.done, state.seed
 
     # --- one step ---
@@ -279,7 +279,7 @@ class Trainer:
         return Prefetch(positions, self._draw, steps, largest=max(1, len(positions)))
 
     def _draw(self, number: int) -> Index:
-        return poisson_batch(len(self.examples), self.plan.sample_rate, self._noise("batch", number))
+        return draw_poisson_batch(len(self.examples), self.plan.sample_rate, self._noise("batch", number))
 
     def _noise(self, name: str, number: int) -> NoiseSource:
         """Return a stream of its own for each training, use and step, so that test noise does not repeat."""

@@ -28,7 +28,7 @@ from sundog.release.release import Release
 from sundog.training import trainer
 from sundog.training.batches.examples import Padded
 from sundog.training.clipping import Fixed
-from sundog.training.groups import flat
+from sundog.training.groups import group_all
 from sundog.training.per_example.engine import Masks, clip_and_sum
 
 QUICK: dict[str, Any] = {"hidden": 8, "latent": 3, "batch": 50, "epochs": 1, "critic_steps": 1}
@@ -102,7 +102,7 @@ def assert_clipped(
 ) -> None:
     """The engine finds these norms, and these sums of gradients clipped to that."""
     whole: Any = batch if masks == "when needed" else Padded(batch, torch.ones(len(norms), dtype=torch.bool))
-    found = clip_and_sum(game.critic, game.loss, whole, flat(game.critic), Fixed(clip[None]).weigh, masks=masks)
+    found = clip_and_sum(game.critic, game.loss, whole, group_all(game.critic), Fixed(clip[None]).weigh, masks=masks)
     torch.testing.assert_close(found.norms[0], norms, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(found.sums, sums, rtol=1e-3, atol=1e-4 * float(clip))
 

@@ -19,7 +19,7 @@ from sundog.models.gan.critic_schedule import CriticSchedule
 from sundog.models.gan.objectives import NonSaturating, Objective, Wasserstein
 from sundog.models.neural.features import Compact, Features
 from sundog.training.clipping import Fixed
-from sundog.training.groups import flat
+from sundog.training.groups import group_all
 from sundog.training.per_example.engine import clip_and_sum
 
 CASES = pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_batch_may_be_empty(schema: Schema, shape: str) -> None:
     for objective in (Wasserstein(10.0), NonSaturating()):
         game = new_duel(schema, shape, objective)
         nobody = {name: rows[:0] for name, rows in some(schema).items()}
-        found = clip_and_sum(game.critic, game.loss, nobody, flat(game.critic), Fixed(torch.tensor([1.0])).weigh)
+        found = clip_and_sum(game.critic, game.loss, nobody, group_all(game.critic), Fixed(torch.tensor([1.0])).weigh)
         assert all(not total.any() for total in found.sums)
 
 
@@ -128,7 +128,7 @@ def test_a_record_is_judged_beside_one_of_its_own_label() -> None:
 def test_the_critics_step_leaves_nothing_in_the_generator() -> None:
     game = new_duel(TABLE, "mlp", Wasserstein())
     before = [weight.clone() for weight in game.generator.parameters()]
-    clip_and_sum(game.critic, game.loss, some(TABLE), flat(game.critic), Fixed(torch.tensor([1.0])).weigh)
+    clip_and_sum(game.critic, game.loss, some(TABLE), group_all(game.critic), Fixed(torch.tensor([1.0])).weigh)
     for weight, old in zip(game.generator.parameters(), before, strict=True):
         assert weight.grad is None
         assert torch.equal(weight, old)
@@ -137,7 +137,7 @@ def test_the_critics_step_leaves_nothing_in_the_generator() -> None:
 # --- the generator's side ---
 
 
-def turns(game: AdversarialGame, count: int = 3) -> list[Tensor]:
+def take_turns(game: AdversarialGame, count: int = 3) -> list[Tensor]:
     for number in range(count):
         torch.manual_seed(number)
         game.after(number)
@@ -155,7 +155,7 @@ def test_the_generator_learns_from_the_critic_and_from_no_record(
         game = new_duel(schema, shape, objective)
         if seed is not None:
             game.loss(some(schema, 5 * seed, seed)).sum().backward()  # type: ignore[no-untyped-call]
-        ends.append(turns(game))
+        ends.append(take_turns(game))
     for first, *rest in zip(*ends, strict=True):
         assert all(torch.equal(first, other) for other in rest)
     moved = [not torch.equal(old, new) for old, new in zip(begun, ends[0], strict=True)]
@@ -163,13 +163,13 @@ def test_the_generator_learns_from_the_critic_and_from_no_record(
     game = new_duel(schema, shape, objective)
     for weight in game.critic.parameters():
         weight.data *= -1.0
-    assert not torch.equal(ends[0][0], turns(game)[0])
+    assert not torch.equal(ends[0][0], take_turns(game)[0])
 
 
 def test_the_generators_turn_leaves_the_critic_as_it_was() -> None:
     game = new_duel(IMAGES, "conv")
     before = [weight.clone() for weight in game.critic.parameters()]
-    turns(game)
+    take_turns(game)
     for weight, old in zip(game.critic.parameters(), before, strict=True):
         assert weight.grad is None
         assert torch.equal(weight, old)
@@ -183,15 +183,15 @@ def test_the_generator_gets_better_at_pleasing_a_critic_that_stays(objective: Ob
 
     game = new_duel(TABLE, "mlp", objective, batch=128)
     before = pleased()
-    turns(game, 40)
+    take_turns(game, 40)
     assert pleased() > before + 0.05
 
 
 def test_the_rate_follows_the_schedule_and_the_average_the_weights() -> None:
     game = new_duel(TABLE, "mlp", schedule=lambda number: 0.5 if number else 0.0)
     begun = [weight.clone() for weight in game.generator.parameters()]
-    assert all(torch.equal(old, new) for old, new in zip(begun, turns(game, 1), strict=True))
-    first = turns(game, 2)
+    assert all(torch.equal(old, new) for old, new in zip(begun, take_turns(game, 1), strict=True))
+    first = take_turns(game, 2)
     assert game.optimizer.param_groups[0]["lr"] == pytest.approx(0.005)
     weighted = [(0.9**2 * a + 0.9 * a + b) / (0.9**2 + 0.9 + 1) for a, b in zip(begun, first, strict=True)]
     torch.testing.assert_close(game.average.values, weighted)
@@ -203,7 +203,7 @@ def test_a_critic_that_recognises_few_gets_more_steps_and_else_fewer() -> None:
         for weight in game.critic.parameters():
             weight.data.zero_()
         list(game.critic.parameters())[-1].data.fill_(sign)
-        turns(game, 1)
+        take_turns(game, 1)
         assert game.critic_schedule.steps == pytest.approx(math.exp(0.05 * (0.6 - recognised)))
 
 
@@ -213,20 +213,20 @@ def test_a_generator_that_is_behind_has_several_turns() -> None:
         new_duel(TABLE, "mlp", critic_schedule=CriticSchedule(steps=steps, target=0.0)) for steps in (0.5, 1)
     )
     moves: list[list[Tensor]] = []
-    turn = game._turn
+    turn = game._take_step
 
     def noting() -> None:
         turn()
         moves.append(weights(game))
 
-    game._turn = noting  # type: ignore[assignment]
-    turns(game, 3)
+    game._take_step = noting  # type: ignore[assignment]
+    take_turns(game, 3)
     assert len(moves) == game.critic_schedule.taken == 6
     assert not any(torch.equal(a[0], b[0]) for a, b in pairwise(moves))
     shares = torch.tensor([0.9**age for age in reversed(range(6))])
     average = [sum(share * move[0] for share, move in zip(shares / shares.sum(), moves, strict=True))]
     torch.testing.assert_close(game.average.values[:1], average)
-    turns(single, 3)
+    take_turns(single, 3)
     assert single.critic_schedule.taken == 3
 
 

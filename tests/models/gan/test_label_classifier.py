@@ -31,7 +31,7 @@ from sundog.privacy.ledger import Budget, Ledger, summed
 from sundog.privacy.noise import NoiseSource
 from sundog.training.batches.examples import Padded
 from sundog.training.clipping import Fixed
-from sundog.training.groups import flat
+from sundog.training.groups import group_all
 from sundog.training.per_example.engine import clip_and_sum
 
 MIXED = schema_of({**TABLE.to_dict()["columns"], "image": {"type": "image", "shape": [3, 4]}})
@@ -83,7 +83,9 @@ def test_the_clipped_sum_is_that_of_a_loop_over_records(schema: Schema, shape: s
     factors = (clip / norms).clamp_max(1.0)
     sums = [sum(w * part for w, part in zip(factors, parts, strict=True)) for parts in zip(*gradients, strict=True)]
     whole: Any = batch if masks == "when needed" else Padded(batch, torch.ones(9, dtype=torch.bool))
-    found = clip_and_sum(classifier, classifier.loss, whole, flat(classifier), Fixed(clip[None]).weigh, masks=masks)
+    found = clip_and_sum(
+        classifier, classifier.loss, whole, group_all(classifier), Fixed(clip[None]).weigh, masks=masks
+    )
     torch.testing.assert_close(found.norms[0], norms, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(found.sums, sums, rtol=1e-3, atol=1e-4 * float(clip))
 
@@ -102,7 +104,7 @@ def test_the_surprise_at_a_record_is_about_that_record_alone(schema: Schema, sha
 @CASES
 def test_a_batch_may_be_empty(schema: Schema, shape: str) -> None:
     classifier, nobody = classifier_of(schema, shape), {name: rows[:0] for name, rows in some(schema).items()}
-    found = clip_and_sum(classifier, classifier.loss, nobody, flat(classifier), Fixed(torch.tensor([1.0])).weigh)
+    found = clip_and_sum(classifier, classifier.loss, nobody, group_all(classifier), Fixed(torch.tensor([1.0])).weigh)
     assert all(not total.any() for total in found.sums)
 
 
@@ -268,7 +270,7 @@ def test_without_a_condition_there_is_no_classifier(schema: Schema, settings: di
     model = Gan.fit(random_records(schema, 60), plan, ledger, FitContext(seed=0))
     assert model.config[HAS_CLASSIFIER] is False
     assert summed(ledger.charges) == list(plan.charges)
-    assert ReleasedGan(schema, model.state()).unexplained(ledger.charges) == []
+    assert ReleasedGan(schema, model.state()).find_unpaid_parts(ledger.charges) == []
     with pytest.raises(SundogError, match="on which the generator is conditioned; set condition=") as caught:
         GanConfiguration.parse({**options, "classifier": 0.3}).check(schema)
     assert "\n" not in str(caught.value)
@@ -358,7 +360,7 @@ def test_the_critic_loss_does_not_contain_the_classifier(objective: Any, monkeyp
 
     monkeypatch.setattr(classifier, "cross_entropy", asked)
     game = new_duel(IMAGES, "conv", objective, classifier=classifier)
-    clip_and_sum(game.critic, game.loss, some(IMAGES), flat(game.critic), Fixed(torch.tensor([1.0])).weigh)
+    clip_and_sum(game.critic, game.loss, some(IMAGES), group_all(game.critic), Fixed(torch.tensor([1.0])).weigh)
     with pytest.raises(AssertionError, match="it was asked about 16 records"):
         game.after(0)
 
@@ -366,4 +368,4 @@ def test_the_critic_loss_does_not_contain_the_classifier(objective: Any, monkeyp
 def test_the_game_does_not_keep_the_classifier() -> None:
     """It has a state of its own, which is whole before the game begins."""
     game = new_duel(IMAGES, "conv", classifier=classifier_of(IMAGES, "conv"))
-    assert set(game.kept) == {"generator", "average", "balance", "optimizer"}
+    assert set(game.kept) == {"generator", "average", "critic_schedule", "optimizer"}

@@ -104,7 +104,7 @@ def test_a_release_without_the_charge_for_naming_does_not_verify(tmp_path: Path)
     assert training.count == STEPS
     for charge in charges:
         rest = [other for other in charges if other is not charge]
-        assert ("training of the classifier" in again.document.model.unexplained(rest)) == (charge is training)
+        assert ("training of the classifier" in again.document.model.find_unpaid_parts(rest)) == (charge is training)
     without = replace(
         release,
         certificate=release.certificate.model_copy(update={"charges": [c for c in charges if c is not training]}),

@@ -36,7 +36,7 @@ from sundog.privacy.mechanisms import noisy_count
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.training.clipping import Fixed
-from sundog.training.groups import flat
+from sundog.training.groups import group_all
 from sundog.training.per_example.engine import ClippedSum, clip_and_sum
 from sundog.training.trainer import Trainer
 
@@ -129,7 +129,7 @@ def length(gradient: list[Tensor]) -> Tensor:
 
 
 def clipped(game: AdversarialGame, batch: Any, clip: float) -> list[Tensor]:
-    return clip_and_sum(game.critic, game.loss, batch, flat(game.critic), Fixed(torch.tensor([clip])).weigh).sums
+    return clip_and_sum(game.critic, game.loss, batch, group_all(game.critic), Fixed(torch.tensor([clip])).weigh).sums
 
 
 # --- one gradient for each person ---
@@ -184,7 +184,7 @@ def test_somebody_whose_loss_is_not_finite_moves_nobody_elses_gradient(place: in
     for labels in ([0] * place + [2] + [1] * (20 - place), [0] * place + [1] * (20 - place)):
         batch = PeopleRows(game.features, alike(labels)).take(np.arange(len(labels)))
         found = clip_and_sum(
-            game.critic, game.loss, batch, flat(game.critic), Fixed(torch.tensor([1e-3])).weigh, masks=masks
+            game.critic, game.loss, batch, group_all(game.critic), Fixed(torch.tensor([1e-3])).weigh, masks=masks
         )
         assert found.present.tolist() == [label < 2 for label in labels]
         sums.append(found.sums)
@@ -318,7 +318,7 @@ def test_all_that_a_training_learns_of_people_goes_through_the_noisy_sum(
         examples = PeopleRows(features, people(VISITS, held, seed=len(held)))
         ledger = Ledger(epsilon=2.0, delta=DELTA, noise=NoiseSource.seeded(1))
         start = ConditionalMeans(torch.zeros(0), [torch.full((features.width,), 0.5)], [0.1])
-        both = training.train(features, examples, plan, start, None, ledger, FitContext(seed=0))
+        both = training.train_gan(features, examples, plan, start, None, ledger, FitContext(seed=0))
         return [weight.detach().clone() for weight in both.parameters()]
 
     def nothing(*args: Any, **options: Any) -> ClippedSum:

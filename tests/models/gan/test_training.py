@@ -30,7 +30,7 @@ from sundog.privacy.ledger import Budget, Ledger, summed
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.training import step, trainer
-from sundog.training.noise_addition import noise_scales
+from sundog.training.noise_addition import compute_noise_scales
 from sundog.training.pacing import Pace
 from sundog.training.per_example.engine import ClippedSum, clip_and_sum
 from sundog.training.step import PrivateStep
@@ -135,7 +135,7 @@ def is_standard(noise: Tensor) -> bool:
 def test_the_noise_has_the_scale_that_was_paid_for(
     settings: dict[str, Any], fault: float, noises: list[Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(step, "noise_scales", lambda *args: [fault * scale for scale in noise_scales(*args)])
+    monkeypatch.setattr(step, "compute_noise_scales", lambda *args: [fault * scale for scale in compute_noise_scales(*args)])
     fitted(random_records(TABLE, 60), epsilon=2.0, epochs=4, **settings)
     assert sum(noise.numel() for noise in noises) > 500
     assert is_standard(torch.cat(noises)) is (fault == 1.0)
@@ -165,7 +165,7 @@ def generators(sizes: tuple[int, ...], **settings: Any) -> list[dict[str, Any]]:
             classifier = train_label_classifier(
                 features, rows, plan.settings, plan.classifier, ledger, FitContext(seed=0), records=60
             )
-        both = training.train(features, rows, plan, start, classifier, ledger, FitContext(seed=0))
+        both = training.train_gan(features, rows, plan, start, classifier, ledger, FitContext(seed=0))
         found.append({name: weight.clone() for name, weight in both.state_dict().items()})
     return found
 

@@ -211,7 +211,7 @@ def started(records: Records, public: Records, monkeypatch: pytest.MonkeyPatch, 
 
     monkeypatch.setattr(training, "train_on_public", noting)
     features, plan = Features(TABLE), planned(TABLE, condition="label", warm=6, **settings)
-    training.train(
+    training.train_gan(
         features,
         features.examples(records),
         plan,

@@ -28,7 +28,7 @@ from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.training import trainer
 from sundog.training.clipping import DPNorm
-from sundog.training.noise_addition import gradient_multiplier
+from sundog.training.noise_addition import compute_gradient_multiplier
 from sundog.training.pacing import Pace
 
 EPSILON, DELTA = 2.0, 1e-6
@@ -90,12 +90,13 @@ def test_the_charge_is_that_of_histogram_and_gradient_together(
     fitted, charges, ledger = fit(model, 200)
     assert summed(ledger.charges) == list(charges)
     assert 0.998 * EPSILON <= epsilon_spent(charges, delta=DELTA) <= EPSILON
-    assert read_model(model.name, SCHEMA, fitted.state()).unexplained(charges) == []
+    assert read_model(model.name, SCHEMA, fitted.state()).find_unpaid_parts(charges) == []
     event, count = training_charge(charges)
     assert len(steps) == count
     policy = steps[0][0]
     together = (
-        gradient_multiplier(event.noise_multiplier, policy.measurement_noise) ** -2 + policy.measurement_noise**-2
+        compute_gradient_multiplier(event.noise_multiplier, policy.measurement_noise) ** -2
+        + policy.measurement_noise**-2
     )
     assert together**-0.5 == pytest.approx(event.noise_multiplier)
     plain = configure(model.name, SMALL[model])

@@ -14,7 +14,7 @@ from scipy import stats
 from torch import Tensor, nn
 
 from sundog.models.neural import network_training
-from sundog.models.neural.network_training import Trainee, initialise, train
+from sundog.models.neural.network_training import TrainableNetwork, initialise, train_networks
 from sundog.models.protocol import FitContext, Parts
 from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.events import Charge
@@ -41,7 +41,7 @@ class Free(Ledger):
         self.taken += charges
 
 
-class Coder(Trainee):
+class Coder(TrainableNetwork):
     """Draws nothing, so that it learns the same however its batches are laid out."""
 
     pull: Tensor
@@ -86,7 +86,9 @@ def plan_of(size: float, *, steps: int = 25, noise: float = 1e-7, rate: float = 
 def trained(networks: list[Any], data: Tensor, parts: Parts, plan: TrainingPlan, **options: Any) -> list[Any]:
     ledger = options.pop("ledger", None) or Free(NoiseSource.seeded(1))
     context = FitContext(seed=1, **options)
-    return train(copy.deepcopy(networks), InMemory(data), parts, plan, ledger, context, clip=1.0, learning_rate=0.02)
+    return train_networks(
+        copy.deepcopy(networks), InMemory(data), parts, plan, ledger, context, clip=1.0, learning_rate=0.02
+    )
 
 
 def assert_alike(one: nn.Module, other: nn.Module) -> None:
@@ -159,7 +161,7 @@ def test_each_part_has_the_noise_of_the_whole_plan(factor: float) -> None:
         assert (p > 1e-9) == (factor == 1.0)
 
 
-class Wide(Trainee):
+class Wide(TrainableNetwork):
     """Has many parameters."""
 
     def __init__(self) -> None:

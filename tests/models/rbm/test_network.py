@@ -17,7 +17,7 @@ from torch import Tensor
 from sundog.models.neural.features import Features
 from sundog.models.rbm.network import Network
 from sundog.training.clipping import Fixed
-from sundog.training.groups import flat
+from sundog.training.groups import group_all
 from sundog.training.per_example.engine import clip_and_sum
 from sundog.training.stacked_modules import stack, unstack
 
@@ -200,7 +200,7 @@ def test_particles_are_weighed_as_records_are_clipped(columns: dict[str, dict[st
         made = network(columns, chains=len(x))
         made.clip = clip
         made.particles.copy_(x)
-        groups = flat(made)
+        groups = group_all(made)
         private = clip_and_sum(made, made.free_energy, x, groups, Fixed(torch.tensor([1.7])).weigh)
         assert float(private.norms.min()) < 1.7 < float(private.norms.max())
         public = gradient(made, made.public_loss())

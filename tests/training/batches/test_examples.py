@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from sundog.errors import DataError
-from sundog.training.batches.examples import Examples, InMemory, Positions, leaves, map_leaves
+from sundog.training.batches.examples import Examples, InMemory, Positions, list_leaves, map_leaves
 from sundog.training.batches.poisson import Index
 from sundog.training.batches.prefetch import Prefetch
 
@@ -47,7 +47,7 @@ def test_structures_stay_as_they_are() -> None:
     assert isinstance(alone, torch.Tensor)
     pair = InMemory((X, (Y, Y))).take(INDICES[0])
     assert [type(part) for part in pair] == [torch.Tensor, tuple]
-    assert len(leaves(pair)) == 3
+    assert len(list_leaves(pair)) == 3
     assert map_leaves(len, pair) == (4, (4, 4))
 
 

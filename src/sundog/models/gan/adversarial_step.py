@@ -22,7 +22,7 @@ from sundog.models.neural.decoder_sampling import replace_features
 from sundog.models.neural.features import Compact, Features
 from sundog.models.neural.network_training import LARGEST_LOGIT, Adam, adam_options
 from sundog.models.neural.person_examples import HELD, average_over_records
-from sundog.training.speed.cuda_graphs import Replayed
+from sundog.training.speed.cuda_graphs import ReplayedWork
 from sundog.training.weight_average import MovingAverage
 
 _RARE = 1e-3  # how much of the measured means is among those of generated records
@@ -110,12 +110,12 @@ class AdversarialGame:
         self.optimizer = Adam(weights, lr=rate, betas=MOMENTS, **adam_options(device))
         self.average = MovingAverage(weights, self.decay)
         self._recognised = torch.zeros((), device=device)
-        self._turn = Replayed(self._move, device)
+        self._take_step = ReplayedWork(self._train_generator, device)
 
     @property
     def kept(self) -> dict[str, Any]:
         """What an interrupted training needs besides the critic."""
-        parts = {"generator": self.generator, "average": self.average, "balance": self.critic_schedule}
+        parts = {"generator": self.generator, "average": self.average, "critic_schedule": self.critic_schedule}
         return {**parts, "optimizer": self.optimizer}
 
     # --- the critic's side ---
@@ -145,17 +145,17 @@ class AdversarialGame:
 
     def after(self, number: int) -> None:
         """Take the generator's steps that are due after a step of the critic."""
-        turns = self.critic_schedule.turns()
-        if not turns:
+        steps = self.critic_schedule.advance()
+        if not steps:
             return
         self._set_rate(self.learning_rate * self.schedule(number))
-        for turn in range(turns):
-            self._turn()
-            self.average.update(self.critic_schedule.taken - turns + turn + 1)
+        for step in range(steps):
+            self._take_step()
+            self.average.update(self.critic_schedule.taken - steps + step + 1)
         if self.critic_schedule.target:
             self.critic_schedule.observe(float(self._recognised))
 
-    def _move(self) -> None:
+    def _train_generator(self) -> None:
         given = self._labels()
         logits = self.generator(self._inputs(given))
         x = straight_through(self.features, logits)

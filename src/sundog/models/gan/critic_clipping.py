@@ -16,7 +16,7 @@ from sundog.models.gan.adversarial_step import AdversarialGame
 from sundog.models.gan.configuration import GanSettings
 from sundog.models.neural.features import Compact
 from sundog.training.clipping import ClipPolicy, Decay, DPNorm, Fixed, PublicMean
-from sundog.training.groups import Groups, by_bound, flat, trainable, weights_and_biases
+from sundog.training.groups import Groups, group_all, group_by_bound, group_weights_and_biases, list_trainable
 from sundog.training.per_example.engine import compute_norms
 from sundog.training.training_plan import TrainingPlan
 
@@ -24,12 +24,12 @@ from sundog.training.training_plan import TrainingPlan
 def groups_for(game: AdversarialGame, settings: GanSettings, public: Compact | None) -> Groups:
     """Return all parameters together; weights and biases apart; or so many clusters of similar norms (Algorithm 2)."""
     if settings.groups == "all":
-        return flat(game.critic)
+        return group_all(game.critic)
     if settings.groups == "weights and biases":
-        return weights_and_biases(game.critic)
-    parameters = trainable(game.critic)
+        return group_weights_and_biases(game.critic)
+    parameters = list_trainable(game.critic)
     each = Groups(parameters, range(len(parameters)))
-    return by_bound(game.critic, _norms(game, public, each).mean(dim=1).tolist(), settings.groups)
+    return group_by_bound(game.critic, _norms(game, public, each).mean(dim=1).tolist(), settings.groups)
 
 
 class SavedGroups:

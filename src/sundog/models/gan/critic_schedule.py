@@ -18,10 +18,10 @@ FEWEST, MOST = 0.25, 1000.0  # steps of the critic
 
 @dataclass
 class CriticSchedule:
-    """Says how many steps the generator takes after each of the critic.
+    """The number of steps of the generator after each step of the critic.
 
     >>> schedule = CriticSchedule(steps=2, target=0.6)
-    >>> [schedule.turns() for _ in range(4)]
+    >>> [schedule.advance() for _ in range(4)]
     [0, 1, 0, 1]
     >>> schedule.observe(0.5)  # of the generated records are recognised: too few
     >>> schedule.steps > 2
@@ -37,13 +37,13 @@ class CriticSchedule:
     credit: float = 0.0
     taken: int = 0
 
-    def turns(self) -> int:
-        """Count a step of the critic; so many turns of the generator follow."""
+    def advance(self) -> int:
+        """Count a step of the critic, and return the number of steps that the generator takes next."""
         self.credit += 1.0
-        turns = int(self.credit / self.steps)
-        self.credit -= turns * self.steps
-        self.taken += turns
-        return turns
+        due = int(self.credit / self.steps)
+        self.credit -= due * self.steps
+        self.taken += due
+        return due
 
     def observe(self, recognised: float) -> None:
         """Take note of how many the critic recognised: if they are few it gets more steps, and else fewer."""

@@ -28,7 +28,7 @@ from sundog.models.gan.gan_plan import GanPlan, list_first_charges
 from sundog.models.gan.label_classifier import plan_label_classifier, train_label_classifier
 from sundog.models.gan.networks import new_generator
 from sundog.models.gan.released import HAS_CLASSIFIER, ReleasedGan
-from sundog.models.gan.training import train
+from sundog.models.gan.training import train_gan
 from sundog.models.neural.decoder_sampling import DecoderSampler
 from sundog.models.neural.features import FeatureRows, Features
 from sundog.models.neural.mean_matching import match_means
@@ -42,7 +42,7 @@ from sundog.models.protocol import Codes, FitContext, State, Where
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.measure_once import check_unpaid
-from sundog.training.speed.threads import one_thread
+from sundog.training.speed.threads import use_one_thread
 
 _OF_PEOPLE = 4  # one is in a step: there are few of them
 _CERTAIN = 2.0  # a mean that is so many times its noise
@@ -102,7 +102,7 @@ class Gan:
         return GanPlan(settings, count, network, people, classifier)
 
     @classmethod
-    @one_thread()
+    @use_one_thread()
     def fit(cls, records: Records, plan: GanPlan, ledger: Ledger, context: FitContext) -> Self:
         """Train one on all records."""
         check_unpaid(plan.charges, ledger)
@@ -125,7 +125,7 @@ class Gan:
             count=float(plan.records),
             people_charge=plan.people,
         )
-        both = train(features, examples, plan, measured, classifier, ledger, context)
+        both = train_gan(features, examples, plan, measured, classifier, ledger, context)
         config = {name: getattr(settings, name) for name in ("shape", "hidden", "latent", "condition", "public")}
         config |= {"records": plan.records, HAS_CLASSIFIER: plan.classifier is not None}
         critic = State(_arrays(both.critic), {name: config[name] for name in ("shape", "hidden", "condition")})

@@ -39,7 +39,7 @@ class Geometry:
         """
         return max(1, math.ceil(math.log2(max(self.size) / _SMALLEST)))
 
-    def halved(self, times: int) -> tuple[int, ...]:
+    def halve(self, times: int) -> tuple[int, ...]:
         """Return the size after so many halvings, rounded up each time."""
         return tuple(math.ceil(size / 2**times) for size in self.size)
 

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from sundog.models.gan.configuration import GanSettings
 from sundog.models.gan.networks import new_label_classifier, without
 from sundog.models.neural.features import Compact, Features
-from sundog.models.neural.network_training import Trainee, default_batch, initialise, train
+from sundog.models.neural.network_training import TrainableNetwork, default_batch, initialise, train_networks
 from sundog.models.neural.noisy_means import gaussian_share
 from sundog.models.protocol import FitContext, Parts
 from sundog.models.released import CLASSIFIER
@@ -27,7 +27,7 @@ _RATE = 4e-3
 _CLIP = 1.0
 
 
-class LabelClassifier(Trainee):
+class LabelClassifier(TrainableNetwork):
     """A classifier.
 
     Args:
@@ -90,5 +90,7 @@ def train_label_classifier(
         return LabelClassifier(features, body, condition)
 
     networks, whole = initialise(new, 1, context.seed), Parts.whole(float(records))
-    (classifier,) = train(networks, examples, whole, training, ledger, context, clip=_CLIP, learning_rate=_RATE)
+    (classifier,) = train_networks(
+        networks, examples, whole, training, ledger, context, clip=_CLIP, learning_rate=_RATE
+    )
     return classifier.requires_grad_(False)

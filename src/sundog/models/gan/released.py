@@ -48,7 +48,7 @@ class ReleasedGan(ReleasedModel):
         self.records = state.config["records"]
         self.assumptions = [PUBLIC_RECORDS] if state.config["public"] else []
 
-    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+    def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
         """Return the number of people, the means, the classifier and the weights, unless they were paid for."""
         people = find_unpaid(charges, {PEOPLE: "discrete_laplace"}) if has_people(self.schema) else []
         classifier = find_unpaid_classifier(charges) if self.config[HAS_CLASSIFIER] else []
@@ -85,7 +85,7 @@ def _perceptron(sizes: list[int]) -> Shapes:
 
 def _deconvolution(grid: Geometry, inputs: int, hidden: int) -> Shapes:
     widths = grid.widths(max(1, hidden // 2), grid.halvings)[::-1]
-    found = _linear("body.first", inputs, widths[0] * math.prod(grid.halved(grid.halvings)))
+    found = _linear("body.first", inputs, widths[0] * math.prod(grid.halve(grid.halvings)))
     for place, (width, after) in enumerate(pairwise([*widths, grid.channels])):
         norm, larger = f"body.layers.{3 * place}", f"body.layers.{3 * place + 2}"
         found |= {f"{norm}.weight": (width,), f"{norm}.bias": (width,)}

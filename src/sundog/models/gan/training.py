@@ -20,11 +20,11 @@ from sundog.models.gan.networks import CriticNetwork, Pairs, new_critic, new_gen
 from sundog.models.gan.objectives import NonSaturating, Wasserstein
 from sundog.models.gan.warm_start import seeded, train_on_public
 from sundog.models.neural.features import FeatureRows, Features
-from sundog.models.neural.network_training import PIECE, Adam, adam_options, capture_graph, initialise, warm_up
+from sundog.models.neural.network_training import PIECE, Adam, adam_options, capture_step, initialise, warm_up
 from sundog.models.neural.person_examples import PeopleRows
 from sundog.models.protocol import FitContext
 from sundog.privacy.ledger import Ledger
-from sundog.training.schedules import Schedule, cosine
+from sundog.training.schedules import Schedule, make_cosine_schedule
 from sundog.training.speed.options import EXACT, Speed
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
@@ -37,7 +37,7 @@ _PUBLIC = 256  # records, whose norms are bounds
 _BATCH = 1024  # records that the generator makes in a step
 
 
-def train(
+def train_gan(
     features: Features,
     examples: FeatureRows | PeopleRows,
     plan: GanPlan,
@@ -58,7 +58,7 @@ def train(
         context: where, and who watches.
     """
     settings, training = plan.settings, plan.network.training
-    schedule = cosine(training.steps, last=_LAST_RATE)
+    schedule = make_cosine_schedule(training.steps, last=_LAST_RATE)
     game = _new_game(features, settings, measured, classifier, schedule, context)
     wait([warm_up(context.device)])
     public = None if context.public is None else features.examples(context.public, context.device)
@@ -70,7 +70,7 @@ def train(
     with seeded(context.seed, game.prior.device):
         step = _step(game, training, ledger, settings, public)
     trainer = Trainer(
-        capture_graph(step, examples),
+        capture_step(step, examples),
         examples,
         training,
         ledger,

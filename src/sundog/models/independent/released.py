@@ -39,7 +39,7 @@ class ReleasedIndependent(ReleasedModel):
                 raise ReleaseError(f"the marginal of column {name!r} does not add up to one")
         self.schema, self.records = schema, config["records"]
 
-    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+    def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
         """Return the private marginals that no charge paid for."""
         measured = [charge for charge in charges if charge.event.kind == "discrete_gaussian"]
         paid = Counter((charge.purpose, charge.count) for charge in measured)

@@ -19,7 +19,7 @@ from sundog.data.code_set import CodeSet
 from sundog.models.neural.features import Features, join_codes
 from sundog.models.neural.network_training import LARGEST_LOGIT
 from sundog.models.protocol import Codes, Where
-from sundog.training.speed.threads import one_thread
+from sundog.training.speed.threads import use_one_thread
 
 Inputs = npt.NDArray[np.float32]
 _CANDIDATES, _FEWEST_CANDIDATES = 16, 4096  # for each conditioned record, and for all of them
@@ -54,13 +54,13 @@ class DecoderSampler:
         """Where the features of the condition are."""
         return self.features.at(self.condition)
 
-    @one_thread()
+    @use_one_thread()
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draw z from the prior, or from those that explain the conditions, and a record from each."""
         parts = range(0, max(1, n), self.rows)
         return join_codes([self._draw(min(self.rows, n - start), rng, where) for start in parts])
 
-    @one_thread()
+    @use_one_thread()
     def log_evidence(self, where: Where) -> float:
         """Return the logarithm of the probability of the conditions."""
         key = frozenset(where.items())

@@ -26,11 +26,11 @@ from sundog.privacy.chacha import DeviceNormals
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.training.batches.examples import Examples
-from sundog.training.batches.stacked_examples import StackedExamples, piece_for
+from sundog.training.batches.stacked_examples import StackedExamples, choose_piece_size
 from sundog.training.clipping import DPNORM, DPNorm, Fixed
-from sundog.training.groups import flat
-from sundog.training.schedules import cosine
-from sundog.training.speed.cuda_graphs import GraphedStep, capacity_for
+from sundog.training.groups import group_all
+from sundog.training.schedules import make_cosine_schedule
+from sundog.training.speed.cuda_graphs import GraphedStep, choose_capacity
 from sundog.training.stacked_modules import stack, unstack
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
@@ -43,7 +43,7 @@ _MANY = 20_000  # steps on a GPU: fewer are taken in the time that a compiler wo
 _FEWEST = 1.0  # records that a model is thought to have in a step, if there are hardly any
 
 
-class Trainee(nn.Module):
+class TrainableNetwork(nn.Module):
     """A network that is trained on private records.
 
     All of its parameters are in linear layers, and what it does works on the last dimensions, so that it can be
@@ -83,7 +83,7 @@ def adam_options(device: torch.device) -> dict[str, Any]:
     return {"capturable": True, "foreach": True} if device.type == "cuda" else {"fused": True}
 
 
-N = TypeVar("N", bound=Trainee)
+N = TypeVar("N", bound=TrainableNetwork)
 M = TypeVar("M", bound=nn.Module)
 
 
@@ -194,7 +194,7 @@ def initialise(new: Callable[[], M], count: int, seed: int | None) -> list[M]:
         return [new() for _ in range(count)]
 
 
-def train(
+def train_networks(
     networks: Sequence[N],
     examples: Examples,
     parts: Parts,
@@ -224,17 +224,17 @@ def train(
     step = _step(whole, parts, training, ledger, clip=clip, learning_rate=learning_rate)
     whole.proceed(0.0)
     trainer = Trainer(
-        capture_graph(step, examples, parts.owner, fused=training.steps >= _MANY),
+        capture_step(step, examples, parts.owner, fused=training.steps >= _MANY),
         examples if parts.owner is None else StackedExamples(examples, parts.owner, len(parts.sizes)),
         training,
         ledger,
         seed=context.seed,
         progress=context.progress,
         checkpoint=context.checkpoint,
-        schedule=cosine(training.steps, last=0.1),
+        schedule=make_cosine_schedule(training.steps, last=0.1),
         average=_decay(training.steps),
         after=lambda number: whole.proceed((number + 1) / training.steps),
-        largest_piece=min(piece_for(parts.sizes), max(1, PIECE // width)),
+        largest_piece=min(choose_piece_size(parts.sizes), max(1, PIECE // width)),
         show_loss=context.show_loss,
     )
     trainer.run()
@@ -245,7 +245,13 @@ def train(
 
 
 def _step(
-    whole: Trainee, parts: Parts, training: TrainingPlan, ledger: Ledger, *, clip: float | str, learning_rate: float
+    whole: TrainableNetwork,
+    parts: Parts,
+    training: TrainingPlan,
+    ledger: Ledger,
+    *,
+    clip: float | str,
+    learning_rate: float,
 ) -> PrivateStep:
     device = next(whole.parameters()).device
     adam = torch.optim.Adam if training.steps >= _MANY else Adam  # the first where a compiler reads it
@@ -259,7 +265,7 @@ def _step(
     return PrivateStep(
         module=whole,
         private_loss=whole.loss,
-        groups=flat(whole),
+        groups=group_all(whole),
         policy=policy,
         optimizer=adam(whole.parameters(), lr=learning_rate, **adam_options(device)),
         noise=ledger.noise,
@@ -269,14 +275,14 @@ def _step(
     )
 
 
-def capture_graph(
+def capture_step(
     step: PrivateStep, examples: Examples, owner: npt.NDArray[np.int64] | None = None, *, fused: bool = False
 ) -> PrivateStep | GraphedStep:
     """Return the step captured as one CUDA graph, over data on the GPU; on a CPU the step as it is."""
     if examples.device.type != "cuda" or not len(examples):
         return step
     largest = step.expected_batch
-    capacity = capacity_for(float(largest.max()) if isinstance(largest, Tensor) else largest)
+    capacity = choose_capacity(float(largest.max()) if isinstance(largest, Tensor) else largest)
     data = examples.take(np.arange(len(examples)))
     return GraphedStep(step, data, capacity=capacity, owner=owner, fused=fused)
 

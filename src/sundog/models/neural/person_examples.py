@@ -15,7 +15,7 @@ from sundog.data.records import Records
 from sundog.models.neural.features import Compact, FeatureRows, Features
 from sundog.training.batches.examples import Device
 from sundog.training.batches.poisson import Index
-from sundog.training.batches.stacked_examples import ranks
+from sundog.training.batches.stacked_examples import rank_by_owner
 
 HELD = "held"  # which of a person's places have a record
 
@@ -73,5 +73,5 @@ def _places(records: Records) -> npt.NDArray[np.int64]:
         raise ValueError("records of people need to say whose they are")
     people, unit = np.unique(records.unit, return_inverse=True)  # who has no record is no example
     places = np.full((len(people), records.schema.cap), -1, np.int64)
-    places[unit, ranks(unit, len(people))] = np.arange(len(records))
+    places[unit, rank_by_owner(unit, len(people))] = np.arange(len(records))
     return places

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sundog.models.neural.features import LARGEST_EXPONENT, Compact, Features
-from sundog.models.neural.network_training import LARGEST_LOGIT, Trainee
+from sundog.models.neural.network_training import LARGEST_LOGIT, TrainableNetwork
 from sundog.models.protocol import Where
 from sundog.models.rbm.gibbs import chains_from
 
@@ -22,7 +22,7 @@ _WEIGHT = 0.1  # the standard deviation of the weights in the beginning
 _LEAST_INTENSITY = 1e-6  # whose logit is small enough for any lattice
 
 
-class Network(Trainee):
+class Network(TrainableNetwork):
     """Weights, and the particles of the chain; everything works on the last dimension.
 
     Args:

@@ -28,7 +28,7 @@ from sundog.models.neural.network_training import (
     initialise,
     plan_network,
     rows_at_a_time,
-    train,
+    train_networks,
     warm_up,
 )
 from sundog.models.neural.noisy_means import noisy_means
@@ -41,7 +41,7 @@ from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.measure_once import check_unpaid
 from sundog.training.speed.allocator import keep_memory
-from sundog.training.speed.threads import one_thread
+from sundog.training.speed.threads import use_one_thread
 
 _EVIDENCE = 1024  # chains that say how likely conditions are
 _FEWEST_CHAINS, _MOST_CHAINS = 500, 2**15
@@ -110,7 +110,7 @@ class Rbm:
         return cls.fit_parts(records, Parts.whole(plan.network.records), plan, ledger, context)[0]
 
     @classmethod
-    @one_thread()
+    @use_one_thread()
     def fit_parts(
         cls, records: Records, parts: Parts, plan: RbmPlan, ledger: Ledger, context: FitContext
     ) -> list[Self]:
@@ -137,7 +137,7 @@ class Rbm:
                 deviation=configuration.deviation if configuration.visible == "gaussian" else None,
             )
 
-        trained = train(
+        trained = train_networks(
             initialise(new, len(parts.sizes), context.seed),
             examples,
             parts,
@@ -153,7 +153,7 @@ class Rbm:
 
     # --- sampling ---
 
-    @one_thread()
+    @use_one_thread()
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Run chains, each for one record or a few; they move among vectors that satisfy the conditions."""
         keep_memory()
@@ -161,7 +161,7 @@ class Rbm:
         size = each * self._rows
         return join_codes([self._draw(min(size, n - start), each, rng, where) for start in range(0, max(1, n), size)])
 
-    @one_thread()
+    @use_one_thread()
     @torch.no_grad()
     def log_evidence(self, where: Where) -> float:
         """Return the logarithm of the probability of the conditions: their mean likelihood over free chains."""

@@ -54,7 +54,7 @@ class ReleasedRbm(ReleasedModel):
             raise ReleaseError("the centre of the `rbm` model is not one of features between 0 and 1")
         self.records = config["records"]
 
-    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+    def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
         """Return the means and the weights, unless they were paid for."""
         return find_unpaid_means(charges) + find_unpaid_training(charges)
 

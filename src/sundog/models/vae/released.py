@@ -47,7 +47,7 @@ class ReleasedVae(ReleasedModel):
         self.latent: int = config["latent"]
         self.records = config["records"]
 
-    def unexplained(self, charges: Sequence[Charge]) -> list[str]:
+    def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
         """Return the means, the moments of latent variables where these are few, and the weights, unless paid for."""
         missing = find_unpaid(charges, {LATENT: "gaussian"}) if self.latent <= MOST_MEASURED else []
         return [

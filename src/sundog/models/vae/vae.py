@@ -29,11 +29,11 @@ from sundog.models.neural.features import Compact, Features
 from sundog.models.neural.mean_matching import match_means
 from sundog.models.neural.network_training import (
     NetworkPlan,
-    Trainee,
+    TrainableNetwork,
     initialise,
     plan_network,
     rows_at_a_time,
-    train,
+    train_networks,
     warm_up,
 )
 from sundog.models.neural.noisy_means import gaussian_share, noisy_means
@@ -44,13 +44,13 @@ from sundog.models.vae.released import MOST_MEASURED, ReleasedVae
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.measure_once import check_unpaid
-from sundog.training.speed.threads import one_thread
+from sundog.training.speed.threads import use_one_thread
 
 _SMALL = 0.1  # what an untrained decoder may add to the means
 _CERTAIN = 2.0  # a mean that is so many times its noise
 
 
-class Network(Trainee):
+class Network(TrainableNetwork):
     """Encoder and decoder; everything works on the last dimension."""
 
     beta: Tensor
@@ -173,7 +173,7 @@ class Vae:
         return cls.fit_parts(records, Parts.whole(plan.network.records), plan, ledger, context)[0]
 
     @classmethod
-    @one_thread()
+    @use_one_thread()
     def fit_parts(
         cls, records: Records, parts: Parts, plan: VaePlan, ledger: Ledger, context: FitContext
     ) -> list[Self]:
@@ -188,7 +188,7 @@ class Vae:
         for network, mean, scale in zip(networks, means, scales, strict=True):
             present = features.given_present(torch.from_numpy(mean))
             network.start_from(features.logits(present, least=float(scale)))
-        trained = train(
+        trained = train_networks(
             networks,
             examples,
             parts,

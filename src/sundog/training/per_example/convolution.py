@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sundog.training.per_example.factors import OuterSum, squared_lengths, zero_rows
+from sundog.training.per_example.factors import OuterSum, compute_squared_lengths, zero_rows
 
 
 class Convolution:
@@ -34,7 +34,7 @@ class Convolution:
 
     def squared_norms(self) -> Tensor:
         """Return the squared norm of each example's gradient, of shape (B,)."""
-        return squared_lengths(self._gradients())
+        return compute_squared_lengths(self._gradients())
 
     def squared_mass(self) -> None:
         """None: the same as the squared norm."""

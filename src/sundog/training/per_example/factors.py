@@ -60,7 +60,7 @@ class Dense:
 
     def squared_norms(self) -> Tensor:
         """Return the squared norm of each example's gradient, of shape (B,)."""
-        return squared_lengths(self.gradients)
+        return compute_squared_lengths(self.gradients)
 
     def squared_mass(self) -> None:
         """None: the same as the squared norm."""
@@ -107,23 +107,27 @@ class Outer:
         """Return the squared norm of each example's gradient, of shape (B,)."""
         total = self.terms[0][0].new_zeros(self.terms[0][0].shape[0])
         for k, (left, right) in enumerate(self.terms):
-            total.add_((_lengths(left) * _lengths(right)).square_())
+            total.add_((_compute_lengths(left) * _compute_lengths(right)).square_())
             for other_left, other_right in self.terms[:k]:
-                total.addcmul_(_dots(left, other_left), _dots(right, other_right), value=2)
+                total.addcmul_(_multiply_rows(left, other_left), _multiply_rows(right, other_right), value=2)
         return total.clamp_min_(0.0)
 
     def squared_mass(self) -> Tensor | None:
         """(Σₖ ‖leftₖ‖ ‖rightₖ‖)²; None if there is one term."""
         if len(self.terms) == 1:
             return None
-        return torch.stack([_lengths(left) * _lengths(right) for left, right in self.terms]).sum(dim=0).square_()
+        return (
+            torch.stack([_compute_lengths(left) * _compute_lengths(right) for left, right in self.terms])
+            .sum(dim=0)
+            .square_()
+        )
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         first, *rest = self.terms
-        total = _scaled_product(*first, weights)
+        total = _multiply_scaled(*first, weights)
         for left, right in rest:
-            total += _scaled_product(left, right, weights)
+            total += _multiply_scaled(left, right, weights)
         return total
 
     def zero_examples(self, selected: Tensor) -> None:
@@ -192,7 +196,7 @@ class StackedDense:
 
     def squared_norms(self) -> Tensor:
         """Return the squared norm of each example's gradient, of shape (k·B,)."""
-        return squared_lengths(self.gradients.flatten(0, 1))
+        return compute_squared_lengths(self.gradients.flatten(0, 1))
 
     def squared_mass(self) -> None:
         """None: the same as the squared norm."""
@@ -232,11 +236,11 @@ class OuterSum:
         if positions * (rows + columns) < rows * columns:  # Gram matrices are smaller than the gradient
             gram = (self.left @ self.left.mT) * (self.right @ self.right.mT)
             return gram.sum(dim=(1, 2)).clamp_min_(0.0)
-        return squared_lengths((self.left.mT @ self.right).flatten(1))
+        return compute_squared_lengths((self.left.mT @ self.right).flatten(1))
 
     def squared_mass(self) -> Tensor | None:
         """(Σₜ ‖left[t]‖ ‖right[t]‖)²."""
-        return _dots(_lengths(self.left), _lengths(self.right)).square_()
+        return _multiply_rows(_compute_lengths(self.left), _compute_lengths(self.right)).square_()
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
@@ -273,7 +277,7 @@ class Lookup:
 
     def squared_mass(self) -> Tensor | None:
         """(Σₜ ‖gradient[t]‖)²."""
-        return _lengths(self.gradient).sum(dim=1).square_()
+        return _compute_lengths(self.gradient).sum(dim=1).square_()
 
     def weighted_sum(self, weights: Tensor) -> Tensor:
         """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
@@ -306,15 +310,15 @@ def merge_factors(parts: Sequence[Any]) -> Factors:
     return whole
 
 
-def _lengths(a: Tensor) -> Tensor:
+def _compute_lengths(a: Tensor) -> Tensor:
     """Norms along the last dimension, (…, n) → (…), rounded up so that numbers whose squares underflow count."""
     lengths: Tensor = a[..., 0].abs() if a.shape[-1] == 1 else torch.linalg.vector_norm(a, dim=-1)
     return lengths.add_(math.sqrt(a.shape[-1]) * torch.finfo(a.dtype).tiny ** 0.5)
 
 
-def squared_lengths(a: Tensor) -> Tensor:
+def compute_squared_lengths(a: Tensor) -> Tensor:
     """Return the squared norm of every row: (B, n) → (B,)."""
-    return _lengths(a).square_()
+    return _compute_lengths(a).square_()
 
 
 def zero_rows(a: Tensor, selected: Tensor) -> Tensor:
@@ -327,13 +331,13 @@ def _scale_examples(a: Tensor, weights: Tensor) -> Tensor:
     return a * weights.view(*a.shape[:2], 1)
 
 
-def _dots(a: Tensor, b: Tensor) -> Tensor:
+def _multiply_rows(a: Tensor, b: Tensor) -> Tensor:
     """Dot products of rows: (B, n), (B, n) → (B,)."""
     products: Tensor = torch.linalg.vecdot(a, b)
     return products
 
 
-def _scaled_product(left: Tensor, right: Tensor, weights: Tensor) -> Tensor:
+def _multiply_scaled(left: Tensor, right: Tensor, weights: Tensor) -> Tensor:
     """Σ weights[i] · left[i] ⊗ right[i], scaling the narrower side."""
     if left.shape[1] > right.shape[1]:
         return left.T @ (right * weights[:, None])

@@ -12,7 +12,7 @@ from sundog.training.per_example.factors import Factors
 from sundog.training.speed.options import Speed
 
 
-def per_example_norms(factors: Sequence[Factors | None], groups: Groups, speed: Speed) -> Tensor:
+def compute_per_example_norms(factors: Sequence[Factors | None], groups: Groups, speed: Speed) -> Tensor:
     """Return the norm of each example's gradient in each group, of shape (groups, B), rounded up.
 
     Rounding may hide a part of a norm, or add to the weighted sum; norms are increased by a bound on both

@@ -76,7 +76,7 @@ def compile_program(function: Program, batch: Any, speed: Speed, *, fixed_size: 
             return list(program(*pytree.tree_leaves(batch)))
 
     on_processor = leaves[0].device.type == "cpu"
-    with warnings.catch_warnings(), _own_files() if on_processor else contextlib.nullcontext():
+    with warnings.catch_warnings(), _use_own_files() if on_processor else contextlib.nullcontext():
         # Such operations are not fused, which does not concern the user.
         warnings.filterwarnings("ignore", message="Torchinductor does not support code generation for complex")
         try:
@@ -90,7 +90,7 @@ def compile_program(function: Program, batch: Any, speed: Speed, *, fixed_size: 
 
 
 @contextlib.contextmanager
-def _own_files() -> Iterator[None]:
+def _use_own_files() -> Iterator[None]:
     """Compile in this process, into a temporary folder of its own.
 
     torch's compiler writes libraries to a cache that all processes share; a process that is stopped meanwhile leaves
@@ -99,7 +99,7 @@ def _own_files() -> Iterator[None]:
     """
     from torch._inductor import config
 
-    folder = _folder()
+    folder = _make_folder()
     ours = {"TORCHINDUCTOR_CACHE_DIR": folder, "TMPDIR": folder}
     before = {name: os.environ.get(name) for name in ours}
     os.environ.update(ours)
@@ -116,7 +116,7 @@ def _own_files() -> Iterator[None]:
 
 
 @functools.cache
-def _folder() -> str:
+def _make_folder() -> str:
     folder = tempfile.mkdtemp(prefix="sundog-compiled-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

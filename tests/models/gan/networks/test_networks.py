@@ -15,7 +15,7 @@ from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.models.gan.architectures import best_shape, refuse_shape
 from sundog.models.gan.networks import Grid, new_critic, new_generator
-from sundog.models.gan.networks.series_networks import Rhythms
+from sundog.models.gan.networks.series_networks import Spectrum
 from sundog.models.neural.features import Features
 
 
@@ -154,7 +154,7 @@ def test_a_very_wide_table_has_no_weight_for_each_pair() -> None:
 
 def test_a_critic_of_series_sees_roots_and_the_strength_of_rhythms() -> None:
     schema = schema_of({"meter": {"type": "series", "length": 8, "min": 0, "max": 1, "resolution": 0.01}})
-    rhythms = Rhythms.of(Features(schema), without=slice(0, 0))
+    rhythms = Spectrum.of(Features(schema), without=slice(0, 0))
     time = torch.arange(8) / 8
     waves = [(2 * torch.pi * (cycles * time + shift)).cos() for cycles, shift in ((1, 0.0), (1, 0.3), (3, 0.0))]
     levels = torch.stack([(0.25 * wave + 0.5).square() for wave in waves])  # whose roots are waves

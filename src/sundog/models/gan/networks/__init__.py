@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from sundog.models.gan.networks.base import SLOPE, CriticNetwork, GeneratorNetwork, without
 from sundog.models.gan.networks.convolutions import ConvolutionalClassifier, ConvolutionalCritic, Deconvolution
 from sundog.models.gan.networks.grid import Grid
-from sundog.models.gan.networks.series_networks import Recurrent, Rhythms
+from sundog.models.gan.networks.series_networks import Recurrent, Spectrum
 from sundog.models.gan.networks.table_networks import Pairs, Perceptron
 from sundog.models.neural.features import Features
 
@@ -65,7 +65,7 @@ def new_label_classifier(features: Features, shape: str, condition: slice, *, hi
 
 
 def _layers(features: Features, condition: slice, *, hidden: int, outputs: int) -> nn.Sequential:
-    seen = Rhythms.of(features, without=condition)
+    seen = Spectrum.of(features, without=condition)
     sizes = [features.width - (condition.stop - condition.start) + seen.count, hidden, hidden]
     layers: list[nn.Module] = [seen] if seen.series else []
     for size, after in pairwise(sizes):

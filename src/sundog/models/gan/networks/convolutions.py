@@ -24,7 +24,7 @@ class Deconvolution(GeneratorNetwork):
     def __init__(self, grid: Grid, latent: int, condition: int, *, channels: int, others: int) -> None:
         super().__init__()
         self.latent, self.grid = latent, grid
-        self.smallest = grid.halved(grid.halvings)
+        self.smallest = grid.halve(grid.halvings)
         widths = grid.widths(channels, grid.halvings)[::-1]
         self.widest = widths[0]
         self.first = nn.Linear(latent + condition, self.widest * math.prod(self.smallest))
@@ -56,7 +56,7 @@ class ConvolutionalClassifier(nn.Module):
         for width, after in pairwise(widths):
             layers += [smaller(width, after, _KERNEL, 2, _KERNEL // 2), nn.Tanh(), pooled(3, 1, 1)]
         self.layers = nn.Sequential(*layers, nn.Flatten())
-        found = widths[-1] * math.prod(grid.halved(grid.halvings))
+        found = widths[-1] * math.prod(grid.halve(grid.halvings))
         self.out = nn.Linear(found + others, outputs)
 
     def forward(self, x: Tensor) -> Tensor:
@@ -78,7 +78,7 @@ class ConvolutionalCritic(nn.Module):
         for width, after in pairwise(widths):
             layers += [smaller(width, after, _KERNEL, 2, _KERNEL // 2), nn.LeakyReLU(SLOPE)]
         self.layers = nn.Sequential(*layers, nn.Flatten())
-        found = widths[-1] * math.prod(grid.halved(grid.halvings + 1))
+        found = widths[-1] * math.prod(grid.halve(grid.halvings + 1))
         self.out = nn.Linear(found, outputs)
         self.others = nn.Linear(others, found, bias=False) if others else None
 

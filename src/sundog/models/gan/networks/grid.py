@@ -26,7 +26,7 @@ class Grid(Geometry):
     def cut_out(self, x: Tensor) -> Tensor:
         """(B, features) to (B, channels, *size), from −1 to 1."""
         levels = x[:, self.at].view(-1, *self.size, self.channels).movedim(-1, 1)
-        return rooted(levels) if len(self.size) == 1 else 2 * levels - 1
+        return take_root(levels) if len(self.size) == 1 else 2 * levels - 1
 
     def others(self, x: Tensor) -> Tensor:
         """Return all other features."""
@@ -40,6 +40,6 @@ class Grid(Geometry):
         return torch.cat([others[:, : self.at.start], flat, others[:, self.at.start :]], dim=1)
 
 
-def rooted(levels: Tensor) -> Tensor:
+def take_root(levels: Tensor) -> Tensor:
     """From −1, for the least, to 1."""
     return 2 * (levels + NEARLY_NONE).sqrt() - 1

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from sundog.data.columns import Form
 from sundog.models.gan.geometry import FRESH, TOGETHER
 from sundog.models.gan.networks.base import GeneratorNetwork, others_of
-from sundog.models.gan.networks.grid import NEARLY_NONE, Grid, rooted
+from sundog.models.gan.networks.grid import NEARLY_NONE, Grid, take_root
 from sundog.models.neural.decoder_sampling import replace_features
 from sundog.models.neural.features import Features
 
@@ -36,7 +36,7 @@ class Recurrent(GeneratorNetwork):
         return self.grid.put_in(self.out(states).flatten(1)[:, None], others_of(self.others, lasting))
 
 
-class Rhythms(nn.Module):
+class Spectrum(nn.Module):
     """Series as a critic sees them: the roots of levels in their place, and how strong each rhythm is at the end.
 
     Most of what is measured is small, and differences there are to be seen. A rhythm is as strong at any hour, which a
@@ -48,7 +48,7 @@ class Rhythms(nn.Module):
         self.series = series
 
     @classmethod
-    def of(cls, features: Features, without: slice) -> Rhythms:
+    def of(cls, features: Features, without: slice) -> Spectrum:
         """Return that for all series of a schema; `without` says which features, all before them, were taken out."""
         columns, fewer = features.schema.columns.items(), without.stop - without.start
         places = [features.at(name) for name, column in columns if column.form is Form.SERIES]
@@ -63,7 +63,7 @@ class Rhythms(nn.Module):
         """(…, features) to (…, features + rhythms)."""
         seen, strengths = x, []
         for at in self.series:
-            roots = rooted(x[..., at])
+            roots = take_root(x[..., at])
             seen = replace_features(seen, roots, at)
             strengths.append(_strengths(roots))
         return torch.cat([seen, *strengths], dim=-1)
