@@ -97,7 +97,7 @@ def pool_of(release: sundog.Release, count: int, seed: int) -> Pool:
     """Return so many images of a GAN, each with all that the generator was given for it."""
     model, rng = release.model, np.random.default_rng(seed)
     assert isinstance(model, Gan), "a release of a GAN is needed: others do not tell the codes of images"
-    codes, parts = model.sampler.inputs(count, rng, {}), []
+    codes, parts = model.sampler.draw_inputs(count, rng, {}), []
     for start in range(0, count, model.sampler.rows):
         logits = model.sampler.logits(codes[start : start + model.sampler.rows])
         parts.append(model.features.sample(logits, rng))

@@ -268,8 +268,8 @@ def test_a_model_is_a_folder_and_its_registration(copy: Path) -> None:
     folder.mkdir()
     for name, code in {"__init__": "", "configuration": CONFIGURATION, "first": MODEL, "released": RELEASED}.items():
         (folder / f"{name}.py").write_text(code)
-    registration = '    "first": _registration("sundog.models.first", "First"),\n'
-    insert(copy / "models" / "registry.py", "    MIXTURE: _registration(", registration)
+    registration = '    "first": _locate("sundog.models.first", "First"),\n'
+    insert(copy / "models" / "registry.py", "    MIXTURE: _locate(", registration)
     problems, share, codes = run(copy, FIT_FIRST)
     assert problems == []
     assert 0.2 < share < 0.5

@@ -190,7 +190,7 @@ def test_what_public_records_began_need_not_be_paid_for() -> None:
 def test_conditions_choose_components_as_bayes_would(mixture: Any, side: int, share: float) -> None:
     found = mixture()
     assert np.exp(found.log_evidence({"side": side})) == pytest.approx(share, abs=0.04)
-    chances = found._chances({"side": side})
+    chances = found._compute_chances({"side": side})
     left = left_of(found)
     assert chances[left if side == 0 else 1 - left] > 0.95
     drawn = found.sample(2000, np.random.default_rng(4), {"side": side})
@@ -201,7 +201,7 @@ def test_conditions_choose_components_as_bayes_would(mixture: Any, side: int, sh
 def test_the_chances_of_components_are_those_of_the_joint_distribution() -> None:
     """Against a slow count of how often a condition holds in each component."""
     mixture = independent()
-    chances = mixture._chances({"left0": 1, "shade": 2})
+    chances = mixture._compute_chances({"left0": 1, "shade": 2})
     joint = []
     for cluster, weight in enumerate(mixture.weights):
         component: Any = mixture.components[cluster]
@@ -220,11 +220,11 @@ def test_sets_of_values_and_of_clusters_are_weighed_as_bayes_would() -> None:
     for cluster, weight in enumerate(mixture.weights):
         component: Any = mixture.components[cluster]
         joint.append(weight * component.marginals["left0"][1] * component.marginals["shade"][2:5].sum())
-    assert mixture._chances(where) == pytest.approx(np.array(joint) / sum(joint), abs=1e-9)
+    assert mixture._compute_chances(where) == pytest.approx(np.array(joint) / sum(joint), abs=1e-9)
     assert np.exp(mixture.log_evidence(where)) == pytest.approx(sum(joint))
     both = CodeSet.of(range(len(mixture.weights)))
-    assert mixture._chances({"cluster": both}) == pytest.approx(mixture.weights)
-    assert mixture._chances({**where, "cluster": both}) == pytest.approx(mixture._chances(where))
+    assert mixture._compute_chances({"cluster": both}) == pytest.approx(mixture.weights)
+    assert mixture._compute_chances({**where, "cluster": both}) == pytest.approx(mixture._compute_chances(where))
 
 
 @pytest.mark.parametrize("mixture", [independent, vaes])

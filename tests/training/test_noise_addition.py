@@ -66,7 +66,7 @@ def test_noise_can_be_used_once() -> None:
     with pytest.raises(RuntimeError, match="noise can be used once"):
         noise.use_up()
     noise.draw(NoiseSource())
-    assert [len(part) for part in noise.parts()] == [3, 2]
+    assert [len(part) for part in noise.split()] == [3, 2]
     noise.use_up()
     with pytest.raises(RuntimeError, match="noise can be used once"):
         noise.use_up()

@@ -34,13 +34,15 @@ def test_each_training_of_a_run_has_noise_of_its_own() -> None:
 def test_no_two_draws_of_a_run_are_the_same() -> None:
     ledger = seeded()
     drawn = [
-        toy(ledger, plan=plan).trainer._noise(name, step).seed()
+        toy(ledger, plan=plan).trainer._derive_noise(name, step).seed()
         for plan in (PLAN, OTHER)
         for name in ("batch", "gradient", "loss")
         for step in range(PLAN.steps)
     ]
     assert len(set(drawn)) == len(drawn) == 2 * 3 * PLAN.steps
-    assert toy(ledger).trainer._noise("batch", 0).seed() == drawn[0]  # and each is what it was, after an interruption
+    assert (
+        toy(ledger).trainer._derive_noise("batch", 0).seed() == drawn[0]
+    )  # and each is what it was, after an interruption
 
 
 def test_what_losses_draw_hangs_on_more_than_a_seed(monkeypatch: pytest.MonkeyPatch) -> None:

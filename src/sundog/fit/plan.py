@@ -154,14 +154,14 @@ def plan_charges(
     """
     from sundog.data.bin_refinement import Refinement  # not above: a training is planned without all this
     from sundog.data.schema import Schema
-    from sundog.models.auto import best_model
+    from sundog.models.auto import choose_model
     from sundog.models.registry import AUTO, configure, get_model
 
     where = schema if isinstance(schema, str | os.PathLike) else "schema"
     schema = Schema.of(schema)
     if not schema.complete:
         raise SundogError(f"{where}: columns that are still to be learned cannot be planned; declare them")
-    name = best_model(schema, epsilon=budget.epsilon, records=records) if model == AUTO else model
+    name = choose_model(schema, epsilon=budget.epsilon, records=records) if model == AUTO else model
     configuration = configure(name, {})
     refinement = Refinement.plan(schema, epsilon=budget.epsilon, delta=budget.delta).charges
     plan = get_model(name).plan(schema, budget, configuration, already=refinement, records=records)

@@ -11,7 +11,7 @@ from sundog.data.columns import BooleanColumn
 from sundog.data.reading.database import is_url, without_secrets
 from sundog.data.schema import Schema
 from sundog.data.schema_learning import unknown_columns
-from sundog.models.auto import best_model
+from sundog.models.auto import choose_model
 from sundog.models.configuration import Configuration
 from sundog.models.protocol import Model
 from sundog.models.registry import AUTO, configure, get_model
@@ -42,7 +42,7 @@ class Request:
         if not self.is_open or count is None:
             return self
         public = self.public is not None
-        name = best_model(schema, epsilon=self.epsilon, records=count, device=self.device, public=public)
+        name = choose_model(schema, epsilon=self.epsilon, records=count, device=self.device, public=public)
         return replace(self, configuration=configure(name, {}, public=public))
 
     @property

@@ -19,7 +19,7 @@ from sundog.fit.fitting import Fitted, run_fit
 from sundog.fit.preflight import refuse_fit_output
 from sundog.fit.request import Request
 from sundog.fit.run import Place
-from sundog.models.auto import best_model
+from sundog.models.auto import choose_model
 from sundog.models.configuration import Configuration
 from sundog.models.protocol import State
 from sundog.models.registry import AUTO, configure, refuse_unknown
@@ -218,7 +218,7 @@ class Synthesizer:
     def _named(self, schema: Schema) -> str:
         if self.model != AUTO:
             return self.model
-        return best_model(
+        return choose_model(
             schema,
             epsilon=self.epsilon,
             records=schema.records,

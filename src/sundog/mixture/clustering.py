@@ -23,8 +23,22 @@ import numpy.typing as npt
 from sundog.data.records import Records
 from sundog.errors import ReleaseError, SundogError
 from sundog.mixture.feature_space import PrincipalSubspace
-from sundog.mixture.fourier_features import FourierFeatures, Kernel, balance, median_distance, noisy_median_distance
-from sundog.mixture.kmeans import Centres, Points, in_chunks, into_ball, nearest, on_grain, private_lloyd
+from sundog.mixture.fourier_features import (
+    FourierFeatures,
+    Kernel,
+    balance_columns,
+    compute_median_distance,
+    measure_median_distance,
+)
+from sundog.mixture.kmeans import (
+    Centres,
+    Points,
+    clip_to_ball,
+    find_nearest,
+    round_to_grain,
+    run_private_lloyd,
+    split_into_chunks,
+)
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext
 from sundog.models.released import CENTRES, COUNTS, MOMENTS, WIDTH
@@ -84,12 +98,12 @@ class ClusteringPlan:
 
     def charges(self) -> tuple[Charge, ...]:
         """Everything that the clustering costs."""
-        centres = _gaussian(self.centres_noise, CENTRES)
+        centres = _make_gaussian(self.centres_noise, CENTRES)
         found = [centres.model_copy(update={"count": self.coarse + self.iterations})]
-        found.append(_gaussian(self.counts_noise, COUNTS))
+        found.append(_make_gaussian(self.counts_noise, COUNTS))
         if not self.public:
             found.append(Charge(event=Pure(epsilon=self.width_epsilon), purpose=WIDTH))
-            found.append(_gaussian(self.moments_noise, MOMENTS))
+            found.append(_make_gaussian(self.moments_noise, MOMENTS))
         return tuple(found)
 
 
@@ -124,7 +138,7 @@ def plan_clustering(
         iterations: of k-means; None for as many as the budget allows.
         public: whether there will be public records.
     """
-    once = smallest_noise(lambda noise: [_gaussian(noise, CENTRES)], epsilon=budget.epsilon, delta=budget.delta)
+    once = smallest_noise(lambda noise: [_make_gaussian(noise, CENTRES)], epsilon=budget.epsilon, delta=budget.delta)
     signal = max(1, records) / once
     dimension = dimension or (
         _LARGEST_DIMENSION if public else 2 * round(min(_LARGEST_DIMENSION, max(16.0, 3.3 * math.sqrt(signal))) / 2)
@@ -163,10 +177,10 @@ class Clusters:
 
     def __init__(self, fourier: FourierFeatures, centres: npt.NDArray[Any], counts: npt.NDArray[Any]) -> None:
         self.fourier = fourier
-        self.centres = on_grain(centres)
+        self.centres = round_to_grain(centres)
         self.counts = np.asarray(counts, np.float64)
 
-    def owner(self, features: Features, records: Records) -> Integers:
+    def assign(self, features: Features, records: Records) -> Integers:
         """Return the cluster of each record, by nothing but the record."""
         # Features are whole numbers here, so that no sum is rounded.
         scale = self.fourier.scale
@@ -206,7 +220,7 @@ def find_clusters(
     >>> plan = plan_clustering(ledger.budget, records=500, clusters=3)
     >>> records = Records(schema, {"basket": scipy.sparse.csr_array(np.eye(500, 9, dtype=np.uint8))}, 500)
     >>> clusters = find_clusters(features, records, plan, ledger, FitContext(seed=0))
-    >>> clusters.owner(features, records).shape, clusters.counts.shape
+    >>> clusters.assign(features, records).shape, clusters.counts.shape
     ((500,), (3,))
 
     Args:
@@ -221,15 +235,15 @@ def find_clusters(
         raise SundogError(f"{plan.clusters} clusters that start from public records need as many of them, and two")
     rng = np.random.default_rng(context.seed)
     ledger.spend(*plan.charges())
-    prepaid = Prepaid(ledger, _one_by_one(plan.charges()))
+    prepaid = Prepaid(ledger, _split_charges(plan.charges()))
     context.progress("clustering", 0.0)
     fourier = FourierFeatures.draw(
         width=features.width,
         dimension=plan.dimension,
-        distance=_distance(features, records, public, plan, prepaid, rng),
+        distance=_measure_distance(features, records, public, plan, prepaid, rng),
         kernel=plan.kernel,
         rng=rng,
-        weights=balance(features),
+        weights=balance_columns(features),
         device=context.device,
     )
     if public is not None:
@@ -246,12 +260,12 @@ def find_clusters(
             purpose=MOMENTS,
         )
     context.progress("clustering", 0.4)
-    points = in_chunks(space.points(fourier, features, records))
+    points = split_into_chunks(space.project(fourier, features, records))
     context.progress("clustering", 0.8)
-    known = None if public is None else space.points(fourier, features, public)
-    start = _coarse_start(points, known, space, plan, prepaid, rng)
-    found = _lloyd(points, start, space, plan, prepaid, rng, iterations=plan.iterations)
-    counts = _counts(points, found.centres, plan, prepaid)
+    known = None if public is None else space.project(fourier, features, public)
+    start = _find_start(points, known, space, plan, prepaid, rng)
+    found = _move_centres(points, start, space, plan, prepaid, rng, iterations=plan.iterations)
+    counts = _count_clusters(points, found.centres, plan, prepaid)
     context.progress("clustering", 1.0)
     return Clusters(fourier, space.mean + found.centres @ space.basis.T, counts)
 
@@ -259,7 +273,7 @@ def find_clusters(
 # --- centres ---
 
 
-def _coarse_start(
+def _find_start(
     points: Points,
     known: npt.NDArray[Any] | None,
     space: PrincipalSubspace,
@@ -271,15 +285,15 @@ def _coarse_start(
     finer = _FINER * plan.clusters
     if known is None:
         drawn = rng.standard_normal((min(_DRAWN * finer, _POINTS), len(space.variances)))
-        known = into_ball(drawn * np.sqrt(space.variances), _FARTHEST)
+        known = clip_to_ball(drawn * np.sqrt(space.variances), _FARTHEST)
     elif len(known) > _POINTS:
         known = known[rng.choice(len(known), _POINTS, replace=False)]
-    start = _k_means(known, None, min(finer, len(known)), rng, restarts=1)
-    found = _lloyd(points, start, space, plan, ledger, rng, iterations=plan.coarse)
-    return _k_means(found.centres, np.maximum(found.counts, 0.0) + 1e-6, plan.clusters, rng)
+    start = _run_k_means(known, None, min(finer, len(known)), rng, restarts=1)
+    found = _move_centres(points, start, space, plan, ledger, rng, iterations=plan.coarse)
+    return _run_k_means(found.centres, np.maximum(found.counts, 0.0) + 1e-6, plan.clusters, rng)
 
 
-def _lloyd(
+def _move_centres(
     points: Points,
     start: Floats,
     space: PrincipalSubspace,
@@ -289,7 +303,7 @@ def _lloyd(
     *,
     iterations: int,
 ) -> Centres:
-    return private_lloyd(
+    return run_private_lloyd(
         points,
         start,
         iterations=iterations,
@@ -301,9 +315,9 @@ def _lloyd(
     )
 
 
-def _counts(points: Points, centres: Floats, plan: ClusteringPlan, ledger: Ledger) -> Floats:
+def _count_clusters(points: Points, centres: Floats, plan: ClusteringPlan, ledger: Ledger) -> Floats:
     """Return how many records are nearest to each centre; with nothing to sum, one record is one."""
-    chunks = ((nearest(chunk, centres), np.zeros((len(chunk), 0))) for chunk in points())
+    chunks = ((find_nearest(chunk, centres), np.zeros((len(chunk), 0))) for chunk in points())
     counts, _ = gaussian_group_sums(
         chunks,
         groups=len(centres),
@@ -316,7 +330,7 @@ def _counts(points: Points, centres: Floats, plan: ClusteringPlan, ledger: Ledge
     return counts
 
 
-def _k_means(
+def _run_k_means(
     points: npt.NDArray[Any], weights: Floats | None, clusters: int, rng: np.random.Generator, restarts: int = _RESTARTS
 ) -> Floats:
     """k-means of what is public."""
@@ -332,7 +346,7 @@ def _k_means(
 # --- small things ---
 
 
-def _distance(
+def _measure_distance(
     features: Features,
     records: Records,
     public: Records | None,
@@ -341,14 +355,14 @@ def _distance(
     rng: np.random.Generator,
 ) -> float:
     if public is not None:
-        return median_distance(features, public, rng)
-    return noisy_median_distance(features, records, epsilon=plan.width_epsilon, ledger=ledger, purpose=WIDTH)
+        return compute_median_distance(features, public, rng)
+    return measure_median_distance(features, records, epsilon=plan.width_epsilon, ledger=ledger, purpose=WIDTH)
 
 
-def _gaussian(noise_multiplier: float, purpose: str) -> Charge:
+def _make_gaussian(noise_multiplier: float, purpose: str) -> Charge:
     return Charge(event=Gaussian(noise_multiplier=noise_multiplier), purpose=purpose)
 
 
-def _one_by_one(charges: Sequence[Charge]) -> list[Charge]:
+def _split_charges(charges: Sequence[Charge]) -> list[Charge]:
     """Return the charges as mechanisms make them."""
     return [charge.model_copy(update={"count": 1}) for charge in charges for _ in range(charge.count)]

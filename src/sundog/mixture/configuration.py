@@ -53,8 +53,8 @@ class MixtureConfiguration(Configuration):
         """
         if "clusters" not in component.options:
             raise SundogError(f"model {component.name!r} cannot be the component of a mixture; leave clusters out")
-        own = [setting.name for setting in cls.settings()]
-        inner = [setting.name for setting in component.settings()]
+        own = [setting.name for setting in cls.list_settings()]
+        inner = [setting.name for setting in component.list_settings()]
         refuse_unknown_settings(component.name, settings, [*inner, *own])
         of_component = component.parse({name: value for name, value in settings.items() if name in inner})
         rest = {name: value for name, value in settings.items() if name in own}

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from sundog.data.records import Records
 from sundog.mixture.fourier_features import FourierFeatures
-from sundog.mixture.kmeans import into_ball, on_grain
+from sundog.mixture.kmeans import clip_to_ball, round_to_grain
 from sundog.models.neural.features import Features
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.mechanisms import gaussian_moments
@@ -43,11 +43,13 @@ class PrincipalSubspace:
         >>> PrincipalSubspace.of_moments(np.zeros(3), np.diag([0.0, 0.5, 0.1]), rank=1).basis.round(2).ravel().tolist()
         [0.0, 1.0, 0.0]
         """
-        mean = into_ball(mean[None], 1.0)[0]  # features are in the unit ball, and so is their mean, but for the noise
+        mean = clip_to_ball(mean[None], 1.0)[
+            0
+        ]  # features are in the unit ball, and so is their mean, but for the noise
         values, vectors = np.linalg.eigh(products - np.outer(mean, mean))
         variances = np.maximum(values[::-1][:rank], 0.0)
         radius = min(1.0, max(0.05, _SPREAD * math.sqrt(variances.sum())))
-        return cls(on_grain(mean), on_grain(vectors[:, ::-1][:, :rank]), variances, radius)
+        return cls(round_to_grain(mean), round_to_grain(vectors[:, ::-1][:, :rank]), variances, radius)
 
     @classmethod
     def of_public(
@@ -85,12 +87,12 @@ class PrincipalSubspace:
         )
         return cls.of_moments(total / count, products / count, rank=rank)
 
-    def points(self, fourier: FourierFeatures, features: Features, records: Records) -> npt.NDArray[np.float32]:
+    def project(self, fourier: FourierFeatures, features: Features, records: Records) -> npt.NDArray[np.float32]:
         """Return the coordinates of all records: few enough to be kept."""
         found = np.empty((len(records), self.basis.shape[1]), np.float32)
         offset, start = self.mean @ self.basis, 0
         for units in fourier.stream(features, records):
             # Whole numbers, up to a power of two, so that the product is exact; what follows is one number at a time.
-            found[start : start + len(units)] = on_grain(units @ self.basis * fourier.scale - offset)
+            found[start : start + len(units)] = round_to_grain(units @ self.basis * fourier.scale - offset)
             start += len(units)
         return found

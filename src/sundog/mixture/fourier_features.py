@@ -87,7 +87,7 @@ class FourierFeatures:
         distribution, a normal vector times γ and divided by the size of one more normal number.
         """
         pairs = max(1, dimension // 2)
-        blocks = [_orthogonal(width, min(width, pairs - start), rng) for start in range(0, pairs, width)]
+        blocks = [_draw_orthogonal(width, min(width, pairs - start), rng) for start in range(0, pairs, width)]
         w = np.concatenate(blocks, axis=1)
         if kernel == "gaussian":
             w *= math.sqrt(2 / distance)
@@ -100,9 +100,9 @@ class FourierFeatures:
     def __call__(self, rows: npt.NDArray[Any]) -> Floats:
         """Return the vectors of rows of features."""
         levels = torch.from_numpy(np.asarray(rows)).to(self.device)
-        return _looked_up(self._table, self._of_levels(levels, 0)) * self.scale
+        return _look_up(self._table, self._sum_levels(levels, 0)) * self.scale
 
-    def units(self, batch: Compact, features: Features) -> Floats:
+    def transform(self, batch: Compact, features: Features) -> Floats:
         """Return the vectors of records, as whole numbers: 1/`scale` times as long. No row of features is unfolded."""
         count = len(next(iter(batch.values())))
         phases = torch.zeros(count, self._weight.shape[1], dtype=torch.float64, device=self.device)
@@ -110,26 +110,26 @@ class FourierFeatures:
         if "levels" in batch:
             tail = features.dense({"levels": batch["levels"]})
             start -= tail.shape[1]
-            phases += self._of_levels(tail, start)
+            phases += self._sum_levels(tail, start)
         if "places" in batch:
-            phases += self._of_places(batch["places"], start)
-        return _looked_up(self._table, phases)
+            phases += self._sum_places(batch["places"], start)
+        return _look_up(self._table, phases)
 
     def stream(self, features: Features, records: Records) -> Iterator[Floats]:
         """Yield the `units` of all records, some at a time."""
-        examples = features.examples(records, self.device)
+        examples = features.to_examples(records, self.device)
         size = max(1, _NUMBERS // max(self.dimension, features.width))
         for start in range(0, len(records), size):
-            yield self.units(examples.take(np.arange(start, min(start + size, len(records)))), features)
+            yield self.transform(examples.take(np.arange(start, min(start + size, len(records)))), features)
 
-    def _of_levels(self, levels: Tensor, start: int) -> Tensor:
+    def _sum_levels(self, levels: Tensor, start: int) -> Tensor:
         if self._light is not None and bool(((levels == 0) | (levels == 1)).all()):
             phases = levels.float().numpy() @ self._light[start:]  # exact too, and in half the time
             return torch.from_numpy(phases).double()
         parts = (levels.double() * _LEVELS).round()
         return (parts @ self._weight[start:]).div(_LEVELS, rounding_mode="floor")
 
-    def _of_places(self, places: Tensor, end: int) -> Tensor:
+    def _sum_places(self, places: Tensor, end: int) -> Tensor:
         """Return the sums of the frequencies at these places; those from `end` on stand for nothing."""
         held = places < end
         lengths = held.sum(dim=1)
@@ -137,19 +137,23 @@ class FourierFeatures:
         return functional.embedding_bag(places[held].long(), self._weight, offsets, mode="sum")
 
 
-def median_distance(features: Features, records: Records, rng: np.random.Generator) -> float:
+def compute_median_distance(features: Features, records: Records, rng: np.random.Generator) -> float:
     """Return the median squared distance of public records: 1/γ of the Gaussian kernel.
 
     >>> schema = Schema.from_dict({"columns": {"sex": {"type": "categorical", "values": ["f", "m"]}}})
     >>> records = Records(schema, {"sex": np.array([1, 0], np.uint8)}, 2)
-    >>> median_distance(Features(schema), records, np.random.default_rng(0))
+    >>> compute_median_distance(Features(schema), records, np.random.default_rng(0))
     2.0
     """
-    found = _distances(features, records, rng.permutation(len(records)))
-    return max(float(np.median(found)), _finest(features.schema)) if len(found) else largest_distance(features.schema)
+    found = _compute_distances(features, records, rng.permutation(len(records)))
+    return (
+        max(float(np.median(found)), _find_resolution(features.schema))
+        if len(found)
+        else bound_distance(features.schema)
+    )
 
 
-def noisy_median_distance(
+def measure_median_distance(
     features: Features, records: Records, *, epsilon: float, ledger: Ledger, purpose: str
 ) -> float:
     """Return the median squared distance of private records, from pairs of which no two share a record.
@@ -159,17 +163,17 @@ def noisy_median_distance(
     >>> schema = Schema.from_dict({"columns": {"sex": {"type": "categorical", "values": ["f", "m"]}}})
     >>> records = Records(schema, {"sex": np.array([1, 0] * 50, np.uint8)}, 100)
     >>> ledger = Ledger(epsilon=1.0, delta=1e-6)
-    >>> 0 < noisy_median_distance(Features(schema), records, epsilon=0.5, ledger=ledger, purpose="width") <= 2
+    >>> 0 < measure_median_distance(Features(schema), records, epsilon=0.5, ledger=ledger, purpose="width") <= 2
     True
     """
-    finest = _finest(features.schema)
+    finest = _find_resolution(features.schema)
     order = ledger.noise.permutation(len(records))
-    codes = np.floor(_distances(features, records, order) / finest).astype(np.int64)
+    codes = np.floor(_compute_distances(features, records, order) / finest).astype(np.int64)
     (code,) = noisy_quantiles(codes, [0.5], size=_DISTANCES, epsilon=epsilon, ledger=ledger, purpose=purpose)
     return max(1, code) * finest
 
 
-def balance(features: Features) -> Floats:
+def balance_columns(features: Features) -> Floats:
     """Return the weight of each feature in a squared distance, such that no column can outweigh another.
 
     An image has hundreds of pixels and its label one value; unweighted, clusters would be blind to the label. The
@@ -177,31 +181,31 @@ def balance(features: Features) -> Floats:
     two, which leave sums exact.
     """
     largest = {name: column.largest_distance for name, column in features.schema.columns.items()}
-    return features.by_column({name: _weight(distance) for name, distance in largest.items()})
+    return features.spread_by_column({name: _choose_weight(distance) for name, distance in largest.items()})
 
 
-def largest_distance(schema: Schema) -> float:
+def bound_distance(schema: Schema) -> float:
     """Return the largest squared distance that two records of a schema can have, each column with its weight.
 
-    >>> largest_distance(Schema.from_dict({"columns": {"basket": {"type": "set", "universe": 9, "max_size": 3}}}))
+    >>> bound_distance(Schema.from_dict({"columns": {"basket": {"type": "set", "universe": 9, "max_size": 3}}}))
     3.0
     """
     largest = [column.largest_distance for column in schema.columns.values()]
-    return sum(_weight(distance) * distance for distance in largest)
+    return sum(_choose_weight(distance) * distance for distance in largest)
 
 
-def _weight(largest: int) -> float:
+def _choose_weight(largest: int) -> float:
     return 2.0 ** -math.floor(math.log2(max(2, largest) / 2))
 
 
-def _finest(schema: Schema) -> float:
-    return largest_distance(schema) / (_DISTANCES - 1)
+def _find_resolution(schema: Schema) -> float:
+    return bound_distance(schema) / (_DISTANCES - 1)
 
 
-def _distances(features: Features, records: Records, order: npt.NDArray[np.int64]) -> Floats:
+def _compute_distances(features: Features, records: Records, order: npt.NDArray[np.int64]) -> Floats:
     """Return the squared distances of the first and the second record of an order, of the third and the fourth, and so on."""
-    examples = features.examples(records)
-    weights = torch.from_numpy(balance(features))
+    examples = features.to_examples(records)
+    weights = torch.from_numpy(balance_columns(features))
     count = min(len(records) // 2, _PAIRS)
     size = max(1, _NUMBERS // features.width)
     found = []
@@ -213,13 +217,13 @@ def _distances(features: Features, records: Records, order: npt.NDArray[np.int64
     return np.concatenate(found) if found else np.zeros(0)
 
 
-def _looked_up(table: Tensor, phases: Tensor) -> Floats:
+def _look_up(table: Tensor, phases: Tensor) -> Floats:
     place = phases.long() & (_TURN - 1)
     cosines: Floats = torch.cat([table[0][place], table[1][place]], dim=1).cpu().numpy()
     return cosines
 
 
-def _orthogonal(width: int, count: int, rng: np.random.Generator) -> Floats:
+def _draw_orthogonal(width: int, count: int, rng: np.random.Generator) -> Floats:
     """Return normal vectors, one a column, but that each is at right angles with the others."""
     directions, triangle = np.linalg.qr(rng.standard_normal((width, count)))
     signs = np.where(np.diagonal(triangle) < 0, -1.0, 1.0)  # without them, directions would not be uniform

@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Points = Callable[[], Iterable[Floats]]  # all of them, some at a time, as often as they are asked for
 
-GRAIN = 2.0**-16  # coordinates that are multiples of it are compared without rounding: see `nearest`
+GRAIN = 2.0**-16  # coordinates that are multiples of it are compared without rounding: see `find_nearest`
 _ROWS = 16_384
 TOO_FEW = 3.0  # standard deviations of the noise of a count
 SPLIT = 0.05  # of the clip norm: how far from the mean of the largest cluster others start again
@@ -35,7 +35,7 @@ class Centres:
     counts: Floats
 
 
-def private_lloyd(
+def run_private_lloyd(
     points: Points,
     start: Floats,
     *,
@@ -50,8 +50,8 @@ def private_lloyd(
 
     >>> rng = np.random.default_rng(0)
     >>> pile = np.concatenate([np.full((5000, 1), -0.5), np.full((5000, 1), 0.5)])
-    >>> found = private_lloyd(
-    ...     in_chunks(pile), np.array([[-0.1], [0.1]]), iterations=3, clip_norm=1.0, noise_multiplier=8.0,
+    >>> found = run_private_lloyd(
+    ...     split_into_chunks(pile), np.array([[-0.1], [0.1]]), iterations=3, clip_norm=1.0, noise_multiplier=8.0,
     ...     ledger=Ledger(epsilon=2, delta=1e-6), purpose="k-means", rng=rng,
     ... )
     >>> found.centres.round(1).ravel().tolist()
@@ -67,12 +67,12 @@ def private_lloyd(
         purpose: what the charges say.
         rng: says where clusters that were given up start again; never draws noise.
     """
-    centres = on_grain(start)
+    centres = round_to_grain(start)
     clusters, width = centres.shape
     counts = np.zeros(clusters)
     for _ in range(iterations):
         counts, sums = gaussian_group_sums(
-            ((nearest(chunk, centres), chunk) for chunk in points()),
+            ((find_nearest(chunk, centres), chunk) for chunk in points()),
             groups=clusters,
             width=width,
             clip_norm=clip_norm,
@@ -81,13 +81,13 @@ def private_lloyd(
             purpose=purpose,
         )
         few = counts < max(1.0, TOO_FEW * count_deviation(width=width, noise_multiplier=noise_multiplier))
-        means = into_ball(sums / np.where(few, 1.0, counts)[:, None], clip_norm)
-        start_again(means, few, centres, counts, SPLIT * clip_norm, rng)
-        centres = on_grain(into_ball(means, clip_norm))
+        means = clip_to_ball(sums / np.where(few, 1.0, counts)[:, None], clip_norm)
+        restart_small(means, few, centres, counts, SPLIT * clip_norm, rng)
+        centres = round_to_grain(clip_to_ball(means, clip_norm))
     return Centres(centres, counts)
 
 
-def start_again(
+def restart_small(
     means: Floats, few: npt.NDArray[np.bool_], before: Floats, counts: Floats, distance: float, rng: np.random.Generator
 ) -> None:
     """Put clusters of few records around the mean of the largest, and the largest too: each has its share of it."""
@@ -99,13 +99,13 @@ def start_again(
     means[together] = middle + distance * spread_directions(int(together.sum()), means.shape[1], rng)
 
 
-def nearest(points: npt.NDArray[Any], centres: Floats) -> Integers:
+def find_nearest(points: npt.NDArray[Any], centres: Floats) -> Integers:
     """Return the nearest centre of each point, the first of those that are equally near.
 
     Where points and centres are multiples of GRAIN and not long, all sums are exact: that one point stands beside
     another can never change the centre that it is given.
 
-    >>> nearest(np.array([[0.9], [0.2]]), np.array([[0.0], [1.0]])).tolist()
+    >>> find_nearest(np.array([[0.9], [0.2]]), np.array([[0.0], [1.0]])).tolist()
     [1, 0]
     """
     scores = np.asarray(points, np.float64) @ centres.T
@@ -127,7 +127,7 @@ def spread_directions(count: int, width: int, rng: np.random.Generator) -> Float
     return np.concatenate(frames)[:count] if frames else np.zeros((0, width))
 
 
-def in_chunks(points: npt.NDArray[Any]) -> Points:
+def split_into_chunks(points: npt.NDArray[Any]) -> Points:
     """Return an array as points: chunks of it as float64."""
 
     def chunks() -> Iterator[Floats]:
@@ -137,15 +137,15 @@ def in_chunks(points: npt.NDArray[Any]) -> Points:
     return chunks
 
 
-def on_grain(points: npt.NDArray[Any]) -> Floats:
+def round_to_grain(points: npt.NDArray[Any]) -> Floats:
     """Return the points, each coordinate rounded to a multiple of GRAIN."""
     return np.asarray(np.rint(points / GRAIN) * GRAIN, np.float64)
 
 
-def into_ball(points: Floats, radius: float) -> Floats:
+def clip_to_ball(points: Floats, radius: float) -> Floats:
     """Return the points, those outside a ball around the origin moved to its surface.
 
-    >>> into_ball(np.array([[3.0, 4.0], [0.1, 0.0]]), 1.0).round(6).tolist()
+    >>> clip_to_ball(np.array([[3.0, 4.0], [0.1, 0.0]]), 1.0).round(6).tolist()
     [[0.6, 0.8], [0.1, 0.0]]
     """
     norms = np.linalg.norm(points, axis=1, keepdims=True)

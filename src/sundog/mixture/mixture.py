@@ -19,11 +19,11 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.mixture.clustering import ClusteringPlan, Clusters, find_clusters, plan_clustering
 from sundog.mixture.configuration import MixtureConfiguration
-from sundog.mixture.released import CLUSTER, ReleasedMixture, all_private, component_states
+from sundog.mixture.released import CLUSTER, ReleasedMixture, make_all_private, split_components
 from sundog.models.neural.features import Features, join_codes
 from sundog.models.neural.network_training import warm_up
-from sundog.models.neural.noisy_means import gaussian_share
-from sundog.models.protocol import Codes, FitContext, Parts, PartsModel, Plan, State, Where, allowed_codes
+from sundog.models.neural.noisy_means import calibrate_share
+from sundog.models.protocol import Codes, FitContext, Parts, PartsModel, Plan, State, Where, to_code_set
 from sundog.models.registry import get_model
 from sundog.privacy.accountant import epsilon_spent
 from sundog.privacy.events import Charge, Gaussian
@@ -79,7 +79,7 @@ class Mixture:
         """Return a share of the budget finds the clusters; with the rest the components are planned as if they were one."""
         configuration.check(schema)
         clustering = plan_clustering(
-            _share_of(budget, configuration.clustering),
+            _take_share(budget, configuration.clustering),
             records=max(1, records or 0),
             clusters=configuration.clusters,
             kernel=configuration.kernel,
@@ -88,7 +88,7 @@ class Mixture:
             public=configuration.public,
         )
         component = get_model(configuration.component.name).plan(
-            all_private(schema),
+            make_all_private(schema),
             budget,
             configuration.component,
             already=[*already, *clustering.charges()],
@@ -113,8 +113,8 @@ class Mixture:
         weights = np.maximum(clusters.counts, 0.0) + 1e-9
         weights /= weights.sum()
         count = plan.clustering.records
-        parts = Parts(clusters.owner(features, seen), tuple(float(weight) * count for weight in weights))
-        private = Records(all_private(records.schema), records.codes, len(records))
+        parts = Parts(clusters.assign(features, seen), tuple(float(weight) * count for weight in weights))
+        private = Records(make_all_private(records.schema), records.codes, len(records))
         kind = cast(type[PartsModel], get_model(plan.configuration.component.name))
         components = kind.fit_parts(private, parts, plan.component, ledger, context)
         return cls(components, weights, count, public=plan.configuration.public)
@@ -123,7 +123,7 @@ class Mixture:
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draw a component for each record, and the record from it."""
-        chances = self._chances(where)
+        chances = self._compute_chances(where)
         rest = {name: codes for name, codes in where.items() if name != CLUSTER}
         counts = rng.multinomial(n, chances)
         drawn = [
@@ -137,20 +137,20 @@ class Mixture:
 
     def log_evidence(self, where: Where) -> float:
         """Return the logarithm of the probability of the conditions."""
-        return float(_log_sum(self._log_joint(where)))
+        return float(_log_sum(self._compute_log_joint(where)))
 
-    def _chances(self, where: Where) -> Floats:
-        chosen = self._chosen(where)
+    def _compute_chances(self, where: Where) -> Floats:
+        chosen = self._mark_allowed(where)
         if chosen.sum() == 1 or not (chosen * self.weights).any():  # an empty cluster can be asked for
             return np.asarray(chosen / chosen.sum())
-        joint = self._log_joint(where)
+        joint = self._compute_log_joint(where)
         found = np.exp(joint - joint.max())
         return np.asarray(found / found.sum())
 
-    def _log_joint(self, where: Where) -> Floats:
+    def _compute_log_joint(self, where: Where) -> Floats:
         """Of each component, how likely it is together with the conditions."""
         rest = {name: codes for name, codes in where.items() if name != CLUSTER}
-        logs = _log(self.weights * self._chosen(where))
+        logs = _take_log(self.weights * self._mark_allowed(where))
         if not rest:
             return logs
         return np.array(
@@ -160,11 +160,11 @@ class Mixture:
             ]
         )
 
-    def _chosen(self, where: Where) -> Floats:
+    def _mark_allowed(self, where: Where) -> Floats:
         """1 for each component that the conditions allow, 0 for the others."""
         if CLUSTER not in where:
             return np.ones(len(self.weights))
-        clusters = allowed_codes(where[CLUSTER])
+        clusters = to_code_set(where[CLUSTER])
         return np.array([float(number in clusters) for number in range(len(self.weights))])
 
     # --- the release ---
@@ -185,15 +185,15 @@ class Mixture:
     def from_state(cls, schema: Schema, state: State) -> Self:
         """Take the arrays apart again; each component checks its own."""
         ReleasedMixture(schema, state)
-        config, private = state.config, all_private(schema)
+        config, private = state.config, make_all_private(schema)
         kind = cast(type[PartsModel], get_model(config["of"]))
-        components = [kind.from_state(private, part) for part in component_states(state)]
+        components = [kind.from_state(private, part) for part in split_components(state)]
         return cls(components, state.tensors["weights"], config["records"], public=config["public"])
 
 
-def _share_of(budget: Budget, share: float) -> Budget:
+def _take_share(budget: Budget, share: float) -> Budget:
     """Return a share in the units in which Gaussians add up, 1 / noise_multiplier², as an ε."""
-    part = Charge(event=Gaussian(noise_multiplier=gaussian_share(budget, share)), purpose="clustering")
+    part = Charge(event=Gaussian(noise_multiplier=calibrate_share(budget, share)), purpose="clustering")
     return Budget(epsilon_spent([part], delta=budget.delta), budget.delta)
 
 
@@ -205,7 +205,7 @@ def _select(records: Records, configuration: MixtureConfiguration) -> Records:
     return Records(schema, {name: records.codes[name] for name in columns}, len(records))
 
 
-def _log(weights: Floats) -> Floats:
+def _take_log(weights: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(weights))
 

@@ -27,9 +27,9 @@ class ReleasedMixture(ReleasedModel):
 
     def __init__(self, schema: Schema, state: State) -> None:
         self.config = state.config
-        private = all_private(schema)
+        private = make_all_private(schema)
         self.components: list[ReleasedModel] = [
-            read_model(state.config["of"], private, part) for part in component_states(state)
+            read_model(state.config["of"], private, part) for part in split_components(state)
         ]
         self.records = state.config["records"]
         self.assumptions = [PUBLIC_RECORDS] if state.config["public"] else []
@@ -47,7 +47,7 @@ def find_unpaid_clustering(charges: Sequence[Charge], *, public: bool) -> list[s
     return find_unpaid(charges, {CENTRES: "gaussian", COUNTS: "gaussian", **of_records})
 
 
-def component_states(state: State) -> list[State]:
+def split_components(state: State) -> list[State]:
     """Return the state of each component, once that of the mixture is found to be one."""
     config, tensors = state.config, dict(state.tensors)
     weights = tensors.pop("weights", np.zeros(0))
@@ -62,7 +62,7 @@ def component_states(state: State) -> list[State]:
     return [State(part, each) for part, each in zip(parts, configs, strict=True)]
 
 
-def all_private(schema: Schema) -> Schema:
+def make_all_private(schema: Schema) -> Schema:
     """Return the cluster of a record is private: what is public of all records is not public of those in one cluster."""
     columns = {name: column.model_copy(update={"public": False}) for name, column in schema.columns.items()}
     return schema.model_copy(update={"columns": columns})

@@ -64,7 +64,7 @@ class Configuration(BaseModel):
             settings: values by the name of their field.
             options: `clusters` and `public`; those that the model has no field for are left out.
         """
-        refuse_unknown_settings(cls.name, settings, [setting.name for setting in cls.settings()])
+        refuse_unknown_settings(cls.name, settings, [setting.name for setting in cls.list_settings()])
         given = {name: value for name, value in options.items() if name in cls.model_fields}
         try:
             return cls(**settings, **given)
@@ -72,10 +72,12 @@ class Configuration(BaseModel):
             raise ArgumentError(cls._explain(error)) from None
 
     @classmethod
-    def settings(cls) -> list[Setting]:
+    def list_settings(cls) -> list[Setting]:
         """Return the fields that `--set` can change."""
         return [
-            Setting(name, describe_values(_hints(cls)[name]), _show(field.default), field.description or "")
+            Setting(
+                name, describe_values(_get_hints(cls)[name]), _format_default(field.default), field.description or ""
+            )
             for name, field in cls.model_fields.items()
             if name not in OPTIONS
         ]
@@ -125,7 +127,7 @@ class Configuration(BaseModel):
             return str(problem["ctx"]["error"])
         name = str(problem["loc"][0])
         # The input of a problem in one member of a union may be a part of the value.
-        what = f"must be {describe_values(_hints(cls)[name])}, not {problem['input']!r}"
+        what = f"must be {describe_values(_get_hints(cls)[name])}, not {problem['input']!r}"
         return f"{name} {what}" if name in OPTIONS else f"model {cls.name!r}: setting {name!r} {what}"
 
 
@@ -191,9 +193,9 @@ def _describe_bounds(kind: Any, field: FieldInfo) -> str:
 
 
 @functools.cache
-def _hints(kind: type[Configuration]) -> dict[str, Any]:
+def _get_hints(kind: type[Configuration]) -> dict[str, Any]:
     return get_type_hints(kind, include_extras=True)
 
 
-def _show(default: Any) -> str:
+def _format_default(default: Any) -> str:
     return "" if default is None else default if isinstance(default, str) else json.dumps(default)

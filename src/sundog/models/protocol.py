@@ -30,10 +30,10 @@ Codes = dict[str, Any]  # an array of codes a column, as in Records.codes
 Where = Mapping[str, CodeSet | int]  # the codes, or the one, that a scalar column may have; or numbers of a choice
 
 
-def allowed_codes(codes: CodeSet | int) -> CodeSet:
+def to_code_set(codes: CodeSet | int) -> CodeSet:
     """Return a condition as a set of codes.
 
-    >>> allowed_codes(3)
+    >>> to_code_set(3)
     CodeSet(ranges=((3, 3),))
     """
     return codes if isinstance(codes, CodeSet) else CodeSet.of([codes])

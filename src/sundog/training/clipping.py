@@ -92,15 +92,15 @@ class PublicMean(Fixed):
 
     def __init__(self, norms: Callable[[], Tensor], factor: float = 1.0) -> None:
         self.norms, self.factor = norms, factor
-        super().__init__(self._mean())
+        super().__init__(self._compute_mean())
         if not bool((self.bounds > 0).all() and self.bounds.isfinite().all()):
             raise SundogError("the gradients of the public examples are zero or not finite: they give no clipping norm")
 
     def update(self, noisy: Tensor | None) -> None:  # noqa: ARG002
         """Compute the mean norms under the updated model."""
-        self.bounds.copy_(self._mean())
+        self.bounds.copy_(self._compute_mean())
 
-    def _mean(self) -> Tensor:
+    def _compute_mean(self) -> Tensor:
         return self.norms().detach().mean(dim=1).mul_(self.factor)
 
 

@@ -68,7 +68,7 @@ class StepNoise:
         source.standard_normal_(self.normals)
         self._is_fresh = True
 
-    def parts(self) -> tuple[Tensor, ...]:
+    def split(self) -> tuple[Tensor, ...]:
         """Return the noise of each part."""
         return torch.split(self.normals, self._sizes)
 

@@ -54,10 +54,10 @@ class ProgressMessages:
         if self.quiet:
             return
         self._last = time.perf_counter()
-        text = f"{self._plan.purpose}: step {done:,} of {self._plan.steps:,}{self._spent}{self._left(done)}{note}"
+        text = f"{self._plan.purpose}: step {done:,} of {self._plan.steps:,}{self._spent}{self._format_time_left(done)}{note}"
         self._progress(text, done / self._plan.steps)
 
-    def _left(self, done: int) -> str:
+    def _format_time_left(self, done: int) -> str:
         if done <= self._first:
             return ""
         a_step = (time.perf_counter() - self._started) / (done - self._first)

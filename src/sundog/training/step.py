@@ -172,7 +172,7 @@ class PrivateStep:
         internal use only, whether the sums are finite.
         """
         sums, measured, usable = self._clip_and_sum(pieces, masks)
-        *normals, side = self._noise.parts()
+        *normals, side = self._noise.split()
         multiplier = compute_gradient_multiplier(self.noise_multiplier, self.policy.measurement_noise)
         scales = compute_noise_scales(self.groups, self.policy.bounds, multiplier)
         noisy = [

@@ -49,7 +49,7 @@ GAPS = schema_of({"meter": {**SERIES, "nullable": True}, "label": LABEL})
 
 def some(schema: Schema, n: int = 9, seed: int = 0) -> Compact:
     """Random records, as a training takes them."""
-    return Features(schema).examples(random_records(schema, n, seed)).take(np.arange(n))
+    return Features(schema).to_examples(random_records(schema, n, seed)).take(np.arange(n))
 
 
 def new_duel(

@@ -14,7 +14,7 @@ from tests.models.gan.material import GAPS, IMAGES, TABLE, assert_clipped, new_d
 from torch import Tensor
 
 from sundog.data.schema import Schema
-from sundog.models.gan.adversarial_step import AdversarialGame, straight_through
+from sundog.models.gan.adversarial_step import AdversarialGame, draw_straight_through
 from sundog.models.gan.critic_schedule import CriticSchedule
 from sundog.models.gan.objectives import NonSaturating, Objective, Wasserstein
 from sundog.models.neural.features import Compact, Features
@@ -140,7 +140,7 @@ def test_the_critics_step_leaves_nothing_in_the_generator() -> None:
 def take_turns(game: AdversarialGame, count: int = 3) -> list[Tensor]:
     for number in range(count):
         torch.manual_seed(number)
-        game.after(number)
+        game.train_generator(number)
     return [weight.detach().clone() for weight in game.generator.parameters()]
 
 
@@ -248,7 +248,7 @@ def test_drawn_records_look_like_real_ones(kind: str) -> None:
     schema = schema_of(KINDS[kind])
     features = Features(schema)
     torch.manual_seed(0)
-    x = straight_through(features, logits_of(features, 500))
+    x = draw_straight_through(features, logits_of(features, 500))
     levels, gaps = features.gapped
     is_level = torch.zeros(features.width, dtype=torch.bool)
     is_level[features.levels] = True
@@ -270,7 +270,7 @@ def test_gradients_are_those_of_the_means(kind: str) -> None:
         (found,) = torch.autograd.grad((records(features, logits) @ weights).sum(), logits)
         return found
 
-    found = gradient(straight_through)
+    found = gradient(draw_straight_through)
     torch.testing.assert_close(found, gradient(Features.means))
     assert found.abs().max() > 0.01
 
@@ -279,7 +279,7 @@ def test_what_is_drawn_has_the_means_on_average() -> None:
     features = Features(GAPS)
     logits = logits_of(features, 1).expand(20_000, -1)
     torch.manual_seed(0)
-    found = straight_through(features, logits).mean(dim=0)
+    found = draw_straight_through(features, logits).mean(dim=0)
     assert (found - features.means(logits[0])).abs().max() < 5 * 0.5 / 20_000**0.5
 
 
@@ -288,6 +288,6 @@ def test_what_is_said_to_be_missing_counts_for_nothing() -> None:
     levels, gaps = features.gapped
     logits = logits_of(features)
     logits[:, gaps] = 40.0
-    assert straight_through(features, logits)[:, levels].abs().max() < 1e-6
+    assert draw_straight_through(features, logits)[:, levels].abs().max() < 1e-6
     logits[:, gaps] = -40.0
-    torch.testing.assert_close(straight_through(features, logits)[:, levels], logits[:, levels].sigmoid())
+    torch.testing.assert_close(draw_straight_through(features, logits)[:, levels], logits[:, levels].sigmoid())

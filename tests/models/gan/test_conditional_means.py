@@ -14,7 +14,7 @@ from torch import Tensor
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.models.gan.conditional_means import ConditionalMeans, _smooth, charge_for_people, measure_conditional_means
+from sundog.models.gan.conditional_means import ConditionalMeans, _smooth, make_people_charge, measure_conditional_means
 from sundog.models.neural.features import Features
 from sundog.models.neural.noisy_means import MeansPlan
 from sundog.models.protocol import FitContext
@@ -34,7 +34,7 @@ def measured(
     records: Records, condition: str | None, *, count: int | None = None, plan: MeansPlan = EXACT
 ) -> ConditionalMeans:
     """At an ε so large that nothing is hidden."""
-    counting = [charge_for_people(Budget(1e4, 1e-5))] if records.unit is not None else []
+    counting = [make_people_charge(Budget(1e4, 1e-5))] if records.unit is not None else []
     ledger = Ledger(epsilon=EPSILON, delta=1e-5, noise=NoiseSource.seeded(0))
     found = measure_conditional_means(
         Features(records.schema),
@@ -51,7 +51,7 @@ def measured(
 
 
 def vectors(records: Records) -> Any:
-    return Features(records.schema).examples(records).vectors(np.arange(len(records))).double().numpy()
+    return Features(records.schema).to_examples(records).vectors(np.arange(len(records))).double().numpy()
 
 
 # --- means and shares ---

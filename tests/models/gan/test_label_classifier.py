@@ -22,7 +22,7 @@ from sundog.models.gan.networks import new_label_classifier
 from sundog.models.gan.objectives import NonSaturating, Wasserstein
 from sundog.models.gan.released import HAS_CLASSIFIER, ReleasedGan, find_unpaid_classifier
 from sundog.models.neural.features import FeatureRows, Features
-from sundog.models.neural.noisy_means import gaussian_share
+from sundog.models.neural.noisy_means import calibrate_share
 from sundog.models.protocol import FitContext
 from sundog.models.released import CLASSIFIER
 from sundog.privacy.accountant import epsilon_spent
@@ -138,7 +138,7 @@ def striped(schema: Schema, n: int, seed: int = 0) -> FeatureRows:
     for row in range(n):
         start = third * (row % 3)
         codes[row, start : start + third] += bright
-    return Features(schema).examples(records)
+    return Features(schema).to_examples(records)
 
 
 @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ def test_a_classifier_of_convolutions_learns_labels(columns: dict[str, Any], mos
 def test_it_costs_its_share(epsilon: float, share: float) -> None:
     budget = Budget(epsilon, DELTA)
     plan = plan_label_classifier(budget, share=share, records=5000)
-    one = Charge(event=Gaussian(noise_multiplier=gaussian_share(budget, share)), purpose=CLASSIFIER)
+    one = Charge(event=Gaussian(noise_multiplier=calibrate_share(budget, share)), purpose=CLASSIFIER)
     wanted = epsilon_spent([one], delta=DELTA)
     assert 0.998 * wanted <= epsilon_spent([plan.charge(plan.steps)], delta=DELTA) <= wanted
     assert plan.purpose == CLASSIFIER == "naming"  # which certificates of earlier releases say
@@ -234,7 +234,7 @@ def test_a_training_of_it_spends_its_plan_however_many_records_there_are(records
     features, plan = Features(IMAGES), plan_label_classifier(Budget(2.0, DELTA), share=0.3, records=60)
     ledger = Ledger(epsilon=2.0, delta=DELTA, noise=NoiseSource.seeded(0))
     settings = resolve(GanConfiguration.parse({"shape": "conv", "hidden": 8}), IMAGES)
-    rows = features.examples(random_records(IMAGES, records))
+    rows = features.to_examples(random_records(IMAGES, records))
     classifier = train_label_classifier(features, rows, settings, plan, ledger, FitContext(seed=0), records=60)
     assert summed(ledger.charges) == [plan.charge(plan.steps)]
     assert not any(weight.requires_grad for weight in classifier.parameters())
@@ -325,7 +325,7 @@ def test_a_generator_learns_to_make_what_is_classified_correctly(schema: Schema,
         begun = cross_entropy(game, classifier)
         torch.manual_seed(0)
         for number in range(60):
-            game.after(number)
+            game.train_generator(number)
         ends.append(cross_entropy(game, classifier))
         assert begun > 0.5
     assert ends[0] < 0.3 * begun
@@ -339,7 +339,7 @@ def test_a_step_of_the_generator_does_not_change_the_classifier() -> None:
         game = new_duel(IMAGES, "conv", classifier=classifier)
         begun = [weight.clone() for weight in game.generator.parameters()]
         for number in range(3):
-            game.after(number)
+            game.train_generator(number)
         assert any(not torch.equal(old, new) for old, new in zip(begun, game.generator.parameters(), strict=True))
         for weight, old in zip(classifier.parameters(), before, strict=True):
             assert weight.grad is None
@@ -362,10 +362,10 @@ def test_the_critic_loss_does_not_contain_the_classifier(objective: Any, monkeyp
     game = new_duel(IMAGES, "conv", objective, classifier=classifier)
     clip_and_sum(game.critic, game.loss, some(IMAGES), group_all(game.critic), Fixed(torch.tensor([1.0])).weigh)
     with pytest.raises(AssertionError, match="it was asked about 16 records"):
-        game.after(0)
+        game.train_generator(0)
 
 
 def test_the_game_does_not_keep_the_classifier() -> None:
     """It has a state of its own, which is whole before the game begins."""
     game = new_duel(IMAGES, "conv", classifier=classifier_of(IMAGES, "conv"))
-    assert set(game.kept) == {"generator", "average", "critic_schedule", "optimizer"}
+    assert set(game.stateful_parts) == {"generator", "average", "critic_schedule", "optimizer"}

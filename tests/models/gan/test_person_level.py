@@ -279,7 +279,7 @@ def test_empty_places_hold_the_persons_own_first_record() -> None:
     assert records.unit is not None
     rows = PeopleRows(Features(METERS), records)
     dense = rows._features.dense(rows.take(np.arange(len(HELD))))
-    alone = rows._features.examples(records).vectors(np.arange(len(records)))
+    alone = rows._features.to_examples(records).vectors(np.arange(len(records)))
     for person, held in enumerate(HELD):
         own = np.flatnonzero(records.unit == person)
         assert torch.equal(dense[person], alone[[*own, *[own[0]] * (CAP - held)]])

@@ -258,9 +258,9 @@ def test_a_critic_from_a_file_scores_each_record_by_itself(
     assert np.unique(scores).size > 5
     assert np.isfinite(scores).all()
     with torch.no_grad():
-        whole = critic.network(critic.features.examples(records).vectors(np.arange(30)))
+        whole = critic.network(critic.features.to_examples(records).vectors(np.arange(30)))
     np.testing.assert_allclose(scores, whole.numpy(), rtol=1e-4, atol=1e-6)
-    monkeypatch.setattr(module, "rows_at_a_time", lambda *sizes: 7)
+    monkeypatch.setattr(module, "choose_rows", lambda *sizes: 7)
     np.testing.assert_allclose(critic.scores(records), scores, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(critic.scores(records.take([3, 3])), scores[[3, 3]], rtol=1e-4, atol=1e-6)
     assert critic.scores(records.take([])).shape == (0,)

@@ -77,13 +77,13 @@ def test_the_charge_is_the_same_whatever_the_records_are() -> None:
 def test_a_step_with_less_noise_than_was_planned_is_refused_before_it_is_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    real = training._step
+    real = training._new_step
 
     def weaker(*args: Any) -> PrivateStep:
         planned = real(*args)
         return replace(planned, noise_multiplier=planned.noise_multiplier * 2 / 3)
 
-    monkeypatch.setattr(training, "_step", weaker)
+    monkeypatch.setattr(training, "_new_step", weaker)
     with pytest.raises(ValueError, match=r"the step has noise multiplier .* but the plan charges"):
         fitted(random_records(TABLE, 60))
 
@@ -135,7 +135,9 @@ def is_standard(noise: Tensor) -> bool:
 def test_the_noise_has_the_scale_that_was_paid_for(
     settings: dict[str, Any], fault: float, noises: list[Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(step, "compute_noise_scales", lambda *args: [fault * scale for scale in compute_noise_scales(*args)])
+    monkeypatch.setattr(
+        step, "compute_noise_scales", lambda *args: [fault * scale for scale in compute_noise_scales(*args)]
+    )
     fitted(random_records(TABLE, 60), epsilon=2.0, epochs=4, **settings)
     assert sum(noise.numel() for noise in noises) > 500
     assert is_standard(torch.cat(noises)) is (fault == 1.0)
@@ -158,7 +160,7 @@ def generators(sizes: tuple[int, ...], **settings: Any) -> list[dict[str, Any]]:
         ledger = Ledger(epsilon=2.0, delta=DELTA, noise=NoiseSource.seeded(1))
         start, rows = (
             ConditionalMeans(torch.ones(3) / 3, [torch.full((features.width,), 0.5)] * 3, [0.1] * 3),
-            features.examples(records),
+            features.to_examples(records),
         )
         classifier = None
         if plan.classifier is not None:

@@ -182,7 +182,7 @@ def test_bounds_of_groups_are_together_what_one_would_be(steps: list[Any]) -> No
 def test_public_bounds_are_of_the_size_of_public_gradients_and_follow_them(steps: list[Any]) -> None:
     fitted(planned(TABLE, shape="mlp", epochs=4, clip="public", groups=KINDS, learning_rate=0.05), TABLE)
     taken, bounds, _ = steps[0]
-    rows = Features(TABLE).examples(random_records(TABLE, 20, 9)).take(np.arange(20))
+    rows = Features(TABLE).to_examples(random_records(TABLE, 20, 9)).take(np.arange(20))
     end = taken.policy.bounds
     assert not torch.allclose(bounds, end, rtol=0.05)
     each = []
@@ -213,7 +213,7 @@ def started(records: Records, public: Records, monkeypatch: pytest.MonkeyPatch, 
     features, plan = Features(TABLE), planned(TABLE, condition="label", warm=6, **settings)
     training.train_gan(
         features,
-        features.examples(records),
+        features.to_examples(records),
         plan,
         ConditionalMeans(torch.ones(3) / 3, [torch.full((features.width,), 0.5)] * 3, [0.1] * 3),
         None,

@@ -26,7 +26,7 @@ CERTAIN = 60.0  # a logit
 def dense(records: Records, index: Any = None) -> Tensor:
     features = Features(records.schema)
     places = np.arange(len(records)) if index is None else np.asarray(index, np.int64)
-    return features.dense(features.examples(records).take(places))
+    return features.dense(features.to_examples(records).take(places))
 
 
 def oracle_vector(features: Features, records: Records, row: int) -> list[float]:
@@ -122,7 +122,7 @@ def test_only_the_rows_that_are_asked_for_are_taken(kind: str) -> None:
 def test_a_batch_is_small_however_wide_the_records_are() -> None:
     schema = schema_of({"basket": {"type": "set", "universe": 50_000, "max_size": 3}})
     sets = sparse.csr_array(([1, 1], ([0, 1], [7, 49_999])), shape=(2, 50_000), dtype=np.uint8)
-    batch = Features(schema).examples(Records(schema, {"basket": sets}, 2)).take(np.array([0, 1]))
+    batch = Features(schema).to_examples(Records(schema, {"basket": sets}, 2)).take(np.array([0, 1]))
     assert {key: tensor.shape for key, tensor in batch.items()} == {"places": (2, 3)}
     assert Features(schema).dense(batch).nonzero().tolist() == [[0, 7], [1, 49_999]]
 
@@ -130,7 +130,7 @@ def test_a_batch_is_small_however_wide_the_records_are() -> None:
 def test_batches_of_stacked_models_have_one_more_dimension() -> None:
     records = random_records(schema_of(KINDS["mix"]), 12)
     features = Features(records.schema)
-    batch = features.examples(records).take(np.arange(12))
+    batch = features.to_examples(records).take(np.arange(12))
     stacked = {key: tensor.view(3, 4, -1) for key, tensor in batch.items()}
     x, logits = features.dense(batch), torch.randn(12, features.width)
     assert torch.equal(features.dense(stacked), x.view(3, 4, -1))

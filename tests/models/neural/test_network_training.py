@@ -151,7 +151,7 @@ def test_each_part_has_the_noise_of_the_whole_plan(factor: float) -> None:
     networks = initialise(Wide, 3, seed=1)
     whole: Any = stack(networks)
     plan = plan_of(60.0, steps=1, noise=2.0, rate=0.5)
-    step = network_training._step(
+    step = network_training._new_step(
         whole, Parts(np.zeros(0, np.int64), (10.0, 20.0, 40.0)), plan, Free(), clip=3.0, learning_rate=0.01
     )
     step([torch.zeros(3, 0, 40)])

@@ -17,7 +17,7 @@ from sundog.data.records import Records
 from sundog.errors import BudgetExceededError
 from sundog.models.neural import noisy_means as module
 from sundog.models.neural.features import FeatureRows, Features
-from sundog.models.neural.noisy_means import MeansPlan, noisy_means, noisy_sums, plan_means
+from sundog.models.neural.noisy_means import MeansPlan, measure_means, measure_sums, plan_means
 from sundog.models.protocol import FitContext, Parts
 from sundog.models.released import find_unpaid_means
 from sundog.privacy.accountant import epsilon_spent
@@ -55,12 +55,12 @@ def means_of(
 ) -> tuple[Floats, Floats]:
     features = Features(records.schema)
     context = FitContext(**options)
-    return noisy_means(features, features.examples(records), parts, plan, ledger or Free(), context)
+    return measure_means(features, features.to_examples(records), parts, plan, ledger or Free(), context)
 
 
 def rows_of(records: Records) -> Floats:
     features = Features(records.schema)
-    rows = features.dense(features.examples(records).take(np.arange(len(records))))
+    rows = features.dense(features.to_examples(records).take(np.arange(len(records))))
     return np.asarray(rows.numpy().astype(np.float64))
 
 
@@ -112,7 +112,7 @@ def test_records_of_a_table_are_all_of_one_length_whatever_the_noise(count: int,
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_record_is_shorter_or_longer_than_a_schema_allows(kind: str) -> None:
     schema = schema_of(KINDS[kind])
-    least, most = module._squares(schema)
+    least, most = module._bound_squares(schema)
     extreme = [constant_records(schema, 1, last=last) for last in (False, True)]
     for records in (random_records(schema, 50), *extreme):
         squares = np.square(rows_of(records)).sum(axis=1)
@@ -256,6 +256,6 @@ def test_the_length_is_one_that_records_have(parts: int, epsilon: float) -> None
     each = Parts(np.arange(count) % parts, (count / parts,) * parts)
     for _ in range(5):
         ledger = Ledger(epsilon=100.0, delta=1e-5)
-        _, scale = noisy_sums(features, rows, each, plan, ledger, FitContext())
+        _, scale = measure_sums(features, rows, each, plan, ledger, FitContext())
         norm = scale / plan.noise_multiplier
         assert np.sqrt(60) < norm <= np.sqrt(140)

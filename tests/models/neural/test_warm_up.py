@@ -66,7 +66,7 @@ def test_a_training_waits_for_the_background_and_survives_it(monkeypatch: pytest
         begun.append(device)
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr(network_training, "_load", broken)
+    monkeypatch.setattr(network_training, "_load_kernels", broken)
     warm_up.cache_clear()
     plan = plan_training(Budget(1.0, 1e-5), already=[], records=10, batch=5, epochs=1)
     examples = InMemory(torch.ones(10, 2))

@@ -15,7 +15,7 @@ from tests.contracts.material import schema_of
 
 from sundog.models.neural.features import Features
 from sundog.models.rbm import gibbs
-from sundog.models.rbm.gibbs import _PlaceChains, _VectorChains, chains_from
+from sundog.models.rbm.gibbs import _PlaceChains, _VectorChains, start_chains
 from sundog.models.rbm.network import Network
 from sundog.models.rbm.rbm import Rbm
 
@@ -76,12 +76,12 @@ def test_both_kinds_have_the_distribution_of_the_machine(kind: Any, where: dict[
 
 def test_weights_too_large_for_exponentials_take_the_careful_way() -> None:
     rng = np.random.default_rng(0)
-    assert isinstance(chains_from(STATES.clone(), machine(), {}, rng), _PlaceChains)
-    assert isinstance(chains_from(STATES.clone(), machine(size=100.0), {}, rng), _VectorChains)
+    assert isinstance(start_chains(STATES.clone(), machine(), {}, rng), _PlaceChains)
+    assert isinstance(start_chains(STATES.clone(), machine(size=100.0), {}, rng), _VectorChains)
     broken = machine()
     with torch.no_grad():
         broken.hidden.weight[0, 0] = torch.nan
-    assert isinstance(chains_from(STATES.clone(), broken, {}, rng), _VectorChains)
+    assert isinstance(start_chains(STATES.clone(), broken, {}, rng), _VectorChains)
 
 
 @pytest.mark.parametrize(("records", "most"), [(1000, 50.0), (70_000, 11.0)])

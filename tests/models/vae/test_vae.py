@@ -27,7 +27,7 @@ from sundog.models.neural.noisy_means import MeansPlan
 from sundog.models.protocol import FitContext, State
 from sundog.models.released import LATENT
 from sundog.models.vae.configuration import VaeConfiguration
-from sundog.models.vae.latent_moments import latent_charge
+from sundog.models.vae.latent_moments import make_latent_charge
 from sundog.models.vae.released import ReleasedVae
 from sundog.models.vae.vae import Vae
 from sundog.privacy.events import Charge, Gaussian, SampledGaussian
@@ -321,7 +321,7 @@ def test_a_device_that_is_not_there_is_refused() -> None:
 def test_only_a_training_pays_for_weights() -> None:
     released = ReleasedVae(TABLE, _state())
     event = SampledGaussian(noise_multiplier=1.0, sample_rate=0.1)
-    means = (*MeansPlan(0.01, 20.0).charges(), latent_charge(20.0))
+    means = (*MeansPlan(0.01, 20.0).charges(), make_latent_charge(20.0))
     assert released.find_unpaid_parts([*means, Charge(event=event, count=3, purpose="training")]) == []
     assert released.find_unpaid_parts([*means, Charge(event=event, count=3, purpose="something else")]) != []
     assert released.find_unpaid_parts([*means, Charge(event=Gaussian(noise_multiplier=1.0), purpose="training")]) != []

@@ -54,10 +54,10 @@ def test_every_factored_norm_is_an_upper_bound_under_cancellation() -> None:
         Lookup(index, torch.cat([right, -near], dim=1), 3),
     ]
     for use in uses:
-        mass = use.squared_mass()
+        mass = use.compute_squared_mass()
         assert mass is not None
-        bound = (use.squared_norms() + 2 * 2**-21 * mass).sqrt() + 2**-21 * mass.sqrt()
-        each = torch.stack([use.weighted_sum(one).double().flatten().norm() for one in torch.eye(8)])
+        bound = (use.compute_squared_norms() + 2 * 2**-21 * mass).sqrt() + 2**-21 * mass.sqrt()
+        each = torch.stack([use.sum_weighted(one).double().flatten().norm() for one in torch.eye(8)])
         assert bool((each <= bound).all())
 
 

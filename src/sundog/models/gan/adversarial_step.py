@@ -20,7 +20,7 @@ from sundog.models.gan.networks import CriticNetwork, GeneratorNetwork
 from sundog.models.gan.objectives import Objective
 from sundog.models.neural.decoder_sampling import replace_features
 from sundog.models.neural.features import Compact, Features
-from sundog.models.neural.network_training import LARGEST_LOGIT, Adam, adam_options
+from sundog.models.neural.network_training import LARGEST_LOGIT, Adam, choose_adam_options
 from sundog.models.neural.person_examples import HELD, average_over_records
 from sundog.training.speed.cuda_graphs import ReplayedWork
 from sundog.training.weight_average import MovingAverage
@@ -54,7 +54,7 @@ class Networks(nn.Module):
         self.generator, self.critic = generator, critic
 
 
-def straight_through(features: Features, logits: Tensor) -> Tensor:
+def draw_straight_through(features: Features, logits: Tensor) -> Tensor:
     """Record from logits: cells and items are drawn, and pass on the gradients of their probabilities.
 
     So a critic sees of generated records what it sees of real ones, zeros and ones, and cannot tell them by that.
@@ -107,13 +107,13 @@ class AdversarialGame:
         device = self.prior.device
         weights = list(self.generator.parameters())
         rate: Any = torch.tensor(self.learning_rate, device=device) if device.type == "cuda" else self.learning_rate
-        self.optimizer = Adam(weights, lr=rate, betas=MOMENTS, **adam_options(device))
+        self.optimizer = Adam(weights, lr=rate, betas=MOMENTS, **choose_adam_options(device))
         self.average = MovingAverage(weights, self.decay)
         self._recognised = torch.zeros((), device=device)
-        self._take_step = ReplayedWork(self._train_generator, device)
+        self._take_step = ReplayedWork(self._take_generator_step, device)
 
     @property
-    def kept(self) -> dict[str, Any]:
+    def stateful_parts(self) -> dict[str, Any]:
         """What an interrupted training needs besides the critic."""
         parts = {"generator": self.generator, "average": self.average, "critic_schedule": self.critic_schedule}
         return {**parts, "optimizer": self.optimizer}
@@ -135,15 +135,15 @@ class AdversarialGame:
     @torch.no_grad()
     def generate(self, condition: Tensor) -> Tensor:
         """Return a record for each of these conditions."""
-        return straight_through(self.features, self.generator(self._inputs(condition)))
+        return draw_straight_through(self.features, self.generator(self._draw_inputs(condition)))
 
-    def _inputs(self, condition: Tensor) -> Tensor:
+    def _draw_inputs(self, condition: Tensor) -> Tensor:
         z = torch.randn(*condition.shape[:-1], self.generator.body.latent, device=condition.device)
         return torch.cat([z, condition], dim=-1)
 
     # --- the generator's side: no record is in it ---
 
-    def after(self, number: int) -> None:
+    def train_generator(self, number: int) -> None:
         """Take the generator's steps that are due after a step of the critic."""
         steps = self.critic_schedule.advance()
         if not steps:
@@ -155,23 +155,23 @@ class AdversarialGame:
         if self.critic_schedule.target:
             self.critic_schedule.observe(float(self._recognised))
 
-    def _train_generator(self) -> None:
-        given = self._labels()
-        logits = self.generator(self._inputs(given))
-        x = straight_through(self.features, logits)
+    def _take_generator_step(self) -> None:
+        given = self._draw_conditions()
+        logits = self.generator(self._draw_inputs(given))
+        x = draw_straight_through(self.features, logits)
         scores = self.critic(x)
         loss = self.objective.generator_loss(scores).mean()
         if self.classifier is not None:
             loss = loss + self.classifier.cross_entropy(x).mean()
         if self.means is not None:
-            loss = loss + self.anchor * self._mean_mismatch(logits, given, self.means)
+            loss = loss + self.anchor * self._compute_mean_mismatch(logits, given, self.means)
         weights = list(self.generator.parameters())
         for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
             weight.grad = gradient
         self.optimizer.step()
         self._recognised.copy_((scores.detach() < 0).float().mean())
 
-    def _mean_mismatch(self, logits: Tensor, given: Tensor, means: Tensor) -> Tensor:
+    def _compute_mean_mismatch(self, logits: Tensor, given: Tensor, means: Tensor) -> Tensor:
         """Return the cross-entropy of the measured means and those of generated records, for each condition."""
         given = given if given.shape[-1] else given.new_ones(len(given), 1)
         counts = given.sum(dim=0)
@@ -180,7 +180,7 @@ class AdversarialGame:
         there = self.features.given_present(found)
         return counts @ self.features.loss(self.features.logits(there, least=0.0), means) / len(given)
 
-    def _labels(self) -> Tensor:
+    def _draw_conditions(self) -> Tensor:
         if not len(self.prior):
             return self.prior.new_zeros(self.batch, 0)
         drawn = torch.multinomial(self.prior, self.batch, replacement=True)

@@ -18,7 +18,7 @@ from torch import Tensor
 from sundog.data.columns import Form
 from sundog.data.records import Records
 from sundog.models.neural.features import FeatureRows, Features
-from sundog.models.neural.noisy_means import MeansPlan, noisy_means, noisy_sums
+from sundog.models.neural.noisy_means import MeansPlan, measure_means, measure_sums
 from sundog.models.neural.person_examples import PeopleRows
 from sundog.models.protocol import FitContext, Parts
 from sundog.models.released import PEOPLE
@@ -78,19 +78,19 @@ def measure_conditional_means(
     """
     if people_charge is not None:
         people = PeopleRows(features, records)
-        count = _count(len(people), people_charge, ledger, context)
-        return _of_all(features, people, count, means, ledger, context)
+        count = _count_people(len(people), people_charge, ledger, context)
+        return _measure_overall(features, people, count, means, ledger, context)
     rows = FeatureRows(features, records)
     if condition is None:
-        return _of_all(features, rows, count, means, ledger, context)
+        return _measure_overall(features, rows, count, means, ledger, context)
     at = features.at(condition)
     values = at.stop - at.start
     parts = Parts(features.cells(condition, records.codes[condition]), (count / values,) * values)
-    sums, scale = noisy_sums(features, rows, parts, means, ledger, context)
-    return _of_values(features, at, count, sums, scale)
+    sums, scale = measure_sums(features, rows, parts, means, ledger, context)
+    return _divide_by_counts(features, at, count, sums, scale)
 
 
-def _of_values(features: Features, at: slice, count: float, sums: Floats, scale: float) -> ConditionalMeans:
+def _divide_by_counts(features: Features, at: slice, count: float, sums: Floats, scale: float) -> ConditionalMeans:
     """Return those of each value; a value whose count does not stand out of the noise gets the means of all records."""
     count = max(1.0, count)
     counts, values = sums[:, at].diagonal(), len(sums)
@@ -102,7 +102,7 @@ def _of_values(features: Features, at: slice, count: float, sums: Floats, scale:
     return _smooth(features, shares / shares.sum(), torch.from_numpy(means.clip(0.0, 1.0)).float(), scales)
 
 
-def _of_all(
+def _measure_overall(
     features: Features,
     rows: FeatureRows | PeopleRows,
     count: float,
@@ -110,7 +110,7 @@ def _of_all(
     ledger: Ledger,
     context: FitContext,
 ) -> ConditionalMeans:
-    means, scales = noisy_means(features, rows, Parts.whole(count), plan, ledger, context)
+    means, scales = measure_means(features, rows, Parts.whole(count), plan, ledger, context)
     return _smooth(features, torch.zeros(0), torch.from_numpy(means).float(), scales)
 
 
@@ -131,12 +131,12 @@ def _smooth(features: Features, shares: Tensor, means: Tensor, scales: Floats) -
 # --- people ---
 
 
-def charge_for_people(budget: Budget) -> Charge:
+def make_people_charge(budget: Budget) -> Charge:
     """Return what it costs to ask how many people there are."""
     return Charge(event=DiscreteLaplace(rate=_PEOPLE_SHARE * budget.epsilon, sensitivity=1), purpose=PEOPLE)
 
 
-def _count(people: int, charge: Charge, ledger: Ledger, context: FitContext) -> float:
+def _count_people(people: int, charge: Charge, ledger: Ledger, context: FitContext) -> float:
     assert isinstance(charge.event, DiscreteLaplace)  # noqa: S101
     epsilon = charge.event.rate
 

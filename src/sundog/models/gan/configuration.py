@@ -10,7 +10,7 @@ from pydantic import Field
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.models.configuration import Configuration, Share, refuse_shares
-from sundog.models.gan.architectures import best_shape, has_people, refuse_shape
+from sundog.models.gan.architectures import choose_shape, has_people, refuse_shape
 from sundog.models.gan.critic_schedule import FEWEST, MOST
 from sundog.models.neural.configuration import Batch, Bound, ColumnName, Epochs, Rate, Size, check_condition
 
@@ -139,9 +139,9 @@ _BY_SHAPE: dict[str, tuple[Any, Any, Any, Any]] = {  # pairs, convolutions, othe
 
 def resolve(configuration: GanConfiguration, schema: Schema) -> GanSettings:
     """Fill in what is right for the records where nothing was set; raise SundogError if settings do not fit."""
-    shape = best_shape(schema) if configuration.shape == "auto" else configuration.shape
+    shape = choose_shape(schema) if configuration.shape == "auto" else configuration.shape
     condition = _find_label(schema) if configuration.condition == "auto" else configuration.condition
-    by_schema = {name: values[_place(schema, shape)] for name, values in _BY_SHAPE.items()}
+    by_schema = {name: values[_find_place(schema, shape)] for name, values in _BY_SHAPE.items()}
     by_schema["warm"] = _WARM if configuration.public else 0
     if not _has_classes(schema, condition):
         by_schema["classifier"] = 0.0
@@ -160,7 +160,7 @@ def resolve(configuration: GanConfiguration, schema: Schema) -> GanSettings:
     return settings
 
 
-def _place(schema: Schema, shape: str) -> int:
+def _find_place(schema: Schema, shape: str) -> int:
     if shape == "pairs":
         return 0
     return 1 if shape == "conv" else 2 + has_people(schema)

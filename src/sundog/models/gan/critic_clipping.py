@@ -21,7 +21,7 @@ from sundog.training.per_example.engine import compute_norms
 from sundog.training.training_plan import TrainingPlan
 
 
-def groups_for(game: AdversarialGame, settings: GanSettings, public: Compact | None) -> Groups:
+def choose_groups(game: AdversarialGame, settings: GanSettings, public: Compact | None) -> Groups:
     """Return all parameters together; weights and biases apart; or so many clusters of similar norms (Algorithm 2)."""
     if settings.groups == "all":
         return group_all(game.critic)
@@ -29,7 +29,7 @@ def groups_for(game: AdversarialGame, settings: GanSettings, public: Compact | N
         return group_weights_and_biases(game.critic)
     parameters = list_trainable(game.critic)
     each = Groups(parameters, range(len(parameters)))
-    return group_by_bound(game.critic, _norms(game, public, each).mean(dim=1).tolist(), settings.groups)
+    return group_by_bound(game.critic, _compute_public_norms(game, public, each).mean(dim=1).tolist(), settings.groups)
 
 
 class SavedGroups:
@@ -49,7 +49,7 @@ class SavedGroups:
         object.__setattr__(self.groups, "of", list(state["of"]))
 
 
-def policy_for(
+def choose_policy(
     game: AdversarialGame, settings: GanSettings, public: Compact | None, groups: Groups, training: TrainingPlan
 ) -> ClipPolicy:
     """Return bounds that stay, fall, or follow the norms of public or (DPNorm) private records.
@@ -64,11 +64,11 @@ def policy_for(
     if settings.clip == "dpnorm":
         return DPNorm(noise_multiplier=training.noise_multiplier, device=game.prior.device)
     if settings.clip == "public":
-        return PublicMean(lambda: _norms(game, public, groups))
+        return PublicMean(lambda: _compute_public_norms(game, public, groups))
     bounds = torch.full((groups.count,), settings.clip / groups.count**0.5, device=game.prior.device)
     return Fixed(bounds) if settings.decay == 1.0 else Decay(bounds, settings.decay ** (1 / training.steps))
 
 
-def _norms(game: AdversarialGame, public: Compact | None, groups: Groups) -> Tensor:
+def _compute_public_norms(game: AdversarialGame, public: Compact | None, groups: Groups) -> Tensor:
     assert public is not None  # noqa: S101
     return compute_norms(game.critic, game.loss, public, groups)

@@ -22,7 +22,7 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.models.gan.adversarial_step import Generator
 from sundog.models.gan.architectures import has_people
-from sundog.models.gan.conditional_means import ConditionalMeans, charge_for_people, measure_conditional_means
+from sundog.models.gan.conditional_means import ConditionalMeans, make_people_charge, measure_conditional_means
 from sundog.models.gan.configuration import GanConfiguration, resolve
 from sundog.models.gan.gan_plan import GanPlan, list_first_charges
 from sundog.models.gan.label_classifier import plan_label_classifier, train_label_classifier
@@ -33,8 +33,8 @@ from sundog.models.neural.decoder_sampling import DecoderSampler
 from sundog.models.neural.features import FeatureRows, Features
 from sundog.models.neural.mean_matching import match_means
 from sundog.models.neural.network_training import (
+    choose_rows,
     plan_network,
-    rows_at_a_time,
     warm_up,
 )
 from sundog.models.neural.person_examples import PeopleRows
@@ -69,7 +69,7 @@ class Gan:
         self.prior = prior
         self.private = private
         sizes = [tensor.shape[0] for tensor in generator.parameters()]
-        rows = rows_at_a_time(generator.body.latent + len(prior), self.features.width, *sizes)
+        rows = choose_rows(generator.body.latent + len(prior), self.features.width, *sizes)
         self.sampler = DecoderSampler(self.features, generator, generator.body.latent, rows, config["condition"], prior)
 
     # --- learning ---
@@ -87,7 +87,7 @@ class Gan:
         """Plans means, steps, batches and noise from the public number of records."""
         settings = resolve(configuration, schema)
         count = max(1, records or 0)
-        people = charge_for_people(budget) if has_people(schema) else None
+        people = make_people_charge(budget) if has_people(schema) else None
         units = count if people is None else math.ceil(count / schema.cap)
         share = settings.classifier
         classifier = plan_label_classifier(budget, share=share, records=count) if share else None
@@ -128,7 +128,7 @@ class Gan:
         both = train_gan(features, examples, plan, measured, classifier, ledger, context)
         config = {name: getattr(settings, name) for name in ("shape", "hidden", "latent", "condition", "public")}
         config |= {"records": plan.records, HAS_CLASSIFIER: plan.classifier is not None}
-        critic = State(_arrays(both.critic), {name: config[name] for name in ("shape", "hidden", "condition")})
+        critic = State(_to_arrays(both.critic), {name: config[name] for name in ("shape", "hidden", "condition")})
         model = cls(records.schema, both.generator, config, measured.shares.log(), critic)
         model._calibrate(measured, context.seed)
         return model
@@ -161,7 +161,7 @@ class Gan:
     def state(self) -> State:
         """Return the generator, and the logits of the condition."""
         prior = {"prior": self.prior.numpy()} if len(self.prior) else {}
-        return State({**_arrays(self.generator), **prior}, self.config)
+        return State({**_to_arrays(self.generator), **prior}, self.config)
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
@@ -175,7 +175,7 @@ class Gan:
         return cls(schema, generator, state.config, prior)
 
 
-def _arrays(module: nn.Module) -> dict[str, Any]:
+def _to_arrays(module: nn.Module) -> dict[str, Any]:
     return {name: tensor.detach().numpy() for name, tensor in module.state_dict().items()}
 
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from sundog.models.gan.configuration import GanSettings
-from sundog.models.gan.networks import new_label_classifier, without
+from sundog.models.gan.networks import new_label_classifier, remove_condition
 from sundog.models.neural.features import Compact, Features
-from sundog.models.neural.network_training import TrainableNetwork, default_batch, initialise, train_networks
-from sundog.models.neural.noisy_means import gaussian_share
+from sundog.models.neural.network_training import TrainableNetwork, choose_batch, initialise, train_networks
+from sundog.models.neural.noisy_means import calibrate_share
 from sundog.models.protocol import FitContext, Parts
 from sundog.models.released import CLASSIFIER
 from sundog.privacy.accountant import epsilon_spent
@@ -42,7 +42,7 @@ class LabelClassifier(TrainableNetwork):
 
     def cross_entropy(self, x: Tensor) -> Tensor:
         """Return the cross-entropy at the label of each record: (…, features) to (…)."""
-        logits: Tensor = self.body(without(x, self.condition))
+        logits: Tensor = self.body(remove_condition(x, self.condition))
         return -(logits.log_softmax(dim=-1) * x[..., self.condition]).sum(dim=-1)
 
     def loss(self, batch: Compact) -> Tensor:
@@ -57,9 +57,9 @@ def plan_label_classifier(budget: Budget, *, share: float, records: int) -> Trai
     >>> plan.steps, round(plan.noise_multiplier, 2)
     (960, 1.22)
     """
-    one = Charge(event=Gaussian(noise_multiplier=gaussian_share(budget, share)), purpose=CLASSIFIER)
+    one = Charge(event=Gaussian(noise_multiplier=calibrate_share(budget, share)), purpose=CLASSIFIER)
     part = Budget(epsilon_spent([one], delta=budget.delta), budget.delta)
-    return plan_training(part, records=records, batch=default_batch(records), epochs=_EPOCHS, purpose=CLASSIFIER)
+    return plan_training(part, records=records, batch=choose_batch(records), epochs=_EPOCHS, purpose=CLASSIFIER)
 
 
 def train_label_classifier(

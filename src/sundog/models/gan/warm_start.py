@@ -17,7 +17,7 @@ _BATCH = 256
 
 
 @contextlib.contextmanager
-def seeded(seed: int | None, device: torch.device) -> Iterator[None]:
+def fix_seed(seed: int | None, device: torch.device) -> Iterator[None]:
     """What torch draws inside the block is the seed's; outside of it nothing has changed."""
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(secrets.randbits(62) if seed is None else seed)
@@ -46,14 +46,14 @@ def train_on_public(
     rng = np.random.default_rng(seed)
     weights = list(game.critic.parameters())
     optimizer = torch.optim.Adam(weights, lr=learning_rate, betas=MOMENTS)
-    with seeded(seed, game.prior.device):
+    with fix_seed(seed, game.prior.device):
         for number in range(steps):
             batch = public.take(rng.integers(len(public), size=min(_BATCH, len(public))))
             gradients = torch.autograd.grad(game.loss(batch).mean(), weights)
             for weight, gradient in zip(weights, gradients, strict=True):
                 weight.grad = gradient
             optimizer.step()
-            game.after(0)
+            game.train_generator(0)
             progress("warming up on public records", (number + 1) / steps)
     for weight in weights:
         weight.grad = None

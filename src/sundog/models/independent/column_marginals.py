@@ -59,7 +59,7 @@ class Marginal(ABC):
         """Return the codes of n records, each value as often as its probability says; only codes of a set, if one is given."""
 
 
-def marginal_of(column: AnyColumn) -> Marginal:
+def get_marginal(column: AnyColumn) -> Marginal:
     """Return the marginal of a column: over items for sets, over bins for all others."""
     return ItemMarginal(column) if column.form is Form.SET else CellMarginal(column)
 
@@ -128,7 +128,7 @@ class CellMarginal(Marginal):
 
     def draw(self, p: Floats, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:
         """Return a bin for each record and position, and a code inside it."""
-        p = p if within is None else _restricted(p, self._bins.shares(within))
+        p = p if within is None else _restrict(p, self._bins.shares(within))
         codes = self._bins.to_codes(draw_cells(p, n, rng), rng, within)
         return codes.reshape(n, *self.column.shape).astype(self.column.dtype, copy=False)
 
@@ -201,7 +201,7 @@ def to_simplex(p: Floats) -> Floats:
     return np.asarray(nearest / nearest.sum(axis=-1, keepdims=True))
 
 
-def _restricted(p: Floats, shares: Floats) -> Floats:
+def _restrict(p: Floats, shares: Floats) -> Floats:
     """Return the probabilities under a condition: codes are uniform in a cell, so it keeps the share that is allowed.
 
     Where all that is allowed was measured as impossible, it is uniform.

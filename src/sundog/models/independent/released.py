@@ -10,7 +10,7 @@ import numpy as np
 
 from sundog.data.schema import Schema
 from sundog.errors import ReleaseError
-from sundog.models.independent.column_marginals import marginal_of
+from sundog.models.independent.column_marginals import get_marginal
 from sundog.models.protocol import State
 from sundog.models.released import MOST_RECORDS, ReleasedModel, is_whole
 from sundog.privacy.events import Charge, one_line
@@ -23,7 +23,7 @@ class ReleasedIndependent(ReleasedModel):
     records: int
 
     def __init__(self, schema: Schema, state: State) -> None:
-        config, keys = state.config, marginal_keys(schema)
+        config, keys = state.config, list_marginal_keys(schema)
         if (
             set(config) != {"records"}
             or not is_whole(config["records"], MOST_RECORDS)
@@ -32,7 +32,7 @@ class ReleasedIndependent(ReleasedModel):
             raise ReleaseError("the weights are not those of an `independent` model of this schema")
         for key, (name, column) in zip(keys, schema.columns.items(), strict=True):
             p = state.tensors[key]
-            marginal = marginal_of(column)
+            marginal = get_marginal(column)
             if p.dtype != np.float64 or p.shape != marginal.shape or not ((p >= 0) & (p <= 1)).all():
                 raise ReleaseError(f"the marginal of column {name!r} is not one")
             if not marginal.is_possible(p):
@@ -45,18 +45,18 @@ class ReleasedIndependent(ReleasedModel):
         paid = Counter((charge.purpose, charge.count) for charge in measured)
         missing = []
         for name, column in self.schema.columns.items():
-            due = one_line(marginal_purpose(name)), marginal_of(column).touched * self.schema.cap
+            due = one_line(name_marginal_purpose(name)), get_marginal(column).touched * self.schema.cap
             paid[due] -= not column.public
             if paid[due] < 0:
                 missing.append(f"marginal of {name!r}")
         return missing
 
 
-def marginal_keys(schema: Schema) -> list[str]:
+def list_marginal_keys(schema: Schema) -> list[str]:
     """Return what arrays are called: by the place of their column, for names may hold what no file should."""
     return [f"marginal.{place}" for place in range(len(schema.columns))]
 
 
-def marginal_purpose(name: str) -> str:
+def name_marginal_purpose(name: str) -> str:
     """Return what the charge for a marginal is for."""
     return f"marginal of {name}"

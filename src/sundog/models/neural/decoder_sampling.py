@@ -65,21 +65,21 @@ class DecoderSampler:
         """Return the logarithm of the probability of the conditions."""
         key = frozenset(where.items())
         if key not in self._evidence:
-            fit = self._fit(_FEWEST_CANDIDATES, 0, where)
+            fit = self._score_candidates(_FEWEST_CANDIDATES, 0, where)
             self._evidence[key] = float(fit.logsumexp(dim=0)) - math.log(_FEWEST_CANDIDATES)
         return self._evidence[key]
 
-    def inputs(self, n: int, rng: np.random.Generator, where: Where) -> Inputs:
+    def draw_inputs(self, n: int, rng: np.random.Generator, where: Where) -> Inputs:
         """Draw latent variables from the prior, and a condition for each."""
         z = rng.standard_normal((n, self.latent), np.float32)
         if self.condition is None:
             return z
-        cells = rng.choice(len(self.prior), n, p=self._condition_logits(where).softmax(dim=0).numpy())
+        cells = rng.choice(len(self.prior), n, p=self._compute_condition_logits(where).softmax(dim=0).numpy())
         given = np.zeros((n, len(self.prior)), np.float32)
         given[np.arange(n), cells] = 1.0
         return np.concatenate([z, given], axis=1)
 
-    def _condition_logits(self, where: Where) -> Tensor:
+    def _compute_condition_logits(self, where: Where) -> Tensor:
         """Return the log-probabilities of the values of the condition, as far as `where` allows them."""
         chances = self.prior.double().log_softmax(dim=0)
         if self.condition is None or self.condition not in where:
@@ -93,45 +93,45 @@ class DecoderSampler:
         logits = self.decoder(given).nan_to_num(0.0).clamp(-LARGEST_LOGIT, LARGEST_LOGIT)
         return replace_features(logits, (given[:, self.latent :] - 1) * LARGEST_LOGIT, self.condition_at)
 
-    def some_logits(self, rng: np.random.Generator, where: Where) -> Tensor:
+    def draw_logits(self, rng: np.random.Generator, where: Where) -> Tensor:
         """Return the logits of a few thousand draws, to see what is decoded on average."""
-        return self.logits(self.inputs(min(_MANY, max(_FEW, self.rows)), rng, where))
+        return self.logits(self.draw_inputs(min(_MANY, max(_FEW, self.rows)), rng, where))
 
     def _draw(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        inputs = self._resample(n, rng, where) if where and n else self.inputs(n, rng, {})
+        inputs = self._resample(n, rng, where) if where and n else self.draw_inputs(n, rng, {})
         return self.features.sample(self.logits(inputs), rng, where)
 
     def _resample(self, n: int, rng: np.random.Generator, where: Where) -> Inputs:
         """Return importance resampling: z in proportion to the likelihood of the conditions, out of many drawn freely."""
         if where.keys() == {self.condition}:  # which all of them explain
-            return self.inputs(n, rng, where)
+            return self.draw_inputs(n, rng, where)
         count, seed = max(_FEWEST_CANDIDATES, _CANDIDATES * n), int(rng.integers(2**62))
-        weights = self._fit(count, seed, where).softmax(dim=0).numpy()
+        weights = self._score_candidates(count, seed, where).softmax(dim=0).numpy()
         chosen = rng.choice(count, n, p=weights / weights.sum())
         found = np.empty((n, self.latent + len(self.prior)), np.float32)
-        for start, inputs in self._candidates(count, seed, where):
+        for start, inputs in self._draw_candidates(count, seed, where):
             here = (start <= chosen) & (chosen < start + len(inputs))
             found[here] = inputs[chosen[here] - start]
         return found
 
-    def _fit(self, count: int, seed: int, where: Where) -> Tensor:
+    def _score_candidates(self, count: int, seed: int, where: Where) -> Tensor:
         """Return how well each candidate explains the conditions."""
         rest = {name: codes for name, codes in where.items() if name != self.condition}
         fit = torch.cat(
             [
                 self.features.log_likelihood(self.logits(inputs), rest)
-                for _, inputs in self._candidates(count, seed, where)
+                for _, inputs in self._draw_candidates(count, seed, where)
             ]
         ).double()
         if len(rest) < len(where):
-            fit += float(self._condition_logits(where).logsumexp(dim=0))
+            fit += float(self._compute_condition_logits(where).logsumexp(dim=0))
         return fit
 
-    def _candidates(self, count: int, seed: int, where: Where) -> Iterator[tuple[int, Inputs]]:
+    def _draw_candidates(self, count: int, seed: int, where: Where) -> Iterator[tuple[int, Inputs]]:
         """Yield what could be decoded, some at a time and the same for the same seed, with the number of the first."""
         rng = np.random.default_rng(seed)
         for start in range(0, count, self.rows):
-            yield start, self.inputs(min(self.rows, count - start), rng, where)
+            yield start, self.draw_inputs(min(self.rows, count - start), rng, where)
 
 
 def replace_features(logits: Tensor, values: Tensor, at: slice) -> Tensor:

@@ -25,7 +25,7 @@ from sundog.data.columns import Column, SetColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.models.neural.layout import Layout
-from sundog.models.protocol import Codes, Where, allowed_codes
+from sundog.models.protocol import Codes, Where, to_code_set
 from sundog.models.systematic_sampling import draw_items, draw_points
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Features:
     >>> schema = Schema.from_dict({"columns": {"sex": {"type": "categorical", "values": ["f", "m"]}}})
     >>> records = Records(schema, {"sex": np.array([1, 0], np.uint8)}, 2)
     >>> features = Features(schema)
-    >>> features.dense(features.examples(records).take(np.array([0]))).tolist()
+    >>> features.dense(features.to_examples(records).take(np.array([0]))).tolist()
     [[0.0, 1.0]]
     """
 
@@ -79,7 +79,7 @@ class Features:
 
     # --- records to vectors ---
 
-    def examples(self, records: Records, device: Device = None) -> FeatureRows:
+    def to_examples(self, records: Records, device: Device = None) -> FeatureRows:
         """Return the records as a training takes them: compact, for `dense` to unfold where they are used."""
         return FeatureRows(self, records, device)
 
@@ -88,8 +88,8 @@ class Features:
         places = [
             bins.to_bins(codes[name])[:, None] + np.int32(self._at[name].start) for name, bins in self._bins.items()
         ]
-        places += [self._places_of_items(name, codes[name]) for name in self._sets]
-        levels = [_intensities(column, codes[name]) for name, column in self._arrays.items()]
+        places += [self._find_item_places(name, codes[name]) for name in self._sets]
+        levels = [_to_intensities(column, codes[name]) for name, column in self._arrays.items()]
         found = {"places": (places, np.int32), "levels": (levels, np.float32)}
         return {key: np.concatenate(parts, axis=1).astype(dtype) for key, (parts, dtype) in found.items() if parts}
 
@@ -105,7 +105,7 @@ class Features:
             parts += [levels.clamp_min(0.0), (levels[..., : self.width - self._gaps] < 0).to(levels.dtype)]
         return torch.cat(parts, dim=-1)
 
-    def _places_of_items(self, name: str, sets: Any) -> Array:
+    def _find_item_places(self, name: str, sets: Any) -> Array:
         """Return one place for each item a set may have; those that it does not have are beyond the last feature."""
         lengths = np.diff(sets.indptr)
         row = np.repeat(np.arange(len(lengths)), lengths)
@@ -139,7 +139,7 @@ class Features:
     def log_shares(self, name: str, where: Where) -> Tensor:
         """Return the logarithm of the share of each cell's codes that a condition allows: −∞ for a cell without any."""
         with np.errstate(divide="ignore"):
-            shares = np.log(self._bins[name].shares(allowed_codes(where[name])))
+            shares = np.log(self._bins[name].shares(to_code_set(where[name])))
         return torch.from_numpy(shares).float()
 
     def restrict(self, logits: Tensor, where: Where) -> Tensor:
@@ -162,7 +162,7 @@ class Features:
         """
         x = torch.empty_like(logits)
         rest = logits[..., self._cells :]
-        x[..., self._cells :] = _uniform(rest.shape, logits, generator) < rest.sigmoid()
+        x[..., self._cells :] = _draw_uniform(rest.shape, logits, generator) < rest.sigmoid()
         if self._cells:
             x[..., : self._cells] = 0.0
             x.scatter_(-1, self.draw_places(logits, generator), 1.0)
@@ -172,12 +172,14 @@ class Features:
         """Return the feature that is 1 in each scalar column, drawn from each row of logits: (…, scalars)."""
         cells = logits[..., : self._cells]
         if not cells.is_cuda:
-            points = _uniform((*cells.shape[:-1], len(self._counts)), logits, generator)
+            points = _draw_uniform((*cells.shape[:-1], len(self._counts)), logits, generator)
             return self.find_places(self._shares(cells), points)
         # On a GPU random numbers cost little, and every operation costs something.
         # The least of exponential waiting times, with rates in proportion to the probabilities.
-        waits = (-_uniform(cells.shape, logits, generator).clamp_min(_LEAST).log()).log() - cells
-        return self._placed([part.argmin(dim=-1, keepdim=True) for part in torch.split(waits, self._counts, dim=-1)])
+        waits = (-_draw_uniform(cells.shape, logits, generator).clamp_min(_LEAST).log()).log() - cells
+        return self._join_places(
+            [part.argmin(dim=-1, keepdim=True) for part in torch.split(waits, self._counts, dim=-1)]
+        )
 
     def find_places(self, shares: Tensor, points: Tensor) -> Tensor:
         """Return the features whose cells hold given points of the cumulative distributions: (…, scalars).
@@ -189,14 +191,14 @@ class Features:
         ends = [part.cumsum(dim=-1) for part in torch.split(shares, self._counts, dim=-1)]
         below = torch.split(points * _BELOW_ONE, 1, dim=-1)
         pairs = zip(ends, below, strict=True)
-        return self._placed([torch.searchsorted(end, point * end[..., -1:], right=True) for end, point in pairs])
+        return self._join_places([torch.searchsorted(end, point * end[..., -1:], right=True) for end, point in pairs])
 
     def _shares(self, cells: Tensor) -> Tensor:
         """Return the exponentials of logits, the largest in each scalar column being 1."""
         parts = torch.split(cells, self._counts, dim=-1)
         return torch.cat([part - part.amax(dim=-1, keepdim=True) for part in parts], dim=-1).exp()
 
-    def _placed(self, cells: Sequence[Tensor]) -> Tensor:
+    def _join_places(self, cells: Sequence[Tensor]) -> Tensor:
         """Return the features of these cells, one of each scalar column."""
         starts = [self._at[name].start for name in self._bins]
         return torch.cat([cell + start for cell, start in zip(cells, starts, strict=True)], dim=-1)
@@ -209,13 +211,13 @@ class Features:
     def places(self, x: Tensor) -> Tensor:
         """Return the feature that is 1 in each scalar column: (…, scalars)."""
         parts = torch.split(x[..., : self._cells], self._counts, dim=-1)
-        return self._placed([part.argmax(dim=-1, keepdim=True) for part in parts])
+        return self._join_places([part.argmax(dim=-1, keepdim=True) for part in parts])
 
     def at(self, name: str | None) -> slice:
         """Return where the cells of a scalar column are; an empty slice for none."""
         return slice(0, 0) if name is None else self._at[name]
 
-    def by_column(self, values: Mapping[str, float]) -> npt.NDArray[np.float64]:
+    def spread_by_column(self, values: Mapping[str, float]) -> npt.NDArray[np.float64]:
         """Return a number for each feature: that of its column."""
         found = np.zeros(self.width)
         for name, at in [*self._at.items(), *self._gaps_at.items()]:
@@ -262,7 +264,7 @@ class Features:
         for name, column in self.schema.columns.items():
             own = numbers[:, self._at[name]]
             if name in self._bins:
-                within = allowed_codes(where[name]) if name in where else None
+                within = to_code_set(where[name]) if name in where else None
                 drawn = self._bins[name].to_codes(cells[name], rng, within)
             elif name in self._sets:
                 codes[name] = _draw_sets(self._sets[name], own, rng)
@@ -322,12 +324,12 @@ def join_codes(parts: Sequence[Codes]) -> Codes:
     }
 
 
-def _uniform(shape: Sequence[int], like: Tensor, generator: torch.Generator | None) -> Tensor:
+def _draw_uniform(shape: Sequence[int], like: Tensor, generator: torch.Generator | None) -> Tensor:
     """Points between 0 and 1, on the same device."""
     return torch.rand(shape, generator=generator, device=like.device, dtype=like.dtype)
 
 
-def _intensities(column: Column, codes: Array) -> Array:
+def _to_intensities(column: Column, codes: Array) -> Array:
     flat = codes.reshape(len(codes), math.prod(column.shape))
     levels = flat / np.float64(max(1, column.lattice_size - 1))
     return np.where(flat == column.null_code, -1.0, levels) if column.nullable else levels

@@ -24,10 +24,10 @@ class Layout:
         self.items = {name: column.feature_count for name, column in sets.items()}
         self.levels = {name: column.feature_count for name, column in arrays.items()}
         missing = {name: size for name, size in self.levels.items() if arrays[name].nullable}
-        self.places = _slices(0, {**self.cells, **self.items, **self.levels})
+        self.places = _cut_slices(0, {**self.cells, **self.items, **self.levels})
         self.first_level = sum(self.cells.values()) + sum(self.items.values())
         self.first_gap = self.first_level + sum(self.levels.values())
-        self.gaps = _slices(self.first_gap, missing)
+        self.gaps = _cut_slices(self.first_gap, missing)
         self.width = self.first_gap + sum(missing.values())
 
     def at(self, name: str | None) -> slice:
@@ -40,7 +40,7 @@ class Layout:
         return int(at.stop - at.start)
 
 
-def _slices(start: int, sizes: dict[str, int]) -> dict[str, slice]:
+def _cut_slices(start: int, sizes: dict[str, int]) -> dict[str, slice]:
     found = {}
     for name, size in sizes.items():
         found[name] = slice(start, start + size)

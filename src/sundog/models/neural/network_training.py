@@ -78,7 +78,7 @@ class Adam(torch.optim.Adam):
     step = torch.no_grad()(inspect.unwrap(torch.optim.Adam.step))
 
 
-def adam_options(device: torch.device) -> dict[str, Any]:
+def choose_adam_options(device: torch.device) -> dict[str, Any]:
     """Return the options with which Adam is fastest on the device."""
     return {"capturable": True, "foreach": True} if device.type == "cuda" else {"fused": True}
 
@@ -137,16 +137,16 @@ def plan_network(
         budget,
         already=[*already, *means.charges(), *after],
         records=count,
-        batch=batch or default_batch(count),
+        batch=batch or choose_batch(count),
         epochs=epochs,
     )
     return NetworkPlan(count, means, training)
 
 
-def rows_at_a_time(*widths: int) -> int:
+def choose_rows(*widths: int) -> int:
     """Return how many records to work on at a time, where a record needs so many numbers in this and that layer.
 
-    >>> rows_at_a_time(10, 200), rows_at_a_time(10, 2**16)
+    >>> choose_rows(10, 200), choose_rows(10, 2**16)
     (10000, 128)
     """
     return max(1, min(_ROWS, _NUMBERS // max(widths)))
@@ -155,13 +155,13 @@ def rows_at_a_time(*widths: int) -> int:
 # --- training ---
 
 
-def default_batch(records: int) -> int:
+def choose_batch(records: int) -> int:
     """Return a thirty-second of the records, so that 30 epochs have about a thousand steps; 64 at least and 8,192 at most.
 
     On Adult fewer records in more steps, or more of them at the same number of steps, were worse or no better. Of a
     million records there is so little noise that more steps are better.
 
-    >>> default_batch(1000), default_batch(32_000), default_batch(1_000_000)
+    >>> choose_batch(1000), choose_batch(32_000), choose_batch(1_000_000)
     (64, 1000, 8192)
     """
     return min(8192, max(64, records // 32))
@@ -174,12 +174,12 @@ def warm_up(device: str) -> Future[None]:
     >>> warm_up("cpu").result()
     """
     background = ThreadPoolExecutor(1)
-    ready = background.submit(_load, device)
+    ready = background.submit(_load_kernels, device)
     background.shutdown(wait=False)
     return ready
 
 
-def _load(device: str) -> None:
+def _load_kernels(device: str) -> None:
     if torch.device(device).type == "cpu":
         return
     some = DeviceNormals(device, bytes(32)).fill(torch.empty(1010, device=device))  # a key of zeros: this is no noise
@@ -221,7 +221,7 @@ def train_networks(
     """
     wait([warm_up(context.device)])  # what failed there fails here again, and is reported
     whole: Any = (networks[0] if parts.owner is None else stack(networks)).to(context.device)
-    step = _step(whole, parts, training, ledger, clip=clip, learning_rate=learning_rate)
+    step = _new_step(whole, parts, training, ledger, clip=clip, learning_rate=learning_rate)
     whole.proceed(0.0)
     trainer = Trainer(
         capture_step(step, examples, parts.owner, fused=training.steps >= _MANY),
@@ -232,7 +232,7 @@ def train_networks(
         progress=context.progress,
         checkpoint=context.checkpoint,
         schedule=make_cosine_schedule(training.steps, last=0.1),
-        average=_decay(training.steps),
+        average=_choose_decay(training.steps),
         after=lambda number: whole.proceed((number + 1) / training.steps),
         largest_piece=min(choose_piece_size(parts.sizes), max(1, PIECE // width)),
         show_loss=context.show_loss,
@@ -244,7 +244,7 @@ def train_networks(
     return [networks[0]] if parts.owner is None else unstack(whole, networks[0])  # type: ignore[return-value]
 
 
-def _step(
+def _new_step(
     whole: TrainableNetwork,
     parts: Parts,
     training: TrainingPlan,
@@ -267,7 +267,7 @@ def _step(
         private_loss=whole.loss,
         groups=group_all(whole),
         policy=policy,
-        optimizer=adam(whole.parameters(), lr=learning_rate, **adam_options(device)),
+        optimizer=adam(whole.parameters(), lr=learning_rate, **choose_adam_options(device)),
         noise=ledger.noise,
         noise_multiplier=training.noise_multiplier,
         expected_batch=training.expected_batch if parts.owner is None else torch.tensor(batches, device=device),
@@ -287,6 +287,6 @@ def capture_step(
     return GraphedStep(step, data, capacity=capacity, owner=owner, fused=fused)
 
 
-def _decay(steps: int) -> float:
+def _choose_decay(steps: int) -> float:
     """Of the moving average: over the last tenth of the steps, or a thousand."""
     return min(0.999, 1 - 10 / (steps + 10))

@@ -69,37 +69,37 @@ def plan_means(budget: Budget, *, share: float) -> MeansPlan:
     >>> round(plan_means(Budget(1.0, 1e-5), share=0.04).noise_multiplier, 1)
     18.7
     """
-    return MeansPlan(_NORM_SHARE * budget.epsilon, gaussian_share(budget, share))
+    return MeansPlan(_NORM_SHARE * budget.epsilon, calibrate_share(budget, share))
 
 
-def gaussian_share(budget: Budget, share: float) -> float:
+def calibrate_share(budget: Budget, share: float) -> float:
     """Return the noise multiplier of a Gaussian that takes a share of the budget, in those units.
 
-    >>> round(gaussian_share(Budget(1.0, 1e-5), 0.25), 2)
+    >>> round(calibrate_share(Budget(1.0, 1e-5), 0.25), 2)
     7.46
     """
     all_of_it = noise_multiplier_for(epsilon=budget.epsilon, delta=budget.delta, sample_rate=1.0, steps=1)
     return all_of_it / math.sqrt(share)
 
 
-def noisy_means(
+def measure_means(
     features: Features, examples: Rows, parts: Parts, plan: MeansPlan, ledger: Ledger, context: FitContext
 ) -> tuple[Floats, Floats]:
     """Return the mean of each feature in each part, (parts, width), and the scale of the noise in each part's, (parts,)."""
-    sums, scale = noisy_sums(features, examples, parts, plan, ledger, context)
+    sums, scale = measure_sums(features, examples, parts, plan, ledger, context)
     sizes = np.maximum(1.0, np.array(parts.sizes))
     return np.clip(sums / sizes[:, None], 0.0, 1.0), scale / sizes
 
 
-def noisy_sums(
+def measure_sums(
     features: Features, examples: Rows, parts: Parts, plan: MeansPlan, ledger: Ledger, context: FitContext
 ) -> tuple[Floats, float]:
     """Return the sum of each feature in each part, (parts, width), and the scale of its noise."""
 
     def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
-        norm, multiplier = _norm(features, examples, parts, plan, ledger), plan.noise_multiplier
+        norm, multiplier = _measure_norm(features, examples, parts, plan, ledger), plan.noise_multiplier
         _, sums = gaussian_group_sums(
-            _rows(features, examples, parts),
+            _yield_rows(features, examples, parts),
             groups=len(parts.sizes),
             width=features.width,
             clip_norm=norm,
@@ -114,14 +114,14 @@ def noisy_sums(
     return found["sums"], float(found["scale"][0])
 
 
-def _norm(features: Features, examples: Rows, parts: Parts, plan: MeansPlan, ledger: Ledger) -> float:
+def _measure_norm(features: Features, examples: Rows, parts: Parts, plan: MeansPlan, ledger: Ledger) -> float:
     """Return what most records do not exceed: squares of norms are rounded up to integers.
 
     A longer one loses what is beyond it; a larger norm means more noise. Both weigh the same where so many records are
     longer as noise of norm one has in all parts together (Amin et al. 2019), or as the quantile may be wrong by.
     """
-    squares = [np.ceil(np.square(rows).sum(axis=1)).astype(np.int64) for _, rows in _chunks(features, examples)]
-    least, most = _squares(features.schema)
+    squares = [np.ceil(np.square(rows).sum(axis=1)).astype(np.int64) for _, rows in _yield_chunks(features, examples)]
+    least, most = _bound_squares(features.schema)
     size = _SPREAD * (most - least) + 1
     noise = len(parts.sizes) * plan.noise_multiplier * math.sqrt(features.width)
     error = 2 * math.log(size / _WRONG) / plan.norm_epsilon  # of the exponential mechanism among so many answers
@@ -136,18 +136,18 @@ def _norm(features: Features, examples: Rows, parts: Parts, plan: MeansPlan, led
     return math.sqrt(max(1, least + math.ceil(code / _SPREAD)))
 
 
-def _squares(schema: Schema) -> tuple[int, int]:
+def _bound_squares(schema: Schema) -> tuple[int, int]:
     """Return the least and the largest square of a norm that a record can have: where all are alike, it is no secret."""
     least, most = zip(*(column.squared_norms for column in schema.columns.values()), strict=True)
     return sum(least), sum(most)
 
 
-def _rows(features: Features, examples: Rows, parts: Parts) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
-    for index, rows in _chunks(features, examples):
+def _yield_rows(features: Features, examples: Rows, parts: Parts) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
+    for index, rows in _yield_chunks(features, examples):
         yield np.zeros_like(index) if parts.owner is None else parts.owner[index], rows
 
 
-def _chunks(features: Features, examples: Rows) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
+def _yield_chunks(features: Features, examples: Rows) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
     size = max(1, _NUMBERS // features.width)
     for start in range(0, len(examples), size):
         index = np.arange(start, min(start + size, len(examples)))

@@ -41,7 +41,7 @@ class PeopleRows:
         self._rows = FeatureRows(features, records, device)
         self._features = features
         self.device = self._rows.device
-        self._places = _places(records)
+        self._places = _find_places(records)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -67,7 +67,7 @@ def average_over_records(values: Tensor, held: Tensor) -> Tensor:
     return (values * weights).sum(dim=-1) / weights.sum(dim=-1).clamp_min(1.0)
 
 
-def _places(records: Records) -> npt.NDArray[np.int64]:
+def _find_places(records: Records) -> npt.NDArray[np.int64]:
     """Return which records each person has, one at least: (people, cap), the first ones first, then −1 for none."""
     if records.unit is None:
         raise ValueError("records of people need to say whose they are")

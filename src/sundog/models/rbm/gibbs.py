@@ -32,7 +32,7 @@ class Chains(Protocol):
         """Return the visible units of each chain: (chains, width)."""
 
 
-def chains_from(vectors: Tensor, network: Network, where: Where, rng: np.random.Generator) -> Chains:
+def start_chains(vectors: Tensor, network: Network, where: Where, rng: np.random.Generator) -> Chains:
     """Chains that begin at these vectors, the fastest kind that there is for the columns of the machine.
 
     Args:
@@ -83,14 +83,14 @@ class _PlaceChains:
         torch.addmm(self._bias, self.excite(), self._weight, out=self._shares)
         shares = self._shares.numpy()
         np.exp(shares, out=shares)  # twice as fast as torch's
-        self._places = self._features.find_places(self._shares, self._points(self._places.shape[1]))
+        self._places = self._features.find_places(self._shares, self._draw_points(self._places.shape[1]))
 
     def excite(self) -> Tensor:
         p = functional.embedding_bag(self._places, self._rows, mode="sum").add_(self._offset).sigmoid_()
-        return (self._points(p.shape[1]) < p).to(p.dtype)
+        return (self._draw_points(p.shape[1]) < p).to(p.dtype)
 
     def vectors(self) -> Tensor:
         return torch.zeros_like(self._shares).scatter_(1, self._places, 1.0)
 
-    def _points(self, count: int) -> Tensor:
+    def _draw_points(self, count: int) -> Tensor:
         return torch.from_numpy(self._rng.random((len(self._places), count), np.float32))

@@ -16,7 +16,7 @@ from torch.nn import functional
 from sundog.models.neural.features import LARGEST_EXPONENT, Compact, Features
 from sundog.models.neural.network_training import LARGEST_LOGIT, TrainableNetwork
 from sundog.models.protocol import Where
-from sundog.models.rbm.gibbs import chains_from
+from sundog.models.rbm.gibbs import start_chains
 
 _WEIGHT = 0.1  # the standard deviation of the weights in the beginning
 _LEAST_INTENSITY = 1e-6  # whose logit is small enough for any lattice
@@ -57,10 +57,10 @@ class Network(TrainableNetwork):
         self.register_buffer("centre", torch.empty(1, features.width))
         self.register_buffer("particles", torch.empty(chains, features.width))
         if means is not None:
-            self._begin(features.given_present(means)[None], least)
+            self._initialise(features.given_present(means)[None], least)
 
     @torch.no_grad()
-    def _begin(self, means: Tensor, least: float) -> None:
+    def _initialise(self, means: Tensor, least: float) -> None:
         """As independent columns with these means, but for small weights."""
         self.centre.copy_(means)
         bias = self.features.logits(means, least=least)
@@ -82,7 +82,7 @@ class Network(TrainableNetwork):
 
     def free_energy(self, x: Tensor) -> Tensor:
         """−log Σₕ exp(−E(x, h)) of each vector."""
-        z = self._centred(x)
+        z = self._centre(x)
         field = self.hidden(z)
         energy: Tensor = (field / 2 - functional.softplus(field)).sum(dim=-1) - self.visible(z)[..., 0]
         if self.deviation is not None:
@@ -97,7 +97,7 @@ class Network(TrainableNetwork):
     @torch.no_grad()
     def _weights(self) -> Tensor:
         """min(1, C / norm); the gradient is z in b, p in c and z ⊗ p in W."""
-        z = self._centred(self.particles)
+        z = self._centre(self.particles)
         p: Tensor = self.hidden(z).sigmoid() - 0.5
         squares: Tensor = (1 + z.square().sum(dim=-1)) * (1 + p.square().sum(dim=-1)) - 1
         weights: Tensor = (self.clip * squares.sqrt().reciprocal()).clamp_max(1.0)
@@ -108,7 +108,7 @@ class Network(TrainableNetwork):
         """Move the particles, after a step."""
         if done > 0:
             seed = int(torch.randint(2**62, ()))  # from the generator on the host, whatever the device
-            chains = chains_from(self.particles, self, {}, np.random.Generator(np.random.SFC64(seed)))
+            chains = start_chains(self.particles, self, {}, np.random.Generator(np.random.SFC64(seed)))
             for _ in range(self.moves):
                 chains.move()
             self.particles.copy_(chains.vectors())
@@ -122,7 +122,7 @@ class Network(TrainableNetwork):
 
     def excite(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Draw the hidden units."""
-        p: Tensor = self.hidden(self._centred(x)).sigmoid()
+        p: Tensor = self.hidden(self._centre(x)).sigmoid()
         return (torch.rand(p.shape, generator=generator, device=p.device) < p).to(p.dtype)
 
     def logits(self, h: Tensor) -> Tensor:
@@ -150,7 +150,7 @@ class Network(TrainableNetwork):
         """Draw the visible units."""
         x: Tensor = self.features.draw(logits, generator)
         if self.deviation is not None:
-            x[..., self.features.levels] = self._intensities(logits, generator)
+            x[..., self.features.levels] = self._draw_intensities(logits, generator)
         levels, gaps = self.features.gapped
         x[..., levels] *= 1 - x[..., gaps]
         return x
@@ -159,16 +159,16 @@ class Network(TrainableNetwork):
         """Return the logits from which `Features` makes a record; it draws what is Bernoulli, so what is Gaussian is drawn."""
         logits = self.logits(h)
         if self.deviation is not None:
-            logits[..., self.features.levels] = self._intensities(logits, generator).logit(eps=_LEAST_INTENSITY)
+            logits[..., self.features.levels] = self._draw_intensities(logits, generator).logit(eps=_LEAST_INTENSITY)
         return logits
 
-    def _intensities(self, logits: Tensor, generator: torch.Generator | None) -> Tensor:
+    def _draw_intensities(self, logits: Tensor, generator: torch.Generator | None) -> Tensor:
         """Draw of those that are Gaussian."""
         natural = logits[..., self.features.levels]
         noise = torch.randn(natural.shape, generator=generator, device=natural.device)
         return self.centre[..., self.features.levels] + (self.deviation or 1.0) * (natural + noise)
 
-    def _centred(self, x: Tensor) -> Tensor:
+    def _centre(self, x: Tensor) -> Tensor:
         """Standardised, where units are Gaussian; what is missing is in the centre."""
         z = x - self.centre
         if self.deviation is not None:

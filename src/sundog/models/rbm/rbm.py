@@ -25,16 +25,16 @@ from sundog.data.schema import Schema
 from sundog.models.neural.features import Features, join_codes
 from sundog.models.neural.network_training import (
     NetworkPlan,
+    choose_rows,
     initialise,
     plan_network,
-    rows_at_a_time,
     train_networks,
     warm_up,
 )
-from sundog.models.neural.noisy_means import noisy_means
+from sundog.models.neural.noisy_means import measure_means
 from sundog.models.protocol import Codes, FitContext, Parts, State, Where
 from sundog.models.rbm.configuration import RbmConfiguration
-from sundog.models.rbm.gibbs import chains_from
+from sundog.models.rbm.gibbs import start_chains
 from sundog.models.rbm.network import Network
 from sundog.models.rbm.released import KEPT, ReleasedRbm
 from sundog.privacy.events import Charge
@@ -119,11 +119,11 @@ class Rbm:
         warm_up(context.device)
         configuration, training = plan.configuration, plan.network.training
         features = Features(records.schema)
-        examples = features.examples(records, context.device)
-        found = noisy_means(features, examples, parts, plan.network.means, ledger, context)
+        examples = features.to_examples(records, context.device)
+        found = measure_means(features, examples, parts, plan.network.means, ledger, context)
         starts = iter(zip(*found, strict=True))
         batch = training.expected_batch / len(parts.sizes)
-        chains = configuration.chains or default_chains(batch, features.width)
+        chains = configuration.chains or choose_chain_count(batch, features.width)
 
         def new() -> Network:
             means, scale = next(starts)
@@ -175,12 +175,12 @@ class Rbm:
         rng, rows = np.random.default_rng(0), self._rows
         counts = [min(rows, _EVIDENCE - start) for start in range(0, _EVIDENCE, rows)]
         with torch.no_grad():
-            return torch.cat([next(self._hidden(count, rng, {})).bool() for count in counts])
+            return torch.cat([next(self._draw_hidden(count, rng, {})).bool() for count in counts])
 
     @property
     def _rows(self) -> int:
         """How many chains move together."""
-        return min(_ROWS, rows_at_a_time(self.features.width, self.network.hidden.out_features))
+        return min(_ROWS, choose_rows(self.features.width, self.network.hidden.out_features))
 
     @torch.no_grad()
     def _draw(self, n: int, each: int, rng: np.random.Generator, where: Where) -> Codes:
@@ -188,14 +188,14 @@ class Rbm:
         chains = -(-n // each)
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         counts = [min(chains, n - start) for start in range(0, max(1, n), max(1, chains))]
-        parts = zip(counts, self._hidden(chains, rng, where), strict=False)
+        parts = zip(counts, self._draw_hidden(chains, rng, where), strict=False)
         answers = ((self.network.answers(h[:count], generator), rng, where) for count, h in parts)
         return join_codes([self.features.sample(*answer) for answer in answers])
 
-    def _hidden(self, n: int, rng: np.random.Generator, where: Where) -> Iterator[Tensor]:
+    def _draw_hidden(self, n: int, rng: np.random.Generator, where: Where) -> Iterator[Tensor]:
         """Yield the hidden units of n chains that have gone far enough; then those after some more moves, again and again."""
         order = torch.from_numpy(rng.permutation(len(self.starts)))
-        chains = chains_from(self.starts[order[torch.arange(n) % len(order)]] / 255, self.network, where, rng)
+        chains = start_chains(self.starts[order[torch.arange(n) % len(order)]] / 255, self.network, where, rng)
         moves = _MOVES
         while True:
             for _ in range(moves):
@@ -229,10 +229,10 @@ class Rbm:
         return cls(schema, network, state.config["records"])
 
 
-def default_chains(batch: float, width: int) -> int:
+def choose_chain_count(batch: float, width: int) -> int:
     """As many as there are records in a batch, within limits, and fewer where the vectors are very wide.
 
-    >>> default_chains(1000.0, 340), default_chains(64.0, 340), default_chains(1000.0, 100_000)
+    >>> choose_chain_count(1000.0, 340), choose_chain_count(64.0, 340), choose_chain_count(1000.0, 100_000)
     (1000, 500, 335)
     """
     return max(_FEWEST_WIDE, min(_MOST_CHAINS, max(_FEWEST_CHAINS, round(batch)), _MOST_NUMBERS // width))

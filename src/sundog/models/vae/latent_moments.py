@@ -35,12 +35,12 @@ _GRAIN = 2.0**-10
 Floats = npt.NDArray[np.float64]
 
 
-def latent_charge(noise_multiplier: float) -> Charge:
+def make_latent_charge(noise_multiplier: float) -> Charge:
     """Return what the moments of all parts cost."""
     return Charge(event=Gaussian(noise_multiplier=noise_multiplier), purpose=LATENT)
 
 
-def put_into_decoders(
+def fit_decoders_to_latents(
     encoders: Sequence[nn.Module],
     decoders: Sequence[nn.Sequential],
     features: Features,
@@ -56,12 +56,12 @@ def put_into_decoders(
     last: Any = list(encoders[0].children())[-1]
     latent = int(last.out_features) // 2
     upper = np.triu_indices(latent)
-    radius = _radius(latent)
+    radius = _choose_radius(latent)
     norm = radius * math.sqrt(1 + radius**2)  # of (z, z zᵀ), of which a half is enough
 
     def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
         _, sums = gaussian_group_sums(
-            _rows(encoders, features, examples, parts, upper, radius, ledger),
+            _yield_moments(encoders, features, examples, parts, upper, radius, ledger),
             groups=len(parts.sizes),
             width=latent + len(upper[0]),
             clip_norm=norm,
@@ -72,7 +72,7 @@ def put_into_decoders(
         )
         return {"sums": sums}
 
-    sums = measure_once("latent", [latent_charge(noise_multiplier)], measure, ledger, context.checkpoint)["sums"]
+    sums = measure_once("latent", [make_latent_charge(noise_multiplier)], measure, ledger, context.checkpoint)["sums"]
     for layer, row, size in zip(first, sums, np.maximum(1.0, parts.sizes), strict=True):
         mean, factor = _regularise(row / size, latent, upper, scale=norm * noise_multiplier / size)
         with torch.no_grad():
@@ -101,7 +101,7 @@ def _shrink(found: Floats, scale: float) -> Floats:
 
 
 @torch.no_grad()
-def _rows(
+def _yield_moments(
     encoders: Sequence[nn.Module],
     features: Features,
     examples: FeatureRows,
@@ -129,10 +129,10 @@ def _rows(
             yield np.full(len(index), part), np.concatenate([z, (z[:, :, None] * z[:, None])[:, *upper]], axis=1)
 
 
-def _radius(latent: int) -> float:
+def _choose_radius(latent: int) -> float:
     """Return which a standard normal z exceeds once in fifty times or so.
 
-    >>> round(_radius(8), 1)
+    >>> round(_choose_radius(8), 1)
     4.2
     """
     return math.sqrt(latent + 2 * math.sqrt(2 * latent) + 2)

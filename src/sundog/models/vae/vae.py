@@ -30,16 +30,16 @@ from sundog.models.neural.mean_matching import match_means
 from sundog.models.neural.network_training import (
     NetworkPlan,
     TrainableNetwork,
+    choose_rows,
     initialise,
     plan_network,
-    rows_at_a_time,
     train_networks,
     warm_up,
 )
-from sundog.models.neural.noisy_means import gaussian_share, noisy_means
+from sundog.models.neural.noisy_means import calibrate_share, measure_means
 from sundog.models.protocol import Codes, FitContext, Parts, State, Where
 from sundog.models.vae.configuration import VaeConfiguration
-from sundog.models.vae.latent_moments import latent_charge, put_into_decoders
+from sundog.models.vae.latent_moments import fit_decoders_to_latents, make_latent_charge
 from sundog.models.vae.released import MOST_MEASURED, ReleasedVae
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
@@ -63,10 +63,10 @@ class Network(TrainableNetwork):
         self.full_beta, self.warmup = configuration.beta, configuration.warmup
         hidden = [configuration.hidden] * configuration.layers
         latent = configuration.latent
-        self.encoder = perceptron([features.width, *hidden, 2 * latent])
-        self.decoder = perceptron([latent + _length(self.condition_at), *hidden, features.width])
+        self.encoder = new_perceptron([features.width, *hidden, 2 * latent])
+        self.decoder = new_perceptron([latent + _count(self.condition_at), *hidden, features.width])
         self.register_buffer("beta", torch.zeros(1))  # the weight of the divergence in the next step
-        self.register_buffer("prior", torch.zeros(1, _length(self.condition_at)))  # logits of the condition
+        self.register_buffer("prior", torch.zeros(1, _count(self.condition_at)))  # logits of the condition
 
     def start_from(self, logits: Tensor) -> None:
         """Decode everything to these logits, as long as nothing is learned."""
@@ -111,7 +111,7 @@ class VaePlan:
     @property
     def charges(self) -> tuple[Charge, ...]:
         """Those of the means, of the training, and of the moments."""
-        moments = () if self.moments_noise is None else (latent_charge(self.moments_noise),)
+        moments = () if self.moments_noise is None else (make_latent_charge(self.moments_noise),)
         return (*self.network.charges, *moments)
 
 
@@ -133,11 +133,11 @@ class Vae:
         self.records = records
         self.condition = condition
         self.condition_at = self.features.at(condition)
-        self.prior = torch.zeros(_length(self.condition_at)) if prior is None else prior
+        self.prior = torch.zeros(_count(self.condition_at)) if prior is None else prior
         self.sizes = [int(layer.out_features) for layer in decoder if isinstance(layer, nn.Linear)]
         first: Any = decoder[0]
-        self.latent = int(first.in_features) - _length(self.condition_at)
-        rows = rows_at_a_time(int(first.in_features), *self.sizes)
+        self.latent = int(first.in_features) - _count(self.condition_at)
+        rows = choose_rows(int(first.in_features), *self.sizes)
         self.sampler = DecoderSampler(self.features, decoder, self.latent, rows, condition, self.prior)
 
     # --- learning ---
@@ -155,7 +155,7 @@ class Vae:
         """Plans means, steps, batches and noise from the public number of records, and the latent moments."""
         configuration.check(schema)
         measured = configuration.latent <= MOST_MEASURED
-        moments_noise = gaussian_share(budget, configuration.moments) if measured else None
+        moments_noise = calibrate_share(budget, configuration.moments) if measured else None
         network = plan_network(
             budget,
             already=already,
@@ -163,7 +163,7 @@ class Vae:
             share=configuration.means,
             batch=configuration.batch,
             epochs=configuration.epochs,
-            after=[] if moments_noise is None else [latent_charge(moments_noise)],
+            after=[] if moments_noise is None else [make_latent_charge(moments_noise)],
         )
         return VaePlan(configuration, network, moments_noise)
 
@@ -182,8 +182,8 @@ class Vae:
         warm_up(context.device)
         configuration = plan.configuration
         features = Features(records.schema)
-        examples = features.examples(records, context.device)
-        means, scales = noisy_means(features, examples, parts, plan.network.means, ledger, context)
+        examples = features.to_examples(records, context.device)
+        means, scales = measure_means(features, examples, parts, plan.network.means, ledger, context)
         networks = initialise(lambda: Network(features, configuration), len(parts.sizes), context.seed)
         for network, mean, scale in zip(networks, means, scales, strict=True):
             present = features.given_present(torch.from_numpy(mean))
@@ -200,7 +200,7 @@ class Vae:
             learning_rate=configuration.learning_rate,
         )
         if plan.moments_noise is not None:
-            put_into_decoders(
+            fit_decoders_to_latents(
                 [network.encoder for network in trained],
                 [network.decoder for network in trained],
                 features,
@@ -221,7 +221,7 @@ class Vae:
     @torch.no_grad()
     def _calibrate(self, means: Tensor, *, least: float, seed: int | None) -> None:
         """Move the bias of the decoder until features have on average the means that were measured."""
-        logits = self.sampler.some_logits(np.random.default_rng(seed), {})
+        logits = self.sampler.draw_logits(np.random.default_rng(seed), {})
         last: Any = self.decoder[-1]
         last.bias += match_means(self.features, logits, means, least=least)
 
@@ -253,16 +253,16 @@ class Vae:
         """Check that the weights are those of a decoder of this schema."""
         ReleasedVae(schema, state)
         config, features = state.config, Features(schema)
-        sizes = [config["latent"] + _length(features.at(config["condition"])), *config["hidden"], features.width]
+        sizes = [config["latent"] + _count(features.at(config["condition"])), *config["hidden"], features.width]
         weights = {name: torch.from_numpy(tensor.copy()) for name, tensor in state.tensors.items()}
         prior = weights.pop("prior", None)
         with torch.device("meta"):  # so that nothing is drawn, and nothing takes memory
-            decoder = perceptron(sizes)
+            decoder = new_perceptron(sizes)
         decoder.load_state_dict(weights, assign=True)
         return cls(schema, decoder, config["records"], config["condition"], prior)
 
 
-def perceptron(sizes: Sequence[int]) -> nn.Sequential:
+def new_perceptron(sizes: Sequence[int]) -> nn.Sequential:
     """Linear layers of these sizes with ReLUs between them."""
     layers: list[nn.Module] = []
     for size, after in pairwise(sizes):
@@ -270,5 +270,5 @@ def perceptron(sizes: Sequence[int]) -> nn.Sequential:
     return nn.Sequential(*layers[:-1])
 
 
-def _length(at: slice) -> int:
+def _count(at: slice) -> int:
     return at.stop - at.start  # type: ignore[no-any-return]

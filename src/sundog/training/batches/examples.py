@@ -89,9 +89,9 @@ class InMemory:
     def take(self, index: Index) -> Batch:
         """Select the rows where the data is, then send them to the device."""
         places = torch.from_numpy(index)
-        return map_leaves(lambda values: _send(self._rows(values, places), self.device), self._data)
+        return map_leaves(lambda values: _send(self._select(values, places), self.device), self._data)
 
-    def _rows(self, values: Tensor, places: Tensor) -> Tensor:
+    def _select(self, values: Tensor, places: Tensor) -> Tensor:
         if values.device.type != "cpu":
             return values.index_select(0, places.to(values.device, non_blocking=True))
         out = _allocate((len(places), *values.shape[1:]), values.dtype, self.device)

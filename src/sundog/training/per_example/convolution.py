@@ -32,22 +32,22 @@ class Convolution:
         """The number of examples."""
         return self.terms[0][0].shape[0]
 
-    def squared_norms(self) -> Tensor:
+    def compute_squared_norms(self) -> Tensor:
         """Return the squared norm of each example's gradient, of shape (B,)."""
-        return compute_squared_lengths(self._gradients())
+        return compute_squared_lengths(self._materialise())
 
-    def squared_mass(self) -> None:
+    def compute_squared_mass(self) -> None:
         """None: the same as the squared norm."""
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
+    def sum_weighted(self, weights: Tensor) -> Tensor:
         """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
-        return (weights @ self._gradients()).reshape(self.shape)
+        return (weights @ self._materialise()).reshape(self.shape)
 
     def zero_examples(self, selected: Tensor) -> None:
         """Set the gradients of the selected examples to zero."""
-        self._materialised = zero_rows(self._gradients(), selected)
+        self._materialised = zero_rows(self._materialise(), selected)
 
-    def _gradients(self) -> Tensor:
+    def _materialise(self) -> Tensor:
         """Return the materialised gradients, (B, numel): filters are small compared to activations."""
         if self._materialised is None:
             groups = self.geometry["groups"]
@@ -65,10 +65,10 @@ class Convolution:
         if self.geometry["groups"] > 1 or positions * (rows + columns) >= rows * columns:
             return self
         left = torch.cat([small.flatten(2).mT for small, _ in self.terms], dim=1)
-        right = torch.cat([self._patches(large) for _, large in self.terms], dim=1)
+        right = torch.cat([self._extract_patches(large) for _, large in self.terms], dim=1)
         return OuterSum(left, right, self.shape)
 
-    def _patches(self, large: Tensor) -> Tensor:
+    def _extract_patches(self, large: Tensor) -> Tensor:
         """Return the patches of each example, (B, positions, channels · kernel)."""
         geometry = {key: self.geometry[key] for key in ("kernel_size", "stride", "padding", "dilation")}
         if large.dim() == 3:  # one dimension is two with a height of one
@@ -78,7 +78,7 @@ class Convolution:
 
     def _add_term(self, gradients: Tensor, small: Tensor, large: Tensor) -> None:
         """Add the products of output channels and patches, summed over positions, for each example and group."""
-        right = self._patches(large)
+        right = self._extract_patches(large)
         rows, channels, size = gradients.shape
         batch, positions, _ = right.shape
         right = right.view(batch, positions, self.geometry["groups"], size).transpose(1, 2)

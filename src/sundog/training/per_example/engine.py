@@ -76,7 +76,7 @@ def clip_and_sum(
             "always"; with "never" the caller checks `usable` and discards the sums if it is false.
     """
     examples, present = (batch.examples, batch.present.flatten()) if isinstance(batch, Padded) else (batch, None)
-    with speed.products():
+    with speed.use_precision():
         factors = compute_factors(module, loss, examples, groups.parameters)
     with torch.no_grad():
         return _clip_and_sum(factors, present, groups, weigh, speed, masks)
@@ -85,7 +85,7 @@ def clip_and_sum(
 def _clip_and_sum(
     factors: Sequence[Factors | None], present: Tensor | None, groups: Groups, weigh: Weigh, speed: Speed, masks: Masks
 ) -> ClippedSum:
-    with EXACT.products():
+    with EXACT.use_precision():
         norms = compute_per_example_norms(factors, groups, speed)
     finite = norms.isfinite().all(dim=0)
     if masks == "always" or (masks == "when needed" and not finite.all()):
@@ -95,9 +95,9 @@ def _clip_and_sum(
         norms = norms.masked_fill(~finite, 0.0)
     present = finite if present is None else finite & present
     weights = weigh(norms) * present
-    with speed.products():
+    with speed.use_precision():
         sums = [
-            torch.zeros_like(p) if part is None else part.weighted_sum(weights[group])
+            torch.zeros_like(p) if part is None else part.sum_weighted(weights[group])
             for p, part, group in zip(groups.parameters, factors, groups.of, strict=True)
         ]
     usable = finite.all() if masks == "never" else finite.new_ones(())

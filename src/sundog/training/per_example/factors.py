@@ -28,13 +28,13 @@ class Factors(Protocol):
     def examples(self) -> int:
         """The number of examples, B."""
 
-    def squared_norms(self) -> Tensor:
+    def compute_squared_norms(self) -> Tensor:
         """Return the squared norm of each example's gradient, of shape (B,)."""
 
-    def squared_mass(self) -> Tensor | None:
+    def compute_squared_mass(self) -> Tensor | None:
         """(Σ norms of the terms)², of shape (B,), which bounds rounding errors. None if it equals the squared norm."""
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
+    def sum_weighted(self, weights: Tensor) -> Tensor:
         """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
 
     def zero_examples(self, selected: Tensor) -> None:
@@ -58,14 +58,14 @@ class Dense:
         """The number of examples."""
         return self.gradients.shape[0]
 
-    def squared_norms(self) -> Tensor:
+    def compute_squared_norms(self) -> Tensor:
         """Return the squared norm of each example's gradient, of shape (B,)."""
         return compute_squared_lengths(self.gradients)
 
-    def squared_mass(self) -> None:
+    def compute_squared_mass(self) -> None:
         """None: the same as the squared norm."""
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
+    def sum_weighted(self, weights: Tensor) -> Tensor:
         """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         if self.gradients.is_cuda:  # a compiler fuses this with what else is done to the gradients
             return (weights[:, None] * self.gradients).sum(dim=0).reshape(self.shape)
@@ -103,7 +103,7 @@ class Outer:
         """The number of examples."""
         return self.terms[0][0].shape[0]
 
-    def squared_norms(self) -> Tensor:
+    def compute_squared_norms(self) -> Tensor:
         """Return the squared norm of each example's gradient, of shape (B,)."""
         total = self.terms[0][0].new_zeros(self.terms[0][0].shape[0])
         for k, (left, right) in enumerate(self.terms):
@@ -112,7 +112,7 @@ class Outer:
                 total.addcmul_(_multiply_rows(left, other_left), _multiply_rows(right, other_right), value=2)
         return total.clamp_min_(0.0)
 
-    def squared_mass(self) -> Tensor | None:
+    def compute_squared_mass(self) -> Tensor | None:
         """(Σₖ ‖leftₖ‖ ‖rightₖ‖)²; None if there is one term."""
         if len(self.terms) == 1:
             return None
@@ -122,7 +122,7 @@ class Outer:
             .square_()
         )
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
+    def sum_weighted(self, weights: Tensor) -> Tensor:
         """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         first, *rest = self.terms
         total = _multiply_scaled(*first, weights)
@@ -153,18 +153,18 @@ class StackedOuter:
         """The number of examples."""
         return self.terms[0][0].shape[0] * self.terms[0][0].shape[1]
 
-    def squared_norms(self) -> Tensor:
+    def compute_squared_norms(self) -> Tensor:
         """Return the squared norm of each example's gradient, of shape (k·B,)."""
-        return self._flat().squared_norms()
+        return self._flatten().compute_squared_norms()
 
-    def squared_mass(self) -> Tensor | None:
+    def compute_squared_mass(self) -> Tensor | None:
         """(Σₖ ‖leftₖ‖ ‖rightₖ‖)²; None if there is one term."""
-        return self._flat().squared_mass()
+        return self._flatten().compute_squared_mass()
 
-    def _flat(self) -> Outer:
+    def _flatten(self) -> Outer:
         return Outer.of([(left.flatten(0, 1), right.flatten(0, 1)) for left, right in self.terms])
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
+    def sum_weighted(self, weights: Tensor) -> Tensor:
         """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         first, *rest = ((_scale_examples(left, weights).mT, right) for left, right in self.terms)
         total = torch.bmm(*first)
@@ -194,14 +194,14 @@ class StackedDense:
         """The number of examples."""
         return self.gradients.shape[0] * self.gradients.shape[1]
 
-    def squared_norms(self) -> Tensor:
+    def compute_squared_norms(self) -> Tensor:
         """Return the squared norm of each example's gradient, of shape (k·B,)."""
         return compute_squared_lengths(self.gradients.flatten(0, 1))
 
-    def squared_mass(self) -> None:
+    def compute_squared_mass(self) -> None:
         """None: the same as the squared norm."""
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
+    def sum_weighted(self, weights: Tensor) -> Tensor:
         """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         return torch.bmm(weights.view(self.gradients.shape[:2])[:, None], self.gradients)[:, 0]
 
@@ -229,7 +229,7 @@ class OuterSum:
         """The number of examples."""
         return self.left.shape[0]
 
-    def squared_norms(self) -> Tensor:
+    def compute_squared_norms(self) -> Tensor:
         """Return the squared norm of each example's gradient, of shape (B,)."""
         _, positions, rows = self.left.shape
         columns = self.right.shape[2]
@@ -238,11 +238,11 @@ class OuterSum:
             return gram.sum(dim=(1, 2)).clamp_min_(0.0)
         return compute_squared_lengths((self.left.mT @ self.right).flatten(1))
 
-    def squared_mass(self) -> Tensor | None:
+    def compute_squared_mass(self) -> Tensor | None:
         """(Σₜ ‖left[t]‖ ‖right[t]‖)²."""
         return _multiply_rows(_compute_lengths(self.left), _compute_lengths(self.right)).square_()
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
+    def sum_weighted(self, weights: Tensor) -> Tensor:
         """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         scaled = self.left * weights[:, None, None]
         product = scaled.flatten(0, 1).T @ self.right.flatten(0, 1)
@@ -270,16 +270,16 @@ class Lookup:
         """The number of examples."""
         return self.index.shape[0]
 
-    def squared_norms(self) -> Tensor:
+    def compute_squared_norms(self) -> Tensor:
         """Return the squared norm of each example's gradient, of shape (B,)."""
         same = self.index[:, :, None] == self.index[:, None, :]  # repeated rows add before squaring
         return ((self.gradient @ self.gradient.mT) * same).sum(dim=(1, 2)).clamp_min_(0.0)
 
-    def squared_mass(self) -> Tensor | None:
+    def compute_squared_mass(self) -> Tensor | None:
         """(Σₜ ‖gradient[t]‖)²."""
         return _compute_lengths(self.gradient).sum(dim=1).square_()
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
+    def sum_weighted(self, weights: Tensor) -> Tensor:
         """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         scaled = (self.gradient * weights[:, None, None]).flatten(0, 1)
         total = scaled.new_zeros(self.rows, scaled.shape[1])

@@ -27,12 +27,12 @@ def compute_per_example_norms(factors: Sequence[Factors | None], groups: Groups,
     mass: dict[int, Tensor] = {}
     for part, group in zip(factors, groups.of, strict=True):
         if part is not None:
-            more = part.squared_norms()
-            heavy = part.squared_mass()
+            more = part.compute_squared_norms()
+            heavy = part.compute_squared_mass()
             if heavy is None:
                 heavy = more
             else:  # terms may cancel in the square, whose error is then relative to their mass
-                more = more + 2 * speed.rounding(more.dtype) * heavy
+                more = more + 2 * speed.bound_rounding(more.dtype) * heavy
             squared[group] = squared[group] + more if group in squared else more
             mass[group] = mass[group] + heavy if group in mass else heavy
     if not squared:
@@ -41,4 +41,4 @@ def compute_per_example_norms(factors: Sequence[Factors | None], groups: Groups,
     lengths, weights = (
         torch.stack([of.get(group, nothing) for group in range(groups.count)]).sqrt_() for of in (squared, mass)
     )
-    return lengths.add_(weights, alpha=speed.rounding(lengths.dtype))
+    return lengths.add_(weights, alpha=speed.bound_rounding(lengths.dtype))

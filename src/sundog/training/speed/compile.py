@@ -67,12 +67,12 @@ def compile_program(function: Program, batch: Any, speed: Speed, *, fixed_size: 
 
     mode: Literal["fake", "symbolic"] = "fake" if fixed_size else "symbolic"
     # Without duck shapes: two sizes that happen to be equal in this batch may differ in others.
-    with speed.products(), fx_config.patch(use_duck_shape=False):  # type: ignore[attr-defined]
+    with speed.use_precision(), fx_config.patch(use_duck_shape=False):  # type: ignore[attr-defined]
         graph = make_fx(on_leaves, tracing_mode=mode, _allow_non_fake_inputs=True)(*leaves)
         program = torch.compile(graph, dynamic=not fixed_size)
 
     def run(batch: Any) -> list[Tensor]:
-        with torch.no_grad(), speed.products():
+        with torch.no_grad(), speed.use_precision():
             return list(program(*pytree.tree_leaves(batch)))
 
     on_processor = leaves[0].device.type == "cpu"

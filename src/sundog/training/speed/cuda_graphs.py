@@ -102,7 +102,7 @@ class GraphedStep:
     def _gather(self, index: Index, owners: Index, slots: Index) -> Padded:
         here = (slots >= 0) & (slots < self.capacity)
         self._send(index[here], owners[here], slots[here])
-        return self._batch()
+        return self._gather_batch()
 
     def _send(self, index: Index, owners: Index, slots: Index) -> None:
         host = torch.zeros(self._places.shape, dtype=torch.int64, pin_memory=True)
@@ -111,7 +111,7 @@ class GraphedStep:
         table[owners, slots + 1] = index
         self._places.copy_(host, non_blocking=True)
 
-    def _batch(self) -> Padded:
+    def _gather_batch(self) -> Padded:
         places = self._places[:, 1:].flatten()
         present = self._numbers < self._places[:, :1]
         if self.owner is None:
@@ -124,7 +124,7 @@ class GraphedStep:
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             if self._taken == 0:
-                self.step.compile(self._batch(), fixed_size=True, fused=self.fused)
+                self.step.compile(self._gather_batch(), fixed_size=True, fused=self.fused)
             self._take()
         torch.cuda.current_stream().wait_stream(self._stream)
 
@@ -134,7 +134,7 @@ class GraphedStep:
     def _take(self) -> None:
         if self._draws_inside:
             self.step.draw_noise()
-        self.step.take_compiled(self._batch())
+        self.step.take_compiled(self._gather_batch())
 
 
 class ReplayedWork:

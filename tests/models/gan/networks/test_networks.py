@@ -13,7 +13,7 @@ from tests.models.gan.material import GAPS, IMAGES, LABEL, SERIES, TABLE, fitted
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
-from sundog.models.gan.architectures import best_shape, refuse_shape
+from sundog.models.gan.architectures import choose_shape, refuse_shape
 from sundog.models.gan.networks import Grid, new_critic, new_generator
 from sundog.models.gan.networks.series_networks import Spectrum
 from sundog.models.neural.features import Features
@@ -102,16 +102,16 @@ def test_a_grid_is_cut_out_of_a_record_and_put_in_again() -> None:
 def test_a_pixel_of_the_grid_is_that_pixel_of_the_image() -> None:
     schema = image(4, 5, 3)
     codes = random_records(schema, 2)
-    dense = Features(schema).dense(Features(schema).examples(codes).take(np.arange(2)))
+    dense = Features(schema).dense(Features(schema).to_examples(codes).take(np.arange(2)))
     cut = (Grid.of(Features(schema)).cut_out(dense) + 1) / 2
     torch.testing.assert_close(cut, torch.from_numpy(codes.codes["image"] / 255).float().permute(0, 3, 1, 2))
 
 
 def test_the_best_shape() -> None:
-    assert [best_shape(schema) for schema in (TABLE, IMAGES, GAPS)] == ["mlp", "conv", "mlp"]
-    assert best_shape(schema_of({"label": LABEL, "other": LABEL})) == "pairs"
+    assert [choose_shape(schema) for schema in (TABLE, IMAGES, GAPS)] == ["mlp", "conv", "mlp"]
+    assert choose_shape(schema_of({"label": LABEL, "other": LABEL})) == "pairs"
     both = schema_of({"image": {"type": "image", "shape": [3, 4]}, "meter": SERIES})
-    assert best_shape(both) == "mlp"
+    assert choose_shape(both) == "mlp"
     for shape in ("conv", "lstm"):
         with pytest.raises(SundogError, match="needs one image or series, and there are 2; use mlp"):
             refuse_shape(both, shape)
@@ -149,7 +149,7 @@ def test_a_series_with_gaps_keeps_them_and_what_is_there() -> None:
 
 def test_a_very_wide_table_has_no_weight_for_each_pair() -> None:
     wide = schema_of({"code": {"type": "categorical", "values": [f"{number}" for number in range(3000)]}})
-    assert best_shape(wide) == "mlp"
+    assert choose_shape(wide) == "mlp"
 
 
 def test_a_critic_of_series_sees_roots_and_the_strength_of_rhythms() -> None:

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from sundog.data.records import Records
 from sundog.fit.synthesizer import Synthesizer
 from sundog.models.gan import training
-from sundog.models.gan.architectures import best_shape
+from sundog.models.gan.architectures import choose_shape
 from sundog.models.gan.decaying_optimizer import DecayingOptimizer
 from sundog.models.gan.networks import Pairs
 from sundog.models.neural.features import Features
@@ -81,9 +81,9 @@ def test_means_that_leave_no_variance_are_no_trouble() -> None:
 def test_tables_are_judged_by_pairs_and_nothing_else_is() -> None:
     for kind, columns in KINDS.items():
         scalar = all(not column.shape for column in schema_of(columns).columns.values())
-        assert (best_shape(schema_of(columns)) == "pairs") is scalar, kind
+        assert (choose_shape(schema_of(columns)) == "pairs") is scalar, kind
     wide = {f"c{number}": {"type": "integer", "min": 0, "max": 99, "bins": 100} for number in range(21)}
-    assert best_shape(schema_of(wide)) == "mlp"
+    assert choose_shape(schema_of(wide)) == "mlp"
 
 
 @pytest.mark.parametrize("shape", ["auto", "pairs"])
@@ -159,7 +159,7 @@ def test_the_anchor_rests_where_generated_means_are_the_measured_ones(schema: An
     means = torch.stack([rows[value::3].mean(dim=0) for value in range(3)]) if condition else rows.mean(dim=0)[None]
 
     def pull(measured: Tensor) -> float:
-        (gradient,) = torch.autograd.grad(game._mean_mismatch(logits, given, measured), logits)
+        (gradient,) = torch.autograd.grad(game._compute_mean_mismatch(logits, given, measured), logits)
         return float(gradient.norm())
 
     other = features.means(logits.detach() + random(12, features.width, seed=3))[: len(means)]
@@ -175,7 +175,7 @@ def test_the_anchor_pulls_means_to_the_measured_ones() -> None:
         game = new_duel(TABLE, "pairs", means=measured, anchor=anchor, batch=64, learning_rate=0.03)
         torch.manual_seed(1)
         for number in range(60):
-            game.after(number)
+            game.train_generator(number)
         found = torch.stack([game.generate(torch.eye(3)[[value]].repeat(4000, 1)).mean(dim=0) for value in range(3)])
         others = [column for column in range(13) if not 0 <= column < 3]  # not the cells that it is told
         far.append(float((found - measured)[:, others].abs().mean()))
@@ -215,7 +215,7 @@ def test_pairs_are_learned_that_the_start_does_not_have() -> None:
     for name, codes in twins().codes.items():
         shares, wanted = (np.bincount(one, minlength=3) / len(one) for one in (drawn[name], codes))
         assert shares == pytest.approx(wanted, abs=0.05)
-    rows = model.features.examples(twins()).vectors(np.arange(len(twins())))
+    rows = model.features.to_examples(twins()).vectors(np.arange(len(twins())))
     assert model.private is not None  # the critic was centred by what was measured
     np.testing.assert_allclose(model.private.tensors["means"], rows.mean(dim=0).numpy(), atol=0.02)
     assert agreement(drawn) > 0.7

@@ -12,7 +12,7 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from sundog.models.gan.networks.base import SLOPE, CriticNetwork, GeneratorNetwork, without
+from sundog.models.gan.networks.base import SLOPE, CriticNetwork, GeneratorNetwork, remove_condition
 from sundog.models.gan.networks.convolutions import ConvolutionalClassifier, ConvolutionalCritic, Deconvolution
 from sundog.models.gan.networks.grid import Grid
 from sundog.models.gan.networks.series_networks import Recurrent, Spectrum
@@ -27,7 +27,7 @@ __all__ = [
     "new_critic",
     "new_generator",
     "new_label_classifier",
-    "without",
+    "remove_condition",
 ]
 
 
@@ -49,7 +49,7 @@ def new_critic(
         return Pairs(condition, torch.zeros(features.width) if means is None else means)
     outputs = 1 + condition.stop - condition.start
     if shape != "conv":
-        return CriticNetwork(_layers(features, condition, hidden=hidden, outputs=outputs), condition)
+        return CriticNetwork(_new_layers(features, condition, hidden=hidden, outputs=outputs), condition)
     grid = Grid.of(features, without=condition)
     others = features.width - (condition.stop - condition.start) - grid.numel
     return CriticNetwork(ConvolutionalCritic(grid, max(1, hidden // 4), others=others, outputs=outputs), condition)
@@ -59,12 +59,12 @@ def new_label_classifier(features: Features, shape: str, condition: slice, *, hi
     """Return the network from all other features to the logits of the condition."""
     outputs = condition.stop - condition.start
     if shape != "conv":
-        return _layers(features, condition, hidden=hidden, outputs=outputs)
+        return _new_layers(features, condition, hidden=hidden, outputs=outputs)
     grid = Grid.of(features, without=condition)
     return ConvolutionalClassifier(grid, others=features.width - outputs - grid.numel, outputs=outputs)
 
 
-def _layers(features: Features, condition: slice, *, hidden: int, outputs: int) -> nn.Sequential:
+def _new_layers(features: Features, condition: slice, *, hidden: int, outputs: int) -> nn.Sequential:
     seen = Spectrum.of(features, without=condition)
     sizes = [features.width - (condition.stop - condition.start) + seen.count, hidden, hidden]
     layers: list[nn.Module] = [seen] if seen.series else []

@@ -23,16 +23,16 @@ class CriticNetwork(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(…, features) to scores (…)."""
-        found = self.body(without(x, self.condition))
+        found = self.body(remove_condition(x, self.condition))
         score: Tensor = found[..., 0] + (x[..., self.condition] * found[..., 1:]).sum(dim=-1)
         return score
 
 
-def without(x: Tensor, condition: slice) -> Tensor:
+def remove_condition(x: Tensor, condition: slice) -> Tensor:
     """Return all features but those of the condition."""
     return torch.cat([x[..., : condition.start], x[..., condition.stop :]], dim=-1)
 
 
-def others_of(layer: nn.Linear | None, inputs: Tensor) -> Tensor:
+def compute_others(layer: nn.Linear | None, inputs: Tensor) -> Tensor:
     """Return the other features, if there are any."""
     return inputs[:, :0] if layer is None else layer(inputs)

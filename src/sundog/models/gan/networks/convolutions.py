@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from sundog.models.gan.geometry import KERNEL
-from sundog.models.gan.networks.base import SLOPE, GeneratorNetwork, others_of
+from sundog.models.gan.networks.base import SLOPE, GeneratorNetwork, compute_others
 from sundog.models.gan.networks.grid import Grid
 
 _GROUPS = 8  # of channels that are normalised together
@@ -39,7 +39,7 @@ class Deconvolution(GeneratorNetwork):
     def forward(self, inputs: Tensor) -> Tensor:
         """(B, latent + condition) to (B, features)."""
         values = self.layers(self.first(inputs).view(len(inputs), self.widest, *self.smallest))
-        return self.grid.put_in(values, others_of(self.others, inputs))
+        return self.grid.put_in(values, compute_others(self.others, inputs))
 
 
 class ConvolutionalClassifier(nn.Module):

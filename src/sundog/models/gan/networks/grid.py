@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from sundog.models.gan.architectures import arrays
+from sundog.models.gan.architectures import list_arrays
 from sundog.models.gan.geometry import Geometry
 from sundog.models.neural.features import Features
 
@@ -18,7 +18,7 @@ class Grid(Geometry):
     @classmethod
     def of(cls, features: Features, without: slice = slice(0, 0)) -> Grid:
         """Return that of a schema that has one; `without` says which features, all before it, were taken out."""
-        (name,) = arrays(features.schema)
+        (name,) = list_arrays(features.schema)
         at, fewer = features.at(name), without.stop - without.start
         found = Geometry.of_shape(features.schema.columns[name].shape, slice(at.start - fewer, at.stop - fewer))
         return cls(found.at, found.size, found.channels)

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from sundog.data.columns import Form
 from sundog.models.gan.geometry import FRESH, TOGETHER
-from sundog.models.gan.networks.base import GeneratorNetwork, others_of
+from sundog.models.gan.networks.base import GeneratorNetwork, compute_others
 from sundog.models.gan.networks.grid import NEARLY_NONE, Grid, take_root
 from sundog.models.neural.decoder_sampling import replace_features
 from sundog.models.neural.features import Features
@@ -33,7 +33,7 @@ class Recurrent(GeneratorNetwork):
         fresh, lasting = inputs[:, : -self.lasting], inputs[:, -self.lasting :]
         steps = torch.cat([fresh.reshape(-1, self.steps, FRESH), lasting[:, None].expand(-1, self.steps, -1)], dim=2)
         states, _ = self.cell(steps)
-        return self.grid.put_in(self.out(states).flatten(1)[:, None], others_of(self.others, lasting))
+        return self.grid.put_in(self.out(states).flatten(1)[:, None], compute_others(self.others, lasting))
 
 
 class Spectrum(nn.Module):
@@ -65,11 +65,11 @@ class Spectrum(nn.Module):
         for at in self.series:
             roots = take_root(x[..., at])
             seen = replace_features(seen, roots, at)
-            strengths.append(_strengths(roots))
+            strengths.append(_compute_amplitudes(roots))
         return torch.cat([seen, *strengths], dim=-1)
 
 
-def _strengths(values: Tensor) -> Tensor:
+def _compute_amplitudes(values: Tensor) -> Tensor:
     """(…, length) to the amplitudes of 1, 2, … cycles in that length: (…, length // 2)."""
     if not values.numel():  # of no records, which the transform refuses
         return values[..., : values.shape[-1] // 2]
