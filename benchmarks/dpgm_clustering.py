@@ -35,7 +35,8 @@ from sklearn.cluster import KMeans
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.mixture.clustering import ClusteringPlan, find_clusters, plan_clustering
+from sundog.mixture.clustering import find_clusters
+from sundog.mixture.clustering_plan import ClusteringPlan, plan_clustering
 from sundog.mixture.fourier_features import FourierFeatures, balance_columns, compute_median_distance
 from sundog.mixture.kmeans import SPLIT, TOO_FEW, clip_to_ball, restart_small, spread_directions
 from sundog.models.neural.features import Features

@@ -30,7 +30,11 @@ def test_the_noise_for_some_epochs_is_that_of_a_training() -> None:
 def test_the_steps_for_some_noise_are_the_most() -> None:
     training = plan_steps(BUDGET, records=1000, batch=1000, noise_multiplier=20.0).training
     assert training.steps == 28
-    assert epsilon_spent([training.charge(28)], delta=1e-5) <= 1.0 < epsilon_spent([training.charge(29)], delta=1e-5)
+    assert (
+        epsilon_spent([training.make_charge(28)], delta=1e-5)
+        <= 1.0
+        < epsilon_spent([training.make_charge(29)], delta=1e-5)
+    )
 
 
 @pytest.mark.parametrize("noise", [0.0, -1.0, 1e20])

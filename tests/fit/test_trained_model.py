@@ -53,7 +53,7 @@ class CoinsPlan:
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        return (self.training.charge(self.training.steps),)
+        return (self.training.make_charge(self.training.steps),)
 
 
 class ReleasedCoins(ReleasedModel):

@@ -13,12 +13,8 @@ from tests.contracts.material import KINDS, random_records, schema_of
 import sundog.mixture.clustering as clustering
 from sundog.data.records import Records
 from sundog.errors import BudgetExceededError, ReleaseError, SundogError
-from sundog.mixture.clustering import (
-    ClusteringPlan,
-    Clusters,
-    find_clusters,
-    plan_clustering,
-)
+from sundog.mixture.clustering import Clusters, find_clusters
+from sundog.mixture.clustering_plan import ClusteringPlan, plan_clustering
 from sundog.mixture.configuration import MixtureConfiguration
 from sundog.mixture.feature_space import PrincipalSubspace
 from sundog.mixture.fourier_features import FourierFeatures
@@ -68,7 +64,7 @@ def purity(kind: npt.NDArray[np.int64], owner: npt.NDArray[np.int64]) -> float:
 @pytest.mark.parametrize("epsilon", [0.1, 3.0])
 def test_a_plan_spends_its_budget_and_no_more(epsilon: float, public: bool) -> None:
     plan = planned(epsilon=epsilon, public=public)
-    assert 0.99 * epsilon < epsilon_spent(plan.charges(), delta=1e-5) <= epsilon
+    assert 0.99 * epsilon < epsilon_spent(plan.charges, delta=1e-5) <= epsilon
 
 
 def test_less_budget_or_fewer_records_mean_fewer_dimensions_and_iterations() -> None:
@@ -120,7 +116,7 @@ def test_clusters_are_found(public: bool, kernel: str) -> None:
     owner = clusters.assign(FEATURES, records)
     assert purity(kind, owner) > 0.8  # a fifth, if nothing is learned
     np.testing.assert_allclose(clusters.counts, np.bincount(owner, minlength=5), atol=6 * plan.counts_noise + 20)
-    assert ledger.charges == plan.charges()
+    assert ledger.charges == plan.charges
     assert find_unpaid_clustering(ledger.charges, public=public) == []
     assert {stage for stage, _ in seen} == {"clustering"}
     assert seen[-1][1] == 1.0
@@ -139,7 +135,7 @@ def test_everything_is_charged_in_one_line_before_anything_is_drawn() -> None:
     plan = planned(records=200)
     with pytest.raises(Drawn):
         find_clusters(FEATURES, stripes(200)[0], plan, ledger, FitContext(seed=0))
-    assert [entry.charges for entry in ledger.entries] == [plan.charges()]
+    assert [entry.charges for entry in ledger.entries] == [plan.charges]
     poor = Ledger(epsilon=0.5, delta=1e-5, noise=Untouchable())
     with pytest.raises(BudgetExceededError):
         find_clusters(FEATURES, stripes(200)[0], plan, poor, FitContext(seed=0))
@@ -148,9 +144,9 @@ def test_everything_is_charged_in_one_line_before_anything_is_drawn() -> None:
 
 def test_what_was_paid_for_and_lost_is_not_paid_for_again() -> None:
     ledger, plan = Ledger(epsilon=1.0, delta=1e-5), planned(records=300)
-    ledger.spend(*plan.charges())
-    find_clusters(FEATURES, stripes(300)[0], plan, Prepaid(ledger, plan.charges()), FitContext(seed=0))
-    assert ledger.charges == plan.charges()
+    ledger.spend(*plan.charges)
+    find_clusters(FEATURES, stripes(300)[0], plan, Prepaid(ledger, plan.charges), FitContext(seed=0))
+    assert ledger.charges == plan.charges
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])

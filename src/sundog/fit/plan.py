@@ -123,7 +123,7 @@ def plan_steps(
         training = plan_training(budget, records=records, batch=batch, epochs=epochs)
     else:
         training = _plan_most_steps(budget, batch / records, batch, noise_multiplier)
-    charges = [training.charge(training.steps)]
+    charges = [training.make_charge(training.steps)]
     spent = {method: epsilon_spent(charges, delta=budget.delta, method=method) for method in METHODS}
     return PlannedTraining(budget, records, training, spent)
 

@@ -11,10 +11,8 @@ With public records, the width, the space and the start are theirs, and the budg
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,10 +20,10 @@ import numpy.typing as npt
 
 from sundog.data.records import Records
 from sundog.errors import ReleaseError, SundogError
+from sundog.mixture.clustering_plan import ClusteringPlan
 from sundog.mixture.feature_space import PrincipalSubspace
 from sundog.mixture.fourier_features import (
     FourierFeatures,
-    Kernel,
     balance_columns,
     compute_median_distance,
     measure_median_distance,
@@ -42,9 +40,8 @@ from sundog.mixture.kmeans import (
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext
 from sundog.models.released import CENTRES, COUNTS, MOMENTS, WIDTH
-from sundog.privacy.calibration import smallest_noise
-from sundog.privacy.events import Charge, Gaussian, Pure
-from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.events import Charge
+from sundog.privacy.ledger import Ledger
 from sundog.privacy.ledger_views import Prepaid
 from sundog.privacy.mechanisms import gaussian_group_sums
 from sundog.training.batches.examples import Device
@@ -53,117 +50,11 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Tensors = dict[str, npt.NDArray[Any]]
 
-_WIDTH_SHARE = 0.05  # of ε
-_MOMENTS_SHARE, _COUNTS_SHARE = 0.5, 0.03  # of the inverse variance of the noise; centres have what is left
-_LARGEST_DIMENSION = 512  # that is chosen
 _FINER = 3  # centres for each one asked for, at first
-_COARSE = 2  # iterations with them
 _DRAWN = 100  # points for each centre, where a start is drawn
 _POINTS = 20_000  # from which a start is found, at most
 _FARTHEST = 2.0  # that two features can be from each other
 _RESTARTS = 10  # of the clustering of noisy centres
-
-
-@dataclass(frozen=True)
-class ClusteringPlan:
-    """The public numbers of one clustering.
-
-    Args:
-        records: about how many there are, declared or paid for.
-        clusters: how many are wanted.
-        public: whether public records show the width of the kernel, the space and the start.
-        kernel: gaussian or exponential.
-        dimension: of the Fourier features.
-        rank: dimensions of the space in which centres are looked for.
-        coarse: iterations with more centres than are wanted.
-        iterations: those with as many as are wanted.
-        width_epsilon: ε of the noisy median distance.
-        moments_noise: noise multiplier of the second moments.
-        centres_noise: noise multiplier of each iteration.
-        counts_noise: noise multiplier of the counts.
-    """
-
-    records: int
-    clusters: int
-    public: bool
-    kernel: Kernel
-    dimension: int
-    rank: int
-    coarse: int
-    iterations: int
-    width_epsilon: float
-    moments_noise: float
-    centres_noise: float
-    counts_noise: float
-
-    def charges(self) -> tuple[Charge, ...]:
-        """Everything that the clustering costs."""
-        centres = _make_gaussian(self.centres_noise, CENTRES)
-        found = [centres.model_copy(update={"count": self.coarse + self.iterations})]
-        found.append(_make_gaussian(self.counts_noise, COUNTS))
-        if not self.public:
-            found.append(Charge(event=Pure(epsilon=self.width_epsilon), purpose=WIDTH))
-            found.append(_make_gaussian(self.moments_noise, MOMENTS))
-        return tuple(found)
-
-
-def plan_clustering(
-    budget: Budget,
-    *,
-    records: int,
-    clusters: int,
-    kernel: Kernel = "gaussian",
-    dimension: int | None = None,
-    iterations: int | None = None,
-    public: bool = False,
-) -> ClusteringPlan:
-    """Plans dimensions and iterations by the budget and the number of records, and the least noise for them.
-
-    The rules were chosen by the accuracy of a few runs on MNIST, and nothing else was tried. They go by the signal:
-    records over the noise multiplier of a single sum that spends the whole budget.
-
-    >>> plan = plan_clustering(Budget(1.0, 1e-5), records=60_000, clusters=10)
-    >>> plan.dimension, plan.rank, plan.iterations
-    (418, 10, 4)
-    >>> poor = plan_clustering(Budget(0.1, 1e-5), records=60_000, clusters=10)
-    >>> poor.dimension, poor.iterations
-    (146, 1)
-
-    Args:
-        budget: what the clustering may cost.
-        records: about how many there are, declared or paid for; never the exact private count.
-        clusters: how many are wanted.
-        kernel: gaussian or exponential.
-        dimension: of the Fourier features; None for one that the budget allows.
-        iterations: of k-means; None for as many as the budget allows.
-        public: whether there will be public records.
-    """
-    once = smallest_noise(lambda noise: [_make_gaussian(noise, CENTRES)], epsilon=budget.epsilon, delta=budget.delta)
-    signal = max(1, records) / once
-    dimension = dimension or (
-        _LARGEST_DIMENSION if public else 2 * round(min(_LARGEST_DIMENSION, max(16.0, 3.3 * math.sqrt(signal))) / 2)
-    )
-    iterations = iterations or 1 + max(0, min(3, math.floor(math.log2(signal / (200 * clusters)))))
-    moments = 0.0 if public else _MOMENTS_SHARE
-    each = (1 - moments - _COUNTS_SHARE) / (_COARSE + iterations)
-
-    def at(noise: float) -> ClusteringPlan:
-        return ClusteringPlan(
-            records=max(1, records),
-            clusters=clusters,
-            public=public,
-            kernel=kernel,
-            dimension=dimension,
-            rank=min(dimension, max(4, clusters) * (2 if public else 1)),
-            coarse=_COARSE,
-            iterations=iterations,
-            width_epsilon=_WIDTH_SHARE * budget.epsilon,
-            moments_noise=noise / math.sqrt(moments) if moments else noise,
-            centres_noise=noise / math.sqrt(each),
-            counts_noise=noise / math.sqrt(_COUNTS_SHARE),
-        )
-
-    return at(smallest_noise(lambda noise: at(noise).charges(), epsilon=budget.epsilon, delta=budget.delta))
 
 
 class Clusters:
@@ -211,10 +102,11 @@ class Clusters:
 def find_clusters(
     features: Features, records: Records, plan: ClusteringPlan, ledger: Ledger, context: FitContext
 ) -> Clusters:
-    """Clusters the records, charging the whole plan at once and before anything is measured.
+    """Cluster the records; the whole plan is charged at once, before anything is measured.
 
     >>> import scipy.sparse
     >>> from sundog.data.schema import Schema
+    >>> from sundog.mixture.clustering_plan import plan_clustering
     >>> schema = Schema.from_dict({"columns": {"basket": {"type": "set", "universe": 9, "max_size": 2}}})
     >>> ledger, features = Ledger(epsilon=1.0, delta=1e-6), Features(schema)
     >>> plan = plan_clustering(ledger.budget, records=500, clusters=3)
@@ -230,35 +122,13 @@ def find_clusters(
         ledger: pays, and draws the noise.
         context: has the seed (of frequencies and starts, never of noise), and public records if the plan needs them.
     """
-    public = context.public if plan.public else None
-    if plan.public and (public is None or len(public) < max(2, plan.clusters)):
-        raise SundogError(f"{plan.clusters} clusters that start from public records need as many of them, and two")
+    public = _get_public(plan, context)
     rng = np.random.default_rng(context.seed)
-    ledger.spend(*plan.charges())
-    prepaid = Prepaid(ledger, _split_charges(plan.charges()))
+    ledger.spend(*plan.charges)
+    prepaid = Prepaid(ledger, _split_charges(plan.charges))
     context.progress("clustering", 0.0)
-    fourier = FourierFeatures.draw(
-        width=features.width,
-        dimension=plan.dimension,
-        distance=_measure_distance(features, records, public, plan, prepaid, rng),
-        kernel=plan.kernel,
-        rng=rng,
-        weights=balance_columns(features),
-        device=context.device,
-    )
-    if public is not None:
-        space = PrincipalSubspace.of_public(fourier, features, public, rank=plan.rank)
-    else:
-        space = PrincipalSubspace.of_private(
-            fourier,
-            features,
-            records,
-            rank=plan.rank,
-            count=plan.records,
-            noise_multiplier=plan.moments_noise,
-            ledger=prepaid,
-            purpose=MOMENTS,
-        )
+    fourier = _draw_fourier(features, records, public, plan, prepaid, rng, context.device)
+    space = _find_subspace(fourier, features, records, public, plan, prepaid)
     context.progress("clustering", 0.4)
     points = split_into_chunks(space.project(fourier, features, records))
     context.progress("clustering", 0.8)
@@ -268,6 +138,57 @@ def find_clusters(
     counts = _count_clusters(points, found.centres, plan, prepaid)
     context.progress("clustering", 1.0)
     return Clusters(fourier, space.mean + found.centres @ space.basis.T, counts)
+
+
+# --- the space ---
+
+
+def _draw_fourier(
+    features: Features,
+    records: Records,
+    public: Records | None,
+    plan: ClusteringPlan,
+    ledger: Ledger,
+    rng: np.random.Generator,
+    device: Device,
+) -> FourierFeatures:
+    """Draw Fourier features whose kernel is as wide as the median distance of records."""
+    if public is not None:
+        distance = compute_median_distance(features, public, rng)
+    else:
+        distance = measure_median_distance(features, records, epsilon=plan.width_epsilon, ledger=ledger, purpose=WIDTH)
+    return FourierFeatures.draw(
+        width=features.width,
+        dimension=plan.dimension,
+        distance=distance,
+        kernel=plan.kernel,
+        rng=rng,
+        weights=balance_columns(features),
+        device=device,
+    )
+
+
+def _find_subspace(
+    fourier: FourierFeatures,
+    features: Features,
+    records: Records,
+    public: Records | None,
+    plan: ClusteringPlan,
+    ledger: Ledger,
+) -> PrincipalSubspace:
+    """Return the directions in which public records differ, or those of noisy moments of private ones."""
+    if public is not None:
+        return PrincipalSubspace.of_public(fourier, features, public, rank=plan.rank)
+    return PrincipalSubspace.of_private(
+        fourier,
+        features,
+        records,
+        rank=plan.rank,
+        count=plan.records,
+        noise_multiplier=plan.moments_noise,
+        ledger=ledger,
+        purpose=MOMENTS,
+    )
 
 
 # --- centres ---
@@ -343,24 +264,16 @@ def _run_k_means(
         return np.asarray(solver.fit(points, sample_weight=weights).cluster_centers_, np.float64)
 
 
-# --- small things ---
+# --- what the plan needs ---
 
 
-def _measure_distance(
-    features: Features,
-    records: Records,
-    public: Records | None,
-    plan: ClusteringPlan,
-    ledger: Ledger,
-    rng: np.random.Generator,
-) -> float:
-    if public is not None:
-        return compute_median_distance(features, public, rng)
-    return measure_median_distance(features, records, epsilon=plan.width_epsilon, ledger=ledger, purpose=WIDTH)
-
-
-def _make_gaussian(noise_multiplier: float, purpose: str) -> Charge:
-    return Charge(event=Gaussian(noise_multiplier=noise_multiplier), purpose=purpose)
+def _get_public(plan: ClusteringPlan, context: FitContext) -> Records | None:
+    """Return the public records that the plan needs; raise SundogError if there are too few."""
+    if not plan.public:
+        return None
+    if context.public is None or len(context.public) < max(2, plan.clusters):
+        raise SundogError(f"{plan.clusters} clusters that start from public records need as many of them, and two")
+    return context.public
 
 
 def _split_charges(charges: Sequence[Charge]) -> list[Charge]:

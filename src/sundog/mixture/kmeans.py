@@ -46,7 +46,7 @@ def run_private_lloyd(
     purpose: str,
     rng: np.random.Generator,
 ) -> Centres:
-    """Move centres to the noisy means of the points that are nearest to them, so many times.
+    """Move centres to the noisy means of the points that are nearest to them, several times.
 
     >>> rng = np.random.default_rng(0)
     >>> pile = np.concatenate([np.full((5000, 1), -0.5), np.full((5000, 1), 0.5)])
@@ -67,24 +67,30 @@ def run_private_lloyd(
         purpose: what the charges say.
         rng: says where clusters that were given up start again; never draws noise.
     """
-    centres = round_to_grain(start)
-    clusters, width = centres.shape
-    counts = np.zeros(clusters)
+    centres, counts = round_to_grain(start), np.zeros(len(start))
     for _ in range(iterations):
         counts, sums = gaussian_group_sums(
             ((find_nearest(chunk, centres), chunk) for chunk in points()),
-            groups=clusters,
-            width=width,
+            groups=len(centres),
+            width=centres.shape[1],
             clip_norm=clip_norm,
             noise_multiplier=noise_multiplier,
             ledger=ledger,
             purpose=purpose,
         )
-        few = counts < max(1.0, TOO_FEW * count_deviation(width=width, noise_multiplier=noise_multiplier))
-        means = clip_to_ball(sums / np.where(few, 1.0, counts)[:, None], clip_norm)
-        restart_small(means, few, centres, counts, SPLIT * clip_norm, rng)
-        centres = round_to_grain(clip_to_ball(means, clip_norm))
+        least = TOO_FEW * count_deviation(width=centres.shape[1], noise_multiplier=noise_multiplier)
+        centres = _update_centres(centres, counts, sums, clip_norm=clip_norm, least=least, rng=rng)
     return Centres(centres, counts)
+
+
+def _update_centres(
+    before: Floats, counts: Floats, sums: Floats, *, clip_norm: float, least: float, rng: np.random.Generator
+) -> Floats:
+    """Return the noisy means of clusters; those with fewer than `least` records start again."""
+    few = counts < max(1.0, least)
+    means = clip_to_ball(sums / np.where(few, 1.0, counts)[:, None], clip_norm)
+    restart_small(means, few, before, counts, SPLIT * clip_norm, rng)
+    return round_to_grain(clip_to_ball(means, clip_norm))
 
 
 def restart_small(

@@ -17,7 +17,8 @@ import numpy.typing as npt
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.mixture.clustering import ClusteringPlan, Clusters, find_clusters, plan_clustering
+from sundog.mixture.clustering import Clusters, find_clusters
+from sundog.mixture.clustering_plan import ClusteringPlan, plan_clustering
 from sundog.mixture.configuration import MixtureConfiguration
 from sundog.mixture.released import CLUSTER, ReleasedMixture, make_all_private, split_components
 from sundog.models.neural.features import Features, join_codes
@@ -50,7 +51,7 @@ class MixturePlan:
     @property
     def charges(self) -> tuple[Charge, ...]:
         """Those of the clustering, then those of the components."""
-        return (*self.clustering.charges(), *self.component.charges)
+        return (*self.clustering.charges, *self.component.charges)
 
 
 class Mixture:
@@ -91,7 +92,7 @@ class Mixture:
             make_all_private(schema),
             budget,
             configuration.component,
-            already=[*already, *clustering.charges()],
+            already=[*already, *clustering.charges],
             records=records,
         )
         return MixturePlan(configuration, clustering, component)
@@ -108,7 +109,7 @@ class Mixture:
         def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
             return find_clusters(features, seen, plan.clustering, ledger, replace(context, public=known)).to_tensors()
 
-        found = measure_once("clusters", plan.clustering.charges(), measure, ledger, context.checkpoint)
+        found = measure_once("clusters", plan.clustering.charges, measure, ledger, context.checkpoint)
         clusters = Clusters.from_tensors(found, context.device)
         weights = np.maximum(clusters.counts, 0.0) + 1e-9
         weights /= weights.sum()

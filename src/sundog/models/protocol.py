@@ -67,6 +67,11 @@ class Parts:
     owner: npt.NDArray[np.int64] | None
     sizes: tuple[float, ...]
 
+    @property
+    def counts(self) -> list[int]:
+        """The sizes as whole numbers, 1 at least."""
+        return [max(1, round(size)) for size in self.sizes]
+
     @classmethod
     def whole(cls, records: float) -> Parts:
         """Return all records as one part."""

@@ -42,7 +42,9 @@ class ProgressMessages:
         """Compute the ε spent, given how many steps are charged."""
         if self.quiet:
             return
-        epsilon = epsilon_spent([*self._before, self._plan.charge(steps)], delta=self._delta, coarseness=_COARSENESS)
+        epsilon = epsilon_spent(
+            [*self._before, self._plan.make_charge(steps)], delta=self._delta, coarseness=_COARSENESS
+        )
         self._spent = f", ε ≈ {epsilon:.3g} so far"
 
     def is_due(self) -> bool:

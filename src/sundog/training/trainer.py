@@ -129,7 +129,7 @@ class Trainer:
             )
         self._resume()
         if self._paid < self.plan.steps:  # refuse before the first step
-            self.ledger.check(self.plan.charge(self.plan.steps - self._paid))
+            self.ledger.check(self.plan.make_charge(self.plan.steps - self._paid))
         if self.done == self.plan.steps:
             return
         threads = self._choose_threads()
@@ -156,7 +156,7 @@ class Trainer:
         steps = threads.limit(self._pace.steps)
         if self._paid == self.done:
             block = min(steps, self.plan.steps - self.done)
-            self.ledger.spend(self.plan.charge(block))
+            self.ledger.spend(self.plan.make_charge(block))
             self._paid += block
         block = min(steps, self._paid - self.done)  # steps of an earlier charge are not charged again
         messages.update_spent(self._paid)
@@ -208,7 +208,7 @@ class Trainer:
         state = load_state(self.checkpoint, self.plan.purpose)
         if state is not None:
             self._restore(self.checkpoint, state)
-        self._paid = count_paid_steps(self.plan.charge(self.plan.steps), self.done, self.ledger, self.checkpoint)
+        self._paid = count_paid_steps(self.plan.make_charge(self.plan.steps), self.done, self.ledger, self.checkpoint)
 
     def _save(self) -> None:
         if self.checkpoint is not None:
@@ -320,7 +320,7 @@ class Trainer:
             torch.cuda.synchronize(gpu)
 
     def _start_messages(self) -> ProgressMessages:
-        whole = self.plan.charge(self.plan.steps)
+        whole = self.plan.make_charge(self.plan.steps)
         before = [charge for charge in self.ledger.charges if not is_part_of(charge, whole)]
         delta = self.ledger.budget.delta
         return ProgressMessages(self.progress, self.plan, before=before, delta=delta, done=self.done)

@@ -177,7 +177,7 @@ def test_it_costs_its_share(epsilon: float, share: float) -> None:
     plan = plan_label_classifier(budget, share=share, records=5000)
     one = Charge(event=Gaussian(noise_multiplier=calibrate_share(budget, share)), purpose=CLASSIFIER)
     wanted = epsilon_spent([one], delta=DELTA)
-    assert 0.998 * wanted <= epsilon_spent([plan.charge(plan.steps)], delta=DELTA) <= wanted
+    assert 0.998 * wanted <= epsilon_spent([plan.make_charge(plan.steps)], delta=DELTA) <= wanted
     assert plan.purpose == CLASSIFIER == "naming"  # which certificates of earlier releases say
     assert plan.steps * plan.sample_rate == pytest.approx(module._EPOCHS, rel=0.01)
 
@@ -195,7 +195,7 @@ def test_all_charges_together_are_the_budget(schema: Schema, shape: str, share: 
     assert len(trainings) == (share > 0)
     for charge in trainings:
         assert plan.classifier is not None
-        assert charge == plan.classifier.charge(plan.classifier.steps)
+        assert charge == plan.classifier.make_charge(plan.classifier.steps)
     assert (plan.classifier is None) == (share == 0)
 
 
@@ -222,7 +222,7 @@ def test_what_others_have_of_the_budget_is_not_spent_again() -> None:
 
 def test_only_a_charge_for_naming_pays_for_it() -> None:
     plan = plan_label_classifier(Budget(2.0, DELTA), share=0.3, records=500)
-    paid = plan.charge(plan.steps)
+    paid = plan.make_charge(plan.steps)
     other = Charge(event=paid.event, count=plan.steps, purpose="training")
     another = Charge(event=Gaussian(noise_multiplier=1.0), purpose=CLASSIFIER)
     assert find_unpaid_classifier([other, paid]) == []
@@ -236,7 +236,7 @@ def test_a_training_of_it_spends_its_plan_however_many_records_there_are(records
     settings = resolve(GanConfiguration.parse({"shape": "conv", "hidden": 8}), IMAGES)
     rows = features.to_examples(random_records(IMAGES, records))
     classifier = train_label_classifier(features, rows, settings, plan, ledger, FitContext(seed=0), records=60)
-    assert summed(ledger.charges) == [plan.charge(plan.steps)]
+    assert summed(ledger.charges) == [plan.make_charge(plan.steps)]
     assert not any(weight.requires_grad for weight in classifier.parameters())
     assert all(weight.isfinite().all() for weight in classifier.parameters())
     begun = classifier_of(IMAGES, "conv").parameters()

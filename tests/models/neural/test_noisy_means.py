@@ -212,7 +212,7 @@ def test_a_plan_costs_its_share(share: float) -> None:
     plan = plan_means(budget, share=share)
     whole = plan_means(budget, share=1 - 1e-12)
     assert plan.noise_multiplier == pytest.approx(whole.noise_multiplier / math.sqrt(share))
-    assert epsilon_spent(plan.charges(), delta=1e-5) < 2.0
+    assert epsilon_spent(plan.charges, delta=1e-5) < 2.0
 
 
 @pytest.mark.parametrize("parts", [1, 7])
@@ -220,7 +220,7 @@ def test_all_parts_are_paid_for_once(parts: int) -> None:
     ledger = Free()
     records = random_records(schema_of(KINDS["mix"]), 50)
     means_of(records, Parts(np.arange(50) % parts, (50.0 / parts,) * parts), PLAN, ledger)
-    assert tuple(ledger.taken) == PLAN.charges()
+    assert tuple(ledger.taken) == PLAN.charges
     assert find_unpaid_means(ledger.taken) == []
     assert find_unpaid_means(ledger.taken[:1]) == ["means of features"]
     assert find_unpaid_means([]) == ["length of records", "means of features"]
@@ -240,7 +240,7 @@ def test_a_second_process_finds_what_the_first_one_measured(tmp_path: Path) -> N
     checkpoint.remove()
     for one, other in zip(first, again, strict=True):
         assert np.array_equal(one, other)
-    assert ledger.charges == PLAN.charges()
+    assert ledger.charges == PLAN.charges
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 10.0])

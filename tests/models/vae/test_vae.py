@@ -321,7 +321,7 @@ def test_a_device_that_is_not_there_is_refused() -> None:
 def test_only_a_training_pays_for_weights() -> None:
     released = ReleasedVae(TABLE, _state())
     event = SampledGaussian(noise_multiplier=1.0, sample_rate=0.1)
-    means = (*MeansPlan(0.01, 20.0).charges(), make_latent_charge(20.0))
+    means = (*MeansPlan(0.01, 20.0).charges, make_latent_charge(20.0))
     assert released.find_unpaid_parts([*means, Charge(event=event, count=3, purpose="training")]) == []
     assert released.find_unpaid_parts([*means, Charge(event=event, count=3, purpose="something else")]) != []
     assert released.find_unpaid_parts([*means, Charge(event=Gaussian(noise_multiplier=1.0), purpose="training")]) != []

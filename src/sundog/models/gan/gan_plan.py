@@ -36,5 +36,5 @@ class GanPlan:
 
 def list_first_charges(people: Charge | None, classifier: TrainingPlan | None) -> list[Charge]:
     """Return the charges before those of the networks: of the count of people, and of the classifier's training."""
-    training = None if classifier is None else classifier.charge(classifier.steps)
+    training = None if classifier is None else classifier.make_charge(classifier.steps)
     return [charge for charge in (people, training) if charge is not None]

@@ -20,14 +20,21 @@ from sundog.models.gan.networks import CriticNetwork, Pairs, new_critic, new_gen
 from sundog.models.gan.objectives import NonSaturating, Wasserstein
 from sundog.models.gan.warm_start import fix_seed, train_on_public
 from sundog.models.neural.features import FeatureRows, Features
-from sundog.models.neural.network_training import PIECE, Adam, capture_step, choose_adam_options, initialise, warm_up
+from sundog.models.neural.network_training import (
+    PIECE,
+    Adam,
+    capture_step,
+    choose_adam_options,
+    initialise,
+    run_training,
+    warm_up,
+)
 from sundog.models.neural.person_examples import PeopleRows
 from sundog.models.protocol import FitContext
 from sundog.privacy.ledger import Ledger
 from sundog.training.schedules import Schedule, make_cosine_schedule
 from sundog.training.speed.options import EXACT, Speed
 from sundog.training.step import PrivateStep
-from sundog.training.trainer import Trainer
 from sundog.training.training_plan import TrainingPlan
 
 _LAST_RATE = 0.1  # of the first
@@ -63,27 +70,27 @@ def train_gan(
     wait([warm_up(context.device)])
     public = None if context.public is None else features.to_examples(context.public, context.device)
     if public is not None and settings.warm:
-        rate = settings.learning_rate
         train_on_public(
-            game, public, steps=settings.warm, learning_rate=rate, seed=context.seed, progress=context.progress
+            game,
+            public,
+            steps=settings.warm,
+            learning_rate=settings.learning_rate,
+            seed=context.seed,
+            progress=context.progress,
         )
     with fix_seed(context.seed, game.prior.device):
         step = _new_step(game, training, ledger, settings, public)
-    trainer = Trainer(
+    run_training(
         capture_step(step, examples),
         examples,
         training,
         ledger,
-        seed=context.seed,
-        progress=context.progress,
-        checkpoint=context.checkpoint,
+        context,
         schedule=schedule,
         after=game.train_generator,
         keep={**game.stateful_parts, "groups": SavedGroups(step.groups)},
         largest_piece=max(1, min(_PIECE, PIECE // features.width) // features.schema.cap),
-        show_loss=context.show_loss,
     )
-    trainer.run()
     game.average.apply()
     return Networks(game.generator, game.critic).cpu()
 

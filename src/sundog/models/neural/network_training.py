@@ -13,14 +13,16 @@ import secrets
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from sundog.models.neural.noisy_means import MeansPlan, plan_means
+from sundog.data.records import Records
+from sundog.models.neural.features import FeatureRows, Features
+from sundog.models.neural.noisy_means import Floats, MeansPlan, measure_means, plan_means
 from sundog.models.protocol import FitContext, Parts
 from sundog.privacy.chacha import DeviceNormals
 from sundog.privacy.events import Charge
@@ -107,7 +109,7 @@ class NetworkPlan:
     @property
     def charges(self) -> tuple[Charge, ...]:
         """Those of the means, then those of the training."""
-        return (*self.means.charges(), self.training.charge(self.training.steps))
+        return (*self.means.charges, self.training.make_charge(self.training.steps))
 
 
 def plan_network(
@@ -135,7 +137,7 @@ def plan_network(
     means = plan_means(budget, share=share)
     training = plan_training(
         budget,
-        already=[*already, *means.charges(), *after],
+        already=[*already, *means.charges, *after],
         records=count,
         batch=batch or choose_batch(count),
         epochs=epochs,
@@ -194,6 +196,67 @@ def initialise(new: Callable[[], M], count: int, seed: int | None) -> list[M]:
         return [new() for _ in range(count)]
 
 
+@dataclass(frozen=True)
+class FittedNetworks(Generic[N]):
+    """Networks after their training, and the means that they started from.
+
+    Args:
+        networks: one for each part.
+        features: of the records.
+        examples: the records.
+        means: of the features in each part, noisy: (parts, width).
+        scales: of the noise in the means of each part, (parts,).
+    """
+
+    networks: list[N]
+    features: Features
+    examples: FeatureRows
+    means: Floats
+    scales: Floats
+
+
+def fit_networks(
+    records: Records,
+    parts: Parts,
+    plan: NetworkPlan,
+    ledger: Ledger,
+    context: FitContext,
+    new: Callable[[Features, Floats, float], N],
+    *,
+    clip: float | str,
+    learning_rate: float,
+) -> FittedNetworks[N]:
+    """Measure the means of each part, start a network from them, and train all networks at once.
+
+    Args:
+        records: the private records.
+        parts: which network learns from each.
+        plan: what the means cost, and the training.
+        ledger: is charged for both.
+        context: where to train, and who watches.
+        new: returns a network, given the features, the means of its part and the scale of their noise.
+        clip: the largest norm of a record's gradient, or `DPNORM`.
+        learning_rate: of Adam, at its highest.
+    """
+    warm_up(context.device)
+    features = Features(records.schema)
+    examples = features.to_examples(records, context.device)
+    means, scales = measure_means(features, examples, parts, plan.means, ledger, context)
+    starts = iter(zip(means, scales.tolist(), strict=True))
+    networks = train_networks(
+        initialise(lambda: new(features, *next(starts)), len(parts.sizes), context.seed),
+        examples,
+        parts,
+        plan.training,
+        ledger,
+        context,
+        width=features.width,
+        clip=clip,
+        learning_rate=learning_rate,
+    )
+    return FittedNetworks(networks, features, examples, means, scales)
+
+
 def train_networks(
     networks: Sequence[N],
     examples: Examples,
@@ -223,25 +286,45 @@ def train_networks(
     whole: Any = (networks[0] if parts.owner is None else stack(networks)).to(context.device)
     step = _new_step(whole, parts, training, ledger, clip=clip, learning_rate=learning_rate)
     whole.proceed(0.0)
-    trainer = Trainer(
+    trainer = run_training(
         capture_step(step, examples, parts.owner, fused=training.steps >= _MANY),
         examples if parts.owner is None else StackedExamples(examples, parts.owner, len(parts.sizes)),
+        training,
+        ledger,
+        context,
+        schedule=make_cosine_schedule(training.steps, last=0.1),
+        average=_choose_decay(training.steps),
+        after=lambda number: whole.proceed((number + 1) / training.steps),
+        largest_piece=min(choose_piece_size(parts.sizes), max(1, PIECE // width)),
+    )
+    if trainer.average is not None:
+        trainer.average.apply()
+    whole.cpu()
+    return [networks[0]] if parts.owner is None else unstack(whole, networks[0])  # type: ignore[return-value]
+
+
+def run_training(
+    step: PrivateStep | GraphedStep,
+    examples: Examples,
+    training: TrainingPlan,
+    ledger: Ledger,
+    context: FitContext,
+    **options: Any,
+) -> Trainer:
+    """Take all steps of a training, and return its trainer; `options` are further ones of `Trainer`."""
+    trainer = Trainer(
+        step,
+        examples,
         training,
         ledger,
         seed=context.seed,
         progress=context.progress,
         checkpoint=context.checkpoint,
-        schedule=make_cosine_schedule(training.steps, last=0.1),
-        average=_choose_decay(training.steps),
-        after=lambda number: whole.proceed((number + 1) / training.steps),
-        largest_piece=min(choose_piece_size(parts.sizes), max(1, PIECE // width)),
         show_loss=context.show_loss,
+        **options,
     )
     trainer.run()
-    if trainer.average is not None:
-        trainer.average.apply()
-    whole.cpu()
-    return [networks[0]] if parts.owner is None else unstack(whole, networks[0])  # type: ignore[return-value]
+    return trainer
 
 
 def _new_step(

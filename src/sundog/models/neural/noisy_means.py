@@ -55,6 +55,7 @@ class MeansPlan:
     norm_epsilon: float
     noise_multiplier: float
 
+    @property
     def charges(self) -> tuple[Charge, ...]:
         """In the order in which they are made."""
         return (
@@ -110,7 +111,7 @@ def measure_sums(
         )
         return {"sums": sums, "scale": np.array([norm * multiplier])}
 
-    found = measure_once("means", plan.charges(), measure, ledger, context.checkpoint)
+    found = measure_once("means", plan.charges, measure, ledger, context.checkpoint)
     return found["sums"], float(found["scale"][0])
 
 

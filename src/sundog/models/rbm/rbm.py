@@ -23,15 +23,8 @@ from torch import Tensor
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.models.neural.features import Features, join_codes
-from sundog.models.neural.network_training import (
-    NetworkPlan,
-    choose_rows,
-    initialise,
-    plan_network,
-    train_networks,
-    warm_up,
-)
-from sundog.models.neural.noisy_means import measure_means
+from sundog.models.neural.network_training import NetworkPlan, choose_rows, fit_networks, plan_network
+from sundog.models.neural.noisy_means import Floats
 from sundog.models.protocol import Codes, FitContext, Parts, State, Where
 from sundog.models.rbm.configuration import RbmConfiguration
 from sundog.models.rbm.gibbs import start_chains
@@ -116,40 +109,26 @@ class Rbm:
     ) -> list[Self]:
         """Train one on each part, all of them for the price of one."""
         check_unpaid(plan.charges, ledger)
-        warm_up(context.device)
-        configuration, training = plan.configuration, plan.network.training
-        features = Features(records.schema)
-        examples = features.to_examples(records, context.device)
-        found = measure_means(features, examples, parts, plan.network.means, ledger, context)
-        starts = iter(zip(*found, strict=True))
-        batch = training.expected_batch / len(parts.sizes)
-        chains = configuration.chains or choose_chain_count(batch, features.width)
+        configuration = plan.configuration
+        batch = plan.network.training.expected_batch / len(parts.sizes)
 
-        def new() -> Network:
-            means, scale = next(starts)
+        def new(features: Features, means: Floats, scale: float) -> Network:
             return Network(
                 features,
                 torch.from_numpy(means).float(),
-                least=float(scale),
+                least=scale,
                 hidden=configuration.hidden,
-                chains=chains,
+                chains=configuration.chains or choose_chain_count(batch, features.width),
                 moves=configuration.moves,
                 deviation=configuration.deviation if configuration.visible == "gaussian" else None,
             )
 
-        trained = train_networks(
-            initialise(new, len(parts.sizes), context.seed),
-            examples,
-            parts,
-            training,
-            ledger,
-            context,
-            width=features.width,
-            clip=configuration.clip,
-            learning_rate=configuration.learning_rate,
+        clip, learning_rate = configuration.clip, configuration.learning_rate
+        fitted = fit_networks(
+            records, parts, plan.network, ledger, context, new, clip=clip, learning_rate=learning_rate
         )
-        sizes = [max(1, round(size)) for size in parts.sizes]
-        return [cls(records.schema, network, size) for network, size in zip(trained, sizes, strict=True)]
+        pairs = zip(fitted.networks, parts.counts, strict=True)
+        return [cls(records.schema, network, count) for network, count in pairs]
 
     # --- sampling ---
 

@@ -31,12 +31,10 @@ from sundog.models.neural.network_training import (
     NetworkPlan,
     TrainableNetwork,
     choose_rows,
-    initialise,
+    fit_networks,
     plan_network,
-    train_networks,
-    warm_up,
 )
-from sundog.models.neural.noisy_means import calibrate_share, measure_means
+from sundog.models.neural.noisy_means import Floats, calibrate_share
 from sundog.models.protocol import Codes, FitContext, Parts, State, Where
 from sundog.models.vae.configuration import VaeConfiguration
 from sundog.models.vae.latent_moments import fit_decoders_to_latents, make_latent_charge
@@ -179,42 +177,34 @@ class Vae:
     ) -> list[Self]:
         """Train one on each part, all of them for the price of one."""
         check_unpaid(plan.charges, ledger)
-        warm_up(context.device)
         configuration = plan.configuration
-        features = Features(records.schema)
-        examples = features.to_examples(records, context.device)
-        means, scales = measure_means(features, examples, parts, plan.network.means, ledger, context)
-        networks = initialise(lambda: Network(features, configuration), len(parts.sizes), context.seed)
-        for network, mean, scale in zip(networks, means, scales, strict=True):
+
+        def new(features: Features, mean: Floats, scale: float) -> Network:
+            network = Network(features, configuration)
             present = features.given_present(torch.from_numpy(mean))
-            network.start_from(features.logits(present, least=float(scale)))
-        trained = train_networks(
-            networks,
-            examples,
-            parts,
-            plan.network.training,
-            ledger,
-            context,
-            width=features.width,
-            clip=configuration.clip,
-            learning_rate=configuration.learning_rate,
+            network.start_from(features.logits(present, least=scale))
+            return network
+
+        clip, learning_rate = configuration.clip, configuration.learning_rate
+        fitted = fit_networks(
+            records, parts, plan.network, ledger, context, new, clip=clip, learning_rate=learning_rate
         )
         if plan.moments_noise is not None:
             fit_decoders_to_latents(
-                [network.encoder for network in trained],
-                [network.decoder for network in trained],
-                features,
-                examples,
+                [network.encoder for network in fitted.networks],
+                [network.decoder for network in fitted.networks],
+                fitted.features,
+                fitted.examples,
                 parts,
                 noise_multiplier=plan.moments_noise,
                 ledger=ledger,
                 context=context,
             )
         models = [
-            cls(records.schema, network.decoder, max(1, round(size)), configuration.condition, network.prior[0])
-            for network, size in zip(trained, parts.sizes, strict=True)
+            cls(records.schema, network.decoder, count, configuration.condition, network.prior[0])
+            for network, count in zip(fitted.networks, parts.counts, strict=True)
         ]
-        for model, mean, scale in zip(models, means, scales, strict=True):
+        for model, mean, scale in zip(models, fitted.means, fitted.scales, strict=True):
             model._calibrate(torch.from_numpy(mean).float(), least=_CERTAIN * float(scale), seed=context.seed)
         return models
 
