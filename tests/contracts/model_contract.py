@@ -130,8 +130,11 @@ class ModelContract:
 
     @every_kind
     def test_the_same_seed_gives_the_same_records_and_another_gives_others(self, kind: str) -> None:
-        # Of images with as few levels as these a mean near a bound leaves one, by rounding.
-        release = self.release(random_records(schema_of(KINDS[kind]), 100), repeatable=True)
+        # With 256 levels: of few, rounding may leave one in each pixel, and then all images are the same.
+        fine = {
+            name: {**column, "levels": 256} if "levels" in column else column for name, column in KINDS[kind].items()
+        }
+        release = self.release(random_records(schema_of(fine), 100), repeatable=True)
         first = arrays_of(release, 200, seed=1)
         assert same_samples(first, arrays_of(release, 200, seed=1))
         assert not same_samples(first, arrays_of(release, 200, seed=2))
