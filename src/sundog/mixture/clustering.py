@@ -72,21 +72,21 @@ class Clusters:
         self.counts = np.asarray(counts, np.float64)
 
     def assign(self, features: Features, records: Records) -> Integers:
-        """Return the cluster of each record, by nothing but the record."""
-        # Features are whole numbers here, so that no sum is rounded.
+        """Return the cluster of each record, which depends on no other record."""
+        # Features are whole numbers here, so that sums are exact.
         scale = self.fourier.scale
         offsets = np.square(self.centres).sum(axis=1) / (2 * scale)
         found = [(units @ self.centres.T - offsets).argmax(axis=1) for units in self.fourier.stream(features, records)]
         return np.concatenate(found) if found else np.zeros(0, np.int64)
 
     def to_tensors(self) -> Tensors:
-        """Everything, as plain arrays."""
+        """Return the clusters as plain arrays."""
         arrays = {"weight": self.fourier.weight, "centres": self.centres, "counts": self.counts}
         return {name: array.astype(np.float32) for name, array in arrays.items()}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, npt.NDArray[Any]], device: Device = None) -> Clusters:
-        """Return the clusters that the arrays came from; raises ReleaseError if there are none."""
+        """Return the clusters of arrays; raise ReleaseError if they are not those of clusters."""
         if set(tensors) != {"weight", "centres", "counts"}:
             raise ReleaseError("the arrays are not those of clusters")
         weight, centres, counts = (tensors[name] for name in ("weight", "centres", "counts"))
@@ -202,7 +202,7 @@ def _find_start(
     ledger: Ledger,
     rng: np.random.Generator,
 ) -> Floats:
-    """More centres than are wanted, which can do less wrong where they start, made into as many as are wanted."""
+    """Return starting centres: more than are wanted, moved by private Lloyd and then clustered."""
     finer = _FINER * plan.clusters
     if known is None:
         drawn = rng.standard_normal((min(_DRAWN * finer, _POINTS), len(space.variances)))
@@ -237,7 +237,7 @@ def _move_centres(
 
 
 def _count_clusters(points: Points, centres: Floats, plan: ClusteringPlan, ledger: Ledger) -> Floats:
-    """Return how many records are nearest to each centre; with nothing to sum, one record is one."""
+    """Return the noisy number of records nearest to each centre."""
     chunks = ((find_nearest(chunk, centres), np.zeros((len(chunk), 0))) for chunk in points())
     counts, _ = gaussian_group_sums(
         chunks,
@@ -254,7 +254,7 @@ def _count_clusters(points: Points, centres: Floats, plan: ClusteringPlan, ledge
 def _run_k_means(
     points: npt.NDArray[Any], weights: Floats | None, clusters: int, rng: np.random.Generator, restarts: int = _RESTARTS
 ) -> Floats:
-    """k-means of what is public."""
+    """Run k-means on points that are public."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
@@ -277,5 +277,5 @@ def _get_public(plan: ClusteringPlan, context: FitContext) -> Records | None:
 
 
 def _split_charges(charges: Sequence[Charge]) -> list[Charge]:
-    """Return the charges as mechanisms make them."""
+    """Return the charges as mechanisms make them, one count at a time."""
     return [charge.model_copy(update={"count": 1}) for charge in charges for _ in range(charge.count)]

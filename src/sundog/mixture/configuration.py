@@ -77,7 +77,7 @@ class MixtureConfiguration(Configuration):
 
     @property
     def weights_per_feature(self) -> int:
-        """Those of all components."""
+        """The weights of all components."""
         return self.clusters * self.component.weights_per_feature
 
     def accepts(self, option: str) -> bool:

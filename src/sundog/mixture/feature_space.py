@@ -22,13 +22,13 @@ _SPREAD = 1.2  # how far points may be from the mean, over the root of their mea
 
 @dataclass(frozen=True)
 class PrincipalSubspace:
-    """Where centres are looked for.
+    """The principal subspace of Fourier features, in which centres are searched.
 
     Args:
         mean: of the features.
-        basis: a direction a column.
+        basis: the directions, as columns.
         variances: along each of them.
-        radius: farther from the mean than this, points are few.
+        radius: the distance from the mean within which most points are.
     """
 
     mean: Floats
@@ -38,14 +38,12 @@ class PrincipalSubspace:
 
     @classmethod
     def of_moments(cls, mean: Floats, products: Floats, *, rank: int) -> PrincipalSubspace:
-        """Return the directions in which a distribution of this mean, and of these mean products, varies most.
+        """Return the directions of largest variance of a distribution with these first and second moments.
 
         >>> PrincipalSubspace.of_moments(np.zeros(3), np.diag([0.0, 0.5, 0.1]), rank=1).basis.round(2).ravel().tolist()
         [0.0, 1.0, 0.0]
         """
-        mean = clip_to_ball(mean[None], 1.0)[
-            0
-        ]  # features are in the unit ball, and so is their mean, but for the noise
+        mean = clip_to_ball(mean[None], 1.0)[0]  # features are in the unit ball, and so is their mean without noise
         values, vectors = np.linalg.eigh(products - np.outer(mean, mean))
         variances = np.maximum(values[::-1][:rank], 0.0)
         radius = min(1.0, max(0.05, _SPREAD * math.sqrt(variances.sum())))
@@ -55,7 +53,7 @@ class PrincipalSubspace:
     def of_public(
         cls, fourier: FourierFeatures, features: Features, public: Records, *, rank: int
     ) -> PrincipalSubspace:
-        """From the moments of public records."""
+        """Return the subspace of public records."""
         total, products = np.zeros(fourier.dimension), np.zeros((fourier.dimension, fourier.dimension))
         for units in fourier.stream(features, public):
             z = units * fourier.scale
@@ -76,7 +74,7 @@ class PrincipalSubspace:
         ledger: Ledger,
         purpose: str,
     ) -> PrincipalSubspace:
-        """From noisy moments, over the `count` of records that is public."""
+        """Return the subspace of private records, by noisy moments; `count` is the public number of records."""
         total, products = gaussian_moments(
             (units * fourier.scale for units in fourier.stream(features, records)),
             width=fourier.dimension,
@@ -88,7 +86,7 @@ class PrincipalSubspace:
         return cls.of_moments(total / count, products / count, rank=rank)
 
     def project(self, fourier: FourierFeatures, features: Features, records: Records) -> npt.NDArray[np.float32]:
-        """Return the coordinates of all records: few enough to be kept."""
+        """Return the coordinates of all records in the subspace."""
         found = np.empty((len(records), self.basis.shape[1]), np.float32)
         offset, start = self.mean @ self.basis, 0
         for units in fourier.stream(features, records):

@@ -58,7 +58,7 @@ class FourierFeatures:
     def __init__(self, weight: npt.NDArray[Any], device: Device = None) -> None:
         self.weight = np.rint(np.clip(np.asarray(weight, np.float64), -_LARGEST, _LARGEST))
         self.dimension = 2 * self.weight.shape[1]
-        self.scale = 1 / (UNIT * math.sqrt(max(1, self.weight.shape[1])))  # of `units`
+        self.scale = 1 / (UNIT * math.sqrt(max(1, self.weight.shape[1])))  # of what `transform` returns
         self.device = torch.device("cpu" if device is None else device)
         self._weight = torch.from_numpy(self.weight).to(self.device)
         light = self.device.type == "cpu" and np.abs(self.weight).sum(axis=0).max(initial=0.0) < _EXACT
@@ -80,7 +80,7 @@ class FourierFeatures:
         weights: Floats | None = None,
         device: Device = None,
     ) -> FourierFeatures:
-        """Frequencies for a kernel that is 1/e at a squared distance of `distance`.
+        """Draw frequencies for a kernel that is 1/e at a squared distance of `distance`.
 
         The Gaussian one is exp(−γ|x − y|²) with γ = 1/distance: w is normal of variance 2γ. The exponential one is
         exp(−γ|x − y|), not squared, with γ = 1/√distance: its spectral density is a multivariate Cauchy
@@ -103,7 +103,7 @@ class FourierFeatures:
         return _look_up(self._table, self._sum_levels(levels, 0)) * self.scale
 
     def transform(self, batch: Compact, features: Features) -> Floats:
-        """Return the vectors of records, as whole numbers: 1/`scale` times as long. No row of features is unfolded."""
+        """Return the vectors of records as whole numbers, 1/`scale` times as long; no row of features is unfolded."""
         count = len(next(iter(batch.values())))
         phases = torch.zeros(count, self._weight.shape[1], dtype=torch.float64, device=self.device)
         start = len(self._weight)
@@ -116,7 +116,7 @@ class FourierFeatures:
         return _look_up(self._table, phases)
 
     def stream(self, features: Features, records: Records) -> Iterator[Floats]:
-        """Yield the `units` of all records, some at a time."""
+        """Yield the transformed records in chunks."""
         examples = features.to_examples(records, self.device)
         size = max(1, _NUMBERS // max(self.dimension, features.width))
         for start in range(0, len(records), size):
@@ -130,7 +130,7 @@ class FourierFeatures:
         return (parts @ self._weight[start:]).div(_LEVELS, rounding_mode="floor")
 
     def _sum_places(self, places: Tensor, end: int) -> Tensor:
-        """Return the sums of the frequencies at these places; those from `end` on stand for nothing."""
+        """Return the sums of the frequencies at these places; places from `end` on are unused."""
         held = places < end
         lengths = held.sum(dim=1)
         offsets = lengths.cumsum(0) - lengths
@@ -156,9 +156,9 @@ def compute_median_distance(features: Features, records: Records, rng: np.random
 def measure_median_distance(
     features: Features, records: Records, *, epsilon: float, ledger: Ledger, purpose: str
 ) -> float:
-    """Return the median squared distance of private records, from pairs of which no two share a record.
+    """Return the noisy median squared distance of private records, over pairs that share no record.
 
-    Who is paired with whom is secret. docs/mixture.md proves that one record moves the rank of a distance by one.
+    The pairing is secret. docs/mixture.md proves that one record moves the rank of a distance by one.
 
     >>> schema = Schema.from_dict({"columns": {"sex": {"type": "categorical", "values": ["f", "m"]}}})
     >>> records = Records(schema, {"sex": np.array([1, 0] * 50, np.uint8)}, 100)
@@ -174,7 +174,7 @@ def measure_median_distance(
 
 
 def balance_columns(features: Features) -> Floats:
-    """Return the weight of each feature in a squared distance, such that no column can outweigh another.
+    """Return the weight of each feature in a squared distance, so that columns count alike.
 
     An image has hundreds of pixels and its label one value; unweighted, clusters would be blind to the label. The
     largest distance of two values is made about the same in all columns: that of two categories. Weights are powers of
@@ -185,7 +185,7 @@ def balance_columns(features: Features) -> Floats:
 
 
 def bound_distance(schema: Schema) -> float:
-    """Return the largest squared distance that two records of a schema can have, each column with its weight.
+    """Return the largest weighted squared distance of two records of a schema.
 
     >>> bound_distance(Schema.from_dict({"columns": {"basket": {"type": "set", "universe": 9, "max_size": 3}}}))
     3.0
@@ -203,7 +203,7 @@ def _find_resolution(schema: Schema) -> float:
 
 
 def _compute_distances(features: Features, records: Records, order: npt.NDArray[np.int64]) -> Floats:
-    """Return the squared distances of the first and the second record of an order, of the third and the fourth, and so on."""
+    """Return the squared distances of consecutive pairs of records in a given order."""
     examples = features.to_examples(records)
     weights = torch.from_numpy(balance_columns(features))
     count = min(len(records) // 2, _PAIRS)
@@ -224,7 +224,7 @@ def _look_up(table: Tensor, phases: Tensor) -> Floats:
 
 
 def _draw_orthogonal(width: int, count: int, rng: np.random.Generator) -> Floats:
-    """Return normal vectors, one a column, but that each is at right angles with the others."""
+    """Return vectors with normal marginals, as columns, orthogonal to one another."""
     directions, triangle = np.linalg.qr(rng.standard_normal((width, count)))
     signs = np.where(np.diagonal(triangle) < 0, -1.0, 1.0)  # without them, directions would not be uniform
     return np.asarray(directions * (signs * np.sqrt(rng.chisquare(width, count))))

@@ -96,7 +96,7 @@ def _update_centres(
 def restart_small(
     means: Floats, few: npt.NDArray[np.bool_], before: Floats, counts: Floats, distance: float, rng: np.random.Generator
 ) -> None:
-    """Put clusters of few records around the mean of the largest, and the largest too: each has its share of it."""
+    """Move clusters of few records, and the largest one, to points around the mean of the largest: they share it."""
     if not few.any():
         return
     largest = np.where(few, -np.inf, counts).argmax()
@@ -120,7 +120,7 @@ def find_nearest(points: npt.NDArray[Any], centres: Floats) -> Integers:
 
 
 def spread_directions(count: int, width: int, rng: np.random.Generator) -> Floats:
-    """Directions far from each other: up to 2 × `width` of them at right angles or opposite, by a random rotation.
+    """Return directions far from each other: up to 2 × `width` of them are orthogonal or opposite, randomly rotated.
 
     >>> directions = spread_directions(4, 2, np.random.default_rng(0))
     >>> np.abs(directions @ directions.T).round(6).sum(axis=1).tolist()  # itself, and the one that is opposite
@@ -134,7 +134,7 @@ def spread_directions(count: int, width: int, rng: np.random.Generator) -> Float
 
 
 def split_into_chunks(points: npt.NDArray[Any]) -> Points:
-    """Return an array as points: chunks of it as float64."""
+    """Return an array as `Points`: chunks of float64."""
 
     def chunks() -> Iterator[Floats]:
         for start in range(0, len(points), _ROWS):
@@ -144,12 +144,12 @@ def split_into_chunks(points: npt.NDArray[Any]) -> Points:
 
 
 def round_to_grain(points: npt.NDArray[Any]) -> Floats:
-    """Return the points, each coordinate rounded to a multiple of GRAIN."""
+    """Round each coordinate to a multiple of GRAIN."""
     return np.asarray(np.rint(points / GRAIN) * GRAIN, np.float64)
 
 
 def clip_to_ball(points: Floats, radius: float) -> Floats:
-    """Return the points, those outside a ball around the origin moved to its surface.
+    """Move points outside of a ball around the origin to its surface.
 
     >>> clip_to_ball(np.array([[3.0, 4.0], [0.1, 0.0]]), 1.0).round(6).tolist()
     [[0.6, 0.8], [0.1, 0.0]]

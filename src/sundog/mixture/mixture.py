@@ -55,7 +55,7 @@ class MixturePlan:
 
 
 class Mixture:
-    """Components of one kind, and how often each is drawn from."""
+    """Components of one kind, and their weights."""
 
     name: ClassVar[str] = "mixture"
 
@@ -77,7 +77,7 @@ class Mixture:
         already: Sequence[Charge],
         records: int | None,
     ) -> MixturePlan:
-        """Return a share of the budget finds the clusters; with the rest the components are planned as if they were one."""
+        """Plan a clustering for a share of the budget, and the components, for the price of one, with the rest."""
         configuration.check(schema)
         clustering = plan_clustering(
             _take_share(budget, configuration.clustering),
@@ -149,7 +149,7 @@ class Mixture:
         return np.asarray(found / found.sum())
 
     def _compute_log_joint(self, where: Where) -> Floats:
-        """Of each component, how likely it is together with the conditions."""
+        """Return the joint log-probability of each component and the conditions."""
         rest = {name: codes for name, codes in where.items() if name != CLUSTER}
         logs = _take_log(self.weights * self._mark_allowed(where))
         if not rest:
@@ -162,7 +162,7 @@ class Mixture:
         )
 
     def _mark_allowed(self, where: Where) -> Floats:
-        """1 for each component that the conditions allow, 0 for the others."""
+        """Return 1 for each component that the conditions allow, 0 for the others."""
         if CLUSTER not in where:
             return np.ones(len(self.weights))
         clusters = to_code_set(where[CLUSTER])
@@ -171,7 +171,7 @@ class Mixture:
     # --- the release ---
 
     def state(self) -> State:
-        """Return the arrays of all components, one above the other."""
+        """Return the stacked arrays of all components."""
         states = [component.state() for component in self.components]
         tensors = {name: np.stack([state.tensors[name] for state in states]) for name in states[0].tensors}
         config = {
@@ -184,7 +184,7 @@ class Mixture:
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
-        """Take the arrays apart again; each component checks its own."""
+        """Return the mixture of a state; each component checks its own arrays."""
         ReleasedMixture(schema, state)
         config, private = state.config, make_all_private(schema)
         kind = cast(type[PartsModel], get_model(config["of"]))
@@ -193,13 +193,13 @@ class Mixture:
 
 
 def _take_share(budget: Budget, share: float) -> Budget:
-    """Return a share in the units in which Gaussians add up, 1 / noise_multiplier², as an ε."""
+    """Return a share of the budget, measured in 1 / noise_multiplier², as a budget of its own."""
     part = Charge(event=Gaussian(noise_multiplier=calibrate_share(budget, share)), purpose="clustering")
     return Budget(epsilon_spent([part], delta=budget.delta), budget.delta)
 
 
 def _select(records: Records, configuration: MixtureConfiguration) -> Records:
-    """Return the records with those of their columns that clusters go by."""
+    """Return the records with the columns by which they are clustered."""
     names = configuration.columns(records.schema)
     columns = {name: column for name, column in records.schema.columns.items() if name in names}
     schema = records.schema.model_copy(update={"columns": columns})

@@ -100,7 +100,7 @@ class Configuration(BaseModel):
 
     @property
     def components(self) -> int:
-        """How many models are fitted: more than one in a mixture."""
+        """The number of models that are fitted: more than one in a mixture."""
         return 1
 
     @property

@@ -1,4 +1,4 @@
-"""The generative models by name. The files of a model are imported when it is asked for, and not before.
+"""The generative models by name. The files of a model are imported when they are needed.
 
 A configuration and a reader of releases do not import torch; the model itself may.
 """
@@ -33,7 +33,7 @@ class Registration:
 
 
 def _locate(module: str, stem: str) -> Registration:
-    """Return the usual places: configuration.py, NAME.py and released.py in the folder of the model."""
+    """Return the usual places of a model's classes: configuration.py, NAME.py and released.py in its folder."""
     name = module.rpartition(".")[2]
     return Registration(
         f"{module}.configuration:{stem}Configuration", f"{module}.{name}:{stem}", f"{module}.released:Released{stem}"

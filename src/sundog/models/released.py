@@ -42,7 +42,7 @@ class ReleasedModel(ABC):
 
     @abstractmethod
     def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
-        """Return what the model learned from private data and none of the charges paid for."""
+        """Name the parts that the model learned from private data and that no charge paid for."""
 
 
 # --- arrays and configuration ---
@@ -84,10 +84,10 @@ def find_unpaid(charges: Sequence[Charge], due: dict[str, str]) -> list[str]:
 
 
 def find_unpaid_means(charges: Sequence[Charge]) -> list[str]:
-    """Return the means that a network starts from, and the norm that records were clipped to, if not paid for."""
+    """Name the means that a network starts from, and the norm of records, if no charge paid for them."""
     return find_unpaid(charges, {NORM: "pure", MEANS: "gaussian"})
 
 
 def find_unpaid_training(charges: Sequence[Charge]) -> list[str]:
-    """Return the weights, if no charge paid for them."""
+    """Name the weights, if no charge paid for them."""
     return ["training of the weights"] if find_unpaid(charges, {TRAINING: "sampled_gaussian"}) else []

@@ -63,7 +63,7 @@ class Fixed:
         return compute_clip_weights(norms, self.bounds)
 
     def measure(self, norms: Tensor, present: Tensor) -> Tensor | None:  # noqa: ARG002
-        """Return None: nothing is measured."""
+        """Measure nothing."""
         return None
 
     def update(self, noisy: Tensor | None) -> None:

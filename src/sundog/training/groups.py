@@ -44,7 +44,7 @@ def group_all(module: nn.Module) -> Groups:
 
 
 def group_weights_and_biases(module: nn.Module) -> Groups:
-    """Matrices and filters in one group, biases in another."""
+    """Return matrices and filters in one group, biases in another."""
     parameters = list_trainable(module)
     stacked = {id(p) for layer in module.modules() if isinstance(layer, StackedLinear) for p in layer.parameters()}
     return _group_by_key(parameters, [p.dim() - (id(p) in stacked) < 2 for p in parameters])

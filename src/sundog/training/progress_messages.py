@@ -56,7 +56,8 @@ class ProgressMessages:
         if self.quiet:
             return
         self._last = time.perf_counter()
-        text = f"{self._plan.purpose}: step {done:,} of {self._plan.steps:,}{self._spent}{self._format_time_left(done)}{note}"
+        left = self._format_time_left(done)
+        text = f"{self._plan.purpose}: step {done:,} of {self._plan.steps:,}{self._spent}{left}{note}"
         self._progress(text, done / self._plan.steps)
 
     def _format_time_left(self, done: int) -> str:

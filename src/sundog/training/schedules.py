@@ -12,7 +12,7 @@ Schedule = Callable[[int], float]  # step number, from 0, to factor
 
 
 def make_cosine_schedule(steps: int, *, last: float = 0.0) -> Schedule:
-    """Half a cosine wave, from 1 down to `last`.
+    """Return a schedule along half a cosine wave, from 1 down to `last`.
 
     >>> [round(make_cosine_schedule(5)(step), 2) for step in range(5)]
     [1.0, 0.85, 0.5, 0.15, 0.0]

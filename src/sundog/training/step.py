@@ -4,7 +4,7 @@ for piece in the Poisson batch:                     in pieces that fit into memo
 sums, norms += clip_and_sum(loss, piece)        per_example/engine.py: exact per-example clipping
 measured += policy.measure(norms)               clipping.py: DPNorm counts the norms, other policies nothing
 gradient = (sums + noise) / expected batch size     noise_addition.py: drawn once per step
-gradient += gradient of the public loss             no record is in it: neither clipped nor noised
+gradient += gradient of the public loss             it contains no record: neither clipped nor noised
 optimizer.step()
 policy.update(measured + noise)                     the bounds of the next step
 """
@@ -166,7 +166,7 @@ class PrivateStep:
         self.policy.update(measured[0] if measured else None)
 
     def _measure(self, pieces: Iterable[Any], masks: Masks) -> list[Tensor]:
-        """Everything that the step learns from private examples.
+        """Measure everything that the step learns from private examples.
 
         Returns a noisy gradient for each parameter, the policy's noisy measurement if there is one, and last, for
         internal use only, whether the sums are finite.
@@ -207,7 +207,7 @@ class PrivateStep:
 
 
 def can_compile(piece: Any) -> bool:
-    """Return whether a step on this piece can be compiled: it needs two examples at least, and two models in a stack."""
+    """Return whether a step on this piece can be compiled: it needs two examples, and two models in a stack."""
     if piece is None:
         return False
     return (min(piece.present.shape) if isinstance(piece, Padded) else int(list_leaves(piece)[0].shape[0])) >= 2

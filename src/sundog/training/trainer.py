@@ -175,7 +175,7 @@ class Trainer:
         threads.learn(steps=block, seconds=worked - paid, used=used)
 
     def _choose_threads(self) -> ThreadChoice:
-        """Return one thread if blocks have a fixed length or a GPU does the work; otherwise, more are tried."""
+        """Choose one thread if blocks have a fixed length or a GPU does the work; otherwise, try more."""
         return ThreadChoice(1 if self._pace.fixed is not None or self._list_gpus() else count_allowed_threads())
 
     def _compile_if_it_pays(self, batches: Prefetch) -> None:
@@ -235,7 +235,7 @@ class Trainer:
             self.step.optimizer.load_state_dict(state.parts["optimizer"])
             self.step.policy.bounds.copy_(state.parts["bounds"])
             if self.average is not None:
-                self.average.load(state.parts["average"])
+                self.average.restore(state.parts["average"])
             for name, part in self.keep.items():
                 part.load_state_dict(state.parts["kept"][name])
         except (RuntimeError, ValueError, KeyError, TypeError, AttributeError, IndexError):

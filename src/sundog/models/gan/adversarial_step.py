@@ -30,7 +30,7 @@ MOMENTS = (0.0, 0.99)  # of Adam: the critic changes, so old gradients are of no
 
 
 class Generator(nn.Module):
-    """A network, and the logits that it starts from: those of mean records, for each value of the condition."""
+    """A network, and the logits that it starts from: those of the mean record, for each value of the condition."""
 
     def __init__(self, body: GeneratorNetwork, start: Tensor, condition: slice) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Generator(nn.Module):
         self.start = nn.Parameter(start)  # (values, features); one row without a condition
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(…, latent + condition) to the logits of all features."""
+        """Return the logits of all features: (…, latent + condition) to (…, features)."""
         given = inputs[..., self.body.latent :]
         flat = inputs.flatten(0, -2)
         logits = self.body(flat).view(*inputs.shape[:-1], self.start.shape[1])
@@ -55,9 +55,9 @@ class Networks(nn.Module):
 
 
 def draw_straight_through(features: Features, logits: Tensor) -> Tensor:
-    """Record from logits: cells and items are drawn, and pass on the gradients of their probabilities.
+    """Draw records from logits; cells and items pass on the gradients of their probabilities (straight-through).
 
-    So a critic sees of generated records what it sees of real ones, zeros and ones, and cannot tell them by that.
+    A critic then sees zeros and ones in generated records as in real ones, and cannot tell them apart by that.
     """
     soft = features.means(logits)
     with torch.no_grad():
@@ -114,14 +114,14 @@ class AdversarialGame:
 
     @property
     def stateful_parts(self) -> dict[str, Any]:
-        """What an interrupted training needs besides the critic."""
+        """The state, besides the critic's, that an interrupted training needs."""
         parts = {"generator": self.generator, "average": self.average, "critic_schedule": self.critic_schedule}
         return {**parts, "optimizer": self.optimizer}
 
     # --- the critic's side ---
 
     def loss(self, batch: Compact) -> Tensor:
-        """Return the critic's loss on each record and one that is generated with the same label.
+        """Return the critic's loss on each record and on one that is generated with the same label.
 
         Where an example is a person, it is the mean over that person's records.
         """
@@ -176,7 +176,7 @@ class AdversarialGame:
         given = given if given.shape[-1] else given.new_ones(len(given), 1)
         counts = given.sum(dim=0)
         found = given.T @ self.features.means(logits) / counts.clamp_min(1.0)[:, None]
-        found = torch.lerp(found, means, _RARE)  # so that what was never generated can be missed
+        found = torch.lerp(found, means, _RARE)  # so that the loss of features that were never generated is finite
         there = self.features.given_present(found)
         return counts @ self.features.loss(self.features.logits(there, least=0.0), means) / len(given)
 

@@ -12,7 +12,7 @@ _WIDEST = 2048  # features: a critic of pairs has a weight for each two of them
 
 
 def choose_shape(schema: Schema) -> str:
-    """Pairs for tables, convolutions where there is one image, and perceptrons for everything else."""
+    """Return the kind of networks for a schema: pairs for tables, conv for one image, mlp for everything else."""
     columns = schema.columns.values()
     if all(column.is_scalar for column in columns) and _count_features(schema) <= _WIDEST:
         return "pairs"
@@ -51,7 +51,7 @@ def refuse_shape(schema: Schema, shape: str) -> None:
 
 
 def _count_features(schema: Schema) -> int:
-    """Return how many features there are; those of columns that are still to be learned nobody knows."""
+    """Return the number of features, without those of columns that are still to be learned."""
     columns = schema.columns.items()
     known = {name: column for name, column in columns if column.complete and not column.awaits_edges}
     return Layout(schema.model_copy(update={"columns": known})).width

@@ -28,14 +28,14 @@ from sundog.privacy.measure_once import measure_once
 from sundog.privacy.mechanisms import noisy_count
 
 _PEOPLE_SHARE = 0.02  # of ε
-_CLEAR = 2.5  # a rhythm, or the count of a value, that is so many times its noise
+_CLEAR = 2.5  # a frequency, or the count of a value, is kept if it is this many times its noise
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class ConditionalMeans:
-    """What was measured.
+    """Noisy means for each value of the condition.
 
     Args:
         shares: of the values of the condition; empty without a condition.
@@ -48,7 +48,7 @@ class ConditionalMeans:
     scales: Sequence[float]
 
     def logits(self, features: Features) -> Tensor:
-        """As a generator has them: (values, features)."""
+        """Return the logits of the means, (values, features)."""
         pairs = zip(self.means, self.scales, strict=True)
         return torch.stack([features.logits(features.given_present(mean), least=scale) for mean, scale in pairs])
 
@@ -64,7 +64,7 @@ def measure_conditional_means(
     count: float,
     people_charge: Charge | None,
 ) -> ConditionalMeans:
-    """Measure what the generator starts from, or find what was measured before an interruption.
+    """Measure the means that the generator starts from, or load those measured before an interruption.
 
     Args:
         features: of the records.
@@ -91,7 +91,7 @@ def measure_conditional_means(
 
 
 def _divide_by_counts(features: Features, at: slice, count: float, sums: Floats, scale: float) -> ConditionalMeans:
-    """Return those of each value; a value whose count does not stand out of the noise gets the means of all records."""
+    """Return the means of each value; values whose counts do not exceed the noise get the means of all records."""
     count = max(1.0, count)
     counts, values = sums[:, at].diagonal(), len(sums)
     clear = counts > _CLEAR * scale
@@ -115,15 +115,15 @@ def _measure_overall(
 
 
 def _smooth(features: Features, shares: Tensor, means: Tensor, scales: Floats) -> ConditionalMeans:
-    """Keep of the mean of a series the rhythms that stand out of its noise, which is the same for all of them.
+    """Keep the frequencies of a mean series that exceed the noise, which is the same in all of them.
 
-    At each moment by itself the noise would look like a rhythm of its own, and every day would have it.
+    Otherwise the noise at each position would be in all generated series.
     """
     noise = torch.from_numpy(scales).float()[:, None]
     for at in (features.at(name) for name, column in features.schema.columns.items() if column.form is Form.SERIES):
         waves = torch.fft.rfft(means[:, at], norm="ortho")
         kept = torch.where(waves.abs() > _CLEAR * noise, waves, 0)
-        kept[:, 0] = waves[:, 0]  # the level is no rhythm
+        kept[:, 0] = waves[:, 0]  # the level is kept
         means[:, at] = torch.fft.irfft(kept, n=at.stop - at.start, norm="ortho").clamp(0.0, 1.0)
     return ConditionalMeans(shares, list(means), scales.tolist())
 
@@ -132,7 +132,7 @@ def _smooth(features: Features, shares: Tensor, means: Tensor, scales: Floats) -
 
 
 def make_people_charge(budget: Budget) -> Charge:
-    """Return what it costs to ask how many people there are."""
+    """Return the charge for counting people."""
     return Charge(event=DiscreteLaplace(rate=_PEOPLE_SHARE * budget.epsilon, sensitivity=1), purpose=PEOPLE)
 
 

@@ -92,7 +92,7 @@ class GanConfiguration(Configuration):
 
     @property
     def weights_per_feature(self) -> int:
-        """About as many as there are units in a layer."""
+        """About the number of units in a layer."""
         return self.hidden or 128
 
     def check(self, schema: Schema) -> None:
@@ -138,7 +138,7 @@ _BY_SHAPE: dict[str, tuple[Any, Any, Any, Any]] = {  # pairs, convolutions, othe
 
 
 def resolve(configuration: GanConfiguration, schema: Schema) -> GanSettings:
-    """Fill in what is right for the records where nothing was set; raise SundogError if settings do not fit."""
+    """Fill in what was not set, by the schema; raise SundogError if settings do not fit."""
     shape = choose_shape(schema) if configuration.shape == "auto" else configuration.shape
     condition = _find_label(schema) if configuration.condition == "auto" else configuration.condition
     by_schema = {name: values[_find_place(schema, shape)] for name, values in _BY_SHAPE.items()}

@@ -22,7 +22,7 @@ from sundog.training.training_plan import TrainingPlan
 
 
 def choose_groups(game: AdversarialGame, settings: GanSettings, public: Compact | None) -> Groups:
-    """Return all parameters together; weights and biases apart; or so many clusters of similar norms (Algorithm 2)."""
+    """Return one group, one of weights and one of biases, or groups with similar norms (Algorithm 2)."""
     if settings.groups == "all":
         return group_all(game.critic)
     if settings.groups == "weights and biases":
@@ -33,17 +33,17 @@ def choose_groups(game: AdversarialGame, settings: GanSettings, public: Compact 
 
 
 class SavedGroups:
-    """Which parameters go together, for a checkpoint: a warm start that is made again may find others."""
+    """The groups in a checkpoint: a warm start that is repeated may find others."""
 
     def __init__(self, groups: Groups) -> None:
         self.groups = groups
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what to keep."""
+        """Return the groups for a checkpoint."""
         return {"of": list(self.groups.of)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what was kept."""
+        """Restore the groups from a checkpoint."""
         if len(state["of"]) != len(self.groups.of):
             raise ValueError("groups of other parameters")
         object.__setattr__(self.groups, "of", list(state["of"]))
@@ -52,7 +52,7 @@ class SavedGroups:
 def choose_policy(
     game: AdversarialGame, settings: GanSettings, public: Compact | None, groups: Groups, training: TrainingPlan
 ) -> ClipPolicy:
-    """Return bounds that stay, fall, or follow the norms of public or (DPNorm) private records.
+    """Return the clipping policy: fixed or decaying bounds, or the norms of public or (DPNorm) private records.
 
     Args:
         game: the networks.

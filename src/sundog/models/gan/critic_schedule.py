@@ -46,7 +46,7 @@ class CriticSchedule:
         return due
 
     def observe(self, recognised: float) -> None:
-        """Take note of how many the critic recognised: if they are few it gets more steps, and else fewer."""
+        """Adapt to the share of generated records that the critic recognised: more steps if it is small, else fewer."""
         self.steps = min(MOST, max(FEWEST, self.steps * math.exp(_PACE * (self.target - recognised))))
 
     def state_dict(self) -> dict[str, Any]:

@@ -44,9 +44,9 @@ from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.measure_once import check_unpaid
 from sundog.training.speed.threads import use_one_thread
 
-_OF_PEOPLE = 4  # one is in a step: there are few of them
-_CERTAIN = 2.0  # a mean that is so many times its noise
-_CALIBRATION, _FEWEST, _ALL = 2048, 128, 2**15  # records with which means are compared: of a value, and of all
+_OF_PEOPLE = 4  # one person in four is in a step: there are few people
+_CERTAIN = 2.0  # means are matched if they are this many times their noise
+_CALIBRATION, _FEWEST, _ALL = 2048, 128, 2**15  # records with which means are compared, for a value and for all values
 
 
 class Gan:
@@ -84,7 +84,7 @@ class Gan:
         already: Sequence[Charge],
         records: int | None,
     ) -> GanPlan:
-        """Plans means, steps, batches and noise from the public number of records."""
+        """Plan means, steps, batches and noise from the public number of records."""
         settings = resolve(configuration, schema)
         count = max(1, records or 0)
         people = make_people_charge(budget) if has_people(schema) else None
@@ -104,7 +104,7 @@ class Gan:
     @classmethod
     @use_one_thread()
     def fit(cls, records: Records, plan: GanPlan, ledger: Ledger, context: FitContext) -> Self:
-        """Train one on all records."""
+        """Train a generator on all records."""
         check_unpaid(plan.charges, ledger)
         warm_up(context.device)
         settings, features = plan.settings, Features(records.schema)
@@ -135,7 +135,7 @@ class Gan:
 
     @torch.no_grad()
     def _calibrate(self, measured: ConditionalMeans, seed: int | None) -> None:
-        """Shifts what the generator starts from, for each value of the condition, until it has the measured means."""
+        """Shift the logits that the generator starts from until its records have the measured means."""
         condition = self.features.schema.columns.get(self.config["condition"] or "")
         each = max(_FEWEST, min(_CALIBRATION, _ALL // len(measured.means)))
         for value, (mean, scale) in enumerate(zip(measured.means, measured.scales, strict=True)):
@@ -149,7 +149,7 @@ class Gan:
     # --- sampling ---
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Draw latent variables, or those that explain the conditions, and a record from each."""
+        """Draw latent variables, from the posterior under conditions, and a record from each."""
         return self.sampler.sample(n, rng, where)
 
     def log_evidence(self, where: Where) -> float:
@@ -165,11 +165,11 @@ class Gan:
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
-        """Check that the weights are those of a generator of this schema."""
+        """Return the model of a state; raise ReleaseError if it is not that of a generator of this schema."""
         ReleasedGan(schema, state)
         tensors = {name: torch.from_numpy(tensor.copy()) for name, tensor in state.tensors.items()}
         prior = tensors.pop("prior", torch.zeros(0))
-        with torch.device("meta"):  # so that nothing is drawn, and nothing takes memory
+        with torch.device("meta"):  # no random numbers are drawn and no memory is allocated
             generator = _new_generator(Features(schema), state.config)
         generator.load_state_dict(tensors, assign=True)
         return cls(schema, generator, state.config, prior)

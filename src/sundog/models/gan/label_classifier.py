@@ -28,7 +28,7 @@ _CLIP = 1.0
 
 
 class LabelClassifier(TrainableNetwork):
-    """A classifier.
+    """A network that predicts the condition.
 
     Args:
         features: of the records.
@@ -51,7 +51,7 @@ class LabelClassifier(TrainableNetwork):
 
 
 def plan_label_classifier(budget: Budget, *, share: float, records: int) -> TrainingPlan:
-    """Return a training for a share of the budget, in the units in which Gaussians add up.
+    """Plan a training for a share of the budget, measured in 1 / noise_multiplier².
 
     >>> plan = plan_label_classifier(Budget(10.0, 1e-5), share=0.25, records=60_000)
     >>> plan.steps, round(plan.noise_multiplier, 2)
@@ -72,7 +72,7 @@ def train_label_classifier(
     *,
     records: int,
 ) -> LabelClassifier:
-    """Train one on all records.
+    """Train a classifier on all records.
 
     Args:
         features: of the records.
@@ -80,7 +80,7 @@ def train_label_classifier(
         settings: of the model.
         training: steps, batches and noise.
         ledger: is charged for it.
-        context: where, and who watches.
+        context: the device, the seed and the progress callback.
         records: about how many there are.
     """
     condition = features.at(settings.condition)

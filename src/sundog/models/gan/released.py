@@ -49,19 +49,19 @@ class ReleasedGan(ReleasedModel):
         self.assumptions = [PUBLIC_RECORDS] if state.config["public"] else []
 
     def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
-        """Return the number of people, the means, the classifier and the weights, unless they were paid for."""
+        """Name the number of people, the means, the classifier and the weights, unless charges paid for them."""
         people = find_unpaid(charges, {PEOPLE: "discrete_laplace"}) if has_people(self.schema) else []
         classifier = find_unpaid_classifier(charges) if self.config[HAS_CLASSIFIER] else []
         return people + find_unpaid_means(charges) + classifier + find_unpaid_training(charges)
 
 
 def find_unpaid_classifier(charges: Sequence[Charge]) -> list[str]:
-    """Return the label classifier, if no charge paid for it."""
+    """Name the label classifier if no charge paid for it."""
     return ["training of the classifier"] if find_unpaid(charges, {CLASSIFIER: "sampled_gaussian"}) else []
 
 
 def list_generator_shapes(schema: Schema, config: Mapping[str, Any]) -> Shapes:
-    """Return the arrays of a generator, by what its networks are made of (gan/networks)."""
+    """Return the shape of each array of a generator (gan/networks)."""
     layout, shape, hidden = Layout(schema), config["shape"], config["hidden"]
     condition = layout.count(config["condition"])
     inputs = config["latent"] + condition

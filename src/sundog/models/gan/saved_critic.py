@@ -1,4 +1,4 @@
-"""The critic by itself, as the curator keeps it: how much like the records of its training each record looks to it."""
+"""The critic that the curator keeps: it scores how much a record looks like those of the training."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from sundog.models.released import is_size
 
 
 class Critic:
-    """A critic that can be asked.
+    """A critic, to score records.
 
     Args:
         schema: of the records.
-        state: what `Gan.private` has.
+        state: that of `Gan.private`.
     """
 
     def __init__(self, schema: Schema, state: State) -> None:
@@ -34,7 +34,7 @@ class Critic:
 
     @torch.no_grad()
     def scores(self, records: Records) -> npt.NDArray[np.float64]:
-        """Return one number for each record: the higher, the more it looks like one of the training's."""
+        """Return the score of each record: the higher, the more it looks like a training record."""
         examples = self.features.to_examples(records)
         rows = choose_rows(self.features.width)
         parts = [

@@ -1,4 +1,4 @@
-"""A whole training of the two networks."""
+"""The training of generator and critic."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from sundog.training.training_plan import TrainingPlan
 _LAST_RATE = 0.1  # of the first
 _DECAY = 0.99  # of the average of the generator's weights
 _PIECE = 4096  # records that are in memory at once
-_PUBLIC = 256  # records, whose norms are bounds
+_PUBLIC = 256  # records whose norms are bounds
 _BATCH = 1024  # records that the generator makes in a step
 
 
@@ -62,7 +62,7 @@ def train_gan(
         measured: the means that the generator starts from.
         classifier: predicts the condition from the rest of a record; None where there is none.
         ledger: is charged for the critic's steps.
-        context: where, and who watches.
+        context: the device, the seed, public records, the checkpoint and the progress callback.
     """
     settings, training = plan.settings, plan.network.training
     schedule = make_cosine_schedule(training.steps, last=_LAST_RATE)
@@ -149,12 +149,12 @@ def _new_step(
         noise=ledger.noise,
         noise_multiplier=training.noise_multiplier,
         expected_batch=training.expected_batch,
-        speed=Speed(precision="tf32") if device.type == "cuda" else EXACT,  # norms allow for what it rounds
+        speed=Speed(precision="tf32") if device.type == "cuda" else EXACT,  # norms are increased by its rounding
     )
 
 
 def _new_optimizer(critic: CriticNetwork, settings: GanSettings, device: torch.device) -> torch.optim.Optimizer:
-    """Adam; for pairs, an average of recent gradients."""
+    """Return Adam; for pairs, an average of recent gradients."""
     rate = settings.learning_rate
     if isinstance(critic, Pairs):
         return DecayingOptimizer(critic.parameters(), rate, gain=critic.gain)

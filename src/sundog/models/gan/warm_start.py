@@ -1,4 +1,4 @@
-"""A warm start (dp-GAN, 4.3): both networks play on public records first, for nothing."""
+"""A warm start (dp-GAN, 4.3): both networks are first trained on public records, which costs no budget."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BATCH = 256
 
 @contextlib.contextmanager
 def fix_seed(seed: int | None, device: torch.device) -> Iterator[None]:
-    """What torch draws inside the block is the seed's; outside of it nothing has changed."""
+    """Seed torch inside the block, and restore its generators afterwards."""
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(secrets.randbits(62) if seed is None else seed)
         yield
@@ -33,15 +33,15 @@ def train_on_public(
     seed: int | None,
     progress: Progress,
 ) -> None:
-    """Take so many ordinary steps of the critic, and the generator's between them.
+    """Take steps of the critic on public records, and the generator's between them.
 
     Args:
         game: the networks.
         public: public records.
-        steps: of the critic.
+        steps: the number of steps of the critic.
         learning_rate: of the critic.
         seed: of what is drawn.
-        progress: callback with the fraction that is done.
+        progress: the progress callback.
     """
     rng = np.random.default_rng(seed)
     weights = list(game.critic.parameters())

@@ -73,7 +73,7 @@ class Independent:
         already: Sequence[Charge],
         records: int | None,  # noqa: ARG003  the marginals do without it
     ) -> IndependentPlan:
-        """Plans the noise of each column's marginal; public columns are measured exactly and cost nothing."""
+        """Plan the noise of each column's marginal; public columns are measured exactly and cost nothing."""
         private = {name: column for name, column in schema.columns.items() if not column.public}
         if not private:
             return IndependentPlan(charges=(), sigma={})
@@ -95,7 +95,7 @@ class Independent:
     def fit_parts(
         cls, records: Records, parts: Parts, plan: IndependentPlan, ledger: Ledger, context: FitContext
     ) -> list[Self]:
-        """Return one for each part, all of them for the price of one: a record is in one part only."""
+        """Measure the marginals of each part. A record is in one part only, so all parts cost as much as one."""
         sigma = plan.sigma
         counts = _count_all(records, parts, context)
 
@@ -122,12 +122,12 @@ class Independent:
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draw every column by itself; a condition changes its column and no other."""
         codes: Codes = {name: self._samplers[name].draw(n, rng) for name in self.schema.columns}
-        for name, codes_of in where.items():  # afterwards: the other columns keep the values that they have without
+        for name, codes_of in where.items():  # last: the other columns are drawn as without conditions
             codes[name] = self._samplers[name].draw(n, rng, to_code_set(codes_of))
         return codes
 
     def log_evidence(self, where: Where) -> float:
-        """Return the sum over the columns, each of which is by itself."""
+        """Return the log-probability of the conditions, summed over the columns."""
         total = 0.0
         for name, codes in where.items():
             shares = bins_for(self.schema.columns[name]).shares(to_code_set(codes))
@@ -135,7 +135,7 @@ class Independent:
         return total
 
     def state(self) -> State:
-        """Return the marginals, by the place of their column: names may hold what no file should."""
+        """Return the marginals, by the place of their column."""
         return State(
             tensors=dict(zip(list_marginal_keys(self.schema), self.marginals.values(), strict=True)),
             config={"records": self.records},
@@ -143,7 +143,7 @@ class Independent:
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
-        """Check that the marginals are ones and fit the schema."""
+        """Return the model of a state; raise ReleaseError if its marginals do not fit the schema."""
         released = ReleasedIndependent(schema, state)
         marginals = {
             name: state.tensors[key] for name, key in zip(schema.columns, list_marginal_keys(schema), strict=True)
@@ -151,7 +151,7 @@ class Independent:
         return cls(schema, marginals, released.records)
 
 
-# --- what is measured of a column ----------------------------------------------------------------------------------
+# --- measurements ----------------------------------------------------------------------------------
 
 
 def _make_charge(name: str, column: AnyColumn, sigma: float, contribution: int) -> Charge:
@@ -177,7 +177,7 @@ def _count_all(records: Records, parts: Parts, context: FitContext) -> list[dict
 
 
 def _list_histograms(schema: Schema, counts: Mapping[str, Integers], sigma: Mapping[str, float]) -> list[Histogram]:
-    """Return what is measured with noise: all but the public columns."""
+    """Return the histograms to measure with noise: those of all private columns."""
     return [
         Histogram(
             counts[name], scale, name_marginal_purpose(name), get_marginal(schema.columns[name]).touched, schema.cap
@@ -187,7 +187,7 @@ def _list_histograms(schema: Schema, counts: Mapping[str, Integers], sigma: Mapp
 
 
 def _select_part(found: Mapping[str, npt.NDArray[Any]], sigma: Mapping[str, float], number: int) -> dict[str, Integers]:
-    """Return the noisy counts of one part; columns are kept by their place, because names may hold what no file should."""
+    """Return the noisy counts of one part; the file has numbers instead of names, which may be private."""
     return {name: found[str(place)][number] for place, name in enumerate(sigma)}
 
 
@@ -195,9 +195,9 @@ def _select_part(found: Mapping[str, npt.NDArray[Any]], sigma: Mapping[str, floa
 
 
 def _estimate_total(schema: Schema, noisy: Mapping[str, Integers], sigma: Mapping[str, float]) -> int:
-    """Return the number of records on which all histograms agree best: the average of their totals, weighted by precision."""
+    """Return the number of records: the average of the totals of all histograms, weighted by precision."""
     exact = [name for name in noisy if name not in sigma]
-    if exact:  # a public column tells how many records there are
+    if exact:  # a public column is counted exactly
         totals, _ = get_marginal(schema.columns[exact[0]]).totals(noisy[exact[0]])
         return max(1, round(float(np.mean(totals))))
     weighted, weight = 0.0, 0.0

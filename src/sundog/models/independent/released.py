@@ -19,7 +19,7 @@ from sundog.privacy.events import Charge, one_line
 class ReleasedIndependent(ReleasedModel):
     """The marginals of all columns, by the place of their column."""
 
-    counts_records: ClassVar[bool] = False  # the histograms themselves tell
+    counts_records: ClassVar[bool] = False  # the histograms show it
     records: int
 
     def __init__(self, schema: Schema, state: State) -> None:
@@ -40,7 +40,7 @@ class ReleasedIndependent(ReleasedModel):
         self.schema, self.records = schema, config["records"]
 
     def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
-        """Return the private marginals that no charge paid for."""
+        """Name the private marginals that no charge paid for."""
         measured = [charge for charge in charges if charge.event.kind == "discrete_gaussian"]
         paid = Counter((charge.purpose, charge.count) for charge in measured)
         missing = []
@@ -53,10 +53,10 @@ class ReleasedIndependent(ReleasedModel):
 
 
 def list_marginal_keys(schema: Schema) -> list[str]:
-    """Return what arrays are called: by the place of their column, for names may hold what no file should."""
+    """Return the names of the arrays, by the place of their column: names of columns may be private."""
     return [f"marginal.{place}" for place in range(len(schema.columns))]
 
 
 def name_marginal_purpose(name: str) -> str:
-    """Return what the charge for a marginal is for."""
+    """Return the purpose of the charge for a marginal."""
     return f"marginal of {name}"

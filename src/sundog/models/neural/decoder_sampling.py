@@ -28,13 +28,13 @@ _FEW, _MANY = 256, 4096  # for an average
 
 @dataclass(frozen=True)
 class DecoderSampler:
-    """How records are drawn from a decoder.
+    """Draws records from a decoder.
 
     Args:
         features: of the records.
         decoder: latent variables and the condition, side by side, to logits.
-        latent: how many latent variables there are.
-        rows: how many records to work on at a time.
+        latent: the number of latent variables.
+        rows: the number of records in a chunk.
         condition: the column on which the decoder is conditioned; None for none.
         prior: the logits of that column's values.
     """
@@ -56,7 +56,7 @@ class DecoderSampler:
 
     @use_one_thread()
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Draw z from the prior, or from those that explain the conditions, and a record from each."""
+        """Draw z from the prior, or from the posterior under conditions, and a record from each."""
         parts = range(0, max(1, n), self.rows)
         return join_codes([self._draw(min(self.rows, n - start), rng, where) for start in parts])
 
@@ -80,7 +80,7 @@ class DecoderSampler:
         return np.concatenate([z, given], axis=1)
 
     def _compute_condition_logits(self, where: Where) -> Tensor:
-        """Return the log-probabilities of the values of the condition, as far as `where` allows them."""
+        """Return the log-probabilities of the values of the condition, restricted to those that `where` allows."""
         chances = self.prior.double().log_softmax(dim=0)
         if self.condition is None or self.condition not in where:
             return chances
@@ -88,13 +88,13 @@ class DecoderSampler:
 
     @torch.no_grad()
     def logits(self, inputs: Inputs) -> Tensor:
-        """Return the logits of every feature; the condition is certain."""
+        """Return the logits of every feature, with the condition fixed."""
         given = torch.from_numpy(inputs)
         logits = self.decoder(given).nan_to_num(0.0).clamp(-LARGEST_LOGIT, LARGEST_LOGIT)
         return replace_features(logits, (given[:, self.latent :] - 1) * LARGEST_LOGIT, self.condition_at)
 
     def draw_logits(self, rng: np.random.Generator, where: Where) -> Tensor:
-        """Return the logits of a few thousand draws, to see what is decoded on average."""
+        """Return the logits of a few thousand draws from the prior."""
         return self.logits(self.draw_inputs(min(_MANY, max(_FEW, self.rows)), rng, where))
 
     def _draw(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
@@ -102,8 +102,8 @@ class DecoderSampler:
         return self.features.sample(self.logits(inputs), rng, where)
 
     def _resample(self, n: int, rng: np.random.Generator, where: Where) -> Inputs:
-        """Return importance resampling: z in proportion to the likelihood of the conditions, out of many drawn freely."""
-        if where.keys() == {self.condition}:  # which all of them explain
+        """Resample z from many candidates, in proportion to the likelihood of the conditions."""
+        if where.keys() == {self.condition}:  # which is given to the decoder
             return self.draw_inputs(n, rng, where)
         count, seed = max(_FEWEST_CANDIDATES, _CANDIDATES * n), int(rng.integers(2**62))
         weights = self._score_candidates(count, seed, where).softmax(dim=0).numpy()
@@ -115,7 +115,7 @@ class DecoderSampler:
         return found
 
     def _score_candidates(self, count: int, seed: int, where: Where) -> Tensor:
-        """Return how well each candidate explains the conditions."""
+        """Return the log-likelihood of the conditions for each candidate."""
         rest = {name: codes for name, codes in where.items() if name != self.condition}
         fit = torch.cat(
             [
@@ -128,7 +128,7 @@ class DecoderSampler:
         return fit
 
     def _draw_candidates(self, count: int, seed: int, where: Where) -> Iterator[tuple[int, Inputs]]:
-        """Yield what could be decoded, some at a time and the same for the same seed, with the number of the first."""
+        """Yield chunks of candidates, the same for the same seed, each with the number of its first."""
         rng = np.random.default_rng(seed)
         for start in range(0, count, self.rows):
             yield start, self.draw_inputs(min(self.rows, count - start), rng, where)

@@ -1,4 +1,4 @@
-"""Where the features of a schema are, by arithmetic alone: nothing is built, however large a schema says it is."""
+"""Where the features of a schema are, by arithmetic alone: nothing is allocated, whatever a schema declares."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sundog.data.schema import Schema
 
 
 class Layout:
-    """All cells of scalars, then the items of all sets, then intensities of arrays, then what is missing of those.
+    """The order of features: cells of scalars, items of sets, intensities of arrays, and marks of missing ones.
 
     >>> schema = Schema.from_dict({"columns": {"sex": {"type": "categorical", "values": ["f", "m"]}}})
     >>> Layout(schema).width
@@ -31,11 +31,11 @@ class Layout:
         self.width = self.first_gap + sum(missing.values())
 
     def at(self, name: str | None) -> slice:
-        """Return where the features of a column are; an empty slice for none."""
+        """Return the features of a column; an empty slice for None."""
         return slice(0, 0) if name is None else self.places[name]
 
     def count(self, name: str | None) -> int:
-        """Return how many features a column has."""
+        """Return the number of features of a column; 0 for None."""
         at = self.at(name)
         return int(at.stop - at.start)
 

@@ -1,4 +1,4 @@
-"""Shifts the logits of a network so that its samples have the measured means.
+"""Shift the logits of a network so that its samples have the measured means.
 
 Gradients of unusual records are clipped more than others, so their features become too rare. The measured means do not
 have that bias.
@@ -16,13 +16,13 @@ _ROUNDS = 15
 
 @torch.no_grad()
 def match_means(features: Features, logits: Tensor, means: Tensor, *, least: float) -> Tensor:
-    """Return what to add to the logits, the same in every row, so that features have these means on average.
+    """Return the shift of all rows of logits after which features have these means on average.
 
     Args:
         features: whose logits these are.
         logits: of many draws, (n, features).
         means: as they were measured.
-        least: of a mean below it, or so close to one, it is only known that it is rare: it stays.
+        least: means closer to 0 or 1 than this are not matched: noise hides them.
     """
     known = (means > least) & (means < features.present(means) - least)
     shift = torch.zeros_like(means)

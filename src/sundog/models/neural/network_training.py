@@ -1,4 +1,4 @@
-"""What neural models have in common: how one is planned and trained, or k at once on disjoint parts of the records.
+"""How networks are planned and trained: one, or k at once on disjoint parts of the records.
 
 A record is in one part only, and which one follows from the record and from what is public. So under adding or removing
 a record one model changes, whichever it is, and k trainings cost what one does: they share one plan and one charge.
@@ -38,11 +38,11 @@ from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
 from sundog.training.training_plan import TrainingPlan, plan_training
 
-LARGEST_LOGIT = 1e4  # from whatever weights a file brings
+LARGEST_LOGIT = 1e4  # whatever the weights in a file are
 PIECE = 2**24  # numbers of a micro-batch of records
 _ROWS, _NUMBERS = 10_000, 2**23  # at a time: records, and numbers where records or layers are wide
-_MANY = 20_000  # steps on a GPU: fewer are taken in the time that a compiler would need
-_FEWEST = 1.0  # records that a model is thought to have in a step, if there are hardly any
+_MANY = 20_000  # steps on a GPU: fewer take less time than compiling
+_FEWEST = 1.0  # records that a model has in a step, at least, when sums are divided
 
 
 class TrainableNetwork(nn.Module):
@@ -56,11 +56,11 @@ class TrainableNetwork(nn.Module):
     clip: Tensor | float = math.inf  # the norm to which gradients of records are clipped; `train` keeps it up to date
 
     def loss(self, batch: Any) -> Tensor:
-        """Return the loss of each record by itself."""
+        """Return the loss of each record."""
         raise NotImplementedError
 
     def public_loss(self) -> Tensor:
-        """Return the loss in which no record is; of a stack, the sum over its models."""
+        """Return a loss that depends on no record; of a stack, the sum over its models."""
         raise NotImplementedError
 
     def proceed(self, done: float) -> None:
@@ -122,7 +122,7 @@ def plan_network(
     epochs: float,
     after: Sequence[Charge] = (),
 ) -> NetworkPlan:
-    """Plans means, steps, batches and noise from the public number of records.
+    """Plan means, steps, batches and noise from the public number of records.
 
     Args:
         budget: for everything together.
@@ -146,7 +146,7 @@ def plan_network(
 
 
 def choose_rows(*widths: int) -> int:
-    """Return how many records to work on at a time, where a record needs so many numbers in this and that layer.
+    """Return the number of records in a chunk, given how many numbers a record needs in each layer.
 
     >>> choose_rows(10, 200), choose_rows(10, 2**16)
     (10000, 128)
@@ -158,10 +158,10 @@ def choose_rows(*widths: int) -> int:
 
 
 def choose_batch(records: int) -> int:
-    """Return a thirty-second of the records, so that 30 epochs have about a thousand steps; 64 at least and 8,192 at most.
+    """Return the default batch size: a 32nd of the records, 64 at least and 8,192 at most.
 
-    On Adult fewer records in more steps, or more of them at the same number of steps, were worse or no better. Of a
-    million records there is so little noise that more steps are better.
+    On Adult, smaller batches in more steps, or larger ones in as many, were no better. With a million records there is
+    so little noise that more steps are better.
 
     >>> choose_batch(1000), choose_batch(32_000), choose_batch(1_000_000)
     (64, 1000, 8192)
@@ -171,7 +171,7 @@ def choose_batch(records: int) -> int:
 
 @functools.cache
 def warm_up(device: str) -> Future[None]:
-    """Load what a training needs in the background, while records are still looked at: on a GPU that takes seconds.
+    """Load the kernels of a training in the background: on a GPU that takes seconds.
 
     >>> warm_up("cpu").result()
     """
@@ -184,13 +184,14 @@ def warm_up(device: str) -> Future[None]:
 def _load_kernels(device: str) -> None:
     if torch.device(device).type == "cpu":
         return
-    some = DeviceNormals(device, bytes(32)).fill(torch.empty(1010, device=device))  # a key of zeros: this is no noise
+    # with a key of zeros: these numbers are not used as noise
+    some = DeviceNormals(device, bytes(32)).fill(torch.empty(1010, device=device))
     cube = some[:1000].view(10, 10, 10)
     torch.bmm(cube, cube)
 
 
 def initialise(new: Callable[[], M], count: int, seed: int | None) -> list[M]:
-    """Return new networks, with the weights that the seed gives them."""
+    """Return new networks, with weights drawn from the seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(secrets.randbits(62) if seed is None else seed)
         return [new() for _ in range(count)]
@@ -233,7 +234,7 @@ def fit_networks(
         parts: which network learns from each.
         plan: what the means cost, and the training.
         ledger: is charged for both.
-        context: where to train, and who watches.
+        context: the device, the seed, the checkpoint and the progress callback.
         new: returns a network, given the features, the means of its part and the scale of their noise.
         clip: the largest norm of a record's gradient, or `DPNORM`.
         learning_rate: of Adam, at its highest.
@@ -269,16 +270,16 @@ def train_networks(
     clip: float | str,
     learning_rate: float,
 ) -> list[N]:
-    """Train each network on its part, all at once; their weights are averages over the last steps.
+    """Train each network on its part, all at once; the weights are averages over the last steps.
 
     Args:
-        networks: one for each part, alike but for their weights.
+        networks: one for each part, with the same layers.
         examples: all the records.
         parts: which network learns from each.
         training: steps, sampling and noise of each of them.
         ledger: is charged for one training.
-        context: where, and who watches.
-        width: how many numbers a record has, unfolded: wide ones are taken a few at a time.
+        context: the device, the seed, the checkpoint and the progress callback.
+        width: the numbers in an unfolded record: wide records are taken a few at a time.
         clip: the largest norm of a record's gradient, or `DPNORM`.
         learning_rate: of Adam, at its highest.
     """
@@ -337,7 +338,7 @@ def _new_step(
     learning_rate: float,
 ) -> PrivateStep:
     device = next(whole.parameters()).device
-    adam = torch.optim.Adam if training.steps >= _MANY else Adam  # the first where a compiler reads it
+    adam = torch.optim.Adam if training.steps >= _MANY else Adam  # torch's own where the step is compiled
     batches = [max(_FEWEST, training.sample_rate * size) for size in parts.sizes]
     policy = (
         DPNorm(noise_multiplier=training.noise_multiplier, device=device)
@@ -361,7 +362,7 @@ def _new_step(
 def capture_step(
     step: PrivateStep, examples: Examples, owner: npt.NDArray[np.int64] | None = None, *, fused: bool = False
 ) -> PrivateStep | GraphedStep:
-    """Return the step captured as one CUDA graph, over data on the GPU; on a CPU the step as it is."""
+    """Return the step as one CUDA graph over data on the GPU; on a CPU, the step itself."""
     if examples.device.type != "cuda" or not len(examples):
         return step
     largest = step.expected_batch
@@ -371,5 +372,5 @@ def capture_step(
 
 
 def _choose_decay(steps: int) -> float:
-    """Of the moving average: over the last tenth of the steps, or a thousand."""
+    """Return the decay of the moving average: over the last tenth of the steps, or a thousand."""
     return min(0.999, 1 - 10 / (steps + 10))

@@ -28,8 +28,8 @@ from sundog.privacy.mechanisms import gaussian_group_sums, noisy_quantiles
 
 _NORM_SHARE = 0.01  # of ε
 _SPREAD = 2**10  # parts of one
-_NUMBERS = 2**22  # looked at together
-_WRONG = 1e-3  # how often a quantile may be wrong by more records than are allowed for
+_NUMBERS = 2**22  # in a chunk
+_WRONG = 1e-3  # the probability that the rank of a quantile is wrong by more than is allowed for
 
 Floats = npt.NDArray[np.float64]
 
@@ -45,7 +45,7 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class MeansPlan:
-    """What the means cost.
+    """The public numbers of the means.
 
     Args:
         norm_epsilon: of the quantile of norms.
@@ -57,7 +57,7 @@ class MeansPlan:
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        """In the order in which they are made."""
+        """The charges of the norm and of the sums, in the order in which they are made."""
         return (
             Charge(event=Pure(epsilon=self.norm_epsilon), purpose=NORM),
             Charge(event=Gaussian(noise_multiplier=self.noise_multiplier), purpose=MEANS),
@@ -65,7 +65,7 @@ class MeansPlan:
 
 
 def plan_means(budget: Budget, *, share: float) -> MeansPlan:
-    """Return a share of the budget, in the units in which Gaussians add up: 1 / noise_multiplier².
+    """Plan the means for a share of the budget, measured in 1 / noise_multiplier².
 
     >>> round(plan_means(Budget(1.0, 1e-5), share=0.04).noise_multiplier, 1)
     18.7
@@ -74,7 +74,7 @@ def plan_means(budget: Budget, *, share: float) -> MeansPlan:
 
 
 def calibrate_share(budget: Budget, share: float) -> float:
-    """Return the noise multiplier of a Gaussian that takes a share of the budget, in those units.
+    """Return the noise multiplier of a Gaussian that takes a share of the budget, measured in 1 / noise_multiplier².
 
     >>> round(calibrate_share(Budget(1.0, 1e-5), 0.25), 2)
     7.46
@@ -86,7 +86,7 @@ def calibrate_share(budget: Budget, share: float) -> float:
 def measure_means(
     features: Features, examples: Rows, parts: Parts, plan: MeansPlan, ledger: Ledger, context: FitContext
 ) -> tuple[Floats, Floats]:
-    """Return the mean of each feature in each part, (parts, width), and the scale of the noise in each part's, (parts,)."""
+    """Return the noisy means of features, (parts, width), and the scale of their noise, (parts,)."""
     sums, scale = measure_sums(features, examples, parts, plan, ledger, context)
     sizes = np.maximum(1.0, np.array(parts.sizes))
     return np.clip(sums / sizes[:, None], 0.0, 1.0), scale / sizes
@@ -95,7 +95,7 @@ def measure_means(
 def measure_sums(
     features: Features, examples: Rows, parts: Parts, plan: MeansPlan, ledger: Ledger, context: FitContext
 ) -> tuple[Floats, float]:
-    """Return the sum of each feature in each part, (parts, width), and the scale of its noise."""
+    """Return the noisy sums of features, (parts, width), and the scale of their noise."""
 
     def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
         norm, multiplier = _measure_norm(features, examples, parts, plan, ledger), plan.noise_multiplier
@@ -116,7 +116,7 @@ def measure_sums(
 
 
 def _measure_norm(features: Features, examples: Rows, parts: Parts, plan: MeansPlan, ledger: Ledger) -> float:
-    """Return what most records do not exceed: squares of norms are rounded up to integers.
+    """Return a noisy quantile of the norms, which most records do not exceed; their squares are rounded up to integers.
 
     A longer one loses what is beyond it; a larger norm means more noise. Both weigh the same where so many records are
     longer as noise of norm one has in all parts together (Amin et al. 2019), or as the quantile may be wrong by.
@@ -138,7 +138,7 @@ def _measure_norm(features: Features, examples: Rows, parts: Parts, plan: MeansP
 
 
 def _bound_squares(schema: Schema) -> tuple[int, int]:
-    """Return the least and the largest square of a norm that a record can have: where all are alike, it is no secret."""
+    """Return the smallest and the largest squared norm of a record that the schema allows."""
     least, most = zip(*(column.squared_norms for column in schema.columns.values()), strict=True)
     return sum(least), sum(most)
 

@@ -68,10 +68,10 @@ def average_over_records(values: Tensor, held: Tensor) -> Tensor:
 
 
 def _find_places(records: Records) -> npt.NDArray[np.int64]:
-    """Return which records each person has, one at least: (people, cap), the first ones first, then −1 for none."""
+    """Return the records of each person, at least one: (people, cap), padded with −1."""
     if records.unit is None:
-        raise ValueError("records of people need to say whose they are")
-    people, unit = np.unique(records.unit, return_inverse=True)  # who has no record is no example
+        raise ValueError("records of people need the number of their person")
+    people, unit = np.unique(records.unit, return_inverse=True)  # people without records are not examples
     places = np.full((len(people), records.schema.cap), -1, np.int64)
     places[unit, rank_by_owner(unit, len(people))] = np.arange(len(records))
     return places

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Chains(Protocol):
-    """Chains that have got somewhere."""
+    """Gibbs chains and their state."""
 
     def move(self) -> None:
         """Take a Gibbs step: all hidden units given the visible ones, then all visible ones."""
@@ -33,7 +33,7 @@ class Chains(Protocol):
 
 
 def start_chains(vectors: Tensor, network: Network, where: Where, rng: np.random.Generator) -> Chains:
-    """Chains that begin at these vectors, the fastest kind that there is for the columns of the machine.
+    """Return chains that start at these vectors, of the fastest kind for the columns of the machine.
 
     Args:
         vectors: visible units, (chains, width) or of a stack (machines, chains, width).
@@ -41,14 +41,14 @@ def start_chains(vectors: Tensor, network: Network, where: Where, rng: np.random
         where: what scalar columns may be.
         rng: what they draw from.
     """
-    on_processor = vectors.device.type == "cpu"  # a GPU is not asked how large weights are: that takes it longer
+    on_processor = vectors.device.type == "cpu"  # on a GPU, asking for the largest weight takes longer
     if on_processor and vectors.dim() == 2 and network.features.are_scalars and network.has_small_logits():
         return _PlaceChains(vectors, network, where, rng)
     return _VectorChains(vectors, network, where, rng)
 
 
 class _VectorChains:
-    """Every unit of each chain."""
+    """Chains that store every unit."""
 
     def __init__(self, vectors: Tensor, network: Network, where: Where, rng: np.random.Generator) -> None:
         self._x, self._network, self._where = vectors, network, where
@@ -65,7 +65,7 @@ class _VectorChains:
 
 
 class _PlaceChains:
-    """The feature that is 1 in each scalar column of each chain; needs logits whose exponentials are numbers."""
+    """Chains that store the feature that is 1 in each scalar column; they need logits whose exponentials are finite."""
 
     def __init__(self, vectors: Tensor, network: Network, where: Where, rng: np.random.Generator) -> None:
         self._features, self._rng = network.features, rng

@@ -27,10 +27,10 @@ class Network(TrainableNetwork):
 
     Args:
         features: the visible units.
-        means: about the means of the features, as far as they are public: (width,). None: of weights that are loaded.
+        means: the noisy means of the features, (width,); None if weights are loaded.
         least: the smallest mean with which a unit begins.
-        hidden: how many hidden units there are.
-        chains: how many particles there are.
+        hidden: the number of hidden units.
+        chains: the number of particles.
         moves: Gibbs steps of the particles after each step.
         deviation: the standard deviation of intensities, which are then Gaussian; None for Bernoulli units.
     """
@@ -61,7 +61,7 @@ class Network(TrainableNetwork):
 
     @torch.no_grad()
     def _initialise(self, means: Tensor, least: float) -> None:
-        """As independent columns with these means, but for small weights."""
+        """Start as independent columns with these means, with small weights."""
         self.centre.copy_(means)
         bias = self.features.logits(means, least=least)
         if self.deviation is not None:
@@ -81,7 +81,7 @@ class Network(TrainableNetwork):
         return self.free_energy(self.features.dense(batch))
 
     def free_energy(self, x: Tensor) -> Tensor:
-        """−log Σₕ exp(−E(x, h)) of each vector."""
+        """Return −log Σₕ exp(−E(x, h)) of each vector."""
         z = self._centre(x)
         field = self.hidden(z)
         energy: Tensor = (field / 2 - functional.softplus(field)).sum(dim=-1) - self.visible(z)[..., 0]
@@ -90,13 +90,13 @@ class Network(TrainableNetwork):
         return energy
 
     def public_loss(self) -> Tensor:
-        """Minus the mean free energy of the particles, each with the weight that a record like it would have."""
+        """Return minus the mean free energy of the particles, each weighted as a clipped record would be."""
         energy = self._weights() * self.free_energy(self.particles)
         return -energy.mean(dim=-1).sum()
 
     @torch.no_grad()
     def _weights(self) -> Tensor:
-        """min(1, C / norm); the gradient is z in b, p in c and z ⊗ p in W."""
+        """Return min(1, C / norm); the gradient is z in b, p in c and z ⊗ p in W."""
         z = self._centre(self.particles)
         p: Tensor = self.hidden(z).sigmoid() - 0.5
         squares: Tensor = (1 + z.square().sum(dim=-1)) * (1 + p.square().sum(dim=-1)) - 1
@@ -105,7 +105,7 @@ class Network(TrainableNetwork):
 
     @torch.no_grad()
     def proceed(self, done: float) -> None:
-        """Move the particles, after a step."""
+        """Move the particles after a step."""
         if done > 0:
             seed = int(torch.randint(2**62, ()))  # from the generator on the host, whatever the device
             chains = start_chains(self.particles, self, {}, np.random.Generator(np.random.SFC64(seed)))
@@ -116,7 +116,7 @@ class Network(TrainableNetwork):
     # --- the chain ---
 
     def move(self, x: Tensor, generator: torch.Generator | None = None, where: Where | None = None) -> Tensor:
-        """Return a Gibbs step: all hidden units given the visible ones, then all visible ones, as `where` allows."""
+        """Take a Gibbs step: all hidden units given the visible ones, then all visible ones, as `where` allows."""
         logits = self.logits(self.excite(x, generator))
         return self.draw(self.features.restrict(logits, where or {}), generator)
 
@@ -136,12 +136,12 @@ class Network(TrainableNetwork):
 
     @torch.no_grad()
     def has_small_logits(self) -> bool:
-        """Return whether no state of the hidden units has a logit beyond `LARGEST_EXPONENT`; a gap's is not looked at."""
+        """Return whether all logits are within `LARGEST_EXPONENT` for any hidden units; gaps are not checked."""
         largest = self.visible.weight.abs() + self.hidden.weight.abs().sum(dim=-2, keepdim=True) / 2
         return bool((largest <= LARGEST_EXPONENT).all())
 
     def _mass(self, natural: Tensor) -> Tensor:
-        """Return the weight, log Σ exp(−E), of all values of an intensity together; against it stands that it is missing."""
+        """Return log Σ exp(−E) over all values of an intensity: the weight of its being present."""
         if self.deviation is None:
             return functional.softplus(natural) - self.centre[..., self.features.gapped[0]] * natural
         return natural.square() / 2 + math.log(self.deviation * math.sqrt(2 * math.pi))
@@ -156,20 +156,20 @@ class Network(TrainableNetwork):
         return x
 
     def answers(self, h: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Return the logits from which `Features` makes a record; it draws what is Bernoulli, so what is Gaussian is drawn."""
+        """Return the logits from which `Features` draws a record; Gaussian intensities are drawn here."""
         logits = self.logits(h)
         if self.deviation is not None:
             logits[..., self.features.levels] = self._draw_intensities(logits, generator).logit(eps=_LEAST_INTENSITY)
         return logits
 
     def _draw_intensities(self, logits: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Draw of those that are Gaussian."""
+        """Draw Gaussian intensities."""
         natural = logits[..., self.features.levels]
         noise = torch.randn(natural.shape, generator=generator, device=natural.device)
         return self.centre[..., self.features.levels] + (self.deviation or 1.0) * (natural + noise)
 
     def _centre(self, x: Tensor) -> Tensor:
-        """Standardised, where units are Gaussian; what is missing is in the centre."""
+        """Return z: centred, and divided by the deviation where units are Gaussian; 0 where values are missing."""
         z = x - self.centre
         if self.deviation is not None:
             z[..., self.features.levels] /= self.deviation

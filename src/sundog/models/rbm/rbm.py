@@ -36,12 +36,12 @@ from sundog.privacy.measure_once import check_unpaid
 from sundog.training.speed.allocator import keep_memory
 from sundog.training.speed.threads import use_one_thread
 
-_EVIDENCE = 1024  # chains that say how likely conditions are
+_EVIDENCE = 1024  # chains that estimate the probability of conditions
 _FEWEST_CHAINS, _MOST_CHAINS = 500, 2**15
-_MOST_NUMBERS, _FEWEST_WIDE = 2**25, 64  # units of all particles together; and particles, however many that are
+_MOST_NUMBERS, _FEWEST_WIDE = 2**25, 64  # units of all particles together, at most; and particles, at least
 _MOVES, _MOVES_BETWEEN = 50, 4  # of a chain: from a particle to its first record, and to each further one
-_ENOUGH_CHAINS, _MOST_EACH = 6000, 12  # with twice as many records a chain gives several, and no more than so many
-_ROWS = 4096  # chains that move together: what they need is still in a processor's cache
+_ENOUGH_CHAINS, _MOST_EACH = 6000, 12  # for more than twice as many records a chain gives several, up to 12
+_ROWS = 4096  # chains that move together: what they need fits into a processor's cache
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class Rbm:
         self.schema, self.network, self.records = schema, network, records
         self.features = network.features
         starts = network.particles[:KEPT].clamp(0.0, 1.0)
-        self.starts = (255 * starts).round().to(torch.uint8)  # exact, but for intensities
+        self.starts = (255 * starts).round().to(torch.uint8)  # exact, except for intensities
 
     # --- learning ---
 
@@ -85,7 +85,7 @@ class Rbm:
         already: Sequence[Charge],
         records: int | None,
     ) -> RbmPlan:
-        """Plans means, steps, batches and noise from the public number of records."""
+        """Plan means, steps, batches and noise from the public number of records."""
         configuration.check(schema)
         network = plan_network(
             budget,
@@ -99,7 +99,7 @@ class Rbm:
 
     @classmethod
     def fit(cls, records: Records, plan: RbmPlan, ledger: Ledger, context: FitContext) -> Self:
-        """Train one on all records."""
+        """Train a machine on all records."""
         return cls.fit_parts(records, Parts.whole(plan.network.records), plan, ledger, context)[0]
 
     @classmethod
@@ -107,7 +107,7 @@ class Rbm:
     def fit_parts(
         cls, records: Records, parts: Parts, plan: RbmPlan, ledger: Ledger, context: FitContext
     ) -> list[Self]:
-        """Train one on each part, all of them for the price of one."""
+        """Train a machine on each part; all parts cost as much as one."""
         check_unpaid(plan.charges, ledger)
         configuration = plan.configuration
         batch = plan.network.training.expected_batch / len(parts.sizes)
@@ -150,7 +150,7 @@ class Rbm:
 
     @cached_property
     def _free(self) -> Tensor:
-        """The hidden units of chains without conditions: the same whatever is asked, for all who have the release."""
+        """The hidden units of chains without conditions, from a fixed seed."""
         rng, rows = np.random.default_rng(0), self._rows
         counts = [min(rows, _EVIDENCE - start) for start in range(0, _EVIDENCE, rows)]
         with torch.no_grad():
@@ -158,7 +158,7 @@ class Rbm:
 
     @property
     def _rows(self) -> int:
-        """How many chains move together."""
+        """The number of chains that move together."""
         return min(_ROWS, choose_rows(self.features.width, self.network.hidden.out_features))
 
     @torch.no_grad()
@@ -172,7 +172,7 @@ class Rbm:
         return join_codes([self.features.sample(*answer) for answer in answers])
 
     def _draw_hidden(self, n: int, rng: np.random.Generator, where: Where) -> Iterator[Tensor]:
-        """Yield the hidden units of n chains that have gone far enough; then those after some more moves, again and again."""
+        """Yield the hidden units of n chains after enough moves, then again and again after a few more."""
         order = torch.from_numpy(rng.permutation(len(self.starts)))
         chains = start_chains(self.starts[order[torch.arange(n) % len(order)]] / 255, self.network, where, rng)
         moves = _MOVES
@@ -185,7 +185,7 @@ class Rbm:
     # --- the release ---
 
     def state(self) -> State:
-        """Return the weights, the centre, and where chains begin."""
+        """Return the weights, the centre, and the particles where chains start."""
         tensors = {name: tensor.detach().numpy() for name, tensor in self.network.state_dict().items()}
         config = {
             "hidden": self.network.hidden.out_features,
@@ -197,19 +197,19 @@ class Rbm:
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
-        """Check that the weights are those of a machine of this schema."""
+        """Return the model of a state; raise ReleaseError if it is not that of a machine of this schema."""
         ReleasedRbm(schema, state)
         features, hidden, chains = Features(schema), state.config["hidden"], state.config["chains"]
         weights = {name: torch.from_numpy(tensor.copy()) for name, tensor in state.tensors.items()}
         particles = weights.pop("particles")
-        with torch.device("meta"):  # so that nothing is drawn, and nothing takes memory
+        with torch.device("meta"):  # no random numbers are drawn and no memory is allocated
             network = Network(features, None, hidden=hidden, chains=chains, deviation=state.config["deviation"])
         network.load_state_dict({**weights, "particles": particles / 255}, assign=True)
         return cls(schema, network, state.config["records"])
 
 
 def choose_chain_count(batch: float, width: int) -> int:
-    """As many as there are records in a batch, within limits, and fewer where the vectors are very wide.
+    """Return the default number of chains: that of records in a batch, within limits, and fewer for wide vectors.
 
     >>> choose_chain_count(1000.0, 340), choose_chain_count(64.0, 340), choose_chain_count(1000.0, 100_000)
     (1000, 500, 335)

@@ -28,7 +28,7 @@ KEPT = 4096  # particles, from which chains begin
 
 
 class ReleasedRbm(ReleasedModel):
-    """The weights, the centre, and where chains begin."""
+    """The weights, the centre, and the particles where chains start."""
 
     records: int
 
@@ -55,7 +55,7 @@ class ReleasedRbm(ReleasedModel):
         self.records = config["records"]
 
     def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
-        """Return the means and the weights, unless they were paid for."""
+        """Name the means and the weights, unless charges paid for them."""
         return find_unpaid_means(charges) + find_unpaid_training(charges)
 
 

@@ -28,7 +28,7 @@ from sundog.privacy.measure_once import measure_once
 from sundog.privacy.mechanisms import gaussian_group_sums
 from sundog.privacy.mechanisms.sums import clip_rows
 
-_LEAST, _MOST = 0.1, 3.0  # a variance that is not between them is not believed
+_LEAST, _MOST = 0.1, 3.0  # variances are clipped to this range
 _ROWS, _NUMBERS = 8192, 2**22  # at a time
 _GRAIN = 2.0**-10
 
@@ -36,7 +36,7 @@ Floats = npt.NDArray[np.float64]
 
 
 def make_latent_charge(noise_multiplier: float) -> Charge:
-    """Return what the moments of all parts cost."""
+    """Return the charge for the moments of all parts."""
     return Charge(event=Gaussian(noise_multiplier=noise_multiplier), purpose=LATENT)
 
 
@@ -82,7 +82,7 @@ def fit_decoders_to_latents(
 
 
 def _regularise(moments: Floats, latent: int, upper: tuple[Any, Any], *, scale: float) -> tuple[Floats, Floats]:
-    """Return the mean and a factor of the covariance, made possible where noise has made them impossible."""
+    """Return the mean and a factor of the covariance, with eigenvalues in a plausible range."""
     mean, products = _shrink(moments[:latent], scale), np.zeros((latent, latent))
     products[upper] = moments[latent:]
     covariance = np.triu(products) + np.triu(products, 1).T - np.outer(mean, mean)
@@ -91,7 +91,7 @@ def _regularise(moments: Floats, latent: int, upper: tuple[Any, Any], *, scale: 
 
 
 def _shrink(found: Floats, scale: float) -> Floats:
-    """Return what is left of numbers with noise of this scale if its share of their squares is taken away.
+    """Shrink noisy numbers by the share of the noise in their squared norm (James and Stein).
 
     >>> _shrink(np.array([3.0, 4.0]), 2.5).tolist(), _shrink(np.array([3.0, 4.0]), 5.0).tolist()
     ([1.5, 2.0], [0.0, 0.0])
@@ -110,7 +110,7 @@ def _yield_moments(
     radius: float,
     ledger: Ledger,
 ) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
-    """Yield the moments of one z for each record, part after part; who draws what is as secret as the noise."""
+    """Yield the moments of one z for each record, part by part; the draws are as secret as the noise."""
     draw = np.random.default_rng(ledger.noise.seed())
     rows = max(1, min(_ROWS, _NUMBERS // len(upper[0])))
     owner = np.zeros(len(examples), np.int64) if parts.owner is None else parts.owner
@@ -130,7 +130,7 @@ def _yield_moments(
 
 
 def _choose_radius(latent: int) -> float:
-    """Return which a standard normal z exceeds once in fifty times or so.
+    """Return the norm that a standard normal z exceeds about once in fifty times.
 
     >>> round(_choose_radius(8), 1)
     4.2

@@ -45,7 +45,7 @@ from sundog.privacy.measure_once import check_unpaid
 from sundog.training.speed.threads import use_one_thread
 
 _SMALL = 0.1  # what an untrained decoder may add to the means
-_CERTAIN = 2.0  # a mean that is so many times its noise
+_CERTAIN = 2.0  # means are matched if they are this many times their noise
 
 
 class Network(TrainableNetwork):
@@ -67,7 +67,7 @@ class Network(TrainableNetwork):
         self.register_buffer("prior", torch.zeros(1, _count(self.condition_at)))  # logits of the condition
 
     def start_from(self, logits: Tensor) -> None:
-        """Decode everything to these logits, as long as nothing is learned."""
+        """Start with these logits for every z, apart from small weights."""
         last: Any = self.decoder[-1]
         with torch.no_grad():
             last.weight.mul_(_SMALL)
@@ -88,7 +88,7 @@ class Network(TrainableNetwork):
         return loss
 
     def proceed(self, done: float) -> None:
-        """Let β rise."""
+        """Raise β to its value after this fraction of the steps."""
         self.beta.fill_(self.full_beta * min(1.0, done / self.warmup if self.warmup else 1.0))
 
 
@@ -150,7 +150,7 @@ class Vae:
         already: Sequence[Charge],
         records: int | None,
     ) -> VaePlan:
-        """Plans means, steps, batches and noise from the public number of records, and the latent moments."""
+        """Plan means, steps, batches, noise and latent moments from the public number of records."""
         configuration.check(schema)
         measured = configuration.latent <= MOST_MEASURED
         moments_noise = calibrate_share(budget, configuration.moments) if measured else None
@@ -167,7 +167,7 @@ class Vae:
 
     @classmethod
     def fit(cls, records: Records, plan: VaePlan, ledger: Ledger, context: FitContext) -> Self:
-        """Train one on all records."""
+        """Train an autoencoder on all records."""
         return cls.fit_parts(records, Parts.whole(plan.network.records), plan, ledger, context)[0]
 
     @classmethod
@@ -175,7 +175,7 @@ class Vae:
     def fit_parts(
         cls, records: Records, parts: Parts, plan: VaePlan, ledger: Ledger, context: FitContext
     ) -> list[Self]:
-        """Train one on each part, all of them for the price of one."""
+        """Train an autoencoder on each part; all parts cost as much as one."""
         check_unpaid(plan.charges, ledger)
         configuration = plan.configuration
 
@@ -210,7 +210,7 @@ class Vae:
 
     @torch.no_grad()
     def _calibrate(self, means: Tensor, *, least: float, seed: int | None) -> None:
-        """Move the bias of the decoder until features have on average the means that were measured."""
+        """Shift the bias of the decoder until samples have the measured means."""
         logits = self.sampler.draw_logits(np.random.default_rng(seed), {})
         last: Any = self.decoder[-1]
         last.bias += match_means(self.features, logits, means, least=least)
@@ -218,7 +218,7 @@ class Vae:
     # --- sampling ---
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Draw z from the prior, or from those that explain the conditions, and a record from each."""
+        """Draw z from the prior, or from the posterior under conditions, and a record from each."""
         return self.sampler.sample(n, rng, where)
 
     def log_evidence(self, where: Where) -> float:
@@ -228,7 +228,7 @@ class Vae:
     # --- the release ---
 
     def state(self) -> State:
-        """Return the decoder: the encoder has done its work."""
+        """Return the decoder; the encoder is not released."""
         weights = {name: tensor.detach().numpy() for name, tensor in self.decoder.state_dict().items()}
         config = {
             "hidden": self.sizes[:-1],
@@ -240,20 +240,20 @@ class Vae:
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
-        """Check that the weights are those of a decoder of this schema."""
+        """Return the model of a state; raise ReleaseError if it is not that of a decoder of this schema."""
         ReleasedVae(schema, state)
         config, features = state.config, Features(schema)
         sizes = [config["latent"] + _count(features.at(config["condition"])), *config["hidden"], features.width]
         weights = {name: torch.from_numpy(tensor.copy()) for name, tensor in state.tensors.items()}
         prior = weights.pop("prior", None)
-        with torch.device("meta"):  # so that nothing is drawn, and nothing takes memory
+        with torch.device("meta"):  # no random numbers are drawn and no memory is allocated
             decoder = new_perceptron(sizes)
         decoder.load_state_dict(weights, assign=True)
         return cls(schema, decoder, config["records"], config["condition"], prior)
 
 
 def new_perceptron(sizes: Sequence[int]) -> nn.Sequential:
-    """Linear layers of these sizes with ReLUs between them."""
+    """Return linear layers of these sizes with ReLUs between them."""
     layers: list[nn.Module] = []
     for size, after in pairwise(sizes):
         layers += [nn.Linear(size, after), nn.ReLU()]

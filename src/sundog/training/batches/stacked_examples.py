@@ -16,7 +16,7 @@ _LEAST, _MOST = 64, 4096  # examples in a piece
 
 
 def choose_piece_size(sizes: Sequence[float]) -> int:
-    """Return how many examples of a stack to have in memory at once: every model has as many slots as the fullest.
+    """Return how many examples of a stack fit into memory: every model has as many slots as the fullest one.
 
     >>> choose_piece_size([100.0] * 10), choose_piece_size([900.0] + [10.0] * 9), choose_piece_size([100.0] * 500)
     (4096, 901, 131)

@@ -46,10 +46,10 @@ class Convolution:
         return compute_squared_lengths(self._materialise())
 
     def compute_squared_mass(self) -> None:
-        """None: the same as the squared norm."""
+        """Return None: it equals the squared norm."""
 
     def sum_weighted(self, weights: Tensor) -> Tensor:
-        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
+        """Return Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         return (weights @ self._materialise()).reshape(self.shape)
 
     def zero_examples(self, selected: Tensor) -> None:
@@ -57,7 +57,7 @@ class Convolution:
         self._materialised = zero_rows(self._materialise(), selected)
 
     def _materialise(self) -> Tensor:
-        """Return the materialised gradients, (B, numel): filters are small compared to activations."""
+        """Materialise the gradients, (B, numel): filters are small compared to activations."""
         if self._materialised is None:
             groups = self.geometry["groups"]
             batch = self.terms[0][0].shape[0]
@@ -68,7 +68,7 @@ class Convolution:
         return self._materialised
 
     def choose_cheaper(self) -> Convolution | OuterSum:
-        """Return itself, or the factors where there are few positions and large filters."""
+        """Return outer factors if there are few positions and large filters, otherwise these ones."""
         rows, columns = self.shape[0], self.shape[1:].numel()
         positions = sum(small.shape[2:].numel() for small, _ in self.terms)
         if self.geometry["groups"] > 1 or positions * (rows + columns) >= rows * columns:

@@ -131,7 +131,7 @@ def compute_factors(
 def _compute_by_recording(
     module: nn.Module, loss: Loss, batch: Any, parameters: Sequence[nn.Parameter]
 ) -> list[Factors | None] | None:
-    """Return one forward and one backward pass; None if a parameter is used in a way that cannot be recorded."""
+    """Compute factors by one forward and one backward pass; None if a parameter is used outside of its layer."""
     saved = [p.grad for p in parameters]
     for p in parameters:
         p.grad = None

@@ -32,10 +32,10 @@ class Factors(Protocol):
         """Return the squared norm of each example's gradient, of shape (B,)."""
 
     def compute_squared_mass(self) -> Tensor | None:
-        """(Σ norms of the terms)², of shape (B,), which bounds rounding errors. None if it equals the squared norm."""
+        """Return (Σ norms of the terms)², (B,), which bounds rounding errors; None if it equals the squared norm."""
 
     def sum_weighted(self, weights: Tensor) -> Tensor:
-        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
+        """Return Σ weights[i] · (gradient of example i), in the shape of the parameter."""
 
     def zero_examples(self, selected: Tensor) -> None:
         """Set the gradients of the selected examples to zero, NaN included."""
@@ -63,10 +63,10 @@ class Dense:
         return compute_squared_lengths(self.gradients)
 
     def compute_squared_mass(self) -> None:
-        """None: the same as the squared norm."""
+        """Return None: it equals the squared norm."""
 
     def sum_weighted(self, weights: Tensor) -> Tensor:
-        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
+        """Return Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         if self.gradients.is_cuda:  # a compiler fuses this with what else is done to the gradients
             return (weights[:, None] * self.gradients).sum(dim=0).reshape(self.shape)
         return (weights @ self.gradients).reshape(self.shape)
@@ -113,7 +113,7 @@ class Outer:
         return total.clamp_min_(0.0)
 
     def compute_squared_mass(self) -> Tensor | None:
-        """(Σₖ ‖leftₖ‖ ‖rightₖ‖)²; None if there is one term."""
+        """Return (Σₖ ‖leftₖ‖ ‖rightₖ‖)²; None if there is one term."""
         if len(self.terms) == 1:
             return None
         return (
@@ -123,7 +123,7 @@ class Outer:
         )
 
     def sum_weighted(self, weights: Tensor) -> Tensor:
-        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
+        """Return Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         first, *rest = self.terms
         total = _multiply_scaled(*first, weights)
         for left, right in rest:
@@ -158,14 +158,14 @@ class StackedOuter:
         return self._flatten().compute_squared_norms()
 
     def compute_squared_mass(self) -> Tensor | None:
-        """(Σₖ ‖leftₖ‖ ‖rightₖ‖)²; None if there is one term."""
+        """Return (Σₖ ‖leftₖ‖ ‖rightₖ‖)²; None if there is one term."""
         return self._flatten().compute_squared_mass()
 
     def _flatten(self) -> Outer:
         return Outer.of([(left.flatten(0, 1), right.flatten(0, 1)) for left, right in self.terms])
 
     def sum_weighted(self, weights: Tensor) -> Tensor:
-        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
+        """Return Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         first, *rest = ((_scale_examples(left, weights).mT, right) for left, right in self.terms)
         total = torch.bmm(*first)
         for left, right in rest:
@@ -199,10 +199,10 @@ class StackedDense:
         return compute_squared_lengths(self.gradients.flatten(0, 1))
 
     def compute_squared_mass(self) -> None:
-        """None: the same as the squared norm."""
+        """Return None: it equals the squared norm."""
 
     def sum_weighted(self, weights: Tensor) -> Tensor:
-        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
+        """Return Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         return torch.bmm(weights.view(self.gradients.shape[:2])[:, None], self.gradients)[:, 0]
 
     def zero_examples(self, selected: Tensor) -> None:
@@ -239,11 +239,11 @@ class OuterSum:
         return compute_squared_lengths((self.left.mT @ self.right).flatten(1))
 
     def compute_squared_mass(self) -> Tensor | None:
-        """(Σₜ ‖left[t]‖ ‖right[t]‖)²."""
+        """Return (Σₜ ‖left[t]‖ ‖right[t]‖)²."""
         return _multiply_rows(_compute_lengths(self.left), _compute_lengths(self.right)).square_()
 
     def sum_weighted(self, weights: Tensor) -> Tensor:
-        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
+        """Return Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         scaled = self.left * weights[:, None, None]
         product = scaled.flatten(0, 1).T @ self.right.flatten(0, 1)
         return product.reshape(self.shape)
@@ -276,11 +276,11 @@ class Lookup:
         return ((self.gradient @ self.gradient.mT) * same).sum(dim=(1, 2)).clamp_min_(0.0)
 
     def compute_squared_mass(self) -> Tensor | None:
-        """(Σₜ ‖gradient[t]‖)²."""
+        """Return (Σₜ ‖gradient[t]‖)²."""
         return _compute_lengths(self.gradient).sum(dim=1).square_()
 
     def sum_weighted(self, weights: Tensor) -> Tensor:
-        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
+        """Return Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         scaled = (self.gradient * weights[:, None, None]).flatten(0, 1)
         total = scaled.new_zeros(self.rows, scaled.shape[1])
         return total.index_add_(0, self.index.flatten(), scaled)
@@ -311,7 +311,7 @@ def merge_factors(parts: Sequence[Any]) -> Factors:
 
 
 def _compute_lengths(a: Tensor) -> Tensor:
-    """Norms along the last dimension, (…, n) → (…), rounded up so that numbers whose squares underflow count."""
+    """Return norms along the last dimension, (…, n) → (…), rounded up so that squares do not underflow to zero."""
     lengths: Tensor = a[..., 0].abs() if a.shape[-1] == 1 else torch.linalg.vector_norm(a, dim=-1)
     return lengths.add_(math.sqrt(a.shape[-1]) * torch.finfo(a.dtype).tiny ** 0.5)
 
@@ -332,13 +332,13 @@ def _scale_examples(a: Tensor, weights: Tensor) -> Tensor:
 
 
 def _multiply_rows(a: Tensor, b: Tensor) -> Tensor:
-    """Dot products of rows: (B, n), (B, n) → (B,)."""
+    """Return the dot products of rows: (B, n), (B, n) → (B,)."""
     products: Tensor = torch.linalg.vecdot(a, b)
     return products
 
 
 def _multiply_scaled(left: Tensor, right: Tensor, weights: Tensor) -> Tensor:
-    """Σ weights[i] · left[i] ⊗ right[i], scaling the narrower side."""
+    """Return Σ weights[i] · left[i] ⊗ right[i], scaling the narrower side."""
     if left.shape[1] > right.shape[1]:
         return left.T @ (right * weights[:, None])
     scaled = left * weights[:, None]

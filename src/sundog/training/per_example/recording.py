@@ -224,7 +224,7 @@ def _convolve(x: Tensor, weight: Tensor, geometry: dict[str, Any], transposed: b
 
 
 def _compute_output_padding(large: torch.Size, small: torch.Size, geometry: dict[str, Any]) -> list[int]:
-    """Return the output padding of the adjoint: how much longer the input is than the shortest one with this output size."""
+    """Return the output padding of the adjoint: the input's length beyond the shortest with this output size."""
     sizes = zip(
         large[2:],
         small[2:],
@@ -245,13 +245,13 @@ def _sum_to(gradient: Tensor, view: Sequence[int]) -> Tensor:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """`torch.nn.functional.linear`, recorded."""
+    """Apply `torch.nn.functional.linear`, recorded."""
     y: Tensor = _apply(_Linear, x, weight, bias)
     return y
 
 
 def stacked_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """`StackedLinear.forward`, recorded."""
+    """Apply `StackedLinear.forward`, recorded."""
     y: Tensor = _apply(_StackedLinear, x, weight, bias)
     return y
 
@@ -277,7 +277,7 @@ def embedding(index: Tensor, weight: Tensor) -> Tensor:
 def convolution(
     x: Tensor, weight: Tensor, geometry: dict[str, Any], *, transposed: bool = False, extra: Sequence[int] = ()
 ) -> Tensor:
-    """Return a convolution in one or two dimensions, recorded; `extra` is the output padding of a transposed one."""
+    """Apply a convolution in one or two dimensions, recorded; `extra` is the output padding of a transposed one."""
     extra = extra or [0] * (x.dim() - 2)
     y: Tensor = _apply(_Convolution, x, weight, geometry, transposed, list(extra))
     return y

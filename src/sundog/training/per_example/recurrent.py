@@ -11,7 +11,7 @@ from sundog.training.per_example import recording
 
 
 def run_lstm(layer: Any, x: Tensor, state: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """`nn.LSTM.forward`: any number of layers, one or two directions, batch or time first."""
+    """Apply `nn.LSTM.forward`: any number of layers, one or two directions, batch or time first."""
     sequence, batch = _put_steps_first(layer, x)
     hidden, memory = (
         state if state is not None else (_make_zero_state(layer, x, batch), _make_zero_state(layer, x, batch))
@@ -30,7 +30,7 @@ def run_lstm(layer: Any, x: Tensor, state: tuple[Tensor, Tensor] | None = None) 
 
 
 def run_gru(layer: Any, x: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """`nn.GRU.forward`: any number of layers, one or two directions, batch or time first."""
+    """Apply `nn.GRU.forward`: any number of layers, one or two directions, batch or time first."""
     sequence, batch = _put_steps_first(layer, x)
     hidden = state if state is not None else _make_zero_state(layer, x, batch)
     last: list[Tensor] = []

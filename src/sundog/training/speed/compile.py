@@ -32,7 +32,7 @@ def has_compiler() -> bool:
 
 
 def helps_on_a_processor(module: nn.Module) -> bool:
-    """Return whether compiled steps of this module are faster: not with convolutions, for which torch has better kernels."""
+    """Return whether compiled steps are faster: not with convolutions, for which torch has better kernels."""
     on_processor = next(module.parameters()).device.type == "cpu"
     return on_processor and has_compiler() and not any(isinstance(m, nn.modules.conv._ConvNd) for m in module.modules())
 

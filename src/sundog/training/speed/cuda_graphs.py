@@ -25,7 +25,7 @@ _FIRST_STEPS = 2  # without the graph: libraries and optimisers initialise thems
 
 
 def choose_capacity(expected_batch: float) -> int:
-    """Return the expected batch size plus three standard deviations, in whole warps: one step in a thousand exceeds it.
+    """Return the expected batch size plus three standard deviations, in whole warps, which few batches exceed.
 
     >>> choose_capacity(4096)
     4288

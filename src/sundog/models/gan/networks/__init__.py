@@ -32,7 +32,7 @@ __all__ = [
 
 
 def new_generator(features: Features, shape: str, condition: int, *, hidden: int, latent: int) -> GeneratorNetwork:
-    """Return the network from latent variables and the condition, side by side, to logits."""
+    """Return a network from latent variables and the condition, concatenated, to logits."""
     if shape in ("mlp", "pairs"):
         return Perceptron([latent + condition, 2 * hidden, 2 * hidden, features.width], latent)
     grid = Grid.of(features)
@@ -44,7 +44,7 @@ def new_generator(features: Features, shape: str, condition: int, *, hidden: int
 def new_critic(
     features: Features, shape: str, condition: slice, *, hidden: int, means: Tensor | None = None
 ) -> CriticNetwork:
-    """Return the network from features to a score; `means` are of all records."""
+    """Return a network from features to a score; `means` are those of all records."""
     if shape == "pairs":
         return Pairs(condition, torch.zeros(features.width) if means is None else means)
     outputs = 1 + condition.stop - condition.start
@@ -56,7 +56,7 @@ def new_critic(
 
 
 def new_label_classifier(features: Features, shape: str, condition: slice, *, hidden: int) -> nn.Module:
-    """Return the network from all other features to the logits of the condition."""
+    """Return a network from all other features to the logits of the condition."""
     outputs = condition.stop - condition.start
     if shape != "conv":
         return _new_layers(features, condition, hidden=hidden, outputs=outputs)

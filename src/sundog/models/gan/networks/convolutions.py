@@ -37,7 +37,7 @@ class Deconvolution(GeneratorNetwork):
         self.layers = nn.Sequential(*layers)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(B, latent + condition) to (B, features)."""
+        """Return logits: (B, latent + condition) to (B, features)."""
         values = self.layers(self.first(inputs).view(len(inputs), self.widest, *self.smallest))
         return self.grid.put_in(values, compute_others(self.others, inputs))
 
@@ -60,14 +60,14 @@ class ConvolutionalClassifier(nn.Module):
         self.out = nn.Linear(found + others, outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, features) to (B, outputs)."""
+        """Return the outputs of each record: (B, features) to (B, outputs)."""
         found = torch.cat([self.layers(self.grid.cut_out(x)), self.grid.others(x)], dim=1)
         answers: Tensor = self.out(found)
         return answers
 
 
 class ConvolutionalCritic(nn.Module):
-    """Strided convolutions; other features join what they find."""
+    """Strided convolutions, whose outputs are scaled by the other features."""
 
     def __init__(self, grid: Grid, channels: int, *, others: int, outputs: int) -> None:
         super().__init__()
@@ -83,7 +83,7 @@ class ConvolutionalCritic(nn.Module):
         self.others = nn.Linear(others, found, bias=False) if others else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, features) to (B, outputs)."""
+        """Return the outputs of each record: (B, features) to (B, outputs)."""
         found = self.layers(self.grid.cut_out(x))
         if self.others is not None:
             found = found * (1 + self.others(self.grid.others(x)))
