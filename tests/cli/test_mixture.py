@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
-from tests.cli.calling import Called, Sundog
+from tests.cli.calling import Sundog
 from tests.cli.test_killed import kill_before_operations
 
 from sundog.cli.main import _run
@@ -44,22 +43,7 @@ def prepare(folder: Path, **rest: Any) -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
-@pytest.fixture
-def sundog(capsys: pytest.CaptureFixture[str]) -> Sundog:
-    """Calls the program and catches what it says."""
-
-    def call(*arguments: object) -> Called:
-        capsys.readouterr()
-        code = _run([str(argument) for argument in arguments])
-        caught = capsys.readouterr()
-        return Called(code, caught.out, caught.err)
-
-    return call
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-import torch
 from tests.contracts.material import KINDS, random_records, schema_of
 
 import sundog.mixture.clustering as clustering
@@ -31,11 +30,6 @@ from sundog.privacy.noise import NoiseSource
 IMAGES = schema_of({"image": {"type": "image", "shape": [5, 5], "levels": 2}})
 FEATURES = Features(IMAGES)
 BUDGET = Budget(1.0, 1e-5)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 def stripes(n: int, seed: int = 0) -> tuple[Records, npt.NDArray[np.int64]]:

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
-from tests.contracts.material import schema_of
+from tests.contracts.material import decode_records, schema_of
 from tests.mixture.two_kinds import (
     BUDGET,
     CLUSTERED,
@@ -20,7 +19,6 @@ from tests.mixture.two_kinds import (
     left_of,
     two_kinds,
     vaes,
-    values,
 )
 
 from sundog.data.code_set import CodeSet
@@ -39,12 +37,6 @@ from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.release.certificate import certify
 from sundog.release.release import Release
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
 
 # --- components and their weights ---
 
@@ -105,7 +97,7 @@ def test_a_mixture_of_more_clusters_than_there_are_records() -> None:
     schema = schema_of(COLUMNS, records=5)
     options: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "clusters": 8}
     for model, settings in (("independent", {}), ("vae", QUICK)):
-        data = values(two_kinds(5))
+        data = decode_records(two_kinds(5))
         release = Synthesizer(model, **options, settings={**CLUSTERED, **settings}).fit(data, schema).release_
         assert release.verify() == []
         assert len(release.sample(50)) == 50
@@ -114,7 +106,7 @@ def test_a_mixture_of_more_clusters_than_there_are_records() -> None:
 
 def test_one_cluster_is_the_plain_model() -> None:
     options: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "seed": 1, "noise": NoiseSource.seeded(1)}
-    release = Synthesizer("independent", clusters=1, **options).fit(values(two_kinds(50)), TABLE).release_
+    release = Synthesizer("independent", clusters=1, **options).fit(decode_records(two_kinds(50)), TABLE).release_
     assert isinstance(release.model, Independent)
     assert not any("clustering" in charge.purpose for charge in release.certificate.charges)
     with pytest.raises(DataError, match="there is no column 'cluster'"):
@@ -172,8 +164,8 @@ def test_a_public_column_is_private_within_a_cluster() -> None:
 
 def test_what_public_records_began_need_not_be_paid_for() -> None:
     options: dict[str, Any] = {"epsilon": 1.0, "delta": 1e-6, "clusters": 2, "settings": CLUSTERED}
-    public = values(two_kinds(200, seed=5))
-    release = Synthesizer("independent", public=public, **options).fit(values(two_kinds(300)), TABLE).release_
+    public = decode_records(two_kinds(200, seed=5))
+    release = Synthesizer("independent", public=public, **options).fit(decode_records(two_kinds(300)), TABLE).release_
     assert release.verify() == []
     purposes = {charge.purpose for charge in release.certificate.charges}
     assert not {"clustering: kernel width", "clustering: space"} & purposes
@@ -269,7 +261,7 @@ def test_a_cluster_that_is_none_is_refused_in_one_line(cluster: Any) -> None:
 def test_a_column_of_that_name_is_refused_before_anything_is_spent() -> None:
     schema = schema_of({**COLUMNS, "cluster": {"type": "boolean"}}, records=100)
     ledger = Ledger(epsilon=1.0, delta=1e-6)
-    data = {**values(two_kinds(100)), "cluster": np.zeros(100, bool)}
+    data = {**decode_records(two_kinds(100)), "cluster": np.zeros(100, bool)}
     with pytest.raises(SundogError, match=r"has a column 'cluster'.*rename it"):
         Synthesizer("independent", epsilon=1.0, clusters=2, ledger=ledger).fit(data, schema)
     assert ledger.charges == ()
@@ -278,7 +270,7 @@ def test_a_column_of_that_name_is_refused_before_anything_is_spent() -> None:
 def test_people_with_several_records_are_refused_before_anything_is_spent() -> None:
     schema = schema_of(COLUMNS, unit="person", cap=3, records=100)
     ledger = Ledger(epsilon=1.0, delta=1e-6)
-    data = {**values(two_kinds(100)), "person": np.arange(100)}
+    data = {**decode_records(two_kinds(100)), "person": np.arange(100)}
     with pytest.raises(SundogError, match="up to 3 records here, which may be in different clusters"):
         Synthesizer("independent", epsilon=1.0, clusters=2, ledger=ledger).fit(data, schema)
     assert ledger.charges == ()
@@ -291,7 +283,9 @@ def test_people_with_several_records_are_refused_before_anything_is_spent() -> N
 def test_a_number_of_clusters_that_is_none_is_refused(clusters: Any) -> None:
     ledger = Ledger(epsilon=1.0, delta=1e-6)
     with pytest.raises(SundogError, match="clusters must be a whole number"):
-        Synthesizer("independent", epsilon=1.0, clusters=clusters, ledger=ledger).fit(values(two_kinds(9)), TABLE)
+        Synthesizer("independent", epsilon=1.0, clusters=clusters, ledger=ledger).fit(
+            decode_records(two_kinds(9)), TABLE
+        )
     assert ledger.charges == ()
 
 
@@ -320,7 +314,7 @@ def test_settings_that_are_none_are_refused(name: str, value: Any) -> None:
     ledger = Ledger(epsilon=1.0, delta=1e-6)
     with pytest.raises(SundogError, match=f"setting '{name}'"):
         Synthesizer("vae", epsilon=1.0, clusters=2, ledger=ledger, settings={name: value}).fit(
-            values(two_kinds(9)), TABLE
+            decode_records(two_kinds(9)), TABLE
         )
     assert ledger.charges == ()
 
@@ -333,7 +327,7 @@ def test_shares_that_leave_nothing_are_refused_before_anything_is_spent(clusters
     names = r"clustering=0.7, means=0.05, moments=0.02: 0.77" if clusters > 1 else r"means=0.5, moments=0.4: 0.9"
     with pytest.raises(SundogError, match=f"settings {names} of the budget; at most 0.75 can be shared out"):
         Synthesizer("vae", epsilon=1.0, clusters=clusters, ledger=ledger, settings=asked).fit(
-            values(two_kinds(9)), schema_of(COLUMNS)
+            decode_records(two_kinds(9)), schema_of(COLUMNS)
         )
     assert ledger.charges == ()
 
@@ -371,7 +365,7 @@ def test_public_data_is_one_file_with_all_columns() -> None:
 @pytest.mark.parametrize("clusters", [1, 3])
 def test_a_mixture_is_of_something_that_is_no_mixture(clusters: int) -> None:
     with pytest.raises(SundogError, match="say of what"):
-        Synthesizer("mixture", epsilon=1.0, clusters=clusters).fit(values(two_kinds(9)), TABLE)
+        Synthesizer("mixture", epsilon=1.0, clusters=clusters).fit(decode_records(two_kinds(9)), TABLE)
 
 
 def test_another_model_does_not_go_on_with_an_interrupted_mixture(tmp_path: Path) -> None:
@@ -379,9 +373,11 @@ def test_another_model_does_not_go_on_with_an_interrupted_mixture(tmp_path: Path
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Vae, "fit_parts", _interrupt)
         with pytest.raises(KeyboardInterrupt):
-            Synthesizer("vae", **options).fit(values(two_kinds(50)), TABLE, out=tmp_path / "o.sundog")
+            Synthesizer("vae", **options).fit(decode_records(two_kinds(50)), TABLE, out=tmp_path / "o.sundog")
     with pytest.raises(SundogError, match="the interrupted fit had another model"):
-        Synthesizer("independent", **options).fit(values(two_kinds(50)), TABLE, out=tmp_path / "o.sundog", resume=True)
+        Synthesizer("independent", **options).fit(
+            decode_records(two_kinds(50)), TABLE, out=tmp_path / "o.sundog", resume=True
+        )
 
 
 def _interrupt(*_: Any) -> None:

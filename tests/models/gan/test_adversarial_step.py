@@ -30,11 +30,6 @@ CASES = pytest.mark.parametrize(
 OBJECTIVES = pytest.mark.parametrize("objective", [Wasserstein(10.0), NonSaturating()], ids=["gp", "ns"])
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 def seeded(game: AdversarialGame, batch: Compact, seed: int = 3) -> Tensor:
     """The losses, with the same draws each time."""
     torch.manual_seed(seed)

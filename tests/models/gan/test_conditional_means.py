@@ -25,11 +25,6 @@ EXACT = MeansPlan(norm_epsilon=1e4, noise_multiplier=1e-3)  # of an ε that nobo
 EPSILON = 1e8
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 def measured(
     records: Records, condition: str | None, *, count: int | None = None, plan: MeansPlan = EXACT
 ) -> ConditionalMeans:

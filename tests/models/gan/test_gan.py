@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-import torch
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
@@ -24,8 +23,7 @@ Codes = npt.NDArray[Any]
 
 
 @pytest.fixture(autouse=True)
-def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.set_num_threads(1)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "_BATCH", 256)
 
 

@@ -42,11 +42,6 @@ CASES = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 def classifier_of(schema: Schema, shape: str, *, size: float = 1.0, seed: int = 0) -> LabelClassifier:
     """One with random weights, the same each time."""
     features = Features(schema)

@@ -12,18 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.contracts.material import random_records
+from tests.contracts.material import decode_records, random_records
 from tests.models.gan.material import DELTA, GAPS, IMAGES, QUICK, TABLE, fitted
 from torch import Tensor
 
 from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, ReleaseError, SundogError
 from sundog.fit.synthesizer import Synthesizer
-from sundog.models.gan import gan, label_classifier, training
+from sundog.models.gan import gan, label_classifier
 from sundog.models.gan.configuration import GanConfiguration
 from sundog.models.gan.gan import Gan
 from sundog.models.gan.label_classifier import LabelClassifier, train_label_classifier
-from sundog.models.neural import mean_matching
 from sundog.models.protocol import FitContext, State
 from sundog.models.released import CLASSIFIER
 from sundog.privacy.events import Charge, SampledGaussian
@@ -39,19 +38,14 @@ STEPS = 16  # of the classifier: 10 epochs of 100 records, 64 in each
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How good records are is nothing to do with it."""
-    torch.set_num_threads(1)
-    monkeypatch.setattr(training, "_BATCH", 32)
-    monkeypatch.setattr(mean_matching, "_ROUNDS", 2)
+def _quick(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trainer, "Pace", lambda block: Pace(5))
     monkeypatch.setattr(label_classifier, "_EPOCHS", 10.0)
 
 
 def fit(out: Path | None = None, *, resume: bool = False, noise: NoiseSource | None = None, **settings: Any) -> Release:
     options = {**QUICK, "epochs": 6, "recognised": 0.9, "classifier": SHARED, **settings}
-    records = random_records(IMAGES, 100)
-    data = {name: column.decode(records.codes[name]) for name, column in IMAGES.columns.items()}
+    data = decode_records(random_records(IMAGES, 100))
     synthesizer = Synthesizer("gan", epsilon=2.0, delta=DELTA, seed=4, noise=noise, settings=options)
     declared = Schema.from_dict({**IMAGES.to_dict(), "records": 100})
     return synthesizer.fit(data, declared, out=out, resume=resume).release_

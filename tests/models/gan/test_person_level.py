@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from tests.contracts.material import random_records, schema_of
+from tests.contracts.material import decode_records, random_records, schema_of
 from tests.models.gan.material import DELTA, IMAGES, LABEL, QUICK, SERIES, TABLE, assert_clipped, new_duel
 from torch import Tensor
 
@@ -26,7 +26,6 @@ from sundog.models.gan.conditional_means import ConditionalMeans
 from sundog.models.gan.configuration import GanConfiguration
 from sundog.models.gan.gan import Gan
 from sundog.models.gan.objectives import NonSaturating, Objective, Wasserstein
-from sundog.models.neural import mean_matching
 from sundog.models.neural.features import Compact, Features
 from sundog.models.neural.person_examples import PeopleRows
 from sundog.models.protocol import FitContext
@@ -51,12 +50,7 @@ CASES = pytest.mark.parametrize(
 OBJECTIVES = pytest.mark.parametrize("objective", [Wasserstein(10.0), NonSaturating()], ids=["gp", "ns"])
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How good records are is nothing to do with it."""
-    torch.set_num_threads(1)
-    monkeypatch.setattr(training, "_BATCH", 32)
-    monkeypatch.setattr(mean_matching, "_ROUNDS", 2)
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 def people(schema: Schema, held: list[int], seed: int = 0) -> Records:
@@ -69,7 +63,7 @@ def visits(held: list[int], seed: int = 0) -> pd.DataFrame:
     """The same as a table, for columns of one value."""
     records = people(SIMPLE, held, seed)
     assert records.unit is not None
-    columns = {name: column.decode(records.codes[name]) for name, column in SIMPLE.columns.items()}
+    columns = decode_records(records)
     return pd.DataFrame({**columns, "who": [f"person {number}" for number in records.unit]})
 
 

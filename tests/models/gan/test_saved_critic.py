@@ -14,16 +14,14 @@ import numpy as np
 import pytest
 import safetensors.numpy
 import torch
-from tests.contracts.material import random_records, schema_of
+from tests.contracts.material import decode_records, random_records, schema_of
 from tests.models.gan.material import DELTA, GAPS, IMAGES, LABEL, QUICK, TABLE, fitted
 
 from sundog.errors import DataError, SundogError
 from sundog.fit.synthesizer import Synthesizer
 from sundog.models.gan import saved_critic as module
-from sundog.models.gan import training
 from sundog.models.gan.gan import Gan
 from sundog.models.gan.saved_critic import Critic
-from sundog.models.neural import mean_matching
 from sundog.models.protocol import State
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
@@ -36,12 +34,7 @@ SCHEMAS = {"mlp": TABLE, "conv": IMAGES, "lstm": GAPS, "pairs": TWINS}
 SHAPES = pytest.mark.parametrize("shape", SCHEMAS)
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How good records are is nothing to do with it."""
-    torch.set_num_threads(1)
-    monkeypatch.setattr(training, "_BATCH", 32)
-    monkeypatch.setattr(mean_matching, "_ROUNDS", 2)
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 @cache
@@ -57,8 +50,7 @@ def parts_of(shape: str) -> State:
 
 
 def fit(out: Path | None, model: str = "gan", *, resume: bool = False, overwrite: bool = False) -> Synthesizer:
-    records = random_records(TABLE, 60)
-    data = {name: column.decode(records.codes[name]) for name, column in TABLE.columns.items()}
+    data = decode_records(random_records(TABLE, 60))
     settings = QUICK if model == "gan" else {}
     noise = NoiseSource.seeded(1)
     synthesizer = Synthesizer(model, epsilon=2.0, delta=DELTA, seed=4, noise=noise, settings=settings)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from tests.contracts.material import random_records
+from tests.contracts.material import decode_records, random_records
+from tests.contracts.resumption import assert_resumes, assert_same_fit
 from tests.models.gan.material import DELTA, GAPS, IMAGES, QUICK, TABLE, fitted
 from torch import Tensor
 
@@ -25,7 +27,7 @@ from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext
 from sundog.models.released import CLASSIFIER
 from sundog.privacy.accountant import epsilon_spent
-from sundog.privacy.events import Charge, SampledGaussian
+from sundog.privacy.events import SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger, summed
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
@@ -35,12 +37,6 @@ from sundog.training.pacing import Pace
 from sundog.training.per_example.engine import ClippedSum, clip_and_sum
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
 
 # --- paying ---
 
@@ -200,7 +196,7 @@ def test_all_that_a_training_learns_of_records_goes_through_the_noisy_sum(
 def fit(out: Path, *, resume: bool = False, schema: Schema = TABLE, **settings: Any) -> Release:
     options = {**QUICK, "epochs": 12, "critic_steps": 1, "recognised": 0.9, "condition": "label", **settings}
     records = random_records(schema, 100)
-    data = {name: column.decode(records.codes[name]) for name, column in schema.columns.items()}
+    data = decode_records(records)
     synthesizer = Synthesizer("gan", epsilon=2.0, delta=DELTA, seed=4, noise=NoiseSource.seeded(1), settings=options)
     return synthesizer.fit(data, schema, out=out, resume=resume).release_
 
@@ -214,30 +210,8 @@ def test_a_fit_that_was_interrupted_ends_as_one_that_was_not(
     schema: Schema, settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trainer, "Pace", lambda block: Pace(5))
-    whole = fit(tmp_path / "whole.sundog", schema=schema, **settings)
-    out, spends, stops = tmp_path / "o.sundog", 0, 0
-    spend = Ledger.spend
-
-    def stop(ledger: Ledger, *charges: Charge) -> None:
-        """Every third time: between two blocks."""
-        nonlocal spends
-        spends += 1
-        if spends % 3 == 0:
-            raise KeyboardInterrupt
-        spend(ledger, *charges)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "spend", stop)
-        for resume in (False, True, True):
-            with pytest.raises(KeyboardInterrupt):
-                fit(out, resume=resume, schema=schema, **settings)
-            stops += 1
-    again = fit(out, resume=True, schema=schema, **settings)
-    assert stops == 3
-    assert again.certificate.charges == whole.certificate.charges
-    assert again.verify() == whole.verify()
-    for name, tensor in whole.model.state().tensors.items():
-        assert np.array_equal(tensor, again.model.state().tensors[name]), name
+    start = partial(fit, schema=schema, **settings)
+    assert_resumes(start, tmp_path, stops=lambda spends: spends % 3 == 0, times=3)  # between two blocks
 
 
 def test_an_interruption_in_the_middle_of_a_block_pays_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -254,10 +228,7 @@ def test_an_interruption_in_the_middle_of_a_block_pays_once(tmp_path: Path, monk
         patch.setattr(Trainer, "_take_step", stop)
         with pytest.raises(RuntimeError, match="the power is gone"):
             fit(out)
-    again = fit(out, resume=True)
-    assert again.certificate.charges == whole.certificate.charges
-    for name, tensor in whole.model.state().tensors.items():
-        assert np.array_equal(tensor, again.model.state().tensors[name]), name
+    assert_same_fit(fit(out, resume=True), whole)
 
 
 def test_a_seed_fixes_where_it_begins() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from scipy import stats
-from tests.contracts.material import random_records, schema_of
+from tests.contracts.material import decode_records, random_records, schema_of
 from tests.models.gan.material import assert_goes_on
 from torch import Tensor
 
@@ -51,7 +51,6 @@ every_model = pytest.mark.parametrize("model", SMALL, ids=lambda model: model.na
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.set_num_threads(1)
     monkeypatch.setattr(training, "_BATCH", 32)
 
 
@@ -124,8 +123,7 @@ def test_an_interrupted_fit_goes_on_with_its_bound(
     model: type[Model], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trainer, "Pace", lambda block: Pace(5))
-    codes = random_records(SCHEMA, 150).codes
-    values = {name: column.decode(codes[name]) for name, column in SCHEMA.columns.items()}
+    values = decode_records(random_records(SCHEMA, 150))
 
     def release(out: Path, *, resume: bool = False) -> Release:
         options = {**SMALL[model], "clip": "dpnorm"}
@@ -140,8 +138,7 @@ def test_an_interrupted_fit_goes_on_with_its_bound(
 def test_the_components_of_a_mixture_train_with_it(
     model: type[Model], steps: list[tuple[DPNorm, Tensor]], tmp_path: Path
 ) -> None:
-    codes = random_records(SCHEMA, 200).codes
-    values = {name: column.decode(codes[name]) for name, column in SCHEMA.columns.items()}
+    values = decode_records(random_records(SCHEMA, 200))
     options = {**SMALL[model], "clip": "dpnorm"}
     synthesizer = Synthesizer(model.name, epsilon=EPSILON, delta=DELTA, clusters=3, seed=1, settings=options)
     release = synthesizer.fit(values, SCHEMA).release_

@@ -70,11 +70,6 @@ class Pulled(Coder):
         return sum((parameter.square().sum() for parameter in self.parameters()), torch.zeros(())) / 100
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 def rows(count: int = 60) -> Tensor:
     return torch.randn(count, 4, generator=torch.Generator().manual_seed(3))
 

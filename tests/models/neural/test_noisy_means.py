@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-import torch
 from scipy import sparse, stats
 from tests.contracts.material import KINDS, constant_records, random_records, schema_of
 
@@ -43,11 +42,6 @@ class Free(Ledger):
 
     def spend(self, *charges: Charge) -> None:
         self.taken += charges
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 def means_of(

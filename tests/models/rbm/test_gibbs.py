@@ -36,11 +36,6 @@ STATES = torch.stack(
 COUNT = 20_000
 
 
-@pytest.fixture(autouse=True)
-def _one_thread(one_thread: None) -> None:
-    pass
-
-
 def machine(size: float = 1.0, chains: int = 64) -> Network:
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(0)

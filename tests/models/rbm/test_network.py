@@ -33,11 +33,6 @@ MIX: dict[str, dict[str, Any]] = {
 both = pytest.mark.parametrize("columns", [SETS, MIX], ids=["sets", "mix"])
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 def network(columns: dict[str, dict[str, Any]], *, size: float = 1.0, seed: int = 0, **options: Any) -> Network:
     """One of three hidden units, with weights of some size."""
     with torch.random.fork_rng():

@@ -11,8 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 import torch
-from tests.contracts.material import KINDS, plain, random_records, schema_of
+from tests.contracts.material import KINDS, decode_records, random_records, schema_of
 from tests.contracts.model_contract import ModelContract
+from tests.contracts.resumption import assert_resumes
 
 from sundog.data.code_set import CodeSet
 from sundog.data.records import Records
@@ -42,11 +43,6 @@ COLUMNS: dict[str, dict[str, Any]] = {
     "size": {"type": "integer", "min": 0, "max": 999, "bins": 8},
 }
 TABLE = schema_of(COLUMNS, records=4000)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 class TestVae(ModelContract):
@@ -179,10 +175,6 @@ def test_few_candidates_at_a_time_are_as_good_as_many(monkeypatch: pytest.Monkey
 # --- going on, and watching ---
 
 
-def values(records: Records) -> dict[str, Any]:
-    return {name: column.decode(records.codes[name]) for name, column in records.schema.columns.items()}
-
-
 def fit(out: Path | None, *, resume: bool = False, progress: Any = None, **options: Any) -> Release:
     settings = {**QUICK, "epochs": 3, "batch": 100}
     options = {
@@ -194,30 +186,11 @@ def fit(out: Path | None, *, resume: bool = False, progress: Any = None, **optio
         **options,
     }
     also = {} if progress is None else {"progress": progress}
-    return Synthesizer("vae", **options).fit(values(table(500)), TABLE, out=out, resume=resume, **also).release_
+    return Synthesizer("vae", **options).fit(decode_records(table(500)), TABLE, out=out, resume=resume, **also).release_
 
 
 def test_a_fit_that_was_interrupted_ends_as_one_that_was_not(tmp_path: Path) -> None:
-    whole = fit(tmp_path / "whole.sundog")
-    out = tmp_path / "o.sundog"
-    spend, spends = Ledger.spend, 0
-
-    def stop(ledger: Ledger, *charges: Charge) -> None:
-        nonlocal spends
-        spends += 1
-        if spends % 3 == 0:
-            raise KeyboardInterrupt
-        spend(ledger, *charges)
-
-    for resume in (False, True):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Ledger, "spend", stop)
-            with pytest.raises(KeyboardInterrupt):
-                fit(out, resume=resume)
-    again = fit(out, resume=True)
-    assert again.certificate.charges == whole.certificate.charges
-    for name, tensor in whole.model.state().tensors.items():
-        assert np.array_equal(tensor, again.model.state().tensors[name]), name
+    assert_resumes(fit, tmp_path, stops=lambda spends: spends % 3 == 0)
 
 
 def test_the_loss_is_shown_to_those_who_insist_and_to_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +245,7 @@ def test_moments_of_many_latent_variables_are_not_measured() -> None:
 def test_people_with_several_records_are_refused_before_anything_is_spent(tmp_path: Path) -> None:
     schema = schema_of(COLUMNS, unit="person", cap=3)
     ledger = Ledger(epsilon=2.0, delta=1e-5)
-    data = {**values(table(500)), "person": np.arange(500)}
+    data = {**decode_records(table(500)), "person": np.arange(500)}
     with pytest.raises(SundogError, match=r"protects single records.*set `cap: 1`.*independent"):
         Synthesizer("vae", epsilon=2.0, ledger=ledger).fit(data, schema)
     assert ledger.charges == ()
@@ -280,7 +253,7 @@ def test_people_with_several_records_are_refused_before_anything_is_spent(tmp_pa
 
 def test_people_with_one_record_each_are_not(tmp_path: Path) -> None:
     schema = schema_of(COLUMNS, unit="person", records=400)
-    data = {**values(table(500)), "person": np.arange(500) // 2}
+    data = {**decode_records(table(500)), "person": np.arange(500) // 2}
     release = Synthesizer("vae", epsilon=2.0, delta=1e-6, settings=QUICK).fit(data, schema).release_
     assert release.verify() == []
 
@@ -306,7 +279,7 @@ def test_people_with_one_record_each_are_not(tmp_path: Path) -> None:
 def test_settings_that_are_none_are_refused_before_anything_is_spent(name: str, value: Any) -> None:
     ledger = Ledger(epsilon=2.0, delta=1e-5)
     with pytest.raises(SundogError, match=f"setting '{name}' must be"):
-        Synthesizer("vae", epsilon=2.0, ledger=ledger, settings={name: value}).fit(values(table(50)), TABLE)
+        Synthesizer("vae", epsilon=2.0, ledger=ledger, settings={name: value}).fit(decode_records(table(50)), TABLE)
     assert ledger.charges == ()
 
 
@@ -375,23 +348,8 @@ def test_enormous_weights_draw_records_all_the_same(size: float) -> None:
             column.decode(codes[name])
 
 
-def test_weights_are_not_shared_with_the_state_they_came_from() -> None:
-    state = _state()
-    model = Vae.from_state(TABLE, state)
-    before = plain(model.sample(50, np.random.default_rng(0), {})["size"])
-    for tensor in state.tensors.values():
-        tensor[...] = 0
-    assert plain(model.sample(50, np.random.default_rng(0), {})["size"]) == before
-
-
-def test_a_file_draws_nothing_when_it_is_read() -> None:
-    before = torch.get_rng_state()
-    Vae.from_state(TABLE, _state())
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 def test_random_records_fit_a_release_of_every_kind_at_once(tmp_path: Path) -> None:
     schema = schema_of({**KINDS["all_scalars"], **KINDS["mix"]}, records=100)
-    data = values(random_records(schema, 80))
+    data = decode_records(random_records(schema, 80))
     Synthesizer("vae", epsilon=1.0, delta=1e-6, settings=QUICK).fit(data, schema, out=tmp_path / "o.sundog")
     assert Release.load(tmp_path / "o.sundog").verify() == []

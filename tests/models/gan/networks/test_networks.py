@@ -23,11 +23,6 @@ def image(*shape: int, **rest: Any) -> Schema:
     return schema_of({"image": {"type": "image", "shape": list(shape)}, **rest})
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 @pytest.mark.parametrize(
     ("schema", "shape"),
     [

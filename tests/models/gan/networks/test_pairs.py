@@ -30,8 +30,7 @@ TWINS = schema_of({"label": LABEL, "twin": LABEL})
 
 
 @pytest.fixture(autouse=True)
-def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.set_num_threads(1)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "_BATCH", 128)
 
 
