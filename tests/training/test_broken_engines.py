@@ -20,6 +20,7 @@ from tests.training.broken import (
     Epochs,
     ForgottenNorm,
     NoiseForEachPiece,
+    Remembering,
     RepeatedNoise,
     Sampler,
     SharedNoise,
@@ -50,22 +51,12 @@ HISTOGRAM_NOISE = 4.0  # the multiplier σ_C of the text, which DPNorm takes at 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-class Witness:
+class Witness(Remembering):
     """A policy that notes by how much the answers it is given differ from what it measured."""
 
     def __init__(self, policy: ClipPolicy) -> None:
-        self._policy = policy
-        self._measured = torch.zeros(())
+        super().__init__(policy)
         self.errors: list[Floats] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._policy, name)
-
-    def measure(self, *seen: Any) -> Tensor | None:
-        more = self._policy.measure(*seen)
-        if more is not None:
-            self._measured = self._measured + more
-        return more
 
     def update(self, noisy: Tensor | None) -> None:
         assert noisy is not None

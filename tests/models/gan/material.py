@@ -53,7 +53,7 @@ def some(schema: Schema, n: int = 9, seed: int = 0) -> Compact:
     return Features(schema).to_examples(random_records(schema, n, seed)).take(np.arange(n))
 
 
-def new_duel(
+def new_game(
     schema: Schema, shape: str, objective: Objective | None = None, *, condition: str | None = "label", **more: Any
 ) -> AdversarialGame:
     """Two networks with random weights, the same each time."""

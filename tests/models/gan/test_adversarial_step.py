@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from tests.contracts.material import KINDS, schema_of
-from tests.models.gan.material import GAPS, IMAGES, TABLE, assert_clipped, new_duel, some
+from tests.models.gan.material import GAPS, IMAGES, TABLE, assert_clipped, new_game, some
 from torch import Tensor
 
 from sundog.data.schema import Schema
@@ -80,7 +80,7 @@ def loop(game: AdversarialGame, real: Tensor, fake: Tensor, places: Tensor) -> t
 def test_the_clipped_sum_is_that_of_a_loop_over_records(
     schema: Schema, shape: str, objective: Objective, masks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    game, batch = new_duel(schema, shape, objective), some(schema)
+    game, batch = new_game(schema, shape, objective), some(schema)
     for weight in game.critic.parameters():
         weight.data *= 2.0  # so that slopes, and norms, are far from one another
     drawn = fixed(game, batch, monkeypatch)
@@ -92,7 +92,7 @@ def test_the_clipped_sum_is_that_of_a_loop_over_records(
 @CASES
 @OBJECTIVES
 def test_the_loss_on_a_record_is_about_that_record_alone(schema: Schema, shape: str, objective: Objective) -> None:
-    game, batch, others = new_duel(schema, shape, objective), some(schema), some(schema, seed=1)
+    game, batch, others = new_game(schema, shape, objective), some(schema), some(schema, seed=1)
     before = seeded(game, batch)
     changed = {name: torch.cat([others[name][:4], rows[4:5], others[name][5:]]) for name, rows in batch.items()}
     after = seeded(game, changed)
@@ -103,14 +103,14 @@ def test_the_loss_on_a_record_is_about_that_record_alone(schema: Schema, shape: 
 @CASES
 def test_a_batch_may_be_empty(schema: Schema, shape: str) -> None:
     for objective in (Wasserstein(10.0), NonSaturating()):
-        game = new_duel(schema, shape, objective)
+        game = new_game(schema, shape, objective)
         nobody = {name: rows[:0] for name, rows in some(schema).items()}
         found = clip_and_sum(game.critic, game.loss, nobody, group_all(game.critic), Fixed(torch.tensor([1.0])).weigh)
         assert all(not total.any() for total in found.sums)
 
 
 def test_a_record_is_judged_beside_one_of_its_own_label() -> None:
-    game, batch = new_duel(TABLE, "mlp"), some(TABLE, 40)
+    game, batch = new_game(TABLE, "mlp"), some(TABLE, 40)
     seen: list[Tensor] = []
     game.critic.register_forward_pre_hook(lambda critic, inputs: seen.extend(inputs))
     game.loss(batch)
@@ -121,7 +121,7 @@ def test_a_record_is_judged_beside_one_of_its_own_label() -> None:
 
 
 def test_the_critics_step_leaves_nothing_in_the_generator() -> None:
-    game = new_duel(TABLE, "mlp", Wasserstein())
+    game = new_game(TABLE, "mlp", Wasserstein())
     before = [weight.clone() for weight in game.generator.parameters()]
     clip_and_sum(game.critic, game.loss, some(TABLE), group_all(game.critic), Fixed(torch.tensor([1.0])).weigh)
     for weight, old in zip(game.generator.parameters(), before, strict=True):
@@ -144,10 +144,10 @@ def take_turns(game: AdversarialGame, count: int = 3) -> list[Tensor]:
 def test_the_generator_learns_from_the_critic_and_from_no_record(
     schema: Schema, shape: str, objective: Objective
 ) -> None:
-    begun = [weight.clone() for weight in new_duel(schema, shape, objective).generator.parameters()]
+    begun = [weight.clone() for weight in new_game(schema, shape, objective).generator.parameters()]
     ends = []
     for seed in (None, 1, 2):  # no record at all; these; those
-        game = new_duel(schema, shape, objective)
+        game = new_game(schema, shape, objective)
         if seed is not None:
             game.loss(some(schema, 5 * seed, seed)).sum().backward()  # type: ignore[no-untyped-call]
         ends.append(take_turns(game))
@@ -155,14 +155,14 @@ def test_the_generator_learns_from_the_critic_and_from_no_record(
         assert all(torch.equal(first, other) for other in rest)
     moved = [not torch.equal(old, new) for old, new in zip(begun, ends[0], strict=True)]
     assert sum(moved) > len(moved) / 2  # not those of the cells that it is told
-    game = new_duel(schema, shape, objective)
+    game = new_game(schema, shape, objective)
     for weight in game.critic.parameters():
         weight.data *= -1.0
     assert not torch.equal(ends[0][0], take_turns(game)[0])
 
 
 def test_the_generators_turn_leaves_the_critic_as_it_was() -> None:
-    game = new_duel(IMAGES, "conv")
+    game = new_game(IMAGES, "conv")
     before = [weight.clone() for weight in game.critic.parameters()]
     take_turns(game)
     for weight, old in zip(game.critic.parameters(), before, strict=True):
@@ -176,14 +176,14 @@ def test_the_generator_gets_better_at_pleasing_a_critic_that_stays(objective: Ob
         torch.manual_seed(9)
         return float(game.critic(game.generate(torch.eye(3).repeat(200, 1))).detach().mean())
 
-    game = new_duel(TABLE, "mlp", objective, batch=128)
+    game = new_game(TABLE, "mlp", objective, batch=128)
     before = pleased()
     take_turns(game, 40)
     assert pleased() > before + 0.05
 
 
 def test_the_rate_follows_the_schedule_and_the_average_the_weights() -> None:
-    game = new_duel(TABLE, "mlp", schedule=lambda number: 0.5 if number else 0.0)
+    game = new_game(TABLE, "mlp", schedule=lambda number: 0.5 if number else 0.0)
     begun = [weight.clone() for weight in game.generator.parameters()]
     assert all(torch.equal(old, new) for old, new in zip(begun, take_turns(game, 1), strict=True))
     first = take_turns(game, 2)
@@ -194,7 +194,7 @@ def test_the_rate_follows_the_schedule_and_the_average_the_weights() -> None:
 
 def test_a_critic_that_recognises_few_gets_more_steps_and_else_fewer() -> None:
     for sign, recognised in ((1.0, 0.0), (-1.0, 1.0)):  # takes all for real; takes none
-        game = new_duel(TABLE, "mlp", critic_schedule=CriticSchedule(steps=1, target=0.6))
+        game = new_game(TABLE, "mlp", critic_schedule=CriticSchedule(steps=1, target=0.6))
         for weight in game.critic.parameters():
             weight.data.zero_()
         list(game.critic.parameters())[-1].data.fill_(sign)
@@ -205,7 +205,7 @@ def test_a_critic_that_recognises_few_gets_more_steps_and_else_fewer() -> None:
 def test_a_generator_that_is_behind_has_several_turns() -> None:
     """Each of them moves the weights, and all of them are in the average."""
     game, single = (
-        new_duel(TABLE, "mlp", critic_schedule=CriticSchedule(steps=steps, target=0.0)) for steps in (0.5, 1)
+        new_game(TABLE, "mlp", critic_schedule=CriticSchedule(steps=steps, target=0.0)) for steps in (0.5, 1)
     )
     moves: list[list[Tensor]] = []
     turn = game._take_step

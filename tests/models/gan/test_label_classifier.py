@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from tests.contracts.material import KINDS, random_records, schema_of
-from tests.models.gan.material import DELTA, GAPS, IMAGES, LABEL, QUICK, SERIES, TABLE, new_duel, some
+from tests.models.gan.material import DELTA, GAPS, IMAGES, LABEL, QUICK, SERIES, TABLE, new_game, some
 from torch import Tensor
 
 from sundog.data.schema import Schema
@@ -316,7 +316,7 @@ def cross_entropy(game: AdversarialGame, classifier: LabelClassifier) -> float:
 def test_a_generator_learns_to_make_what_is_classified_correctly(schema: Schema, shape: str) -> None:
     classifier, ends = knowing(schema, shape), []
     for heard in (classifier, None):
-        game = mute(new_duel(schema, shape, classifier=heard, batch=64))
+        game = mute(new_game(schema, shape, classifier=heard, batch=64))
         begun = cross_entropy(game, classifier)
         torch.manual_seed(0)
         for number in range(60):
@@ -331,7 +331,7 @@ def test_a_step_of_the_generator_does_not_change_the_classifier() -> None:
     for frozen in (True, False):
         classifier = classifier_of(IMAGES, "conv").requires_grad_(not frozen)
         before = [weight.clone() for weight in classifier.parameters()]
-        game = new_duel(IMAGES, "conv", classifier=classifier)
+        game = new_game(IMAGES, "conv", classifier=classifier)
         begun = [weight.clone() for weight in game.generator.parameters()]
         for number in range(3):
             game.train_generator(number)
@@ -345,7 +345,7 @@ def test_a_step_of_the_generator_does_not_change_the_classifier() -> None:
 def test_the_critic_loss_does_not_contain_the_classifier(objective: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     classifier, losses = classifier_of(IMAGES, "conv"), []
     for heard in (classifier, None):
-        game = new_duel(IMAGES, "conv", objective, classifier=heard)
+        game = new_game(IMAGES, "conv", objective, classifier=heard)
         torch.manual_seed(3)
         losses.append(game.loss(some(IMAGES)).detach())
     assert torch.equal(*losses)
@@ -354,7 +354,7 @@ def test_the_critic_loss_does_not_contain_the_classifier(objective: Any, monkeyp
         raise AssertionError(f"it was asked about {len(x)} records")
 
     monkeypatch.setattr(classifier, "cross_entropy", asked)
-    game = new_duel(IMAGES, "conv", objective, classifier=classifier)
+    game = new_game(IMAGES, "conv", objective, classifier=classifier)
     clip_and_sum(game.critic, game.loss, some(IMAGES), group_all(game.critic), Fixed(torch.tensor([1.0])).weigh)
     with pytest.raises(AssertionError, match="it was asked about 16 records"):
         game.train_generator(0)
@@ -362,5 +362,5 @@ def test_the_critic_loss_does_not_contain_the_classifier(objective: Any, monkeyp
 
 def test_the_game_does_not_keep_the_classifier() -> None:
     """It has a state of its own, which is whole before the game begins."""
-    game = new_duel(IMAGES, "conv", classifier=classifier_of(IMAGES, "conv"))
+    game = new_game(IMAGES, "conv", classifier=classifier_of(IMAGES, "conv"))
     assert set(game.stateful_parts) == {"generator", "average", "critic_schedule", "optimizer"}

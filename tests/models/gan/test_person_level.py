@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import torch
 from tests.contracts.material import decode_records, random_records, schema_of
-from tests.models.gan.material import DELTA, IMAGES, LABEL, QUICK, SERIES, TABLE, assert_clipped, new_duel
+from tests.models.gan.material import DELTA, IMAGES, LABEL, QUICK, SERIES, TABLE, assert_clipped, new_game
 from torch import Tensor
 
 from sundog.data.reading.read import encode, read
@@ -76,9 +76,9 @@ def alike(labels: list[int]) -> Records:
     return Records(SIMPLE, codes, len(labels), unit=np.arange(len(labels)))
 
 
-def steep_duel(schema: Schema, shape: str, objective: Objective) -> AdversarialGame:
+def steep_game(schema: Schema, shape: str, objective: Objective) -> AdversarialGame:
     """A critic whose gradients are of very different lengths."""
-    game = new_duel(schema, shape, objective, condition=None)
+    game = new_game(schema, shape, objective, condition=None)
     generator = torch.Generator().manual_seed(2)
     for weight in game.critic.parameters():
         size = 2.0 * weight.data.std(correction=0).clamp_min(1e-4)  # a critic of pairs begins with zeros
@@ -135,7 +135,7 @@ def clipped(game: AdversarialGame, batch: Any, clip: float) -> list[Tensor]:
 def test_the_clipped_sum_is_that_of_a_loop_over_people(
     schema: Schema, shape: str, objective: Objective, masks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    game = steep_duel(schema, shape, objective)
+    game = steep_game(schema, shape, objective)
     batch = PeopleRows(game.features, people(schema, HELD)).take(np.arange(len(HELD)))
     each = gradients(game, HELD, fixed(game, batch, monkeypatch))
     norms = torch.stack([length(gradient) for gradient in each])
@@ -153,7 +153,7 @@ def test_one_person_more_moves_the_sum_by_no_more_than_the_clip(
     schema: Schema, shape: str, objective: Objective, held: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many records that person has; without clipping it would move by more."""
-    game, counts = steep_duel(schema, shape, objective), [*HELD, held]
+    game, counts = steep_game(schema, shape, objective), [*HELD, held]
     rows = PeopleRows(game.features, people(schema, counts))
     batch, rest = rows.take(np.arange(len(counts))), rows.take(np.arange(len(HELD)))
     drawn = fixed(game, batch, monkeypatch)
@@ -169,7 +169,7 @@ def test_one_person_more_moves_the_sum_by_no_more_than_the_clip(
 @pytest.mark.parametrize("masks", ["when needed", "always"])
 def test_somebody_whose_loss_is_not_finite_moves_nobody_elses_gradient(place: int, masks: Any) -> None:
     """Wherever that record lies; all others have empty places."""
-    game = new_duel(SIMPLE, "mlp", condition=None)
+    game = new_game(SIMPLE, "mlp", condition=None)
     with torch.no_grad():
         next(game.critic.parameters())[:, 2] = 3e38  # of the label c, which nobody else has
     generated = Features(SIMPLE).dense(PeopleRows(game.features, alike([0])).take(np.arange(1)))[:, :1]
@@ -191,7 +191,7 @@ def test_a_record_several_times_counts_as_once(schema: Schema, shape: str) -> No
     records = people(schema, [1, 1])
     many = replace(records.take([0, 0, 0, 1]), unit=np.array([0, 0, 0, 1]))
     once = replace(records.take([0, 1]), unit=np.array([0, 1]))
-    game = steep_duel(schema, shape, NonSaturating())
+    game = steep_game(schema, shape, NonSaturating())
     first, second = (PeopleRows(game.features, one) for one in (many, once))
     fake = game.features.dense(first.take(np.array([1])))[:, :1]
     game.generate = lambda condition: fake.expand(*condition.shape[:-1], -1)  # type: ignore[method-assign]
@@ -204,7 +204,7 @@ def test_a_record_several_times_counts_as_once(schema: Schema, shape: str) -> No
 @CASES
 @OBJECTIVES
 def test_nobody_is_an_example_too(schema: Schema, shape: str, objective: Objective) -> None:
-    game = steep_duel(schema, shape, objective)
+    game = steep_game(schema, shape, objective)
     for held in ([2, 1], []):  # a batch without people, of some and of none
         batch = PeopleRows(game.features, people(schema, held)).take(np.arange(0))
         assert all(not total.any() for total in clipped(game, batch, 1.0))
@@ -214,7 +214,7 @@ def test_nobody_is_an_example_too(schema: Schema, shape: str, objective: Objecti
 @OBJECTIVES
 def test_what_fills_empty_places_is_not_seen(schema: Schema, shape: str, objective: Objective) -> None:
     """They hold copies of a record of the same person."""
-    game = steep_duel(schema, shape, objective)
+    game = steep_game(schema, shape, objective)
     batch = PeopleRows(game.features, people(schema, HELD)).take(np.arange(len(HELD)))
     other = PeopleRows(game.features, people(schema, [CAP] * len(HELD), seed=7)).take(np.arange(len(HELD)))
     sums = []

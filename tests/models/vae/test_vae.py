@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
 from tests.contracts.material import KINDS, decode_records, random_records, schema_of
 from tests.contracts.model_contract import ModelContract
 from tests.contracts.resumption import assert_resumes
+from tests.models.twin_columns import COLUMNS, TABLE, pair_distance, table
 
 from sundog.data.code_set import CodeSet
 from sundog.data.records import Records
@@ -37,27 +37,11 @@ from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 
 QUICK: dict[str, Any] = {"hidden": 8, "latent": 3, "batch": 50, "epochs": 4, "learning_rate": 0.1}
-COLUMNS: dict[str, dict[str, Any]] = {
-    "kind": {"type": "categorical", "values": ["a", "b", "c", "d"]},
-    "twin": {"type": "categorical", "values": ["w", "x", "y", "z"]},
-    "size": {"type": "integer", "min": 0, "max": 999, "bins": 8},
-}
-TABLE = schema_of(COLUMNS, records=4000)
 
 
 class TestVae(ModelContract):
     model = Vae
     settings = QUICK
-
-
-def table(n: int = 4000, seed: int = 0) -> Records:
-    """The twin says what the kind is nine times in ten, and the size is near 250 times the kind."""
-    rng = np.random.default_rng(seed)
-    kind = rng.choice(4, n, p=[0.1, 0.2, 0.3, 0.4])
-    twin = np.where(rng.random(n) < 0.9, kind, rng.integers(0, 4, n))
-    size = (250 * kind + rng.integers(0, 250, n)).clip(0, 999)
-    codes = {"kind": kind, "twin": twin, "size": size}
-    return Records(TABLE, {name: codes[name].astype(TABLE.columns[name].dtype) for name in COLUMNS}, n)
 
 
 @cache
@@ -68,28 +52,14 @@ def learned() -> Vae:
     return Vae.fit(table(), plan, ledger, FitContext(seed=2))
 
 
-def pairs(codes: dict[str, Any], names: tuple[str, str]) -> npt.NDArray[np.float64]:
-    """How often each pair of cells occurs."""
-    cells = {"kind": codes["kind"], "twin": codes["twin"], "size": codes["size"].astype(int) // 125}
-    found = np.zeros((4 if names[0] != "size" else 8, 8))
-    np.add.at(found, (cells[names[0]], cells[names[1]]), 1.0)
-    return np.asarray(found / found.sum())
-
-
-def distance(codes: dict[str, Any], other: dict[str, Any]) -> float:
-    """The mean total variation over all pairs of columns."""
-    couples = [("kind", "twin"), ("kind", "size"), ("twin", "size")]
-    return float(np.mean([0.5 * np.abs(pairs(codes, c) - pairs(other, c)).sum() for c in couples]))
-
-
 # --- what it learns ---
 
 
 def test_it_learns_what_belongs_together() -> None:
     plan = Independent.plan(TABLE, Budget(50.0, 1e-5), IndependentConfiguration(), already=(), records=None)
     independent = Independent.fit(table(), plan, Ledger(epsilon=50.0, delta=1e-5), FitContext())
-    far = distance(independent.sample(20_000, np.random.default_rng(0), {}), table().codes)
-    near = distance(learned().sample(20_000, np.random.default_rng(0), {}), table().codes)
+    far = pair_distance(independent.sample(20_000, np.random.default_rng(0), {}), table().codes)
+    near = pair_distance(learned().sample(20_000, np.random.default_rng(0), {}), table().codes)
     assert far > 0.4
     assert near < 0.5 * far
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from tests.contracts.material import plain, random_records, schema_of
-from tests.models.gan.material import GAPS, IMAGES, LABEL, SERIES, TABLE, fitted, new_duel, some
+from tests.models.gan.material import GAPS, IMAGES, LABEL, SERIES, TABLE, fitted, new_game, some
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
@@ -61,7 +61,7 @@ def test_smallest_networks() -> None:
 
 @pytest.mark.parametrize(("schema", "shape"), [(TABLE, "mlp"), (IMAGES, "conv"), (GAPS, "conv"), (GAPS, "lstm")])
 def test_what_is_generated_for_one_does_not_depend_on_the_others(schema: Schema, shape: str) -> None:
-    game = new_duel(schema, shape)
+    game = new_game(schema, shape)
     inputs = torch.randn(6, game.generator.body.latent + 3)
     whole = game.generator(inputs)
     torch.testing.assert_close(whole[2:3], game.generator(inputs[2:3]), rtol=1e-4, atol=1e-5)
@@ -72,7 +72,7 @@ def test_what_is_generated_for_one_does_not_depend_on_the_others(schema: Schema,
 @pytest.mark.parametrize(("schema", "shape"), [(TABLE, "mlp"), (IMAGES, "conv"), (GAPS, "conv"), (GAPS, "lstm")])
 def test_both_networks_use_all_that_they_are_given(schema: Schema, shape: str) -> None:
     """Every feature counts for the critic, and every input for the generator, the label among them."""
-    game = new_duel(schema, shape)
+    game = new_game(schema, shape)
     x = game.features.dense(some(schema, 40)).requires_grad_()
     (gradient,) = torch.autograd.grad(game.critic(x).sum(), x)
     assert (gradient.abs().sum(dim=0) > 0).all()

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 import torch
 from tests.contracts.material import KINDS, schema_of
-from tests.models.gan.material import DELTA, GAPS, LABEL, QUICK, TABLE, assert_goes_on, fitted, new_duel
+from tests.models.gan.material import DELTA, GAPS, LABEL, QUICK, TABLE, assert_goes_on, fitted, new_game
 from torch import Tensor, nn
 
 from sundog.data.records import Records
@@ -151,7 +151,7 @@ def test_a_fit_by_pairs_that_was_interrupted_ends_as_one_that_was_not(
 @pytest.mark.parametrize("condition", [True, False])
 @pytest.mark.parametrize("schema", [TABLE, GAPS], ids=["table", "gaps"])
 def test_the_anchor_rests_where_generated_means_are_the_measured_ones(schema: Any, condition: bool) -> None:
-    game = new_duel(schema, "mlp", condition="label" if condition else None)
+    game = new_game(schema, "mlp", condition="label" if condition else None)
     features, given = game.features, torch.eye(3).repeat(4, 1) if condition else torch.zeros(12, 0)
     logits = (3 * random(12, features.width) - 1.5).requires_grad_()
     rows = features.means(logits.detach())
@@ -171,7 +171,7 @@ def test_the_anchor_pulls_means_to_the_measured_ones() -> None:
     far = []
     measured = Features(TABLE).means(torch.randn(3, 13, generator=torch.Generator().manual_seed(4)))
     for anchor in (1.0, 0.0):
-        game = new_duel(TABLE, "pairs", means=measured, anchor=anchor, batch=64, learning_rate=0.03)
+        game = new_game(TABLE, "pairs", means=measured, anchor=anchor, batch=64, learning_rate=0.03)
         torch.manual_seed(1)
         for number in range(60):
             game.train_generator(number)
