@@ -56,7 +56,7 @@ def test_compact_records_and_dense_ones_agree(kind: str) -> None:
     schema = schema_of(KINDS[kind])
     records, features = random_records(schema, 40), Features(schema)
     fourier = drawn(features.width, 30)
-    dense = features.dense(features.to_examples(records).take(np.arange(40))).numpy()
+    dense = features.to_dense(features.to_examples(records).take(np.arange(40))).numpy()
     streamed = np.concatenate(list(fourier.stream(features, records)))
     np.testing.assert_array_equal(streamed * fourier.scale, fourier(dense))
 
@@ -100,7 +100,7 @@ def test_arrays_bring_the_same_features_back() -> None:
 
 def pairs(records: Records) -> npt.NDArray[np.float64]:
     features = Features(records.schema)
-    rows = features.dense(features.to_examples(records).take(np.arange(len(records)))).numpy()
+    rows = features.to_dense(features.to_examples(records).take(np.arange(len(records)))).numpy()
     found = (np.square(rows[:, None] - rows[None]) * balance_columns(features)).sum(axis=2)
     return np.asarray(found[np.triu_indices(len(rows), 1)])
 

@@ -96,9 +96,9 @@ class MixtureConfiguration(Configuration):
             raise SundogError(
                 f"clusters: the schema has a column {CLUSTER!r}, which is what components go by; rename it"
             )
-        for name in (name for name in self.columns(schema) if name not in schema.columns):
+        for name in (name for name in self.list_columns(schema) if name not in schema.columns):
             raise SundogError(f"setting 'by' must be a column of the schema or a list of them, not {name!r}")
 
-    def columns(self, schema: Schema) -> list[str]:
+    def list_columns(self, schema: Schema) -> list[str]:
         """Return the columns that clusters go by."""
         return list(schema.columns) if self.by is None else [self.by] if isinstance(self.by, str) else list(self.by)

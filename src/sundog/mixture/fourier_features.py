@@ -108,7 +108,7 @@ class FourierFeatures:
         phases = torch.zeros(count, self._weight.shape[1], dtype=torch.float64, device=self.device)
         start = len(self._weight)
         if "levels" in batch:
-            tail = features.dense({"levels": batch["levels"]})
+            tail = features.to_dense({"levels": batch["levels"]})
             start -= tail.shape[1]
             phases += self._sum_levels(tail, start)
         if "places" in batch:
@@ -211,7 +211,7 @@ def _compute_distances(features: Features, records: Records, order: npt.NDArray[
     found = []
     for start in range(0, count, size):
         end = min(start + size, count)
-        pairs = features.dense(examples.take(order[2 * start : 2 * end])).double()
+        pairs = features.to_dense(examples.take(order[2 * start : 2 * end])).double()
         parts = (pairs * _LEVELS).round()  # whole numbers, so that sums are exact
         found.append((((parts[0::2] - parts[1::2]) / _LEVELS).square() * weights).sum(dim=1).numpy())
     return np.concatenate(found) if found else np.zeros(0)

@@ -136,11 +136,11 @@ def spread_directions(count: int, width: int, rng: np.random.Generator) -> Float
 def split_into_chunks(points: npt.NDArray[Any]) -> Points:
     """Return an array as `Points`: chunks of float64."""
 
-    def chunks() -> Iterator[Floats]:
+    def yield_chunks() -> Iterator[Floats]:
         for start in range(0, len(points), _ROWS):
             yield points[start : start + _ROWS].astype(np.float64)
 
-    return chunks
+    return yield_chunks
 
 
 def round_to_grain(points: npt.NDArray[Any]) -> Floats:

@@ -138,7 +138,7 @@ class Mixture:
 
     def log_evidence(self, where: Where) -> float:
         """Return the logarithm of the probability of the conditions."""
-        return float(_log_sum(self._compute_log_joint(where)))
+        return float(_sum_logs(self._compute_log_joint(where)))
 
     def _compute_chances(self, where: Where) -> Floats:
         chosen = self._mark_allowed(where)
@@ -200,7 +200,7 @@ def _take_share(budget: Budget, share: float) -> Budget:
 
 def _select(records: Records, configuration: MixtureConfiguration) -> Records:
     """Return the records with the columns by which they are clustered."""
-    names = configuration.columns(records.schema)
+    names = configuration.list_columns(records.schema)
     columns = {name: column for name, column in records.schema.columns.items() if name in names}
     schema = records.schema.model_copy(update={"columns": columns})
     return Records(schema, {name: records.codes[name] for name in columns}, len(records))
@@ -211,7 +211,7 @@ def _take_log(weights: Floats) -> Floats:
         return np.asarray(np.log(weights))
 
 
-def _log_sum(logs: Floats) -> float:
+def _sum_logs(logs: Floats) -> float:
     from scipy.special import logsumexp
 
     return float(logsumexp(logs))

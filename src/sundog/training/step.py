@@ -103,10 +103,12 @@ class PrivateStep:
         self._compiled_for = self._constants
         masks: Masks = "always" if fixed_size else "never"
 
-        def private(piece: Any) -> list[Tensor]:
+        def measure_piece(piece: Any) -> list[Tensor]:
             return self._measure([piece], masks)
 
-        self._program = compile_program(private, piece, self.speed, fixed_size=fixed_size) if fused else private
+        self._program = (
+            compile_program(measure_piece, piece, self.speed, fixed_size=fixed_size) if fused else measure_piece
+        )
         if fixed_size and fused:
             self._update = torch.compile(self.optimizer.step)
 

@@ -39,7 +39,7 @@ def seeded(game: AdversarialGame, batch: Compact, seed: int = 3) -> Tensor:
 def fixed(game: AdversarialGame, batch: Compact, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Tensor, Tensor]:
     """Records, one that is generated for each, and a point between the two: from now on these, in every loss."""
     torch.manual_seed(5)
-    real = game.features.dense(batch)
+    real = game.features.to_dense(batch)
     fake, places = game.generate(real[:, game.generator.condition]), torch.rand(len(real), 1)
     monkeypatch.setattr(game, "generate", lambda condition: fake)
     monkeypatch.setattr(torch, "rand", lambda *shape, device: places)

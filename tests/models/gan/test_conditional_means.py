@@ -46,7 +46,7 @@ def measured(
 
 
 def vectors(records: Records) -> Any:
-    return Features(records.schema).to_examples(records).vectors(np.arange(len(records))).double().numpy()
+    return Features(records.schema).to_examples(records).take_vectors(np.arange(len(records))).double().numpy()
 
 
 # --- means and shares ---

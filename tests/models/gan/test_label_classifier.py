@@ -70,7 +70,7 @@ def written_out(classifier: LabelClassifier, record: Tensor) -> Tensor:
 @pytest.mark.parametrize("masks", ["when needed", "always"])
 def test_the_clipped_sum_is_that_of_a_loop_over_records(schema: Schema, shape: str, masks: Any) -> None:
     classifier, batch = classifier_of(schema, shape, size=2.0), some(schema)
-    weights, records = list(classifier.parameters()), classifier.features.dense(batch)
+    weights, records = list(classifier.parameters()), classifier.features.to_dense(batch)
     gradients = [torch.autograd.grad(written_out(classifier, record), weights) for record in records]
     norms = torch.stack([torch.cat([part.flatten() for part in gradient]).norm() for gradient in gradients])
     clip = norms.median()
@@ -107,7 +107,7 @@ def test_a_batch_may_be_empty(schema: Schema, shape: str) -> None:
 def test_it_looks_at_everything_but_the_label(schema: Schema, shape: str) -> None:
     """And takes the label for what is right: its gradient there is the surprise at each value."""
     classifier = classifier_of(schema, shape)
-    x = classifier.features.dense(some(schema, 60)).requires_grad_()
+    x = classifier.features.to_dense(some(schema, 60)).requires_grad_()
     (gradient,) = torch.autograd.grad(classifier.cross_entropy(x).sum(), x)
     assert (gradient.abs().sum(dim=0) > 0).all()
     p = torch.exp(-gradient[:, classifier.condition])

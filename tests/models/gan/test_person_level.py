@@ -89,7 +89,7 @@ def steep_game(schema: Schema, shape: str, objective: Objective) -> AdversarialG
 def fixed(game: AdversarialGame, batch: Compact, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Tensor, Tensor]:
     """Records, one that is generated for each, and a point between the two; those of the first people stay theirs."""
     torch.manual_seed(5)
-    real = game.features.dense(batch)
+    real = game.features.to_dense(batch)
     fake, places = game.generate(real[..., game.generator.condition]), torch.rand(*real.shape[:-1], 1)
     monkeypatch.setattr(game, "generate", lambda condition: fake[: len(condition)])
     monkeypatch.setattr(torch, "rand", lambda *shape, device: places[: shape[0]])
@@ -172,7 +172,7 @@ def test_somebody_whose_loss_is_not_finite_moves_nobody_elses_gradient(place: in
     game = new_game(SIMPLE, "mlp", condition=None)
     with torch.no_grad():
         next(game.critic.parameters())[:, 2] = 3e38  # of the label c, which nobody else has
-    generated = Features(SIMPLE).dense(PeopleRows(game.features, alike([0])).take(np.arange(1)))[:, :1]
+    generated = Features(SIMPLE).to_dense(PeopleRows(game.features, alike([0])).take(np.arange(1)))[:, :1]
     game.generate = lambda condition: generated.expand(*condition.shape[:-1], -1)  # type: ignore[method-assign]
     sums = []
     for labels in ([0] * place + [2] + [1] * (20 - place), [0] * place + [1] * (20 - place)):
@@ -193,11 +193,11 @@ def test_a_record_several_times_counts_as_once(schema: Schema, shape: str) -> No
     once = replace(records.take([0, 1]), unit=np.array([0, 1]))
     game = steep_game(schema, shape, NonSaturating())
     first, second = (PeopleRows(game.features, one) for one in (many, once))
-    fake = game.features.dense(first.take(np.array([1])))[:, :1]
+    fake = game.features.to_dense(first.take(np.array([1])))[:, :1]
     game.generate = lambda condition: fake.expand(*condition.shape[:-1], -1)  # type: ignore[method-assign]
     both = np.arange(2)
     torch.testing.assert_close(game.loss(first.take(both)), game.loss(second.take(both)))
-    torch.testing.assert_close(first.vectors(both), second.vectors(both))
+    torch.testing.assert_close(first.take_vectors(both), second.take_vectors(both))
     torch.testing.assert_close(clipped(game, first.take(both), 0.1), clipped(game, second.take(both), 0.1))
 
 
@@ -254,7 +254,7 @@ def test_people_are_numbered_after_the_cap_and_each_has_a_record(seed: int) -> N
     label = np.array([["a", "b", "c"].index(value) for value in frame["label"]])
     for person, name in enumerate(order):
         own = [label[row] for row in kept if names[row] == name]
-        found = rows.vectors(np.array([person]))[0, Features(SIMPLE).at("label")]
+        found = rows.take_vectors(np.array([person]))[0, Features(SIMPLE).at("label")]
         np.testing.assert_allclose(found.numpy(), np.bincount(own, minlength=3) / len(own), atol=1e-6)
 
 
@@ -272,8 +272,8 @@ def test_empty_places_hold_the_persons_own_first_record() -> None:
     records = people(METERS, HELD)
     assert records.unit is not None
     rows = PeopleRows(Features(METERS), records)
-    dense = rows._features.dense(rows.take(np.arange(len(HELD))))
-    alone = rows._features.to_examples(records).vectors(np.arange(len(records)))
+    dense = rows._features.to_dense(rows.take(np.arange(len(HELD))))
+    alone = rows._features.to_examples(records).take_vectors(np.arange(len(records)))
     for person, held in enumerate(HELD):
         own = np.flatnonzero(records.unit == person)
         assert torch.equal(dense[person], alone[[*own, *[own[0]] * (CAP - held)]])

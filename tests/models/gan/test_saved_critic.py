@@ -244,18 +244,18 @@ def test_a_critic_from_a_file_scores_each_record_by_itself(
     save_private(tmp_path / "o", "gan", schema, parts_of(shape))
     _, kept, state = load_private(tmp_path / "o")
     critic, records = Critic(kept, state), random_records(schema, 30, seed=5)
-    scores = critic.scores(records)
+    scores = critic.score(records)
     assert scores.shape == (30,)
     assert scores.dtype == np.float64
     assert np.unique(scores).size > 5
     assert np.isfinite(scores).all()
     with torch.no_grad():
-        whole = critic.network(critic.features.to_examples(records).vectors(np.arange(30)))
+        whole = critic.network(critic.features.to_examples(records).take_vectors(np.arange(30)))
     np.testing.assert_allclose(scores, whole.numpy(), rtol=1e-4, atol=1e-6)
     monkeypatch.setattr(module, "choose_rows", lambda *sizes: 7)
-    np.testing.assert_allclose(critic.scores(records), scores, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(critic.scores(records.take([3, 3])), scores[[3, 3]], rtol=1e-4, atol=1e-6)
-    assert critic.scores(records.take([])).shape == (0,)
+    np.testing.assert_allclose(critic.score(records), scores, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(critic.score(records.take([3, 3])), scores[[3, 3]], rtol=1e-4, atol=1e-6)
+    assert critic.score(records.take([])).shape == (0,)
 
 
 HOSTILE: list[dict[str, Any]] = [
@@ -312,7 +312,7 @@ def test_weights_that_are_no_numbers_to_compute_with_are_refused(shape: str, har
         for name, tensor in state.tensors.items()
     }
     with pytest.raises(DataError, match="not those of a critic"):
-        Critic(SCHEMAS[shape], State(harmed, state.config)).scores(random_records(SCHEMAS[shape], 3))
+        Critic(SCHEMAS[shape], State(harmed, state.config)).score(random_records(SCHEMAS[shape], 3))
 
 
 def test_a_schema_that_is_not_complete_is_refused() -> None:

@@ -152,13 +152,13 @@ def test_the_particles_of_a_boltzmann_machine_have_the_weight_of_records(
 ) -> None:
     """They are weighed by the bound of the same step, wherever it moves."""
     weighed: list[float] = []
-    weights = Network._weights
+    weights = Network._compute_weights
 
     def watch(self: Network) -> Tensor:
         weighed.append(float(self.clip))
         return weights(self)
 
-    monkeypatch.setattr(Network, "_weights", watch)
+    monkeypatch.setattr(Network, "_compute_weights", watch)
     fit(Rbm, 200)
     moved = [float(policy.edges[int(noisy.argmax())]) for policy, noisy in steps]
     assert weighed == [10.0, *moved[:-1]]

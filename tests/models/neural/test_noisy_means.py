@@ -54,7 +54,7 @@ def means_of(
 
 def rows_of(records: Records) -> Floats:
     features = Features(records.schema)
-    rows = features.dense(features.to_examples(records).take(np.arange(len(records))))
+    rows = features.to_dense(features.to_examples(records).take(np.arange(len(records))))
     return np.asarray(rows.numpy().astype(np.float64))
 
 

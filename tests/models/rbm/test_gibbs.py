@@ -59,7 +59,7 @@ def test_both_kinds_have_the_distribution_of_the_machine(kind: Any, where: dict[
         for _ in range(60):
             chains.move()
         chains.excite()  # which holds the conditions
-        vectors = chains.vectors()
+        vectors = chains.to_vectors()
     found = np.bincount((vectors @ STATES.T).argmax(dim=1).numpy(), minlength=len(STATES))
     p = exact(network)
     if where:

@@ -125,7 +125,7 @@ class AdversarialGame:
 
         Where an example is a person, it is the mean over that person's records.
         """
-        real = self.features.dense(batch)
+        real = self.features.to_dense(batch)
         fake = self.generate(real[..., self.generator.condition])
         loss = self.objective.critic_loss_real(self.critic(real)) + self.objective.critic_loss_fake(self.critic(fake))
         penalty = self.objective.penalty(self.critic, real, fake)
@@ -177,7 +177,7 @@ class AdversarialGame:
         counts = given.sum(dim=0)
         found = given.T @ self.features.means(logits) / counts.clamp_min(1.0)[:, None]
         found = torch.lerp(found, means, _RARE)  # so that the loss of features that were never generated is finite
-        there = self.features.given_present(found)
+        there = self.features.condition_on_presence(found)
         return counts @ self.features.loss(self.features.logits(there, least=0.0), means) / len(given)
 
     def _draw_conditions(self) -> Tensor:

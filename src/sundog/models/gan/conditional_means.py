@@ -50,7 +50,9 @@ class ConditionalMeans:
     def logits(self, features: Features) -> Tensor:
         """Return the logits of the means, (values, features)."""
         pairs = zip(self.means, self.scales, strict=True)
-        return torch.stack([features.logits(features.given_present(mean), least=scale) for mean, scale in pairs])
+        return torch.stack(
+            [features.logits(features.condition_on_presence(mean), least=scale) for mean, scale in pairs]
+        )
 
 
 def measure_conditional_means(
@@ -85,7 +87,7 @@ def measure_conditional_means(
         return _measure_overall(features, rows, count, means, ledger, context)
     at = features.at(condition)
     values = at.stop - at.start
-    parts = Parts(features.cells(condition, records.codes[condition]), (count / values,) * values)
+    parts = Parts(features.to_cells(condition, records.codes[condition]), (count / values,) * values)
     sums, scale = measure_sums(features, rows, parts, means, ledger, context)
     return _divide_by_counts(features, at, count, sums, scale)
 

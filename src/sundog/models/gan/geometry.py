@@ -43,10 +43,10 @@ class Geometry:
         """Return the size after a number of halvings, rounded up each time."""
         return tuple(math.ceil(size / 2**times) for size in self.size)
 
-    def widths(self, channels: int, layers: int) -> list[int]:
+    def choose_widths(self, channels: int, layers: int) -> list[int]:
         """Return the channels of each layer: twice those of the last in an image, which has half the width and height.
 
-        >>> Geometry(slice(0), (28, 28), 1).widths(32, 3), Geometry(slice(0), (96,), 1).widths(32, 3)
+        >>> Geometry(slice(0), (28, 28), 1).choose_widths(32, 3), Geometry(slice(0), (96,), 1).choose_widths(32, 3)
         ([32, 64, 128], [32, 32, 32])
         """
         return [channels * 2 ** (layer * (len(self.size) - 1)) for layer in range(layers)]

@@ -47,7 +47,7 @@ class LabelClassifier(TrainableNetwork):
 
     def loss(self, batch: Compact) -> Tensor:
         """Return the cross-entropy of each record."""
-        return self.cross_entropy(self.features.dense(batch))
+        return self.cross_entropy(self.features.to_dense(batch))
 
 
 def plan_label_classifier(budget: Budget, *, share: float, records: int) -> TrainingPlan:

@@ -84,7 +84,7 @@ def _list_perceptron(sizes: list[int]) -> Shapes:
 
 
 def _list_deconvolution(grid: Geometry, inputs: int, hidden: int) -> Shapes:
-    widths = grid.widths(max(1, hidden // 2), grid.halvings)[::-1]
+    widths = grid.choose_widths(max(1, hidden // 2), grid.halvings)[::-1]
     found = _list_linear("body.first", inputs, widths[0] * math.prod(grid.halve(grid.halvings)))
     for place, (width, after) in enumerate(pairwise([*widths, grid.channels])):
         norm, larger = f"body.layers.{3 * place}", f"body.layers.{3 * place + 2}"

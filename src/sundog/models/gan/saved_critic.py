@@ -33,12 +33,12 @@ class Critic:
             raise DataError("the weights are not those of a critic of this schema") from None
 
     @torch.no_grad()
-    def scores(self, records: Records) -> npt.NDArray[np.float64]:
+    def score(self, records: Records) -> npt.NDArray[np.float64]:
         """Return the score of each record: the higher, the more it looks like a training record."""
         examples = self.features.to_examples(records)
         rows = choose_rows(self.features.width)
         parts = [
-            self.network(self.features.dense(examples.take(np.arange(start, min(start + rows, len(records))))))
+            self.network(self.features.to_dense(examples.take(np.arange(start, min(start + rows, len(records))))))
             for start in range(0, len(records), rows)
         ]
         return np.concatenate([np.zeros(0), *(part.double().numpy() for part in parts)])

@@ -79,12 +79,12 @@ class Independent:
             return IndependentPlan(charges=(), sigma={})
         weights = {name: get_marginal(column).cells ** (-1 / 3) for name, column in private.items()}
 
-        def charges(scale: float) -> list[Charge]:
+        def make_charges(scale: float) -> list[Charge]:
             return [_make_charge(name, private[name], scale * weight, schema.cap) for name, weight in weights.items()]
 
-        scale = smallest_noise(lambda s: [*already, *charges(s)], epsilon=budget.epsilon, delta=budget.delta)
+        scale = smallest_noise(lambda s: [*already, *make_charges(s)], epsilon=budget.epsilon, delta=budget.delta)
         sigma = {name: scale * weight for name, weight in weights.items()}
-        return IndependentPlan(charges=tuple(charges(scale)), sigma=sigma)
+        return IndependentPlan(charges=tuple(make_charges(scale)), sigma=sigma)
 
     @classmethod
     def fit(cls, records: Records, plan: IndependentPlan, ledger: Ledger, context: FitContext) -> Self:

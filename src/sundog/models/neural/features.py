@@ -48,7 +48,7 @@ class Features:
     >>> schema = Schema.from_dict({"columns": {"sex": {"type": "categorical", "values": ["f", "m"]}}})
     >>> records = Records(schema, {"sex": np.array([1, 0], np.uint8)}, 2)
     >>> features = Features(schema)
-    >>> features.dense(features.to_examples(records).take(np.array([0]))).tolist()
+    >>> features.to_dense(features.to_examples(records).take(np.array([0]))).tolist()
     [[0.0, 1.0]]
     """
 
@@ -80,10 +80,10 @@ class Features:
     # --- records to vectors ---
 
     def to_examples(self, records: Records, device: Device = None) -> FeatureRows:
-        """Return the records for a training: compact, unfolded by `dense` where they are used."""
+        """Return the records for a training: compact, unfolded by `to_dense` where they are used."""
         return FeatureRows(self, records, device)
 
-    def compact(self, codes: Codes) -> dict[str, Array]:
+    def to_compact(self, codes: Codes) -> dict[str, Array]:
         """Return the places of the ones, and the intensities (−1 if missing)."""
         places = [
             bins.to_bins(codes[name])[:, None] + np.int32(self._at[name].start) for name, bins in self._bins.items()
@@ -93,7 +93,7 @@ class Features:
         found = {"places": (places, np.int32), "levels": (levels, np.float32)}
         return {key: np.concatenate(parts, axis=1).astype(dtype) for key, (parts, dtype) in found.items() if parts}
 
-    def dense(self, batch: Compact) -> Tensor:
+    def to_dense(self, batch: Compact) -> Tensor:
         """Return dense vectors, with any number of leading dimensions."""
         parts = []
         if "places" in batch:
@@ -174,7 +174,7 @@ class Features:
         cells = logits[..., : self._cells]
         if not cells.is_cuda:
             points = _draw_uniform((*cells.shape[:-1], len(self._counts)), logits, generator)
-            return self.find_places(self._shares(cells), points)
+            return self.find_places(self._to_shares(cells), points)
         # On a GPU random numbers cost little, and every operation costs something.
         # The least of exponential waiting times, with rates in proportion to the probabilities.
         waits = (-_draw_uniform(cells.shape, logits, generator).clamp_min(_LEAST).log()).log() - cells
@@ -194,7 +194,7 @@ class Features:
         pairs = zip(ends, below, strict=True)
         return self._join_places([torch.searchsorted(end, point * end[..., -1:], right=True) for end, point in pairs])
 
-    def _shares(self, cells: Tensor) -> Tensor:
+    def _to_shares(self, cells: Tensor) -> Tensor:
         """Return the exponentials of logits, the largest in each scalar column being 1."""
         parts = torch.split(cells, self._counts, dim=-1)
         return torch.cat([part - part.amax(dim=-1, keepdim=True) for part in parts], dim=-1).exp()
@@ -209,7 +209,7 @@ class Features:
         """Whether there are scalar columns and nothing else."""
         return self.width == self._cells
 
-    def places(self, x: Tensor) -> Tensor:
+    def read_places(self, x: Tensor) -> Tensor:
         """Return the feature that is 1 in each scalar column: (…, scalars)."""
         parts = torch.split(x[..., : self._cells], self._counts, dim=-1)
         return self._join_places([part.argmax(dim=-1, keepdim=True) for part in parts])
@@ -225,7 +225,7 @@ class Features:
             found[at] = values[name]
         return found
 
-    def cells(self, name: str, codes: Array) -> Array:
+    def to_cells(self, name: str, codes: Array) -> Array:
         """Return the cell of each code of a scalar column."""
         return self._bins[name].to_bins(codes).astype(np.int64)
 
@@ -243,16 +243,16 @@ class Features:
         found[..., levels] *= 1 - found[..., gaps]
         return found
 
-    def present(self, means: Tensor) -> Tensor:
+    def compute_presence(self, means: Tensor) -> Tensor:
         """Return the share of records in which each feature is present: 1, except for intensities with gaps."""
         levels, gaps = self.gapped
         share = torch.ones_like(means)
         share[..., levels] = (1 - means[..., gaps]).clamp_min(_LEAST_SHARE)
         return share
 
-    def given_present(self, means: Tensor) -> Tensor:
+    def condition_on_presence(self, means: Tensor) -> Tensor:
         """Return the means of present values, to which logits refer: means over all records count gaps as 0."""
-        return (means / self.present(means)).clamp(0.0, 1.0)
+        return (means / self.compute_presence(means)).clamp(0.0, 1.0)
 
     # --- logits to records ---
 
@@ -281,7 +281,7 @@ class Features:
         if not self._bins:
             return {}
         points = torch.from_numpy(np.stack([draw_points(len(logits), rng) for _ in self._bins], axis=1))
-        places = self.find_places(self._shares(logits[:, : self._cells]), points.to(logits.dtype)).numpy()
+        places = self.find_places(self._to_shares(logits[:, : self._cells]), points.to(logits.dtype)).numpy()
         return {name: places[:, number] - self._at[name].start for number, name in enumerate(self._bins)}
 
 
@@ -304,11 +304,11 @@ class FeatureRows:
     def take(self, index: Index) -> Compact:
         """Return the rows at these places."""
         rows = {name: codes[index] for name, codes in self._records.codes.items()}
-        return {key: torch.from_numpy(array).to(self.device) for key, array in self._features.compact(rows).items()}
+        return {key: torch.from_numpy(array).to(self.device) for key, array in self._features.to_compact(rows).items()}
 
-    def vectors(self, index: Index) -> Tensor:
+    def take_vectors(self, index: Index) -> Tensor:
         """Return the vectors at these places."""
-        return self._features.dense(self.take(index))
+        return self._features.to_dense(self.take(index))
 
 
 def join_codes(parts: Sequence[Codes]) -> Codes:

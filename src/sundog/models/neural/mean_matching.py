@@ -24,10 +24,10 @@ def match_means(features: Features, logits: Tensor, means: Tensor, *, least: flo
         means: as they were measured.
         least: means closer to 0 or 1 than this are not matched: noise hides them.
     """
-    known = (means > least) & (means < features.present(means) - least)
+    known = (means > least) & (means < features.compute_presence(means) - least)
     shift = torch.zeros_like(means)
-    target = features.logits(features.given_present(means), least=0.0)
+    target = features.logits(features.condition_on_presence(means), least=0.0)
     for _ in range(_ROUNDS):
         found = features.means(logits + shift).mean(dim=0)
-        shift += torch.where(known, target - features.logits(features.given_present(found), least=0.0), 0.0)
+        shift += torch.where(known, target - features.logits(features.condition_on_presence(found), least=0.0), 0.0)
     return shift

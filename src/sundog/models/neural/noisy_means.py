@@ -39,7 +39,7 @@ class Rows(Protocol):
 
     def __len__(self) -> int: ...
 
-    def vectors(self, index: npt.NDArray[np.int64]) -> Tensor:
+    def take_vectors(self, index: npt.NDArray[np.int64]) -> Tensor:
         """Return the vectors at these places."""
 
 
@@ -152,4 +152,4 @@ def _yield_chunks(features: Features, examples: Rows) -> Iterator[tuple[npt.NDAr
     size = max(1, _NUMBERS // features.width)
     for start in range(0, len(examples), size):
         index = np.arange(start, min(start + size, len(examples)))
-        yield index, examples.vectors(index).cpu().numpy().astype(np.float64)
+        yield index, examples.take_vectors(index).cpu().numpy().astype(np.float64)

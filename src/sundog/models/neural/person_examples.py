@@ -55,10 +55,10 @@ class PeopleRows:
         shaped = {name: values.view(*places.shape, *values.shape[1:]) for name, values in rows.items()}
         return {**shaped, HELD: torch.from_numpy(places >= 0).to(self.device)}
 
-    def vectors(self, index: Index) -> Tensor:
+    def take_vectors(self, index: Index) -> Tensor:
         """Return the mean of each person's vectors."""
         batch = self.take(index)
-        return average_over_records(self._features.dense(batch).movedim(-1, 0), batch[HELD]).movedim(0, -1)
+        return average_over_records(self._features.to_dense(batch).movedim(-1, 0), batch[HELD]).movedim(0, -1)
 
 
 def average_over_records(values: Tensor, held: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ class Chains(Protocol):
     def excite(self) -> Tensor:
         """Draw the hidden units of each chain: (chains, hidden)."""
 
-    def vectors(self) -> Tensor:
+    def to_vectors(self) -> Tensor:
         """Return the visible units of each chain: (chains, width)."""
 
 
@@ -60,7 +60,7 @@ class _VectorChains:
     def excite(self) -> Tensor:
         return self._network.excite(self._x, self._generator)
 
-    def vectors(self) -> Tensor:
+    def to_vectors(self) -> Tensor:
         return self._x
 
 
@@ -69,7 +69,7 @@ class _PlaceChains:
 
     def __init__(self, vectors: Tensor, network: Network, where: Where, rng: np.random.Generator) -> None:
         self._features, self._rng = network.features, rng
-        self._places = self._features.places(vectors)  # (chains, scalars)
+        self._places = self._features.read_places(vectors)  # (chains, scalars)
         self._weight = network.hidden.weight.detach()
         self._rows = self._weight.T.contiguous()  # what each feature adds to the hidden units
         self._offset = network.hidden.bias.detach() - network.centre[0] @ self._rows
@@ -89,7 +89,7 @@ class _PlaceChains:
         p = functional.embedding_bag(self._places, self._rows, mode="sum").add_(self._offset).sigmoid_()
         return (self._draw_points(p.shape[1]) < p).to(p.dtype)
 
-    def vectors(self) -> Tensor:
+    def to_vectors(self) -> Tensor:
         return torch.zeros_like(self._shares).scatter_(1, self._places, 1.0)
 
     def _draw_points(self, count: int) -> Tensor:

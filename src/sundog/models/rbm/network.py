@@ -57,7 +57,7 @@ class Network(TrainableNetwork):
         self.register_buffer("centre", torch.empty(1, features.width))
         self.register_buffer("particles", torch.empty(chains, features.width))
         if means is not None:
-            self._initialise(features.given_present(means)[None], least)
+            self._initialise(features.condition_on_presence(means)[None], least)
 
     @torch.no_grad()
     def _initialise(self, means: Tensor, least: float) -> None:
@@ -67,7 +67,7 @@ class Network(TrainableNetwork):
         if self.deviation is not None:
             bias[:, self.features.levels] = 0.0
         levels, gaps = self.features.gapped
-        bias[:, gaps] += self._mass(bias[:, levels])
+        bias[:, gaps] += self._compute_log_mass(bias[:, levels])
         self.hidden.weight.normal_(std=_WEIGHT)
         self.hidden.bias.zero_()
         self.visible.weight.copy_(bias)
@@ -78,7 +78,7 @@ class Network(TrainableNetwork):
 
     def loss(self, batch: Compact) -> Tensor:
         """Return the free energy of each record."""
-        return self.free_energy(self.features.dense(batch))
+        return self.free_energy(self.features.to_dense(batch))
 
     def free_energy(self, x: Tensor) -> Tensor:
         """Return −log Σₕ exp(−E(x, h)) of each vector."""
@@ -91,11 +91,11 @@ class Network(TrainableNetwork):
 
     def public_loss(self) -> Tensor:
         """Return minus the mean free energy of the particles, each weighted as a clipped record would be."""
-        energy = self._weights() * self.free_energy(self.particles)
+        energy = self._compute_weights() * self.free_energy(self.particles)
         return -energy.mean(dim=-1).sum()
 
     @torch.no_grad()
-    def _weights(self) -> Tensor:
+    def _compute_weights(self) -> Tensor:
         """Return min(1, C / norm); the gradient is z in b, p in c and z ⊗ p in W."""
         z = self._centre(self.particles)
         p: Tensor = self.hidden(z).sigmoid() - 0.5
@@ -111,7 +111,7 @@ class Network(TrainableNetwork):
             chains = start_chains(self.particles, self, {}, np.random.Generator(np.random.SFC64(seed)))
             for _ in range(self.moves):
                 chains.move()
-            self.particles.copy_(chains.vectors())
+            self.particles.copy_(chains.to_vectors())
 
     # --- the chain ---
 
@@ -132,7 +132,9 @@ class Network(TrainableNetwork):
         levels, gaps = self.features.gapped
         if gaps.start == gaps.stop:
             return logits
-        return torch.cat([logits[..., : gaps.start], logits[..., gaps] - self._mass(logits[..., levels])], dim=-1)
+        return torch.cat(
+            [logits[..., : gaps.start], logits[..., gaps] - self._compute_log_mass(logits[..., levels])], dim=-1
+        )
 
     @torch.no_grad()
     def has_small_logits(self) -> bool:
@@ -140,7 +142,7 @@ class Network(TrainableNetwork):
         largest = self.visible.weight.abs() + self.hidden.weight.abs().sum(dim=-2, keepdim=True) / 2
         return bool((largest <= LARGEST_EXPONENT).all())
 
-    def _mass(self, natural: Tensor) -> Tensor:
+    def _compute_log_mass(self, natural: Tensor) -> Tensor:
         """Return log Σ exp(−E) over all values of an intensity: the weight of its being present."""
         if self.deviation is None:
             return functional.softplus(natural) - self.centre[..., self.features.gapped[0]] * natural
@@ -155,7 +157,7 @@ class Network(TrainableNetwork):
         x[..., levels] *= 1 - x[..., gaps]
         return x
 
-    def answers(self, h: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def compute_sampling_logits(self, h: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Return the logits from which `Features` draws a record; Gaussian intensities are drawn here."""
         logits = self.logits(h)
         if self.deviation is not None:

@@ -168,7 +168,7 @@ class Rbm:
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         counts = [min(chains, n - start) for start in range(0, max(1, n), max(1, chains))]
         parts = zip(counts, self._draw_hidden(chains, rng, where), strict=False)
-        answers = ((self.network.answers(h[:count], generator), rng, where) for count, h in parts)
+        answers = ((self.network.compute_sampling_logits(h[:count], generator), rng, where) for count, h in parts)
         return join_codes([self.features.sample(*answer) for answer in answers])
 
     def _draw_hidden(self, n: int, rng: np.random.Generator, where: Where) -> Iterator[Tensor]:

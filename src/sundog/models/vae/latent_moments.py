@@ -119,7 +119,7 @@ def _yield_moments(
         encoder = copy.deepcopy(trained).double()
         for start in range(0, len(places), rows):
             index = places[start : start + rows]
-            x: Tensor = features.dense(examples.take(index)).cpu().double()
+            x: Tensor = features.to_dense(examples.take(index)).cpu().double()
             mean, log_variance = encoder(x).chunk(2, dim=-1)
             spread = (log_variance / 2).exp().numpy()
             z = mean.numpy() + spread * draw.standard_normal(mean.shape)

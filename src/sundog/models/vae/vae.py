@@ -76,7 +76,7 @@ class Network(TrainableNetwork):
 
     def loss(self, batch: Compact) -> Tensor:
         """Return the negative evidence lower bound of each record, with one draw of z."""
-        x = self.features.dense(batch)
+        x = self.features.to_dense(batch)
         mean, log_variance = self.encoder(x).chunk(2, dim=-1)
         z = mean + (log_variance / 2).exp() * torch.randn_like(mean)
         divergence = (mean.square() + log_variance.exp() - 1 - log_variance).sum(dim=-1) / 2
@@ -181,7 +181,7 @@ class Vae:
 
         def new(features: Features, mean: Floats, scale: float) -> Network:
             network = Network(features, configuration)
-            present = features.given_present(torch.from_numpy(mean))
+            present = features.condition_on_presence(torch.from_numpy(mean))
             network.start_from(features.logits(present, least=scale))
             return network
 

@@ -59,7 +59,7 @@ def compile_program(function: Program, batch: Any, speed: Speed, *, fixed_size: 
     if leaves[0].device.type == "cpu":
         _refuse_without_compiler()
 
-    def on_leaves(*tensors: Tensor) -> list[Tensor]:
+    def call_on_leaves(*tensors: Tensor) -> list[Tensor]:
         return function(pytree.tree_unflatten(tensors, shape))
 
     from torch.fx.experimental import _config as fx_config  # here: their imports take seconds
@@ -68,7 +68,7 @@ def compile_program(function: Program, batch: Any, speed: Speed, *, fixed_size: 
     mode: Literal["fake", "symbolic"] = "fake" if fixed_size else "symbolic"
     # Without duck shapes: two sizes that happen to be equal in this batch may differ in others.
     with speed.use_precision(), fx_config.patch(use_duck_shape=False):  # type: ignore[attr-defined]
-        graph = make_fx(on_leaves, tracing_mode=mode, _allow_non_fake_inputs=True)(*leaves)
+        graph = make_fx(call_on_leaves, tracing_mode=mode, _allow_non_fake_inputs=True)(*leaves)
         program = torch.compile(graph, dynamic=not fixed_size)
 
     def run(batch: Any) -> list[Tensor]:

@@ -65,7 +65,7 @@ def test_what_is_generated_for_one_does_not_depend_on_the_others(schema: Schema,
     inputs = torch.randn(6, game.generator.body.latent + 3)
     whole = game.generator(inputs)
     torch.testing.assert_close(whole[2:3], game.generator(inputs[2:3]), rtol=1e-4, atol=1e-5)
-    x = game.features.dense(some(schema, 6))
+    x = game.features.to_dense(some(schema, 6))
     torch.testing.assert_close(game.critic(x)[2:3], game.critic(x[2:3]), rtol=1e-4, atol=1e-5)
 
 
@@ -73,7 +73,7 @@ def test_what_is_generated_for_one_does_not_depend_on_the_others(schema: Schema,
 def test_both_networks_use_all_that_they_are_given(schema: Schema, shape: str) -> None:
     """Every feature counts for the critic, and every input for the generator, the label among them."""
     game = new_game(schema, shape)
-    x = game.features.dense(some(schema, 40)).requires_grad_()
+    x = game.features.to_dense(some(schema, 40)).requires_grad_()
     (gradient,) = torch.autograd.grad(game.critic(x).sum(), x)
     assert (gradient.abs().sum(dim=0) > 0).all()
     inputs = torch.randn(40, game.generator.body.latent + 3, requires_grad=True)
@@ -89,15 +89,15 @@ def test_a_grid_is_cut_out_of_a_record_and_put_in_again() -> None:
     x = torch.rand(5, features.width)
     values = (grid.cut_out(x) + 1) / 2
     assert values.shape == (5, 2, 3, 4)
-    torch.testing.assert_close(grid.put_in(values, grid.others(x)), x)
+    torch.testing.assert_close(grid.put_in(values, grid.select_others(x)), x)
     larger = torch.nn.functional.pad(values, (0, 1, 0, 1), value=7.0)  # what a generator made too much
-    torch.testing.assert_close(grid.put_in(larger, grid.others(x)), x)
+    torch.testing.assert_close(grid.put_in(larger, grid.select_others(x)), x)
 
 
 def test_a_pixel_of_the_grid_is_that_pixel_of_the_image() -> None:
     schema = image(4, 5, 3)
     codes = random_records(schema, 2)
-    dense = Features(schema).dense(Features(schema).to_examples(codes).take(np.arange(2)))
+    dense = Features(schema).to_dense(Features(schema).to_examples(codes).take(np.arange(2)))
     cut = (Grid.of(Features(schema)).cut_out(dense) + 1) / 2
     torch.testing.assert_close(cut, torch.from_numpy(codes.codes["image"] / 255).float().permute(0, 3, 1, 2))
 

@@ -214,7 +214,7 @@ def test_pairs_are_learned_that_the_start_does_not_have() -> None:
     for name, codes in twins().codes.items():
         shares, wanted = (np.bincount(one, minlength=3) / len(one) for one in (drawn[name], codes))
         assert shares == pytest.approx(wanted, abs=0.05)
-    rows = model.features.to_examples(twins()).vectors(np.arange(len(twins())))
+    rows = model.features.to_examples(twins()).take_vectors(np.arange(len(twins())))
     assert model.private is not None  # the critic was centred by what was measured
     np.testing.assert_allclose(model.private.tensors["means"], rows.mean(dim=0).numpy(), atol=0.02)
     assert agreement(drawn) > 0.7

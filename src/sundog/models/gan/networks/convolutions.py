@@ -25,7 +25,7 @@ class Deconvolution(GeneratorNetwork):
         super().__init__()
         self.latent, self.grid = latent, grid
         self.smallest = grid.halve(grid.halvings)
-        widths = grid.widths(channels, grid.halvings)[::-1]
+        widths = grid.choose_widths(channels, grid.halvings)[::-1]
         self.widest = widths[0]
         self.first = nn.Linear(latent + condition, self.widest * math.prod(self.smallest))
         self.others = nn.Linear(latent + condition, others) if others else None
@@ -61,7 +61,7 @@ class ConvolutionalClassifier(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """Return the outputs of each record: (B, features) to (B, outputs)."""
-        found = torch.cat([self.layers(self.grid.cut_out(x)), self.grid.others(x)], dim=1)
+        found = torch.cat([self.layers(self.grid.cut_out(x)), self.grid.select_others(x)], dim=1)
         answers: Tensor = self.out(found)
         return answers
 
@@ -73,7 +73,7 @@ class ConvolutionalCritic(nn.Module):
         super().__init__()
         self.grid = grid
         smaller: Any = nn.Conv2d if len(grid.size) == 2 else nn.Conv1d
-        widths = [grid.channels, *grid.widths(channels, grid.halvings + 1)]
+        widths = [grid.channels, *grid.choose_widths(channels, grid.halvings + 1)]
         layers: list[nn.Module] = []
         for width, after in pairwise(widths):
             layers += [smaller(width, after, _KERNEL, 2, _KERNEL // 2), nn.LeakyReLU(SLOPE)]
@@ -86,6 +86,6 @@ class ConvolutionalCritic(nn.Module):
         """Return the outputs of each record: (B, features) to (B, outputs)."""
         found = self.layers(self.grid.cut_out(x))
         if self.others is not None:
-            found = found * (1 + self.others(self.grid.others(x)))
+            found = found * (1 + self.others(self.grid.select_others(x)))
         answers: Tensor = self.out(found)
         return answers

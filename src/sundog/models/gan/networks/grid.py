@@ -28,7 +28,7 @@ class Grid(Geometry):
         levels = x[:, self.at].view(-1, *self.size, self.channels).movedim(-1, 1)
         return take_root(levels) if len(self.size) == 1 else 2 * levels - 1
 
-    def others(self, x: Tensor) -> Tensor:
+    def select_others(self, x: Tensor) -> Tensor:
         """Return all other features."""
         return torch.cat([x[:, : self.at.start], x[:, self.at.stop :]], dim=1)
 
