@@ -1,12 +1,12 @@
-"""Private kernel k-means (Acs et al. 2019, Algorithm 2), from a budget to a number for each record.
+"""Private kernel k-means (Acs et al. 2019, Algorithm 2), from a plan to a cluster for each record.
 
 1. The width of the kernel is the noisy median distance of pairs of records. 2. Records become random Fourier features,
-long vectors of length one. 3. Their noisy second moments show in which few directions they differ: k centres span no
-more than k dimensions, and noise in any other only hides them. 4. In that space, private Lloyd starts with more
-centres than were asked for, from a normal distribution of those moments. 5. The noisy centres are clustered, which is
-free, and private Lloyd goes on from there. 6. What is nearest to each final centre is counted, with noise.
+vectors of norm one in many dimensions. 3. Their noisy second moments give the few directions in which they differ: k
+centres span at most k dimensions, and noise in any other only hides them. 4. In that space, private Lloyd starts with
+more centres than wanted, drawn from a normal distribution with those moments. 5. The noisy centres are clustered, which
+is free, and private Lloyd continues from there. 6. The records nearest to each final centre are counted, with noise.
 
-With public records, the width, the space and the start are theirs, and the budget goes to centres and counts.
+Public records, if given, determine the width, the space and the start, and the budget goes to centres and counts.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Tensors = dict[str, npt.NDArray[Any]]
 
-_FINER = 3  # centres for each one asked for, at first
+_FINER = 3  # centres for each that is wanted, at first
 _DRAWN = 100  # points for each centre, where a start is drawn
 _POINTS = 20_000  # from which a start is found, at most
 _FARTHEST = 2.0  # that two features can be from each other

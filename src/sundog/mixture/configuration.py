@@ -12,7 +12,7 @@ from sundog.errors import SundogError
 from sundog.mixture.released import CLUSTER, MOST_CLUSTERS
 from sundog.models.configuration import Configuration, Share, refuse_unknown_settings
 
-# That can be asked for. Cosines are whole numbers up to 2¹⁵, coordinates of directions and centres multiples of 2⁻¹⁶ up
+# The largest setting. Cosines are whole numbers up to 2¹⁵, coordinates of directions and centres multiples of 2⁻¹⁶ up
 # to 2 (the mean is in the unit ball, centres are no farther than 1 from it): sums of 2¹¹ products are whole numbers
 # below 2¹⁵ · 2¹⁷ · 2¹¹ = 2⁴³. Coordinates of points, up to 2 as well, meet those of centres in sums below
 # 2¹⁷ · 2¹⁷ · 2¹¹ = 2⁴⁵. Up to 2⁵³ no order of adding rounds.

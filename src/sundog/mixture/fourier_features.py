@@ -1,13 +1,13 @@
 """Random Fourier features (Rahimi and Recht 2007): vectors whose products are about the values of a kernel.
 
 z(x) has a pair (cos⟨w, x⟩, sin⟨w, x⟩) for each of d/2 frequencies w, drawn from the spectral density of the kernel, and
-is divided by √(d/2). So its length is one, whatever x is; with cosines of random phases, as the papers have it, it may
-be √2. Frequencies are orthogonal (Yu et al. 2016), which makes fewer of them do.
+is divided by √(d/2). So its norm is one for every x; with cosines of random phases, as in the papers, it may be √2.
+Frequencies are orthogonal (Yu et al. 2016), so that fewer of them are needed.
 
-What is computed of a record may not depend, not even in the last bit, on which records stand beside it: where
-thousands are summed, that would be more than one record may change. But a product of matrices rounds as its blocks
-fall. So frequencies are whole parts of a turn and intensities whole parts of one; sums of them are exact in any
-order, and cosines are looked up in a table.
+The features of a record must not depend, not even in the last bit, on the records beside it: summed over thousands of
+records, the differences would exceed what one record may change. But matrix products round differently by their blocks.
+So frequencies are whole parts of a turn and intensities whole parts of one; sums of them are exact in any order, and
+cosines are looked up in a table.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LARGEST = 2.0**23  # of a frequency, in parts of a turn: a float32 holds it exa
 _EXACT = 2.0**24  # whole numbers that float32 adds without rounding
 _NUMBERS = 2**20  # of features or intensities at a time
 _PAIRS = 2**15  # of records whose distances are looked at
-_DISTANCES = 2**16  # told apart
+_DISTANCES = 2**16  # values of a distance
 
 
 class FourierFeatures:

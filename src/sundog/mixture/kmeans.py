@@ -1,8 +1,8 @@
 """Private k-means: Lloyd's algorithm, of which each iteration sees noisy counts and sums and nothing else.
 
-What one record does in an iteration: it adds (a, x) to one cluster, the nearest. So one Gaussian covers all clusters
-(`gaussian_group_sums`), and a cluster with few records, whose centre would be noise, is given up: it starts again as a
-part of the largest one. Everything that is done with noisy numbers is free.
+In an iteration, a record adds (a, x) to its nearest cluster only. So one Gaussian covers all clusters
+(`gaussian_group_sums`). A cluster with few records, whose centre would be noise, starts again as a part of the largest
+one. Post-processing of noisy numbers is free.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sundog.privacy.mechanisms import count_deviation, gaussian_group_sums
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
-Points = Callable[[], Iterable[Floats]]  # all of them, some at a time, as often as they are asked for
+Points = Callable[[], Iterable[Floats]]  # yields all points, in chunks, each time it is called
 
 GRAIN = 2.0**-16  # coordinates that are multiples of it are compared without rounding: see `find_nearest`
 _ROWS = 16_384
@@ -60,12 +60,12 @@ def run_private_lloyd(
     Args:
         points: chunks of rows.
         start: the first centres.
-        iterations: how many there are.
-        clip_norm: points that are farther from the origin count as if they were no farther.
+        iterations: the number of iterations.
+        clip_norm: points that are farther from the origin are moved to this distance.
         noise_multiplier: of each iteration.
         ledger: pays for each iteration.
-        purpose: what the charges say.
-        rng: says where clusters that were given up start again; never draws noise.
+        purpose: of the charges.
+        rng: draws where small clusters start again; never noise.
     """
     centres, counts = round_to_grain(start), np.zeros(len(start))
     for _ in range(iterations):
@@ -108,8 +108,8 @@ def restart_small(
 def find_nearest(points: npt.NDArray[Any], centres: Floats) -> Integers:
     """Return the nearest centre of each point, the first of those that are equally near.
 
-    Where points and centres are multiples of GRAIN and not long, all sums are exact: that one point stands beside
-    another can never change the centre that it is given.
+    Where points and centres are multiples of GRAIN and not long, all sums are exact: the centre of a point never
+    depends on other points.
 
     >>> find_nearest(np.array([[0.9], [0.2]]), np.array([[0.0], [1.0]])).tolist()
     [1, 0]

@@ -1,9 +1,9 @@
 """A mixture of models (DPGM, Acs et al. 2019, Algorithm 1): similar records share a component.
 
-1. Private kernel k-means finds centres, and each record goes to the nearest: from here on the part a record is in is a
-function of the record and of what is public. 2. The component of each part is trained on it, all at once; a record is
-in one part, so the trainings cost what one does (docs/mixture.md). 3. Noisy counts of the parts are the weights with
-which components are drawn from. Under conditions a component is drawn in proportion to how likely they are in it.
+1. Private kernel k-means finds centres, and each record is assigned to the nearest: its part is a function of the
+record and of public values. 2. The components are trained on their parts, all at once; a record is in one part, so the
+trainings cost as much as one (docs/mixture.md). 3. Noisy counts of the parts are the weights of the components. Under
+conditions, a component is drawn in proportion to its weight and to the probability of the conditions in it.
 """
 
 from __future__ import annotations
@@ -142,7 +142,7 @@ class Mixture:
 
     def _compute_chances(self, where: Where) -> Floats:
         chosen = self._mark_allowed(where)
-        if chosen.sum() == 1 or not (chosen * self.weights).any():  # an empty cluster can be asked for
+        if chosen.sum() == 1 or not (chosen * self.weights).any():  # a condition may select an empty cluster
             return np.asarray(chosen / chosen.sum())
         joint = self._compute_log_joint(where)
         found = np.exp(joint - joint.max())

@@ -1,7 +1,7 @@
 """The configuration of a model: one frozen, validated class each, whose fields are what `--set name=value` can set.
 
-A field says its values by its type and bounds, and what it is by its description. Messages, `sundog models NAME` and
-the tables in docs/ are made from them.
+A field declares its values by its type and bounds, and its meaning by its description. Messages, `sundog models NAME`
+and the tables in docs/ are generated from them.
 """
 
 from __future__ import annotations

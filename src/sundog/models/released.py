@@ -1,6 +1,6 @@
 """What readers of releases share: the protocol's base class, checks of arrays, and which charges pay for what.
 
-A reader checks that arrays and configuration are those of its model, from their shapes, before anything is made of
+A reader checks by their shapes that arrays and configuration are those of its model, before anything is built from
 them. It builds no network and does not import torch.
 """
 

@@ -1,8 +1,8 @@
 """The adversarial step (dp-GAN, Algorithm 1): the critic is trained on records by DP-SGD, the generator on the critic.
 
-A real record and a generated one are scored together, and their gradient is clipped as one: much of what the two have
-in common cancels before the clipping, and neither side is clipped more than the other. The generator sees no record,
-only the critic, which is private by then; its steps cost nothing.
+A real record and a generated one are scored together, and their gradient is clipped as one: what the two have in common
+cancels before the clipping, and neither is clipped more than the other. The generator sees no record, only the critic,
+which is differentially private; its steps cost nothing.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from sundog.training.speed.cuda_graphs import ReplayedWork
 from sundog.training.weight_average import MovingAverage
 
 _RARE = 1e-3  # how much of the measured means is among those of generated records
-MOMENTS = (0.0, 0.99)  # of Adam: the critic changes, so old gradients are of no use
+MOMENTS = (0.0, 0.99)  # of Adam: the critic changes, so old gradients are not used
 
 
 class Generator(nn.Module):

@@ -1,7 +1,7 @@
 """The means that a generator starts from, for each value of its condition.
 
-Every record has one value, so the sums for all values cost what one does; that of the value itself is its count. Where
-an example is a person, the means are of people's means, and how many people there are is asked privately.
+Every record has one value, so the sums for all values cost as much as one; the sum of the value's own feature is its
+count. Where an example is a person, each person's mean is averaged, and people are counted privately.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How a critic's gradients are clipped: the ways of the dp-GAN text (4.1, 4.2), and decay (Frigerio et al. 2019).
 
-Groups of parameters are clipped by themselves; bounds are fixed, the mean norms of public records, or the noisy mode
-of private norms (DPNorm). One record is in every group, and the groups are one Gaussian vector: whichever way is
-chosen, a step costs what its plan says (docs/training.md).
+Groups of parameters are clipped separately; bounds are fixed, the mean norms of public records, or the noisy mode
+of private norms (DPNorm). One record is in every group, and the groups are one Gaussian vector: a step costs the same
+whichever way is chosen (docs/training.md).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """How many steps a critic takes for each step of its generator.
 
-A critic that is trained with noise falls behind, and a generator that is ahead of its critic learns nothing useful; a
-generator that waits for its critic learns nothing at all. Which of them is ahead can be seen without any record: by how
-many of the generated records the critic recognises as such (Bie et al. 2023, who let the critic have more steps, never
-fewer).
+A critic that is trained with noise falls behind its generator, which then learns nothing useful; a generator that
+waits for its critic learns slowly. The share of generated records that the critic recognises shows which of them is
+ahead, and depends on no private record (Bie et al. 2023, where the critic may get more steps, never fewer).
 """
 
 from __future__ import annotations

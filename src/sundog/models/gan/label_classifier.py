@@ -1,8 +1,8 @@
 """A classifier of the generator's condition: predicts it from the rest of a record (auxiliary classifier GAN).
 
-A critic that is trained with noise hardly learns which images are sevens. A classifier does (Papernot et al. 2021): it
-is trained first, for a share of the budget, and the generator learns to make records that it classifies as the
-condition (Odena et al. 2017).
+A critic that is trained with noise learns little about labels; a classifier learns more (Papernot et al. 2021). It is
+trained first, for a share of the budget, and the generator learns to make records that it classifies as the condition
+(Odena et al. 2017).
 """
 
 from __future__ import annotations

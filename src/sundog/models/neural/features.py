@@ -159,7 +159,7 @@ class Features:
 
         Args:
             logits: of any number of leading dimensions.
-            generator: torch's own, on the device of the logits, if there is none.
+            generator: on the device of the logits; by default torch's own.
         """
         x = torch.empty_like(logits)
         rest = logits[..., self._cells :]

@@ -1,7 +1,7 @@
 """How networks are planned and trained: one, or k at once on disjoint parts of the records.
 
-A record is in one part only, and which one follows from the record and from what is public. So under adding or removing
-a record one model changes, whichever it is, and k trainings cost what one does: they share one plan and one charge.
+A record is in one part only, which follows from the record and from public values. So adding or removing a record
+changes one model, and k trainings cost as much as one: they share one plan and one charge.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _FEWEST = 1.0  # records that a model has in a step, at least, when sums are div
 class TrainableNetwork(nn.Module):
     """A network that is trained on private records.
 
-    All of its parameters are in linear layers, and what it does works on the last dimensions, so that it can be
+    All of its parameters are in linear layers, and its operations work on the last dimensions, so that it can be
     stacked.
     """
 
@@ -66,12 +66,12 @@ class TrainableNetwork(nn.Module):
     def proceed(self, done: float) -> None:
         """Do public work before the first step and after each; `done` is the fraction of all steps.
 
-        What it changes are buffers, in place, so that an interrupted training finds them again.
+        It changes buffers in place, which are saved in checkpoints.
         """
 
 
 class Adam(torch.optim.Adam):
-    """Adam without what torch wraps around it for its compiler, which takes seconds to load and is not used."""
+    """Adam without the wrappers for torch's compiler, which take seconds to load and are not used."""
 
     add_param_group = inspect.unwrap(torch.optim.Adam.add_param_group)
     zero_grad = inspect.unwrap(torch.optim.Adam.zero_grad)

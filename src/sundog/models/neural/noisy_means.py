@@ -1,8 +1,8 @@
 """The noisy mean of every feature, in each part of the records: what a network starts from.
 
-Where a network begins as the independent marginals, all of its training goes into what is between the columns. 1. Most
-records are much shorter than the longest that could be: how long is asked privately, by a quantile of their norms. 2.
-Records are clipped to that length and summed in each part; one Gaussian covers all parts, as a record is in one.
+A network that starts from the marginals spends its training on the dependences between columns. 1. Most records have
+much smaller norms than the schema allows: a private quantile of their norms is the clipping norm. 2. Records are
+clipped to it and summed in each part; one Gaussian covers all parts, because a record is in one of them.
 """
 
 from __future__ import annotations
@@ -118,17 +118,17 @@ def measure_sums(
 def _measure_norm(features: Features, examples: Rows, parts: Parts, plan: MeansPlan, ledger: Ledger) -> float:
     """Return a noisy quantile of the norms, which most records do not exceed; their squares are rounded up to integers.
 
-    A longer one loses what is beyond it; a larger norm means more noise. Both weigh the same where so many records are
-    longer as noise of norm one has in all parts together (Amin et al. 2019), or as the quantile may be wrong by.
+    Longer records are clipped, and a larger norm means more noise. The two errors balance where as many records are
+    longer as the noise of norm one amounts to in all parts (Amin et al. 2019), or as the error of the quantile.
     """
     squares = [np.ceil(np.square(rows).sum(axis=1)).astype(np.int64) for _, rows in _yield_chunks(features, examples)]
     least, most = _bound_squares(features.schema)
     size = _SPREAD * (most - least) + 1
     noise = len(parts.sizes) * plan.noise_multiplier * math.sqrt(features.width)
-    error = 2 * math.log(size / _WRONG) / plan.norm_epsilon  # of the exponential mechanism among so many answers
+    error = 2 * math.log(size / _WRONG) / plan.norm_epsilon  # of the exponential mechanism
     longer = max(noise, error) / max(1.0, sum(parts.sizes))
-    # A quantile is looked for between numbers, and where most are equal there is nothing between them: so they are
-    # spread, each by a draw of its own that no other record changes.
+    # A quantile is searched between values, and there is nothing between equal ones: so they are spread, each by a draw
+    # of its own that does not depend on other records.
     spread = np.concatenate([np.zeros(0), *squares]) - least - ledger.noise.uniform(len(examples))
     codes = np.ceil(_SPREAD * spread).astype(np.int64).clip(0)
     (code,) = noisy_quantiles(

@@ -1,7 +1,7 @@
 """Gibbs chains of a Boltzmann machine: the same moves on whole vectors, or on the places of their ones.
 
-In a record of scalar columns one feature a column is 1 and all others are 0. What goes into the hidden units is then a
-sum of a few rows of the weights, an order of magnitude less work than a product with all of them.
+In a record of scalar columns one feature in each column is 1 and all others are 0. The input of the hidden units is
+then a sum of a few rows of the weights, which is ten times faster than a product with all of them.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
 """A restricted Boltzmann machine, trained by persistent contrastive divergence (Tieleman 2008) under DP-SGD.
 
 1. E(x, h) = −(x − μ)ᵀb − (h − ½)ᵀc − (x − μ)ᵀWᵀ(h − ½), centred (Montavon and Müller 2012) at public means μ; the
-visible units x are those of `Features`. 2. The gradient of log p(x) has a positive phase, in which the record is, and a
-negative one: the same of particles that the model dreams. Only the first is private: clipped and noised. The particles
-are weighed as records are clipped, or else clipping would pull the model away from the data. 3. After each step the
-particles move by a few Gibbs steps. 4. To sample, a chain for each record goes on from one of the particles, which have
-been dreaming all the time; under conditions, the chain moves among vectors that satisfy them. See docs/rbm.md.
+visible units x are those of `Features`. 2. The gradient of log p(x) has a positive phase, of the record, and a negative
+one, of particles that the model generates. Only the first is private: clipped and noised. The particles are weighted as
+records are clipped; otherwise clipping would bias the model. 3. After each step the particles move by a few Gibbs
+steps. 4. To sample, a chain for each record starts at one of the particles, which are close to the model's
+distribution; under conditions, the chain moves among vectors that satisfy them. See docs/rbm.md.
 """
 
 from __future__ import annotations
