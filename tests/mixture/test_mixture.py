@@ -325,7 +325,7 @@ def test_shares_that_leave_nothing_are_refused_before_anything_is_spent(clusters
     ledger = Ledger(epsilon=1.0, delta=1e-6)
     asked = {"means": 0.5, "moments": 0.4} if clusters == 1 else {"clustering": 0.7}
     names = r"clustering=0.7, means=0.05, moments=0.02: 0.77" if clusters > 1 else r"means=0.5, moments=0.4: 0.9"
-    with pytest.raises(SundogError, match=f"settings {names} of the budget; at most 0.75 can be shared out"):
+    with pytest.raises(SundogError, match=f"settings {names} of the budget; together they may take 0.75"):
         Synthesizer("vae", epsilon=1.0, clusters=clusters, ledger=ledger, settings=asked).fit(
             decode_records(two_kinds(9)), schema_of(COLUMNS)
         )

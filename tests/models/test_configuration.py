@@ -53,7 +53,7 @@ def test_a_configuration_does_not_change() -> None:
         ),
         (
             {"means": 0.5, "classifier": 0.5},
-            "settings means=0.5, classifier=0.5: 1 of the budget; at most 0.75 can",
+            "settings means=0.5, classifier=0.5: 1 of the budget; together they may take 0.75",
         ),
     ],
 )

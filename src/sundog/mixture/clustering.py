@@ -271,8 +271,9 @@ def _get_public(plan: ClusteringPlan, context: FitContext) -> Records | None:
     """Return the public records that the plan needs; raise SundogError if there are too few."""
     if not plan.public:
         return None
-    if context.public is None or len(context.public) < max(2, plan.clusters):
-        raise SundogError(f"{plan.clusters} clusters that start from public records need as many of them, and two")
+    least = max(2, plan.clusters)
+    if context.public is None or len(context.public) < least:
+        raise SundogError(f"{plan.clusters} clusters need at least {least} public records to start from; give more")
     return context.public
 
 

@@ -39,7 +39,7 @@ class MixtureConfiguration(Configuration):
         Annotated[str, Field(title="a column of the schema")]
         | Annotated[tuple[str, ...], Field(strict=False, min_length=1, title="a list of them")]
         | None
-    ) = Field(default=None, description="the columns that clusters go by; by default all")
+    ) = Field(default=None, description="columns by which records are clustered; by default all")
 
     @classmethod
     def of(cls, component: type[Configuration], settings: Mapping[str, Any], *, clusters: int, public: bool) -> Self:
@@ -94,11 +94,11 @@ class MixtureConfiguration(Configuration):
         self.component.check(schema)
         if CLUSTER in schema.columns:
             raise SundogError(
-                f"clusters: the schema has a column {CLUSTER!r}, which is what components go by; rename it"
+                f"clusters: the schema has a column {CLUSTER!r}, by which conditions select a component; rename it"
             )
         for name in (name for name in self.list_columns(schema) if name not in schema.columns):
             raise SundogError(f"setting 'by' must be a column of the schema or a list of them, not {name!r}")
 
     def list_columns(self, schema: Schema) -> list[str]:
-        """Return the columns that clusters go by."""
+        """Return the columns by which records are clustered."""
         return list(schema.columns) if self.by is None else [self.by] if isinstance(self.by, str) else list(self.by)

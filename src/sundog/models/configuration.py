@@ -145,7 +145,7 @@ def refuse_shares(shares: Mapping[str, float]) -> None:
     """
     if (total := math.fsum(shares.values())) > MOST_SHARED:
         asked = ", ".join(f"{name}={share:g}" for name, share in shares.items())
-        raise ArgumentError(f"settings {asked}: {total:.3g} of the budget; at most {MOST_SHARED} can be shared out so")
+        raise ArgumentError(f"settings {asked}: {total:.3g} of the budget; together they may take {MOST_SHARED}")
 
 
 def describe_values(annotation: Any) -> str:

@@ -96,7 +96,7 @@ def test_a_critic_may_have_fewer_steps_than_its_generator(steps: float) -> None:
             {"classifier": 0.3, "condition": None},
             "classifier needs a column on which the generator is conditioned",
         ),
-        (IMAGES, {"classifier": 0.75}, "0.8 of the budget; at most 0.75 can be shared out so"),
+        (IMAGES, {"classifier": 0.75}, "0.8 of the budget; together they may take 0.75"),
         (IMAGES, {"classifier": 0.5, "means": 0.3}, "means=0.3, classifier=0.5: 0.8 of the budget"),
         (
             IMAGES,

@@ -34,7 +34,7 @@ class ReleasedIndependent(ReleasedModel):
             p = state.tensors[key]
             marginal = get_marginal(column)
             if p.dtype != np.float64 or p.shape != marginal.shape or not ((p >= 0) & (p <= 1)).all():
-                raise ReleaseError(f"the marginal of column {name!r} is not one")
+                raise ReleaseError(f"the marginal of column {name!r} is not an array of probabilities")
             if not marginal.is_possible(p):
                 raise ReleaseError(f"the marginal of column {name!r} does not add up to one")
         self.schema, self.records = schema, config["records"]

@@ -51,7 +51,7 @@ class ReleasedRbm(ReleasedModel):
         if state.tensors["particles"].dtype != np.uint8:
             raise ReleaseError("the weights of the `rbm` model are not all finite numbers")
         if not ((centre >= 0) & (centre <= 1)).all():
-            raise ReleaseError("the centre of the `rbm` model is not one of features between 0 and 1")
+            raise ReleaseError("the centre of the `rbm` model has values outside of 0 to 1")
         self.records = config["records"]
 
     def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
