@@ -189,7 +189,7 @@ class Mixture:
         config, private = state.config, make_all_private(schema)
         kind = cast(type[PartsModel], get_model(config["of"]))
         components = [kind.from_state(private, part) for part in split_components(state)]
-        return cls(components, state.tensors["weights"], config["records"], public=config["public"])
+        return cls(components, state.tensors["weights"].copy(), config["records"], public=config["public"])
 
 
 def _take_share(budget: Budget, share: float) -> Budget:

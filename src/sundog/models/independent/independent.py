@@ -145,9 +145,8 @@ class Independent:
     def from_state(cls, schema: Schema, state: State) -> Self:
         """Return the model of a state; raise ReleaseError if its marginals do not fit the schema."""
         released = ReleasedIndependent(schema, state)
-        marginals = {
-            name: state.tensors[key] for name, key in zip(schema.columns, list_marginal_keys(schema), strict=True)
-        }
+        keys = list_marginal_keys(schema)
+        marginals = {name: state.tensors[key].copy() for name, key in zip(schema.columns, keys, strict=True)}
         return cls(schema, marginals, released.records)
 
 
