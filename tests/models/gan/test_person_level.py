@@ -280,7 +280,7 @@ def test_empty_places_hold_the_persons_own_first_record() -> None:
 
 
 def test_records_of_nobody_are_no_examples() -> None:
-    with pytest.raises(ValueError, match="whose they are"):
+    with pytest.raises(ValueError, match="need the number of their person"):
         PeopleRows(Features(SIMPLE), random_records(SIMPLE, 4))
 
 
