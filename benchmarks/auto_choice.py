@@ -25,7 +25,7 @@ from report import DATA, Row, arguments, publish
 import sundog
 from sundog.data.reading.read import encode, read
 from sundog.demo.plots import total_variation
-from sundog.models.auto import best_model
+from sundog.models.auto import choose_model
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
 DELTA = 1e-6
@@ -92,7 +92,7 @@ def tables(options: argparse.Namespace) -> Iterator[list[Row]]:
         for model in options.models:
             drawn = records_of(fitted(model, records, schema, epsilon, quick=options.quick), DRAWN, 0)
             found[model] = {"pairs": float(np.mean([total_variation(drawn, real, *pair) for pair in some]))}
-        yield beside(f"{count:,} records ε={epsilon:g}", best_model(schema, epsilon=epsilon, records=count), found)
+        yield beside(f"{count:,} records ε={epsilon:g}", choose_model(schema, epsilon=epsilon, records=count), found)
 
 
 # --- series ---
@@ -103,7 +103,7 @@ def series(options: argparse.Namespace) -> Iterator[list[Row]]:
     models = options.models if "gan" in options.models else [*options.models, "gan"]
     for days in (transformers(DATA), meters(DATA, "day")) if real else (waves(),):
         found = {model: _measured(days, model, quick=options.quick) for model in models}
-        yield beside(days.name, best_model(days.schema, epsilon=SERIES_EPSILON), found)
+        yield beside(days.name, choose_model(days.schema, epsilon=SERIES_EPSILON), found)
 
 
 def _measured(days: Days, model: str, *, quick: bool) -> dict[str, float]:

@@ -33,7 +33,7 @@ from sundog.evaluation.images.image_classifiers import Images, Labels, measure_a
 from sundog.evaluation.images.image_sample import find_images
 from sundog.evaluation.images.semi_supervised import STEPS, Codes, compare_methods, train_supervised
 from sundog.models.gan.gan import Gan
-from sundog.training.speed.threads import one_thread
+from sundog.training.speed.threads import use_one_thread
 
 EPSILON = 10.0
 POOL = 20_000  # generated images
@@ -80,7 +80,7 @@ class Task:
     def accuracies(self) -> dict[str, float]:
         """Of every way to learn."""
         rng, known = np.random.default_rng(self.seed), (self.images, self.labels)
-        with one_thread():
+        with use_one_thread():
             found = compare_methods(*known, self.pool, test=self.test, classes=self.classes, rng=rng, steps=self.steps)
             told = train_supervised(*self._mixed(), classes=self.classes, rng=rng, steps=self.steps, distortion=1.0)
             last = measure_accuracy(told, *self.test).value
@@ -97,7 +97,7 @@ def pool_of(release: sundog.Release, count: int, seed: int) -> Pool:
     """Return so many images of a GAN, each with all that the generator was given for it."""
     model, rng = release.model, np.random.default_rng(seed)
     assert isinstance(model, Gan), "a release of a GAN is needed: others do not tell the codes of images"
-    codes, parts = model.sampler.inputs(count, rng, {}), []
+    codes, parts = model.sampler.draw_inputs(count, rng, {}), []
     for start in range(0, count, model.sampler.rows):
         logits = model.sampler.logits(codes[start : start + model.sampler.rows])
         parts.append(model.features.sample(logits, rng))

@@ -35,9 +35,10 @@ from sklearn.cluster import KMeans
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.mixture.clustering import ClusteringPlan, find_clusters, plan_clustering
-from sundog.mixture.fourier_features import FourierFeatures, balance, median_distance
-from sundog.mixture.kmeans import SPLIT, TOO_FEW, into_ball, packing, start_again
+from sundog.mixture.clustering import find_clusters
+from sundog.mixture.clustering_plan import ClusteringPlan, plan_clustering
+from sundog.mixture.fourier_features import FourierFeatures, balance_columns, compute_median_distance
+from sundog.mixture.kmeans import SPLIT, TOO_FEW, clip_to_ball, restart_small, spread_directions
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext
 from sundog.privacy.calibration import find_noise_multiplier
@@ -97,11 +98,11 @@ def ours(data: Material, plans: list[ClusteringPlan], seed: int) -> Curve:
     for epsilon, plan in zip(EPSILONS, plans, strict=True):
         context = FitContext(seed=seed, public=data.public if plan.public else None)
         clusters = find_clusters(features, data.private, plan, Ledger(epsilon=epsilon, delta=DELTA), context)
-        found.append(accuracy(data.labels[judged], clusters.owner(features, data.private.take(judged))))
+        found.append(accuracy(data.labels[judged], clusters.assign(features, data.private.take(judged))))
     return np.array(found)
 
 
-# --- peers: simulated for all ε at once, which private_lloyd would take hours for; nothing is released here ---
+# --- peers: simulated for all ε at once, which run_private_lloyd would take hours for; nothing is released here ---
 
 
 def lloyd(data: Material, points: Floats, start: Floats, *, clip: float, iterations: int, sums: int = 0) -> Curve:
@@ -119,9 +120,9 @@ def lloyd(data: Material, points: Floats, start: Floats, *, clip: float, iterati
             counts = member.sum(axis=0) + noise[rows] / weight * draw(K)
             total = member.T @ points + clip * noise[rows, None] * draw((K, width))
             few = counts < TOO_FEW * noise[rows] / weight
-            means = into_ball(total / np.where(few, 1.0, counts)[:, None], clip)
-            start_again(means, few, centres[rows].astype(np.float64), counts, SPLIT * clip, rng)
-            centres[rows] = into_ball(means, clip)
+            means = clip_to_ball(total / np.where(few, 1.0, counts)[:, None], clip)
+            restart_small(means, few, centres[rows].astype(np.float64), counts, SPLIT * clip, rng)
+            centres[rows] = clip_to_ball(means, clip)
     return np.array([accuracy(data.labels, owner) for owner in assigned(points, centres).T])
 
 
@@ -145,14 +146,14 @@ _ONE_SUM: list[float] = []
 
 def kernel_of_papers(data: Material, dimension: int, seed: int) -> Curve:
     rng, features = np.random.default_rng(seed), Features(data.private.schema)
-    distance = median_distance(features, data.public, rng)
+    distance = compute_median_distance(features, data.public, rng)
     fourier = FourierFeatures.draw(
         width=features.width,
         dimension=dimension,
         distance=distance,
         kernel="gaussian",
         rng=rng,
-        weights=balance(features),
+        weights=balance_columns(features),
     )
     points = np.concatenate([units.astype(np.float32) for units in fourier.stream(features, data.private)])
     points *= np.float32(fourier.scale)
@@ -176,7 +177,7 @@ def plain_and_fair(data: Material, public: bool, seed: int) -> Curve:
         start = KMeans(K, n_init=3, random_state=seed).fit(known - mean).cluster_centers_.astype(np.float32)
     else:  # the mean is as good as exact at every ε, so it need not be drawn for each; it is paid for
         mean = points.mean(axis=0)
-        start = (clip / 2 * packing(K, points.shape[1], rng)).astype(np.float32)
+        start = (clip / 2 * spread_directions(K, points.shape[1], rng)).astype(np.float32)
     points -= mean
     points *= np.minimum(1.0, clip / np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-9))
     return lloyd(data, points, start, clip=clip, iterations=FEW, sums=0 if public else 1)

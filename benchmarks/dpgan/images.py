@@ -26,7 +26,7 @@ from sundog.evaluation.comparison import Comparison, split, subsample
 from sundog.evaluation.images.feature_extractor import fit_feature_extractor
 from sundog.evaluation.images.image_sample import find_images
 from sundog.evaluation.images.image_scores import frechet_distance, inception_score
-from sundog.training.speed.threads import one_thread
+from sundog.training.speed.threads import use_one_thread
 
 DELTA = 1e-5
 PANELS = 4  # side by side
@@ -139,7 +139,7 @@ class Trials:
         judge = fit_feature_extractor(self.comparison, view)
         assert judge is not None and judge.probabilities is not None  # noqa: PT018
         images, real = (view.sample(each, len(self.test), rng).pixels for each in (records, self.test))
-        with one_thread():
+        with use_one_thread():
             score = inception_score(judge.probabilities(images))
             distance = frechet_distance(judge.features(images), judge.features(real))
         generated, test = (view.sample(each, len(each), rng) for each in (records, self.test))

@@ -14,9 +14,9 @@ from torch.optim import Adam
 from steps.networks import Network, Vae
 from steps.peers import BOUND, NOISE, RATE, Step
 from sundog.privacy.noise import NoiseSource
-from sundog.training.batches.examples import Padded, leaves
+from sundog.training.batches.examples import Padded, list_leaves
 from sundog.training.clipping import Fixed
-from sundog.training.groups import flat
+from sundog.training.groups import group_all
 from sundog.training.speed.cuda_graphs import GraphedStep
 from sundog.training.speed.options import Speed
 from sundog.training.stacked_modules import stack
@@ -33,7 +33,7 @@ def private(
     tf32: bool = False,
 ) -> Step:
     """Return a step with secure noise, unless told otherwise; on a GPU, a graph over data that is there."""
-    groups = flat(network)
+    groups = group_all(network)
     device = groups.parameters[0].device
     on_gpu = device.type == "cuda"
     adam: dict[str, Any] = {"capturable": True, "foreach": True} if on_gpu else {"fused": True}
@@ -65,7 +65,7 @@ def _graphed(take: PrivateStep, batch: Any) -> Step:
     if isinstance(batch, Padded):
         owner = np.nonzero(batch.present.cpu().numpy())[0]
         batch = batch.examples[batch.present]
-    places = np.arange(len(leaves(batch)[0]))
+    places = np.arange(len(list_leaves(batch)[0]))
     capacity = len(places) if owner is None else int(np.bincount(owner).max())
     capture_graph = GraphedStep(take, batch, capacity=capacity, owner=owner)
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from tests.cli.calling import Sundog
 from tests.cli.test_killed import kill_before_operations
 
@@ -44,9 +43,7 @@ def prepare(folder: Path, **rest: Any) -> Path:
     return folder
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 
 @pytest.fixture(scope="module")

@@ -12,10 +12,10 @@ from sundog.models.registry import MODELS, get_configuration
 def test_the_settings_of_a_model_are_printed(sundog: Sundog, name: str) -> None:
     called = sundog("models", name)
     assert called.code == 0
-    for setting in get_configuration(name).settings():
+    for setting in get_configuration(name).list_settings():
         assert f"{setting.name}: {setting.description}\n    {setting.values}" in called.out
     assert sundog("models", name, "--json").json["settings"] == [
-        vars(setting) for setting in get_configuration(name).settings()
+        vars(setting) for setting in get_configuration(name).list_settings()
     ]
 
 

@@ -57,6 +57,11 @@ def schema_of(columns: dict[str, Declaration], **rest: Any) -> Schema:
     return Schema.from_dict({**rest, "columns": columns})
 
 
+def decode_records(records: Records) -> dict[str, Any]:
+    """The values of records, by column."""
+    return {name: column.decode(records.codes[name]) for name, column in records.schema.columns.items()}
+
+
 def random_records(schema: Schema, n: int, seed: int = 0) -> Records:
     """Records drawn uniformly from the declared domain, nulls included."""
     rng = np.random.default_rng(seed)

@@ -241,8 +241,8 @@ class ReleasedFirst(ReleasedModel):
         column = next(iter(schema.columns.values()))
         check_shapes("first", state, {"chances": (column.lattice_size,)})
 
-    def find_unpaid(self, charges):
-        return find_missing_charges(charges, {PURPOSE: "discrete_gaussian"})
+    def find_unpaid_parts(self, charges):
+        return find_unpaid(charges, {PURPOSE: "discrete_gaussian"})
 """
 
 FIT_FIRST = """
@@ -268,8 +268,8 @@ def test_a_model_is_a_folder_and_its_registration(copy: Path) -> None:
     folder.mkdir()
     for name, code in {"__init__": "", "configuration": CONFIGURATION, "first": MODEL, "released": RELEASED}.items():
         (folder / f"{name}.py").write_text(code)
-    registration = '    "first": _registration("sundog.models.first", "First"),\n'
-    insert(copy / "models" / "registry.py", "    MIXTURE: _registration(", registration)
+    registration = '    "first": _locate("sundog.models.first", "First"),\n'
+    insert(copy / "models" / "registry.py", "    MIXTURE: _locate(", registration)
     problems, share, codes = run(copy, FIT_FIRST)
     assert problems == []
     assert 0.2 < share < 0.5

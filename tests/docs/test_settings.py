@@ -16,7 +16,7 @@ def settings_table(name: str) -> str:
     rows = ["| setting | values | default | |", "|---|---|---|---|"]
     rows += [
         f"| `{setting.name}` | {setting.values} | {setting.default} | {setting.description} |"
-        for setting in get_configuration(name).settings()
+        for setting in get_configuration(name).list_settings()
     ]
     return "\n".join(rows)
 
@@ -28,7 +28,7 @@ def test_the_page_of_a_model_lists_its_settings(name: str) -> None:
 
 @pytest.mark.parametrize("name", MODELS)
 def test_every_setting_is_described_and_its_default_is_right(name: str) -> None:
-    for setting in get_configuration(name).settings():
+    for setting in get_configuration(name).list_settings():
         assert setting.description, setting.name
         assert setting.values, setting.name
         assert setting.default or "by default" in setting.description or setting.name == "condition", setting.name

@@ -49,8 +49,8 @@ FRAME = pd.DataFrame({"age": [31, 47, 25, 62] * 25})
         ({"model": "vae", "settings": {"layers": 0}}, "model 'vae': setting 'layers' must be"),
         ({"model": "gan", "settings": {"hidden": 0}}, "model 'gan': setting 'hidden' must be"),
         (
-            {"model": "gan", "settings": {"means": 0.5, "naming": 0.5}},
-            "settings means=0.5, naming=0.5: 1 of the",
+            {"model": "gan", "settings": {"means": 0.5, "classifier": 0.5}},
+            "settings means=0.5, classifier=0.5: 1 of the",
         ),
         (
             {"model": "rbm", "clusters": 3, "settings": {"kernel": "x"}},

@@ -29,7 +29,7 @@ from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.training.batches.examples import InMemory
 from sundog.training.clipping import Fixed
-from sundog.training.groups import flat
+from sundog.training.groups import group_all
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
 from sundog.training.training_plan import TrainingPlan, plan_training
@@ -53,14 +53,14 @@ class CoinsPlan:
 
     @property
     def charges(self) -> tuple[Charge, ...]:
-        return (self.training.charge(self.training.steps),)
+        return (self.training.make_charge(self.training.steps),)
 
 
 class ReleasedCoins(ReleasedModel):
     def __init__(self, schema: Schema, state: State) -> None:
         self.records = state.config["records"]
 
-    def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
+    def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
         return [] if any(isinstance(charge.event, SampledGaussian) for charge in charges) else ["the means"]
 
 
@@ -97,7 +97,7 @@ class Coins:
         step = PrivateStep(
             module=module,
             private_loss=lambda batch: (module(torch.ones(len(batch), 1)) - batch).square().sum(dim=1),
-            groups=flat(module),
+            groups=group_all(module),
             policy=Fixed(torch.ones(1)),
             optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
             noise=ledger.noise,

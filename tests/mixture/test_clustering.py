@@ -7,22 +7,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-import torch
 from tests.contracts.material import KINDS, random_records, schema_of
 
 import sundog.mixture.clustering as clustering
 from sundog.data.records import Records
 from sundog.errors import BudgetExceededError, ReleaseError, SundogError
-from sundog.mixture.clustering import (
-    ClusteringPlan,
-    Clusters,
-    find_clusters,
-    plan_clustering,
-)
+from sundog.mixture.clustering import Clusters, find_clusters
+from sundog.mixture.clustering_plan import ClusteringPlan, plan_clustering
 from sundog.mixture.configuration import MixtureConfiguration
-from sundog.mixture.feature_space import Space
+from sundog.mixture.feature_space import PrincipalSubspace
 from sundog.mixture.fourier_features import FourierFeatures
-from sundog.mixture.kmeans import GRAIN, on_grain
+from sundog.mixture.kmeans import GRAIN, round_to_grain
 from sundog.mixture.released import find_unpaid_clustering
 from sundog.models.independent.configuration import IndependentConfiguration
 from sundog.models.neural.features import Features
@@ -35,11 +30,6 @@ from sundog.privacy.noise import NoiseSource
 IMAGES = schema_of({"image": {"type": "image", "shape": [5, 5], "levels": 2}})
 FEATURES = Features(IMAGES)
 BUDGET = Budget(1.0, 1e-5)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 def stripes(n: int, seed: int = 0) -> tuple[Records, npt.NDArray[np.int64]]:
@@ -68,7 +58,7 @@ def purity(kind: npt.NDArray[np.int64], owner: npt.NDArray[np.int64]) -> float:
 @pytest.mark.parametrize("epsilon", [0.1, 3.0])
 def test_a_plan_spends_its_budget_and_no_more(epsilon: float, public: bool) -> None:
     plan = planned(epsilon=epsilon, public=public)
-    assert 0.99 * epsilon < compute_epsilon(plan.charges(), delta=1e-5) <= epsilon
+    assert 0.99 * epsilon < epsilon_spent(plan.charges, delta=1e-5) <= epsilon
 
 
 def test_less_budget_or_fewer_records_mean_fewer_dimensions_and_iterations() -> None:
@@ -117,10 +107,10 @@ def test_clusters_are_found(public: bool, kernel: str) -> None:
         progress=lambda stage, done: seen.append((stage, done)),
     )
     clusters = find_clusters(FEATURES, records, plan, ledger, context)
-    owner = clusters.owner(FEATURES, records)
+    owner = clusters.assign(FEATURES, records)
     assert purity(kind, owner) > 0.8  # a fifth, if nothing is learned
     np.testing.assert_allclose(clusters.counts, np.bincount(owner, minlength=5), atol=6 * plan.counts_noise + 20)
-    assert ledger.charges == plan.charges()
+    assert ledger.charges == plan.charges
     assert find_unpaid_clustering(ledger.charges, public=public) == []
     assert {stage for stage, _ in seen} == {"clustering"}
     assert seen[-1][1] == 1.0
@@ -139,7 +129,7 @@ def test_everything_is_charged_in_one_line_before_anything_is_drawn() -> None:
     plan = planned(records=200)
     with pytest.raises(Drawn):
         find_clusters(FEATURES, stripes(200)[0], plan, ledger, FitContext(seed=0))
-    assert [entry.charges for entry in ledger.entries] == [plan.charges()]
+    assert [entry.charges for entry in ledger.entries] == [plan.charges]
     poor = Ledger(epsilon=0.5, delta=1e-5, noise=Untouchable())
     with pytest.raises(BudgetExceededError):
         find_clusters(FEATURES, stripes(200)[0], plan, poor, FitContext(seed=0))
@@ -148,9 +138,9 @@ def test_everything_is_charged_in_one_line_before_anything_is_drawn() -> None:
 
 def test_what_was_paid_for_and_lost_is_not_paid_for_again() -> None:
     ledger, plan = Ledger(epsilon=1.0, delta=1e-5), planned(records=300)
-    ledger.spend(*plan.charges())
-    find_clusters(FEATURES, stripes(300)[0], plan, Prepaid(ledger, plan.charges()), FitContext(seed=0))
-    assert ledger.charges == plan.charges()
+    ledger.spend(*plan.charges)
+    find_clusters(FEATURES, stripes(300)[0], plan, Prepaid(ledger, plan.charges), FitContext(seed=0))
+    assert ledger.charges == plan.charges
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
@@ -160,7 +150,7 @@ def test_few_records(count: int, public: bool) -> None:
     context = FitContext(seed=0, public=stripes(40, seed=3)[0] if public else None)
     plan = planned(records=100, public=public)
     clusters = find_clusters(FEATURES, records, plan, Ledger(epsilon=1.0, delta=1e-5), context)
-    owner = clusters.owner(FEATURES, records)
+    owner = clusters.assign(FEATURES, records)
     assert owner.shape == (count,)
     assert clusters.counts.shape == (5,)
     assert ((owner >= 0) & (owner < 5)).all()
@@ -171,7 +161,7 @@ def test_records_that_are_all_equal(clusters: int) -> None:
     records = stripes(1)[0].take([0] * 400)
     plan = planned(records=400, clusters=clusters)
     found = find_clusters(FEATURES, records, plan, Ledger(epsilon=1.0, delta=1e-5), FitContext(seed=0))
-    assert len(set(found.owner(FEATURES, records).tolist())) == 1
+    assert len(set(found.assign(FEATURES, records).tolist())) == 1
 
 
 @pytest.mark.parametrize("kind", ["mix", "numbered_set", "all_scalars", "series"])
@@ -180,7 +170,7 @@ def test_records_of_every_kind(kind: str) -> None:
     records, features = random_records(schema, 150), Features(schema)
     plan = planned(records=150, clusters=3)
     found = find_clusters(features, records, plan, Ledger(epsilon=1.0, delta=1e-5), FitContext(seed=0))
-    assert found.owner(features, records).shape == (150,)
+    assert found.assign(features, records).shape == (150,)
 
 
 @pytest.mark.parametrize("noisy", [True, False])
@@ -191,12 +181,12 @@ def test_however_noisy_the_moments_numbers_stay_so_small_that_sums_are_exact(noi
         width=FEATURES.width, dimension=32, distance=4.0, kernel="gaussian", rng=np.random.default_rng(0)
     )
     mean = np.full(32, 1e3 if noisy else 0.1)
-    space = Space.of_moments(mean, np.diag(np.linspace(0, 1e6, 32)), rank=5)
+    space = PrincipalSubspace.of_moments(mean, np.diag(np.linspace(0, 1e6, 32)), rank=5)
     assert np.linalg.norm(space.mean) <= 1 + 32 * GRAIN
     if not noisy:
-        np.testing.assert_array_equal(space.mean, on_grain(mean))
-    points = space.points(fourier, FEATURES, records)
-    np.testing.assert_array_equal(points, on_grain(points))
+        np.testing.assert_array_equal(space.mean, round_to_grain(mean))
+    points = space.project(fourier, FEATURES, records)
+    np.testing.assert_array_equal(points, round_to_grain(points))
     assert np.abs(points).max() <= 2
 
 
@@ -208,8 +198,8 @@ def test_a_start_is_found_from_few_points(public: bool, monkeypatch: pytest.Monk
         seen.append(points)
         return k_means(points, *rest, **options)
 
-    k_means = clustering._k_means
-    monkeypatch.setattr(clustering, "_k_means", noted)
+    k_means = clustering._run_k_means
+    monkeypatch.setattr(clustering, "_run_k_means", noted)
     monkeypatch.setattr(clustering, "_POINTS", 50)
     context = FitContext(seed=0, public=stripes(300, seed=3)[0] if public else None)
     plan = planned(records=3, public=public)
@@ -240,14 +230,14 @@ def test_arrays_bring_the_same_clusters_back(found: Clusters) -> None:
     assert {array.dtype for array in tensors.values()} == {np.dtype(np.float32)}
     again = Clusters.from_tensors(tensors)
     records = stripes(500, seed=4)[0]
-    np.testing.assert_array_equal(again.owner(FEATURES, records), found.owner(FEATURES, records))
+    np.testing.assert_array_equal(again.assign(FEATURES, records), found.assign(FEATURES, records))
     np.testing.assert_allclose(again.counts, found.counts, rtol=1e-6)
 
 
 def test_an_owner_does_not_depend_on_the_others(found: Clusters) -> None:
     records = stripes(200, seed=5)[0]
-    whole = found.owner(FEATURES, records)
-    assert [int(found.owner(FEATURES, records.take([place]))[0]) for place in range(50)] == whole[:50].tolist()
+    whole = found.assign(FEATURES, records)
+    assert [int(found.assign(FEATURES, records.take([place]))[0]) for place in range(50)] == whole[:50].tolist()
 
 
 @pytest.mark.parametrize(

@@ -7,10 +7,9 @@ from types import FunctionType
 from typing import Any, ClassVar
 
 import pytest
-import torch
-from tests.contracts.material import KINDS, constant_records, random_records, schema_of
+from tests.contracts.material import KINDS, constant_records, decode_records, random_records, schema_of
 from tests.contracts.model_contract import ModelContract
-from tests.mixture.two_kinds import CLUSTERED, QUICK, values
+from tests.mixture.two_kinds import CLUSTERED, QUICK
 
 from sundog.fit.synthesizer import Synthesizer
 from sundog.mixture.mixture import Mixture
@@ -39,11 +38,6 @@ def _with_few(mark: pytest.Mark) -> pytest.Mark:
     return mark
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 @of_few_kinds
 class MixtureContract(ModelContract):
     """What a model promises, of components that promise it: by name there are no mixtures, only by clusters."""
@@ -63,7 +57,7 @@ class MixtureContract(ModelContract):
 
     def test_interrupted_after_a_charge_it_goes_on_and_charges_nothing_twice(self, tmp_path: Path) -> None:
         schema, out = schema_of(KINDS["mix"], records=100), tmp_path / "o.sundog"
-        data = values(random_records(schema, 50))
+        data = decode_records(random_records(schema, 50))
         spend = Ledger.spend
 
         def stop(ledger: Ledger, *charges: Charge) -> None:
@@ -80,7 +74,7 @@ class MixtureContract(ModelContract):
 
     def test_the_plan_does_not_depend_on_the_data(self) -> None:
         schema = schema_of(KINDS["mix"], records=100)
-        one, other = (values(constant_records(schema, n, last=n > 50)) for n in (3, 90))
+        one, other = (decode_records(constant_records(schema, n, last=n > 50)) for n in (3, 90))
         charges = [self.synthesizer().fit(data, schema).release_.certificate.charges for data in (one, other)]
         assert charges[0] == charges[1]
 

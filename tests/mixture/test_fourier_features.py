@@ -17,10 +17,10 @@ from sundog.mixture import fourier_features as module
 from sundog.mixture.fourier_features import (
     FourierFeatures,
     Kernel,
-    balance,
-    largest_distance,
-    median_distance,
-    noisy_median_distance,
+    balance_columns,
+    bound_distance,
+    compute_median_distance,
+    measure_median_distance,
 )
 from sundog.models.neural.features import Features
 from sundog.privacy.ledger import Ledger
@@ -56,7 +56,7 @@ def test_compact_records_and_dense_ones_agree(kind: str) -> None:
     schema = schema_of(KINDS[kind])
     records, features = random_records(schema, 40), Features(schema)
     fourier = drawn(features.width, 30)
-    dense = features.dense(features.examples(records).take(np.arange(40))).numpy()
+    dense = features.to_dense(features.to_examples(records).take(np.arange(40))).numpy()
     streamed = np.concatenate(list(fourier.stream(features, records)))
     np.testing.assert_array_equal(streamed * fourier.scale, fourier(dense))
 
@@ -100,15 +100,15 @@ def test_arrays_bring_the_same_features_back() -> None:
 
 def pairs(records: Records) -> npt.NDArray[np.float64]:
     features = Features(records.schema)
-    rows = features.dense(features.examples(records).take(np.arange(len(records)))).numpy()
-    found = (np.square(rows[:, None] - rows[None]) * balance(features)).sum(axis=2)
+    rows = features.to_dense(features.to_examples(records).take(np.arange(len(records)))).numpy()
+    found = (np.square(rows[:, None] - rows[None]) * balance_columns(features)).sum(axis=2)
     return np.asarray(found[np.triu_indices(len(rows), 1)])
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_two_records_are_farther_than_the_largest_distance(kind: str) -> None:
     schema = schema_of(KINDS[kind])
-    assert pairs(random_records(schema, 60)).max() <= largest_distance(schema)
+    assert pairs(random_records(schema, 60)).max() <= bound_distance(schema)
 
 
 @pytest.mark.parametrize("kind", ["labelled_images", "numbered_set", "mix"])
@@ -116,9 +116,9 @@ def test_medians_are_about_the_median_of_all_pairs(kind: str) -> None:
     schema = schema_of(KINDS[kind])
     records, features = random_records(schema, 600), Features(schema)
     low, high = np.quantile(pairs(records), [0.35, 0.65])
-    assert low - 1e-3 <= median_distance(features, records, np.random.default_rng(0)) <= high + 1e-3
+    assert low - 1e-3 <= compute_median_distance(features, records, np.random.default_rng(0)) <= high + 1e-3
     ledger = Ledger(epsilon=3.0, delta=1e-6)
-    noisy = noisy_median_distance(features, records, epsilon=2.0, ledger=ledger, purpose="width")
+    noisy = measure_median_distance(features, records, epsilon=2.0, ledger=ledger, purpose="width")
     assert low - 0.01 <= noisy <= high + 0.01
     assert [charge.purpose for charge in ledger.charges] == ["width"]
 
@@ -127,8 +127,8 @@ def test_no_record_is_in_two_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
 
     class Watched(Features):
-        def examples(self, records: Records, device: Any = None) -> Any:
-            rows = super().examples(records, device)
+        def to_examples(self, records: Records, device: Any = None) -> Any:
+            rows = super().to_examples(records, device)
             take = rows.take
             rows.take = lambda index: taken.extend(index.tolist()) or take(index)  # type: ignore[method-assign,func-returns-value]
             return rows
@@ -136,7 +136,7 @@ def test_no_record_is_in_two_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     records = random_records(IMAGES, 41)
     monkeypatch.setattr(module, "_NUMBERS", 5 * 12)
     ledger = Ledger(epsilon=3.0, delta=1e-6)
-    noisy_median_distance(Watched(IMAGES), records, epsilon=1.0, ledger=ledger, purpose="width")
+    measure_median_distance(Watched(IMAGES), records, epsilon=1.0, ledger=ledger, purpose="width")
     assert len(taken) == len(set(taken)) == 40
     assert taken != sorted(taken)
 
@@ -145,9 +145,9 @@ def test_no_record_is_in_two_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_few_records_and_equal_ones_have_a_width_too(count: int) -> None:
     records, features = random_records(IMAGES, 1).take([0] * count), Features(IMAGES)
     ledger = Ledger(epsilon=3.0, delta=1e-6)
-    noisy = noisy_median_distance(features, records, epsilon=1.0, ledger=ledger, purpose="width")
-    for distance in (noisy, median_distance(features, records, np.random.default_rng(0))):
-        assert 0 < distance <= largest_distance(IMAGES)
+    noisy = measure_median_distance(features, records, epsilon=1.0, ledger=ledger, purpose="width")
+    for distance in (noisy, compute_median_distance(features, records, np.random.default_rng(0))):
+        assert 0 < distance <= bound_distance(IMAGES)
 
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -156,7 +156,7 @@ pytestmark = pytest.mark.usefixtures("one_thread")
 def test_an_image_does_not_outweigh_its_label() -> None:
     image, label = {"type": "image", "shape": [28, 28], "tones": 2}, {"type": "categorical", "values": ["a", "b"]}
     features = Features(schema_of({"image": image, "label": label}))
-    weights = balance(features)
+    weights = balance_columns(features)
     assert weights[features.at("label")].tolist() == [1.0, 1.0]
     assert 1 <= weights.sum() - 2 <= 4  # of all pixels together
     assert (np.log2(weights) % 1 == 0).all()  # powers of two: sums of squares stay exact

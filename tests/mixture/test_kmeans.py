@@ -9,7 +9,14 @@ import numpy.typing as npt
 import pytest
 from sklearn.cluster import KMeans
 
-from sundog.mixture.kmeans import Centres, in_chunks, nearest, on_grain, packing, private_lloyd
+from sundog.mixture.kmeans import (
+    Centres,
+    find_nearest,
+    round_to_grain,
+    run_private_lloyd,
+    split_into_chunks,
+    spread_directions,
+)
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Ledger
 
@@ -30,14 +37,14 @@ class Free(Ledger):
 def lloyd(points: Floats, start: Floats, ledger: Ledger | None = None, **changes: Any) -> Centres:
     options = {"iterations": 3, "clip_norm": 1.0, "noise_multiplier": 1e-7, **changes}
     rng = np.random.default_rng(0)
-    return private_lloyd(in_chunks(points), start, ledger=ledger or Free(), purpose="p", rng=rng, **options)
+    return run_private_lloyd(split_into_chunks(points), start, ledger=ledger or Free(), purpose="p", rng=rng, **options)
 
 
 def blobs(n: int = 3000, seed: int = 0) -> tuple[Floats, Floats]:
     rng = np.random.default_rng(seed)
     centres = rng.uniform(-0.5, 0.5, (4, 5))
-    points = on_grain(centres[rng.integers(0, 4, n)] + 0.15 * rng.uniform(-1, 1, (n, 5)))
-    return points, on_grain(points[:4] + 0.0)
+    points = round_to_grain(centres[rng.integers(0, 4, n)] + 0.15 * rng.uniform(-1, 1, (n, 5)))
+    return points, round_to_grain(points[:4] + 0.0)
 
 
 @pytest.mark.parametrize("iterations", [1, 4])
@@ -80,7 +87,7 @@ def test_points_that_are_all_equal() -> None:
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_fewer_points_than_clusters(count: int) -> None:
-    found = lloyd(np.full((count, 3), 0.5), packing(5, 3, np.random.default_rng(0)), noise_multiplier=2.0)
+    found = lloyd(np.full((count, 3), 0.5), spread_directions(5, 3, np.random.default_rng(0)), noise_multiplier=2.0)
     assert found.centres.shape == (5, 3)
     assert (np.linalg.norm(found.centres, axis=1) <= 1 + 1e-4).all()
 
@@ -93,15 +100,15 @@ def test_centres_stay_in_the_ball_however_loud_the_noise() -> None:
 
 def test_the_nearest_is_the_nearest() -> None:
     rng = np.random.default_rng(2)
-    points, centres = on_grain(rng.normal(size=(400, 3))), on_grain(rng.normal(size=(7, 3)))
+    points, centres = round_to_grain(rng.normal(size=(400, 3))), round_to_grain(rng.normal(size=(7, 3)))
     distances = np.square(points[:, None] - centres[None]).sum(axis=2)
-    np.testing.assert_array_equal(nearest(points, centres), distances.argmin(axis=1))
-    np.testing.assert_array_equal(nearest(points[5:6], centres), nearest(points, centres)[5:6])
+    np.testing.assert_array_equal(find_nearest(points, centres), distances.argmin(axis=1))
+    np.testing.assert_array_equal(find_nearest(points[5:6], centres), find_nearest(points, centres)[5:6])
 
 
 @pytest.mark.parametrize(("count", "width"), [(0, 3), (1, 1), (6, 3), (7, 3), (10, 200)])
 def test_a_packing_keeps_its_distance(count: int, width: int) -> None:
-    directions = packing(count, width, np.random.default_rng(0))
+    directions = spread_directions(count, width, np.random.default_rng(0))
     assert directions.shape == (count, width)
     np.testing.assert_allclose(np.linalg.norm(directions, axis=1), 1.0)
     if 0 < count <= 2 * width:

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from tests.mixture.two_kinds import TABLE, independent, two_kinds, vaes
 
 from sundog.data.schema import Schema
@@ -22,11 +21,6 @@ from sundog.models.registry import get_model
 from sundog.privacy.ledger import Ledger
 from sundog.release.certificate import certify
 from sundog.release.release import Release
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 def _state() -> State:

@@ -39,10 +39,6 @@ def two_kinds(n: int = 3000, seed: int = 0, share: float = 0.75) -> Records:
     return Records(TABLE, {name: codes[name].astype(TABLE.columns[name].dtype) for name in COLUMNS}, n)
 
 
-def values(records: Records) -> dict[str, Any]:
-    return {name: column.decode(records.codes[name]) for name, column in records.schema.columns.items()}
-
-
 def configured(component: str, *, clusters: int = 2, **settings: Any) -> MixtureConfiguration:
     """A quick clustering."""
     asked = {**CLUSTERED, **settings}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from sundog.data.schema import Schema
-from sundog.models.auto import best_model
+from sundog.models.auto import choose_model
 from sundog.models.registry import configure
 
 AGE = {"type": "integer", "min": 0, "max": 99}
@@ -44,7 +44,7 @@ CHOICES: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], str]] = [
 @pytest.mark.parametrize(("columns", "declared", "asked", "expected"), CHOICES)
 def test_the_choice(columns: dict[str, Any], declared: dict[str, Any], asked: dict[str, Any], expected: str) -> None:
     schema = Schema.from_dict({"columns": columns, **declared})
-    name = best_model(schema, epsilon=1.0, records=schema.records, **asked)
+    name = choose_model(schema, epsilon=1.0, records=schema.records, **asked)
     assert name == expected
     configuration = configure(name, {}, clusters=asked.get("clusters", 1), public=asked.get("public", False))
     configuration.check(schema)

@@ -18,7 +18,7 @@ class Toy(Configuration):
     width: Annotated[int, Field(ge=1, le=9)] = Field(default=3, description="of the toy")
     rate: Annotated[float, Field(gt=0, le=2)] | Literal["auto"] = Field(default="auto", description="of the toy")
     means: Share = Field(default=0.1, description="a share")
-    naming: Share = Field(default=0.1, description="another")
+    classifier: Share = Field(default=0.1, description="another")
     public: bool = False
 
 
@@ -38,9 +38,9 @@ def test_a_configuration_does_not_change() -> None:
     ("settings", "message"),
     [
         ({"wdth": 3}, "model 'toy' has no setting 'wdth'; did you mean 'width'?"),
-        ({"zzz": 3}, "model 'toy' has no setting 'zzz'; its settings: width, rate, means, naming"),
-        ({"public": True}, "model 'toy' has no setting 'public'; its settings: width, rate, means, naming"),
-        ({3: 4}, "model 'toy' has no setting 3; its settings: width, rate, means, naming"),
+        ({"zzz": 3}, "model 'toy' has no setting 'zzz'; its settings: width, rate, means, classifier"),
+        ({"public": True}, "model 'toy' has no setting 'public'; its settings: width, rate, means, classifier"),
+        ({3: 4}, "model 'toy' has no setting 3; its settings: width, rate, means, classifier"),
         ({"width": 10}, "model 'toy': setting 'width' must be a whole number from 1 to 9, not 10"),
         ({"width": "5"}, "model 'toy': setting 'width' must be a whole number from 1 to 9, not '5'"),
         ({"width": True}, "model 'toy': setting 'width' must be a whole number from 1 to 9, not True"),
@@ -51,7 +51,10 @@ def test_a_configuration_does_not_change() -> None:
             {"rate": float("nan")},
             "model 'toy': setting 'rate' must be a number above 0 and at most 2, or auto, not nan",
         ),
-        ({"means": 0.5, "naming": 0.5}, "settings means=0.5, naming=0.5: 1 of the budget; at most 0.75 can be shared"),
+        (
+            {"means": 0.5, "classifier": 0.5},
+            "settings means=0.5, classifier=0.5: 1 of the budget; together they may take 0.75",
+        ),
     ],
 )
 def test_what_is_wrong_is_one_line(settings: dict[Any, Any], message: str) -> None:

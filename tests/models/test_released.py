@@ -10,7 +10,7 @@ import torch
 from sundog.data.bins import bins_for
 from sundog.data.schema import Schema
 from sundog.models.gan.gan import _new_generator
-from sundog.models.gan.released import generator_shapes
+from sundog.models.gan.released import list_generator_shapes
 from sundog.models.neural.features import Features
 from sundog.models.neural.layout import Layout
 
@@ -63,6 +63,6 @@ def test_arrays_have_the_shapes_of_the_networks(name: str, shape: str, told: boo
     with torch.device("meta"):
         generator = _new_generator(Features(schema), config)
     expected = {key: tuple(tensor.shape) for key, tensor in generator.state_dict().items()}
-    found = generator_shapes(schema, config)
+    found = list_generator_shapes(schema, config)
     assert found.pop("prior", (0,)) == (Layout(schema).count(condition),)
     assert found == expected

@@ -28,7 +28,7 @@ from sundog.privacy.noise import NoiseSource
 from sundog.training.batches.examples import InMemory
 from sundog.training.batches.stacked_examples import StackedExamples
 from sundog.training.clipping import Fixed
-from sundog.training.groups import flat
+from sundog.training.groups import group_all
 from sundog.training.stacked_modules import StackedLinear, stack
 from sundog.training.step import PrivateStep
 
@@ -104,7 +104,7 @@ class Stacked:
         self.step = PrivateStep(
             module=module,
             private_loss=lambda batch: module(batch)[..., 0],
-            groups=flat(module),
+            groups=group_all(module),
             policy=Fixed(torch.ones(1)),
             optimizer=torch.optim.SGD(module.parameters(), lr=1.0),
             noise=NoiseSource(),

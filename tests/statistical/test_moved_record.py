@@ -97,11 +97,11 @@ def test_components_without_noise_tell_it(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_record_that_decides_where_others_go_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    own = Clusters.owner
+    own = Clusters.assign
 
     def swayed(clusters: Clusters, features: Features, records: Records) -> Integers:
         moved: Integers = (own(clusters, features, records) + int(records.codes["b0"][-1])) % 2
         return moved
 
-    monkeypatch.setattr(Clusters, "owner", swayed)
+    monkeypatch.setattr(Clusters, "assign", swayed)
     assert epsilon_of(which_kind_is_common) > 2 * EPSILON

@@ -41,10 +41,10 @@ from sundog.privacy.accountant import compute_delta, compute_epsilon
 from sundog.privacy.calibration import make_training_charges
 from sundog.privacy.events import Charge
 from sundog.privacy.noise import NoiseSource
-from sundog.training.batches.poisson import poisson_batch, split_batch
+from sundog.training.batches.poisson import draw_poisson_batch, split_batch
 from sundog.training.clipping import Fixed
-from sundog.training.groups import Groups, flat
-from sundog.training.noise_addition import noise_scales
+from sundog.training.groups import Groups, group_all
+from sundog.training.noise_addition import compute_noise_scales
 from sundog.training.step import PrivateStep
 
 Floats = npt.NDArray[np.float64]
@@ -87,7 +87,7 @@ class Game:
     steps: int
     record: tuple[float, float] = (1.0, 3.0)
     module: Callable[[], nn.Module] = one_layer
-    grouping: Callable[[nn.Module], Groups] = flat
+    grouping: Callable[[nn.Module], Groups] = group_all
 
     @property
     def records(self) -> Tensor:
@@ -120,7 +120,7 @@ IN_THE_LAST_LAYER = replace(LAYERS, record=(0.0, 2.0))
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-def play(game: Game, runs: int, engine: Engine = PrivateStep, sampler: Sampler = poisson_batch) -> Outcome:
+def play(game: Game, runs: int, engine: Engine = PrivateStep, sampler: Sampler = draw_poisson_batch) -> Outcome:
     """Many runs of the engine, each with about half of the records."""
     module = game.module()
     groups = game.grouping(module)
@@ -155,7 +155,7 @@ def log_ratios(game: Game, sums: Floats, groups: Groups, bounds: Tensor) -> Floa
 
     In units of the noise, a record moves the sum by a vector of length 1/σ, whatever the groups.
     """
-    scales = noise_scales(groups, bounds, game.noise_multiplier)
+    scales = compute_noise_scales(groups, bounds, game.noise_multiplier)
     parts = torch.split(game.records, [parameter.numel() for parameter in groups.parameters], dim=1)
     lengths = torch.zeros(groups.count)
     for part, group in zip(parts, groups.of, strict=True):
@@ -218,9 +218,9 @@ def test_the_engine_loses_what_it_claims_and_no_more(game: Game, runs: int) -> N
 @pytest.mark.parametrize(
     ("game", "runs", "engine", "sampler"),
     [
-        (IN_THE_LAST_LAYER, 80, SilentLayer, poisson_batch),
-        (LAYERS, 240, ForgottenNorm, poisson_batch),
-        (FULL_BATCHES, 400, with_noise(2 / 3), poisson_batch),
+        (IN_THE_LAST_LAYER, 80, SilentLayer, draw_poisson_batch),
+        (LAYERS, 240, ForgottenNorm, draw_poisson_batch),
+        (FULL_BATCHES, 400, with_noise(2 / 3), draw_poisson_batch),
         (SAMPLED, 250, PrivateStep, everybody),
     ],
     ids=["no noise in one layer", "the norm of one layer left out", "two thirds of the noise", "no sampling"],

@@ -101,11 +101,11 @@ class NoiseForEachPiece(PrivateStep):
             super().__call__([piece])
 
 
-class Overheard:
-    """A policy that remembers what it measured, and follows an answer with less noise than the one it is given."""
+class Remembering:
+    """A policy that remembers what it measured."""
 
-    def __init__(self, policy: ClipPolicy, noise_kept: float) -> None:
-        self._policy, self._noise_kept = policy, noise_kept
+    def __init__(self, policy: ClipPolicy) -> None:
+        self._policy = policy
         self._measured = torch.zeros(())
 
     def __getattr__(self, name: str) -> Any:
@@ -116,6 +116,14 @@ class Overheard:
         if more is not None:
             self._measured = self._measured + more
         return more
+
+
+class Overheard(Remembering):
+    """A policy that follows an answer with less noise than the one it is given."""
+
+    def __init__(self, policy: ClipPolicy, noise_kept: float) -> None:
+        super().__init__(policy)
+        self._noise_kept = noise_kept
 
     def update(self, noisy: Tensor | None) -> None:
         exact, self._measured = self._measured, torch.zeros(())

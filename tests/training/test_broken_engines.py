@@ -20,6 +20,7 @@ from tests.training.broken import (
     Epochs,
     ForgottenNorm,
     NoiseForEachPiece,
+    Remembering,
     RepeatedNoise,
     Sampler,
     SharedNoise,
@@ -34,10 +35,10 @@ from tests.training.broken import (
 from torch import Tensor, nn
 
 from sundog.privacy.noise import NoiseSource
-from sundog.training.batches.poisson import poisson_batch
+from sundog.training.batches.poisson import draw_poisson_batch
 from sundog.training.clipping import ClipPolicy, DPNorm, Fixed
-from sundog.training.groups import Groups, flat
-from sundog.training.noise_addition import gradient_multiplier
+from sundog.training.groups import Groups, group_all
+from sundog.training.noise_addition import compute_gradient_multiplier
 from sundog.training.step import PrivateStep
 
 Floats = npt.NDArray[np.float64]
@@ -50,22 +51,12 @@ HISTOGRAM_NOISE = 4.0  # the multiplier σ_C of the text, which DPNorm takes at 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 
-class Witness:
+class Witness(Remembering):
     """A policy that notes by how much the answers it is given differ from what it measured."""
 
     def __init__(self, policy: ClipPolicy) -> None:
-        self._policy = policy
-        self._measured = torch.zeros(())
+        super().__init__(policy)
         self.errors: list[Floats] = []
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._policy, name)
-
-    def measure(self, *seen: Any) -> Tensor | None:
-        more = self._policy.measure(*seen)
-        if more is not None:
-            self._measured = self._measured + more
-        return more
 
     def update(self, noisy: Tensor | None) -> None:
         assert noisy is not None
@@ -113,7 +104,7 @@ def least(p_values: Sequence[float] | Floats) -> float:
 def noise_has_its_scale(engine: Engine) -> float:
     """The noise of every parameter, over batches in four pieces, against the planned normal."""
     module = network()
-    step = set_up(engine, module, flat(module), Fixed(torch.tensor([0.7])))
+    step = set_up(engine, module, group_all(module), Fixed(torch.tensor([0.7])))
     drawn = steps_taken(step, [torch.split(torch.randn(8, 30), 2)] * 50)
     return least([p_of_normals(np.concatenate(values), 0.7 * NOISE) for values in zip(*drawn, strict=True)])
 
@@ -126,12 +117,12 @@ def noise_is_fresh(engine: Engine) -> float:
     """
     module = network()
     witness = Witness(DPNorm(noise_multiplier=NOISE, largest=2.0, bins=200))
-    step = set_up(engine, module, flat(module), witness)
+    step = set_up(engine, module, group_all(module), witness)
     row: list[Floats] = []
-    scale = gradient_multiplier(NOISE, HISTOGRAM_NOISE) * float(witness.bounds[0])
+    scale = compute_gradient_multiplier(NOISE, HISTOGRAM_NOISE) * float(witness.bounds[0])
     for parts in steps_taken(step, [[torch.randn(8, 30)]] * 5):
         row += [*(part / scale for part in parts), witness.errors[-1] / HISTOGRAM_NOISE]
-        scale = gradient_multiplier(NOISE, HISTOGRAM_NOISE) * float(witness.bounds[0])
+        scale = compute_gradient_multiplier(NOISE, HISTOGRAM_NOISE) * float(witness.bounds[0])
     values = np.concatenate(row)
     distances = np.arange(1, len(values) - 1000)
     products = signal.correlate(values, values)[len(values) :][: len(distances)]
@@ -142,7 +133,7 @@ def histograms_are_noised(engine: Engine) -> float:
     """What DPNorm learns of a histogram differs from the truth by its noise, once for all the pieces of a batch."""
     module = network()
     witness = Witness(DPNorm(noise_multiplier=NOISE, largest=2.0, bins=500))
-    step = set_up(engine, module, flat(module), witness)
+    step = set_up(engine, module, group_all(module), witness)
     for _ in range(6):
         step(torch.split(torch.randn(8, 30), 4))
     return p_of_normals(np.concatenate(witness.errors), HISTOGRAM_NOISE)
@@ -162,7 +153,7 @@ def sums_are_those_of_a_loop(engine: Engine) -> float:
     """Steps with hardly any noise, over batches of any size, against one example at a time."""
     torch.manual_seed(0)
     module = network()
-    groups, bound = flat(module), 0.5
+    groups, bound = group_all(module), 0.5
 
     def loss(x: Tensor) -> Tensor:
         result: Tensor = module(x).square().sum(1)
@@ -266,11 +257,11 @@ FAULTS = [
     ("a histogram with too much noise", histograms_are_noised, PrivateStep, with_side_noise(3 / 2)),
     ("the norm of one layer left out", sums_are_those_of_a_loop, PrivateStep, ForgottenNorm),
     ("division by the actual size", sums_are_those_of_a_loop, PrivateStep, ActualSize),
-    ("batches of one size", sizes_are_binomial, poisson_batch, fixed_size),
-    ("epochs", steps_are_independent, poisson_batch, Epochs()),
-    ("some records more often", records_are_drawn_alike, poisson_batch, the_first_more_often),
-    ("neighbours together", records_are_independent, poisson_batch, in_pairs),
-    ("batches of one size tie records together", records_are_independent, poisson_batch, fixed_size),
+    ("batches of one size", sizes_are_binomial, draw_poisson_batch, fixed_size),
+    ("epochs", steps_are_independent, draw_poisson_batch, Epochs()),
+    ("some records more often", records_are_drawn_alike, draw_poisson_batch, the_first_more_often),
+    ("neighbours together", records_are_independent, draw_poisson_batch, in_pairs),
+    ("batches of one size tie records together", records_are_independent, draw_poisson_batch, fixed_size),
 ]
 
 
@@ -282,7 +273,7 @@ def test_a_fault_is_caught(check: Callable[[Any], float], right: Any, broken: An
 
 @pytest.mark.parametrize(("records", "rate"), [(3, 0.5), (50, 0.9), (1000, 1e-3), (200_000, 1e-5)])
 def test_batch_sizes_are_binomial(records: int, rate: float) -> None:
-    assert sizes_are_binomial(poisson_batch, records=records, rate=rate) > RIGHT
+    assert sizes_are_binomial(draw_poisson_batch, records=records, rate=rate) > RIGHT
 
 
 def test_a_batch_may_be_empty() -> None:
@@ -291,17 +282,17 @@ def test_a_batch_may_be_empty() -> None:
 
 @pytest.mark.parametrize(("records", "rate", "steps"), [(20, 0.5, 4000), (50, 0.98, 4000), (1000, 2e-3, 20000)])
 def test_every_record_is_drawn_with_its_rate(records: int, rate: float, steps: int) -> None:
-    assert records_are_drawn_alike(poisson_batch, records=records, rate=rate, steps=steps) > RIGHT
+    assert records_are_drawn_alike(draw_poisson_batch, records=records, rate=rate, steps=steps) > RIGHT
 
 
 @pytest.mark.parametrize(("records", "rate", "steps"), [(5, 0.5, 10000), (30, 0.9, 5000), (300, 0.01, 20000)])
 def test_records_are_drawn_independently(records: int, rate: float, steps: int) -> None:
-    assert records_are_independent(poisson_batch, records=records, rate=rate, steps=steps) > RIGHT
+    assert records_are_independent(draw_poisson_batch, records=records, rate=rate, steps=steps) > RIGHT
 
 
 def test_rates_of_one_and_zero_are_certain() -> None:
     noise = NoiseSource()
     for records in (0, 1, 1000):
         for _ in range(100):
-            assert (poisson_batch(records, 1.0, noise) == np.arange(records)).all()
-            assert len(poisson_batch(records, 0.0, noise)) == 0
+            assert (draw_poisson_batch(records, 1.0, noise) == np.arange(records)).all()
+            assert len(draw_poisson_batch(records, 0.0, noise)) == 0

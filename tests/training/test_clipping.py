@@ -13,8 +13,8 @@ from sundog.errors import SundogError
 from sundog.privacy.noise import NoiseSource
 from sundog.training.batches.examples import Padded
 from sundog.training.clipping import DPNorm, PublicMean
-from sundog.training.groups import flat, weights_and_biases
-from sundog.training.noise_addition import gradient_multiplier
+from sundog.training.groups import group_all, group_weights_and_biases
+from sundog.training.noise_addition import compute_gradient_multiplier
 from sundog.training.per_example.engine import compute_norms
 from sundog.training.stacked_modules import stack
 from sundog.training.step import PrivateStep
@@ -39,7 +39,7 @@ def step_by_loop(weight: Tensor, batch: Tensor, bound: float, noise: Tensor) -> 
     for gradient, norm in zip(gradients, norms, strict=True):
         total += gradient * min(1.0, bound / norm)
     of_gradient, of_histogram = noise[: weight.numel()].view_as(weight), noise[weight.numel() :]
-    total += gradient_multiplier(NOISE, 4.0) * bound * of_gradient
+    total += compute_gradient_multiplier(NOISE, 4.0) * bound * of_gradient
     noisy = torch.tensor(histogram_by_loop(norms, largest=10.0, bins=100)) + 4.0 * of_histogram
     return weight - RATE * total / BATCH, 10.0 * (1 + int(noisy.argmax())) / 100
 
@@ -52,7 +52,7 @@ def test_dpnorm_is_algorithm_3_by_a_loop() -> None:
     step = PrivateStep(
         module=module,
         private_loss=lambda x: module(x).square().sum(dim=1) / 2,
-        groups=flat(module),
+        groups=group_all(module),
         policy=policy,
         optimizer=torch.optim.SGD(module.parameters(), lr=RATE),
         noise=NoiseSource.seeded(3),
@@ -79,7 +79,7 @@ def test_histogram_and_gradient_together_cost_the_multiplier_of_the_plan(noise_m
     """Each divided by its noise, an example moves the joint vector by at most one over the planned multiplier."""
     policy = DPNorm(noise_multiplier=noise_multiplier)
     bound = float(policy.bounds[0])
-    scale = gradient_multiplier(noise_multiplier, policy.measurement_noise) * bound
+    scale = compute_gradient_multiplier(noise_multiplier, policy.measurement_noise) * bound
     moved = math.hypot(bound / scale, 1.0 / policy.measurement_noise)
     assert 1 / moved == pytest.approx(noise_multiplier, rel=1e-6)
     assert scale <= 1.16 * noise_multiplier * bound  # what the histogram costs the gradient
@@ -122,7 +122,7 @@ def test_the_models_of_a_stack_share_one_histogram() -> None:
     step = PrivateStep(
         module=module,
         private_loss=lambda x: module(x).square().sum(dim=-1),
-        groups=flat(module),
+        groups=group_all(module),
         policy=policy,
         optimizer=torch.optim.SGD(module.parameters(), lr=RATE),
         noise=NoiseSource(),
@@ -142,7 +142,7 @@ def test_a_bound_from_public_examples_follows_the_model() -> None:
     def loss(x: Tensor) -> Tensor:
         return module(x).square().sum(dim=1)  # type: ignore[no-any-return]
 
-    groups = weights_and_biases(module)
+    groups = group_weights_and_biases(module)
 
     def mean_norms() -> Tensor:
         return compute_norms(module, loss, public, groups).mean(dim=1)

@@ -13,7 +13,7 @@ from torch import Tensor
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 
-NAMING = replace(PLAN, purpose="naming")
+OTHER = replace(PLAN, purpose="other")
 
 
 def seeded() -> Ledger:
@@ -23,7 +23,7 @@ def seeded() -> Ledger:
 def test_each_training_of_a_run_has_noise_of_its_own() -> None:
     """Seeded as it may be: the same batches and the same noise twice would be no two measurements."""
     ends = []
-    for plan in (PLAN, PLAN, NAMING):
+    for plan in (PLAN, PLAN, OTHER):
         trained = toy(seeded(), plan=plan)
         trained.trainer.run()
         ends.append(everything(trained))
@@ -34,14 +34,14 @@ def test_each_training_of_a_run_has_noise_of_its_own() -> None:
 def test_no_two_draws_of_a_run_are_the_same() -> None:
     ledger = seeded()
     drawn = [
-        toy(ledger, plan=plan).trainer._noise(name, step).draw_seed()
-        for plan in (PLAN, NAMING)
+        toy(ledger, plan=plan).trainer._derive_noise(name, step).seed()
+        for plan in (PLAN, OTHER)
         for name in ("batch", "gradient", "loss")
         for step in range(PLAN.steps)
     ]
     assert len(set(drawn)) == len(drawn) == 2 * 3 * PLAN.steps
     assert (
-        toy(ledger).trainer._noise("batch", 0).draw_seed() == drawn[0]
+        toy(ledger).trainer._derive_noise("batch", 0).seed() == drawn[0]
     )  # and each is what it was, after an interruption
 
 
@@ -61,14 +61,14 @@ def test_what_losses_draw_hangs_on_more_than_a_seed(monkeypatch: pytest.MonkeyPa
 
 
 def test_batches_of_two_trainings_are_not_the_same() -> None:
-    batches = [[toy(seeded(), plan=plan).trainer._draw(step).tolist() for step in range(5)] for plan in (PLAN, NAMING)]
+    batches = [[toy(seeded(), plan=plan).trainer._draw(step).tolist() for step in range(5)] for plan in (PLAN, OTHER)]
     assert all(first != second for first, second in zip(*batches, strict=True))
 
 
 def test_it_says_which_training_of_a_run_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sundog.training.progress_messages._INTERVAL", 0.0)
     said: list[str] = []
-    toy(seeded(), plan=NAMING, progress=lambda text, _: said.append(text)).trainer.run()
+    toy(seeded(), plan=OTHER, progress=lambda text, _: said.append(text)).trainer.run()
     assert len(said) == PLAN.steps + 1
-    assert all(text.startswith("naming: step ") for text in said)
-    assert said[-1].startswith("naming: step 12 of 12, ε ≈ ")
+    assert all(text.startswith("other: step ") for text in said)
+    assert said[-1].startswith("other: step 12 of 12, ε ≈ ")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -10,8 +12,8 @@ from torch.nn import functional
 from sundog.errors import SundogError
 from sundog.privacy.noise import NoiseSource
 from sundog.training.batches.examples import Padded
-from sundog.training.clipping import DPNorm, Fixed, clip_weights
-from sundog.training.groups import flat, weights_and_biases
+from sundog.training.clipping import DPNorm, Fixed, compute_clip_weights
+from sundog.training.groups import group_all, group_weights_and_biases
 from sundog.training.per_example.engine import clip_and_sum
 from sundog.training.stacked_modules import StackedLinear, stack, unstack
 from sundog.training.step import PrivateStep
@@ -40,16 +42,18 @@ class Coder(nn.Module):
 
 @pytest.mark.parametrize("loss", ["loss", "penalised"])
 @pytest.mark.parametrize("batch", [0, 1, 7])
-@pytest.mark.parametrize("grouping", [flat, weights_and_biases])
+@pytest.mark.parametrize("grouping", [group_all, group_weights_and_biases])
 def test_a_stack_does_what_its_models_do(loss: str, batch: int, grouping: type) -> None:
     models = [Coder() for _ in range(3)]
     whole = stack(models)
     x = 3 * torch.randn(3, batch, 6)
     groups = grouping(whole)
     bounds = torch.linspace(0.5, 1.0, groups.count)
-    found = clip_and_sum(whole, getattr(whole, loss), x, groups, lambda n: clip_weights(n, bounds))
+    found = clip_and_sum(whole, getattr(whole, loss), x, groups, lambda n: compute_clip_weights(n, bounds))
     for number, model in enumerate(models):
-        alone = clip_and_sum(model, getattr(model, loss), x[number], grouping(model), lambda n: clip_weights(n, bounds))
+        alone = clip_and_sum(
+            model, getattr(model, loss), x[number], grouping(model), lambda n: compute_clip_weights(n, bounds)
+        )
         for ours, expected in zip(found.sums, alone.sums, strict=True):
             torch.testing.assert_close(ours[number], expected, rtol=1e-4, atol=1e-5)
         norms = found.norms.view(groups.count, 3, batch)[:, number]
@@ -63,12 +67,15 @@ def test_padding_and_bad_examples_count_for_nothing() -> None:
     x[0, 2:] = torch.inf
     x[1, 3] = 100.0
     present = torch.tensor([[True, True, False, True], [True, True, True, False]])
-    groups = flat(whole)
-    found = clip_and_sum(whole, whole.loss, Padded(x, present), groups, lambda n: clip_weights(n, torch.ones(1)))  # type: ignore[arg-type]
+    groups = group_all(whole)
+    loss: Any = whole.loss
+    found = clip_and_sum(whole, loss, Padded(x, present), groups, lambda n: compute_clip_weights(n, torch.ones(1)))
     assert found.present.tolist() == [True, True, False, False, True, True, True, False]
     for number, kept in ((0, [0, 1]), (1, [0, 1, 2])):
         model = models[number]
-        alone = clip_and_sum(model, model.loss, x[number, kept], flat(model), lambda n: clip_weights(n, torch.ones(1)))
+        alone = clip_and_sum(
+            model, model.loss, x[number, kept], group_all(model), lambda n: compute_clip_weights(n, torch.ones(1))
+        )
         for ours, expected in zip(found.sums, alone.sums, strict=True):
             torch.testing.assert_close(ours[number], expected, rtol=1e-4, atol=1e-5)
 
@@ -81,7 +88,7 @@ def test_a_step_divides_by_the_batch_of_each_model() -> None:
     step = PrivateStep(
         module=whole,
         private_loss=lambda x: 0.0 * whole(x).sum(dim=-1),
-        groups=flat(whole),
+        groups=group_all(whole),
         policy=DPNorm(noise_multiplier=2.0, largest=1.0),
         optimizer=torch.optim.SGD(whole.parameters(), lr=1.0),
         noise=NoiseSource(),
@@ -117,7 +124,9 @@ def test_an_example_that_is_not_finite_cannot_be_seen(bad: float) -> None:
         losses: Tensor = model(batch).flatten() * batch.square().sum(dim=1)
         return losses
 
-    found = [clip_and_sum(model, loss, batch, flat(model), Fixed(torch.ones(1)).weigh).sums for batch in (x, with_it)]
+    found = [
+        clip_and_sum(model, loss, batch, group_all(model), Fixed(torch.ones(1)).weigh).sums for batch in (x, with_it)
+    ]
     for without, ours in zip(*found, strict=True):
         assert bool(ours.isfinite().all())
         torch.testing.assert_close(ours, without)

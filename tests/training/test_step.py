@@ -12,10 +12,10 @@ from tests.training.toy import by_layer
 from torch import nn
 
 from sundog.privacy.noise import NoiseSource
-from sundog.training.batches.poisson import poisson_batch, split_batch
+from sundog.training.batches.poisson import draw_poisson_batch, split_batch
 from sundog.training.clipping import ClipPolicy, Decay, DPNorm, Fixed
-from sundog.training.groups import Groups, by_bound, flat, weights_and_biases
-from sundog.training.noise_addition import gradient_multiplier, noise_scales
+from sundog.training.groups import Groups, group_all, group_by_bound, group_weights_and_biases
+from sundog.training.noise_addition import compute_gradient_multiplier, compute_noise_scales
 from sundog.training.per_example.engine import clip_and_sum
 from sundog.training.step import PrivateStep
 
@@ -46,18 +46,18 @@ def policies(groups: int) -> list[tuple[ClipPolicy, float]]:
     bounds = torch.linspace(0.5, 2.0, groups)
     found: list[tuple[ClipPolicy, float]] = [(Fixed(bounds), 1.5), (Decay(bounds, 0.99), 1.5)]
     if groups == 1:
-        found.append((DPNorm(noise_multiplier=1.5, largest=2.0), gradient_multiplier(1.5, 4.0)))
+        found.append((DPNorm(noise_multiplier=1.5, largest=2.0), compute_gradient_multiplier(1.5, 4.0)))
     return found
 
 
-@pytest.mark.parametrize("grouping", [flat, weights_and_biases, by_layer])
+@pytest.mark.parametrize("grouping", [group_all, group_weights_and_biases, by_layer])
 def test_the_noise_has_the_right_scale_in_every_group_and_policy(grouping: Callable[[nn.Module], Groups]) -> None:
     count = grouping(network()).count
     for number in range(len(policies(count))):
         policy, multiplier = policies(count)[number]
         module = network()
         groups = grouping(module)
-        scales = noise_scales(groups, policy.bounds, multiplier)
+        scales = compute_noise_scales(groups, policy.bounds, multiplier)
         step_of(module, groups, policy, noise=1.5, batch=50.0)([torch.randn(8, 30)])
         for group in range(groups.count):
             drawn = torch.cat(
@@ -81,7 +81,7 @@ def test_micro_batches_make_the_same_step() -> None:
         step = PrivateStep(
             module=module,
             private_loss=lambda batch, module=module: module(batch).square().sum(1),  # type: ignore[misc]
-            groups=flat(module),
+            groups=group_all(module),
             policy=Fixed(torch.ones(1)),
             optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
             noise=NoiseSource(),
@@ -96,7 +96,7 @@ def test_micro_batches_make_the_same_step() -> None:
 def test_the_public_part_is_neither_clipped_nor_noised() -> None:
     module = nn.Linear(3, 1, bias=False)
     nn.init.zeros_(module.weight)
-    step = step_of(module, flat(module), Fixed(torch.full((1,), 1e-9)), noise=1.0, batch=1.0)
+    step = step_of(module, group_all(module), Fixed(torch.full((1,), 1e-9)), noise=1.0, batch=1.0)
     step.public_loss = lambda: 1000.0 * module(torch.ones(1, 3)).sum()
     step([torch.randn(4, 3)])
     torch.testing.assert_close(module.weight.detach(), torch.full((1, 3), -1000.0))
@@ -104,13 +104,13 @@ def test_the_public_part_is_neither_clipped_nor_noised() -> None:
 
 def test_an_empty_batch_is_a_step_of_noise() -> None:
     module = network()
-    step_of(module, flat(module), DPNorm(noise_multiplier=1.0), noise=1.0, batch=10.0)([torch.empty(0, 30)])
+    step_of(module, group_all(module), DPNorm(noise_multiplier=1.0), noise=1.0, batch=10.0)([torch.empty(0, 30)])
     assert all((p.detach() != 0).all() for p in module.parameters())
 
 
 def test_batch_sizes_are_binomial_and_every_record_is_drawn_alike() -> None:
     noise, records, rate = NoiseSource(), 400, 0.05
-    batches = [poisson_batch(records, rate, noise) for _ in range(4000)]
+    batches = [draw_poisson_batch(records, rate, noise) for _ in range(4000)]
     sizes = np.array([len(batch) for batch in batches])
     edges = [0, 12, 15, 17, 19, 21, 23, 26, records + 1]
     expected = np.diff(stats.binom(records, rate).cdf(np.array(edges) - 1)) * len(sizes)
@@ -131,7 +131,7 @@ def test_pieces_are_the_batch() -> None:
 def test_no_weighted_gradient_is_longer_than_its_bound() -> None:
     torch.manual_seed(0)
     module = nn.Linear(5, 3)
-    groups = weights_and_biases(module)
+    groups = group_weights_and_biases(module)
     bounds = torch.tensor([0.2, 0.7])
     for i in range(20):
         x = torch.randn(1, 5) * 10.0**i / 1e8
@@ -142,7 +142,7 @@ def test_no_weighted_gradient_is_longer_than_its_bound() -> None:
 
 def test_similar_bounds_are_grouped() -> None:
     module = nn.Sequential(*(nn.Linear(2, 2, bias=False) for _ in range(5)))
-    groups = by_bound(module, [0.1, 5.0, 0.11, 4.9, 1.0], 3)
+    groups = group_by_bound(module, [0.1, 5.0, 0.11, 4.9, 1.0], 3)
     assert groups.of[0] == groups.of[2]
     assert groups.of[1] == groups.of[3]
     assert len(set(groups.of)) == 3

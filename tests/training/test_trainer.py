@@ -24,10 +24,10 @@ from sundog.privacy.noise import NoiseSource
 from sundog.training.batches.examples import InMemory, Positions
 from sundog.training.batches.poisson import Index
 from sundog.training.clipping import Fixed
-from sundog.training.groups import flat
+from sundog.training.groups import group_all
 from sundog.training.pacing import BLOCK_SECONDS, Pace
 from sundog.training.progress_messages import format_duration
-from sundog.training.schedules import cosine
+from sundog.training.schedules import make_cosine_schedule
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
 from sundog.training.training_plan import TrainingPlan, plan_training
@@ -45,9 +45,9 @@ def test_a_plan_spends_the_budget() -> None:
     already = [Charge(event=Pure(epsilon=0.2), purpose="before")]
     plan = plan_training(Budget(1.0, 1e-5), already=already, records=1000, batch=100, epochs=3)
     assert (plan.steps, plan.sample_rate, plan.expected_batch) == (30, 0.1, 100.0)
-    assert 0.998 <= compute_epsilon([*already, plan.charge(plan.steps)], delta=1e-5) <= 1.0
+    assert 0.998 <= epsilon_spent([*already, plan.make_charge(plan.steps)], delta=1e-5) <= 1.0
     event = SampledGaussian(noise_multiplier=plan.noise_multiplier, sample_rate=0.1)
-    assert plan.charge(7) == Charge(event=event, count=7, purpose="training")
+    assert plan.make_charge(7) == Charge(event=event, count=7, purpose="training")
 
 
 @pytest.mark.parametrize("records", [-5, 0, 1, 30])
@@ -85,7 +85,7 @@ def test_it_pays_for_its_steps_and_no_others(block: int) -> None:
     trained = toy(ledger, block=block)
     trained.trainer.run()
     assert trained.trainer.done == PLAN.steps
-    assert merge_blocks(ledger.charges) == [PLAN.charge(PLAN.steps)]
+    assert summed(ledger.charges) == [PLAN.make_charge(PLAN.steps)]
     assert len(ledger.entries) == math.ceil(PLAN.steps / block)
     for state in trained.trainer.step.optimizer.state.values():
         assert int(state["step"]) == PLAN.steps
@@ -119,7 +119,7 @@ def test_a_second_training_without_a_checkpoint_is_charged_like_the_first() -> N
     ledger = ledger_of(epsilon=6.0)
     toy(ledger).trainer.run()
     toy(ledger).trainer.run()
-    assert merge_blocks(ledger.charges) == [PLAN.charge(2 * PLAN.steps)]
+    assert summed(ledger.charges) == [PLAN.make_charge(2 * PLAN.steps)]
 
 
 def test_what_it_pays_for_is_what_the_step_does() -> None:
@@ -191,14 +191,16 @@ def test_it_learns() -> None:
     step = PrivateStep(
         module=module,
         private_loss=lambda batch: (module(batch[0])[:, 0] - batch[1]).square(),
-        groups=flat(module),
+        groups=group_all(module),
         policy=Fixed(torch.ones(1)),
         optimizer=torch.optim.SGD(module.parameters(), lr=0.5),
         noise=ledger.noise,
         noise_multiplier=plan.noise_multiplier,
         expected_batch=plan.expected_batch,
     )
-    trainer = Trainer(step, InMemory((x, x @ target)), plan, ledger, schedule=cosine(plan.steps), average=0.9)
+    trainer = Trainer(
+        step, InMemory((x, x @ target)), plan, ledger, schedule=make_cosine_schedule(plan.steps), average=0.9
+    )
     trainer.run()
     assert trainer.average is not None
     trainer.average.apply()
@@ -247,12 +249,12 @@ def test_rates_follow_the_schedule() -> None:
         assert trained is not None
         rates.append(trained.trainer.step.optimizer.param_groups[0]["lr"])
 
-    trained = toy(ledger_of(), after=note, schedule=cosine(12, last=0.1))
+    trained = toy(ledger_of(), after=note, schedule=make_cosine_schedule(12, last=0.1))
     trained.trainer.run()
     expected = [0.01 * (0.1 + 0.9 * (1 + math.cos(math.pi * i / 11)) / 2) for i in range(12)]
     assert rates == pytest.approx(expected)
-    assert cosine(1)(0) == 1.0
-    assert cosine(3)(99) == pytest.approx(0.0)
+    assert make_cosine_schedule(1)(0) == 1.0
+    assert make_cosine_schedule(3)(99) == pytest.approx(0.0)
 
 
 def test_a_rate_that_is_a_tensor_stays_one() -> None:
@@ -326,7 +328,7 @@ def test_it_says_how_far_it_is_and_what_was_spent() -> None:
         spent[step] = float(found[2])
     before = [Charge(event=Pure(epsilon=0.1), purpose="before")]
     for step in (4, 8, 12):
-        assert spent[step] == pytest.approx(compute_epsilon([*before, PLAN.charge(step)], delta=DELTA), rel=0.03)
+        assert spent[step] == pytest.approx(epsilon_spent([*before, PLAN.make_charge(step)], delta=DELTA), rel=0.03)
 
 
 def test_it_says_something_a_few_times_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -424,7 +426,7 @@ def test_a_step_that_has_the_data_is_told_the_places(monkeypatch: pytest.MonkeyP
 def test_a_file_ledger_and_no_checkpoint(tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path / "l", epsilon=EPSILON, delta=DELTA)
     toy(ledger.run(epsilon=EPSILON, delta=DELTA)).trainer.run()
-    assert merge_blocks(Ledger.open(tmp_path / "l").charges) == [PLAN.charge(PLAN.steps)]
+    assert summed(Ledger.open(tmp_path / "l").charges) == [PLAN.make_charge(PLAN.steps)]
 
 
 def test_a_plan_has_a_purpose() -> None:

@@ -12,8 +12,8 @@ from torch import Tensor, nn
 from sundog.privacy.ledger import Ledger
 from sundog.training.batches.examples import Examples, InMemory
 from sundog.training.clipping import DPNorm
-from sundog.training.groups import Groups, flat, trainable
-from sundog.training.schedules import cosine
+from sundog.training.groups import Groups, group_all, list_trainable
+from sundog.training.schedules import make_cosine_schedule
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
 from sundog.training.training_plan import TrainingPlan
@@ -35,7 +35,7 @@ class Toy:
 def by_layer(module: nn.Module) -> Groups:
     """A group for each layer."""
     owners = {id(p): name for name, layer in module.named_modules() for p in layer.parameters(recurse=False)}
-    parameters = trainable(module)
+    parameters = list_trainable(module)
     names = [owners[id(p)] for p in parameters]
     return Groups(parameters, [list(dict.fromkeys(names)).index(name) for name in names])
 
@@ -58,7 +58,7 @@ def toy(ledger: Ledger, *, plan: TrainingPlan = PLAN, data: Examples | None = No
     step = PrivateStep(
         module=module,
         private_loss=lambda batch: (module(batch["x"])[:, 0] - batch["y"]).square(),
-        groups=flat(module),
+        groups=group_all(module),
         policy=DPNorm(noise_multiplier=plan.noise_multiplier, device=device),
         optimizer=optimizer,
         noise=ledger.noise,
@@ -82,7 +82,7 @@ def toy(ledger: Ledger, *, plan: TrainingPlan = PLAN, data: Examples | None = No
 
     options = {
         "seed": 5,
-        "schedule": cosine(plan.steps, last=0.1),
+        "schedule": make_cosine_schedule(plan.steps, last=0.1),
         "average": 0.9,
         "keep": {"generator": generator, "public": public},
         "largest_piece": 8,

@@ -32,7 +32,7 @@ def run(
         else:
             say("\n".join(f"{model:<12} {summary}" for model, summary in summaries.items()))
         return
-    settings = get_configuration(name).settings()
+    settings = get_configuration(name).list_settings()
     if as_json:
         say_json({"model": name, "settings": [asdict(setting) for setting in settings]})
     else:

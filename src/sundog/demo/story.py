@@ -22,7 +22,7 @@ from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.ledger import Ledger
 from sundog.release.release import Release
 from sundog.release.signing import generate_key, load_private_key, load_public_key
-from sundog.training.speed.threads import one_thread
+from sundog.training.speed.threads import use_one_thread
 
 Say = Callable[[str], None]
 
@@ -35,7 +35,7 @@ def tell(folder: Path, *, epsilon: float, say: Say) -> None:
     """Run every step and leaves what it made in `folder`."""
     started = time.perf_counter()
     folder.mkdir(parents=True, exist_ok=True)
-    with one_thread():
+    with use_one_thread():
         _census(folder, epsilon, say)
         say("\n7. Images: 1,497 handwritten digits. A mixture of ten machines, one for each of ten clusters that are")
         say(f"   found privately. That is few images, so ε = {EPSILON:g}: much more than for the census.\n")

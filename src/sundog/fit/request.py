@@ -12,7 +12,7 @@ from sundog.data.columns import BooleanColumn
 from sundog.data.reading.database import is_url, without_secrets
 from sundog.data.schema import Schema
 from sundog.data.schema_learning import unknown_columns
-from sundog.models.auto import best_model
+from sundog.models.auto import choose_model
 from sundog.models.configuration import Configuration
 from sundog.models.protocol import Model
 from sundog.models.registry import AUTO, configure, get_model
@@ -47,10 +47,9 @@ class Request:
         """
         if not self.is_open or count is None:
             return self
-        configuration = choose_configuration(
-            AUTO, schema, epsilon=self.epsilon, records=count, device=self.device, public=self.public is not None
-        )
-        return replace(self, configuration=configuration)
+        public = self.public is not None
+        name = choose_model(schema, epsilon=self.epsilon, records=count, device=self.device, public=public)
+        return replace(self, configuration=configure(name, {}, public=public))
 
     @property
     def model(self) -> type[Model]:

@@ -1,20 +1,18 @@
-"""Private kernel k-means (Acs et al. 2019, Algorithm 2), from a budget to a number for each record.
+"""Private kernel k-means (Acs et al. 2019, Algorithm 2), from a plan to a cluster for each record.
 
 1. The width of the kernel is the noisy median distance of pairs of records. 2. Records become random Fourier features,
-long vectors of length one. 3. Their noisy second moments show in which few directions they differ: k centres span no
-more than k dimensions, and noise in any other only hides them. 4. In that space, private Lloyd starts with more
-centres than were asked for, from a normal distribution of those moments. 5. The noisy centres are clustered, which is
-free, and private Lloyd goes on from there. 6. What is nearest to each final centre is counted, with noise.
+vectors of norm one in many dimensions. 3. Their noisy second moments give the few directions in which they differ: k
+centres span at most k dimensions, and noise in any other only hides them. 4. In that space, private Lloyd starts with
+more centres than wanted, drawn from a normal distribution with those moments. 5. The noisy centres are clustered, which
+is free, and private Lloyd continues from there. 6. The records nearest to each final centre are counted, with noise.
 
-With public records, the width, the space and the start are theirs, and the budget goes to centres and counts.
+Public records, if given, determine the width, the space and the start, and the budget goes to centres and counts.
 """
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,15 +20,28 @@ import numpy.typing as npt
 
 from sundog.data.records import Records
 from sundog.errors import ReleaseError, SundogError
-from sundog.mixture.feature_space import Space
-from sundog.mixture.fourier_features import FourierFeatures, Kernel, balance, median_distance, noisy_median_distance
-from sundog.mixture.kmeans import Centres, Points, in_chunks, into_ball, nearest, on_grain, private_lloyd
+from sundog.mixture.clustering_plan import ClusteringPlan
+from sundog.mixture.feature_space import PrincipalSubspace
+from sundog.mixture.fourier_features import (
+    FourierFeatures,
+    balance_columns,
+    compute_median_distance,
+    measure_median_distance,
+)
+from sundog.mixture.kmeans import (
+    Centres,
+    Points,
+    clip_to_ball,
+    find_nearest,
+    round_to_grain,
+    run_private_lloyd,
+    split_into_chunks,
+)
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext
 from sundog.models.released import CENTRES, COUNTS, MOMENTS, WIDTH
-from sundog.privacy.calibration import find_smallest_noise
-from sundog.privacy.events import Charge, Gaussian, Pure
-from sundog.privacy.ledger import Budget, Ledger
+from sundog.privacy.events import Charge
+from sundog.privacy.ledger import Ledger
 from sundog.privacy.ledger_views import Prepaid
 from sundog.privacy.mechanisms import gaussian_group_sums
 from sundog.training.batches.examples import Device
@@ -39,117 +50,11 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Tensors = dict[str, npt.NDArray[Any]]
 
-_WIDTH_SHARE = 0.05  # of ε
-_MOMENTS_SHARE, _COUNTS_SHARE = 0.5, 0.03  # of the inverse variance of the noise; centres have what is left
-_LARGEST_DIMENSION = 512  # that is chosen
-_FINER = 3  # centres for each one asked for, at first
-_COARSE = 2  # iterations with them
+_FINER = 3  # centres for each that is wanted, at first
 _DRAWN = 100  # points for each centre, where a start is drawn
 _POINTS = 20_000  # from which a start is found, at most
 _FARTHEST = 2.0  # that two features can be from each other
 _RESTARTS = 10  # of the clustering of noisy centres
-
-
-@dataclass(frozen=True)
-class ClusteringPlan:
-    """The public numbers of one clustering.
-
-    Args:
-        records: about how many there are, declared or paid for.
-        clusters: how many are wanted.
-        public: whether public records show the width of the kernel, the space and the start.
-        kernel: gaussian or exponential.
-        dimension: of the Fourier features.
-        rank: dimensions of the space in which centres are looked for.
-        coarse: iterations with more centres than are wanted.
-        iterations: those with as many as are wanted.
-        width_epsilon: ε of the noisy median distance.
-        moments_noise: noise multiplier of the second moments.
-        centres_noise: noise multiplier of each iteration.
-        counts_noise: noise multiplier of the counts.
-    """
-
-    records: int
-    clusters: int
-    public: bool
-    kernel: Kernel
-    dimension: int
-    rank: int
-    coarse: int
-    iterations: int
-    width_epsilon: float
-    moments_noise: float
-    centres_noise: float
-    counts_noise: float
-
-    def charges(self) -> tuple[Charge, ...]:
-        """Everything that the clustering costs."""
-        centres = _gaussian(self.centres_noise, CENTRES)
-        found = [centres.model_copy(update={"count": self.coarse + self.iterations})]
-        found.append(_gaussian(self.counts_noise, COUNTS))
-        if not self.public:
-            found.append(Charge(event=Pure(epsilon=self.width_epsilon), purpose=WIDTH))
-            found.append(_gaussian(self.moments_noise, MOMENTS))
-        return tuple(found)
-
-
-def plan_clustering(
-    budget: Budget,
-    *,
-    records: int,
-    clusters: int,
-    kernel: Kernel = "gaussian",
-    dimension: int | None = None,
-    iterations: int | None = None,
-    public: bool = False,
-) -> ClusteringPlan:
-    """Plans dimensions and iterations by the budget and the number of records, and the least noise for them.
-
-    The rules were chosen by the accuracy of a few runs on MNIST, and nothing else was tried. They go by the signal:
-    records over the noise multiplier of a single sum that spends the whole budget.
-
-    >>> plan = plan_clustering(Budget(1.0, 1e-5), records=60_000, clusters=10)
-    >>> plan.dimension, plan.rank, plan.iterations
-    (418, 10, 4)
-    >>> poor = plan_clustering(Budget(0.1, 1e-5), records=60_000, clusters=10)
-    >>> poor.dimension, poor.iterations
-    (146, 1)
-
-    Args:
-        budget: what the clustering may cost.
-        records: about how many there are, declared or paid for; never the exact private count.
-        clusters: how many are wanted.
-        kernel: gaussian or exponential.
-        dimension: of the Fourier features; None for one that the budget allows.
-        iterations: of k-means; None for as many as the budget allows.
-        public: whether there will be public records.
-    """
-    once = find_smallest_noise(lambda noise: [_gaussian(noise, CENTRES)], epsilon=budget.epsilon, delta=budget.delta)
-    signal = max(1, records) / once
-    dimension = dimension or (
-        _LARGEST_DIMENSION if public else 2 * round(min(_LARGEST_DIMENSION, max(16.0, 3.3 * math.sqrt(signal))) / 2)
-    )
-    iterations = iterations or 1 + max(0, min(3, math.floor(math.log2(signal / (200 * clusters)))))
-    moments = 0.0 if public else _MOMENTS_SHARE
-    each = (1 - moments - _COUNTS_SHARE) / (_COARSE + iterations)
-
-    def at(noise: float) -> ClusteringPlan:
-        return ClusteringPlan(
-            records=max(1, records),
-            clusters=clusters,
-            public=public,
-            kernel=kernel,
-            dimension=dimension,
-            rank=min(dimension, max(4, clusters) * (2 if public else 1)),
-            coarse=_COARSE,
-            iterations=iterations,
-            width_epsilon=_WIDTH_SHARE * budget.epsilon,
-            moments_noise=noise / math.sqrt(moments) if moments else noise,
-            centres_noise=noise / math.sqrt(each),
-            counts_noise=noise / math.sqrt(_COUNTS_SHARE),
-        )
-
-    return at(find_smallest_noise(lambda noise: at(noise).charges(), epsilon=budget.epsilon, delta=budget.delta))
 
 
 class Clusters:
@@ -163,25 +68,25 @@ class Clusters:
 
     def __init__(self, fourier: FourierFeatures, centres: npt.NDArray[Any], counts: npt.NDArray[Any]) -> None:
         self.fourier = fourier
-        self.centres = on_grain(centres)
+        self.centres = round_to_grain(centres)
         self.counts = np.asarray(counts, np.float64)
 
-    def owner(self, features: Features, records: Records) -> Integers:
-        """Return the cluster of each record, by nothing but the record."""
-        # Features are whole numbers here, so that no sum is rounded.
+    def assign(self, features: Features, records: Records) -> Integers:
+        """Return the cluster of each record, which depends on no other record."""
+        # Features are whole numbers here, so that sums are exact.
         scale = self.fourier.scale
         offsets = np.square(self.centres).sum(axis=1) / (2 * scale)
         found = [(units @ self.centres.T - offsets).argmax(axis=1) for units in self.fourier.stream(features, records)]
         return np.concatenate(found) if found else np.zeros(0, np.int64)
 
     def to_tensors(self) -> Tensors:
-        """Everything, as plain arrays."""
+        """Return the clusters as plain arrays."""
         arrays = {"weight": self.fourier.weight, "centres": self.centres, "counts": self.counts}
         return {name: array.astype(np.float32) for name, array in arrays.items()}
 
     @classmethod
     def from_tensors(cls, tensors: Mapping[str, npt.NDArray[Any]], device: Device = None) -> Clusters:
-        """Return the clusters that the arrays came from; raises ReleaseError if there are none."""
+        """Return the clusters of arrays; raise ReleaseError if they are not those of clusters."""
         if set(tensors) != {"weight", "centres", "counts"}:
             raise ReleaseError("the arrays are not those of clusters")
         weight, centres, counts = (tensors[name] for name in ("weight", "centres", "counts"))
@@ -197,16 +102,17 @@ class Clusters:
 def find_clusters(
     features: Features, records: Records, plan: ClusteringPlan, ledger: Ledger, context: FitContext
 ) -> Clusters:
-    """Clusters the records, charging the whole plan at once and before anything is measured.
+    """Cluster the records; the whole plan is charged at once, before anything is measured.
 
     >>> import scipy.sparse
     >>> from sundog.data.schema import Schema
+    >>> from sundog.mixture.clustering_plan import plan_clustering
     >>> schema = Schema.from_dict({"columns": {"basket": {"type": "set", "universe": 9, "max_size": 2}}})
     >>> ledger, features = Ledger(epsilon=1.0, delta=1e-6), Features(schema)
     >>> plan = plan_clustering(ledger.budget, records=500, clusters=3)
     >>> records = Records(schema, {"basket": scipy.sparse.csr_array(np.eye(500, 9, dtype=np.uint8))}, 500)
     >>> clusters = find_clusters(features, records, plan, ledger, FitContext(seed=0))
-    >>> clusters.owner(features, records).shape, clusters.counts.shape
+    >>> clusters.assign(features, records).shape, clusters.counts.shape
     ((500,), (3,))
 
     Args:
@@ -216,80 +122,109 @@ def find_clusters(
         ledger: pays, and draws the noise.
         context: has the seed (of frequencies and starts, never of noise), and public records if the plan needs them.
     """
-    public = context.public if plan.public else None
-    if plan.public and (public is None or len(public) < max(2, plan.clusters)):
-        raise SundogError(f"{plan.clusters} clusters that start from public records need as many of them, and two")
+    public = _get_public(plan, context)
     rng = np.random.default_rng(context.seed)
-    ledger.spend(*plan.charges())
-    prepaid = Prepaid(ledger, _one_by_one(plan.charges()))
+    ledger.spend(*plan.charges)
+    prepaid = Prepaid(ledger, _split_charges(plan.charges))
     context.progress("clustering", 0.0)
-    fourier = FourierFeatures.draw(
-        width=features.width,
-        dimension=plan.dimension,
-        distance=_distance(features, records, public, plan, prepaid, rng),
-        kernel=plan.kernel,
-        rng=rng,
-        weights=balance(features),
-        device=context.device,
-    )
-    if public is not None:
-        space = Space.of_public(fourier, features, public, rank=plan.rank)
-    else:
-        space = Space.of_private(
-            fourier,
-            features,
-            records,
-            rank=plan.rank,
-            count=plan.records,
-            noise_multiplier=plan.moments_noise,
-            ledger=prepaid,
-            purpose=MOMENTS,
-        )
+    fourier = _draw_fourier(features, records, public, plan, prepaid, rng, context.device)
+    space = _find_subspace(fourier, features, records, public, plan, prepaid)
     context.progress("clustering", 0.4)
-    points = in_chunks(space.points(fourier, features, records))
+    points = split_into_chunks(space.project(fourier, features, records))
     context.progress("clustering", 0.8)
-    known = None if public is None else space.points(fourier, features, public)
-    start = _coarse_start(points, known, space, plan, prepaid, rng)
-    found = _lloyd(points, start, space, plan, prepaid, rng, iterations=plan.iterations)
-    counts = _counts(points, found.centres, plan, prepaid)
+    known = None if public is None else space.project(fourier, features, public)
+    start = _find_start(points, known, space, plan, prepaid, rng)
+    found = _move_centres(points, start, space, plan, prepaid, rng, iterations=plan.iterations)
+    counts = _count_clusters(points, found.centres, plan, prepaid)
     context.progress("clustering", 1.0)
     return Clusters(fourier, space.mean + found.centres @ space.basis.T, counts)
+
+
+# --- the space ---
+
+
+def _draw_fourier(
+    features: Features,
+    records: Records,
+    public: Records | None,
+    plan: ClusteringPlan,
+    ledger: Ledger,
+    rng: np.random.Generator,
+    device: Device,
+) -> FourierFeatures:
+    """Draw Fourier features whose kernel is as wide as the median distance of records."""
+    if public is not None:
+        distance = compute_median_distance(features, public, rng)
+    else:
+        distance = measure_median_distance(features, records, epsilon=plan.width_epsilon, ledger=ledger, purpose=WIDTH)
+    return FourierFeatures.draw(
+        width=features.width,
+        dimension=plan.dimension,
+        distance=distance,
+        kernel=plan.kernel,
+        rng=rng,
+        weights=balance_columns(features),
+        device=device,
+    )
+
+
+def _find_subspace(
+    fourier: FourierFeatures,
+    features: Features,
+    records: Records,
+    public: Records | None,
+    plan: ClusteringPlan,
+    ledger: Ledger,
+) -> PrincipalSubspace:
+    """Return the directions in which public records differ, or those of noisy moments of private ones."""
+    if public is not None:
+        return PrincipalSubspace.of_public(fourier, features, public, rank=plan.rank)
+    return PrincipalSubspace.of_private(
+        fourier,
+        features,
+        records,
+        rank=plan.rank,
+        count=plan.records,
+        noise_multiplier=plan.moments_noise,
+        ledger=ledger,
+        purpose=MOMENTS,
+    )
 
 
 # --- centres ---
 
 
-def _coarse_start(
+def _find_start(
     points: Points,
     known: npt.NDArray[Any] | None,
-    space: Space,
+    space: PrincipalSubspace,
     plan: ClusteringPlan,
     ledger: Ledger,
     rng: np.random.Generator,
 ) -> Floats:
-    """More centres than are wanted, which can do less wrong where they start, made into as many as are wanted."""
+    """Return starting centres: more than are wanted, moved by private Lloyd and then clustered."""
     finer = _FINER * plan.clusters
     if known is None:
         drawn = rng.standard_normal((min(_DRAWN * finer, _POINTS), len(space.variances)))
-        known = into_ball(drawn * np.sqrt(space.variances), _FARTHEST)
+        known = clip_to_ball(drawn * np.sqrt(space.variances), _FARTHEST)
     elif len(known) > _POINTS:
         known = known[rng.choice(len(known), _POINTS, replace=False)]
-    start = _k_means(known, None, min(finer, len(known)), rng, restarts=1)
-    found = _lloyd(points, start, space, plan, ledger, rng, iterations=plan.coarse)
-    return _k_means(found.centres, np.maximum(found.counts, 0.0) + 1e-6, plan.clusters, rng)
+    start = _run_k_means(known, None, min(finer, len(known)), rng, restarts=1)
+    found = _move_centres(points, start, space, plan, ledger, rng, iterations=plan.coarse)
+    return _run_k_means(found.centres, np.maximum(found.counts, 0.0) + 1e-6, plan.clusters, rng)
 
 
-def _lloyd(
+def _move_centres(
     points: Points,
     start: Floats,
-    space: Space,
+    space: PrincipalSubspace,
     plan: ClusteringPlan,
     ledger: Ledger,
     rng: np.random.Generator,
     *,
     iterations: int,
 ) -> Centres:
-    return private_lloyd(
+    return run_private_lloyd(
         points,
         start,
         iterations=iterations,
@@ -301,9 +236,9 @@ def _lloyd(
     )
 
 
-def _counts(points: Points, centres: Floats, plan: ClusteringPlan, ledger: Ledger) -> Floats:
-    """Return how many records are nearest to each centre; with nothing to sum, one record is one."""
-    chunks = ((nearest(chunk, centres), np.zeros((len(chunk), 0))) for chunk in points())
+def _count_clusters(points: Points, centres: Floats, plan: ClusteringPlan, ledger: Ledger) -> Floats:
+    """Return the noisy number of records nearest to each centre."""
+    chunks = ((find_nearest(chunk, centres), np.zeros((len(chunk), 0))) for chunk in points())
     counts, _ = gaussian_group_sums(
         chunks,
         groups=len(centres),
@@ -316,10 +251,10 @@ def _counts(points: Points, centres: Floats, plan: ClusteringPlan, ledger: Ledge
     return counts
 
 
-def _k_means(
+def _run_k_means(
     points: npt.NDArray[Any], weights: Floats | None, clusters: int, rng: np.random.Generator, restarts: int = _RESTARTS
 ) -> Floats:
-    """k-means of what is public."""
+    """Run k-means on points that are public."""
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
 
@@ -329,26 +264,19 @@ def _k_means(
         return np.asarray(solver.fit(points, sample_weight=weights).cluster_centers_, np.float64)
 
 
-# --- small things ---
+# --- what the plan needs ---
 
 
-def _distance(
-    features: Features,
-    records: Records,
-    public: Records | None,
-    plan: ClusteringPlan,
-    ledger: Ledger,
-    rng: np.random.Generator,
-) -> float:
-    if public is not None:
-        return median_distance(features, public, rng)
-    return noisy_median_distance(features, records, epsilon=plan.width_epsilon, ledger=ledger, purpose=WIDTH)
+def _get_public(plan: ClusteringPlan, context: FitContext) -> Records | None:
+    """Return the public records that the plan needs; raise SundogError if there are too few."""
+    if not plan.public:
+        return None
+    least = max(2, plan.clusters)
+    if context.public is None or len(context.public) < least:
+        raise SundogError(f"{plan.clusters} clusters need at least {least} public records to start from; give more")
+    return context.public
 
 
-def _gaussian(noise_multiplier: float, purpose: str) -> Charge:
-    return Charge(event=Gaussian(noise_multiplier=noise_multiplier), purpose=purpose)
-
-
-def _one_by_one(charges: Sequence[Charge]) -> list[Charge]:
-    """Return the charges as mechanisms make them."""
+def _split_charges(charges: Sequence[Charge]) -> list[Charge]:
+    """Return the charges as mechanisms make them, one count at a time."""
     return [charge.model_copy(update={"count": 1}) for charge in charges for _ in range(charge.count)]

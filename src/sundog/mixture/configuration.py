@@ -12,7 +12,7 @@ from sundog.errors import SundogError
 from sundog.mixture.released import CLUSTER, MOST_CLUSTERS
 from sundog.models.configuration import Configuration, Share, refuse_unknown_settings
 
-# That can be asked for. Cosines are whole numbers up to 2¹⁵, coordinates of directions and centres multiples of 2⁻¹⁶ up
+# The largest setting. Cosines are whole numbers up to 2¹⁵, coordinates of directions and centres multiples of 2⁻¹⁶ up
 # to 2 (the mean is in the unit ball, centres are no farther than 1 from it): sums of 2¹¹ products are whole numbers
 # below 2¹⁵ · 2¹⁷ · 2¹¹ = 2⁴³. Coordinates of points, up to 2 as well, meet those of centres in sums below
 # 2¹⁷ · 2¹⁷ · 2¹¹ = 2⁴⁵. Up to 2⁵³ no order of adding rounds.
@@ -39,7 +39,7 @@ class MixtureConfiguration(Configuration):
         Annotated[str, Field(title="a column of the schema")]
         | Annotated[tuple[str, ...], Field(strict=False, min_length=1, title="a list of them")]
         | None
-    ) = Field(default=None, description="the columns that clusters go by; by default all")
+    ) = Field(default=None, description="columns by which records are clustered; by default all")
 
     @classmethod
     def of(cls, component: type[Configuration], settings: Mapping[str, Any], *, clusters: int, public: bool) -> Self:
@@ -53,8 +53,8 @@ class MixtureConfiguration(Configuration):
         """
         if "clusters" not in component.options:
             raise SundogError(f"model {component.name!r} cannot be the component of a mixture; leave clusters out")
-        own = [setting.name for setting in cls.settings()]
-        inner = [setting.name for setting in component.settings()]
+        own = [setting.name for setting in cls.list_settings()]
+        inner = [setting.name for setting in component.list_settings()]
         refuse_unknown_settings(component.name, settings, [*inner, *own])
         of_component = component.parse({name: value for name, value in settings.items() if name in inner})
         rest = {name: value for name, value in settings.items() if name in own}
@@ -77,7 +77,7 @@ class MixtureConfiguration(Configuration):
 
     @property
     def weights_per_feature(self) -> int:
-        """Those of all components."""
+        """The weights of all components."""
         return self.clusters * self.component.weights_per_feature
 
     def accepts(self, option: str) -> bool:
@@ -94,11 +94,11 @@ class MixtureConfiguration(Configuration):
         self.component.check(schema)
         if CLUSTER in schema.columns:
             raise SundogError(
-                f"clusters: the schema has a column {CLUSTER!r}, which is what components go by; rename it"
+                f"clusters: the schema has a column {CLUSTER!r}, by which conditions select a component; rename it"
             )
-        for name in (name for name in self.columns(schema) if name not in schema.columns):
+        for name in (name for name in self.list_columns(schema) if name not in schema.columns):
             raise SundogError(f"setting 'by' must be a column of the schema or a list of them, not {name!r}")
 
-    def columns(self, schema: Schema) -> list[str]:
-        """Return the columns that clusters go by."""
+    def list_columns(self, schema: Schema) -> list[str]:
+        """Return the columns by which records are clustered."""
         return list(schema.columns) if self.by is None else [self.by] if isinstance(self.by, str) else list(self.by)

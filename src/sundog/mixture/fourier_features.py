@@ -1,13 +1,13 @@
 """Random Fourier features (Rahimi and Recht 2007): vectors whose products are about the values of a kernel.
 
 z(x) has a pair (cos⟨w, x⟩, sin⟨w, x⟩) for each of d/2 frequencies w, drawn from the spectral density of the kernel, and
-is divided by √(d/2). So its length is one, whatever x is; with cosines of random phases, as the papers have it, it may
-be √2. Frequencies are orthogonal (Yu et al. 2016), which makes fewer of them do.
+is divided by √(d/2). So its norm is one for every x; with cosines of random phases, as in the papers, it may be √2.
+Frequencies are orthogonal (Yu et al. 2016), so that fewer of them are needed.
 
-What is computed of a record may not depend, not even in the last bit, on which records stand beside it: where
-thousands are summed, that would be more than one record may change. But a product of matrices rounds as its blocks
-fall. So frequencies are whole parts of a turn and intensities whole parts of one; sums of them are exact in any
-order, and cosines are looked up in a table.
+The features of a record must not depend, not even in the last bit, on the records beside it: summed over thousands of
+records, the differences would exceed what one record may change. But matrix products round differently by their blocks.
+So frequencies are whole parts of a turn and intensities whole parts of one; sums of them are exact in any order, and
+cosines are looked up in a table.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _LARGEST = 2.0**23  # of a frequency, in parts of a turn: a float32 holds it exa
 _EXACT = 2.0**24  # whole numbers that float32 adds without rounding
 _NUMBERS = 2**20  # of features or intensities at a time
 _PAIRS = 2**15  # of records whose distances are looked at
-_DISTANCES = 2**16  # told apart
+_DISTANCES = 2**16  # values of a distance
 
 
 class FourierFeatures:
@@ -58,7 +58,7 @@ class FourierFeatures:
     def __init__(self, weight: npt.NDArray[Any], device: Device = None) -> None:
         self.weight = np.rint(np.clip(np.asarray(weight, np.float64), -_LARGEST, _LARGEST))
         self.dimension = 2 * self.weight.shape[1]
-        self.scale = 1 / (UNIT * math.sqrt(max(1, self.weight.shape[1])))  # of `units`
+        self.scale = 1 / (UNIT * math.sqrt(max(1, self.weight.shape[1])))  # of what `transform` returns
         self.device = torch.device("cpu" if device is None else device)
         self._weight = torch.from_numpy(self.weight).to(self.device)
         light = self.device.type == "cpu" and np.abs(self.weight).sum(axis=0).max(initial=0.0) < _EXACT
@@ -80,14 +80,14 @@ class FourierFeatures:
         weights: Floats | None = None,
         device: Device = None,
     ) -> FourierFeatures:
-        """Frequencies for a kernel that is 1/e at a squared distance of `distance`.
+        """Draw frequencies for a kernel that is 1/e at a squared distance of `distance`.
 
         The Gaussian one is exp(−γ|x − y|²) with γ = 1/distance: w is normal of variance 2γ. The exponential one is
         exp(−γ|x − y|), not squared, with γ = 1/√distance: its spectral density is a multivariate Cauchy
         distribution, a normal vector times γ and divided by the size of one more normal number.
         """
         pairs = max(1, dimension // 2)
-        blocks = [_orthogonal(width, min(width, pairs - start), rng) for start in range(0, pairs, width)]
+        blocks = [_draw_orthogonal(width, min(width, pairs - start), rng) for start in range(0, pairs, width)]
         w = np.concatenate(blocks, axis=1)
         if kernel == "gaussian":
             w *= math.sqrt(2 / distance)
@@ -100,127 +100,131 @@ class FourierFeatures:
     def __call__(self, rows: npt.NDArray[Any]) -> Floats:
         """Return the vectors of rows of features."""
         levels = torch.from_numpy(np.asarray(rows)).to(self.device)
-        return _looked_up(self._table, self._of_levels(levels, 0)) * self.scale
+        return _look_up(self._table, self._sum_levels(levels, 0)) * self.scale
 
-    def units(self, batch: Compact, features: Features) -> Floats:
-        """Return the vectors of records, as whole numbers: 1/`scale` times as long. No row of features is unfolded."""
+    def transform(self, batch: Compact, features: Features) -> Floats:
+        """Return the vectors of records as whole numbers, 1/`scale` times as long; no row of features is unfolded."""
         count = len(next(iter(batch.values())))
         phases = torch.zeros(count, self._weight.shape[1], dtype=torch.float64, device=self.device)
         start = len(self._weight)
         if "levels" in batch:
-            tail = features.dense({"levels": batch["levels"]})
+            tail = features.to_dense({"levels": batch["levels"]})
             start -= tail.shape[1]
-            phases += self._of_levels(tail, start)
+            phases += self._sum_levels(tail, start)
         if "places" in batch:
-            phases += self._of_places(batch["places"], start)
-        return _looked_up(self._table, phases)
+            phases += self._sum_places(batch["places"], start)
+        return _look_up(self._table, phases)
 
     def stream(self, features: Features, records: Records) -> Iterator[Floats]:
-        """Yield the `units` of all records, some at a time."""
-        examples = features.examples(records, self.device)
+        """Yield the transformed records in chunks."""
+        examples = features.to_examples(records, self.device)
         size = max(1, _NUMBERS // max(self.dimension, features.width))
         for start in range(0, len(records), size):
-            yield self.units(examples.take(np.arange(start, min(start + size, len(records)))), features)
+            yield self.transform(examples.take(np.arange(start, min(start + size, len(records)))), features)
 
-    def _of_levels(self, levels: Tensor, start: int) -> Tensor:
+    def _sum_levels(self, levels: Tensor, start: int) -> Tensor:
         if self._light is not None and bool(((levels == 0) | (levels == 1)).all()):
             phases = levels.float().numpy() @ self._light[start:]  # exact too, and in half the time
             return torch.from_numpy(phases).double()
         parts = (levels.double() * _LEVELS).round()
         return (parts @ self._weight[start:]).div(_LEVELS, rounding_mode="floor")
 
-    def _of_places(self, places: Tensor, end: int) -> Tensor:
-        """Return the sums of the frequencies at these places; those from `end` on stand for nothing."""
+    def _sum_places(self, places: Tensor, end: int) -> Tensor:
+        """Return the sums of the frequencies at these places; places from `end` on are unused."""
         held = places < end
         lengths = held.sum(dim=1)
         offsets = lengths.cumsum(0) - lengths
         return functional.embedding_bag(places[held].long(), self._weight, offsets, mode="sum")
 
 
-def median_distance(features: Features, records: Records, rng: np.random.Generator) -> float:
+def compute_median_distance(features: Features, records: Records, rng: np.random.Generator) -> float:
     """Return the median squared distance of public records: 1/γ of the Gaussian kernel.
 
     >>> schema = Schema.from_dict({"columns": {"sex": {"type": "categorical", "values": ["f", "m"]}}})
     >>> records = Records(schema, {"sex": np.array([1, 0], np.uint8)}, 2)
-    >>> median_distance(Features(schema), records, np.random.default_rng(0))
+    >>> compute_median_distance(Features(schema), records, np.random.default_rng(0))
     2.0
     """
-    found = _distances(features, records, rng.permutation(len(records)))
-    return max(float(np.median(found)), _finest(features.schema)) if len(found) else largest_distance(features.schema)
+    found = _compute_distances(features, records, rng.permutation(len(records)))
+    return (
+        max(float(np.median(found)), _find_resolution(features.schema))
+        if len(found)
+        else bound_distance(features.schema)
+    )
 
 
-def noisy_median_distance(
+def measure_median_distance(
     features: Features, records: Records, *, epsilon: float, ledger: Ledger, purpose: str
 ) -> float:
-    """Return the median squared distance of private records, from pairs of which no two share a record.
+    """Return the noisy median squared distance of private records, over pairs that share no record.
 
-    Who is paired with whom is secret. docs/mixture.md proves that one record moves the rank of a distance by one.
+    The pairing is secret. docs/mixture.md proves that one record moves the rank of a distance by one.
 
     >>> schema = Schema.from_dict({"columns": {"sex": {"type": "categorical", "values": ["f", "m"]}}})
     >>> records = Records(schema, {"sex": np.array([1, 0] * 50, np.uint8)}, 100)
     >>> ledger = Ledger(epsilon=1.0, delta=1e-6)
-    >>> 0 < noisy_median_distance(Features(schema), records, epsilon=0.5, ledger=ledger, purpose="width") <= 2
+    >>> 0 < measure_median_distance(Features(schema), records, epsilon=0.5, ledger=ledger, purpose="width") <= 2
     True
     """
-    finest = _finest(features.schema)
+    finest = _find_resolution(features.schema)
     order = ledger.noise.permutation(len(records))
-    codes = np.floor(_distances(features, records, order) / finest).astype(np.int64)
+    codes = np.floor(_compute_distances(features, records, order) / finest).astype(np.int64)
     (code,) = noisy_quantiles(codes, [0.5], size=_DISTANCES, epsilon=epsilon, ledger=ledger, purpose=purpose)
     return max(1, code) * finest
 
 
-def balance(features: Features) -> Floats:
-    """Return the weight of each feature in a squared distance, such that no column can outweigh another.
+def balance_columns(features: Features) -> Floats:
+    """Return the weight of each feature in a squared distance, so that columns count alike.
 
     An image has hundreds of pixels and its label one value; unweighted, clusters would be blind to the label. The
     largest distance of two values is made about the same in all columns: that of two categories. Weights are powers of
     two, which leave sums exact.
     """
     largest = {name: column.largest_distance for name, column in features.schema.columns.items()}
-    return features.by_column({name: _weight(distance) for name, distance in largest.items()})
+    return features.spread_by_column({name: _choose_weight(distance) for name, distance in largest.items()})
 
 
-def largest_distance(schema: Schema) -> float:
-    """Return the largest squared distance that two records of a schema can have, each column with its weight.
+def bound_distance(schema: Schema) -> float:
+    """Return the largest weighted squared distance of two records of a schema.
 
-    >>> largest_distance(Schema.from_dict({"columns": {"basket": {"type": "set", "universe": 9, "max_size": 3}}}))
+    >>> bound_distance(Schema.from_dict({"columns": {"basket": {"type": "set", "universe": 9, "max_size": 3}}}))
     3.0
     """
     largest = [column.largest_distance for column in schema.columns.values()]
-    return sum(_weight(distance) * distance for distance in largest)
+    return sum(_choose_weight(distance) * distance for distance in largest)
 
 
-def _weight(largest: int) -> float:
+def _choose_weight(largest: int) -> float:
     return 2.0 ** -math.floor(math.log2(max(2, largest) / 2))
 
 
-def _finest(schema: Schema) -> float:
-    return largest_distance(schema) / (_DISTANCES - 1)
+def _find_resolution(schema: Schema) -> float:
+    return bound_distance(schema) / (_DISTANCES - 1)
 
 
-def _distances(features: Features, records: Records, order: npt.NDArray[np.int64]) -> Floats:
-    """Return the squared distances of the first and the second record of an order, of the third and the fourth, and so on."""
-    examples = features.examples(records)
-    weights = torch.from_numpy(balance(features))
+def _compute_distances(features: Features, records: Records, order: npt.NDArray[np.int64]) -> Floats:
+    """Return the squared distances of consecutive pairs of records in a given order."""
+    examples = features.to_examples(records)
+    weights = torch.from_numpy(balance_columns(features))
     count = min(len(records) // 2, _PAIRS)
     size = max(1, _NUMBERS // features.width)
     found = []
     for start in range(0, count, size):
         end = min(start + size, count)
-        pairs = features.dense(examples.take(order[2 * start : 2 * end])).double()
+        pairs = features.to_dense(examples.take(order[2 * start : 2 * end])).double()
         parts = (pairs * _LEVELS).round()  # whole numbers, so that sums are exact
         found.append((((parts[0::2] - parts[1::2]) / _LEVELS).square() * weights).sum(dim=1).numpy())
     return np.concatenate(found) if found else np.zeros(0)
 
 
-def _looked_up(table: Tensor, phases: Tensor) -> Floats:
+def _look_up(table: Tensor, phases: Tensor) -> Floats:
     place = phases.long() & (_TURN - 1)
     cosines: Floats = torch.cat([table[0][place], table[1][place]], dim=1).cpu().numpy()
     return cosines
 
 
-def _orthogonal(width: int, count: int, rng: np.random.Generator) -> Floats:
-    """Return normal vectors, one a column, but that each is at right angles with the others."""
+def _draw_orthogonal(width: int, count: int, rng: np.random.Generator) -> Floats:
+    """Return vectors with normal marginals, as columns, orthogonal to one another."""
     directions, triangle = np.linalg.qr(rng.standard_normal((width, count)))
     signs = np.where(np.diagonal(triangle) < 0, -1.0, 1.0)  # without them, directions would not be uniform
     return np.asarray(directions * (signs * np.sqrt(rng.chisquare(width, count))))

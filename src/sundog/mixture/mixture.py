@@ -1,9 +1,9 @@
 """A mixture of models (DPGM, Acs et al. 2019, Algorithm 1): similar records share a component.
 
-1. Private kernel k-means finds centres, and each record goes to the nearest: from here on the part a record is in is a
-function of the record and of what is public. 2. The component of each part is trained on it, all at once; a record is
-in one part, so the trainings cost what one does (docs/mixture.md). 3. Noisy counts of the parts are the weights with
-which components are drawn from. Under conditions a component is drawn in proportion to how likely they are in it.
+1. Private kernel k-means finds centres, and each record is assigned to the nearest: its part is a function of the
+record and of public values. 2. The components are trained on their parts, all at once; a record is in one part, so the
+trainings cost as much as one (docs/mixture.md). 3. Noisy counts of the parts are the weights of the components. Under
+conditions, a component is drawn in proportion to its weight and to the probability of the conditions in it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ import numpy.typing as npt
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.mixture.clustering import ClusteringPlan, Clusters, find_clusters, plan_clustering
+from sundog.mixture.clustering import Clusters, find_clusters
+from sundog.mixture.clustering_plan import ClusteringPlan, plan_clustering
 from sundog.mixture.configuration import MixtureConfiguration
-from sundog.mixture.released import CLUSTER, ReleasedMixture, all_private, component_states
+from sundog.mixture.released import CLUSTER, ReleasedMixture, make_all_private, split_components
 from sundog.models.neural.features import Features, join_codes
 from sundog.models.neural.network_training import warm_up
-from sundog.models.neural.noisy_means import gaussian_share
-from sundog.models.protocol import Codes, FitContext, Parts, PartsModel, Plan, State, Where, allowed_codes
+from sundog.models.neural.noisy_means import calibrate_share
+from sundog.models.protocol import Codes, FitContext, Parts, PartsModel, Plan, State, Where, to_code_set
 from sundog.models.registry import get_model
 from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.events import Charge, Gaussian
@@ -50,11 +51,11 @@ class MixturePlan:
     @property
     def charges(self) -> tuple[Charge, ...]:
         """Those of the clustering, then those of the components."""
-        return (*self.clustering.charges(), *self.component.charges)
+        return (*self.clustering.charges, *self.component.charges)
 
 
 class Mixture:
-    """Components of one kind, and how often each is drawn from."""
+    """Components of one kind, and their weights."""
 
     name: ClassVar[str] = "mixture"
 
@@ -76,9 +77,10 @@ class Mixture:
         already: Sequence[Charge],
         records: int | None,
     ) -> MixturePlan:
-        """Return a share of the budget finds the clusters; with the rest the components are planned as if they were one."""
+        """Plan a clustering for a share of the budget, and the components, for the price of one, with the rest."""
+        configuration.check(schema)
         clustering = plan_clustering(
-            _share_of(budget, configuration.clustering),
+            _take_share(budget, configuration.clustering),
             records=max(1, records or 0),
             clusters=configuration.clusters,
             kernel=configuration.kernel,
@@ -87,10 +89,10 @@ class Mixture:
             public=configuration.public,
         )
         component = get_model(configuration.component.name).plan(
-            all_private(schema),
+            make_all_private(schema),
             budget,
             configuration.component,
-            already=[*already, *clustering.charges()],
+            already=[*already, *clustering.charges],
             records=records,
         )
         return MixturePlan(configuration, clustering, component)
@@ -107,13 +109,13 @@ class Mixture:
         def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
             return find_clusters(features, seen, plan.clustering, ledger, replace(context, public=known)).to_tensors()
 
-        found = measure_once("clusters", plan.clustering.charges(), measure, ledger, context.checkpoint)
+        found = measure_once("clusters", plan.clustering.charges, measure, ledger, context.checkpoint)
         clusters = Clusters.from_tensors(found, context.device)
         weights = np.maximum(clusters.counts, 0.0) + 1e-9
         weights /= weights.sum()
         count = plan.clustering.records
-        parts = Parts(clusters.owner(features, seen), tuple(float(weight) * count for weight in weights))
-        private = Records(all_private(records.schema), records.codes, len(records))
+        parts = Parts(clusters.assign(features, seen), tuple(float(weight) * count for weight in weights))
+        private = Records(make_all_private(records.schema), records.codes, len(records))
         kind = cast(type[PartsModel], get_model(plan.configuration.component.name))
         components = kind.fit_parts(private, parts, plan.component, ledger, context)
         return cls(components, weights, count, public=plan.configuration.public)
@@ -122,7 +124,7 @@ class Mixture:
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draw a component for each record, and the record from it."""
-        chances = self._chances(where)
+        chances = self._compute_chances(where)
         rest = {name: codes for name, codes in where.items() if name != CLUSTER}
         counts = rng.multinomial(n, chances)
         drawn = [
@@ -136,20 +138,20 @@ class Mixture:
 
     def log_evidence(self, where: Where) -> float:
         """Return the logarithm of the probability of the conditions."""
-        return float(_log_sum(self._log_joint(where)))
+        return float(_sum_logs(self._compute_log_joint(where)))
 
-    def _chances(self, where: Where) -> Floats:
-        chosen = self._chosen(where)
-        if chosen.sum() == 1 or not (chosen * self.weights).any():  # an empty cluster can be asked for
+    def _compute_chances(self, where: Where) -> Floats:
+        chosen = self._mark_allowed(where)
+        if chosen.sum() == 1 or not (chosen * self.weights).any():  # a condition may select an empty cluster
             return np.asarray(chosen / chosen.sum())
-        joint = self._log_joint(where)
+        joint = self._compute_log_joint(where)
         found = np.exp(joint - joint.max())
         return np.asarray(found / found.sum())
 
-    def _log_joint(self, where: Where) -> Floats:
-        """Of each component, how likely it is together with the conditions."""
+    def _compute_log_joint(self, where: Where) -> Floats:
+        """Return the joint log-probability of each component and the conditions."""
         rest = {name: codes for name, codes in where.items() if name != CLUSTER}
-        logs = _log(self.weights * self._chosen(where))
+        logs = _take_log(self.weights * self._mark_allowed(where))
         if not rest:
             return logs
         return np.array(
@@ -159,17 +161,17 @@ class Mixture:
             ]
         )
 
-    def _chosen(self, where: Where) -> Floats:
-        """1 for each component that the conditions allow, 0 for the others."""
+    def _mark_allowed(self, where: Where) -> Floats:
+        """Return 1 for each component that the conditions allow, 0 for the others."""
         if CLUSTER not in where:
             return np.ones(len(self.weights))
-        clusters = allowed_codes(where[CLUSTER])
+        clusters = to_code_set(where[CLUSTER])
         return np.array([float(number in clusters) for number in range(len(self.weights))])
 
     # --- the release ---
 
     def state(self) -> State:
-        """Return the arrays of all components, one above the other."""
+        """Return the stacked arrays of all components."""
         states = [component.state() for component in self.components]
         tensors = {name: np.stack([state.tensors[name] for state in states]) for name in states[0].tensors}
         config = {
@@ -182,34 +184,34 @@ class Mixture:
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
-        """Take the arrays apart again; each component checks its own."""
+        """Return the mixture of a state; each component checks its own arrays."""
         ReleasedMixture(schema, state)
-        config, private = state.config, all_private(schema)
+        config, private = state.config, make_all_private(schema)
         kind = cast(type[PartsModel], get_model(config["of"]))
-        components = [kind.from_state(private, part) for part in component_states(state)]
-        return cls(components, state.tensors["weights"], config["records"], public=config["public"])
+        components = [kind.from_state(private, part) for part in split_components(state)]
+        return cls(components, state.tensors["weights"].copy(), config["records"], public=config["public"])
 
 
-def _share_of(budget: Budget, share: float) -> Budget:
-    """Return a share in the units in which Gaussians add up, 1 / noise_multiplier², as an ε."""
-    part = Charge(event=Gaussian(noise_multiplier=gaussian_share(budget, share)), purpose="clustering")
-    return Budget(compute_epsilon([part], delta=budget.delta), budget.delta)
+def _take_share(budget: Budget, share: float) -> Budget:
+    """Return a share of the budget, measured in 1 / noise_multiplier², as a budget of its own."""
+    part = Charge(event=Gaussian(noise_multiplier=calibrate_share(budget, share)), purpose="clustering")
+    return Budget(epsilon_spent([part], delta=budget.delta), budget.delta)
 
 
 def _select(records: Records, configuration: MixtureConfiguration) -> Records:
-    """Return the records with those of their columns that clusters go by."""
-    names = configuration.columns(records.schema)
+    """Return the records with the columns by which they are clustered."""
+    names = configuration.list_columns(records.schema)
     columns = {name: column for name, column in records.schema.columns.items() if name in names}
     schema = records.schema.model_copy(update={"columns": columns})
     return Records(schema, {name: records.codes[name] for name in columns}, len(records))
 
 
-def _log(weights: Floats) -> Floats:
+def _take_log(weights: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(weights))
 
 
-def _log_sum(logs: Floats) -> float:
+def _sum_logs(logs: Floats) -> float:
     from scipy.special import logsumexp
 
     return float(logsumexp(logs))

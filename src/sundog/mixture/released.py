@@ -1,4 +1,4 @@
-"""A mixture as it is in a release: the arrays of all components, one above the other."""
+"""A mixture as it is in a release: the stacked arrays of all components."""
 
 from __future__ import annotations
 
@@ -30,49 +30,49 @@ CLUSTER = "cluster"  # what a condition calls the number of a component
 
 
 class ReleasedMixture(ReleasedModel):
-    """Components of one kind, and how often each is drawn from."""
+    """Components of one kind, and their weights."""
 
     records: int
 
     def __init__(self, schema: Schema, state: State) -> None:
         self.config = state.config
-        private = all_private(schema)
+        private = make_all_private(schema)
         self.components: list[ReleasedModel] = [
-            read_model(state.config["of"], private, part) for part in component_states(state)
+            read_model(state.config["of"], private, part) for part in split_components(state)
         ]
         self.records = state.config["records"]
         self.assumptions = [PUBLIC_RECORDS] if state.config["public"] else []
         self.choices = {CLUSTER: len(self.components)}
 
-    def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
-        """Return the clusters and what the components learned, unless it was paid for."""
+    def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
+        """Name the clusters and the parts of components, unless charges paid for them."""
         clusters = find_unpaid_clustering(charges, public=self.config["public"])
-        return clusters + self.components[0].find_unpaid(charges)
+        return clusters + self.components[0].find_unpaid_parts(charges)
 
 
 def find_unpaid_clustering(charges: Sequence[Charge], *, public: bool) -> list[str]:
-    """Return what a clustering must have learned from private records and no charge paid for."""
+    """Name what a clustering learned from private records and no charge paid for."""
     of_records = {} if public else {WIDTH: "pure", MOMENTS: "gaussian"}
     return find_missing_charges(charges, {CENTRES: "gaussian", COUNTS: "gaussian", **of_records})
 
 
-def component_states(state: State) -> list[State]:
-    """Return the state of each component, once that of the mixture is found to be one."""
+def split_components(state: State) -> list[State]:
+    """Return the state of each component; raise ReleaseError if the state is not that of a mixture."""
     config, tensors = state.config, dict(state.tensors)
     weights = tensors.pop("weights", np.zeros(0))
     if not _is_config(config):
         raise ReleaseError("the configuration is not that of a mixture")
     configs = config["components"]
     if weights.dtype != np.float64 or weights.shape != (len(configs),) or not _are_chances(weights):
-        raise ReleaseError("the weights of the mixture are not ones")
+        raise ReleaseError("the weights of the mixture are not probabilities")
     if any(not len(tensor.shape) or len(tensor) != len(configs) for tensor in tensors.values()):
         raise ReleaseError("the arrays of the mixture are not one for each component")
     parts = [{name: tensor[place] for name, tensor in tensors.items()} for place in range(len(configs))]
     return [State(part, each) for part, each in zip(parts, configs, strict=True)]
 
 
-def all_private(schema: Schema) -> Schema:
-    """Return the cluster of a record is private: what is public of all records is not public of those in one cluster."""
+def make_all_private(schema: Schema) -> Schema:
+    """Return the schema with all columns private: public values are not public for the records of one cluster."""
     columns = {name: column.model_copy(update={"public": False}) for name, column in schema.columns.items()}
     return schema.model_copy(update={"columns": columns})
 

@@ -8,7 +8,7 @@ from sundog.data.schema import Schema
 _FEW = 4000.0  # ε times records: with fewer, dependences between columns are lost in the noise
 
 
-def best_model(
+def choose_model(
     schema: Schema,
     *,
     epsilon: float,
@@ -21,8 +21,10 @@ def best_model(
 
     >>> census = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 99}}})
     >>> days = Schema.from_dict({"columns": {"load": {"type": "series", "length": 96, "min": 0, "max": 9}}})
-    >>> best_model(census, epsilon=1.0), best_model(census, epsilon=1.0, records=100), best_model(days, epsilon=1.0)
-    ('rbm', 'independent', 'gan')
+    >>> choose_model(census, epsilon=1.0), choose_model(days, epsilon=1.0)
+    ('rbm', 'gan')
+    >>> choose_model(census, epsilon=1.0, records=100)
+    'independent'
 
     Args:
         schema: of the records.

@@ -1,7 +1,7 @@
 """The configuration of a model: one frozen, validated class each, whose fields are what `--set name=value` can set.
 
-A field says its values by its type and bounds, and what it is by its description. Messages, `sundog models NAME` and
-the tables in docs/ are made from them.
+A field declares its values by its type and bounds, and its meaning by its description. Messages, `sundog models NAME`
+and the tables in docs/ are generated from them.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from sundog.data.validation_errors import did_you_mean
 from sundog.errors import ArgumentError
 
 OPTIONS = ("clusters", "component", "public")  # fields that have an option of their own and are not settings
-SHARES = ("clustering", "means", "moments", "naming")  # settings that are shares of the budget
+SHARES = ("clustering", "means", "moments", "classifier")  # settings that are shares of the budget
 MOST_SHARED = 0.75  # of the budget, by all shares together: the rest trains, and pays for a count or a schema
 
 Share = Annotated[float, Field(gt=0, lt=1, title="a share of the budget")]
@@ -64,7 +64,7 @@ class Configuration(BaseModel):
             settings: values by the name of their field.
             options: `clusters` and `public`; those that the model has no field for are left out.
         """
-        refuse_unknown_settings(cls.name, settings, [setting.name for setting in cls.settings()])
+        refuse_unknown_settings(cls.name, settings, [setting.name for setting in cls.list_settings()])
         given = {name: value for name, value in options.items() if name in cls.model_fields}
         try:
             return cls(**settings, **given)
@@ -72,10 +72,12 @@ class Configuration(BaseModel):
             raise ArgumentError(cls._explain(error)) from None
 
     @classmethod
-    def settings(cls) -> list[Setting]:
+    def list_settings(cls) -> list[Setting]:
         """Return the fields that `--set` can change."""
         return [
-            Setting(name, describe_values(_hints(cls)[name]), _show(field.default), field.description or "")
+            Setting(
+                name, describe_values(_get_hints(cls)[name]), _format_default(field.default), field.description or ""
+            )
             for name, field in cls.model_fields.items()
             if name not in OPTIONS
         ]
@@ -98,7 +100,7 @@ class Configuration(BaseModel):
 
     @property
     def components(self) -> int:
-        """How many models are fitted: more than one in a mixture."""
+        """The number of models that are fitted: more than one in a mixture."""
         return 1
 
     @property
@@ -125,7 +127,7 @@ class Configuration(BaseModel):
             return str(problem["ctx"]["error"])
         name = str(problem["loc"][0])
         # The input of a problem in one member of a union may be a part of the value.
-        what = f"must be {describe_values(_hints(cls)[name])}, not {problem['input']!r}"
+        what = f"must be {describe_values(_get_hints(cls)[name])}, not {problem['input']!r}"
         return f"{name} {what}" if name in OPTIONS else f"model {cls.name!r}: setting {name!r} {what}"
 
 
@@ -143,7 +145,7 @@ def refuse_shares(shares: Mapping[str, float]) -> None:
     """
     if (total := math.fsum(shares.values())) > MOST_SHARED:
         asked = ", ".join(f"{name}={share:g}" for name, share in shares.items())
-        raise ArgumentError(f"settings {asked}: {total:.3g} of the budget; at most {MOST_SHARED} can be shared out so")
+        raise ArgumentError(f"settings {asked}: {total:.3g} of the budget; together they may take {MOST_SHARED}")
 
 
 def describe_values(annotation: Any) -> str:
@@ -191,9 +193,9 @@ def _describe_bounds(kind: Any, field: FieldInfo) -> str:
 
 
 @functools.cache
-def _hints(kind: type[Configuration]) -> dict[str, Any]:
+def _get_hints(kind: type[Configuration]) -> dict[str, Any]:
     return get_type_hints(kind, include_extras=True)
 
 
-def _show(default: Any) -> str:
+def _format_default(default: Any) -> str:
     return "" if default is None else default if isinstance(default, str) else json.dumps(default)

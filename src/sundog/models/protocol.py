@@ -30,17 +30,17 @@ Codes = dict[str, Any]  # an array of codes a column, as in Records.codes
 Where = Mapping[str, CodeSet | int]  # the codes, or the one, that a scalar column may have; or numbers of a choice
 
 
-def allowed_codes(codes: CodeSet | int) -> CodeSet:
+def to_code_set(codes: CodeSet | int) -> CodeSet:
     """Return a condition as a set of codes.
 
-    >>> allowed_codes(3)
+    >>> to_code_set(3)
     CodeSet(ranges=((3, 3),))
     """
     return codes if isinstance(codes, CodeSet) else CodeSet.of([codes])
 
 
 class Plan(Protocol):
-    """What a model is going to spend. Each model has a frozen dataclass of its own, with the numbers it derived."""
+    """The charges of a fit. Each model has a frozen dataclass of its own, with the numbers it derived."""
 
     @property
     def charges(self) -> tuple[Charge, ...]:
@@ -66,6 +66,11 @@ class Parts:
 
     owner: npt.NDArray[np.int64] | None
     sizes: tuple[float, ...]
+
+    @property
+    def counts(self) -> list[int]:
+        """The sizes as whole numbers, 1 at least."""
+        return [max(1, round(size)) for size in self.sizes]
 
     @classmethod
     def whole(cls, records: float) -> Parts:
@@ -103,7 +108,7 @@ class Model(Protocol):
     def plan(
         cls, schema: Schema, budget: Budget, configuration: Any, *, already: Sequence[Charge], records: int | None
     ) -> Any:
-        """Decides what to measure, without seeing data: together with `already`, at most the budget.
+        """Plan what to measure, without seeing data: together with `already`, at most the budget.
 
         Args:
             schema: of the records.
@@ -127,11 +132,11 @@ class Model(Protocol):
         """Draw n records that satisfy `where`."""
 
     def state(self) -> State:
-        """Return everything that sampling needs."""
+        """Return the arrays and the configuration that sampling needs."""
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
-        """Return the model that `state` came from; raise ReleaseError if there is none."""
+        """Return the model of a state; raise ReleaseError if the state is not one of this model and schema."""
 
 
 class PartsModel(Model, Protocol):
@@ -139,7 +144,7 @@ class PartsModel(Model, Protocol):
 
     @classmethod
     def fit_parts(cls, records: Records, parts: Parts, plan: Any, ledger: Ledger, context: FitContext) -> list[Self]:
-        """Fit one model on each part. A record is in one part only, so all of them cost what one does."""
+        """Fit one model on each part. A record is in one part only, so all parts cost as much as one."""
 
     def log_evidence(self, where: Where) -> float:
         """Return an estimate of the logarithm of the probability that a record satisfies `where`."""

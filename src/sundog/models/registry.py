@@ -1,4 +1,4 @@
-"""The generative models by name. The files of a model are imported when it is asked for, and not before.
+"""The generative models by name. The files of a model are imported when they are needed.
 
 A configuration and a reader of releases do not import torch; the model itself may.
 """
@@ -32,8 +32,8 @@ class Registration:
     released: str
 
 
-def _registration(module: str, stem: str) -> Registration:
-    """Return the usual places: configuration.py, NAME.py and released.py in the folder of the model."""
+def _locate(module: str, stem: str) -> Registration:
+    """Return the usual places of a model's classes: configuration.py, NAME.py and released.py in its folder."""
     name = module.rpartition(".")[2]
     return Registration(
         f"{module}.configuration:{stem}Configuration", f"{module}.{name}:{stem}", f"{module}.released:Released{stem}"
@@ -41,11 +41,11 @@ def _registration(module: str, stem: str) -> Registration:
 
 
 MODELS = {
-    "independent": _registration("sundog.models.independent", "Independent"),
-    "rbm": _registration("sundog.models.rbm", "Rbm"),
-    "vae": _registration("sundog.models.vae", "Vae"),
-    "gan": _registration("sundog.models.gan", "Gan"),
-    MIXTURE: _registration("sundog.mixture", "Mixture"),
+    "independent": _locate("sundog.models.independent", "Independent"),
+    "rbm": _locate("sundog.models.rbm", "Rbm"),
+    "vae": _locate("sundog.models.vae", "Vae"),
+    "gan": _locate("sundog.models.gan", "Gan"),
+    MIXTURE: _locate("sundog.mixture", "Mixture"),
 }
 
 
@@ -56,14 +56,14 @@ def get_model(name: str) -> type[Model]:
     'independent'
     """
     refuse_unknown(name)
-    model: type[Model] = _load(MODELS[name].model)
+    model: type[Model] = _import_class(MODELS[name].model)
     return model
 
 
 def get_configuration(name: str) -> type[Configuration]:
     """Return the configuration class of the model of that name."""
     refuse_unknown(name)
-    configuration: type[Configuration] = _load(MODELS[name].configuration)
+    configuration: type[Configuration] = _import_class(MODELS[name].configuration)
     return configuration
 
 
@@ -84,14 +84,16 @@ def configure(name: str, settings: Mapping[str, Any], *, clusters: int = 1, publ
         raise ArgumentError("model 'mixture': say of what, such as --model vae --clusters 10")
     if clusters == 1:
         return kind.parse(settings, public=public)
-    mixture: Configuration = _load(MODELS[MIXTURE].configuration).of(kind, settings, clusters=clusters, public=public)
+    mixture: Configuration = _import_class(MODELS[MIXTURE].configuration).of(
+        kind, settings, clusters=clusters, public=public
+    )
     return mixture
 
 
 def read_model(name: str, schema: Schema, state: State) -> ReleasedModel:
     """Return the model that a release holds, checked; raise ReleaseError if the state is not one of that model."""
     refuse_unknown(name)
-    released: ReleasedModel = _load(MODELS[name].released)(schema, state)
+    released: ReleasedModel = _import_class(MODELS[name].released)(schema, state)
     return released
 
 
@@ -107,6 +109,6 @@ def refuse_unknown(name: str) -> None:
         raise ArgumentError(f"there is no model {name!r}; {did_you_mean(name, [AUTO, *MODELS])}")
 
 
-def _load(place: str) -> Any:
+def _import_class(place: str) -> Any:
     module, _, attribute = place.partition(":")
     return getattr(import_module(module), attribute)

@@ -1,6 +1,6 @@
 """What readers of releases share: the protocol's base class, checks of arrays, and which charges pay for what.
 
-A reader checks that arrays and configuration are those of its model, from their shapes, before anything is made of
+A reader checks by their shapes that arrays and configuration are those of its model, before anything is built from
 them. It builds no network and does not import torch.
 """
 
@@ -21,7 +21,8 @@ MOST_RECORDS = 10**12 - 1
 
 # The purposes of charges.
 NORM, MEANS = "length of records", "means of features"
-TRAINING, NAMING = "training", "naming"
+TRAINING = "training"
+CLASSIFIER = "naming"  # what certificates call the training of the label classifier
 LATENT = "latent variables"
 PEOPLE = "number of people"
 WIDTH, MOMENTS, CENTRES, COUNTS = (f"clustering: {what}" for what in ("kernel width", "space", "centres", "counts"))
@@ -40,8 +41,8 @@ class ReleasedModel(ABC):
     choices: Mapping[str, int] = {}  # what a condition may name besides columns, and how many values it has
 
     @abstractmethod
-    def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
-        """Return what the model learned from private data and none of the charges paid for."""
+    def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
+        """Name the parts that the model learned from private data and that no charge paid for."""
 
 
 # --- arrays and configuration ---
@@ -83,10 +84,10 @@ def find_missing_charges(charges: Sequence[Charge], due: dict[str, str]) -> list
 
 
 def find_unpaid_means(charges: Sequence[Charge]) -> list[str]:
-    """Return the means that a network starts from, and the norm that records were clipped to, if not paid for."""
-    return find_missing_charges(charges, {NORM: "pure", MEANS: "gaussian"})
+    """Name the means that a network starts from, and the norm of records, if no charge paid for them."""
+    return find_unpaid(charges, {NORM: "pure", MEANS: "gaussian"})
 
 
 def find_unpaid_training(charges: Sequence[Charge]) -> list[str]:
-    """Return the weights, if no charge paid for them."""
-    return ["training of the weights"] if find_missing_charges(charges, {TRAINING: "sampled_gaussian"}) else []
+    """Name the weights, if no charge paid for them."""
+    return ["training of the weights"] if find_unpaid(charges, {TRAINING: "sampled_gaussian"}) else []

@@ -44,7 +44,7 @@ class ClipPolicy(Protocol):
         """Set the bounds of the next step, given the noisy measurement of this one."""
 
 
-def clip_weights(norms: Tensor, bounds: Tensor) -> Tensor:
+def compute_clip_weights(norms: Tensor, bounds: Tensor) -> Tensor:
     """Return min(1, C / norm)."""
     return (bounds[:, None] / norms.clamp_min(torch.finfo(norms.dtype).tiny)).clamp_max(1.0)
 
@@ -60,10 +60,10 @@ class Fixed:
 
     def weigh(self, norms: Tensor) -> Tensor:
         """Return min(1, C / norm)."""
-        return clip_weights(norms, self.bounds)
+        return compute_clip_weights(norms, self.bounds)
 
     def measure(self, norms: Tensor, present: Tensor) -> Tensor | None:  # noqa: ARG002
-        """Return None: nothing is measured."""
+        """Measure nothing."""
         return None
 
     def update(self, noisy: Tensor | None) -> None:
@@ -92,15 +92,15 @@ class PublicMean(Fixed):
 
     def __init__(self, norms: Callable[[], Tensor], factor: float = 1.0) -> None:
         self.norms, self.factor = norms, factor
-        super().__init__(self._mean())
+        super().__init__(self._compute_mean())
         if not bool((self.bounds > 0).all() and self.bounds.isfinite().all()):
             raise SundogError("the gradients of the public examples are zero or not finite: they give no clipping norm")
 
     def update(self, noisy: Tensor | None) -> None:  # noqa: ARG002
         """Compute the mean norms under the updated model."""
-        self.bounds.copy_(self._mean())
+        self.bounds.copy_(self._compute_mean())
 
-    def _mean(self) -> Tensor:
+    def _compute_mean(self) -> Tensor:
         return self.norms().detach().mean(dim=1).mul_(self.factor)
 
 
@@ -129,7 +129,7 @@ class DPNorm:
 
     def weigh(self, norms: Tensor) -> Tensor:
         """Return min(1, C / norm)."""
-        return clip_weights(norms, self.bounds)
+        return compute_clip_weights(norms, self.bounds)
 
     def measure(self, norms: Tensor, present: Tensor) -> Tensor:
         """Return the histogram of the norms. An example adds one to one bin, so the L2 sensitivity is 1."""

@@ -37,20 +37,20 @@ class Groups:
         return sizes
 
 
-def flat(module: nn.Module) -> Groups:
+def group_all(module: nn.Module) -> Groups:
     """Return all trainable parameters in one group."""
-    parameters = trainable(module)
+    parameters = list_trainable(module)
     return Groups(parameters, [0] * len(parameters))
 
 
-def weights_and_biases(module: nn.Module) -> Groups:
-    """Matrices and filters in one group, biases in another."""
-    parameters = trainable(module)
+def group_weights_and_biases(module: nn.Module) -> Groups:
+    """Return matrices and filters in one group, biases in another."""
+    parameters = list_trainable(module)
     stacked = {id(p) for layer in module.modules() if isinstance(layer, StackedLinear) for p in layer.parameters()}
     return _group_by_key(parameters, [p.dim() - (id(p) in stacked) < 2 for p in parameters])
 
 
-def by_bound(module: nn.Module, bounds: Sequence[float], count: int) -> Groups:
+def group_by_bound(module: nn.Module, bounds: Sequence[float], count: int) -> Groups:
     """Cluster the parameters into `count` groups with similar bounds (dp-GAN, Algorithm 2).
 
     Args:
@@ -58,7 +58,7 @@ def by_bound(module: nn.Module, bounds: Sequence[float], count: int) -> Groups:
         bounds: of each trainable parameter, measured on public data.
         count: the number of groups; the two neighbours with the closest means are merged until it is reached.
     """
-    parameters = trainable(module)
+    parameters = list_trainable(module)
     order = sorted(range(len(parameters)), key=lambda i: bounds[i])
     clusters = [[i] for i in order]
     while len(clusters) > count:
@@ -73,7 +73,7 @@ def by_bound(module: nn.Module, bounds: Sequence[float], count: int) -> Groups:
     return Groups(parameters, of)
 
 
-def trainable(module: nn.Module) -> list[nn.Parameter]:
+def list_trainable(module: nn.Module) -> list[nn.Parameter]:
     """List the parameters that are trained."""
     return [p for p in module.parameters() if p.requires_grad]
 

@@ -16,12 +16,12 @@ from sundog.privacy.noise import NoiseSource
 from sundog.training.groups import Groups
 
 
-def gradient_multiplier(noise_multiplier: float, measurement_noise: float | None) -> float:
+def compute_gradient_multiplier(noise_multiplier: float, measurement_noise: float | None) -> float:
     """Return the noise multiplier of the gradient, if a policy's measurement shares the step with it.
 
     Gradient (σ_G) and measurement (σ_C) are coordinates of one vector: together they cost (σ_G⁻² + σ_C⁻²)^(−1/2).
 
-    >>> round(gradient_multiplier(1.0, 4.0), 4)
+    >>> round(compute_gradient_multiplier(1.0, 4.0), 4)
     1.0328
     """
     if measurement_noise is None:
@@ -31,14 +31,14 @@ def gradient_multiplier(noise_multiplier: float, measurement_noise: float | None
     return 1 / math.sqrt(noise_multiplier**-2 - measurement_noise**-2)
 
 
-def noise_scales(groups: Groups, bounds: Tensor, noise_multiplier: float) -> Tensor:
+def compute_noise_scales(groups: Groups, bounds: Tensor, noise_multiplier: float) -> Tensor:
     """Return the standard deviation of the noise in each group: the smallest noise that costs `noise_multiplier`.
 
     Minimise Σ d_g s_g² subject to Σ C_g²/s_g² = 1/σ²: s_g² = σ² · (C_g/√d_g) · Σ_h C_h √d_h, for d_g parameters in
     group g.
 
-    >>> from sundog.training.groups import flat
-    >>> noise_scales(flat(torch.nn.Linear(3, 2)), torch.tensor([2.0]), 1.5)
+    >>> from sundog.training.groups import group_all
+    >>> compute_noise_scales(group_all(torch.nn.Linear(3, 2)), torch.tensor([2.0]), 1.5)
     tensor([3.])
     """
     if groups.count == 1:
@@ -68,7 +68,7 @@ class StepNoise:
         source.standard_normal_(self.normals)
         self._is_fresh = True
 
-    def parts(self) -> tuple[Tensor, ...]:
+    def split(self) -> tuple[Tensor, ...]:
         """Return the noise of each part."""
         return torch.split(self.normals, self._sizes)
 

@@ -42,7 +42,9 @@ class ProgressMessages:
         """Compute the ε spent, given how many steps are charged."""
         if self.quiet:
             return
-        epsilon = compute_epsilon([*self._before, self._plan.charge(steps)], delta=self._delta, coarseness=_COARSENESS)
+        epsilon = epsilon_spent(
+            [*self._before, self._plan.make_charge(steps)], delta=self._delta, coarseness=_COARSENESS
+        )
         self._spent = f", ε ≈ {epsilon:.3g} so far"
 
     def is_due(self) -> bool:
@@ -54,10 +56,11 @@ class ProgressMessages:
         if self.quiet:
             return
         self._last = time.perf_counter()
-        text = f"{self._plan.purpose}: step {done:,} of {self._plan.steps:,}{self._spent}{self._left(done)}{note}"
+        left = self._format_time_left(done)
+        text = f"{self._plan.purpose}: step {done:,} of {self._plan.steps:,}{self._spent}{left}{note}"
         self._progress(text, done / self._plan.steps)
 
-    def _left(self, done: int) -> str:
+    def _format_time_left(self, done: int) -> str:
         if done <= self._first:
             return ""
         a_step = (time.perf_counter() - self._started) / (done - self._first)

@@ -4,7 +4,7 @@ for piece in the Poisson batch:                     in pieces that fit into memo
 sums, norms += clip_and_sum(loss, piece)        per_example/engine.py: exact per-example clipping
 measured += policy.measure(norms)               clipping.py: DPNorm counts the norms, other policies nothing
 gradient = (sums + noise) / expected batch size     noise_addition.py: drawn once per step
-gradient += gradient of the public loss             no record is in it: neither clipped nor noised
+gradient += gradient of the public loss             it contains no record: neither clipped nor noised
 optimizer.step()
 policy.update(measured + noise)                     the bounds of the next step
 """
@@ -22,10 +22,10 @@ from torch import Tensor, nn
 
 from sundog.errors import SundogError
 from sundog.privacy.noise import NoiseSource
-from sundog.training.batches.examples import Padded, leaves
+from sundog.training.batches.examples import Padded, list_leaves
 from sundog.training.clipping import ClipPolicy
 from sundog.training.groups import Groups
-from sundog.training.noise_addition import StepNoise, gradient_multiplier, noise_scales
+from sundog.training.noise_addition import StepNoise, compute_gradient_multiplier, compute_noise_scales
 from sundog.training.per_example.engine import Loss, Masks, clip_and_sum
 from sundog.training.speed.allocator import keep_memory
 from sundog.training.speed.compile import Program, compile_program
@@ -103,10 +103,12 @@ class PrivateStep:
         self._compiled_for = self._constants
         masks: Masks = "always" if fixed_size else "never"
 
-        def private(piece: Any) -> list[Tensor]:
+        def measure_piece(piece: Any) -> list[Tensor]:
             return self._measure([piece], masks)
 
-        self._program = compile_program(private, piece, self.speed, fixed_size=fixed_size) if fused else private
+        self._program = (
+            compile_program(measure_piece, piece, self.speed, fixed_size=fixed_size) if fused else measure_piece
+        )
         if fixed_size and fused:
             self._update = torch.compile(self.optimizer.step)
 
@@ -166,15 +168,15 @@ class PrivateStep:
         self.policy.update(measured[0] if measured else None)
 
     def _measure(self, pieces: Iterable[Any], masks: Masks) -> list[Tensor]:
-        """Everything that the step learns from private examples.
+        """Measure everything that the step learns from private examples.
 
         Returns a noisy gradient for each parameter, the policy's noisy measurement if there is one, and last, for
         internal use only, whether the sums are finite.
         """
         sums, measured, usable = self._clip_and_sum(pieces, masks)
-        *normals, side = self._noise.parts()
-        multiplier = gradient_multiplier(self.noise_multiplier, self.policy.measurement_noise)
-        scales = noise_scales(self.groups, self.policy.bounds, multiplier)
+        *normals, side = self._noise.split()
+        multiplier = compute_gradient_multiplier(self.noise_multiplier, self.policy.measurement_noise)
+        scales = compute_noise_scales(self.groups, self.policy.bounds, multiplier)
         noisy = [
             self._average(total, part.view_as(total) * scales[group])
             for total, part, group in zip(sums, normals, self.groups.of, strict=True)
@@ -207,7 +209,7 @@ class PrivateStep:
 
 
 def can_compile(piece: Any) -> bool:
-    """Return whether a step on this piece can be compiled: it needs two examples at least, and two models in a stack."""
+    """Return whether a step on this piece can be compiled: it needs two examples, and two models in a stack."""
     if piece is None:
         return False
-    return (min(piece.present.shape) if isinstance(piece, Padded) else int(leaves(piece)[0].shape[0])) >= 2
+    return (min(piece.present.shape) if isinstance(piece, Padded) else int(list_leaves(piece)[0].shape[0])) >= 2

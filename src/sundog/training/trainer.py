@@ -5,7 +5,7 @@
     while steps are left:
         ledger.spend(charge of a block of steps)                         on disk before the first of them
         for each step of the block:
-            batch = poisson_batch(records, sample_rate)                  batches/poisson.py, in the background
+            batch = draw_poisson_batch(records, sample_rate)             batches/poisson.py, in the background
             step(batch)                                                  step.py: clip, sum, add noise, descend
             after(step number)                                           public work, such as the generator's step
             average.update()                                             weight_average.py
@@ -38,17 +38,17 @@ from sundog.privacy.measure_once import count_paid_steps, is_part_of
 from sundog.privacy.noise import NoiseSource
 from sundog.progress import Progress, silent
 from sundog.training.batches.examples import Batch, Examples, Padded, Positions
-from sundog.training.batches.poisson import Index, poisson_batch
+from sundog.training.batches.poisson import Index, draw_poisson_batch
 from sundog.training.batches.prefetch import Prefetch
 from sundog.training.pacing import DeferredInterrupt, Pace
 from sundog.training.progress_messages import ProgressMessages
 from sundog.training.schedules import Schedule
 from sundog.training.speed.compile import helps_on_a_processor
 from sundog.training.speed.cuda_graphs import GraphedStep
-from sundog.training.speed.threads import ThreadChoice, allowed_threads, one_thread
+from sundog.training.speed.threads import ThreadChoice, count_allowed_threads, use_one_thread
 from sundog.training.step import PrivateStep, can_compile
 from sundog.training.training_plan import TrainingPlan
-from sundog.training.training_state import TrainingState, damaged, load_state, save_state
+from sundog.training.training_state import TrainingState, load_state, make_damage_error, save_state
 from sundog.training.weight_average import MovingAverage
 
 _COMPILE_SECONDS = 30.0  # CPU time to compile a step
@@ -129,16 +129,16 @@ class Trainer:
             )
         self._resume()
         if self._paid < self.plan.steps:  # refuse before the first step
-            self.ledger.check(self.plan.charge(self.plan.steps - self._paid))
+            self.ledger.check(self.plan.make_charge(self.plan.steps - self._paid))
         if self.done == self.plan.steps:
             return
-        threads = self._threads()
+        threads = self._choose_threads()
         with ExitStack() as stack:
-            stack.enter_context(torch.random.fork_rng(self._gpus()))
-            stack.enter_context(one_thread())
+            stack.enter_context(torch.random.fork_rng(self._list_gpus()))
+            stack.enter_context(use_one_thread())
             interrupt = stack.enter_context(DeferredInterrupt())
             batches = stack.enter_context(self._prefetch(range(self.done, self.plan.steps)))
-            messages = self._messages()
+            messages = self._start_messages()
             while self.done < self.plan.steps:
                 with interrupt.suspend():
                     self._compile_if_it_pays(batches)
@@ -156,7 +156,7 @@ class Trainer:
         steps = threads.limit(self._pace.steps)
         if self._paid == self.done:
             block = min(steps, self.plan.steps - self.done)
-            self.ledger.spend(self.plan.charge(block))
+            self.ledger.spend(self.plan.make_charge(block))
             self._paid += block
         block = min(steps, self._paid - self.done)  # steps of an earlier charge are not charged again
         messages.update_spent(self._paid)
@@ -164,7 +164,7 @@ class Trainer:
         self._is_broken = True
         torch.set_num_threads(threads.count)
         for _ in range(block):
-            self._take_step(batches.pieces(), messages, interrupt)
+            self._take_step(batches.take_pieces(), messages, interrupt)
         self._finish_work()
         self._is_broken = False
         worked, used = time.perf_counter(), time.thread_time() - used
@@ -174,9 +174,9 @@ class Trainer:
             self._pace.learn(steps=block, working=worked - paid, overhead=overhead)
         threads.learn(steps=block, seconds=worked - paid, used=used)
 
-    def _threads(self) -> ThreadChoice:
-        """Return one thread if blocks have a fixed length or a GPU does the work; otherwise, more are tried."""
-        return ThreadChoice(1 if self._pace.fixed is not None or self._gpus() else allowed_threads())
+    def _choose_threads(self) -> ThreadChoice:
+        """Choose one thread if blocks have a fixed length or a GPU does the work; otherwise, try more."""
+        return ThreadChoice(1 if self._pace.fixed is not None or self._list_gpus() else count_allowed_threads())
 
     def _compile_if_it_pays(self, batches: Prefetch) -> None:
         """Compile the step between two blocks, once the remaining steps are known to take long enough.
@@ -207,15 +207,15 @@ class Trainer:
             return
         state = load_state(self.checkpoint, self.plan.purpose)
         if state is not None:
-            self._load(self.checkpoint, state)
-        self._paid = count_paid_steps(self.plan.charge(self.plan.steps), self.done, self.ledger, self.checkpoint)
+            self._restore(self.checkpoint, state)
+        self._paid = count_paid_steps(self.plan.make_charge(self.plan.steps), self.done, self.ledger, self.checkpoint)
 
     def _save(self) -> None:
         if self.checkpoint is not None:
-            state = TrainingState(self.plan.to_dict(), self.done, self.seed, self._parts())
+            state = TrainingState(self.plan.to_dict(), self.done, self.seed, self._collect_parts())
             save_state(self.checkpoint, self.plan.purpose, state)
 
-    def _parts(self) -> dict[str, Any]:
+    def _collect_parts(self) -> dict[str, Any]:
         return {
             "module": self.step.module.state_dict(),
             "optimizer": self.step.optimizer.state_dict(),
@@ -224,7 +224,7 @@ class Trainer:
             "kept": {name: part.state_dict() for name, part in self.keep.items()},
         }
 
-    def _load(self, checkpoint: Checkpoint, state: TrainingState) -> None:
+    def _restore(self, checkpoint: Checkpoint, state: TrainingState) -> None:
         if state.plan != self.plan.to_dict() or state.done > self.plan.steps:
             raise SundogError(
                 f"{checkpoint.folder}: the interrupted fit had another plan; use the same settings and version, or "
@@ -235,11 +235,11 @@ class Trainer:
             self.step.optimizer.load_state_dict(state.parts["optimizer"])
             self.step.policy.bounds.copy_(state.parts["bounds"])
             if self.average is not None:
-                self.average.load(state.parts["average"])
+                self.average.restore(state.parts["average"])
             for name, part in self.keep.items():
                 part.load_state_dict(state.parts["kept"][name])
         except (RuntimeError, ValueError, KeyError, TypeError, AttributeError, IndexError):
-            raise damaged(checkpoint, self.plan.purpose) from None
+            raise make_damage_error(checkpoint, self.plan.purpose) from None
         self.done, self.seed = state.done, state.seed
 
     # --- one step ---
@@ -247,12 +247,12 @@ class Trainer:
     def _take_step(self, pieces: Iterator[Batch], messages: ProgressMessages, interrupt: DeferredInterrupt) -> None:
         number = self.done
         # Which random numbers an example gets depends on the rest of the batch: they must be as secret as the noise.
-        noise = self._noise("loss", number)
-        for generator in self._generators():
+        noise = self._derive_noise("loss", number)
+        for generator in self._list_generators():
             noise.seed_(generator)
         if self.schedule is not None:
             self._set_rates(self.schedule(number))
-        self.step.noise = self._noise("gradient", number)
+        self.step.noise = self._derive_noise("gradient", number)
         seen: list[Batch] = []
         self._call(_remember_last(pieces, seen) if self.show_loss else pieces)
         self._fix_public_randomness(number)  # the generator's position would reveal the batch size
@@ -263,7 +263,7 @@ class Trainer:
             self.average.update(self.done)
         if messages.is_due():
             note = "; stopping" if interrupt.requested else ""
-            messages.send(self.done, note + (self._loss(seen[-1]) if self.show_loss else ""))
+            messages.send(self.done, note + (self._format_loss(seen[-1]) if self.show_loss else ""))
 
     def _call(self, pieces: Iterator[Batch]) -> None:
         if self._graphed is None:
@@ -279,16 +279,16 @@ class Trainer:
         return Prefetch(positions, self._draw, steps, largest=max(1, len(positions)))
 
     def _draw(self, number: int) -> Index:
-        return poisson_batch(len(self.examples), self.plan.sample_rate, self._noise("batch", number))
+        return draw_poisson_batch(len(self.examples), self.plan.sample_rate, self._derive_noise("batch", number))
 
-    def _noise(self, name: str, number: int) -> NoiseSource:
+    def _derive_noise(self, name: str, number: int) -> NoiseSource:
         """Return a stream of its own for each training, use and step, so that test noise does not repeat."""
         return self.ledger.noise.derive_stream(self.plan.purpose, name, number)
 
     def _fix_public_randomness(self, number: int) -> None:
         """Seed torch for the public work of this step, so that checkpoints need no generator state."""
         digest = hashlib.sha256(f"{self.seed}/{number}".encode()).digest()
-        for generator in self._generators():  # a hundred times faster than torch.manual_seed
+        for generator in self._list_generators():  # a hundred times faster than torch.manual_seed
             generator.manual_seed(int.from_bytes(digest[:7], "little"))
 
     def _set_rates(self, factor: float) -> None:
@@ -298,7 +298,7 @@ class Trainer:
             else:
                 group["lr"] = rate * factor
 
-    def _loss(self, piece: Batch) -> str:
+    def _format_loss(self, piece: Batch) -> str:
         """Format the loss of private examples; only called for `show_loss`."""
         batch = piece if self._graphed is None else self.examples.take(piece[: self.largest_piece])
         if isinstance(batch, Padded):
@@ -307,20 +307,20 @@ class Trainer:
             loss = self.step.private_loss(batch).detach()
         return f", loss {float(loss.mean()):.4g} (NOT PRIVATE)" if len(loss) else ""
 
-    def _gpus(self) -> list[int]:
+    def _list_gpus(self) -> list[int]:
         device = self.step.groups.parameters[0].device
         return [device.index or 0] if device.type == "cuda" else []
 
-    def _generators(self) -> list[torch.Generator]:
+    def _list_generators(self) -> list[torch.Generator]:
         """Return the torch generators that losses draw from."""
-        return [torch.default_generator, *(torch.cuda.default_generators[gpu] for gpu in self._gpus())]
+        return [torch.default_generator, *(torch.cuda.default_generators[gpu] for gpu in self._list_gpus())]
 
     def _finish_work(self) -> None:
-        for gpu in self._gpus():
+        for gpu in self._list_gpus():
             torch.cuda.synchronize(gpu)
 
-    def _messages(self) -> ProgressMessages:
-        whole = self.plan.charge(self.plan.steps)
+    def _start_messages(self) -> ProgressMessages:
+        whole = self.plan.make_charge(self.plan.steps)
         before = [charge for charge in self.ledger.charges if not is_part_of(charge, whole)]
         delta = self.ledger.budget.delta
         return ProgressMessages(self.progress, self.plan, before=before, delta=delta, done=self.done)

@@ -45,11 +45,11 @@ class TrainingPlan:
         if not 0 < self.expected_batch < math.inf:
             raise ValueError(f"expected_batch must be a positive number, not {self.expected_batch}")
 
-    def charge(self, steps: int) -> Charge:
+    def make_charge(self, steps: int) -> Charge:
         """Return the charge for a number of steps.
 
         >>> plan = TrainingPlan(sample_rate=0.01, steps=300, noise_multiplier=1.1, expected_batch=50.0)
-        >>> plan.charge(plan.steps).count
+        >>> plan.make_charge(plan.steps).count
         300
         """
         event = SampledGaussian(noise_multiplier=self.noise_multiplier, sample_rate=self.sample_rate)

@@ -52,12 +52,12 @@ def save_state(checkpoint: Checkpoint, name: str, state: TrainingState) -> None:
         "seed": state.seed,
         "parts": pack(state.parts, tensors),
     }
-    checkpoint.save_bytes(_file(name), safetensors.torch.save(tensors, {"state": json.dumps(structure)}))
+    checkpoint.save_bytes(_name_file(name), safetensors.torch.save(tensors, {"state": json.dumps(structure)}))
 
 
 def load_state(checkpoint: Checkpoint, name: str) -> TrainingState | None:
     """Return the saved state, or None if there is none."""
-    raw = checkpoint.load_bytes(_file(name))
+    raw = checkpoint.load_bytes(_name_file(name))
     if raw is None:
         return None
     try:
@@ -68,15 +68,15 @@ def load_state(checkpoint: Checkpoint, name: str) -> TrainingState | None:
             raise ValueError("not a state")
         return TrainingState(found["plan"], found["done"], int(found["seed"]), unpack(found["parts"], tensors))
     except (safetensors.SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise damaged(checkpoint, name) from None
+        raise make_damage_error(checkpoint, name) from None
 
 
-def damaged(checkpoint: Checkpoint, name: str) -> SundogError:
+def make_damage_error(checkpoint: Checkpoint, name: str) -> SundogError:
     """Return the error for an unreadable state."""
-    return checkpoint.make_unreadable_error(_file(name))
+    return checkpoint.damaged(_name_file(name))
 
 
-def _file(name: str) -> str:
+def _name_file(name: str) -> str:
     return f"{name}.safetensors"
 
 

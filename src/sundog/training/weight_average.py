@@ -40,7 +40,7 @@ class MovingAverage:
         with torch.no_grad():
             torch._foreach_lerp_(self.values, [parameter.detach() for parameter in self.parameters], newest)
 
-    def load(self, values: Sequence[Tensor]) -> None:
+    def restore(self, values: Sequence[Tensor]) -> None:
         """Restore saved values."""
         for mine, kept in zip(self.values, values, strict=True):
             mine.copy_(kept)
@@ -51,13 +51,10 @@ class MovingAverage:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restore a saved state."""
-        self.load(state["values"])
+        self.restore(state["values"])
 
     def apply(self) -> None:
         """Replace the parameters by their average."""
-        self._write(self.values)
-
-    def _write(self, values: Sequence[Tensor]) -> None:
         with torch.no_grad():
-            for parameter, value in zip(self.parameters, values, strict=True):
+            for parameter, value in zip(self.parameters, self.values, strict=True):
                 parameter.copy_(value)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from tests.contracts.material import random_records, schema_of
+from tests.contracts.resumption import assert_same_fit
 from torch import Tensor
 
 from sundog.data.records import Records
@@ -28,7 +29,7 @@ from sundog.release.release import Release
 from sundog.training import trainer
 from sundog.training.batches.examples import Padded
 from sundog.training.clipping import Fixed
-from sundog.training.groups import flat
+from sundog.training.groups import group_all
 from sundog.training.per_example.engine import Masks, clip_and_sum
 
 QUICK: dict[str, Any] = {"hidden": 8, "latent": 3, "batch": 50, "epochs": 1, "critic_steps": 1}
@@ -49,10 +50,10 @@ GAPS = schema_of({"meter": {**SERIES, "nullable": True}, "label": LABEL})
 
 def some(schema: Schema, n: int = 9, seed: int = 0) -> Compact:
     """Random records, as a training takes them."""
-    return Features(schema).examples(random_records(schema, n, seed)).take(np.arange(n))
+    return Features(schema).to_examples(random_records(schema, n, seed)).take(np.arange(n))
 
 
-def new_duel(
+def new_game(
     schema: Schema, shape: str, objective: Objective | None = None, *, condition: str | None = "label", **more: Any
 ) -> AdversarialGame:
     """Two networks with random weights, the same each time."""
@@ -90,10 +91,7 @@ def assert_goes_on(fit: Callable[..., Release], folder: Path, monkeypatch: pytes
         patch.setattr(trainer.Trainer, "_take_step", stop)
         with pytest.raises(RuntimeError, match="the power is gone"):
             fit(folder / "o.sundog")
-    again = fit(folder / "o.sundog", resume=True)
-    assert again.certificate.charges == whole.certificate.charges
-    for name, tensor in whole.model.state().tensors.items():
-        assert np.array_equal(tensor, again.model.state().tensors[name]), name
+    assert_same_fit(fit(folder / "o.sundog", resume=True), whole)
     return whole
 
 
@@ -102,7 +100,7 @@ def assert_clipped(
 ) -> None:
     """The engine finds these norms, and these sums of gradients clipped to that."""
     whole: Any = batch if masks == "when needed" else Padded(batch, torch.ones(len(norms), dtype=torch.bool))
-    found = clip_and_sum(game.critic, game.loss, whole, flat(game.critic), Fixed(clip[None]).weigh, masks=masks)
+    found = clip_and_sum(game.critic, game.loss, whole, group_all(game.critic), Fixed(clip[None]).weigh, masks=masks)
     torch.testing.assert_close(found.norms[0], norms, rtol=1e-4, atol=1e-5)
     torch.testing.assert_close(found.sums, sums, rtol=1e-3, atol=1e-4 * float(clip))
 

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 import torch
 from tests.contracts.material import KINDS, schema_of
-from tests.models.gan.material import GAPS, IMAGES, TABLE, assert_clipped, new_duel, some
+from tests.models.gan.material import GAPS, IMAGES, TABLE, assert_clipped, new_game, some
 from torch import Tensor
 
 from sundog.data.schema import Schema
-from sundog.models.gan.adversarial_step import AdversarialGame, straight_through
+from sundog.models.gan.adversarial_step import AdversarialGame, draw_straight_through
 from sundog.models.gan.critic_schedule import CriticSchedule
 from sundog.models.gan.objectives import NonSaturating, Objective, Wasserstein
 from sundog.models.neural.features import Compact, Features
 from sundog.training.clipping import Fixed
-from sundog.training.groups import flat
+from sundog.training.groups import group_all
 from sundog.training.per_example.engine import clip_and_sum
 
 CASES = pytest.mark.parametrize(
@@ -28,11 +28,6 @@ CASES = pytest.mark.parametrize(
     ids=["table", "images", "series", "lstm"],
 )
 OBJECTIVES = pytest.mark.parametrize("objective", [Wasserstein(10.0), NonSaturating()], ids=["gp", "ns"])
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 def seeded(game: AdversarialGame, batch: Compact, seed: int = 3) -> Tensor:
@@ -44,7 +39,7 @@ def seeded(game: AdversarialGame, batch: Compact, seed: int = 3) -> Tensor:
 def fixed(game: AdversarialGame, batch: Compact, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Tensor, Tensor]:
     """Records, one that is generated for each, and a point between the two: from now on these, in every loss."""
     torch.manual_seed(5)
-    real = game.features.dense(batch)
+    real = game.features.to_dense(batch)
     fake, places = game.generate(real[:, game.generator.condition]), torch.rand(len(real), 1)
     monkeypatch.setattr(game, "generate", lambda condition: fake)
     monkeypatch.setattr(torch, "rand", lambda *shape, device: places)
@@ -85,7 +80,7 @@ def loop(game: AdversarialGame, real: Tensor, fake: Tensor, places: Tensor) -> t
 def test_the_clipped_sum_is_that_of_a_loop_over_records(
     schema: Schema, shape: str, objective: Objective, masks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    game, batch = new_duel(schema, shape, objective), some(schema)
+    game, batch = new_game(schema, shape, objective), some(schema)
     for weight in game.critic.parameters():
         weight.data *= 2.0  # so that slopes, and norms, are far from one another
     drawn = fixed(game, batch, monkeypatch)
@@ -97,7 +92,7 @@ def test_the_clipped_sum_is_that_of_a_loop_over_records(
 @CASES
 @OBJECTIVES
 def test_the_loss_on_a_record_is_about_that_record_alone(schema: Schema, shape: str, objective: Objective) -> None:
-    game, batch, others = new_duel(schema, shape, objective), some(schema), some(schema, seed=1)
+    game, batch, others = new_game(schema, shape, objective), some(schema), some(schema, seed=1)
     before = seeded(game, batch)
     changed = {name: torch.cat([others[name][:4], rows[4:5], others[name][5:]]) for name, rows in batch.items()}
     after = seeded(game, changed)
@@ -108,14 +103,14 @@ def test_the_loss_on_a_record_is_about_that_record_alone(schema: Schema, shape: 
 @CASES
 def test_a_batch_may_be_empty(schema: Schema, shape: str) -> None:
     for objective in (Wasserstein(10.0), NonSaturating()):
-        game = new_duel(schema, shape, objective)
+        game = new_game(schema, shape, objective)
         nobody = {name: rows[:0] for name, rows in some(schema).items()}
-        found = clip_and_sum(game.critic, game.loss, nobody, flat(game.critic), Fixed(torch.tensor([1.0])).weigh)
+        found = clip_and_sum(game.critic, game.loss, nobody, group_all(game.critic), Fixed(torch.tensor([1.0])).weigh)
         assert all(not total.any() for total in found.sums)
 
 
 def test_a_record_is_judged_beside_one_of_its_own_label() -> None:
-    game, batch = new_duel(TABLE, "mlp"), some(TABLE, 40)
+    game, batch = new_game(TABLE, "mlp"), some(TABLE, 40)
     seen: list[Tensor] = []
     game.critic.register_forward_pre_hook(lambda critic, inputs: seen.extend(inputs))
     game.loss(batch)
@@ -126,9 +121,9 @@ def test_a_record_is_judged_beside_one_of_its_own_label() -> None:
 
 
 def test_the_critics_step_leaves_nothing_in_the_generator() -> None:
-    game = new_duel(TABLE, "mlp", Wasserstein())
+    game = new_game(TABLE, "mlp", Wasserstein())
     before = [weight.clone() for weight in game.generator.parameters()]
-    clip_and_sum(game.critic, game.loss, some(TABLE), flat(game.critic), Fixed(torch.tensor([1.0])).weigh)
+    clip_and_sum(game.critic, game.loss, some(TABLE), group_all(game.critic), Fixed(torch.tensor([1.0])).weigh)
     for weight, old in zip(game.generator.parameters(), before, strict=True):
         assert weight.grad is None
         assert torch.equal(weight, old)
@@ -137,10 +132,10 @@ def test_the_critics_step_leaves_nothing_in_the_generator() -> None:
 # --- the generator's side ---
 
 
-def turns(game: AdversarialGame, count: int = 3) -> list[Tensor]:
+def take_turns(game: AdversarialGame, count: int = 3) -> list[Tensor]:
     for number in range(count):
         torch.manual_seed(number)
-        game.after(number)
+        game.train_generator(number)
     return [weight.detach().clone() for weight in game.generator.parameters()]
 
 
@@ -149,27 +144,27 @@ def turns(game: AdversarialGame, count: int = 3) -> list[Tensor]:
 def test_the_generator_learns_from_the_critic_and_from_no_record(
     schema: Schema, shape: str, objective: Objective
 ) -> None:
-    begun = [weight.clone() for weight in new_duel(schema, shape, objective).generator.parameters()]
+    begun = [weight.clone() for weight in new_game(schema, shape, objective).generator.parameters()]
     ends = []
     for seed in (None, 1, 2):  # no record at all; these; those
-        game = new_duel(schema, shape, objective)
+        game = new_game(schema, shape, objective)
         if seed is not None:
             game.loss(some(schema, 5 * seed, seed)).sum().backward()  # type: ignore[no-untyped-call]
-        ends.append(turns(game))
+        ends.append(take_turns(game))
     for first, *rest in zip(*ends, strict=True):
         assert all(torch.equal(first, other) for other in rest)
     moved = [not torch.equal(old, new) for old, new in zip(begun, ends[0], strict=True)]
     assert sum(moved) > len(moved) / 2  # not those of the cells that it is told
-    game = new_duel(schema, shape, objective)
+    game = new_game(schema, shape, objective)
     for weight in game.critic.parameters():
         weight.data *= -1.0
-    assert not torch.equal(ends[0][0], turns(game)[0])
+    assert not torch.equal(ends[0][0], take_turns(game)[0])
 
 
 def test_the_generators_turn_leaves_the_critic_as_it_was() -> None:
-    game = new_duel(IMAGES, "conv")
+    game = new_game(IMAGES, "conv")
     before = [weight.clone() for weight in game.critic.parameters()]
-    turns(game)
+    take_turns(game)
     for weight, old in zip(game.critic.parameters(), before, strict=True):
         assert weight.grad is None
         assert torch.equal(weight, old)
@@ -181,17 +176,17 @@ def test_the_generator_gets_better_at_pleasing_a_critic_that_stays(objective: Ob
         torch.manual_seed(9)
         return float(game.critic(game.generate(torch.eye(3).repeat(200, 1))).detach().mean())
 
-    game = new_duel(TABLE, "mlp", objective, batch=128)
+    game = new_game(TABLE, "mlp", objective, batch=128)
     before = pleased()
-    turns(game, 40)
+    take_turns(game, 40)
     assert pleased() > before + 0.05
 
 
 def test_the_rate_follows_the_schedule_and_the_average_the_weights() -> None:
-    game = new_duel(TABLE, "mlp", schedule=lambda number: 0.5 if number else 0.0)
+    game = new_game(TABLE, "mlp", schedule=lambda number: 0.5 if number else 0.0)
     begun = [weight.clone() for weight in game.generator.parameters()]
-    assert all(torch.equal(old, new) for old, new in zip(begun, turns(game, 1), strict=True))
-    first = turns(game, 2)
+    assert all(torch.equal(old, new) for old, new in zip(begun, take_turns(game, 1), strict=True))
+    first = take_turns(game, 2)
     assert game.optimizer.param_groups[0]["lr"] == pytest.approx(0.005)
     weighted = [(0.9**2 * a + 0.9 * a + b) / (0.9**2 + 0.9 + 1) for a, b in zip(begun, first, strict=True)]
     torch.testing.assert_close(game.average.values, weighted)
@@ -199,34 +194,34 @@ def test_the_rate_follows_the_schedule_and_the_average_the_weights() -> None:
 
 def test_a_critic_that_recognises_few_gets_more_steps_and_else_fewer() -> None:
     for sign, recognised in ((1.0, 0.0), (-1.0, 1.0)):  # takes all for real; takes none
-        game = new_duel(TABLE, "mlp", critic_schedule=CriticSchedule(steps=1, target=0.6))
+        game = new_game(TABLE, "mlp", critic_schedule=CriticSchedule(steps=1, target=0.6))
         for weight in game.critic.parameters():
             weight.data.zero_()
         list(game.critic.parameters())[-1].data.fill_(sign)
-        turns(game, 1)
+        take_turns(game, 1)
         assert game.critic_schedule.steps == pytest.approx(math.exp(0.05 * (0.6 - recognised)))
 
 
 def test_a_generator_that_is_behind_has_several_turns() -> None:
     """Each of them moves the weights, and all of them are in the average."""
     game, single = (
-        new_duel(TABLE, "mlp", critic_schedule=CriticSchedule(steps=steps, target=0.0)) for steps in (0.5, 1)
+        new_game(TABLE, "mlp", critic_schedule=CriticSchedule(steps=steps, target=0.0)) for steps in (0.5, 1)
     )
     moves: list[list[Tensor]] = []
-    turn = game._turn
+    turn = game._take_step
 
     def noting() -> None:
         turn()
         moves.append(weights(game))
 
-    game._turn = noting  # type: ignore[assignment]
-    turns(game, 3)
+    game._take_step = noting  # type: ignore[assignment]
+    take_turns(game, 3)
     assert len(moves) == game.critic_schedule.taken == 6
     assert not any(torch.equal(a[0], b[0]) for a, b in pairwise(moves))
     shares = torch.tensor([0.9**age for age in reversed(range(6))])
     average = [sum(share * move[0] for share, move in zip(shares / shares.sum(), moves, strict=True))]
     torch.testing.assert_close(game.average.values[:1], average)
-    turns(single, 3)
+    take_turns(single, 3)
     assert single.critic_schedule.taken == 3
 
 
@@ -248,7 +243,7 @@ def test_drawn_records_look_like_real_ones(kind: str) -> None:
     schema = schema_of(KINDS[kind])
     features = Features(schema)
     torch.manual_seed(0)
-    x = straight_through(features, logits_of(features, 500))
+    x = draw_straight_through(features, logits_of(features, 500))
     levels, gaps = features.gapped
     is_level = torch.zeros(features.width, dtype=torch.bool)
     is_level[features.levels] = True
@@ -270,7 +265,7 @@ def test_gradients_are_those_of_the_means(kind: str) -> None:
         (found,) = torch.autograd.grad((records(features, logits) @ weights).sum(), logits)
         return found
 
-    found = gradient(straight_through)
+    found = gradient(draw_straight_through)
     torch.testing.assert_close(found, gradient(Features.means))
     assert found.abs().max() > 0.01
 
@@ -279,7 +274,7 @@ def test_what_is_drawn_has_the_means_on_average() -> None:
     features = Features(GAPS)
     logits = logits_of(features, 1).expand(20_000, -1)
     torch.manual_seed(0)
-    found = straight_through(features, logits).mean(dim=0)
+    found = draw_straight_through(features, logits).mean(dim=0)
     assert (found - features.means(logits[0])).abs().max() < 5 * 0.5 / 20_000**0.5
 
 
@@ -288,6 +283,6 @@ def test_what_is_said_to_be_missing_counts_for_nothing() -> None:
     levels, gaps = features.gapped
     logits = logits_of(features)
     logits[:, gaps] = 40.0
-    assert straight_through(features, logits)[:, levels].abs().max() < 1e-6
+    assert draw_straight_through(features, logits)[:, levels].abs().max() < 1e-6
     logits[:, gaps] = -40.0
-    torch.testing.assert_close(straight_through(features, logits)[:, levels], logits[:, levels].sigmoid())
+    torch.testing.assert_close(draw_straight_through(features, logits)[:, levels], logits[:, levels].sigmoid())

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.models.gan.conditional_means import ConditionalMeans, _smooth, charge_for_people, measure_conditional_means
+from sundog.models.gan.conditional_means import ConditionalMeans, _smooth, make_people_charge, measure_conditional_means
 from sundog.models.neural.features import Features
 from sundog.models.neural.noisy_means import MeansPlan
 from sundog.models.protocol import FitContext
@@ -25,16 +25,11 @@ EXACT = MeansPlan(norm_epsilon=1e4, noise_multiplier=1e-3)  # of an ε that nobo
 EPSILON = 1e8
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 def measured(
     records: Records, condition: str | None, *, count: int | None = None, plan: MeansPlan = EXACT
 ) -> ConditionalMeans:
     """At an ε so large that nothing is hidden."""
-    counting = [charge_for_people(Budget(1e4, 1e-5))] if records.unit is not None else []
+    counting = [make_people_charge(Budget(1e4, 1e-5))] if records.unit is not None else []
     ledger = Ledger(epsilon=EPSILON, delta=1e-5, noise=NoiseSource.seeded(0))
     found = measure_conditional_means(
         Features(records.schema),
@@ -46,12 +41,12 @@ def measured(
         count=float(len(records) if count is None else count),
         people_charge=counting[0] if counting else None,
     )
-    assert merge_blocks(ledger.charges) == [*counting, *plan.charges()]
+    assert summed(ledger.charges) == [*counting, *plan.charges]
     return found
 
 
 def vectors(records: Records) -> Any:
-    return Features(records.schema).examples(records).vectors(np.arange(len(records))).double().numpy()
+    return Features(records.schema).to_examples(records).take_vectors(np.arange(len(records))).double().numpy()
 
 
 # --- means and shares ---

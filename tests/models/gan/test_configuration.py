@@ -22,14 +22,14 @@ def of(schema: Schema, *, public: bool = False, **settings: Any) -> GanSettings:
 
 
 @pytest.mark.parametrize(
-    ("schema", "settings", "shape", "condition", "naming"),
+    ("schema", "settings", "shape", "condition", "classifier"),
     [
         (IMAGES, {}, "conv", "label", 0.3),
         (IMAGES, {"condition": None}, "conv", None, 0.0),
-        (IMAGES, {"naming": 0.0}, "conv", "label", 0.0),
-        (IMAGES, {"naming": 0.5}, "conv", "label", 0.5),
+        (IMAGES, {"classifier": 0.0}, "conv", "label", 0.0),
+        (IMAGES, {"classifier": 0.5}, "conv", "label", 0.5),
         (IMAGES, {"shape": "mlp"}, "mlp", "label", 0.0),
-        (IMAGES, {"shape": "mlp", "naming": 0.2}, "mlp", "label", 0.2),
+        (IMAGES, {"shape": "mlp", "classifier": 0.2}, "mlp", "label", 0.2),
         (schema_of({"image": {"type": "image", "shape": [6, 5]}}), {}, "conv", None, 0.0),
         (GAPS, {}, "mlp", "label", 0.0),
         (GAPS, {"shape": "conv"}, "conv", "label", 0.3),
@@ -38,18 +38,18 @@ def of(schema: Schema, *, public: bool = False, **settings: Any) -> GanSettings:
         (METERS, {}, "mlp", None, 0.0),
         (TABLE, {"condition": "label"}, "mlp", "label", 0.0),
         (PLAIN, {}, "pairs", None, 0.0),
-        (PLAIN, {"condition": "twin", "naming": 0.1}, "pairs", "twin", 0.1),
+        (PLAIN, {"condition": "twin", "classifier": 0.1}, "pairs", "twin", 0.1),
     ],
 )
 def test_what_is_named_follows_from_what_is_told(
-    schema: Schema, settings: dict[str, Any], shape: str, condition: str | None, naming: float
+    schema: Schema, settings: dict[str, Any], shape: str, condition: str | None, classifier: float
 ) -> None:
     found = of(schema, **settings)
-    assert (found.shape, found.condition, found.naming) == (shape, condition, naming)
+    assert (found.shape, found.condition, found.classifier) == (shape, condition, classifier)
 
 
 def test_what_is_not_set_is_set_by_shape_and_what_is_set_stays() -> None:
-    names = ("hidden", "epochs", "learning_rate", "critic_steps", "anchor", "means", "naming")
+    names = ("hidden", "epochs", "learning_rate", "critic_steps", "anchor", "means", "classifier")
     for place, (shape, schema) in enumerate((("pairs", PLAIN), ("conv", IMAGES), ("mlp", GAPS), ("lstm", GAPS))):
         settings = of(schema, shape=shape)
         assert {name: getattr(settings, name) for name in names} == {
@@ -73,7 +73,7 @@ def test_the_defaults_are_never_refused() -> None:
     for columns in KINDS.values():
         for rest in ({}, {"unit": "who", "cap": 3}, {"unit": "who", "cap": 1}):
             found = of(schema_of(columns, **rest))
-            assert not (found.naming and found.condition is None)
+            assert not (found.classifier and found.condition is None)
             if rest.get("cap") == 3:
                 assert found.condition is None
 
@@ -86,19 +86,27 @@ def test_a_critic_may_have_fewer_steps_than_its_generator(steps: float) -> None:
 @pytest.mark.parametrize(
     ("schema", "settings", "what"),
     [
-        (TABLE, {"naming": 0.3}, "naming needs a column on which the generator is conditioned; set condition=COLUMN"),
-        (IMAGES, {"naming": 0.3, "condition": None}, "naming needs a column on which the generator is conditioned"),
-        (IMAGES, {"naming": 0.75}, "0.8 of the budget; at most 0.75 can be shared out so"),
-        (IMAGES, {"naming": 0.5, "means": 0.3}, "means=0.3, naming=0.5: 0.8 of the budget"),
+        (
+            TABLE,
+            {"classifier": 0.3},
+            "classifier needs a column on which the generator is conditioned; set condition=COLUMN",
+        ),
         (
             IMAGES,
-            {"naming": 1.0},
-            "setting 'naming' must be 0, or a share of the budget, 0.001 or more and below 1, not 1.0",
+            {"classifier": 0.3, "condition": None},
+            "classifier needs a column on which the generator is conditioned",
         ),
-        (IMAGES, {"naming": -0.1}, "setting 'naming' must be 0, or a share"),
-        (IMAGES, {"naming": float("nan")}, "setting 'naming' must be 0, or a share"),
-        (IMAGES, {"naming": "0.3"}, "setting 'naming' must be 0, or a share"),
-        (IMAGES, {"naming": True}, "setting 'naming' must be 0, or a share"),
+        (IMAGES, {"classifier": 0.75}, "0.8 of the budget; together they may take 0.75"),
+        (IMAGES, {"classifier": 0.5, "means": 0.3}, "means=0.3, classifier=0.5: 0.8 of the budget"),
+        (
+            IMAGES,
+            {"classifier": 1.0},
+            "setting 'classifier' must be 0, or a share of the budget, 0.001 or more and below 1, not 1.0",
+        ),
+        (IMAGES, {"classifier": -0.1}, "setting 'classifier' must be 0, or a share"),
+        (IMAGES, {"classifier": float("nan")}, "setting 'classifier' must be 0, or a share"),
+        (IMAGES, {"classifier": "0.3"}, "setting 'classifier' must be 0, or a share"),
+        (IMAGES, {"classifier": True}, "setting 'classifier' must be 0, or a share"),
         (IMAGES, {"critic_steps": 0.2}, "setting 'critic_steps' must be a number from 0.25 to 1000, not 0.2"),
         (IMAGES, {"critic_steps": 1001}, "setting 'critic_steps' must be a number from 0.25 to 1000"),
         (IMAGES, {"recognised": 1.0}, "setting 'recognised' must be a share"),

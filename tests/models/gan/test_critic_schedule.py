@@ -22,7 +22,7 @@ from sundog.models.gan.objectives import NonSaturating, Wasserstein
 )
 def test_the_generator_has_one_turn_for_so_many_steps(steps: float, each: list[int]) -> None:
     critic_schedule = CriticSchedule(steps=steps, target=0.6)
-    turns = [critic_schedule.turns() for _ in range(100)]
+    turns = [critic_schedule.advance() for _ in range(100)]
     assert turns == (each * 100)[:100]
     assert sum(turns) == critic_schedule.taken == math.floor(100 / steps)
 
@@ -31,7 +31,7 @@ def test_the_generator_has_one_turn_for_so_many_steps(steps: float, each: list[i
 def test_no_turn_is_lost_nor_won_whatever_the_number_of_steps(steps: float) -> None:
     critic_schedule = CriticSchedule(steps=steps, target=0.0)
     for number in range(1, 1001):
-        critic_schedule.turns()
+        critic_schedule.advance()
         assert abs(critic_schedule.taken - number / steps) < 1 + 1e-9
         assert -1e-9 <= critic_schedule.credit < steps + 1e-9
 
@@ -74,7 +74,7 @@ def test_steps_stay_within_their_limits_and_come_back() -> None:
 def test_steps_that_become_fewer_cause_no_crowd_of_turns() -> None:
     critic_schedule = CriticSchedule(steps=40, target=0.1)
     for _ in range(5000):
-        turns = critic_schedule.turns()
+        turns = critic_schedule.advance()
         assert turns <= 1 / critic_schedule.steps + 1.1
         if turns:
             critic_schedule.observe(1.0)
@@ -89,7 +89,7 @@ def test_a_balance_goes_on_from_what_was_kept() -> None:
         if number == 17:
             second.load_state_dict(json.loads(json.dumps(first.state_dict())))
         for critic_schedule, seen in ((whole, turns[0]), (first if number < 17 else second, turns[1])):
-            seen.append(critic_schedule.turns())
+            seen.append(critic_schedule.advance())
             if seen[-1]:
                 critic_schedule.observe(share)
     assert turns[0] == turns[1]

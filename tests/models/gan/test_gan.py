@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-import torch
 from scipy.spatial.distance import cdist
 from sklearn.datasets import load_digits
 from sklearn.neighbors import KNeighborsClassifier
 from tests.contracts.material import schema_of
 from tests.models.gan.material import fitted
+from tests.models.twin_columns import pair_distance, table
 
 from sundog.data.records import Records
 from sundog.models.gan import training
@@ -24,51 +24,17 @@ Codes = npt.NDArray[Any]
 
 
 @pytest.fixture(autouse=True)
-def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.set_num_threads(1)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "_BATCH", 256)
 
 
 # --- tables ---
-
-TABLE = schema_of(
-    {
-        "kind": {"type": "categorical", "values": ["a", "b", "c", "d"]},
-        "twin": {"type": "categorical", "values": ["w", "x", "y", "z"]},
-        "size": {"type": "integer", "min": 0, "max": 999, "bins": 8},
-    }
-)
-
-
-@cache
-def table(n: int = 4000) -> Records:
-    """The twin says what the kind is nine times in ten, and the size is near 250 times the kind."""
-    rng = np.random.default_rng(0)
-    kind = rng.choice(4, n, p=[0.1, 0.2, 0.3, 0.4])
-    twin = np.where(rng.random(n) < 0.9, kind, rng.integers(0, 4, n))
-    size = (250 * kind + rng.integers(0, 250, n)).clip(0, 999)
-    codes = {"kind": kind, "twin": twin, "size": size}
-    return Records(TABLE, {name: codes[name].astype(TABLE.columns[name].dtype) for name in codes}, n)
 
 
 @cache
 def learned(condition: str | None) -> Gan:
     sizes: dict[str, Any] = {"hidden": 32, "latent": 8, "batch": 200, "epochs": None, "generator_rate": 0.005}
     return fitted(table(), epsilon=EPSILON, condition=condition, **sizes)
-
-
-def distance(codes: dict[str, Any], other: dict[str, Any]) -> float:
-    """The mean total variation over all pairs of columns."""
-    found = []
-    for a, b in (("kind", "twin"), ("kind", "size"), ("twin", "size")):
-        tables = []
-        for one in (codes, other):
-            cells = {"kind": one["kind"], "twin": one["twin"], "size": one["size"].astype(int) // 125}
-            counts = np.zeros((8, 8))
-            np.add.at(counts, (cells[a], cells[b]), 1.0)
-            tables.append(counts / counts.sum())
-        found.append(0.5 * np.abs(tables[0] - tables[1]).sum())
-    return float(np.mean(found))
 
 
 def shuffled(codes: dict[str, Any]) -> dict[str, Any]:
@@ -80,9 +46,9 @@ def shuffled(codes: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.parametrize("condition", [None, "kind"])
 def test_it_learns_what_belongs_together(condition: str | None) -> None:
     drawn = learned(condition).sample(20_000, np.random.default_rng(0), {})
-    far = distance(shuffled(table().codes), table().codes)
+    far = pair_distance(shuffled(table().codes), table().codes)
     assert far > 0.4
-    assert distance(drawn, table().codes) < (0.25 if condition is None else 0.05) * far
+    assert pair_distance(drawn, table().codes) < (0.25 if condition is None else 0.05) * far
 
 
 @pytest.mark.parametrize("condition", [None, "kind"])
@@ -153,7 +119,7 @@ def gap(images: Codes, labels: Codes) -> float:
         ("mlp", {"hidden": 64, "batch": 200, "epochs": 20, "learning_rate": 0.003, "generator_rate": 0.003}),
         ("auto", {"hidden": 32, "batch": 120, "epochs": 15, "learning_rate": 0.005, "generator_rate": 0.005}),
     ],
-    ids=["mlp", "conv"],  # what is chosen for images is named by a classifier too
+    ids=["mlp", "conv"],  # what is chosen for images has a label classifier, too
 )
 def test_samples_say_more_about_images_than_their_means_do(shape: str, settings: dict[str, Any]) -> None:
     images, labels = (part[:500] for part in digits())
@@ -193,7 +159,7 @@ def bars(n: int, seed: int) -> Records:
     return Records(BARS, {"image": images.astype(np.uint8), "label": steep.astype(np.uint8)}, n)
 
 
-def test_samples_of_a_fit_that_names_teach_what_their_labels_mean() -> None:
+def test_samples_of_a_fit_with_a_classifier_teach_what_their_labels_mean() -> None:
     real = bars(600, seed=1).codes
     sizes: dict[str, Any] = {"hidden": 32, "latent": 8, "batch": 150}
 
@@ -204,7 +170,7 @@ def test_samples_of_a_fit_that_names_teach_what_their_labels_mean() -> None:
         classifier = KNeighborsClassifier(5).fit(drawn["image"].reshape(-1, 64), drawn["label"])
         return float(classifier.score(real["image"].reshape(-1, 64), real["label"]))
 
-    begun = worth(naming=0.0, epochs=0.05)
-    learned = worth(naming=0.3, epochs=6, learning_rate=0.002, generator_rate=0.008)
+    begun = worth(classifier=0.0, epochs=0.05)
+    learned = worth(classifier=0.3, epochs=6, learning_rate=0.002, generator_rate=0.008)
     assert begun < 0.6  # chance is 0.5
     assert learned > max(0.7, begun + 0.15)

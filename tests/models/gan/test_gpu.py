@@ -22,11 +22,11 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a G
 @pytest.mark.parametrize(
     ("schema", "settings"),
     [
-        (IMAGES, {"naming": 0.3}),
-        (IMAGES, {"naming": 0.0, "objective": "wasserstein"}),
+        (IMAGES, {"classifier": 0.3}),
+        (IMAGES, {"classifier": 0.0, "objective": "wasserstein"}),
         (IMAGES, {"recognised": 0.6, "decay": 0.5, "groups": "weights and biases"}),
-        (GAPS, {"shape": "lstm", "naming": 0.3}),
-        (TABLE, {"naming": 0.3}),
+        (GAPS, {"shape": "lstm", "classifier": 0.3}),
+        (TABLE, {"classifier": 0.3}),
     ],
     ids=["images", "wasserstein", "balance", "series", "table"],
 )

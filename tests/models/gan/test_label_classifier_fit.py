@@ -1,4 +1,4 @@
-"""A fit that names: what it pays, what its release says of it, and that an interruption changes nothing."""
+"""A fit with a label classifier: its charges, its release, and that an interruption changes nothing."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tests.contracts.material import random_records
+from tests.contracts.material import decode_records, random_records
 from tests.models.gan.material import DELTA, GAPS, IMAGES, QUICK, TABLE, fitted
 from torch import Tensor
 
 from sundog.data.schema import Schema
 from sundog.errors import BudgetExceededError, ReleaseError, SundogError
 from sundog.fit.synthesizer import Synthesizer
-from sundog.models.gan import gan, label_classifier, training
+from sundog.models.gan import gan, label_classifier
 from sundog.models.gan.configuration import GanConfiguration
 from sundog.models.gan.gan import Gan
 from sundog.models.gan.label_classifier import LabelClassifier, train_label_classifier
-from sundog.models.neural import mean_matching
 from sundog.models.protocol import FitContext, State
+from sundog.models.released import CLASSIFIER
 from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger, merge_blocks
 from sundog.privacy.noise import NoiseSource
@@ -34,23 +34,18 @@ from sundog.training.pacing import Pace
 from sundog.training.trainer import Trainer
 
 SHARED = 0.3
-STEPS = 16  # of the naming: 10 epochs of 100 records, 64 in each
+STEPS = 16  # of the classifier: 10 epochs of 100 records, 64 in each
 
 
 @pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How good records are is nothing to do with it."""
-    torch.set_num_threads(1)
-    monkeypatch.setattr(training, "_BATCH", 32)
-    monkeypatch.setattr(mean_matching, "_ROUNDS", 2)
+def _quick(quick: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trainer, "Pace", lambda block: Pace(5))
     monkeypatch.setattr(label_classifier, "_EPOCHS", 10.0)
 
 
 def fit(out: Path | None = None, *, resume: bool = False, noise: NoiseSource | None = None, **settings: Any) -> Release:
-    options = {**QUICK, "epochs": 6, "recognised": 0.9, "naming": SHARED, **settings}
-    records = random_records(IMAGES, 100)
-    data = {name: column.decode(records.codes[name]) for name, column in IMAGES.columns.items()}
+    options = {**QUICK, "epochs": 6, "recognised": 0.9, "classifier": SHARED, **settings}
+    data = decode_records(random_records(IMAGES, 100))
     synthesizer = Synthesizer("gan", epsilon=2.0, delta=DELTA, seed=4, noise=noise, settings=options)
     declared = Schema.from_dict({**IMAGES.to_dict(), "records": 100})
     return synthesizer.fit(data, declared, out=out, resume=resume).release_
@@ -65,25 +60,25 @@ def fit(out: Path | None = None, *, resume: bool = False, noise: NoiseSource | N
     ids=["images", "series", "lstm", "mlp", "pairs"],
 )
 def test_the_ledger_has_exactly_the_planned_steps_of_naming(schema: Schema, shape: str) -> None:
-    settings = {**QUICK, "shape": shape, "condition": "label", "naming": SHARED}
+    settings = {**QUICK, "shape": shape, "condition": "label", "classifier": SHARED}
     plan = Gan.plan(schema, Budget(2.0, DELTA), GanConfiguration.parse(settings), already=(), records=100)
     ledger = Ledger(epsilon=2.0, delta=DELTA)
     model = Gan.fit(random_records(schema, 100), plan, ledger, FitContext(seed=0))
-    named = [charge for charge in ledger.charges if charge.purpose == "naming"]
-    assert [charge.count for charge in named] == [5, 5, 5, 1]
-    assert plan.naming is not None
-    event = SampledGaussian(noise_multiplier=plan.naming.noise_multiplier, sample_rate=0.64)
-    assert {charge.event for charge in named} == {event}
-    assert merge_blocks(ledger.charges) == list(plan.charges)
+    trainings = [charge for charge in ledger.charges if charge.purpose == CLASSIFIER]
+    assert [charge.count for charge in trainings] == [5, 5, 5, 1]
+    assert plan.classifier is not None
+    event = SampledGaussian(noise_multiplier=plan.classifier.noise_multiplier, sample_rate=0.64)
+    assert {charge.event for charge in trainings} == {event}
+    assert summed(ledger.charges) == list(plan.charges)
     purposes = list(dict.fromkeys(charge.purpose for charge in ledger.charges))
-    assert (purposes[0], purposes[-1]) == ("naming", "training")  # the one is whole before the other begins
+    assert (purposes[0], purposes[-1]) == (CLASSIFIER, "training")  # the one is whole before the other begins
     assert model.config["named"] is True
 
 
 def test_a_ledger_that_cannot_pay_for_the_naming_too_is_refused_before_anything_is_spent() -> None:
-    settings = {**QUICK, "naming": SHARED}
+    settings = {**QUICK, "classifier": SHARED}
     plan = Gan.plan(IMAGES, Budget(2.0, DELTA), GanConfiguration.parse(settings), already=(), records=100)
-    without = [charge for charge in plan.charges if charge.purpose != "naming"]
+    without = [charge for charge in plan.charges if charge.purpose != CLASSIFIER]
     ledger = Ledger(epsilon=1.9, delta=DELTA)
     ledger.check(*without)
     with pytest.raises(BudgetExceededError):
@@ -99,28 +94,28 @@ def test_a_release_without_the_charge_for_naming_does_not_verify(tmp_path: Path)
     again = Release.load(tmp_path / "o.sundog")
     assert again.verify() == []
     charges = again.certificate.charges
-    (named,) = (charge for charge in charges if charge.purpose == "naming")
-    assert named.count == STEPS
+    (training,) = (charge for charge in charges if charge.purpose == CLASSIFIER)
+    assert training.count == STEPS
     for charge in charges:
         rest = [other for other in charges if other is not charge]
-        assert ("training of the classifier" in again.document.model.find_unpaid(rest)) == (charge is named)
+        assert ("training of the classifier" in again.document.model.find_unpaid_parts(rest)) == (charge is training)
     without = replace(
         release,
-        certificate=release.certificate.model_copy(update={"charges": [c for c in charges if c is not named]}),
+        certificate=release.certificate.model_copy(update={"charges": [c for c in charges if c is not training]}),
     )
     assert "no charge pays for the training of the classifier" in without.verify()
 
 
-def test_a_release_that_names_nothing_wants_no_such_charge() -> None:
-    release = fit(naming=0.0)
+def test_a_release_without_a_classifier_needs_no_such_charge() -> None:
+    release = fit(classifier=0.0)
     assert release.model.state().config["named"] is False
-    assert "naming" not in [charge.purpose for charge in release.certificate.charges]
+    assert CLASSIFIER not in [charge.purpose for charge in release.certificate.charges]
     assert release.verify() == []
-    assert fit(naming=0.0, condition=None).verify() == []
+    assert fit(classifier=0.0, condition=None).verify() == []
 
 
 @pytest.mark.parametrize("named", [None, 0, 1, 1.0, "yes", "", [], {"steps": 3}, "gone"], ids=repr)
-def test_a_file_must_say_whether_it_named(named: Any) -> None:
+def test_a_file_must_say_whether_there_was_a_classifier(named: Any) -> None:
     state = fitted(random_records(IMAGES, 60)).state()
     config = {name: value for name, value in state.config.items() if name != "named"}
     if named != "gone":
@@ -130,8 +125,8 @@ def test_a_file_must_say_whether_it_named(named: Any) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_the_namer_is_neither_released_nor_kept_beside_it() -> None:
-    model, plain = (fitted(random_records(IMAGES, 60), naming=share) for share in (SHARED, 0.0))
+def test_the_classifier_is_neither_released_nor_kept_beside_it() -> None:
+    model, plain = (fitted(random_records(IMAGES, 60), classifier=share) for share in (SHARED, 0.0))
     assert model.private is not None
     assert plain.private is not None
     assert set(model.state().tensors) == set(plain.state().tensors)
@@ -142,7 +137,7 @@ def test_the_namer_is_neither_released_nor_kept_beside_it() -> None:
 
 
 def fixed(out: Path | None = None, *, resume: bool = False) -> tuple[Release, list[Tensor]]:
-    """A fit with the same noise each time, and the weights of its namer."""
+    """A fit with the same noise each time, and the weights of its classifier."""
     found: list[LabelClassifier] = []
 
     def noting(*args: Any, **options: Any) -> LabelClassifier:
@@ -162,18 +157,18 @@ def whole() -> tuple[Release, list[Tensor]]:
         return fixed(Path(folder) / "whole.sundog")
 
 
-def ends_as_the_whole(release: Release, named: list[Tensor]) -> None:
+def ends_as_the_whole(release: Release, classifier: list[Tensor]) -> None:
     other, weights = whole()
     assert release.certificate.charges == other.certificate.charges
     assert release.verify() == other.verify()
-    assert all(torch.equal(mine, its) for mine, its in zip(named, weights, strict=True))
+    assert all(torch.equal(mine, its) for mine, its in zip(classifier, weights, strict=True))
     for name, tensor in other.model.state().tensors.items():
         assert np.array_equal(tensor, release.model.state().tensors[name]), name
 
 
 @pytest.mark.parametrize("killed", [True, False], ids=["killed", "asked"])
 @pytest.mark.parametrize(
-    ("purpose", "done"), [("naming", 1), ("naming", 7), ("naming", STEPS), ("training", 1), ("training", 8)]
+    ("purpose", "done"), [(CLASSIFIER, 1), (CLASSIFIER, 7), (CLASSIFIER, STEPS), ("training", 1), ("training", 8)]
 )
 def test_a_fit_that_was_interrupted_in_a_step_ends_as_one_that_was_not(
     purpose: str, done: int, killed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -196,11 +191,13 @@ def test_a_fit_that_was_interrupted_in_a_step_ends_as_one_that_was_not(
     ends_as_the_whole(*fixed(out, resume=True))
 
 
-@pytest.mark.parametrize(("purpose", "places"), [("naming", (2, 4)), ("training", (1, 3))], ids=["naming", "training"])
+@pytest.mark.parametrize(
+    ("purpose", "places"), [(CLASSIFIER, (2, 4)), ("training", (1, 3))], ids=["classifier", "training"]
+)
 def test_a_fit_that_was_interrupted_before_it_paid_ends_as_one_that_was_not(
     purpose: str, places: tuple[int, int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Twice: between blocks of the naming, or after it and later; before all of them there is nothing to resume."""
+    """Twice: between the classifier's blocks, or after it and later; before all of them there is nothing to resume."""
     whole()
     out, spend, seen = tmp_path / "o.sundog", Ledger.spend, 0
 
@@ -234,14 +231,14 @@ def test_a_fit_goes_on_with_the_share_that_it_began_with(tmp_path: Path, monkeyp
             fit(out)
     for share in (0.2, 0.0):
         with pytest.raises(SundogError) as caught:
-            fit(out, resume=True, naming=share)
+            fit(out, resume=True, classifier=share)
         assert "\n" not in str(caught.value)
     assert fit(out, resume=True).verify() == []
 
 
-def test_what_the_namer_learned_is_heard() -> None:
-    """Another namer makes another generator."""
-    first, same_again, other = (fitted(random_records(IMAGES, 100), naming=share) for share in (0.3, 0.3, 0.0))
+def test_the_generator_depends_on_the_classifier() -> None:
+    """Another classifier makes another generator."""
+    first, same_again, other = (fitted(random_records(IMAGES, 100), classifier=share) for share in (0.3, 0.3, 0.0))
     tensors = [model.state().tensors["start"] for model in (first, same_again, other)]
     assert np.array_equal(tensors[0], tensors[1])
     assert not np.array_equal(tensors[0], tensors[2])
@@ -249,11 +246,11 @@ def test_what_the_namer_learned_is_heard() -> None:
 
 def test_progress_says_which_training_it_is() -> None:
     said: list[str] = []
-    settings = {**QUICK, "naming": SHARED}
+    settings = {**QUICK, "classifier": SHARED}
     plan = Gan.plan(IMAGES, Budget(2.0, DELTA), GanConfiguration.parse(settings), already=(), records=100)
     context = FitContext(seed=0, progress=lambda text, _: said.append(text))
     Gan.fit(random_records(IMAGES, 100), plan, Ledger(epsilon=2.0, delta=DELTA), context)
     kinds = [text.partition(":")[0] for text in said if ": step" in text]
-    assert list(dict.fromkeys(kinds)) == ["naming", "training"]
-    assert any(text.startswith(f"naming: step {STEPS} of {STEPS}") for text in said)
+    assert list(dict.fromkeys(kinds)) == [CLASSIFIER, "training"]
+    assert any(text.startswith(f"{CLASSIFIER}: step {STEPS} of {STEPS}") for text in said)
     assert not any("loss" in text for text in said)

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from tests.contracts.material import random_records, schema_of
-from tests.models.gan.material import DELTA, IMAGES, LABEL, QUICK, SERIES, TABLE, assert_clipped, new_duel
+from tests.contracts.material import decode_records, random_records, schema_of
+from tests.models.gan.material import DELTA, IMAGES, LABEL, QUICK, SERIES, TABLE, assert_clipped, new_game
 from torch import Tensor
 
 from sundog.data.reading.read import encode, read
@@ -26,7 +26,6 @@ from sundog.models.gan.conditional_means import ConditionalMeans
 from sundog.models.gan.configuration import GanConfiguration
 from sundog.models.gan.gan import Gan
 from sundog.models.gan.objectives import NonSaturating, Objective, Wasserstein
-from sundog.models.neural import mean_matching
 from sundog.models.neural.features import Compact, Features
 from sundog.models.neural.person_examples import PeopleRows
 from sundog.models.protocol import FitContext
@@ -36,7 +35,7 @@ from sundog.privacy.mechanisms import noisy_count
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.training.clipping import Fixed
-from sundog.training.groups import flat
+from sundog.training.groups import group_all
 from sundog.training.per_example.engine import ClippedSum, clip_and_sum
 from sundog.training.trainer import Trainer
 
@@ -51,12 +50,7 @@ CASES = pytest.mark.parametrize(
 OBJECTIVES = pytest.mark.parametrize("objective", [Wasserstein(10.0), NonSaturating()], ids=["gp", "ns"])
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How good records are is nothing to do with it."""
-    torch.set_num_threads(1)
-    monkeypatch.setattr(training, "_BATCH", 32)
-    monkeypatch.setattr(mean_matching, "_ROUNDS", 2)
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 def people(schema: Schema, held: list[int], seed: int = 0) -> Records:
@@ -69,7 +63,7 @@ def visits(held: list[int], seed: int = 0) -> pd.DataFrame:
     """The same as a table, for columns of one value."""
     records = people(SIMPLE, held, seed)
     assert records.unit is not None
-    columns = {name: column.decode(records.codes[name]) for name, column in SIMPLE.columns.items()}
+    columns = decode_records(records)
     return pd.DataFrame({**columns, "who": [f"person {number}" for number in records.unit]})
 
 
@@ -82,9 +76,9 @@ def alike(labels: list[int]) -> Records:
     return Records(SIMPLE, codes, len(labels), unit=np.arange(len(labels)))
 
 
-def steep_duel(schema: Schema, shape: str, objective: Objective) -> AdversarialGame:
+def steep_game(schema: Schema, shape: str, objective: Objective) -> AdversarialGame:
     """A critic whose gradients are of very different lengths."""
-    game = new_duel(schema, shape, objective, condition=None)
+    game = new_game(schema, shape, objective, condition=None)
     generator = torch.Generator().manual_seed(2)
     for weight in game.critic.parameters():
         size = 2.0 * weight.data.std(correction=0).clamp_min(1e-4)  # a critic of pairs begins with zeros
@@ -95,7 +89,7 @@ def steep_duel(schema: Schema, shape: str, objective: Objective) -> AdversarialG
 def fixed(game: AdversarialGame, batch: Compact, monkeypatch: pytest.MonkeyPatch) -> tuple[Tensor, Tensor, Tensor]:
     """Records, one that is generated for each, and a point between the two; those of the first people stay theirs."""
     torch.manual_seed(5)
-    real = game.features.dense(batch)
+    real = game.features.to_dense(batch)
     fake, places = game.generate(real[..., game.generator.condition]), torch.rand(*real.shape[:-1], 1)
     monkeypatch.setattr(game, "generate", lambda condition: fake[: len(condition)])
     monkeypatch.setattr(torch, "rand", lambda *shape, device: places[: shape[0]])
@@ -129,7 +123,7 @@ def length(gradient: list[Tensor]) -> Tensor:
 
 
 def clipped(game: AdversarialGame, batch: Any, clip: float) -> list[Tensor]:
-    return clip_and_sum(game.critic, game.loss, batch, flat(game.critic), Fixed(torch.tensor([clip])).weigh).sums
+    return clip_and_sum(game.critic, game.loss, batch, group_all(game.critic), Fixed(torch.tensor([clip])).weigh).sums
 
 
 # --- one gradient for each person ---
@@ -141,7 +135,7 @@ def clipped(game: AdversarialGame, batch: Any, clip: float) -> list[Tensor]:
 def test_the_clipped_sum_is_that_of_a_loop_over_people(
     schema: Schema, shape: str, objective: Objective, masks: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    game = steep_duel(schema, shape, objective)
+    game = steep_game(schema, shape, objective)
     batch = PeopleRows(game.features, people(schema, HELD)).take(np.arange(len(HELD)))
     each = gradients(game, HELD, fixed(game, batch, monkeypatch))
     norms = torch.stack([length(gradient) for gradient in each])
@@ -159,7 +153,7 @@ def test_one_person_more_moves_the_sum_by_no_more_than_the_clip(
     schema: Schema, shape: str, objective: Objective, held: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """However many records that person has; without clipping it would move by more."""
-    game, counts = steep_duel(schema, shape, objective), [*HELD, held]
+    game, counts = steep_game(schema, shape, objective), [*HELD, held]
     rows = PeopleRows(game.features, people(schema, counts))
     batch, rest = rows.take(np.arange(len(counts))), rows.take(np.arange(len(HELD)))
     drawn = fixed(game, batch, monkeypatch)
@@ -175,16 +169,16 @@ def test_one_person_more_moves_the_sum_by_no_more_than_the_clip(
 @pytest.mark.parametrize("masks", ["when needed", "always"])
 def test_somebody_whose_loss_is_not_finite_moves_nobody_elses_gradient(place: int, masks: Any) -> None:
     """Wherever that record lies; all others have empty places."""
-    game = new_duel(SIMPLE, "mlp", condition=None)
+    game = new_game(SIMPLE, "mlp", condition=None)
     with torch.no_grad():
         next(game.critic.parameters())[:, 2] = 3e38  # of the label c, which nobody else has
-    generated = Features(SIMPLE).dense(PeopleRows(game.features, alike([0])).take(np.arange(1)))[:, :1]
+    generated = Features(SIMPLE).to_dense(PeopleRows(game.features, alike([0])).take(np.arange(1)))[:, :1]
     game.generate = lambda condition: generated.expand(*condition.shape[:-1], -1)  # type: ignore[method-assign]
     sums = []
     for labels in ([0] * place + [2] + [1] * (20 - place), [0] * place + [1] * (20 - place)):
         batch = PeopleRows(game.features, alike(labels)).take(np.arange(len(labels)))
         found = clip_and_sum(
-            game.critic, game.loss, batch, flat(game.critic), Fixed(torch.tensor([1e-3])).weigh, masks=masks
+            game.critic, game.loss, batch, group_all(game.critic), Fixed(torch.tensor([1e-3])).weigh, masks=masks
         )
         assert found.present.tolist() == [label < 2 for label in labels]
         sums.append(found.sums)
@@ -197,20 +191,20 @@ def test_a_record_several_times_counts_as_once(schema: Schema, shape: str) -> No
     records = people(schema, [1, 1])
     many = replace(records.take([0, 0, 0, 1]), unit=np.array([0, 0, 0, 1]))
     once = replace(records.take([0, 1]), unit=np.array([0, 1]))
-    game = steep_duel(schema, shape, NonSaturating())
+    game = steep_game(schema, shape, NonSaturating())
     first, second = (PeopleRows(game.features, one) for one in (many, once))
-    fake = game.features.dense(first.take(np.array([1])))[:, :1]
+    fake = game.features.to_dense(first.take(np.array([1])))[:, :1]
     game.generate = lambda condition: fake.expand(*condition.shape[:-1], -1)  # type: ignore[method-assign]
     both = np.arange(2)
     torch.testing.assert_close(game.loss(first.take(both)), game.loss(second.take(both)))
-    torch.testing.assert_close(first.vectors(both), second.vectors(both))
+    torch.testing.assert_close(first.take_vectors(both), second.take_vectors(both))
     torch.testing.assert_close(clipped(game, first.take(both), 0.1), clipped(game, second.take(both), 0.1))
 
 
 @CASES
 @OBJECTIVES
 def test_nobody_is_an_example_too(schema: Schema, shape: str, objective: Objective) -> None:
-    game = steep_duel(schema, shape, objective)
+    game = steep_game(schema, shape, objective)
     for held in ([2, 1], []):  # a batch without people, of some and of none
         batch = PeopleRows(game.features, people(schema, held)).take(np.arange(0))
         assert all(not total.any() for total in clipped(game, batch, 1.0))
@@ -220,7 +214,7 @@ def test_nobody_is_an_example_too(schema: Schema, shape: str, objective: Objecti
 @OBJECTIVES
 def test_what_fills_empty_places_is_not_seen(schema: Schema, shape: str, objective: Objective) -> None:
     """They hold copies of a record of the same person."""
-    game = steep_duel(schema, shape, objective)
+    game = steep_game(schema, shape, objective)
     batch = PeopleRows(game.features, people(schema, HELD)).take(np.arange(len(HELD)))
     other = PeopleRows(game.features, people(schema, [CAP] * len(HELD), seed=7)).take(np.arange(len(HELD)))
     sums = []
@@ -260,7 +254,7 @@ def test_people_are_numbered_after_the_cap_and_each_has_a_record(seed: int) -> N
     label = np.array([["a", "b", "c"].index(value) for value in frame["label"]])
     for person, name in enumerate(order):
         own = [label[row] for row in kept if names[row] == name]
-        found = rows.vectors(np.array([person]))[0, Features(SIMPLE).at("label")]
+        found = rows.take_vectors(np.array([person]))[0, Features(SIMPLE).at("label")]
         np.testing.assert_allclose(found.numpy(), np.bincount(own, minlength=3) / len(own), atol=1e-6)
 
 
@@ -278,15 +272,15 @@ def test_empty_places_hold_the_persons_own_first_record() -> None:
     records = people(METERS, HELD)
     assert records.unit is not None
     rows = PeopleRows(Features(METERS), records)
-    dense = rows._features.dense(rows.take(np.arange(len(HELD))))
-    alone = rows._features.examples(records).vectors(np.arange(len(records)))
+    dense = rows._features.to_dense(rows.take(np.arange(len(HELD))))
+    alone = rows._features.to_examples(records).take_vectors(np.arange(len(records)))
     for person, held in enumerate(HELD):
         own = np.flatnonzero(records.unit == person)
         assert torch.equal(dense[person], alone[[*own, *[own[0]] * (CAP - held)]])
 
 
 def test_records_of_nobody_are_no_examples() -> None:
-    with pytest.raises(ValueError, match="whose they are"):
+    with pytest.raises(ValueError, match="need the number of their person"):
         PeopleRows(Features(SIMPLE), random_records(SIMPLE, 4))
 
 
@@ -318,7 +312,7 @@ def test_all_that_a_training_learns_of_people_goes_through_the_noisy_sum(
         examples = PeopleRows(features, people(VISITS, held, seed=len(held)))
         ledger = Ledger(epsilon=2.0, delta=DELTA, noise=NoiseSource.seeded(1))
         start = ConditionalMeans(torch.zeros(0), [torch.full((features.width,), 0.5)], [0.1])
-        both = training.train(features, examples, plan, start, None, ledger, FitContext(seed=0))
+        both = training.train_gan(features, examples, plan, start, None, ledger, FitContext(seed=0))
         return [weight.detach().clone() for weight in both.parameters()]
 
     def nothing(*args: Any, **options: Any) -> ClippedSum:

@@ -14,16 +14,14 @@ import numpy as np
 import pytest
 import safetensors.numpy
 import torch
-from tests.contracts.material import random_records, schema_of
+from tests.contracts.material import decode_records, random_records, schema_of
 from tests.models.gan.material import DELTA, GAPS, IMAGES, LABEL, QUICK, TABLE, fitted
 
 from sundog.errors import DataError, SundogError
 from sundog.fit.synthesizer import Synthesizer
 from sundog.models.gan import saved_critic as module
-from sundog.models.gan import training
 from sundog.models.gan.gan import Gan
 from sundog.models.gan.saved_critic import Critic
-from sundog.models.neural import mean_matching
 from sundog.models.protocol import State
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
@@ -36,12 +34,7 @@ SCHEMAS = {"mlp": TABLE, "conv": IMAGES, "lstm": GAPS, "pairs": TWINS}
 SHAPES = pytest.mark.parametrize("shape", SCHEMAS)
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How good records are is nothing to do with it."""
-    torch.set_num_threads(1)
-    monkeypatch.setattr(training, "_BATCH", 32)
-    monkeypatch.setattr(mean_matching, "_ROUNDS", 2)
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 @cache
@@ -57,8 +50,7 @@ def parts_of(shape: str) -> State:
 
 
 def fit(out: Path | None, model: str = "gan", *, resume: bool = False, overwrite: bool = False) -> Synthesizer:
-    records = random_records(TABLE, 60)
-    data = {name: column.decode(records.codes[name]) for name, column in TABLE.columns.items()}
+    data = decode_records(random_records(TABLE, 60))
     settings = QUICK if model == "gan" else {}
     noise = NoiseSource.seeded(1)
     synthesizer = Synthesizer(model, epsilon=2.0, delta=DELTA, seed=4, noise=noise, settings=settings)
@@ -252,18 +244,18 @@ def test_a_critic_from_a_file_scores_each_record_by_itself(
     save_curator_file(tmp_path / "o", "gan", schema, parts_of(shape))
     _, kept, state = load_curator_file(tmp_path / "o")
     critic, records = Critic(kept, state), random_records(schema, 30, seed=5)
-    scores = critic.scores(records)
+    scores = critic.score(records)
     assert scores.shape == (30,)
     assert scores.dtype == np.float64
     assert np.unique(scores).size > 5
     assert np.isfinite(scores).all()
     with torch.no_grad():
-        whole = critic.network(critic.features.examples(records).vectors(np.arange(30)))
+        whole = critic.network(critic.features.to_examples(records).take_vectors(np.arange(30)))
     np.testing.assert_allclose(scores, whole.numpy(), rtol=1e-4, atol=1e-6)
-    monkeypatch.setattr(module, "rows_at_a_time", lambda *sizes: 7)
-    np.testing.assert_allclose(critic.scores(records), scores, rtol=1e-4, atol=1e-6)
-    np.testing.assert_allclose(critic.scores(records.take([3, 3])), scores[[3, 3]], rtol=1e-4, atol=1e-6)
-    assert critic.scores(records.take([])).shape == (0,)
+    monkeypatch.setattr(module, "choose_rows", lambda *sizes: 7)
+    np.testing.assert_allclose(critic.score(records), scores, rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(critic.score(records.take([3, 3])), scores[[3, 3]], rtol=1e-4, atol=1e-6)
+    assert critic.score(records.take([])).shape == (0,)
 
 
 HOSTILE: list[dict[str, Any]] = [
@@ -320,7 +312,7 @@ def test_weights_that_are_no_numbers_to_compute_with_are_refused(shape: str, har
         for name, tensor in state.tensors.items()
     }
     with pytest.raises(DataError, match="not those of a critic"):
-        Critic(SCHEMAS[shape], State(harmed, state.config)).scores(random_records(SCHEMAS[shape], 3))
+        Critic(SCHEMAS[shape], State(harmed, state.config)).score(random_records(SCHEMAS[shape], 3))
 
 
 def test_a_schema_that_is_not_complete_is_refused() -> None:

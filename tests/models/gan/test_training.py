@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from tests.contracts.material import random_records
+from tests.contracts.material import decode_records, random_records
+from tests.contracts.resumption import assert_resumes, assert_same_fit
 from tests.models.gan.material import DELTA, GAPS, IMAGES, QUICK, TABLE, fitted
 from torch import Tensor
 
@@ -23,23 +25,18 @@ from sundog.models.gan.gan import Gan
 from sundog.models.gan.label_classifier import train_label_classifier
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext
-from sundog.privacy.accountant import compute_epsilon
-from sundog.privacy.events import Charge, SampledGaussian
-from sundog.privacy.ledger import Budget, Ledger, merge_blocks
+from sundog.models.released import CLASSIFIER
+from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.events import SampledGaussian
+from sundog.privacy.ledger import Budget, Ledger, summed
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.training import step, trainer
-from sundog.training.noise_addition import noise_scales
+from sundog.training.noise_addition import compute_noise_scales
 from sundog.training.pacing import Pace
 from sundog.training.per_example.engine import ClippedSum, clip_and_sum
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
 
 # --- paying ---
 
@@ -54,10 +51,10 @@ def test_what_is_charged_is_the_plan_and_the_plan_is_the_budget(schema: Schema, 
     assert merge_blocks(ledger.charges) == list(plan.charges)
     assert 0.998 * 2.0 <= compute_epsilon(ledger.charges, delta=DELTA) <= 2.0
     sampled = [charge for charge in ledger.charges if isinstance(charge.event, SampledGaussian)]
-    trainings = ["naming", "training"] if shape == "conv" else ["training"]
+    trainings = [CLASSIFIER, "training"] if shape == "conv" else ["training"]
     for charge, name in ((charge, charge.purpose) for charge in sampled):
         assert isinstance(charge.event, SampledGaussian)
-        planned = plan.naming if name == "naming" else plan.network.training
+        planned = plan.classifier if name == CLASSIFIER else plan.network.training
         assert planned is not None
         assert charge.event.noise_multiplier == planned.noise_multiplier
     assert list(dict.fromkeys(charge.purpose for charge in sampled)) == trainings
@@ -76,13 +73,13 @@ def test_the_charge_is_the_same_whatever_the_records_are() -> None:
 def test_a_step_with_less_noise_than_was_planned_is_refused_before_it_is_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    real = training._step
+    real = training._new_step
 
     def weaker(*args: Any) -> PrivateStep:
         planned = real(*args)
         return replace(planned, noise_multiplier=planned.noise_multiplier * 2 / 3)
 
-    monkeypatch.setattr(training, "_step", weaker)
+    monkeypatch.setattr(training, "_new_step", weaker)
     with pytest.raises(ValueError, match=r"the step has noise multiplier .* but the plan charges"):
         fitted(random_records(TABLE, 60))
 
@@ -92,7 +89,7 @@ def test_a_step_with_less_noise_than_was_planned_is_refused_before_it_is_taken(
 GAMES: list[dict[str, Any]] = [
     {"objective": "non-saturating"},
     {"objective": "wasserstein", "recognised": 0.0},
-    {"condition": "label", "naming": 0.3},
+    {"condition": "label", "classifier": 0.3},
 ]
 
 
@@ -134,7 +131,9 @@ def is_standard(noise: Tensor) -> bool:
 def test_the_noise_has_the_scale_that_was_paid_for(
     settings: dict[str, Any], fault: float, noises: list[Tensor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(step, "noise_scales", lambda *args: [fault * scale for scale in noise_scales(*args)])
+    monkeypatch.setattr(
+        step, "compute_noise_scales", lambda *args: [fault * scale for scale in compute_noise_scales(*args)]
+    )
     fitted(random_records(TABLE, 60), epsilon=2.0, epochs=4, **settings)
     assert sum(noise.numel() for noise in noises) > 500
     assert is_standard(torch.cat(noises)) is (fault == 1.0)
@@ -157,14 +156,14 @@ def generators(sizes: tuple[int, ...], **settings: Any) -> list[dict[str, Any]]:
         ledger = Ledger(epsilon=2.0, delta=DELTA, noise=NoiseSource.seeded(1))
         start, rows = (
             ConditionalMeans(torch.ones(3) / 3, [torch.full((features.width,), 0.5)] * 3, [0.1] * 3),
-            features.examples(records),
+            features.to_examples(records),
         )
-        named = None
-        if plan.naming is not None:
-            named = train_label_classifier(
-                features, rows, plan.settings, plan.naming, ledger, FitContext(seed=0), records=60
+        classifier = None
+        if plan.classifier is not None:
+            classifier = train_label_classifier(
+                features, rows, plan.settings, plan.classifier, ledger, FitContext(seed=0), records=60
             )
-        both = training.train(features, rows, plan, start, named, ledger, FitContext(seed=0))
+        both = training.train_gan(features, rows, plan, start, classifier, ledger, FitContext(seed=0))
         found.append({name: weight.clone() for name, weight in both.state_dict().items()})
     return found
 
@@ -197,7 +196,7 @@ def test_all_that_a_training_learns_of_records_goes_through_the_noisy_sum(
 def fit(out: Path, *, resume: bool = False, schema: Schema = TABLE, **settings: Any) -> Release:
     options = {**QUICK, "epochs": 12, "critic_steps": 1, "recognised": 0.9, "condition": "label", **settings}
     records = random_records(schema, 100)
-    data = {name: column.decode(records.codes[name]) for name, column in schema.columns.items()}
+    data = decode_records(records)
     synthesizer = Synthesizer("gan", epsilon=2.0, delta=DELTA, seed=4, noise=NoiseSource.seeded(1), settings=options)
     return synthesizer.fit(data, schema, out=out, resume=resume).release_
 
@@ -211,30 +210,8 @@ def test_a_fit_that_was_interrupted_ends_as_one_that_was_not(
     schema: Schema, settings: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trainer, "Pace", lambda block: Pace(5))
-    whole = fit(tmp_path / "whole.sundog", schema=schema, **settings)
-    out, spends, stops = tmp_path / "o.sundog", 0, 0
-    spend = Ledger.spend
-
-    def stop(ledger: Ledger, *charges: Charge) -> None:
-        """Every third time: between two blocks."""
-        nonlocal spends
-        spends += 1
-        if spends % 3 == 0:
-            raise KeyboardInterrupt
-        spend(ledger, *charges)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "spend", stop)
-        for resume in (False, True, True):
-            with pytest.raises(KeyboardInterrupt):
-                fit(out, resume=resume, schema=schema, **settings)
-            stops += 1
-    again = fit(out, resume=True, schema=schema, **settings)
-    assert stops == 3
-    assert again.certificate.charges == whole.certificate.charges
-    assert again.verify() == whole.verify()
-    for name, tensor in whole.model.state().tensors.items():
-        assert np.array_equal(tensor, again.model.state().tensors[name]), name
+    start = partial(fit, schema=schema, **settings)
+    assert_resumes(start, tmp_path, stops=lambda spends: spends % 3 == 0, times=3)  # between two blocks
 
 
 def test_an_interruption_in_the_middle_of_a_block_pays_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -251,10 +228,7 @@ def test_an_interruption_in_the_middle_of_a_block_pays_once(tmp_path: Path, monk
         patch.setattr(Trainer, "_take_step", stop)
         with pytest.raises(RuntimeError, match="the power is gone"):
             fit(out)
-    again = fit(out, resume=True)
-    assert again.certificate.charges == whole.certificate.charges
-    for name, tensor in whole.model.state().tensors.items():
-        assert np.array_equal(tensor, again.model.state().tensors[name]), name
+    assert_same_fit(fit(out, resume=True), whole)
 
 
 def test_a_seed_fixes_where_it_begins() -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from scipy import stats
-from tests.contracts.material import random_records, schema_of
+from tests.contracts.material import decode_records, random_records, schema_of
 from tests.models.gan.material import DELTA, IMAGES, LABEL, QUICK, TABLE, assert_goes_on
 from torch import Tensor
 
@@ -24,7 +24,6 @@ from sundog.models.gan.configuration import GanConfiguration
 from sundog.models.gan.gan import Gan
 from sundog.models.gan.released import PUBLIC_RECORDS
 from sundog.models.gan.warm_start import train_on_public
-from sundog.models.neural import mean_matching
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext
 from sundog.privacy.accountant import compute_epsilon
@@ -49,12 +48,7 @@ WAYS: dict[str, dict[str, Any]] = {
 PLAIN = schema_of({"label": LABEL, "twin": LABEL})
 
 
-@pytest.fixture(autouse=True)
-def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """How good records are is nothing to do with it."""
-    torch.set_num_threads(1)
-    monkeypatch.setattr(training, "_BATCH", 32)
-    monkeypatch.setattr(mean_matching, "_ROUNDS", 2)
+pytestmark = pytest.mark.usefixtures("quick")
 
 
 def planned(schema: Schema, *, public: bool = True, **settings: Any) -> Any:
@@ -182,7 +176,7 @@ def test_bounds_of_groups_are_together_what_one_would_be(steps: list[Any]) -> No
 def test_public_bounds_are_of_the_size_of_public_gradients_and_follow_them(steps: list[Any]) -> None:
     fitted(planned(TABLE, shape="mlp", epochs=4, clip="public", groups=KINDS, learning_rate=0.05), TABLE)
     taken, bounds, _ = steps[0]
-    rows = Features(TABLE).examples(random_records(TABLE, 20, 9)).take(np.arange(20))
+    rows = Features(TABLE).to_examples(random_records(TABLE, 20, 9)).take(np.arange(20))
     end = taken.policy.bounds
     assert not torch.allclose(bounds, end, rtol=0.05)
     each = []
@@ -211,9 +205,9 @@ def started(records: Records, public: Records, monkeypatch: pytest.MonkeyPatch, 
 
     monkeypatch.setattr(training, "train_on_public", noting)
     features, plan = Features(TABLE), planned(TABLE, condition="label", warm=6, **settings)
-    training.train(
+    training.train_gan(
         features,
-        features.examples(records),
+        features.to_examples(records),
         plan,
         ConditionalMeans(torch.ones(3) / 3, [torch.full((features.width,), 0.5)] * 3, [0.1] * 3),
         None,
@@ -258,8 +252,7 @@ def test_a_warm_start_learns_what_public_records_say(monkeypatch: pytest.MonkeyP
 
 
 def values(schema: Schema, n: int, seed: int = 0) -> dict[str, Any]:
-    records = random_records(schema, n, seed)
-    return {name: column.decode(records.codes[name]) for name, column in schema.columns.items()}
+    return decode_records(random_records(schema, n, seed))
 
 
 def released(public: Any, out: Path | None = None, *, resume: bool = False, **settings: Any) -> Release:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from scipy import stats
-from tests.contracts.material import random_records, schema_of
+from tests.contracts.material import decode_records, random_records, schema_of
 from tests.models.gan.material import assert_goes_on
 from torch import Tensor
 
@@ -28,7 +28,7 @@ from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.training import trainer
 from sundog.training.clipping import DPNorm
-from sundog.training.noise_addition import gradient_multiplier
+from sundog.training.noise_addition import compute_gradient_multiplier
 from sundog.training.pacing import Pace
 
 EPSILON, DELTA = 2.0, 1e-6
@@ -51,7 +51,6 @@ every_model = pytest.mark.parametrize("model", SMALL, ids=lambda model: model.na
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.set_num_threads(1)
     monkeypatch.setattr(training, "_BATCH", 32)
 
 
@@ -88,14 +87,15 @@ def test_the_charge_is_that_of_histogram_and_gradient_together(
     model: type[Model], steps: list[tuple[DPNorm, Tensor]]
 ) -> None:
     fitted, charges, ledger = fit(model, 200)
-    assert merge_blocks(ledger.charges) == list(charges)
-    assert 0.998 * EPSILON <= compute_epsilon(charges, delta=DELTA) <= EPSILON
-    assert read_model(model.name, SCHEMA, fitted.state()).find_unpaid(charges) == []
+    assert summed(ledger.charges) == list(charges)
+    assert 0.998 * EPSILON <= epsilon_spent(charges, delta=DELTA) <= EPSILON
+    assert read_model(model.name, SCHEMA, fitted.state()).find_unpaid_parts(charges) == []
     event, count = training_charge(charges)
     assert len(steps) == count
     policy = steps[0][0]
     together = (
-        gradient_multiplier(event.noise_multiplier, policy.measurement_noise) ** -2 + policy.measurement_noise**-2
+        compute_gradient_multiplier(event.noise_multiplier, policy.measurement_noise) ** -2
+        + policy.measurement_noise**-2
     )
     assert together**-0.5 == pytest.approx(event.noise_multiplier)
     plain = configure(model.name, SMALL[model])
@@ -123,8 +123,7 @@ def test_an_interrupted_fit_goes_on_with_its_bound(
     model: type[Model], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trainer, "Pace", lambda block: Pace(5))
-    codes = random_records(SCHEMA, 150).codes
-    values = {name: column.decode(codes[name]) for name, column in SCHEMA.columns.items()}
+    values = decode_records(random_records(SCHEMA, 150))
 
     def release(out: Path, *, resume: bool = False) -> Release:
         options = {**SMALL[model], "clip": "dpnorm"}
@@ -139,8 +138,7 @@ def test_an_interrupted_fit_goes_on_with_its_bound(
 def test_the_components_of_a_mixture_train_with_it(
     model: type[Model], steps: list[tuple[DPNorm, Tensor]], tmp_path: Path
 ) -> None:
-    codes = random_records(SCHEMA, 200).codes
-    values = {name: column.decode(codes[name]) for name, column in SCHEMA.columns.items()}
+    values = decode_records(random_records(SCHEMA, 200))
     options = {**SMALL[model], "clip": "dpnorm"}
     synthesizer = Synthesizer(model.name, epsilon=EPSILON, delta=DELTA, clusters=3, seed=1, settings=options)
     release = synthesizer.fit(values, SCHEMA).release_
@@ -154,13 +152,13 @@ def test_the_particles_of_a_boltzmann_machine_have_the_weight_of_records(
 ) -> None:
     """They are weighed by the bound of the same step, wherever it moves."""
     weighed: list[float] = []
-    weights = Network._weights
+    weights = Network._compute_weights
 
     def watch(self: Network) -> Tensor:
         weighed.append(float(self.clip))
         return weights(self)
 
-    monkeypatch.setattr(Network, "_weights", watch)
+    monkeypatch.setattr(Network, "_compute_weights", watch)
     fit(Rbm, 200)
     moved = [float(policy.edges[int(noisy.argmax())]) for policy, noisy in steps]
     assert weighed == [10.0, *moved[:-1]]

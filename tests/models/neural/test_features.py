@@ -26,7 +26,7 @@ CERTAIN = 60.0  # a logit
 def dense(records: Records, index: Any = None) -> Tensor:
     features = Features(records.schema)
     places = np.arange(len(records)) if index is None else np.asarray(index, np.int64)
-    return features.dense(features.examples(records).take(places))
+    return features.to_dense(features.to_examples(records).take(places))
 
 
 def oracle_vector(features: Features, records: Records, row: int) -> list[float]:
@@ -122,18 +122,18 @@ def test_only_the_rows_that_are_asked_for_are_taken(kind: str) -> None:
 def test_a_batch_is_small_however_wide_the_records_are() -> None:
     schema = schema_of({"basket": {"type": "set", "universe": 50_000, "max_size": 3}})
     sets = sparse.csr_array(([1, 1], ([0, 1], [7, 49_999])), shape=(2, 50_000), dtype=np.uint8)
-    batch = Features(schema).examples(Records(schema, {"basket": sets}, 2)).take(np.array([0, 1]))
+    batch = Features(schema).to_examples(Records(schema, {"basket": sets}, 2)).take(np.array([0, 1]))
     assert {key: tensor.shape for key, tensor in batch.items()} == {"places": (2, 3)}
-    assert Features(schema).dense(batch).nonzero().tolist() == [[0, 7], [1, 49_999]]
+    assert Features(schema).to_dense(batch).nonzero().tolist() == [[0, 7], [1, 49_999]]
 
 
 def test_batches_of_stacked_models_have_one_more_dimension() -> None:
     records = random_records(schema_of(KINDS["mix"]), 12)
     features = Features(records.schema)
-    batch = features.examples(records).take(np.arange(12))
+    batch = features.to_examples(records).take(np.arange(12))
     stacked = {key: tensor.view(3, 4, -1) for key, tensor in batch.items()}
-    x, logits = features.dense(batch), torch.randn(12, features.width)
-    assert torch.equal(features.dense(stacked), x.view(3, 4, -1))
+    x, logits = features.to_dense(batch), torch.randn(12, features.width)
+    assert torch.equal(features.to_dense(stacked), x.view(3, 4, -1))
     found = features.loss(logits.view(3, 4, -1), x.view(3, 4, -1))
     torch.testing.assert_close(found.flatten(), features.loss(logits, x))
 
@@ -325,9 +325,9 @@ def test_means_are_those_of_vectors_and_what_is_missing_is_left_out_of_what_is_t
     codes = {"old": np.array([1, 0, 0, 0]), "meter": meter, "clock": np.array([[5]] * 4)}
     records = Records(schema, {name: codes[name].astype(schema.columns[name].dtype) for name in codes}, 4)
     features, means = Features(schema), dense(records).mean(dim=0)
-    present = features.given_present(means)
+    present = features.condition_on_presence(means)
     torch.testing.assert_close(means, torch.tensor([0.75, 0.25, 0.4, 0.2, 0.5, 0.5, 0.5]))
     torch.testing.assert_close(present, torch.tensor([0.75, 0.25, 0.8, 0.4, 0.5, 0.5, 0.5]))
     torch.testing.assert_close(features.means(features.logits(present, least=0.0)), means)
     nothing = torch.tensor([1.0, 0.0, 0.0, 0.5, 0.5, 1.0, 1.0])
-    assert bool(((features.given_present(nothing) >= 0) & (features.given_present(nothing) <= 1)).all())
+    assert bool(((features.condition_on_presence(nothing) >= 0) & (features.condition_on_presence(nothing) <= 1)).all())

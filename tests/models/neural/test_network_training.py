@@ -14,7 +14,7 @@ from scipy import stats
 from torch import Tensor, nn
 
 from sundog.models.neural import network_training
-from sundog.models.neural.network_training import Trainee, initialise, train
+from sundog.models.neural.network_training import TrainableNetwork, initialise, train_networks
 from sundog.models.protocol import FitContext, Parts
 from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.events import Charge
@@ -41,7 +41,7 @@ class Free(Ledger):
         self.taken += charges
 
 
-class Coder(Trainee):
+class Coder(TrainableNetwork):
     """Draws nothing, so that it learns the same however its batches are laid out."""
 
     pull: Tensor
@@ -70,11 +70,6 @@ class Pulled(Coder):
         return sum((parameter.square().sum() for parameter in self.parameters()), torch.zeros(())) / 100
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 def rows(count: int = 60) -> Tensor:
     return torch.randn(count, 4, generator=torch.Generator().manual_seed(3))
 
@@ -86,7 +81,9 @@ def plan_of(size: float, *, steps: int = 25, noise: float = 1e-7, rate: float = 
 def trained(networks: list[Any], data: Tensor, parts: Parts, plan: TrainingPlan, **options: Any) -> list[Any]:
     ledger = options.pop("ledger", None) or Free(NoiseSource.seeded(1))
     context = FitContext(seed=1, **options)
-    return train(copy.deepcopy(networks), InMemory(data), parts, plan, ledger, context, clip=1.0, learning_rate=0.02)
+    return train_networks(
+        copy.deepcopy(networks), InMemory(data), parts, plan, ledger, context, clip=1.0, learning_rate=0.02
+    )
 
 
 def assert_alike(one: nn.Module, other: nn.Module) -> None:
@@ -137,7 +134,7 @@ def test_all_networks_together_are_one_charge(parts: int) -> None:
     ledger, plan = Free(), plan_of(60.0, steps=12, noise=1.0, rate=0.2)
     owner = np.arange(60) % parts
     trained(initialise(Coder, parts, seed=1), rows(), Parts(owner, (60 / parts,) * parts), plan, ledger=ledger)
-    assert merge_blocks(ledger.taken) == [plan.charge(12)]
+    assert summed(ledger.taken) == [plan.make_charge(12)]
 
 
 @pytest.mark.parametrize("factor", [1.0, 2 / 3, 3 / 2])
@@ -149,7 +146,7 @@ def test_each_part_has_the_noise_of_the_whole_plan(factor: float) -> None:
     networks = initialise(Wide, 3, seed=1)
     whole: Any = stack(networks)
     plan = plan_of(60.0, steps=1, noise=2.0, rate=0.5)
-    step = network_training._step(
+    step = network_training._new_step(
         whole, Parts(np.zeros(0, np.int64), (10.0, 20.0, 40.0)), plan, Free(), clip=3.0, learning_rate=0.01
     )
     step([torch.zeros(3, 0, 40)])
@@ -159,7 +156,7 @@ def test_each_part_has_the_noise_of_the_whole_plan(factor: float) -> None:
         assert (p > 1e-9) == (factor == 1.0)
 
 
-class Wide(Trainee):
+class Wide(TrainableNetwork):
     """Has many parameters."""
 
     def __init__(self) -> None:
@@ -198,7 +195,7 @@ def test_a_stack_that_was_stopped_goes_on_bit_for_bit(tmp_path: Path, monkeypatc
             trained(networks, rows(), parts, plan, ledger=ledger, checkpoint=checkpoint)
     again = trained(networks, rows(), parts, plan, ledger=ledger, checkpoint=checkpoint)
     checkpoint.remove()
-    assert merge_blocks(ledger.charges) == [plan.charge(9)]
+    assert summed(ledger.charges) == [plan.make_charge(9)]
     for one, other in zip(whole, again, strict=True):
         for name, value in one.state_dict().items():
             assert torch.equal(value, other.state_dict()[name]), name

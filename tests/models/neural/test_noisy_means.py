@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-import torch
 from scipy import sparse, stats
 from tests.contracts.material import KINDS, constant_records, random_records, schema_of
 
@@ -17,7 +16,7 @@ from sundog.data.records import Records
 from sundog.errors import BudgetExceededError
 from sundog.models.neural import noisy_means as module
 from sundog.models.neural.features import FeatureRows, Features
-from sundog.models.neural.noisy_means import MeansPlan, noisy_means, noisy_sums, plan_means
+from sundog.models.neural.noisy_means import MeansPlan, measure_means, measure_sums, plan_means
 from sundog.models.protocol import FitContext, Parts
 from sundog.models.released import find_unpaid_means
 from sundog.privacy.accountant import compute_epsilon
@@ -45,22 +44,17 @@ class Free(Ledger):
         self.taken += charges
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 def means_of(
     records: Records, parts: Parts, plan: MeansPlan = EXACT, ledger: Ledger | None = None, **options: Any
 ) -> tuple[Floats, Floats]:
     features = Features(records.schema)
     context = FitContext(**options)
-    return noisy_means(features, features.examples(records), parts, plan, ledger or Free(), context)
+    return measure_means(features, features.to_examples(records), parts, plan, ledger or Free(), context)
 
 
 def rows_of(records: Records) -> Floats:
     features = Features(records.schema)
-    rows = features.dense(features.examples(records).take(np.arange(len(records))))
+    rows = features.to_dense(features.to_examples(records).take(np.arange(len(records))))
     return np.asarray(rows.numpy().astype(np.float64))
 
 
@@ -112,7 +106,7 @@ def test_records_of_a_table_are_all_of_one_length_whatever_the_noise(count: int,
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_record_is_shorter_or_longer_than_a_schema_allows(kind: str) -> None:
     schema = schema_of(KINDS[kind])
-    least, most = module._squares(schema)
+    least, most = module._bound_squares(schema)
     extreme = [constant_records(schema, 1, last=last) for last in (False, True)]
     for records in (random_records(schema, 50), *extreme):
         squares = np.square(rows_of(records)).sum(axis=1)
@@ -212,7 +206,7 @@ def test_a_plan_costs_its_share(share: float) -> None:
     plan = plan_means(budget, share=share)
     whole = plan_means(budget, share=1 - 1e-12)
     assert plan.noise_multiplier == pytest.approx(whole.noise_multiplier / math.sqrt(share))
-    assert compute_epsilon(plan.charges(), delta=1e-5) < 2.0
+    assert epsilon_spent(plan.charges, delta=1e-5) < 2.0
 
 
 @pytest.mark.parametrize("parts", [1, 7])
@@ -220,7 +214,7 @@ def test_all_parts_are_paid_for_once(parts: int) -> None:
     ledger = Free()
     records = random_records(schema_of(KINDS["mix"]), 50)
     means_of(records, Parts(np.arange(50) % parts, (50.0 / parts,) * parts), PLAN, ledger)
-    assert tuple(ledger.taken) == PLAN.charges()
+    assert tuple(ledger.taken) == PLAN.charges
     assert find_unpaid_means(ledger.taken) == []
     assert find_unpaid_means(ledger.taken[:1]) == ["means of features"]
     assert find_unpaid_means([]) == ["length of records", "means of features"]
@@ -240,7 +234,7 @@ def test_a_second_process_finds_what_the_first_one_measured(tmp_path: Path) -> N
     checkpoint.remove()
     for one, other in zip(first, again, strict=True):
         assert np.array_equal(one, other)
-    assert ledger.charges == PLAN.charges()
+    assert ledger.charges == PLAN.charges
 
 
 @pytest.mark.parametrize("epsilon", [0.5, 1.0, 10.0])
@@ -256,6 +250,6 @@ def test_the_length_is_one_that_records_have(parts: int, epsilon: float) -> None
     each = Parts(np.arange(count) % parts, (count / parts,) * parts)
     for _ in range(5):
         ledger = Ledger(epsilon=100.0, delta=1e-5)
-        _, scale = noisy_sums(features, rows, each, plan, ledger, FitContext())
+        _, scale = measure_sums(features, rows, each, plan, ledger, FitContext())
         norm = scale / plan.noise_multiplier
         assert np.sqrt(60) < norm <= np.sqrt(140)

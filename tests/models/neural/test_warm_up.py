@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from sundog.models.neural import network_training
-from sundog.models.neural.network_training import Adam, Trainee, train, warm_up
+from sundog.models.neural.network_training import Adam, TrainableNetwork, train_networks, warm_up
 from sundog.models.protocol import FitContext, Parts
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.training.batches.examples import InMemory
@@ -48,7 +48,7 @@ def test_adam_is_that_of_torch(kind: dict[str, bool]) -> None:
     assert not any(w.requires_grad for w in optimisers[1].state[ours[0]].values())
 
 
-class Line(Trainee):
+class Line(TrainableNetwork):
     def __init__(self) -> None:
         super().__init__()
         self.line = torch.nn.Linear(2, 1)
@@ -66,13 +66,13 @@ def test_a_training_waits_for_the_background_and_survives_it(monkeypatch: pytest
         begun.append(device)
         raise RuntimeError("out of memory")
 
-    monkeypatch.setattr(network_training, "_load", broken)
+    monkeypatch.setattr(network_training, "_load_kernels", broken)
     warm_up.cache_clear()
     plan = plan_training(Budget(1.0, 1e-5), already=[], records=10, batch=5, epochs=1)
     examples = InMemory(torch.ones(10, 2))
     for _ in range(2):
         fresh = Ledger(epsilon=1.0, delta=1e-5)
-        train([Line()], examples, Parts.whole(10), plan, fresh, FitContext(), clip=1.0, learning_rate=0.1)
+        train_networks([Line()], examples, Parts.whole(10), plan, fresh, FitContext(), clip=1.0, learning_rate=0.1)
         assert begun == ["cpu"]  # and it is begun once
         assert fresh.charges
     warm_up.cache_clear()

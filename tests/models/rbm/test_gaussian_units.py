@@ -17,11 +17,6 @@ from sundog.models.rbm.network import Network
 from sundog.models.rbm.rbm import Rbm
 
 
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
-
-
 def test_gaussian_units_learn_how_intensities_go_together() -> None:
     schema = schema_of({"picture": {"type": "image", "shape": [2, 2], "levels": 256}})
     rng = np.random.default_rng(0)

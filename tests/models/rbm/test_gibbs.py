@@ -15,7 +15,7 @@ from tests.contracts.material import schema_of
 
 from sundog.models.neural.features import Features
 from sundog.models.rbm import gibbs
-from sundog.models.rbm.gibbs import _PlaceChains, _VectorChains, chains_from
+from sundog.models.rbm.gibbs import _PlaceChains, _VectorChains, start_chains
 from sundog.models.rbm.network import Network
 from sundog.models.rbm.rbm import Rbm
 
@@ -34,11 +34,6 @@ STATES = torch.stack(
     ]
 )
 COUNT = 20_000
-
-
-@pytest.fixture(autouse=True)
-def _one_thread(one_thread: None) -> None:
-    pass
 
 
 def machine(size: float = 1.0, chains: int = 64) -> Network:
@@ -64,7 +59,7 @@ def test_both_kinds_have_the_distribution_of_the_machine(kind: Any, where: dict[
         for _ in range(60):
             chains.move()
         chains.excite()  # which holds the conditions
-        vectors = chains.vectors()
+        vectors = chains.to_vectors()
     found = np.bincount((vectors @ STATES.T).argmax(dim=1).numpy(), minlength=len(STATES))
     p = exact(network)
     if where:
@@ -76,12 +71,12 @@ def test_both_kinds_have_the_distribution_of_the_machine(kind: Any, where: dict[
 
 def test_weights_too_large_for_exponentials_take_the_careful_way() -> None:
     rng = np.random.default_rng(0)
-    assert isinstance(chains_from(STATES.clone(), machine(), {}, rng), _PlaceChains)
-    assert isinstance(chains_from(STATES.clone(), machine(size=100.0), {}, rng), _VectorChains)
+    assert isinstance(start_chains(STATES.clone(), machine(), {}, rng), _PlaceChains)
+    assert isinstance(start_chains(STATES.clone(), machine(size=100.0), {}, rng), _VectorChains)
     broken = machine()
     with torch.no_grad():
         broken.hidden.weight[0, 0] = torch.nan
-    assert isinstance(chains_from(STATES.clone(), broken, {}, rng), _VectorChains)
+    assert isinstance(start_chains(STATES.clone(), broken, {}, rng), _VectorChains)
 
 
 @pytest.mark.parametrize(("records", "most"), [(1000, 50.0), (70_000, 11.0)])

@@ -17,7 +17,7 @@ from torch import Tensor
 from sundog.models.neural.features import Features
 from sundog.models.rbm.network import Network
 from sundog.training.clipping import Fixed
-from sundog.training.groups import flat
+from sundog.training.groups import group_all
 from sundog.training.per_example.engine import clip_and_sum
 from sundog.training.stacked_modules import stack, unstack
 
@@ -31,11 +31,6 @@ MIX: dict[str, dict[str, Any]] = {
     "meter": {"type": "series", "length": 1, "min": 0, "max": 1, "resolution": 1, "nullable": True},
 }
 both = pytest.mark.parametrize("columns", [SETS, MIX], ids=["sets", "mix"])
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 def network(columns: dict[str, dict[str, Any]], *, size: float = 1.0, seed: int = 0, **options: Any) -> Network:
@@ -200,7 +195,7 @@ def test_particles_are_weighed_as_records_are_clipped(columns: dict[str, dict[st
         made = network(columns, chains=len(x))
         made.clip = clip
         made.particles.copy_(x)
-        groups = flat(made)
+        groups = group_all(made)
         private = clip_and_sum(made, made.free_energy, x, groups, Fixed(torch.tensor([1.7])).weigh)
         assert float(private.norms.min()) < 1.7 < float(private.norms.max())
         public = gradient(made, made.public_loss())

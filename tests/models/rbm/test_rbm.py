@@ -13,8 +13,9 @@ import numpy.typing as npt
 import pytest
 import torch
 from scipy import sparse, stats
-from tests.contracts.material import KINDS, schema_of
+from tests.contracts.material import KINDS, decode_records, schema_of
 from tests.contracts.model_contract import ModelContract
+from tests.contracts.resumption import assert_resumes
 
 from sundog.data.code_set import CodeSet
 from sundog.data.records import Records
@@ -50,11 +51,6 @@ STATES = torch.tensor(
         for b in range(8)
     ]
 )
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 class TestRbm(ModelContract):
@@ -223,10 +219,6 @@ def test_parts_have_networks_of_their_own() -> None:
 # --- going on ---
 
 
-def values(records: Records) -> dict[str, Any]:
-    return {name: column.decode(records.codes[name]) for name, column in records.schema.columns.items()}
-
-
 def fit(out: Path | None, *, resume: bool = False, seed: int = 4, settings: dict[str, Any] | None = None) -> Release:
     synthesizer = Synthesizer(
         "rbm",
@@ -236,31 +228,12 @@ def fit(out: Path | None, *, resume: bool = False, seed: int = 4, settings: dict
         noise=NoiseSource.seeded(1),
         settings={**QUICK, "epochs": 3, "batch": 100, **(settings or {})},
     )
-    return synthesizer.fit(values(table(500)), TABLE, out=out, resume=resume).release_
+    return synthesizer.fit(decode_records(table(500)), TABLE, out=out, resume=resume).release_
 
 
 def test_a_fit_that_was_interrupted_ends_as_one_that_was_not(tmp_path: Path) -> None:
     """Its chains go on, too."""
-    whole = fit(tmp_path / "whole.sundog")
-    out = tmp_path / "o.sundog"
-    spend, spends = Ledger.spend, 0
-
-    def stop(ledger: Ledger, *charges: Charge) -> None:
-        nonlocal spends
-        spends += 1
-        if spends in (4, 6):  # in the training, after the means
-            raise KeyboardInterrupt
-        spend(ledger, *charges)
-
-    for resume in (False, True):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Ledger, "spend", stop)
-            with pytest.raises(KeyboardInterrupt):
-                fit(out, resume=resume)
-    again = fit(out, resume=True)
-    assert again.certificate.charges == whole.certificate.charges
-    for name, tensor in whole.model.state().tensors.items():
-        assert np.array_equal(tensor, again.model.state().tensors[name]), name
+    assert_resumes(fit, tmp_path, stops=lambda spends: spends in (4, 6))  # in the training, after the means
 
 
 def test_a_seed_fixes_where_it_begins() -> None:
@@ -275,7 +248,7 @@ def test_a_seed_fixes_where_it_begins() -> None:
 def test_people_with_several_records_are_refused_before_anything_is_spent() -> None:
     schema = schema_of(COLUMNS, unit="person", cap=3)
     ledger = Ledger(epsilon=2.0, delta=1e-5)
-    data = {**values(table(500)), "person": np.arange(500)}
+    data = {**decode_records(table(500)), "person": np.arange(500)}
     with pytest.raises(SundogError, match=r"protects single records.*set `cap: 1`.*independent"):
         Synthesizer("rbm", epsilon=2.0, ledger=ledger).fit(data, schema)
     assert ledger.charges == ()
@@ -310,10 +283,10 @@ def test_only_means_and_a_training_pay_for_weights() -> None:
     event = SampledGaussian(noise_multiplier=1.0, sample_rate=0.1)
     plan = Rbm.plan(TABLE, Budget(1.0, 1e-6), RbmConfiguration.parse({**QUICK}), already=(), records=100)
     *means, training = plan.charges
-    assert released.find_unpaid(plan.charges) == []
-    assert released.find_unpaid([training]) != []
-    assert released.find_unpaid([*means, Charge(event=event, count=3, purpose="something else")]) != []
-    assert released.find_unpaid([*means, Charge(event=Gaussian(noise_multiplier=1.0), purpose="training")]) != []
+    assert released.find_unpaid_parts(plan.charges) == []
+    assert released.find_unpaid_parts([training]) != []
+    assert released.find_unpaid_parts([*means, Charge(event=event, count=3, purpose="something else")]) != []
+    assert released.find_unpaid_parts([*means, Charge(event=Gaussian(noise_multiplier=1.0), purpose="training")]) != []
 
 
 @pytest.mark.parametrize(
@@ -361,13 +334,6 @@ def test_enormous_weights_draw_records_all_the_same(size: float, deviation: floa
     assert model.log_evidence({"integer": 3}) <= 0.0
 
 
-def test_a_file_draws_nothing_when_it_is_read() -> None:
-    state, before = sticky().state(), torch.get_rng_state()
-    model = Rbm.from_state(TABLE, state)
-    assert torch.equal(torch.get_rng_state(), before)
-    assert np.array_equal(exact(model), exact(sticky()))
-
-
 @pytest.mark.parametrize(("chains", "is_right"), [(4096, True), (65_536, False)])
 def test_a_small_file_takes_little_memory(chains: int, is_right: bool) -> None:
     """Many hidden units and many particles of few features: each hidden unit of each particle would be 17 GB."""
@@ -389,12 +355,3 @@ def test_a_small_file_takes_little_memory(chains: int, is_right: bool) -> None:
     assert model._rows * hidden <= 2**23
     assert len(model.sample(5, np.random.default_rng(0), {})["old"]) == 5
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 2**19  # kB
-
-
-def test_weights_are_not_shared_with_the_state_they_came_from() -> None:
-    state = sticky().state()
-    model = Rbm.from_state(TABLE, state)
-    before = exact(model)
-    for tensor in state.tensors.values():
-        tensor[...] = 0
-    assert np.array_equal(exact(model), before)

@@ -12,7 +12,7 @@ from sundog.data.records import Records
 from sundog.errors import BudgetExceededError
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext, Parts
-from sundog.models.vae.latent_moments import _regularise, _rows, latent_charge, put_into_decoders
+from sundog.models.vae.latent_moments import _regularise, _yield_moments, fit_decoders_to_latents, make_latent_charge
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 
@@ -43,11 +43,11 @@ def folded(
             layer.weight.copy_(torch.eye(LATENT + told))
             layer.bias.zero_()
     features = Features(SCHEMA)
-    put_into_decoders(
+    fit_decoders_to_latents(
         encoders,
         [nn.Sequential(layer) for layer in layers],
         features,
-        features.examples(records(count)),
+        features.to_examples(records(count)),
         parts,
         noise_multiplier=noise,
         ledger=Ledger(epsilon=1e12, delta=1e-5),
@@ -107,8 +107,13 @@ def test_no_record_changes_the_z_of_another() -> None:
     wide = nn.Sequential(nn.Linear(2, 300), nn.ReLU(), nn.Linear(300, 2 * LATENT))
     features, found = Features(SCHEMA), []
     for count in (1, 2, 3001):
-        examples, ledger = features.examples(records(count)), Ledger(epsilon=1, delta=1e-6, noise=NoiseSource.seeded(1))
-        ((_, rows), *_) = _rows([wide], features, examples, Parts.whole(count), np.triu_indices(LATENT), 3.0, ledger)
+        examples, ledger = (
+            features.to_examples(records(count)),
+            Ledger(epsilon=1, delta=1e-6, noise=NoiseSource.seeded(1)),
+        )
+        ((_, rows), *_) = _yield_moments(
+            [wide], features, examples, Parts.whole(count), np.triu_indices(LATENT), 3.0, ledger
+        )
         found.append(rows[0])
     assert np.array_equal(found[0], found[1])
     assert np.array_equal(found[0], found[2])
@@ -118,8 +123,8 @@ def test_no_record_changes_the_z_of_another() -> None:
 def test_many_latent_variables_are_measured_few_records_at_a_time() -> None:
     features, upper = Features(SCHEMA), np.triu_indices(64)
     ledger = Ledger(epsilon=1, delta=1e-6)
-    chunks = _rows(
-        [nn.Linear(2, 128)], features, features.examples(records(5000)), Parts.whole(5000), upper, 3.0, ledger
+    chunks = _yield_moments(
+        [nn.Linear(2, 128)], features, features.to_examples(records(5000)), Parts.whole(5000), upper, 3.0, ledger
     )
     sizes = [len(rows) for _, rows in chunks]
     assert sum(sizes) == 5000
@@ -130,15 +135,15 @@ def test_nothing_is_measured_that_is_not_paid_for() -> None:
     ledger = Ledger(epsilon=0.1, delta=1e-6)
     features = Features(SCHEMA)
     with pytest.raises(BudgetExceededError):
-        put_into_decoders(
+        fit_decoders_to_latents(
             [encoder([0.0, 0.0], [1.0, 1.0])],
             [nn.Sequential(nn.Linear(LATENT, 4))],
             features,
-            features.examples(records(10)),
+            features.to_examples(records(10)),
             Parts.whole(10),
             noise_multiplier=1.0,
             ledger=ledger,
             context=FitContext(),
         )
     assert ledger.charges == ()
-    assert latent_charge(2.0).event.noise_multiplier == 2.0  # type: ignore[union-attr]
+    assert make_latent_charge(2.0).event.noise_multiplier == 2.0  # type: ignore[union-attr]

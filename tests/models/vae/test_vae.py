@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 import torch
-from tests.contracts.material import KINDS, plain, random_records, schema_of
+from tests.contracts.material import KINDS, decode_records, random_records, schema_of
 from tests.contracts.model_contract import ModelContract
+from tests.contracts.resumption import assert_resumes
+from tests.models.twin_columns import COLUMNS, TABLE, pair_distance, table
 
 from sundog.data.code_set import CodeSet
 from sundog.data.records import Records
@@ -27,7 +28,7 @@ from sundog.models.neural.noisy_means import MeansPlan
 from sundog.models.protocol import FitContext, State
 from sundog.models.released import LATENT
 from sundog.models.vae.configuration import VaeConfiguration
-from sundog.models.vae.latent_moments import latent_charge
+from sundog.models.vae.latent_moments import make_latent_charge
 from sundog.models.vae.released import ReleasedVae
 from sundog.models.vae.vae import Vae
 from sundog.privacy.events import Charge, Gaussian, SampledGaussian
@@ -36,32 +37,11 @@ from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 
 QUICK: dict[str, Any] = {"hidden": 8, "latent": 3, "batch": 50, "epochs": 4, "learning_rate": 0.1}
-COLUMNS: dict[str, dict[str, Any]] = {
-    "kind": {"type": "categorical", "values": ["a", "b", "c", "d"]},
-    "twin": {"type": "categorical", "values": ["w", "x", "y", "z"]},
-    "size": {"type": "integer", "min": 0, "max": 999, "bins": 8},
-}
-TABLE = schema_of(COLUMNS, records=4000)
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 class TestVae(ModelContract):
     model = Vae
     settings = QUICK
-
-
-def table(n: int = 4000, seed: int = 0) -> Records:
-    """The twin says what the kind is nine times in ten, and the size is near 250 times the kind."""
-    rng = np.random.default_rng(seed)
-    kind = rng.choice(4, n, p=[0.1, 0.2, 0.3, 0.4])
-    twin = np.where(rng.random(n) < 0.9, kind, rng.integers(0, 4, n))
-    size = (250 * kind + rng.integers(0, 250, n)).clip(0, 999)
-    codes = {"kind": kind, "twin": twin, "size": size}
-    return Records(TABLE, {name: codes[name].astype(TABLE.columns[name].dtype) for name in COLUMNS}, n)
 
 
 @cache
@@ -72,28 +52,14 @@ def learned() -> Vae:
     return Vae.fit(table(), plan, ledger, FitContext(seed=2))
 
 
-def pairs(codes: dict[str, Any], names: tuple[str, str]) -> npt.NDArray[np.float64]:
-    """How often each pair of cells occurs."""
-    cells = {"kind": codes["kind"], "twin": codes["twin"], "size": codes["size"].astype(int) // 125}
-    found = np.zeros((4 if names[0] != "size" else 8, 8))
-    np.add.at(found, (cells[names[0]], cells[names[1]]), 1.0)
-    return np.asarray(found / found.sum())
-
-
-def distance(codes: dict[str, Any], other: dict[str, Any]) -> float:
-    """The mean total variation over all pairs of columns."""
-    couples = [("kind", "twin"), ("kind", "size"), ("twin", "size")]
-    return float(np.mean([0.5 * np.abs(pairs(codes, c) - pairs(other, c)).sum() for c in couples]))
-
-
 # --- what it learns ---
 
 
 def test_it_learns_what_belongs_together() -> None:
     plan = Independent.plan(TABLE, Budget(50.0, 1e-5), IndependentConfiguration(), already=(), records=None)
     independent = Independent.fit(table(), plan, Ledger(epsilon=50.0, delta=1e-5), FitContext())
-    far = distance(independent.sample(20_000, np.random.default_rng(0), {}), table().codes)
-    near = distance(learned().sample(20_000, np.random.default_rng(0), {}), table().codes)
+    far = pair_distance(independent.sample(20_000, np.random.default_rng(0), {}), table().codes)
+    near = pair_distance(learned().sample(20_000, np.random.default_rng(0), {}), table().codes)
     assert far > 0.4
     assert near < 0.5 * far
 
@@ -179,10 +145,6 @@ def test_few_candidates_at_a_time_are_as_good_as_many(monkeypatch: pytest.Monkey
 # --- going on, and watching ---
 
 
-def values(records: Records) -> dict[str, Any]:
-    return {name: column.decode(records.codes[name]) for name, column in records.schema.columns.items()}
-
-
 def fit(out: Path | None, *, resume: bool = False, progress: Any = None, **options: Any) -> Release:
     settings = {**QUICK, "epochs": 3, "batch": 100}
     options = {
@@ -194,30 +156,11 @@ def fit(out: Path | None, *, resume: bool = False, progress: Any = None, **optio
         **options,
     }
     also = {} if progress is None else {"progress": progress}
-    return Synthesizer("vae", **options).fit(values(table(500)), TABLE, out=out, resume=resume, **also).release_
+    return Synthesizer("vae", **options).fit(decode_records(table(500)), TABLE, out=out, resume=resume, **also).release_
 
 
 def test_a_fit_that_was_interrupted_ends_as_one_that_was_not(tmp_path: Path) -> None:
-    whole = fit(tmp_path / "whole.sundog")
-    out = tmp_path / "o.sundog"
-    spend, spends = Ledger.spend, 0
-
-    def stop(ledger: Ledger, *charges: Charge) -> None:
-        nonlocal spends
-        spends += 1
-        if spends % 3 == 0:
-            raise KeyboardInterrupt
-        spend(ledger, *charges)
-
-    for resume in (False, True):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(Ledger, "spend", stop)
-            with pytest.raises(KeyboardInterrupt):
-                fit(out, resume=resume)
-    again = fit(out, resume=True)
-    assert again.certificate.charges == whole.certificate.charges
-    for name, tensor in whole.model.state().tensors.items():
-        assert np.array_equal(tensor, again.model.state().tensors[name]), name
+    assert_resumes(fit, tmp_path, stops=lambda spends: spends % 3 == 0)
 
 
 def test_the_loss_is_shown_to_those_who_insist_and_to_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -261,9 +204,9 @@ def test_moments_of_many_latent_variables_are_not_measured() -> None:
         model = Vae.fit(table(200), plan, ledger, FitContext())
         assert {charge.purpose for charge in ledger.charges} == {charge.purpose for charge in plan.charges}
         released = ReleasedVae(TABLE, model.state())
-        assert released.find_unpaid(plan.charges) == []
+        assert released.find_unpaid_parts(plan.charges) == []
         rest = [charge for charge in plan.charges if charge.purpose != LATENT]
-        assert bool(released.find_unpaid(rest)) is is_due
+        assert bool(released.find_unpaid_parts(rest)) is is_due
 
 
 # --- what it refuses ---
@@ -272,7 +215,7 @@ def test_moments_of_many_latent_variables_are_not_measured() -> None:
 def test_people_with_several_records_are_refused_before_anything_is_spent(tmp_path: Path) -> None:
     schema = schema_of(COLUMNS, unit="person", cap=3)
     ledger = Ledger(epsilon=2.0, delta=1e-5)
-    data = {**values(table(500)), "person": np.arange(500)}
+    data = {**decode_records(table(500)), "person": np.arange(500)}
     with pytest.raises(SundogError, match=r"protects single records.*set `cap: 1`.*independent"):
         Synthesizer("vae", epsilon=2.0, ledger=ledger).fit(data, schema)
     assert ledger.charges == ()
@@ -280,7 +223,7 @@ def test_people_with_several_records_are_refused_before_anything_is_spent(tmp_pa
 
 def test_people_with_one_record_each_are_not(tmp_path: Path) -> None:
     schema = schema_of(COLUMNS, unit="person", records=400)
-    data = {**values(table(500)), "person": np.arange(500) // 2}
+    data = {**decode_records(table(500)), "person": np.arange(500) // 2}
     release = Synthesizer("vae", epsilon=2.0, delta=1e-6, settings=QUICK).fit(data, schema).release_
     assert release.verify() == []
 
@@ -306,7 +249,7 @@ def test_people_with_one_record_each_are_not(tmp_path: Path) -> None:
 def test_settings_that_are_none_are_refused_before_anything_is_spent(name: str, value: Any) -> None:
     ledger = Ledger(epsilon=2.0, delta=1e-5)
     with pytest.raises(SundogError, match=f"setting '{name}' must be"):
-        Synthesizer("vae", epsilon=2.0, ledger=ledger, settings={name: value}).fit(values(table(50)), TABLE)
+        Synthesizer("vae", epsilon=2.0, ledger=ledger, settings={name: value}).fit(decode_records(table(50)), TABLE)
     assert ledger.charges == ()
 
 
@@ -321,12 +264,14 @@ def test_a_device_that_is_not_there_is_refused() -> None:
 def test_only_a_training_pays_for_weights() -> None:
     released = ReleasedVae(TABLE, _state())
     event = SampledGaussian(noise_multiplier=1.0, sample_rate=0.1)
-    means = (*MeansPlan(0.01, 20.0).charges(), latent_charge(20.0))
-    assert released.find_unpaid([*means, Charge(event=event, count=3, purpose="training")]) == []
-    assert released.find_unpaid([*means, Charge(event=event, count=3, purpose="something else")]) != []
-    assert released.find_unpaid([*means, Charge(event=Gaussian(noise_multiplier=1.0), purpose="training")]) != []
-    assert released.find_unpaid([*means[1:], Charge(event=event, count=3, purpose="training")]) == ["length of records"]
-    assert released.find_unpaid([*means[:2], Charge(event=event, count=3, purpose="training")]) != []
+    means = (*MeansPlan(0.01, 20.0).charges, make_latent_charge(20.0))
+    assert released.find_unpaid_parts([*means, Charge(event=event, count=3, purpose="training")]) == []
+    assert released.find_unpaid_parts([*means, Charge(event=event, count=3, purpose="something else")]) != []
+    assert released.find_unpaid_parts([*means, Charge(event=Gaussian(noise_multiplier=1.0), purpose="training")]) != []
+    assert released.find_unpaid_parts([*means[1:], Charge(event=event, count=3, purpose="training")]) == [
+        "length of records"
+    ]
+    assert released.find_unpaid_parts([*means[:2], Charge(event=event, count=3, purpose="training")]) != []
 
 
 def _state(schema: Schema = TABLE, *, hidden: int = 5, latent: int = 2) -> State:
@@ -373,23 +318,8 @@ def test_enormous_weights_draw_records_all_the_same(size: float) -> None:
             column.decode(codes[name])
 
 
-def test_weights_are_not_shared_with_the_state_they_came_from() -> None:
-    state = _state()
-    model = Vae.from_state(TABLE, state)
-    before = plain(model.sample(50, np.random.default_rng(0), {})["size"])
-    for tensor in state.tensors.values():
-        tensor[...] = 0
-    assert plain(model.sample(50, np.random.default_rng(0), {})["size"]) == before
-
-
-def test_a_file_draws_nothing_when_it_is_read() -> None:
-    before = torch.get_rng_state()
-    Vae.from_state(TABLE, _state())
-    assert torch.equal(torch.get_rng_state(), before)
-
-
 def test_random_records_fit_a_release_of_every_kind_at_once(tmp_path: Path) -> None:
     schema = schema_of({**KINDS["all_scalars"], **KINDS["mix"]}, records=100)
-    data = values(random_records(schema, 80))
+    data = decode_records(random_records(schema, 80))
     Synthesizer("vae", epsilon=1.0, delta=1e-6, settings=QUICK).fit(data, schema, out=tmp_path / "o.sundog")
     assert Release.load(tmp_path / "o.sundog").verify() == []

@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from sundog.errors import DataError
-from sundog.training.batches.examples import Examples, InMemory, Positions, leaves, map_leaves
+from sundog.training.batches.examples import Examples, InMemory, Positions, list_leaves, map_leaves
 from sundog.training.batches.poisson import Index
 from sundog.training.batches.prefetch import Prefetch
 
@@ -47,7 +47,7 @@ def test_structures_stay_as_they_are() -> None:
     assert isinstance(alone, torch.Tensor)
     pair = InMemory((X, (Y, Y))).take(INDICES[0])
     assert [type(part) for part in pair] == [torch.Tensor, tuple]
-    assert len(leaves(pair)) == 3
+    assert len(list_leaves(pair)) == 3
     assert map_leaves(len, pair) == (4, (4, 4))
 
 
@@ -72,7 +72,7 @@ def draw(step: int) -> Index:
 def test_prefetch_gives_the_pieces_of_each_step_in_order() -> None:
     with Prefetch(InMemory(Y), draw, range(3, 40), largest=4) as prefetch:
         for step in range(3, 40):
-            pieces = list(prefetch.pieces())
+            pieces = list(prefetch.take_pieces())
             assert max(len(piece) for piece in pieces) <= 4
             assert len(pieces) == max(1, -(-len(draw(step)) // 4))
             np.testing.assert_array_equal(torch.cat(pieces).numpy(), Y[draw(step)])
@@ -92,7 +92,7 @@ def test_prefetch_stays_ahead_but_not_far() -> None:
             time.sleep(0.001)
         time.sleep(0.05)
         assert len(taken) == 5  # four wait, and one waits to
-        list(prefetch.pieces())
+        list(prefetch.take_pieces())
         while len(taken) < 6:
             time.sleep(0.001)
         time.sleep(0.05)
@@ -114,9 +114,9 @@ def test_an_error_in_the_thread_is_raised_by_the_caller(where: str) -> None:
 
     with Prefetch(Broken(ROWS), broken, range(5), largest=10) as prefetch:
         for step in range(2):
-            assert [len(piece) for piece in prefetch.pieces()] == [step]
+            assert [len(piece) for piece in prefetch.take_pieces()] == [step]
         with pytest.raises(OSError, match="the disk is gone"):
-            list(prefetch.pieces())
+            list(prefetch.take_pieces())
     assert not [thread for thread in threading.enumerate() if thread.name == "prefetch"]
 
 
@@ -130,7 +130,7 @@ def test_batches_reach_a_gpu_from_wherever_the_data_is() -> None:
     for examples in kinds:
         with Prefetch(examples, draw, range(300), largest=4) as prefetch:
             for step in range(300):
-                pieces = list(prefetch.pieces())
+                pieces = list(prefetch.take_pieces())
                 assert {piece["x"].device for piece in pieces} == {torch.device("cuda:0")}
                 rows = torch.cat([piece["x"] for piece in pieces])
                 np.testing.assert_array_equal(rows.cpu().numpy(), X[draw(step)])
@@ -140,5 +140,5 @@ def test_leaving_early_stops_the_thread() -> None:
     for taken in (0, 1, 5):
         with Prefetch(InMemory(Y), lambda _: np.arange(7), range(10**9), largest=3) as prefetch:
             for _ in range(taken):
-                list(prefetch.pieces())
+                list(prefetch.take_pieces())
         assert not [thread for thread in threading.enumerate() if thread.name == "prefetch"]

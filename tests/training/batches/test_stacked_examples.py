@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sundog.training.batches.examples import InMemory
-from sundog.training.batches.stacked_examples import StackedExamples, piece_for, ranks
+from sundog.training.batches.stacked_examples import StackedExamples, choose_piece_size, rank_by_owner
 
 Integers = npt.NDArray[np.int64]
 
@@ -65,7 +65,7 @@ def test_no_examples_at_all() -> None:
 @pytest.mark.parametrize("models", [1, 2, 10, 100, 500])
 def test_a_piece_that_is_all_one_models_leaves_few_places_free(models: int) -> None:
     for sizes in ([1e3] * models, [1e6] + [1e-3] * (models - 1), [0.0] * models):  # the first may be far off
-        count = piece_for(sizes)
+        count = choose_piece_size(sizes)
         examples = StackedExamples(InMemory(torch.ones(count)), np.full(count, models - 1), models)
         assert 64 <= count <= 4096
         assert examples.take(np.arange(count)).present.numel() <= 2**16
@@ -74,7 +74,7 @@ def test_a_piece_that_is_all_one_models_leaves_few_places_free(models: int) -> N
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.9])
 def test_models_that_are_as_full_as_they_are_said_to_be_leave_fewer_places_free(share: float) -> None:
     chances = np.array([share] + [(1 - share) / 49] * 49)
-    count = piece_for((1e5 * chances).tolist())
+    count = choose_piece_size((1e5 * chances).tolist())
     owner = np.random.default_rng(0).choice(50, count, p=chances)
     examples = StackedExamples(InMemory(torch.ones(count)), owner, 50)
     assert count * 50 * share > 1000  # and pieces are not needlessly small
@@ -85,5 +85,5 @@ def test_models_that_are_as_full_as_they_are_said_to_be_leave_fewer_places_free(
 def test_ranks_count_those_before(models: int) -> None:
     owners: Integers = np.random.default_rng(models).integers(0, models, 200)
     slow = [int((owners[:place] == owner).sum()) for place, owner in enumerate(owners)]
-    assert ranks(owners, models).tolist() == slow
-    assert ranks(owners[:0], models).tolist() == []
+    assert rank_by_owner(owners, models).tolist() == slow
+    assert rank_by_owner(owners[:0], models).tolist() == []

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from sundog.training.per_example.convolution import extract_by_view, extract_patches
+from sundog.training.per_example.convolution import Window, extract_by_view, extract_patches
 
 _PAIR = st.tuples(st.integers(1, 3), st.integers(1, 3))
 
@@ -29,11 +29,11 @@ def test_both_ways_are_equal(
     channels: int,
 ) -> None:
     images = torch.randn(batch, channels, 8, 9)
-    geometry = {"kernel_size": kernel, "stride": stride, "padding": padding, "dilation": dilation}
-    wanted = functional.unfold(images, **geometry).mT if batch else torch.zeros(0, 1, 1)
-    found = extract_by_view(images, **geometry)
+    window = Window(kernel, stride, padding, dilation)
+    wanted = functional.unfold(images, **window._asdict()).mT if batch else torch.zeros(0, 1, 1)
+    found = extract_by_view(images, window)
     if batch:
         assert torch.equal(found, wanted)
-        assert torch.equal(extract_patches(images, **geometry), wanted)
+        assert torch.equal(extract_patches(images, window), wanted)
     else:
         assert len(found) == 0

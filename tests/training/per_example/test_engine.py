@@ -14,8 +14,8 @@ from tests.training.toy import by_layer
 from torch import Tensor, nn
 
 from sundog.errors import SundogError
-from sundog.training.clipping import clip_weights
-from sundog.training.groups import Groups, flat, weights_and_biases
+from sundog.training.clipping import compute_clip_weights
+from sundog.training.groups import Groups, group_all, group_weights_and_biases
 from sundog.training.per_example.engine import Loss, clip_and_sum
 from sundog.training.per_example.layers import find_unsupported, record_layers
 
@@ -49,9 +49,9 @@ def one_by_one(loss: Loss, batch: Any, groups: Groups, bounds: Tensor) -> tuple[
 
 
 def check(module: nn.Module, loss: Loss, batch: Any, groups: Groups | None = None) -> None:
-    groups = groups or flat(module)
+    groups = groups or group_all(module)
     bounds = torch.linspace(0.3, 0.9, groups.count)
-    clipped = clip_and_sum(module, loss, batch, groups, lambda n: clip_weights(n, bounds))
+    clipped = clip_and_sum(module, loss, batch, groups, lambda n: compute_clip_weights(n, bounds))
     sums, norms = clipped.sums, clipped.norms
     expected_sums, expected_norms = one_by_one(loss, batch, groups, bounds)
     torch.testing.assert_close(norms, expected_norms, rtol=TOLERANCE, atol=TOLERANCE)
@@ -176,7 +176,7 @@ def test_every_layer_under_a_gradient_penalty(name: str, size: int) -> None:
     check(module, penalised(module), (torch.randn(size, *shape), torch.randn(size, *shape)))
 
 
-@pytest.mark.parametrize("grouping", [flat, weights_and_biases, by_layer])
+@pytest.mark.parametrize("grouping", [group_all, group_weights_and_biases, by_layer])
 @pytest.mark.parametrize("name", ["mlp", "conv", "deep conv", "lstm"])
 def test_groups_are_clipped_by_themselves(name: str, grouping: Callable[[nn.Module], Groups]) -> None:
     make, shape = SHAPES[name]
@@ -276,7 +276,7 @@ def test_a_weight_that_is_used_behind_its_layers_back_is_noticed() -> None:
 def test_batch_statistics_are_refused() -> None:
     module = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3))
     with pytest.raises(SundogError, match="mixes the examples"):
-        clip_and_sum(module, squared(module), torch.randn(4, 3), flat(module), lambda n: n)
+        clip_and_sum(module, squared(module), torch.randn(4, 3), group_all(module), lambda n: n)
 
 
 @shapes
@@ -294,7 +294,9 @@ def test_gradients_that_were_there_stay() -> None:
     module = mlp()
     squared(module)(torch.randn(2, 5)).sum().backward()  # type: ignore[no-untyped-call]
     before = [p.grad.clone() for p in module.parameters() if p.grad is not None]
-    clip_and_sum(module, squared(module), torch.randn(4, 5), flat(module), lambda n: clip_weights(n, torch.ones(1)))
+    clip_and_sum(
+        module, squared(module), torch.randn(4, 5), group_all(module), lambda n: compute_clip_weights(n, torch.ones(1))
+    )
     after = [p.grad for p in module.parameters()]
     assert all(torch.equal(a, b) for a, b in zip(after, before, strict=True) if a is not None)
 

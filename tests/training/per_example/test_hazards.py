@@ -14,8 +14,8 @@ from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.training.batches.examples import InMemory
-from sundog.training.clipping import Fixed, clip_weights
-from sundog.training.groups import flat
+from sundog.training.clipping import Fixed, compute_clip_weights
+from sundog.training.groups import group_all
 from sundog.training.per_example.engine import clip_and_sum
 from sundog.training.per_example.factors import Factors, Lookup, Outer, OuterSum
 from sundog.training.step import PrivateStep
@@ -24,7 +24,7 @@ from sundog.training.training_plan import TrainingPlan
 
 
 def contribution(module: nn.Module, loss: Callable[[Tensor], Tensor], x: Tensor, bound: float) -> float:
-    found = clip_and_sum(module, loss, x, flat(module), lambda n: clip_weights(n, torch.tensor([bound])))
+    found = clip_and_sum(module, loss, x, group_all(module), lambda n: compute_clip_weights(n, torch.tensor([bound])))
     return float(torch.cat([total.flatten() for total in found.sums]).norm())
 
 
@@ -54,10 +54,10 @@ def test_every_factored_norm_is_an_upper_bound_under_cancellation() -> None:
         Lookup(index, torch.cat([right, -near], dim=1), 3),
     ]
     for use in uses:
-        mass = use.squared_mass()
+        mass = use.compute_squared_mass()
         assert mass is not None
-        bound = (use.squared_norms() + 2 * 2**-21 * mass).sqrt() + 2**-21 * mass.sqrt()
-        each = torch.stack([use.weighted_sum(one).double().flatten().norm() for one in torch.eye(8)])
+        bound = (use.compute_squared_norms() + 2 * 2**-21 * mass).sqrt() + 2**-21 * mass.sqrt()
+        each = torch.stack([use.sum_weighted(one).double().flatten().norm() for one in torch.eye(8)])
         assert bool((each <= bound).all())
 
 
@@ -103,13 +103,13 @@ def test_other_modules_are_left_without_gradients() -> None:
 def test_special_layers_are_not_tapped() -> None:
     padded = nn.Embedding(5, 3, padding_idx=0)
     found = clip_and_sum(
-        padded, lambda i: padded(i).sum(dim=(1, 2)), torch.tensor([[0, 1]]), flat(padded), lambda n: 1 + 0 * n
+        padded, lambda i: padded(i).sum(dim=(1, 2)), torch.tensor([[0, 1]]), group_all(padded), lambda n: 1 + 0 * n
     )
     assert float(found.sums[0][0].abs().sum()) == 0
     tied = nn.Sequential(nn.Embedding(4, 4), nn.Linear(4, 4, bias=False))
     tied[1].weight = tied[0].weight
     index = torch.tensor([[0, 1], [2, 2]])
-    whole = clip_and_sum(tied, lambda i: tied(i).sum(dim=(1, 2)), index, flat(tied), torch.ones_like).sums[0]
+    whole = clip_and_sum(tied, lambda i: tied(i).sum(dim=(1, 2)), index, group_all(tied), torch.ones_like).sums[0]
     (expected,) = torch.autograd.grad(tied(index).sum(), list(tied.parameters()))
     torch.testing.assert_close(whole, expected)
 
@@ -120,7 +120,7 @@ def test_a_step_refuses_other_numbers_than_float32() -> None:
         PrivateStep(
             module=module,
             private_loss=lambda x: module(x)[:, 0],
-            groups=flat(module),
+            groups=group_all(module),
             policy=Fixed(torch.ones(1)),
             optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
             noise=NoiseSource(),
@@ -143,7 +143,7 @@ def trainer_of(records: int, drawn: list[float], after: Callable[[int], None]) -
     step = PrivateStep(
         module=module,
         private_loss=loss,
-        groups=flat(module),
+        groups=group_all(module),
         policy=Fixed(torch.ones(1)),
         optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
         noise=ledger.noise,

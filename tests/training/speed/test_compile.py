@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from sundog.privacy.noise import NoiseSource
 from sundog.training.batches.examples import Padded
 from sundog.training.clipping import ClipPolicy, DPNorm, Fixed
-from sundog.training.groups import Groups, flat
+from sundog.training.groups import Groups, group_all
 from sundog.training.speed.compile import compile_program
 from sundog.training.speed.options import Speed
 from sundog.training.stacked_modules import stack
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.skipif(
 )
 
 
-def step_of(policy: ClipPolicy, speed: Speed, grouping: Callable[[nn.Module], Groups] = flat) -> PrivateStep:
+def step_of(policy: ClipPolicy, speed: Speed, grouping: Callable[[nn.Module], Groups] = group_all) -> PrivateStep:
     torch.manual_seed(0)
     module = nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 1))
 
@@ -53,7 +53,7 @@ def test_a_stack_whose_first_batch_has_as_many_records_as_there_are_models() -> 
     step = PrivateStep(
         module=module,
         private_loss=lambda x: module(x).square().sum(dim=-1),
-        groups=flat(module),
+        groups=group_all(module),
         policy=Fixed(torch.ones(1)),
         optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
         noise=NoiseSource.seeded(5),

@@ -15,8 +15,8 @@ from sundog.privacy.chacha import DeviceNormals
 from sundog.privacy.noise import NoiseSource
 from sundog.training.batches.examples import Padded
 from sundog.training.clipping import ClipPolicy, DPNorm, Fixed
-from sundog.training.groups import flat
-from sundog.training.speed.cuda_graphs import GraphedStep, Replayed, capacity_for
+from sundog.training.groups import group_all
+from sundog.training.speed.cuda_graphs import GraphedStep, ReplayedWork, choose_capacity
 from sundog.training.stacked_modules import stack
 from sundog.training.step import PrivateStep
 
@@ -37,7 +37,7 @@ def step_on(device: str, policy: ClipPolicy, noise: float, *, fast: bool = False
     return PrivateStep(
         module=module,
         private_loss=loss,
-        groups=flat(module),
+        groups=group_all(module),
         policy=policy,
         optimizer=torch.optim.SGD(module.parameters(), lr=0.1, foreach=True),
         noise=NoiseSource(fast_gradients=fast),
@@ -105,7 +105,7 @@ def stacked_on(device: str) -> PrivateStep:
     return PrivateStep(
         module=module,
         private_loss=loss,
-        groups=flat(module),
+        groups=group_all(module),
         policy=Fixed(torch.ones(1, device=device)),
         optimizer=torch.optim.SGD(module.parameters(), lr=0.1, foreach=True),
         noise=NoiseSource(),
@@ -126,7 +126,7 @@ def test_the_kernel_gives_what_the_reference_does(count: int) -> None:
 @pytest.mark.parametrize("fast", [False, True])
 def test_every_replay_has_noise_of_its_own(fast: bool) -> None:
     step = step_on("cuda", Fixed(torch.ones(1, device="cuda")), 2.0, fast=fast)
-    graphed = GraphedStep(step, torch.randn(100, 6, device="cuda"), capacity=capacity_for(8))
+    graphed = GraphedStep(step, torch.randn(100, 6, device="cuda"), capacity=choose_capacity(8))
     drawn = []
     for _ in range(8):
         graphed(np.empty(0, dtype=np.int64))
@@ -145,13 +145,13 @@ def test_a_graph_is_recorded_while_that_of_another_training_is_garbage() -> None
         total.add_(len(litter))
 
     def forgotten() -> None:
-        replayed = Replayed(work, total.device)
+        replayed = ReplayedWork(work, total.device)
         for _ in range(4):
             replayed()
         replayed._work = lambda: replayed()  # noqa: PLW0108 - a cycle, which only the collector can break
 
     thresholds = gc.get_threshold()
-    again = Replayed(work, total.device)
+    again = ReplayedWork(work, total.device)
     again()
     again()
     forgotten()

@@ -17,7 +17,7 @@ from sundog.fit.synthesizer import Synthesizer
 from sundog.models.rbm.network import Network
 from sundog.privacy.ledger import Ledger
 from sundog.training import trainer as module
-from sundog.training.speed.threads import ThreadChoice, allowed_threads, one_thread
+from sundog.training.speed.threads import ThreadChoice, count_allowed_threads, use_one_thread
 from sundog.training.step import PrivateStep
 
 
@@ -64,12 +64,12 @@ def test_somebody_else_at_work_is_noticed_at_once() -> None:
 
 
 def test_one_thread_leaves_things_as_they_were(two_threads: None) -> None:
-    with one_thread():
-        with one_thread():
+    with use_one_thread():
+        with use_one_thread():
             assert torch.get_num_threads() == 1
-        assert (torch.get_num_threads(), allowed_threads()) == (1, 2)
-    assert (torch.get_num_threads(), allowed_threads()) == (2, 2)
-    with pytest.raises(KeyError), one_thread():
+        assert (torch.get_num_threads(), count_allowed_threads()) == (1, 2)
+    assert (torch.get_num_threads(), count_allowed_threads()) == (2, 2)
+    with pytest.raises(KeyError), use_one_thread():
         raise KeyError
     assert torch.get_num_threads() == 2
 

@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from sundog.evaluation.measure import Measure, measure_share
-from sundog.training.speed.threads import one_thread
+from sundog.training.speed.threads import use_one_thread
 
 Images = NDArray[np.float32]
 Labels = NDArray[np.int64]
@@ -169,7 +169,7 @@ def train_classifier(
     network = build_network(kind, images, classes, seed)
     descent = AdamDescent(network, steps)
     best, least = network, np.inf
-    with one_thread():
+    with use_one_thread():
         for step, rows in enumerate(draw_batches(len(images), steps, np.random.default_rng(seed)), start=1):
             descent.step(cross_entropy(network(torch.from_numpy(images[rows])), torch.from_numpy(labels[rows])))
             if watched is not None and step % max(1, steps // CHECKS) == 0:

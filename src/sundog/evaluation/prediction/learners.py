@@ -117,13 +117,13 @@ def predict_probabilities(model: Any, learn: Any, classes: Any, test: Any, count
     """
     from sklearn.dummy import DummyClassifier
 
-    model = fit_model(DummyClassifier() if (classes == classes[0]).all() else model, learn, classes)
+    model = fit_learner(DummyClassifier() if (classes == classes[0]).all() else model, learn, classes)
     found = np.zeros((test.shape[0], count))
     found[:, model.classes_] = model.predict_proba(test)
     return found
 
 
-def fit_model(model: Any, learn: Any, targets: Any) -> Any:
+def fit_learner(model: Any, learn: Any, targets: Any) -> Any:
     """Return the fitted model, set to predict in one thread so that sums have a fixed order."""
     from sklearn.exceptions import ConvergenceWarning
 

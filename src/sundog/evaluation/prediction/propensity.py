@@ -53,7 +53,7 @@ def evaluate_propensity(comparison: Comparison) -> Section:
     learn, test = _split_halves(is_synthetic, rng)
     learned, asked = learners.zero_empty_columns(heap[learn], heap[test])
     model = learners.make_boosting(int(rng.integers(2**31)), comparison.real.schema, names, rows=len(learn))
-    learners.fit_model(model, learned, is_synthetic[learn])
+    learners.fit_learner(model, learned, is_synthetic[learn])
     importance = _measure_importance(model, asked, is_synthetic[test], names, rng)
     ranking = Ranking(model.predict_proba(asked)[:, 1], is_synthetic[test])
     return Section(

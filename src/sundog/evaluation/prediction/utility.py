@@ -165,7 +165,7 @@ def _evaluate_quantity(task: Task, comparison: Comparison) -> Section:
     measures: Measures = {}
     for name, model in models.items():
         learn, test = task.for_lines if name == "ridge" else task.for_trees
-        predicted = np.asarray(learners.fit_model(model, learn, task.learned).predict(test))
+        predicted = np.asarray(learners.fit_learner(model, learn, task.learned).predict(test))
         scores = score_quantity(predicted, task.truth, comparison.rng(f"utility of {name}"))
         measures |= {f"utility.tstr.{name}.{score}": measure for score, measure in scores.items()}
     return Section(

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 
 from sundog.evaluation.bootstrap import bootstrap_mean
 from sundog.evaluation.measure import Measure, measure_share
-from sundog.training.speed.threads import one_thread
+from sundog.training.speed.threads import use_one_thread
 
 MOST_SERIES = 4000  # real or synthetic
 MOST_VALUES = 2**19  # real or synthetic
@@ -130,7 +130,7 @@ def _train(loss: Callable[[nn.Module, Tensor], Tensor], *, rows: int, width: int
 @contextmanager
 def _isolate_randomness(rng: np.random.Generator) -> Iterator[None]:
     """Seeds torch from `rng` and restores its state afterwards; uses one thread for the small network."""
-    with torch.random.fork_rng(devices=[]), one_thread():
+    with torch.random.fork_rng(devices=[]), use_one_thread():
         torch.manual_seed(int(rng.integers(2**63)))
         yield
 

@@ -1,8 +1,8 @@
 """The adversarial step (dp-GAN, Algorithm 1): the critic is trained on records by DP-SGD, the generator on the critic.
 
-A real record and a generated one are scored together, and their gradient is clipped as one: much of what the two have
-in common cancels before the clipping, and neither side is clipped more than the other. The generator sees no record,
-only the critic, which is private by then; its steps cost nothing.
+A real record and a generated one are scored together, and their gradient is clipped as one: what the two have in common
+cancels before the clipping, and neither is clipped more than the other. The generator sees no record, only the critic,
+which is differentially private; its steps cost nothing.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from sundog.models.gan.networks import CriticNetwork, GeneratorNetwork
 from sundog.models.gan.objectives import Objective
 from sundog.models.neural.decoder_sampling import replace_features
 from sundog.models.neural.features import Compact, Features
-from sundog.models.neural.network_training import LARGEST_LOGIT, Adam, adam_options
+from sundog.models.neural.network_training import LARGEST_LOGIT, Adam, choose_adam_options
 from sundog.models.neural.person_examples import HELD, average_over_records
-from sundog.training.speed.cuda_graphs import Replayed
+from sundog.training.speed.cuda_graphs import ReplayedWork
 from sundog.training.weight_average import MovingAverage
 
 _RARE = 1e-3  # how much of the measured means is among those of generated records
-MOMENTS = (0.0, 0.99)  # of Adam: the critic changes, so old gradients are of no use
+MOMENTS = (0.0, 0.99)  # of Adam: the critic changes, so old gradients are not used
 
 
 class Generator(nn.Module):
-    """A network, and the logits that it starts from: those of mean records, for each value of the condition."""
+    """A network, and the logits that it starts from: those of the mean record, for each value of the condition."""
 
     def __init__(self, body: GeneratorNetwork, start: Tensor, condition: slice) -> None:
         super().__init__()
@@ -38,7 +38,7 @@ class Generator(nn.Module):
         self.start = nn.Parameter(start)  # (values, features); one row without a condition
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(…, latent + condition) to the logits of all features."""
+        """Return the logits of all features: (…, latent + condition) to (…, features)."""
         given = inputs[..., self.body.latent :]
         flat = inputs.flatten(0, -2)
         logits = self.body(flat).view(*inputs.shape[:-1], self.start.shape[1])
@@ -54,10 +54,10 @@ class Networks(nn.Module):
         self.generator, self.critic = generator, critic
 
 
-def straight_through(features: Features, logits: Tensor) -> Tensor:
-    """Record from logits: cells and items are drawn, and pass on the gradients of their probabilities.
+def draw_straight_through(features: Features, logits: Tensor) -> Tensor:
+    """Draw records from logits; cells and items pass on the gradients of their probabilities (straight-through).
 
-    So a critic sees of generated records what it sees of real ones, zeros and ones, and cannot tell them by that.
+    A critic then sees zeros and ones in generated records as in real ones, and cannot tell them apart by that.
     """
     soft = features.means(logits)
     with torch.no_grad():
@@ -107,25 +107,25 @@ class AdversarialGame:
         device = self.prior.device
         weights = list(self.generator.parameters())
         rate: Any = torch.tensor(self.learning_rate, device=device) if device.type == "cuda" else self.learning_rate
-        self.optimizer = Adam(weights, lr=rate, betas=MOMENTS, **adam_options(device))
+        self.optimizer = Adam(weights, lr=rate, betas=MOMENTS, **choose_adam_options(device))
         self.average = MovingAverage(weights, self.decay)
         self._recognised = torch.zeros((), device=device)
-        self._turn = Replayed(self._move, device)
+        self._take_step = ReplayedWork(self._take_generator_step, device)
 
     @property
-    def kept(self) -> dict[str, Any]:
-        """What an interrupted training needs besides the critic."""
-        parts = {"generator": self.generator, "average": self.average, "balance": self.critic_schedule}
+    def stateful_parts(self) -> dict[str, Any]:
+        """The state, besides the critic's, that an interrupted training needs."""
+        parts = {"generator": self.generator, "average": self.average, "critic_schedule": self.critic_schedule}
         return {**parts, "optimizer": self.optimizer}
 
     # --- the critic's side ---
 
     def loss(self, batch: Compact) -> Tensor:
-        """Return the critic's loss on each record and one that is generated with the same label.
+        """Return the critic's loss on each record and on one that is generated with the same label.
 
         Where an example is a person, it is the mean over that person's records.
         """
-        real = self.features.dense(batch)
+        real = self.features.to_dense(batch)
         fake = self.generate(real[..., self.generator.condition])
         loss = self.objective.critic_loss_real(self.critic(real)) + self.objective.critic_loss_fake(self.critic(fake))
         penalty = self.objective.penalty(self.critic, real, fake)
@@ -135,52 +135,52 @@ class AdversarialGame:
     @torch.no_grad()
     def generate(self, condition: Tensor) -> Tensor:
         """Return a record for each of these conditions."""
-        return straight_through(self.features, self.generator(self._inputs(condition)))
+        return draw_straight_through(self.features, self.generator(self._draw_inputs(condition)))
 
-    def _inputs(self, condition: Tensor) -> Tensor:
+    def _draw_inputs(self, condition: Tensor) -> Tensor:
         z = torch.randn(*condition.shape[:-1], self.generator.body.latent, device=condition.device)
         return torch.cat([z, condition], dim=-1)
 
     # --- the generator's side: no record is in it ---
 
-    def after(self, number: int) -> None:
+    def train_generator(self, number: int) -> None:
         """Take the generator's steps that are due after a step of the critic."""
-        turns = self.critic_schedule.turns()
-        if not turns:
+        steps = self.critic_schedule.advance()
+        if not steps:
             return
         self._set_rate(self.learning_rate * self.schedule(number))
-        for turn in range(turns):
-            self._turn()
-            self.average.update(self.critic_schedule.taken - turns + turn + 1)
+        for step in range(steps):
+            self._take_step()
+            self.average.update(self.critic_schedule.taken - steps + step + 1)
         if self.critic_schedule.target:
             self.critic_schedule.observe(float(self._recognised))
 
-    def _move(self) -> None:
-        given = self._labels()
-        logits = self.generator(self._inputs(given))
-        x = straight_through(self.features, logits)
+    def _take_generator_step(self) -> None:
+        given = self._draw_conditions()
+        logits = self.generator(self._draw_inputs(given))
+        x = draw_straight_through(self.features, logits)
         scores = self.critic(x)
         loss = self.objective.generator_loss(scores).mean()
         if self.classifier is not None:
             loss = loss + self.classifier.cross_entropy(x).mean()
         if self.means is not None:
-            loss = loss + self.anchor * self._mean_mismatch(logits, given, self.means)
+            loss = loss + self.anchor * self._compute_mean_mismatch(logits, given, self.means)
         weights = list(self.generator.parameters())
         for weight, gradient in zip(weights, torch.autograd.grad(loss, weights), strict=True):
             weight.grad = gradient
         self.optimizer.step()
         self._recognised.copy_((scores.detach() < 0).float().mean())
 
-    def _mean_mismatch(self, logits: Tensor, given: Tensor, means: Tensor) -> Tensor:
+    def _compute_mean_mismatch(self, logits: Tensor, given: Tensor, means: Tensor) -> Tensor:
         """Return the cross-entropy of the measured means and those of generated records, for each condition."""
         given = given if given.shape[-1] else given.new_ones(len(given), 1)
         counts = given.sum(dim=0)
         found = given.T @ self.features.means(logits) / counts.clamp_min(1.0)[:, None]
-        found = torch.lerp(found, means, _RARE)  # so that what was never generated can be missed
-        there = self.features.given_present(found)
+        found = torch.lerp(found, means, _RARE)  # so that the loss of features that were never generated is finite
+        there = self.features.condition_on_presence(found)
         return counts @ self.features.loss(self.features.logits(there, least=0.0), means) / len(given)
 
-    def _labels(self) -> Tensor:
+    def _draw_conditions(self) -> Tensor:
         if not len(self.prior):
             return self.prior.new_zeros(self.batch, 0)
         drawn = torch.multinomial(self.prior, self.batch, replacement=True)

@@ -1,7 +1,7 @@
 """The means that a generator starts from, for each value of its condition.
 
-Every record has one value, so the sums for all values cost what one does; that of the value itself is its count. Where
-an example is a person, the means are of people's means, and how many people there are is asked privately.
+Every record has one value, so the sums for all values cost as much as one; the sum of the value's own feature is its
+count. Where an example is a person, each person's mean is averaged, and people are counted privately.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 from sundog.data.columns import Form
 from sundog.data.records import Records
 from sundog.models.neural.features import FeatureRows, Features
-from sundog.models.neural.noisy_means import MeansPlan, noisy_means, noisy_sums
+from sundog.models.neural.noisy_means import MeansPlan, measure_means, measure_sums
 from sundog.models.neural.person_examples import PeopleRows
 from sundog.models.protocol import FitContext, Parts
 from sundog.models.released import PEOPLE
@@ -28,14 +28,14 @@ from sundog.privacy.measure_once import measure_once
 from sundog.privacy.mechanisms import noisy_count
 
 _PEOPLE_SHARE = 0.02  # of ε
-_CLEAR = 2.5  # a rhythm, or the count of a value, that is so many times its noise
+_CLEAR = 2.5  # a frequency, or the count of a value, is kept if it is this many times its noise
 
 Floats = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
 class ConditionalMeans:
-    """What was measured.
+    """Noisy means for each value of the condition.
 
     Args:
         shares: of the values of the condition; empty without a condition.
@@ -48,9 +48,11 @@ class ConditionalMeans:
     scales: Sequence[float]
 
     def logits(self, features: Features) -> Tensor:
-        """As a generator has them: (values, features)."""
+        """Return the logits of the means, (values, features)."""
         pairs = zip(self.means, self.scales, strict=True)
-        return torch.stack([features.logits(features.given_present(mean), least=scale) for mean, scale in pairs])
+        return torch.stack(
+            [features.logits(features.condition_on_presence(mean), least=scale) for mean, scale in pairs]
+        )
 
 
 def measure_conditional_means(
@@ -64,7 +66,7 @@ def measure_conditional_means(
     count: float,
     people_charge: Charge | None,
 ) -> ConditionalMeans:
-    """Measure what the generator starts from, or find what was measured before an interruption.
+    """Measure the means that the generator starts from, or load those measured before an interruption.
 
     Args:
         features: of the records.
@@ -78,20 +80,20 @@ def measure_conditional_means(
     """
     if people_charge is not None:
         people = PeopleRows(features, records)
-        count = _count(len(people), people_charge, ledger, context)
-        return _of_all(features, people, count, means, ledger, context)
+        count = _count_people(len(people), people_charge, ledger, context)
+        return _measure_overall(features, people, count, means, ledger, context)
     rows = FeatureRows(features, records)
     if condition is None:
-        return _of_all(features, rows, count, means, ledger, context)
+        return _measure_overall(features, rows, count, means, ledger, context)
     at = features.at(condition)
     values = at.stop - at.start
-    parts = Parts(features.cells(condition, records.codes[condition]), (count / values,) * values)
-    sums, scale = noisy_sums(features, rows, parts, means, ledger, context)
-    return _of_values(features, at, count, sums, scale)
+    parts = Parts(features.to_cells(condition, records.codes[condition]), (count / values,) * values)
+    sums, scale = measure_sums(features, rows, parts, means, ledger, context)
+    return _divide_by_counts(features, at, count, sums, scale)
 
 
-def _of_values(features: Features, at: slice, count: float, sums: Floats, scale: float) -> ConditionalMeans:
-    """Return those of each value; a value whose count does not stand out of the noise gets the means of all records."""
+def _divide_by_counts(features: Features, at: slice, count: float, sums: Floats, scale: float) -> ConditionalMeans:
+    """Return the means of each value; values whose counts do not exceed the noise get the means of all records."""
     count = max(1.0, count)
     counts, values = sums[:, at].diagonal(), len(sums)
     clear = counts > _CLEAR * scale
@@ -102,7 +104,7 @@ def _of_values(features: Features, at: slice, count: float, sums: Floats, scale:
     return _smooth(features, shares / shares.sum(), torch.from_numpy(means.clip(0.0, 1.0)).float(), scales)
 
 
-def _of_all(
+def _measure_overall(
     features: Features,
     rows: FeatureRows | PeopleRows,
     count: float,
@@ -110,20 +112,20 @@ def _of_all(
     ledger: Ledger,
     context: FitContext,
 ) -> ConditionalMeans:
-    means, scales = noisy_means(features, rows, Parts.whole(count), plan, ledger, context)
+    means, scales = measure_means(features, rows, Parts.whole(count), plan, ledger, context)
     return _smooth(features, torch.zeros(0), torch.from_numpy(means).float(), scales)
 
 
 def _smooth(features: Features, shares: Tensor, means: Tensor, scales: Floats) -> ConditionalMeans:
-    """Keep of the mean of a series the rhythms that stand out of its noise, which is the same for all of them.
+    """Keep the frequencies of a mean series that exceed the noise, which is the same in all of them.
 
-    At each moment by itself the noise would look like a rhythm of its own, and every day would have it.
+    Otherwise the noise at each position would be in all generated series.
     """
     noise = torch.from_numpy(scales).float()[:, None]
     for at in (features.at(name) for name, column in features.schema.columns.items() if column.form is Form.SERIES):
         waves = torch.fft.rfft(means[:, at], norm="ortho")
         kept = torch.where(waves.abs() > _CLEAR * noise, waves, 0)
-        kept[:, 0] = waves[:, 0]  # the level is no rhythm
+        kept[:, 0] = waves[:, 0]  # the level is kept
         means[:, at] = torch.fft.irfft(kept, n=at.stop - at.start, norm="ortho").clamp(0.0, 1.0)
     return ConditionalMeans(shares, list(means), scales.tolist())
 
@@ -131,12 +133,12 @@ def _smooth(features: Features, shares: Tensor, means: Tensor, scales: Floats) -
 # --- people ---
 
 
-def charge_for_people(budget: Budget) -> Charge:
-    """Return what it costs to ask how many people there are."""
+def make_people_charge(budget: Budget) -> Charge:
+    """Return the charge for counting people."""
     return Charge(event=DiscreteLaplace(rate=_PEOPLE_SHARE * budget.epsilon, sensitivity=1), purpose=PEOPLE)
 
 
-def _count(people: int, charge: Charge, ledger: Ledger, context: FitContext) -> float:
+def _count_people(people: int, charge: Charge, ledger: Ledger, context: FitContext) -> float:
     assert isinstance(charge.event, DiscreteLaplace)  # noqa: S101
     epsilon = charge.event.rate
 

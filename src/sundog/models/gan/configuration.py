@@ -10,7 +10,7 @@ from pydantic import Field
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.models.configuration import Configuration, Share, refuse_shares
-from sundog.models.gan.architectures import best_shape, has_people, refuse_shape
+from sundog.models.gan.architectures import choose_shape, has_people, refuse_shape
 from sundog.models.gan.critic_schedule import FEWEST, MOST
 from sundog.models.neural.configuration import Batch, Bound, ColumnName, Epochs, Rate, Size, check_condition
 
@@ -23,6 +23,7 @@ Objective = Literal["non-saturating", "wasserstein"]
 Groups = Literal["all", "weights and biases"] | Annotated[int, Field(ge=1, le=1000, title="a number of groups")]
 Steps = Annotated[float, Field(ge=FEWEST, le=MOST)]
 Weight = Annotated[float, Field(ge=0, le=10**6)]
+LargeShare = Annotated[float, Field(ge=_LEAST_SHARE, lt=1, title="a share of the budget")]
 
 
 class GanConfiguration(Configuration):
@@ -85,13 +86,13 @@ class GanConfiguration(Configuration):
     )
     penalty: Weight = Field(default=10.0, description="weight of the gradient penalty of the Wasserstein objective")
     means: Share | None = Field(default=None, description="share of the budget for the means; by default by shape")
-    naming: Literal[0] | Annotated[float, Field(ge=_LEAST_SHARE, lt=1, title="a share of the budget")] | None = Field(
+    classifier: Literal[0] | LargeShare | None = Field(
         default=None, description="share of the budget for the label classifier; by default by shape"
     )
 
     @property
     def weights_per_feature(self) -> int:
-        """About as many as there are units in a layer."""
+        """About the number of units in a layer."""
         return self.hidden or 128
 
     def check(self, schema: Schema) -> None:
@@ -122,7 +123,7 @@ class GanSettings:
     anchor: float
     penalty: float
     means: float
-    naming: float
+    classifier: float
 
 
 _BY_SHAPE: dict[str, tuple[Any, Any, Any, Any]] = {  # pairs, convolutions, others, and others of people
@@ -132,22 +133,22 @@ _BY_SHAPE: dict[str, tuple[Any, Any, Any, Any]] = {  # pairs, convolutions, othe
     "critic_steps": (1.0, 1.0, 4.0, 1.0),
     "anchor": (1.0, 0.0, 0.0, 0.0),
     "means": (0.25, 0.05, 0.05, 0.05),
-    "naming": (0.0, 0.3, 0.0, 0.0),
+    "classifier": (0.0, 0.3, 0.0, 0.0),
 }
 
 
 def resolve(configuration: GanConfiguration, schema: Schema) -> GanSettings:
-    """Fill in what is right for the records where nothing was set; raise SundogError if settings do not fit."""
-    shape = best_shape(schema) if configuration.shape == "auto" else configuration.shape
+    """Fill in what was not set, by the schema; raise SundogError if settings do not fit."""
+    shape = choose_shape(schema) if configuration.shape == "auto" else configuration.shape
     condition = _find_label(schema) if configuration.condition == "auto" else configuration.condition
-    by_schema = {name: values[_place(schema, shape)] for name, values in _BY_SHAPE.items()}
+    by_schema = {name: values[_find_place(schema, shape)] for name, values in _BY_SHAPE.items()}
     by_schema["warm"] = _WARM if configuration.public else 0
     if not _has_classes(schema, condition):
-        by_schema["naming"] = 0.0
+        by_schema["classifier"] = 0.0
     given = {name: getattr(configuration, name) for name in GanConfiguration.model_fields}
     chosen = {name: by_schema[name] if value is None and name in by_schema else value for name, value in given.items()}
     settings = GanSettings(**{**chosen, "shape": shape, "condition": condition})
-    refuse_shares({"means": settings.means, "naming": settings.naming})
+    refuse_shares({"means": settings.means, "classifier": settings.classifier})
     refuse_shape(schema, shape)
     _check_condition(schema, settings)
     _check_clipping(settings)
@@ -159,7 +160,7 @@ def resolve(configuration: GanConfiguration, schema: Schema) -> GanSettings:
     return settings
 
 
-def _place(schema: Schema, shape: str) -> int:
+def _find_place(schema: Schema, shape: str) -> int:
     if shape == "pairs":
         return 0
     return 1 if shape == "conv" else 2 + has_people(schema)
@@ -183,9 +184,9 @@ def _has_classes(schema: Schema, condition: str | None) -> bool:
 def _check_condition(schema: Schema, settings: GanSettings) -> None:
     condition = settings.condition
     if condition is None:
-        if settings.naming:
+        if settings.classifier:
             fix = "leave it out" if has_people(schema) else "set condition=COLUMN"
-            raise SundogError(f"model 'gan': naming needs a column on which the generator is conditioned; {fix}")
+            raise SundogError(f"model 'gan': classifier needs a column on which the generator is conditioned; {fix}")
         return
     check_condition("gan", schema, condition)
     if has_people(schema):

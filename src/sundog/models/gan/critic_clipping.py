@@ -1,8 +1,8 @@
 """How a critic's gradients are clipped: the ways of the dp-GAN text (4.1, 4.2), and decay (Frigerio et al. 2019).
 
-Groups of parameters are clipped by themselves; bounds are fixed, the mean norms of public records, or the noisy mode
-of private norms (DPNorm). One record is in every group, and the groups are one Gaussian vector: whichever way is
-chosen, a step costs what its plan says (docs/training.md).
+Groups of parameters are clipped separately; bounds are fixed, the mean norms of public records, or the noisy mode
+of private norms (DPNorm). One record is in every group, and the groups are one Gaussian vector: a step costs the same
+whichever way is chosen (docs/training.md).
 """
 
 from __future__ import annotations
@@ -16,43 +16,43 @@ from sundog.models.gan.adversarial_step import AdversarialGame
 from sundog.models.gan.configuration import GanSettings
 from sundog.models.neural.features import Compact
 from sundog.training.clipping import ClipPolicy, Decay, DPNorm, Fixed, PublicMean
-from sundog.training.groups import Groups, by_bound, flat, trainable, weights_and_biases
+from sundog.training.groups import Groups, group_all, group_by_bound, group_weights_and_biases, list_trainable
 from sundog.training.per_example.engine import compute_norms
 from sundog.training.training_plan import TrainingPlan
 
 
-def groups_for(game: AdversarialGame, settings: GanSettings, public: Compact | None) -> Groups:
-    """Return all parameters together; weights and biases apart; or so many clusters of similar norms (Algorithm 2)."""
+def choose_groups(game: AdversarialGame, settings: GanSettings, public: Compact | None) -> Groups:
+    """Return one group, one of weights and one of biases, or groups with similar norms (Algorithm 2)."""
     if settings.groups == "all":
-        return flat(game.critic)
+        return group_all(game.critic)
     if settings.groups == "weights and biases":
-        return weights_and_biases(game.critic)
-    parameters = trainable(game.critic)
+        return group_weights_and_biases(game.critic)
+    parameters = list_trainable(game.critic)
     each = Groups(parameters, range(len(parameters)))
-    return by_bound(game.critic, _norms(game, public, each).mean(dim=1).tolist(), settings.groups)
+    return group_by_bound(game.critic, _compute_public_norms(game, public, each).mean(dim=1).tolist(), settings.groups)
 
 
 class SavedGroups:
-    """Which parameters go together, for a checkpoint: a warm start that is made again may find others."""
+    """The groups in a checkpoint: a warm start that is repeated may find others."""
 
     def __init__(self, groups: Groups) -> None:
         self.groups = groups
 
     def state_dict(self) -> dict[str, Any]:
-        """Return what to keep."""
+        """Return the groups for a checkpoint."""
         return {"of": list(self.groups.of)}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Go on from what was kept."""
+        """Restore the groups from a checkpoint."""
         if len(state["of"]) != len(self.groups.of):
             raise ValueError("groups of other parameters")
         object.__setattr__(self.groups, "of", list(state["of"]))
 
 
-def policy_for(
+def choose_policy(
     game: AdversarialGame, settings: GanSettings, public: Compact | None, groups: Groups, training: TrainingPlan
 ) -> ClipPolicy:
-    """Return bounds that stay, fall, or follow the norms of public or (DPNorm) private records.
+    """Return the clipping policy: fixed or decaying bounds, or the norms of public or (DPNorm) private records.
 
     Args:
         game: the networks.
@@ -64,11 +64,11 @@ def policy_for(
     if settings.clip == "dpnorm":
         return DPNorm(noise_multiplier=training.noise_multiplier, device=game.prior.device)
     if settings.clip == "public":
-        return PublicMean(lambda: _norms(game, public, groups))
+        return PublicMean(lambda: _compute_public_norms(game, public, groups))
     bounds = torch.full((groups.count,), settings.clip / groups.count**0.5, device=game.prior.device)
     return Fixed(bounds) if settings.decay == 1.0 else Decay(bounds, settings.decay ** (1 / training.steps))
 
 
-def _norms(game: AdversarialGame, public: Compact | None, groups: Groups) -> Tensor:
+def _compute_public_norms(game: AdversarialGame, public: Compact | None, groups: Groups) -> Tensor:
     assert public is not None  # noqa: S101
     return compute_norms(game.critic, game.loss, public, groups)

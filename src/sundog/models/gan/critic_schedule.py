@@ -1,9 +1,8 @@
 """How many steps a critic takes for each step of its generator.
 
-A critic that is trained with noise falls behind, and a generator that is ahead of its critic learns nothing useful; a
-generator that waits for its critic learns nothing at all. Which of them is ahead can be seen without any record: by how
-many of the generated records the critic recognises as such (Bie et al. 2023, who let the critic have more steps, never
-fewer).
+A critic that is trained with noise falls behind its generator, which then learns nothing useful; a generator that
+waits for its critic learns slowly. The share of generated records that the critic recognises shows which of them is
+ahead, and depends on no private record (Bie et al. 2023, where the critic may get more steps, never fewer).
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ FEWEST, MOST = 0.25, 1000.0  # steps of the critic
 
 @dataclass
 class CriticSchedule:
-    """Says how many steps the generator takes after each of the critic.
+    """The number of steps of the generator after each step of the critic.
 
     >>> schedule = CriticSchedule(steps=2, target=0.6)
-    >>> [schedule.turns() for _ in range(4)]
+    >>> [schedule.advance() for _ in range(4)]
     [0, 1, 0, 1]
     >>> schedule.observe(0.5)  # of the generated records are recognised: too few
     >>> schedule.steps > 2
@@ -37,16 +36,16 @@ class CriticSchedule:
     credit: float = 0.0
     taken: int = 0
 
-    def turns(self) -> int:
-        """Count a step of the critic; so many turns of the generator follow."""
+    def advance(self) -> int:
+        """Count a step of the critic, and return the number of steps that the generator takes next."""
         self.credit += 1.0
-        turns = int(self.credit / self.steps)
-        self.credit -= turns * self.steps
-        self.taken += turns
-        return turns
+        due = int(self.credit / self.steps)
+        self.credit -= due * self.steps
+        self.taken += due
+        return due
 
     def observe(self, recognised: float) -> None:
-        """Take note of how many the critic recognised: if they are few it gets more steps, and else fewer."""
+        """Adapt to the share of generated records that the critic recognised: more steps if it is small, else fewer."""
         self.steps = min(MOST, max(FEWEST, self.steps * math.exp(_PACE * (self.target - recognised))))
 
     def state_dict(self) -> dict[str, Any]:

@@ -23,9 +23,9 @@ class DecayingOptimizer(torch.optim.Optimizer):
     tensor([3.2500])
 
     Args:
-        weights: what to learn.
-        lr: the share of the newest gradient, of which a schedule takes a part.
-        gain: how large weights become.
+        weights: the parameters.
+        lr: the share of the newest gradient; schedules scale it.
+        gain: the scale of the weights.
     """
 
     def __init__(self, weights: Iterable[nn.Parameter], lr: float, *, gain: float) -> None:
@@ -33,7 +33,7 @@ class DecayingOptimizer(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], Any] | None = None) -> None:  # type: ignore[override]  # noqa: ARG002
-        """Take the gradients in."""
+        """Move the weights towards the gradients."""
         for group in self.param_groups:
             for weight in group["params"]:
                 if weight.grad is not None:

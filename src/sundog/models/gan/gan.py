@@ -22,19 +22,19 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.models.gan.adversarial_step import Generator
 from sundog.models.gan.architectures import has_people
-from sundog.models.gan.conditional_means import ConditionalMeans, charge_for_people, measure_conditional_means
+from sundog.models.gan.conditional_means import ConditionalMeans, make_people_charge, measure_conditional_means
 from sundog.models.gan.configuration import GanConfiguration, resolve
-from sundog.models.gan.gan_plan import GanPlan
+from sundog.models.gan.gan_plan import GanPlan, list_first_charges
 from sundog.models.gan.label_classifier import plan_label_classifier, train_label_classifier
 from sundog.models.gan.networks import new_generator
-from sundog.models.gan.released import ReleasedGan
-from sundog.models.gan.training import train
+from sundog.models.gan.released import HAS_CLASSIFIER, ReleasedGan
+from sundog.models.gan.training import train_gan
 from sundog.models.neural.decoder_sampling import DecoderSampler
 from sundog.models.neural.features import FeatureRows, Features
 from sundog.models.neural.mean_matching import match_means
 from sundog.models.neural.network_training import (
+    choose_rows,
     plan_network,
-    rows_at_a_time,
     warm_up,
 )
 from sundog.models.neural.person_examples import PeopleRows
@@ -42,11 +42,11 @@ from sundog.models.protocol import Codes, FitContext, State, Where
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.measure_once import check_unpaid
-from sundog.training.speed.threads import one_thread
+from sundog.training.speed.threads import use_one_thread
 
-_OF_PEOPLE = 4  # one is in a step: there are few of them
-_CERTAIN = 2.0  # a mean that is so many times its noise
-_CALIBRATION, _FEWEST, _ALL = 2048, 128, 2**15  # records with which means are compared: of a value, and of all
+_OF_PEOPLE = 4  # one person in four is in a step: there are few people
+_CERTAIN = 2.0  # means are matched if they are this many times their noise
+_CALIBRATION, _FEWEST, _ALL = 2048, 128, 2**15  # records with which means are compared, for a value and for all values
 
 
 class Gan:
@@ -69,7 +69,7 @@ class Gan:
         self.prior = prior
         self.private = private
         sizes = [tensor.shape[0] for tensor in generator.parameters()]
-        rows = rows_at_a_time(generator.body.latent + len(prior), self.features.width, *sizes)
+        rows = choose_rows(generator.body.latent + len(prior), self.features.width, *sizes)
         self.sampler = DecoderSampler(self.features, generator, generator.body.latent, rows, config["condition"], prior)
 
     # --- learning ---
@@ -84,36 +84,36 @@ class Gan:
         already: Sequence[Charge],
         records: int | None,
     ) -> GanPlan:
-        """Plans means, steps, batches and noise from the public number of records."""
+        """Plan means, steps, batches and noise from the public number of records."""
         settings = resolve(configuration, schema)
         count = max(1, records or 0)
-        people = charge_for_people(budget) if has_people(schema) else None
+        people = make_people_charge(budget) if has_people(schema) else None
         units = count if people is None else math.ceil(count / schema.cap)
-        naming = plan_label_classifier(budget, share=settings.naming, records=count) if settings.naming else None
-        first = [*([] if people is None else [people]), *([] if naming is None else [naming.charge(naming.steps)])]
+        share = settings.classifier
+        classifier = plan_label_classifier(budget, share=share, records=count) if share else None
         network = plan_network(
             budget,
-            already=[*already, *first],
+            already=[*already, *list_first_charges(people, classifier)],
             records=units,
             share=settings.means,
             batch=max(1, units // _OF_PEOPLE) if people is not None and settings.batch is None else settings.batch,
             epochs=settings.epochs,
         )
-        return GanPlan(settings, count, network, people, naming)
+        return GanPlan(settings, count, network, people, classifier)
 
     @classmethod
-    @one_thread()
+    @use_one_thread()
     def fit(cls, records: Records, plan: GanPlan, ledger: Ledger, context: FitContext) -> Self:
-        """Train one on all records."""
+        """Train a generator on all records."""
         check_unpaid(plan.charges, ledger)
         warm_up(context.device)
         settings, features = plan.settings, Features(records.schema)
         rows = PeopleRows if has_people(records.schema) else FeatureRows
         examples = rows(features, records, context.device)
         classifier = None
-        if plan.naming is not None:
+        if plan.classifier is not None:
             classifier = train_label_classifier(
-                features, examples, settings, plan.naming, ledger, context, records=plan.records
+                features, examples, settings, plan.classifier, ledger, context, records=plan.records
             )
         measured = measure_conditional_means(
             features,
@@ -125,17 +125,17 @@ class Gan:
             count=float(plan.records),
             people_charge=plan.people,
         )
-        both = train(features, examples, plan, measured, classifier, ledger, context)
+        both = train_gan(features, examples, plan, measured, classifier, ledger, context)
         config = {name: getattr(settings, name) for name in ("shape", "hidden", "latent", "condition", "public")}
-        config |= {"records": plan.records, "named": plan.naming is not None}
-        critic = State(_arrays(both.critic), {name: config[name] for name in ("shape", "hidden", "condition")})
+        config |= {"records": plan.records, HAS_CLASSIFIER: plan.classifier is not None}
+        critic = State(_to_arrays(both.critic), {name: config[name] for name in ("shape", "hidden", "condition")})
         model = cls(records.schema, both.generator, config, measured.shares.log(), critic)
         model._calibrate(measured, context.seed)
         return model
 
     @torch.no_grad()
     def _calibrate(self, measured: ConditionalMeans, seed: int | None) -> None:
-        """Shifts what the generator starts from, for each value of the condition, until it has the measured means."""
+        """Shift the logits that the generator starts from until its records have the measured means."""
         condition = self.features.schema.columns.get(self.config["condition"] or "")
         each = max(_FEWEST, min(_CALIBRATION, _ALL // len(measured.means)))
         for value, (mean, scale) in enumerate(zip(measured.means, measured.scales, strict=True)):
@@ -149,7 +149,7 @@ class Gan:
     # --- sampling ---
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Draw latent variables, or those that explain the conditions, and a record from each."""
+        """Draw latent variables, from the posterior under conditions, and a record from each."""
         return self.sampler.sample(n, rng, where)
 
     def log_evidence(self, where: Where) -> float:
@@ -161,21 +161,21 @@ class Gan:
     def state(self) -> State:
         """Return the generator, and the logits of the condition."""
         prior = {"prior": self.prior.numpy()} if len(self.prior) else {}
-        return State({**_arrays(self.generator), **prior}, self.config)
+        return State({**_to_arrays(self.generator), **prior}, self.config)
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
-        """Check that the weights are those of a generator of this schema."""
+        """Return the model of a state; raise ReleaseError if it is not that of a generator of this schema."""
         ReleasedGan(schema, state)
         tensors = {name: torch.from_numpy(tensor.copy()) for name, tensor in state.tensors.items()}
         prior = tensors.pop("prior", torch.zeros(0))
-        with torch.device("meta"):  # so that nothing is drawn, and nothing takes memory
+        with torch.device("meta"):  # no random numbers are drawn and no memory is allocated
             generator = _new_generator(Features(schema), state.config)
         generator.load_state_dict(tensors, assign=True)
         return cls(schema, generator, state.config, prior)
 
 
-def _arrays(module: nn.Module) -> dict[str, Any]:
+def _to_arrays(module: nn.Module) -> dict[str, Any]:
     return {name: tensor.detach().numpy() for name, tensor in module.state_dict().items()}
 
 

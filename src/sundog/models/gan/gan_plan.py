@@ -19,18 +19,22 @@ class GanPlan:
         records: about how many there are.
         network: means and training, in which an example is a record, or a person with several.
         people: what it costs to count people; None where an example is a record.
-        naming: the training of the label classifier; None where there is none.
+        classifier: the training of the label classifier; None where there is none.
     """
 
     settings: GanSettings
     records: int
     network: NetworkPlan
     people: Charge | None
-    naming: TrainingPlan | None
+    classifier: TrainingPlan | None
 
     @property
     def charges(self) -> tuple[Charge, ...]:
         """Those of the count of people, of the classifier, of the means, and of the training."""
-        people = () if self.people is None else (self.people,)
-        naming = () if self.naming is None else (self.naming.charge(self.naming.steps),)
-        return (*people, *naming, *self.network.charges)
+        return (*list_first_charges(self.people, self.classifier), *self.network.charges)
+
+
+def list_first_charges(people: Charge | None, classifier: TrainingPlan | None) -> list[Charge]:
+    """Return the charges before those of the networks: of the count of people, and of the classifier's training."""
+    training = None if classifier is None else classifier.make_charge(classifier.steps)
+    return [charge for charge in (people, training) if charge is not None]

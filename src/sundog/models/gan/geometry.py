@@ -21,32 +21,32 @@ class Geometry:
 
     @classmethod
     def of_shape(cls, shape: tuple[int, ...], at: slice) -> Geometry:
-        """Return that of a column's shape, whose features are there."""
+        """Return the geometry of a column with this shape, whose features are at `at`."""
         size, channels = (shape[:2], shape[2]) if len(shape) == 3 else (shape, 1)
         return cls(at, size, channels)
 
     @property
     def numel(self) -> int:
-        """How many features it has."""
+        """The number of features."""
         return math.prod(self.size) * self.channels
 
     @property
     def halvings(self) -> int:
-        """So often it is made half as large, until it is small.
+        """The number of times that it is halved until it is small.
 
         >>> [Geometry(slice(0), (size, size), 1).halvings for size in (8, 28, 32, 64)]
         [1, 2, 2, 3]
         """
         return max(1, math.ceil(math.log2(max(self.size) / _SMALLEST)))
 
-    def halved(self, times: int) -> tuple[int, ...]:
-        """Return the size after so many halvings, rounded up each time."""
+    def halve(self, times: int) -> tuple[int, ...]:
+        """Return the size after a number of halvings, rounded up each time."""
         return tuple(math.ceil(size / 2**times) for size in self.size)
 
-    def widths(self, channels: int, layers: int) -> list[int]:
-        """Of so many layers: in an image each has half the width and height of the last, and twice the channels.
+    def choose_widths(self, channels: int, layers: int) -> list[int]:
+        """Return the channels of each layer: twice those of the last in an image, which has half the width and height.
 
-        >>> Geometry(slice(0), (28, 28), 1).widths(32, 3), Geometry(slice(0), (96,), 1).widths(32, 3)
+        >>> Geometry(slice(0), (28, 28), 1).choose_widths(32, 3), Geometry(slice(0), (96,), 1).choose_widths(32, 3)
         ([32, 64, 128], [32, 32, 32])
         """
         return [channels * 2 ** (layer * (len(self.size) - 1)) for layer in range(layers)]

@@ -38,20 +38,19 @@ class NonSaturating:
     """Scores are log-odds of being real."""
 
     def critic_loss_real(self, scores: Tensor) -> Tensor:
-        """−log σ(s)."""
+        """Return −log σ(s)."""
         return functional.softplus(-scores)
 
     def critic_loss_fake(self, scores: Tensor) -> Tensor:
-        """−log σ(−s)."""
+        """Return −log σ(−s)."""
         return functional.softplus(scores)
 
     def generator_loss(self, scores: Tensor) -> Tensor:
-        """−log σ(s)."""
+        """Return −log σ(s)."""
         return functional.softplus(-scores)
 
-    def penalty(self, critic: Critic, real: Tensor, fake: Tensor) -> None:  # noqa: ARG002
-        """Return None: there is no penalty."""
-        return
+    def penalty(self, critic: Critic, real: Tensor, fake: Tensor) -> None:
+        """Return None."""
 
 
 @dataclass(frozen=True)
@@ -61,19 +60,19 @@ class Wasserstein:
     weight: float = 10.0
 
     def critic_loss_real(self, scores: Tensor) -> Tensor:
-        """−s."""
+        """Return −s."""
         return -scores
 
     def critic_loss_fake(self, scores: Tensor) -> Tensor:
-        """S."""
+        """Return s."""
         return scores
 
     def generator_loss(self, scores: Tensor) -> Tensor:
-        """−s."""
+        """Return −s."""
         return -scores
 
     def penalty(self, critic: Critic, real: Tensor, fake: Tensor) -> Tensor:
-        """λ (‖∇ critic‖ − 1)² at a point between the two, for each pair by itself."""
+        """Return λ (‖∇ critic‖ − 1)² at a random point between the two records of each pair."""
         place = torch.rand(*real.shape[:-1], 1, device=real.device)
         between = torch.lerp(fake, real, place).requires_grad_()
         (slope,) = torch.autograd.grad(critic(between).sum(), between, create_graph=True)

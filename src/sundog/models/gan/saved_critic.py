@@ -1,4 +1,4 @@
-"""The critic by itself, as the curator keeps it: how much like the records of its training each record looks to it."""
+"""The critic that the curator keeps: it scores how much a record looks like those of the training."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from sundog.errors import DataError, SundogError
 from sundog.models.gan.architectures import SHAPES, refuse_shape
 from sundog.models.gan.networks import CriticNetwork, new_critic
 from sundog.models.neural.features import Features
-from sundog.models.neural.network_training import rows_at_a_time
+from sundog.models.neural.network_training import choose_rows
 from sundog.models.protocol import State
 from sundog.models.released import is_size
 
 
 class Critic:
-    """A critic that can be asked.
+    """A critic, to score records.
 
     Args:
         schema: of the records.
-        state: what `Gan.private` has.
+        state: that of `Gan.private`.
     """
 
     def __init__(self, schema: Schema, state: State) -> None:
         try:
             self.features = Features(schema)
-            self.network = self._network(schema, state)
+            self.network = self._build_network(schema, state)
         except (SundogError, KeyError, ValueError, TypeError, RuntimeError):
             raise DataError("the weights are not those of a critic of this schema") from None
 
     @torch.no_grad()
-    def scores(self, records: Records) -> npt.NDArray[np.float64]:
-        """Return one number for each record: the higher, the more it looks like one of the training's."""
-        examples = self.features.examples(records)
-        rows = rows_at_a_time(self.features.width)
+    def score(self, records: Records) -> npt.NDArray[np.float64]:
+        """Return the score of each record: the higher, the more it looks like a training record."""
+        examples = self.features.to_examples(records)
+        rows = choose_rows(self.features.width)
         parts = [
-            self.network(self.features.dense(examples.take(np.arange(start, min(start + rows, len(records))))))
+            self.network(self.features.to_dense(examples.take(np.arange(start, min(start + rows, len(records))))))
             for start in range(0, len(records), rows)
         ]
         return np.concatenate([np.zeros(0), *(part.double().numpy() for part in parts)])
 
-    def _network(self, schema: Schema, state: State) -> CriticNetwork:
+    def _build_network(self, schema: Schema, state: State) -> CriticNetwork:
         config = state.config
         if config["shape"] not in SHAPES or not is_size(config["hidden"]):
             raise ValueError("no such critic")

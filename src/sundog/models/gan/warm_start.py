@@ -1,4 +1,4 @@
-"""A warm start (dp-GAN, 4.3): both networks play on public records first, for nothing."""
+"""A warm start (dp-GAN, 4.3): both networks are first trained on public records, which costs no budget."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _BATCH = 256
 
 
 @contextlib.contextmanager
-def seeded(seed: int | None, device: torch.device) -> Iterator[None]:
-    """What torch draws inside the block is the seed's; outside of it nothing has changed."""
+def fix_seed(seed: int | None, device: torch.device) -> Iterator[None]:
+    """Seed torch inside the block, and restore its generators afterwards."""
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(secrets.randbits(62) if seed is None else seed)
         yield
@@ -33,27 +33,27 @@ def train_on_public(
     seed: int | None,
     progress: Progress,
 ) -> None:
-    """Take so many ordinary steps of the critic, and the generator's between them.
+    """Take steps of the critic on public records, and the generator's between them.
 
     Args:
         game: the networks.
         public: public records.
-        steps: of the critic.
+        steps: the number of steps of the critic.
         learning_rate: of the critic.
         seed: of what is drawn.
-        progress: callback with the fraction that is done.
+        progress: the progress callback.
     """
     rng = np.random.default_rng(seed)
     weights = list(game.critic.parameters())
     optimizer = torch.optim.Adam(weights, lr=learning_rate, betas=MOMENTS)
-    with seeded(seed, game.prior.device):
+    with fix_seed(seed, game.prior.device):
         for number in range(steps):
             batch = public.take(rng.integers(len(public), size=min(_BATCH, len(public))))
             gradients = torch.autograd.grad(game.loss(batch).mean(), weights)
             for weight, gradient in zip(weights, gradients, strict=True):
                 weight.grad = gradient
             optimizer.step()
-            game.after(0)
+            game.train_generator(0)
             progress("warming up on public records", (number + 1) / steps)
     for weight in weights:
         weight.grad = None

@@ -21,12 +21,12 @@ Integers = npt.NDArray[np.int64]
 
 
 class Marginal(ABC):
-    """What a column is measured by."""
+    """The one-way marginal of a column."""
 
     @property
     @abstractmethod
     def cells(self) -> int:
-        """The number of cells at each position, which says how much noise it can bear."""
+        """The number of cells at each position, by which the noise is chosen."""
 
     @property
     @abstractmethod
@@ -44,22 +44,22 @@ class Marginal(ABC):
 
     @abstractmethod
     def count(self, codes: Any) -> Integers:
-        """Return the exact counts of some records."""
+        """Return exact counts."""
 
     @abstractmethod
     def totals(self, counts: Integers) -> tuple[Integers, int]:
-        """Return the number of records, as often as the counts tell it, and how many noisy counts each of these sums up."""
+        """Return estimates of the number of records, and the number of noisy counts in each of them."""
 
     @abstractmethod
     def to_probabilities(self, counts: Integers, total: int) -> Floats:
-        """Return the nearest probabilities to noisy counts of so many records."""
+        """Return the probabilities nearest to noisy counts of `total` records."""
 
     @abstractmethod
     def draw(self, p: Floats, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:
-        """Return the codes of n records, each value as often as its probability says; only codes of a set, if one is given."""
+        """Draw the codes of n records in proportion to the probabilities; only codes in `within`, if it is given."""
 
 
-def marginal_of(column: AnyColumn) -> Marginal:
+def get_marginal(column: AnyColumn) -> Marginal:
     """Return the marginal of a column: over items for sets, over bins for all others."""
     return ItemMarginal(column) if column.form is Form.SET else CellMarginal(column)
 
@@ -72,7 +72,7 @@ class Sampler:
     p: Floats
 
     def draw(self, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:
-        """Return the codes of n records; only codes of a set, if one is given."""
+        """Draw the codes of n records; only codes in `within`, if it is given."""
         return self.marginal.draw(self.p, n, rng, within)
 
 
@@ -112,14 +112,14 @@ class CellMarginal(Marginal):
             return np.bincount(bins.to_bins(codes), minlength=bins.count).astype(np.int64)
         counts = np.zeros(positions * bins.count, np.int64)
         offsets = np.arange(positions) * bins.count
-        rows = max(1, 2**22 // positions)  # a few MB at a time, however many records there are
+        rows = max(1, 2**22 // positions)  # a few MB at a time
         for start in range(0, len(codes), rows):
             flat = bins.to_bins(codes[start : start + rows].reshape(-1, positions)).astype(np.int64) + offsets
             counts += np.bincount(flat.ravel(), minlength=len(counts))
         return counts.reshape(positions, bins.count)
 
     def totals(self, counts: Integers) -> tuple[Integers, int]:
-        """Return each position tells the number of records, by the sum of its bins."""
+        """Return the sum of the bins at each position, and the number of bins."""
         return np.atleast_1d(counts.sum(axis=-1)), counts.shape[-1]
 
     def to_probabilities(self, counts: Integers, total: int) -> Floats:
@@ -127,8 +127,8 @@ class CellMarginal(Marginal):
         return to_simplex(counts / total)
 
     def draw(self, p: Floats, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:
-        """Return a bin for each record and position, and a code inside it."""
-        p = p if within is None else _restricted(p, self._bins.shares(within))
+        """Draw a bin for each record and position, and a code inside it."""
+        p = p if within is None else _restrict(p, self._bins.shares(within))
         codes = self._bins.to_codes(draw_cells(p, n, rng), rng, within)
         return codes.reshape(n, *self.column.shape).astype(self.column.dtype, copy=False)
 
@@ -141,7 +141,7 @@ class ItemMarginal(Marginal):
 
     @property
     def cells(self) -> int:
-        """In or out."""
+        """Two: in the set or not."""
         return 2
 
     @property
@@ -155,7 +155,7 @@ class ItemMarginal(Marginal):
         return self.column.max_size + 1
 
     def is_possible(self, p: Floats) -> bool:  # noqa: ARG002
-        """Items are independent of each other."""
+        """Return True: items are independent."""
         return True
 
     def count(self, codes: Any) -> Integers:
@@ -163,7 +163,7 @@ class ItemMarginal(Marginal):
         return np.append(np.bincount(codes.indices, minlength=self.column.shape[0]), codes.shape[0]).astype(np.int64)
 
     def totals(self, counts: Integers) -> tuple[Integers, int]:
-        """Return the number of records is a count of its own."""
+        """Return the last count, which is the number of records."""
         return counts[-1:], 1
 
     def to_probabilities(self, counts: Integers, total: int) -> Floats:
@@ -171,14 +171,14 @@ class ItemMarginal(Marginal):
         return np.asarray(np.clip(counts[:-1] / total, 0.0, 1.0))
 
     def draw(self, p: Floats, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:  # noqa: ARG002
-        """Return each item in as many sets as its probability says, whichever these are."""
+        """Draw which sets hold each item, in proportion to its probability."""
         from scipy import sparse
 
         holders = np.floor(n * p + rng.random(len(p))).astype(np.int64)  # its mean is n · p
         items = np.repeat(np.arange(len(holders)), holders)
         rows = [rng.choice(n, k, replace=False, shuffle=False) for k in holders if k]
         row = np.concatenate(rows) if rows else np.empty(0, np.int64)
-        shuffled = rng.permutation(len(row))  # so that a set over the limit loses items at random
+        shuffled = rng.permutation(len(row))  # so that a set that is too large loses items at random
         row, items = row[shuffled], items[shuffled]
         order = np.argsort(row, kind="stable")
         row, items = row[order], items[order]
@@ -201,10 +201,10 @@ def to_simplex(p: Floats) -> Floats:
     return np.asarray(nearest / nearest.sum(axis=-1, keepdims=True))
 
 
-def _restricted(p: Floats, shares: Floats) -> Floats:
-    """Return the probabilities under a condition: codes are uniform in a cell, so it keeps the share that is allowed.
+def _restrict(p: Floats, shares: Floats) -> Floats:
+    """Return the probabilities under a condition: codes are uniform in a cell, so a cell keeps its allowed share.
 
-    Where all that is allowed was measured as impossible, it is uniform.
+    They are uniform where all that is allowed was measured as impossible.
     """
     kept = p * shares
     return kept if kept.any() else shares

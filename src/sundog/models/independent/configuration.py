@@ -1,4 +1,4 @@
-"""The configuration of independent columns: there is nothing to set."""
+"""The configuration of independent columns: it has no settings."""
 
 from __future__ import annotations
 
@@ -12,4 +12,4 @@ class IndependentConfiguration(Configuration):
 
     name: ClassVar[str] = "independent"
     options: ClassVar[frozenset[str]] = frozenset({"clusters"})
-    counts_records: ClassVar[bool] = False  # the histograms themselves tell
+    counts_records: ClassVar[bool] = False  # the histograms show it

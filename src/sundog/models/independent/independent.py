@@ -21,11 +21,11 @@ from sundog.data.bins import bins_for
 from sundog.data.columns import AnyColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.models.independent.column_marginals import Floats, Integers, Sampler, marginal_of
+from sundog.models.independent.column_marginals import Floats, Integers, Sampler, get_marginal
 from sundog.models.independent.configuration import IndependentConfiguration
-from sundog.models.independent.released import ReleasedIndependent, marginal_keys, marginal_purpose
-from sundog.models.protocol import Codes, FitContext, Parts, State, Where, allowed_codes
-from sundog.privacy.calibration import find_smallest_noise
+from sundog.models.independent.released import ReleasedIndependent, list_marginal_keys, name_marginal_purpose
+from sundog.models.protocol import Codes, FitContext, Parts, State, Where, to_code_set
+from sundog.privacy.calibration import smallest_noise
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.ledger_views import Disjoint
@@ -61,7 +61,7 @@ class Independent:
 
     @functools.cached_property
     def _samplers(self) -> dict[str, Sampler]:
-        return {name: Sampler(marginal_of(self.schema.columns[name]), p) for name, p in self.marginals.items()}
+        return {name: Sampler(get_marginal(self.schema.columns[name]), p) for name, p in self.marginals.items()}
 
     @classmethod
     def plan(
@@ -73,18 +73,18 @@ class Independent:
         already: Sequence[Charge],
         records: int | None,  # noqa: ARG003  the marginals do without it
     ) -> IndependentPlan:
-        """Plans the noise of each column's marginal; public columns are measured exactly and cost nothing."""
+        """Plan the noise of each column's marginal; public columns are measured exactly and cost nothing."""
         private = {name: column for name, column in schema.columns.items() if not column.public}
         if not private:
             return IndependentPlan(charges=(), sigma={})
-        weights = {name: marginal_of(column).cells ** (-1 / 3) for name, column in private.items()}
+        weights = {name: get_marginal(column).cells ** (-1 / 3) for name, column in private.items()}
 
-        def charges(scale: float) -> list[Charge]:
-            return [_charge(name, private[name], scale * weight, schema.cap) for name, weight in weights.items()]
+        def make_charges(scale: float) -> list[Charge]:
+            return [_make_charge(name, private[name], scale * weight, schema.cap) for name, weight in weights.items()]
 
-        scale = find_smallest_noise(lambda s: [*already, *charges(s)], epsilon=budget.epsilon, delta=budget.delta)
+        scale = smallest_noise(lambda s: [*already, *make_charges(s)], epsilon=budget.epsilon, delta=budget.delta)
         sigma = {name: scale * weight for name, weight in weights.items()}
-        return IndependentPlan(charges=tuple(charges(scale)), sigma=sigma)
+        return IndependentPlan(charges=tuple(make_charges(scale)), sigma=sigma)
 
     @classmethod
     def fit(cls, records: Records, plan: IndependentPlan, ledger: Ledger, context: FitContext) -> Self:
@@ -95,66 +95,70 @@ class Independent:
     def fit_parts(
         cls, records: Records, parts: Parts, plan: IndependentPlan, ledger: Ledger, context: FitContext
     ) -> list[Self]:
-        """Return one for each part, all of them for the price of one: a record is in one part only."""
+        """Measure the marginals of each part. A record is in one part only, so all parts cost as much as one."""
         sigma = plan.sigma
         counts = _count_all(records, parts, context)
 
         def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
             noisy = [
-                noisy_histograms(_histograms(records.schema, part, sigma), ledger=own)
-                for part, own in zip(counts, Disjoint.split(ledger, len(counts)), strict=True)
+                noisy_histograms(_list_histograms(records.schema, part, sigma), ledger=own)
+                for part, own in zip(counts, Disjoint.parts(ledger, len(counts)), strict=True)
             ]
             return {str(place): np.stack(measured) for place, measured in enumerate(zip(*noisy, strict=True))}
 
         found = measure_once("marginals", plan.charges, measure, ledger, context.checkpoint) if sigma else {}
         return [
-            cls._consistent(records.schema, {**part, **_part(found, sigma, number)}, sigma)
+            cls._make_consistent(records.schema, {**part, **_select_part(found, sigma, number)}, sigma)
             for number, part in enumerate(counts)
         ]
 
     @classmethod
-    def _consistent(cls, schema: Schema, noisy: Mapping[str, Integers], sigma: Mapping[str, float]) -> Self:
-        total = _total(schema, noisy, sigma)
+    def _make_consistent(cls, schema: Schema, noisy: Mapping[str, Integers], sigma: Mapping[str, float]) -> Self:
+        total = _estimate_total(schema, noisy, sigma)
         columns = schema.columns.items()
-        marginals = {name: marginal_of(column).to_probabilities(noisy[name], total) for name, column in columns}
+        marginals = {name: get_marginal(column).to_probabilities(noisy[name], total) for name, column in columns}
         return cls(schema, marginals, total)
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Draw every column by itself; a condition changes its column and no other."""
         codes: Codes = {name: self._samplers[name].draw(n, rng) for name in self.schema.columns}
-        for name, codes_of in where.items():  # afterwards: the other columns keep the values that they have without
-            codes[name] = self._samplers[name].draw(n, rng, allowed_codes(codes_of))
+        for name, codes_of in where.items():  # last: the other columns are drawn as without conditions
+            codes[name] = self._samplers[name].draw(n, rng, to_code_set(codes_of))
         return codes
 
     def log_evidence(self, where: Where) -> float:
-        """Return the sum over the columns, each of which is by itself."""
+        """Return the log-probability of the conditions, summed over the columns."""
         total = 0.0
         for name, codes in where.items():
-            shares = bins_for(self.schema.columns[name]).shares(allowed_codes(codes))
+            shares = bins_for(self.schema.columns[name]).shares(to_code_set(codes))
             total += math.log(max(float(self.marginals[name] @ shares), _LEAST))
         return total
 
     def state(self) -> State:
-        """Return the marginals, by the place of their column: names may hold what no file should."""
+        """Return the marginals, by the place of their column."""
         return State(
-            tensors=dict(zip(marginal_keys(self.schema), self.marginals.values(), strict=True)),
+            tensors=dict(zip(list_marginal_keys(self.schema), self.marginals.values(), strict=True)),
             config={"records": self.records},
         )
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
-        """Check that the marginals are ones and fit the schema."""
+        """Return the model of a state; raise ReleaseError if its marginals do not fit the schema."""
         released = ReleasedIndependent(schema, state)
-        marginals = {name: state.tensors[key] for name, key in zip(schema.columns, marginal_keys(schema), strict=True)}
+        keys = list_marginal_keys(schema)
+        marginals = {name: state.tensors[key].copy() for name, key in zip(schema.columns, keys, strict=True)}
         return cls(schema, marginals, released.records)
 
 
-# --- what is measured of a column ----------------------------------------------------------------------------------
+# --- measurements ----------------------------------------------------------------------------------
 
 
-def _charge(name: str, column: AnyColumn, sigma: float, contribution: int) -> Charge:
-    return compute_histogram_charge(
-        sigma=sigma, purpose=marginal_purpose(name), touched=marginal_of(column).touched, contribution=contribution
+def _make_charge(name: str, column: AnyColumn, sigma: float, contribution: int) -> Charge:
+    return histogram_charge(
+        sigma=sigma,
+        purpose=name_marginal_purpose(name),
+        touched=get_marginal(column).touched,
+        contribution=contribution,
     )
 
 
@@ -166,36 +170,38 @@ def _count_all(records: Records, parts: Parts, context: FitContext) -> list[dict
         counts = {}
         for done, (name, column) in enumerate(columns.items()):
             context.progress("counting", (number + done / len(columns)) / len(parts.sizes))
-            counts[name] = marginal_of(column).count(part.codes[name])
+            counts[name] = get_marginal(column).count(part.codes[name])
         found.append(counts)
     return found
 
 
-def _histograms(schema: Schema, counts: Mapping[str, Integers], sigma: Mapping[str, float]) -> list[Histogram]:
-    """Return what is measured with noise: all but the public columns."""
+def _list_histograms(schema: Schema, counts: Mapping[str, Integers], sigma: Mapping[str, float]) -> list[Histogram]:
+    """Return the histograms to measure with noise: those of all private columns."""
     return [
-        Histogram(counts[name], scale, marginal_purpose(name), marginal_of(schema.columns[name]).touched, schema.cap)
+        Histogram(
+            counts[name], scale, name_marginal_purpose(name), get_marginal(schema.columns[name]).touched, schema.cap
+        )
         for name, scale in sigma.items()
     ]
 
 
-def _part(found: Mapping[str, npt.NDArray[Any]], sigma: Mapping[str, float], number: int) -> dict[str, Integers]:
-    """Return the noisy counts of one part; columns are kept by their place, because names may hold what no file should."""
+def _select_part(found: Mapping[str, npt.NDArray[Any]], sigma: Mapping[str, float], number: int) -> dict[str, Integers]:
+    """Return the noisy counts of one part; the file has numbers instead of names, which may be private."""
     return {name: found[str(place)][number] for place, name in enumerate(sigma)}
 
 
 # --- consistency: post-processing, free ----------------------------------------------------------------------------
 
 
-def _total(schema: Schema, noisy: Mapping[str, Integers], sigma: Mapping[str, float]) -> int:
-    """Return the number of records on which all histograms agree best: the average of their totals, weighted by precision."""
+def _estimate_total(schema: Schema, noisy: Mapping[str, Integers], sigma: Mapping[str, float]) -> int:
+    """Return the number of records: the average of the totals of all histograms, weighted by precision."""
     exact = [name for name in noisy if name not in sigma]
-    if exact:  # a public column tells how many records there are
-        totals, _ = marginal_of(schema.columns[exact[0]]).totals(noisy[exact[0]])
+    if exact:  # a public column is counted exactly
+        totals, _ = get_marginal(schema.columns[exact[0]]).totals(noisy[exact[0]])
         return max(1, round(float(np.mean(totals))))
     weighted, weight = 0.0, 0.0
     for name, counts in noisy.items():
-        totals, cells = marginal_of(schema.columns[name]).totals(counts)
+        totals, cells = get_marginal(schema.columns[name]).totals(counts)
         precision = len(totals) / (cells * sigma[name] ** 2)
         weighted += precision * float(np.mean(totals))
         weight += precision

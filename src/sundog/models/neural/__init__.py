@@ -1,1 +1,1 @@
-"""What the models that train a network share."""
+"""Features, plans, training and sampling that all networks share."""

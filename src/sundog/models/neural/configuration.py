@@ -1,4 +1,4 @@
-"""Settings that neural models share: their values, and what none of them can learn."""
+"""Settings that neural models share, and checks of schemas that none of them can learn."""
 
 from __future__ import annotations
 

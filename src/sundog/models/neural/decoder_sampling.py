@@ -19,7 +19,7 @@ from sundog.data.code_set import CodeSet
 from sundog.models.neural.features import Features, join_codes
 from sundog.models.neural.network_training import LARGEST_LOGIT
 from sundog.models.protocol import Codes, Where
-from sundog.training.speed.threads import one_thread
+from sundog.training.speed.threads import use_one_thread
 
 Inputs = npt.NDArray[np.float32]
 _CANDIDATES, _FEWEST_CANDIDATES = 16, 4096  # for each conditioned record, and for all of them
@@ -28,13 +28,13 @@ _FEW, _MANY = 256, 4096  # for an average
 
 @dataclass(frozen=True)
 class DecoderSampler:
-    """How records are drawn from a decoder.
+    """Draws records from a decoder.
 
     Args:
         features: of the records.
         decoder: latent variables and the condition, side by side, to logits.
-        latent: how many latent variables there are.
-        rows: how many records to work on at a time.
+        latent: the number of latent variables.
+        rows: the number of records in a chunk.
         condition: the column on which the decoder is conditioned; None for none.
         prior: the logits of that column's values.
     """
@@ -54,33 +54,33 @@ class DecoderSampler:
         """Where the features of the condition are."""
         return self.features.at(self.condition)
 
-    @one_thread()
+    @use_one_thread()
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Draw z from the prior, or from those that explain the conditions, and a record from each."""
+        """Draw z from the prior, or from the posterior under conditions, and a record from each."""
         parts = range(0, max(1, n), self.rows)
         return join_codes([self._draw(min(self.rows, n - start), rng, where) for start in parts])
 
-    @one_thread()
+    @use_one_thread()
     def log_evidence(self, where: Where) -> float:
         """Return the logarithm of the probability of the conditions."""
         key = frozenset(where.items())
         if key not in self._evidence:
-            fit = self._fit(_FEWEST_CANDIDATES, 0, where)
+            fit = self._score_candidates(_FEWEST_CANDIDATES, 0, where)
             self._evidence[key] = float(fit.logsumexp(dim=0)) - math.log(_FEWEST_CANDIDATES)
         return self._evidence[key]
 
-    def inputs(self, n: int, rng: np.random.Generator, where: Where) -> Inputs:
+    def draw_inputs(self, n: int, rng: np.random.Generator, where: Where) -> Inputs:
         """Draw latent variables from the prior, and a condition for each."""
         z = rng.standard_normal((n, self.latent), np.float32)
         if self.condition is None:
             return z
-        cells = rng.choice(len(self.prior), n, p=self._condition_logits(where).softmax(dim=0).numpy())
+        cells = rng.choice(len(self.prior), n, p=self._compute_condition_logits(where).softmax(dim=0).numpy())
         given = np.zeros((n, len(self.prior)), np.float32)
         given[np.arange(n), cells] = 1.0
         return np.concatenate([z, given], axis=1)
 
-    def _condition_logits(self, where: Where) -> Tensor:
-        """Return the log-probabilities of the values of the condition, as far as `where` allows them."""
+    def _compute_condition_logits(self, where: Where) -> Tensor:
+        """Return the log-probabilities of the values of the condition, restricted to those that `where` allows."""
         chances = self.prior.double().log_softmax(dim=0)
         if self.condition is None or self.condition not in where:
             return chances
@@ -88,50 +88,50 @@ class DecoderSampler:
 
     @torch.no_grad()
     def logits(self, inputs: Inputs) -> Tensor:
-        """Return the logits of every feature; the condition is certain."""
+        """Return the logits of every feature, with the condition fixed."""
         given = torch.from_numpy(inputs)
         logits = self.decoder(given).nan_to_num(0.0).clamp(-LARGEST_LOGIT, LARGEST_LOGIT)
         return replace_features(logits, (given[:, self.latent :] - 1) * LARGEST_LOGIT, self.condition_at)
 
-    def some_logits(self, rng: np.random.Generator, where: Where) -> Tensor:
-        """Return the logits of a few thousand draws, to see what is decoded on average."""
-        return self.logits(self.inputs(min(_MANY, max(_FEW, self.rows)), rng, where))
+    def draw_logits(self, rng: np.random.Generator, where: Where) -> Tensor:
+        """Return the logits of a few thousand draws from the prior."""
+        return self.logits(self.draw_inputs(min(_MANY, max(_FEW, self.rows)), rng, where))
 
     def _draw(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        inputs = self._resample(n, rng, where) if where and n else self.inputs(n, rng, {})
+        inputs = self._resample(n, rng, where) if where and n else self.draw_inputs(n, rng, {})
         return self.features.sample(self.logits(inputs), rng, where)
 
     def _resample(self, n: int, rng: np.random.Generator, where: Where) -> Inputs:
-        """Return importance resampling: z in proportion to the likelihood of the conditions, out of many drawn freely."""
-        if where.keys() == {self.condition}:  # which all of them explain
-            return self.inputs(n, rng, where)
+        """Resample z from many candidates, in proportion to the likelihood of the conditions."""
+        if where.keys() == {self.condition}:  # which is given to the decoder
+            return self.draw_inputs(n, rng, where)
         count, seed = max(_FEWEST_CANDIDATES, _CANDIDATES * n), int(rng.integers(2**62))
-        weights = self._fit(count, seed, where).softmax(dim=0).numpy()
+        weights = self._score_candidates(count, seed, where).softmax(dim=0).numpy()
         chosen = rng.choice(count, n, p=weights / weights.sum())
         found = np.empty((n, self.latent + len(self.prior)), np.float32)
-        for start, inputs in self._candidates(count, seed, where):
+        for start, inputs in self._draw_candidates(count, seed, where):
             here = (start <= chosen) & (chosen < start + len(inputs))
             found[here] = inputs[chosen[here] - start]
         return found
 
-    def _fit(self, count: int, seed: int, where: Where) -> Tensor:
-        """Return how well each candidate explains the conditions."""
+    def _score_candidates(self, count: int, seed: int, where: Where) -> Tensor:
+        """Return the log-likelihood of the conditions for each candidate."""
         rest = {name: codes for name, codes in where.items() if name != self.condition}
         fit = torch.cat(
             [
                 self.features.log_likelihood(self.logits(inputs), rest)
-                for _, inputs in self._candidates(count, seed, where)
+                for _, inputs in self._draw_candidates(count, seed, where)
             ]
         ).double()
         if len(rest) < len(where):
-            fit += float(self._condition_logits(where).logsumexp(dim=0))
+            fit += float(self._compute_condition_logits(where).logsumexp(dim=0))
         return fit
 
-    def _candidates(self, count: int, seed: int, where: Where) -> Iterator[tuple[int, Inputs]]:
-        """Yield what could be decoded, some at a time and the same for the same seed, with the number of the first."""
+    def _draw_candidates(self, count: int, seed: int, where: Where) -> Iterator[tuple[int, Inputs]]:
+        """Yield chunks of candidates, the same for the same seed, each with the number of its first."""
         rng = np.random.default_rng(seed)
         for start in range(0, count, self.rows):
-            yield start, self.inputs(min(self.rows, count - start), rng, where)
+            yield start, self.draw_inputs(min(self.rows, count - start), rng, where)
 
 
 def replace_features(logits: Tensor, values: Tensor, at: slice) -> Tensor:

@@ -1,4 +1,4 @@
-"""Where the features of a schema are, by arithmetic alone: nothing is built, however large a schema says it is."""
+"""Where the features of a schema are, by arithmetic alone: nothing is allocated, whatever a schema declares."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from sundog.data.schema import Schema
 
 
 class Layout:
-    """All cells of scalars, then the items of all sets, then intensities of arrays, then what is missing of those.
+    """The order of features: cells of scalars, items of sets, intensities of arrays, and marks of missing ones.
 
     >>> schema = Schema.from_dict({"columns": {"sex": {"type": "categorical", "values": ["f", "m"]}}})
     >>> Layout(schema).width
@@ -24,23 +24,23 @@ class Layout:
         self.items = {name: column.feature_count for name, column in sets.items()}
         self.levels = {name: column.feature_count for name, column in arrays.items()}
         missing = {name: size for name, size in self.levels.items() if arrays[name].nullable}
-        self.places = _slices(0, {**self.cells, **self.items, **self.levels})
+        self.places = _cut_slices(0, {**self.cells, **self.items, **self.levels})
         self.first_level = sum(self.cells.values()) + sum(self.items.values())
         self.first_gap = self.first_level + sum(self.levels.values())
-        self.gaps = _slices(self.first_gap, missing)
+        self.gaps = _cut_slices(self.first_gap, missing)
         self.width = self.first_gap + sum(missing.values())
 
     def at(self, name: str | None) -> slice:
-        """Return where the features of a column are; an empty slice for none."""
+        """Return the features of a column; an empty slice for None."""
         return slice(0, 0) if name is None else self.places[name]
 
     def count(self, name: str | None) -> int:
-        """Return how many features a column has."""
+        """Return the number of features of a column; 0 for None."""
         at = self.at(name)
         return int(at.stop - at.start)
 
 
-def _slices(start: int, sizes: dict[str, int]) -> dict[str, slice]:
+def _cut_slices(start: int, sizes: dict[str, int]) -> dict[str, slice]:
     found = {}
     for name, size in sizes.items():
         found[name] = slice(start, start + size)

@@ -1,7 +1,7 @@
-"""What neural models have in common: how one is planned and trained, or k at once on disjoint parts of the records.
+"""How networks are planned and trained: one, or k at once on disjoint parts of the records.
 
-A record is in one part only, and which one follows from the record and from what is public. So under adding or removing
-a record one model changes, whichever it is, and k trainings cost what one does: they share one plan and one charge.
+A record is in one part only, which follows from the record and from public values. So adding or removing a record
+changes one model, and k trainings cost as much as one: they share one plan and one charge.
 """
 
 from __future__ import annotations
@@ -13,40 +13,42 @@ import secrets
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
-from sundog.models.neural.noisy_means import MeansPlan, plan_means
+from sundog.data.records import Records
+from sundog.models.neural.features import FeatureRows, Features
+from sundog.models.neural.noisy_means import Floats, MeansPlan, measure_means, plan_means
 from sundog.models.protocol import FitContext, Parts
 from sundog.privacy.chacha import DeviceNormals
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.training.batches.examples import Examples
-from sundog.training.batches.stacked_examples import StackedExamples, piece_for
+from sundog.training.batches.stacked_examples import StackedExamples, choose_piece_size
 from sundog.training.clipping import DPNORM, DPNorm, Fixed
-from sundog.training.groups import flat
-from sundog.training.schedules import cosine
-from sundog.training.speed.cuda_graphs import GraphedStep, capacity_for
+from sundog.training.groups import group_all
+from sundog.training.schedules import make_cosine_schedule
+from sundog.training.speed.cuda_graphs import GraphedStep, choose_capacity
 from sundog.training.stacked_modules import stack, unstack
 from sundog.training.step import PrivateStep
 from sundog.training.trainer import Trainer
 from sundog.training.training_plan import TrainingPlan, plan_training
 
-LARGEST_LOGIT = 1e4  # from whatever weights a file brings
+LARGEST_LOGIT = 1e4  # whatever the weights in a file are
 PIECE = 2**24  # numbers of a micro-batch of records
 _ROWS, _NUMBERS = 10_000, 2**23  # at a time: records, and numbers where records or layers are wide
-_MANY = 20_000  # steps on a GPU: fewer are taken in the time that a compiler would need
-_FEWEST = 1.0  # records that a model is thought to have in a step, if there are hardly any
+_MANY = 20_000  # steps on a GPU: fewer take less time than compiling
+_FEWEST = 1.0  # records that a model has in a step, at least, when sums are divided
 
 
-class Trainee(nn.Module):
+class TrainableNetwork(nn.Module):
     """A network that is trained on private records.
 
-    All of its parameters are in linear layers, and what it does works on the last dimensions, so that it can be
+    All of its parameters are in linear layers, and its operations work on the last dimensions, so that it can be
     stacked.
     """
 
@@ -54,22 +56,22 @@ class Trainee(nn.Module):
     clip: Tensor | float = math.inf  # the norm to which gradients of records are clipped; `train` keeps it up to date
 
     def loss(self, batch: Any) -> Tensor:
-        """Return the loss of each record by itself."""
+        """Return the loss of each record."""
         raise NotImplementedError
 
     def public_loss(self) -> Tensor:
-        """Return the loss in which no record is; of a stack, the sum over its models."""
+        """Return a loss that depends on no record; of a stack, the sum over its models."""
         raise NotImplementedError
 
     def proceed(self, done: float) -> None:
         """Do public work before the first step and after each; `done` is the fraction of all steps.
 
-        What it changes are buffers, in place, so that an interrupted training finds them again.
+        It changes buffers in place, which are saved in checkpoints.
         """
 
 
 class Adam(torch.optim.Adam):
-    """Adam without what torch wraps around it for its compiler, which takes seconds to load and is not used."""
+    """Adam without the wrappers for torch's compiler, which take seconds to load and are not used."""
 
     add_param_group = inspect.unwrap(torch.optim.Adam.add_param_group)
     zero_grad = inspect.unwrap(torch.optim.Adam.zero_grad)
@@ -78,12 +80,12 @@ class Adam(torch.optim.Adam):
     step = torch.no_grad()(inspect.unwrap(torch.optim.Adam.step))
 
 
-def adam_options(device: torch.device) -> dict[str, Any]:
+def choose_adam_options(device: torch.device) -> dict[str, Any]:
     """Return the options with which Adam is fastest on the device."""
     return {"capturable": True, "foreach": True} if device.type == "cuda" else {"fused": True}
 
 
-N = TypeVar("N", bound=Trainee)
+N = TypeVar("N", bound=TrainableNetwork)
 M = TypeVar("M", bound=nn.Module)
 
 
@@ -107,7 +109,7 @@ class NetworkPlan:
     @property
     def charges(self) -> tuple[Charge, ...]:
         """Those of the means, then those of the training."""
-        return (*self.means.charges(), self.training.charge(self.training.steps))
+        return (*self.means.charges, self.training.make_charge(self.training.steps))
 
 
 def plan_network(
@@ -120,7 +122,7 @@ def plan_network(
     epochs: float,
     after: Sequence[Charge] = (),
 ) -> NetworkPlan:
-    """Plans means, steps, batches and noise from the public number of records.
+    """Plan means, steps, batches and noise from the public number of records.
 
     Args:
         budget: for everything together.
@@ -135,18 +137,18 @@ def plan_network(
     means = plan_means(budget, share=share)
     training = plan_training(
         budget,
-        already=[*already, *means.charges(), *after],
+        already=[*already, *means.charges, *after],
         records=count,
-        batch=batch or default_batch(count),
+        batch=batch or choose_batch(count),
         epochs=epochs,
     )
     return NetworkPlan(count, means, training)
 
 
-def rows_at_a_time(*widths: int) -> int:
-    """Return how many records to work on at a time, where a record needs so many numbers in this and that layer.
+def choose_rows(*widths: int) -> int:
+    """Return the number of records in a chunk, given how many numbers a record needs in each layer.
 
-    >>> rows_at_a_time(10, 200), rows_at_a_time(10, 2**16)
+    >>> choose_rows(10, 200), choose_rows(10, 2**16)
     (10000, 128)
     """
     return max(1, min(_ROWS, _NUMBERS // max(widths)))
@@ -155,13 +157,13 @@ def rows_at_a_time(*widths: int) -> int:
 # --- training ---
 
 
-def default_batch(records: int) -> int:
-    """Return a thirty-second of the records, so that 30 epochs have about a thousand steps; 64 at least and 8,192 at most.
+def choose_batch(records: int) -> int:
+    """Return the default batch size: a 32nd of the records, 64 at least and 8,192 at most.
 
-    On Adult fewer records in more steps, or more of them at the same number of steps, were worse or no better. Of a
-    million records there is so little noise that more steps are better.
+    On Adult, smaller batches in more steps, or larger ones in as many, were no better. With a million records there is
+    so little noise that more steps are better.
 
-    >>> default_batch(1000), default_batch(32_000), default_batch(1_000_000)
+    >>> choose_batch(1000), choose_batch(32_000), choose_batch(1_000_000)
     (64, 1000, 8192)
     """
     return min(8192, max(64, records // 32))
@@ -169,32 +171,94 @@ def default_batch(records: int) -> int:
 
 @functools.cache
 def warm_up(device: str) -> Future[None]:
-    """Load what a training needs in the background, while records are still looked at: on a GPU that takes seconds.
+    """Load the kernels of a training in the background: on a GPU that takes seconds.
 
     >>> warm_up("cpu").result()
     """
     background = ThreadPoolExecutor(1)
-    ready = background.submit(_load, device)
+    ready = background.submit(_load_kernels, device)
     background.shutdown(wait=False)
     return ready
 
 
-def _load(device: str) -> None:
+def _load_kernels(device: str) -> None:
     if torch.device(device).type == "cpu":
         return
-    some = DeviceNormals(device, bytes(32)).fill(torch.empty(1010, device=device))  # a key of zeros: this is no noise
+    # with a key of zeros: these numbers are not used as noise
+    some = DeviceNormals(device, bytes(32)).fill(torch.empty(1010, device=device))
     cube = some[:1000].view(10, 10, 10)
     torch.bmm(cube, cube)
 
 
 def initialise(new: Callable[[], M], count: int, seed: int | None) -> list[M]:
-    """Return new networks, with the weights that the seed gives them."""
+    """Return new networks, with weights drawn from the seed."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(secrets.randbits(62) if seed is None else seed)
         return [new() for _ in range(count)]
 
 
-def train(
+@dataclass(frozen=True)
+class FittedNetworks(Generic[N]):
+    """Networks after their training, and the means that they started from.
+
+    Args:
+        networks: one for each part.
+        features: of the records.
+        examples: the records.
+        means: of the features in each part, noisy: (parts, width).
+        scales: of the noise in the means of each part, (parts,).
+    """
+
+    networks: list[N]
+    features: Features
+    examples: FeatureRows
+    means: Floats
+    scales: Floats
+
+
+def fit_networks(
+    records: Records,
+    parts: Parts,
+    plan: NetworkPlan,
+    ledger: Ledger,
+    context: FitContext,
+    new: Callable[[Features, Floats, float], N],
+    *,
+    clip: float | str,
+    learning_rate: float,
+) -> FittedNetworks[N]:
+    """Measure the means of each part, start a network from them, and train all networks at once.
+
+    Args:
+        records: the private records.
+        parts: which network learns from each.
+        plan: what the means cost, and the training.
+        ledger: is charged for both.
+        context: the device, the seed, the checkpoint and the progress callback.
+        new: returns a network, given the features, the means of its part and the scale of their noise.
+        clip: the largest norm of a record's gradient, or `DPNORM`.
+        learning_rate: of Adam, at its highest.
+    """
+    warm_up(context.device)
+    features = Features(records.schema)
+    examples = features.to_examples(records, context.device)
+    means, scales = measure_means(features, examples, parts, plan.means, ledger, context)
+    starts = iter(zip(means, scales.tolist(), strict=True))
+    networks = train_networks(
+        initialise(lambda: new(features, *next(starts)), len(parts.sizes), context.seed),
+        examples,
+        parts,
+        plan.training,
+        ledger,
+        context,
+        width=features.width,
+        clip=clip,
+        learning_rate=learning_rate,
+    )
+    return FittedNetworks(networks, features, examples, means, scales)
+
+
+def train_networks(
     networks: Sequence[N],
     examples: Examples,
     parts: Parts,
@@ -206,49 +270,75 @@ def train(
     clip: float | str,
     learning_rate: float,
 ) -> list[N]:
-    """Train each network on its part, all at once; their weights are averages over the last steps.
+    """Train each network on its part, all at once; the weights are averages over the last steps.
 
     Args:
-        networks: one for each part, alike but for their weights.
+        networks: one for each part, with the same layers.
         examples: all the records.
         parts: which network learns from each.
         training: steps, sampling and noise of each of them.
         ledger: is charged for one training.
-        context: where, and who watches.
-        width: how many numbers a record has, unfolded: wide ones are taken a few at a time.
+        context: the device, the seed, the checkpoint and the progress callback.
+        width: the numbers in an unfolded record: wide records are taken a few at a time.
         clip: the largest norm of a record's gradient, or `DPNORM`.
         learning_rate: of Adam, at its highest.
     """
     wait([warm_up(context.device)])  # what failed there fails here again, and is reported
     whole: Any = (networks[0] if parts.owner is None else stack(networks)).to(context.device)
-    step = _step(whole, parts, training, ledger, clip=clip, learning_rate=learning_rate)
+    step = _new_step(whole, parts, training, ledger, clip=clip, learning_rate=learning_rate)
     whole.proceed(0.0)
-    trainer = Trainer(
-        capture_graph(step, examples, parts.owner, fused=training.steps >= _MANY),
+    trainer = run_training(
+        capture_step(step, examples, parts.owner, fused=training.steps >= _MANY),
         examples if parts.owner is None else StackedExamples(examples, parts.owner, len(parts.sizes)),
         training,
         ledger,
-        seed=context.seed,
-        progress=context.progress,
-        checkpoint=context.checkpoint,
-        schedule=cosine(training.steps, last=0.1),
-        average=_decay(training.steps),
+        context,
+        schedule=make_cosine_schedule(training.steps, last=0.1),
+        average=_choose_decay(training.steps),
         after=lambda number: whole.proceed((number + 1) / training.steps),
-        largest_piece=min(piece_for(parts.sizes), max(1, PIECE // width)),
-        show_loss=context.show_loss,
+        largest_piece=min(choose_piece_size(parts.sizes), max(1, PIECE // width)),
     )
-    trainer.run()
     if trainer.average is not None:
         trainer.average.apply()
     whole.cpu()
     return [networks[0]] if parts.owner is None else unstack(whole, networks[0])  # type: ignore[return-value]
 
 
-def _step(
-    whole: Trainee, parts: Parts, training: TrainingPlan, ledger: Ledger, *, clip: float | str, learning_rate: float
+def run_training(
+    step: PrivateStep | GraphedStep,
+    examples: Examples,
+    training: TrainingPlan,
+    ledger: Ledger,
+    context: FitContext,
+    **options: Any,
+) -> Trainer:
+    """Take all steps of a training, and return its trainer; `options` are further ones of `Trainer`."""
+    trainer = Trainer(
+        step,
+        examples,
+        training,
+        ledger,
+        seed=context.seed,
+        progress=context.progress,
+        checkpoint=context.checkpoint,
+        show_loss=context.show_loss,
+        **options,
+    )
+    trainer.run()
+    return trainer
+
+
+def _new_step(
+    whole: TrainableNetwork,
+    parts: Parts,
+    training: TrainingPlan,
+    ledger: Ledger,
+    *,
+    clip: float | str,
+    learning_rate: float,
 ) -> PrivateStep:
     device = next(whole.parameters()).device
-    adam = torch.optim.Adam if training.steps >= _MANY else Adam  # the first where a compiler reads it
+    adam = torch.optim.Adam if training.steps >= _MANY else Adam  # torch's own where the step is compiled
     batches = [max(_FEWEST, training.sample_rate * size) for size in parts.sizes]
     policy = (
         DPNorm(noise_multiplier=training.noise_multiplier, device=device)
@@ -259,9 +349,9 @@ def _step(
     return PrivateStep(
         module=whole,
         private_loss=whole.loss,
-        groups=flat(whole),
+        groups=group_all(whole),
         policy=policy,
-        optimizer=adam(whole.parameters(), lr=learning_rate, **adam_options(device)),
+        optimizer=adam(whole.parameters(), lr=learning_rate, **choose_adam_options(device)),
         noise=ledger.noise,
         noise_multiplier=training.noise_multiplier,
         expected_batch=training.expected_batch if parts.owner is None else torch.tensor(batches, device=device),
@@ -269,18 +359,18 @@ def _step(
     )
 
 
-def capture_graph(
+def capture_step(
     step: PrivateStep, examples: Examples, owner: npt.NDArray[np.int64] | None = None, *, fused: bool = False
 ) -> PrivateStep | GraphedStep:
-    """Return the step captured as one CUDA graph, over data on the GPU; on a CPU the step as it is."""
+    """Return the step as one CUDA graph over data on the GPU; on a CPU, the step itself."""
     if examples.device.type != "cuda" or not len(examples):
         return step
     largest = step.expected_batch
-    capacity = capacity_for(float(largest.max()) if isinstance(largest, Tensor) else largest)
+    capacity = choose_capacity(float(largest.max()) if isinstance(largest, Tensor) else largest)
     data = examples.take(np.arange(len(examples)))
     return GraphedStep(step, data, capacity=capacity, owner=owner, fused=fused)
 
 
-def _decay(steps: int) -> float:
-    """Of the moving average: over the last tenth of the steps, or a thousand."""
+def _choose_decay(steps: int) -> float:
+    """Return the decay of the moving average: over the last tenth of the steps, or a thousand."""
     return min(0.999, 1 - 10 / (steps + 10))

@@ -15,7 +15,7 @@ from sundog.data.records import Records
 from sundog.models.neural.features import Compact, FeatureRows, Features
 from sundog.training.batches.examples import Device
 from sundog.training.batches.poisson import Index
-from sundog.training.batches.stacked_examples import ranks
+from sundog.training.batches.stacked_examples import rank_by_owner
 
 HELD = "held"  # which of a person's places have a record
 
@@ -41,7 +41,7 @@ class PeopleRows:
         self._rows = FeatureRows(features, records, device)
         self._features = features
         self.device = self._rows.device
-        self._places = _places(records)
+        self._places = _find_places(records)
 
     def __len__(self) -> int:
         return len(self._places)
@@ -55,10 +55,10 @@ class PeopleRows:
         shaped = {name: values.view(*places.shape, *values.shape[1:]) for name, values in rows.items()}
         return {**shaped, HELD: torch.from_numpy(places >= 0).to(self.device)}
 
-    def vectors(self, index: Index) -> Tensor:
+    def take_vectors(self, index: Index) -> Tensor:
         """Return the mean of each person's vectors."""
         batch = self.take(index)
-        return average_over_records(self._features.dense(batch).movedim(-1, 0), batch[HELD]).movedim(0, -1)
+        return average_over_records(self._features.to_dense(batch).movedim(-1, 0), batch[HELD]).movedim(0, -1)
 
 
 def average_over_records(values: Tensor, held: Tensor) -> Tensor:
@@ -67,11 +67,11 @@ def average_over_records(values: Tensor, held: Tensor) -> Tensor:
     return (values * weights).sum(dim=-1) / weights.sum(dim=-1).clamp_min(1.0)
 
 
-def _places(records: Records) -> npt.NDArray[np.int64]:
-    """Return which records each person has, one at least: (people, cap), the first ones first, then −1 for none."""
+def _find_places(records: Records) -> npt.NDArray[np.int64]:
+    """Return the records of each person, at least one: (people, cap), padded with −1."""
     if records.unit is None:
-        raise ValueError("records of people need to say whose they are")
-    people, unit = np.unique(records.unit, return_inverse=True)  # who has no record is no example
+        raise ValueError("records of people need the number of their person")
+    people, unit = np.unique(records.unit, return_inverse=True)  # people without records are not examples
     places = np.full((len(people), records.schema.cap), -1, np.int64)
-    places[unit, ranks(unit, len(people))] = np.arange(len(records))
+    places[unit, rank_by_owner(unit, len(people))] = np.arange(len(records))
     return places

@@ -39,7 +39,7 @@ class RbmConfiguration(Configuration):
 
     @property
     def weights_per_feature(self) -> int:
-        """As many as there are units in a layer."""
+        """The number of units in a layer."""
         return self.hidden
 
     def check(self, schema: Schema) -> None:

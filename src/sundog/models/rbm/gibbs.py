@@ -1,7 +1,7 @@
 """Gibbs chains of a Boltzmann machine: the same moves on whole vectors, or on the places of their ones.
 
-In a record of scalar columns one feature a column is 1 and all others are 0. What goes into the hidden units is then a
-sum of a few rows of the weights, an order of magnitude less work than a product with all of them.
+In a record of scalar columns one feature in each column is 1 and all others are 0. The input of the hidden units is
+then a sum of a few rows of the weights, which is ten times faster than a product with all of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Chains(Protocol):
-    """Chains that have got somewhere."""
+    """Gibbs chains and their state."""
 
     def move(self) -> None:
         """Take a Gibbs step: all hidden units given the visible ones, then all visible ones."""
@@ -28,12 +28,12 @@ class Chains(Protocol):
     def excite(self) -> Tensor:
         """Draw the hidden units of each chain: (chains, hidden)."""
 
-    def vectors(self) -> Tensor:
+    def to_vectors(self) -> Tensor:
         """Return the visible units of each chain: (chains, width)."""
 
 
-def chains_from(vectors: Tensor, network: Network, where: Where, rng: np.random.Generator) -> Chains:
-    """Chains that begin at these vectors, the fastest kind that there is for the columns of the machine.
+def start_chains(vectors: Tensor, network: Network, where: Where, rng: np.random.Generator) -> Chains:
+    """Return chains that start at these vectors, of the fastest kind for the columns of the machine.
 
     Args:
         vectors: visible units, (chains, width) or of a stack (machines, chains, width).
@@ -41,14 +41,14 @@ def chains_from(vectors: Tensor, network: Network, where: Where, rng: np.random.
         where: what scalar columns may be.
         rng: what they draw from.
     """
-    on_processor = vectors.device.type == "cpu"  # a GPU is not asked how large weights are: that takes it longer
+    on_processor = vectors.device.type == "cpu"  # on a GPU, asking for the largest weight takes longer
     if on_processor and vectors.dim() == 2 and network.features.are_scalars and network.has_small_logits():
         return _PlaceChains(vectors, network, where, rng)
     return _VectorChains(vectors, network, where, rng)
 
 
 class _VectorChains:
-    """Every unit of each chain."""
+    """Chains that store every unit."""
 
     def __init__(self, vectors: Tensor, network: Network, where: Where, rng: np.random.Generator) -> None:
         self._x, self._network, self._where = vectors, network, where
@@ -60,16 +60,16 @@ class _VectorChains:
     def excite(self) -> Tensor:
         return self._network.excite(self._x, self._generator)
 
-    def vectors(self) -> Tensor:
+    def to_vectors(self) -> Tensor:
         return self._x
 
 
 class _PlaceChains:
-    """The feature that is 1 in each scalar column of each chain; needs logits whose exponentials are numbers."""
+    """Chains that store the feature that is 1 in each scalar column; they need logits whose exponentials are finite."""
 
     def __init__(self, vectors: Tensor, network: Network, where: Where, rng: np.random.Generator) -> None:
         self._features, self._rng = network.features, rng
-        self._places = self._features.places(vectors)  # (chains, scalars)
+        self._places = self._features.read_places(vectors)  # (chains, scalars)
         self._weight = network.hidden.weight.detach()
         self._rows = self._weight.T.contiguous()  # what each feature adds to the hidden units
         self._offset = network.hidden.bias.detach() - network.centre[0] @ self._rows
@@ -83,14 +83,14 @@ class _PlaceChains:
         torch.addmm(self._bias, self.excite(), self._weight, out=self._shares)
         shares = self._shares.numpy()
         np.exp(shares, out=shares)  # twice as fast as torch's
-        self._places = self._features.find_places(self._shares, self._points(self._places.shape[1]))
+        self._places = self._features.find_places(self._shares, self._draw_points(self._places.shape[1]))
 
     def excite(self) -> Tensor:
         p = functional.embedding_bag(self._places, self._rows, mode="sum").add_(self._offset).sigmoid_()
-        return (self._points(p.shape[1]) < p).to(p.dtype)
+        return (self._draw_points(p.shape[1]) < p).to(p.dtype)
 
-    def vectors(self) -> Tensor:
+    def to_vectors(self) -> Tensor:
         return torch.zeros_like(self._shares).scatter_(1, self._places, 1.0)
 
-    def _points(self, count: int) -> Tensor:
+    def _draw_points(self, count: int) -> Tensor:
         return torch.from_numpy(self._rng.random((len(self._places), count), np.float32))

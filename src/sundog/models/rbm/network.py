@@ -14,23 +14,23 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sundog.models.neural.features import LARGEST_EXPONENT, Compact, Features
-from sundog.models.neural.network_training import LARGEST_LOGIT, Trainee
+from sundog.models.neural.network_training import LARGEST_LOGIT, TrainableNetwork
 from sundog.models.protocol import Where
-from sundog.models.rbm.gibbs import chains_from
+from sundog.models.rbm.gibbs import start_chains
 
 _WEIGHT = 0.1  # the standard deviation of the weights in the beginning
 _LEAST_INTENSITY = 1e-6  # whose logit is small enough for any lattice
 
 
-class Network(Trainee):
+class Network(TrainableNetwork):
     """Weights, and the particles of the chain; everything works on the last dimension.
 
     Args:
         features: the visible units.
-        means: about the means of the features, as far as they are public: (width,). None: of weights that are loaded.
+        means: the noisy means of the features, (width,); None if weights are loaded.
         least: the smallest mean with which a unit begins.
-        hidden: how many hidden units there are.
-        chains: how many particles there are.
+        hidden: the number of hidden units.
+        chains: the number of particles.
         moves: Gibbs steps of the particles after each step.
         deviation: the standard deviation of intensities, which are then Gaussian; None for Bernoulli units.
     """
@@ -57,17 +57,17 @@ class Network(Trainee):
         self.register_buffer("centre", torch.empty(1, features.width))
         self.register_buffer("particles", torch.empty(chains, features.width))
         if means is not None:
-            self._begin(features.given_present(means)[None], least)
+            self._initialise(features.condition_on_presence(means)[None], least)
 
     @torch.no_grad()
-    def _begin(self, means: Tensor, least: float) -> None:
-        """As independent columns with these means, but for small weights."""
+    def _initialise(self, means: Tensor, least: float) -> None:
+        """Start as independent columns with these means, with small weights."""
         self.centre.copy_(means)
         bias = self.features.logits(means, least=least)
         if self.deviation is not None:
             bias[:, self.features.levels] = 0.0
         levels, gaps = self.features.gapped
-        bias[:, gaps] += self._mass(bias[:, levels])
+        bias[:, gaps] += self._compute_log_mass(bias[:, levels])
         self.hidden.weight.normal_(std=_WEIGHT)
         self.hidden.bias.zero_()
         self.visible.weight.copy_(bias)
@@ -78,11 +78,11 @@ class Network(Trainee):
 
     def loss(self, batch: Compact) -> Tensor:
         """Return the free energy of each record."""
-        return self.free_energy(self.features.dense(batch))
+        return self.free_energy(self.features.to_dense(batch))
 
     def free_energy(self, x: Tensor) -> Tensor:
-        """−log Σₕ exp(−E(x, h)) of each vector."""
-        z = self._centred(x)
+        """Return −log Σₕ exp(−E(x, h)) of each vector."""
+        z = self._centre(x)
         field = self.hidden(z)
         energy: Tensor = (field / 2 - functional.softplus(field)).sum(dim=-1) - self.visible(z)[..., 0]
         if self.deviation is not None:
@@ -90,14 +90,14 @@ class Network(Trainee):
         return energy
 
     def public_loss(self) -> Tensor:
-        """Minus the mean free energy of the particles, each with the weight that a record like it would have."""
-        energy = self._weights() * self.free_energy(self.particles)
+        """Return minus the mean free energy of the particles, each weighted as a clipped record would be."""
+        energy = self._compute_weights() * self.free_energy(self.particles)
         return -energy.mean(dim=-1).sum()
 
     @torch.no_grad()
-    def _weights(self) -> Tensor:
-        """min(1, C / norm); the gradient is z in b, p in c and z ⊗ p in W."""
-        z = self._centred(self.particles)
+    def _compute_weights(self) -> Tensor:
+        """Return min(1, C / norm); the gradient is z in b, p in c and z ⊗ p in W."""
+        z = self._centre(self.particles)
         p: Tensor = self.hidden(z).sigmoid() - 0.5
         squares: Tensor = (1 + z.square().sum(dim=-1)) * (1 + p.square().sum(dim=-1)) - 1
         weights: Tensor = (self.clip * squares.sqrt().reciprocal()).clamp_max(1.0)
@@ -105,24 +105,24 @@ class Network(Trainee):
 
     @torch.no_grad()
     def proceed(self, done: float) -> None:
-        """Move the particles, after a step."""
+        """Move the particles after a step."""
         if done > 0:
             seed = int(torch.randint(2**62, ()))  # from the generator on the host, whatever the device
-            chains = chains_from(self.particles, self, {}, np.random.Generator(np.random.SFC64(seed)))
+            chains = start_chains(self.particles, self, {}, np.random.Generator(np.random.SFC64(seed)))
             for _ in range(self.moves):
                 chains.move()
-            self.particles.copy_(chains.vectors())
+            self.particles.copy_(chains.to_vectors())
 
     # --- the chain ---
 
     def move(self, x: Tensor, generator: torch.Generator | None = None, where: Where | None = None) -> Tensor:
-        """Return a Gibbs step: all hidden units given the visible ones, then all visible ones, as `where` allows."""
+        """Take a Gibbs step: all hidden units given the visible ones, then all visible ones, as `where` allows."""
         logits = self.logits(self.excite(x, generator))
         return self.draw(self.features.restrict(logits, where or {}), generator)
 
     def excite(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Draw the hidden units."""
-        p: Tensor = self.hidden(self._centred(x)).sigmoid()
+        p: Tensor = self.hidden(self._centre(x)).sigmoid()
         return (torch.rand(p.shape, generator=generator, device=p.device) < p).to(p.dtype)
 
     def logits(self, h: Tensor) -> Tensor:
@@ -132,16 +132,18 @@ class Network(Trainee):
         levels, gaps = self.features.gapped
         if gaps.start == gaps.stop:
             return logits
-        return torch.cat([logits[..., : gaps.start], logits[..., gaps] - self._mass(logits[..., levels])], dim=-1)
+        return torch.cat(
+            [logits[..., : gaps.start], logits[..., gaps] - self._compute_log_mass(logits[..., levels])], dim=-1
+        )
 
     @torch.no_grad()
     def has_small_logits(self) -> bool:
-        """Return whether no state of the hidden units has a logit beyond `LARGEST_EXPONENT`; a gap's is not looked at."""
+        """Return whether all logits are within `LARGEST_EXPONENT` for any hidden units; gaps are not checked."""
         largest = self.visible.weight.abs() + self.hidden.weight.abs().sum(dim=-2, keepdim=True) / 2
         return bool((largest <= LARGEST_EXPONENT).all())
 
-    def _mass(self, natural: Tensor) -> Tensor:
-        """Return the weight, log Σ exp(−E), of all values of an intensity together; against it stands that it is missing."""
+    def _compute_log_mass(self, natural: Tensor) -> Tensor:
+        """Return log Σ exp(−E) over all values of an intensity: the weight of its being present."""
         if self.deviation is None:
             return functional.softplus(natural) - self.centre[..., self.features.gapped[0]] * natural
         return natural.square() / 2 + math.log(self.deviation * math.sqrt(2 * math.pi))
@@ -150,26 +152,26 @@ class Network(Trainee):
         """Draw the visible units."""
         x: Tensor = self.features.draw(logits, generator)
         if self.deviation is not None:
-            x[..., self.features.levels] = self._intensities(logits, generator)
+            x[..., self.features.levels] = self._draw_intensities(logits, generator)
         levels, gaps = self.features.gapped
         x[..., levels] *= 1 - x[..., gaps]
         return x
 
-    def answers(self, h: Tensor, generator: torch.Generator | None = None) -> Tensor:
-        """Return the logits from which `Features` makes a record; it draws what is Bernoulli, so what is Gaussian is drawn."""
+    def compute_sampling_logits(self, h: Tensor, generator: torch.Generator | None = None) -> Tensor:
+        """Return the logits from which `Features` draws a record; Gaussian intensities are drawn here."""
         logits = self.logits(h)
         if self.deviation is not None:
-            logits[..., self.features.levels] = self._intensities(logits, generator).logit(eps=_LEAST_INTENSITY)
+            logits[..., self.features.levels] = self._draw_intensities(logits, generator).logit(eps=_LEAST_INTENSITY)
         return logits
 
-    def _intensities(self, logits: Tensor, generator: torch.Generator | None) -> Tensor:
-        """Draw of those that are Gaussian."""
+    def _draw_intensities(self, logits: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Draw Gaussian intensities."""
         natural = logits[..., self.features.levels]
         noise = torch.randn(natural.shape, generator=generator, device=natural.device)
         return self.centre[..., self.features.levels] + (self.deviation or 1.0) * (natural + noise)
 
-    def _centred(self, x: Tensor) -> Tensor:
-        """Standardised, where units are Gaussian; what is missing is in the centre."""
+    def _centre(self, x: Tensor) -> Tensor:
+        """Return z: centred, and divided by the deviation where units are Gaussian; 0 where values are missing."""
         z = x - self.centre
         if self.deviation is not None:
             z[..., self.features.levels] /= self.deviation

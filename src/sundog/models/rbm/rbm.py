@@ -1,11 +1,11 @@
 """A restricted Boltzmann machine, trained by persistent contrastive divergence (Tieleman 2008) under DP-SGD.
 
 1. E(x, h) = −(x − μ)ᵀb − (h − ½)ᵀc − (x − μ)ᵀWᵀ(h − ½), centred (Montavon and Müller 2012) at public means μ; the
-visible units x are those of `Features`. 2. The gradient of log p(x) has a positive phase, in which the record is, and a
-negative one: the same of particles that the model dreams. Only the first is private: clipped and noised. The particles
-are weighed as records are clipped, or else clipping would pull the model away from the data. 3. After each step the
-particles move by a few Gibbs steps. 4. To sample, a chain for each record goes on from one of the particles, which have
-been dreaming all the time; under conditions, the chain moves among vectors that satisfy them. See docs/rbm.md.
+visible units x are those of `Features`. 2. The gradient of log p(x) has a positive phase, of the record, and a negative
+one, of particles that the model generates. Only the first is private: clipped and noised. The particles are weighted as
+records are clipped; otherwise clipping would bias the model. 3. After each step the particles move by a few Gibbs
+steps. 4. To sample, a chain for each record starts at one of the particles, which are close to the model's
+distribution; under conditions, the chain moves among vectors that satisfy them. See docs/rbm.md.
 """
 
 from __future__ import annotations
@@ -23,32 +23,25 @@ from torch import Tensor
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.models.neural.features import Features, join_codes
-from sundog.models.neural.network_training import (
-    NetworkPlan,
-    initialise,
-    plan_network,
-    rows_at_a_time,
-    train,
-    warm_up,
-)
-from sundog.models.neural.noisy_means import noisy_means
+from sundog.models.neural.network_training import NetworkPlan, choose_rows, fit_networks, plan_network
+from sundog.models.neural.noisy_means import Floats
 from sundog.models.protocol import Codes, FitContext, Parts, State, Where
 from sundog.models.rbm.configuration import RbmConfiguration
-from sundog.models.rbm.gibbs import chains_from
+from sundog.models.rbm.gibbs import start_chains
 from sundog.models.rbm.network import Network
 from sundog.models.rbm.released import KEPT, ReleasedRbm
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.measure_once import check_unpaid
 from sundog.training.speed.allocator import keep_memory
-from sundog.training.speed.threads import one_thread
+from sundog.training.speed.threads import use_one_thread
 
-_EVIDENCE = 1024  # chains that say how likely conditions are
+_EVIDENCE = 1024  # chains that estimate the probability of conditions
 _FEWEST_CHAINS, _MOST_CHAINS = 500, 2**15
-_MOST_NUMBERS, _FEWEST_WIDE = 2**25, 64  # units of all particles together; and particles, however many that are
+_MOST_NUMBERS, _FEWEST_WIDE = 2**25, 64  # units of all particles together, at most; and particles, at least
 _MOVES, _MOVES_BETWEEN = 50, 4  # of a chain: from a particle to its first record, and to each further one
-_ENOUGH_CHAINS, _MOST_EACH = 6000, 12  # with twice as many records a chain gives several, and no more than so many
-_ROWS = 4096  # chains that move together: what they need is still in a processor's cache
+_ENOUGH_CHAINS, _MOST_EACH = 6000, 12  # for more than twice as many records a chain gives several, up to 12
+_ROWS = 4096  # chains that move together: what they need fits into a processor's cache
 
 
 @dataclass(frozen=True)
@@ -78,7 +71,7 @@ class Rbm:
         self.schema, self.network, self.records = schema, network, records
         self.features = network.features
         starts = network.particles[:KEPT].clamp(0.0, 1.0)
-        self.starts = (255 * starts).round().to(torch.uint8)  # exact, but for intensities
+        self.starts = (255 * starts).round().to(torch.uint8)  # exact, except for intensities
 
     # --- learning ---
 
@@ -92,7 +85,8 @@ class Rbm:
         already: Sequence[Charge],
         records: int | None,
     ) -> RbmPlan:
-        """Plans means, steps, batches and noise from the public number of records."""
+        """Plan means, steps, batches and noise from the public number of records."""
+        configuration.check(schema)
         network = plan_network(
             budget,
             already=already,
@@ -105,54 +99,40 @@ class Rbm:
 
     @classmethod
     def fit(cls, records: Records, plan: RbmPlan, ledger: Ledger, context: FitContext) -> Self:
-        """Train one on all records."""
+        """Train a machine on all records."""
         return cls.fit_parts(records, Parts.whole(plan.network.records), plan, ledger, context)[0]
 
     @classmethod
-    @one_thread()
+    @use_one_thread()
     def fit_parts(
         cls, records: Records, parts: Parts, plan: RbmPlan, ledger: Ledger, context: FitContext
     ) -> list[Self]:
-        """Train one on each part, all of them for the price of one."""
+        """Train a machine on each part; all parts cost as much as one."""
         check_unpaid(plan.charges, ledger)
-        warm_up(context.device)
-        configuration, training = plan.configuration, plan.network.training
-        features = Features(records.schema)
-        examples = features.examples(records, context.device)
-        found = noisy_means(features, examples, parts, plan.network.means, ledger, context)
-        starts = iter(zip(*found, strict=True))
-        batch = training.expected_batch / len(parts.sizes)
-        chains = configuration.chains or default_chains(batch, features.width)
+        configuration = plan.configuration
+        batch = plan.network.training.expected_batch / len(parts.sizes)
 
-        def new() -> Network:
-            means, scale = next(starts)
+        def new(features: Features, means: Floats, scale: float) -> Network:
             return Network(
                 features,
                 torch.from_numpy(means).float(),
-                least=float(scale),
+                least=scale,
                 hidden=configuration.hidden,
-                chains=chains,
+                chains=configuration.chains or choose_chain_count(batch, features.width),
                 moves=configuration.moves,
                 deviation=configuration.deviation if configuration.visible == "gaussian" else None,
             )
 
-        trained = train(
-            initialise(new, len(parts.sizes), context.seed),
-            examples,
-            parts,
-            training,
-            ledger,
-            context,
-            width=features.width,
-            clip=configuration.clip,
-            learning_rate=configuration.learning_rate,
+        clip, learning_rate = configuration.clip, configuration.learning_rate
+        fitted = fit_networks(
+            records, parts, plan.network, ledger, context, new, clip=clip, learning_rate=learning_rate
         )
-        sizes = [max(1, round(size)) for size in parts.sizes]
-        return [cls(records.schema, network, size) for network, size in zip(trained, sizes, strict=True)]
+        pairs = zip(fitted.networks, parts.counts, strict=True)
+        return [cls(records.schema, network, count) for network, count in pairs]
 
     # --- sampling ---
 
-    @one_thread()
+    @use_one_thread()
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
         """Run chains, each for one record or a few; they move among vectors that satisfy the conditions."""
         keep_memory()
@@ -160,7 +140,7 @@ class Rbm:
         size = each * self._rows
         return join_codes([self._draw(min(size, n - start), each, rng, where) for start in range(0, max(1, n), size)])
 
-    @one_thread()
+    @use_one_thread()
     @torch.no_grad()
     def log_evidence(self, where: Where) -> float:
         """Return the logarithm of the probability of the conditions: their mean likelihood over free chains."""
@@ -170,16 +150,16 @@ class Rbm:
 
     @cached_property
     def _free(self) -> Tensor:
-        """The hidden units of chains without conditions: the same whatever is asked, for all who have the release."""
+        """The hidden units of chains without conditions, from a fixed seed."""
         rng, rows = np.random.default_rng(0), self._rows
         counts = [min(rows, _EVIDENCE - start) for start in range(0, _EVIDENCE, rows)]
         with torch.no_grad():
-            return torch.cat([next(self._hidden(count, rng, {})).bool() for count in counts])
+            return torch.cat([next(self._draw_hidden(count, rng, {})).bool() for count in counts])
 
     @property
     def _rows(self) -> int:
-        """How many chains move together."""
-        return min(_ROWS, rows_at_a_time(self.features.width, self.network.hidden.out_features))
+        """The number of chains that move together."""
+        return min(_ROWS, choose_rows(self.features.width, self.network.hidden.out_features))
 
     @torch.no_grad()
     def _draw(self, n: int, each: int, rng: np.random.Generator, where: Where) -> Codes:
@@ -187,14 +167,14 @@ class Rbm:
         chains = -(-n // each)
         generator = torch.Generator().manual_seed(int(rng.integers(2**62)))
         counts = [min(chains, n - start) for start in range(0, max(1, n), max(1, chains))]
-        parts = zip(counts, self._hidden(chains, rng, where), strict=False)
-        answers = ((self.network.answers(h[:count], generator), rng, where) for count, h in parts)
+        parts = zip(counts, self._draw_hidden(chains, rng, where), strict=False)
+        answers = ((self.network.compute_sampling_logits(h[:count], generator), rng, where) for count, h in parts)
         return join_codes([self.features.sample(*answer) for answer in answers])
 
-    def _hidden(self, n: int, rng: np.random.Generator, where: Where) -> Iterator[Tensor]:
-        """Yield the hidden units of n chains that have gone far enough; then those after some more moves, again and again."""
+    def _draw_hidden(self, n: int, rng: np.random.Generator, where: Where) -> Iterator[Tensor]:
+        """Yield the hidden units of n chains after enough moves, then again and again after a few more."""
         order = torch.from_numpy(rng.permutation(len(self.starts)))
-        chains = chains_from(self.starts[order[torch.arange(n) % len(order)]] / 255, self.network, where, rng)
+        chains = start_chains(self.starts[order[torch.arange(n) % len(order)]] / 255, self.network, where, rng)
         moves = _MOVES
         while True:
             for _ in range(moves):
@@ -205,7 +185,7 @@ class Rbm:
     # --- the release ---
 
     def state(self) -> State:
-        """Return the weights, the centre, and where chains begin."""
+        """Return the weights, the centre, and the particles where chains start."""
         tensors = {name: tensor.detach().numpy() for name, tensor in self.network.state_dict().items()}
         config = {
             "hidden": self.network.hidden.out_features,
@@ -217,21 +197,21 @@ class Rbm:
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
-        """Check that the weights are those of a machine of this schema."""
+        """Return the model of a state; raise ReleaseError if it is not that of a machine of this schema."""
         ReleasedRbm(schema, state)
         features, hidden, chains = Features(schema), state.config["hidden"], state.config["chains"]
         weights = {name: torch.from_numpy(tensor.copy()) for name, tensor in state.tensors.items()}
         particles = weights.pop("particles")
-        with torch.device("meta"):  # so that nothing is drawn, and nothing takes memory
+        with torch.device("meta"):  # no random numbers are drawn and no memory is allocated
             network = Network(features, None, hidden=hidden, chains=chains, deviation=state.config["deviation"])
         network.load_state_dict({**weights, "particles": particles / 255}, assign=True)
         return cls(schema, network, state.config["records"])
 
 
-def default_chains(batch: float, width: int) -> int:
-    """As many as there are records in a batch, within limits, and fewer where the vectors are very wide.
+def choose_chain_count(batch: float, width: int) -> int:
+    """Return the default number of chains: that of records in a batch, within limits, and fewer for wide vectors.
 
-    >>> default_chains(1000.0, 340), default_chains(64.0, 340), default_chains(1000.0, 100_000)
+    >>> choose_chain_count(1000.0, 340), choose_chain_count(64.0, 340), choose_chain_count(1000.0, 100_000)
     (1000, 500, 335)
     """
     return max(_FEWEST_WIDE, min(_MOST_CHAINS, max(_FEWEST_CHAINS, round(batch)), _MOST_NUMBERS // width))

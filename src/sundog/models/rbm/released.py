@@ -28,7 +28,7 @@ KEPT = 4096  # particles, from which chains begin
 
 
 class ReleasedRbm(ReleasedModel):
-    """The weights, the centre, and where chains begin."""
+    """The weights, the centre, and the particles where chains start."""
 
     records: int
 
@@ -51,11 +51,11 @@ class ReleasedRbm(ReleasedModel):
         if state.tensors["particles"].dtype != np.uint8:
             raise ReleaseError("the weights of the `rbm` model are not all finite numbers")
         if not ((centre >= 0) & (centre <= 1)).all():
-            raise ReleaseError("the centre of the `rbm` model is not one of features between 0 and 1")
+            raise ReleaseError("the centre of the `rbm` model has values outside of 0 to 1")
         self.records = config["records"]
 
-    def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
-        """Return the means and the weights, unless they were paid for."""
+    def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
+        """Name the means and the weights, unless charges paid for them."""
         return find_unpaid_means(charges) + find_unpaid_training(charges)
 
 

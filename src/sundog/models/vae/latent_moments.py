@@ -1,10 +1,10 @@
 """The normal distribution that latent variables have after a training, measured and put into the decoder.
 
-A variational autoencoder asks of z that it be N(0, I), and no training makes it quite so. 1. For each record z is drawn
-from the encoder, whose weights are public by now, and its first and second moments are summed with noise; one Gaussian
-covers all parts, as a record is in one. 2. Where z ~ N(m, L Lᵀ), it is m + L e for a standard normal e, and the first
-layer of the decoder takes that in: W z + b = (W L) e + (W m + b). Sampling goes on drawing from N(0, I). 3. What is no
-larger than its noise is not taken in: m is shrunk towards 0 and the covariance towards I (James and Stein 1961).
+A variational autoencoder assumes that z is N(0, I), which holds only roughly after training. 1. For each record z is
+drawn from the encoder, whose weights are public by now, and its first and second moments are summed with noise; one
+Gaussian covers all parts, as a record is in one. 2. Where z ~ N(m, L Lᵀ), it is m + L e for a standard normal e, and
+the first layer of the decoder takes that in: W z + b = (W L) e + (W m + b). Sampling goes on drawing from N(0, I). 3.
+What is no larger than its noise is left out: m is shrunk towards 0 and the covariance towards I (James and Stein 1961).
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from sundog.privacy.measure_once import measure_once
 from sundog.privacy.mechanisms import gaussian_group_sums
 from sundog.privacy.mechanisms.sums import clip_rows
 
-_LEAST, _MOST = 0.1, 3.0  # a variance that is not between them is not believed
+_LEAST, _MOST = 0.1, 3.0  # variances are clipped to this range
 _ROWS, _NUMBERS = 8192, 2**22  # at a time
 _GRAIN = 2.0**-10
 
 Floats = npt.NDArray[np.float64]
 
 
-def latent_charge(noise_multiplier: float) -> Charge:
-    """Return what the moments of all parts cost."""
+def make_latent_charge(noise_multiplier: float) -> Charge:
+    """Return the charge for the moments of all parts."""
     return Charge(event=Gaussian(noise_multiplier=noise_multiplier), purpose=LATENT)
 
 
-def put_into_decoders(
+def fit_decoders_to_latents(
     encoders: Sequence[nn.Module],
     decoders: Sequence[nn.Sequential],
     features: Features,
@@ -56,12 +56,12 @@ def put_into_decoders(
     last: Any = list(encoders[0].children())[-1]
     latent = int(last.out_features) // 2
     upper = np.triu_indices(latent)
-    radius = _radius(latent)
+    radius = _choose_radius(latent)
     norm = radius * math.sqrt(1 + radius**2)  # of (z, z zᵀ), of which a half is enough
 
     def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
         _, sums = gaussian_group_sums(
-            _rows(encoders, features, examples, parts, upper, radius, ledger),
+            _yield_moments(encoders, features, examples, parts, upper, radius, ledger),
             groups=len(parts.sizes),
             width=latent + len(upper[0]),
             clip_norm=norm,
@@ -72,7 +72,7 @@ def put_into_decoders(
         )
         return {"sums": sums}
 
-    sums = measure_once("latent", [latent_charge(noise_multiplier)], measure, ledger, context.checkpoint)["sums"]
+    sums = measure_once("latent", [make_latent_charge(noise_multiplier)], measure, ledger, context.checkpoint)["sums"]
     for layer, row, size in zip(first, sums, np.maximum(1.0, parts.sizes), strict=True):
         mean, factor = _regularise(row / size, latent, upper, scale=norm * noise_multiplier / size)
         with torch.no_grad():
@@ -82,7 +82,7 @@ def put_into_decoders(
 
 
 def _regularise(moments: Floats, latent: int, upper: tuple[Any, Any], *, scale: float) -> tuple[Floats, Floats]:
-    """Return the mean and a factor of the covariance, made possible where noise has made them impossible."""
+    """Return the mean and a factor of the covariance, with eigenvalues in a plausible range."""
     mean, products = _shrink(moments[:latent], scale), np.zeros((latent, latent))
     products[upper] = moments[latent:]
     covariance = np.triu(products) + np.triu(products, 1).T - np.outer(mean, mean)
@@ -91,7 +91,7 @@ def _regularise(moments: Floats, latent: int, upper: tuple[Any, Any], *, scale: 
 
 
 def _shrink(found: Floats, scale: float) -> Floats:
-    """Return what is left of numbers with noise of this scale if its share of their squares is taken away.
+    """Shrink noisy numbers by the share of the noise in their squared norm (James and Stein).
 
     >>> _shrink(np.array([3.0, 4.0]), 2.5).tolist(), _shrink(np.array([3.0, 4.0]), 5.0).tolist()
     ([1.5, 2.0], [0.0, 0.0])
@@ -101,7 +101,7 @@ def _shrink(found: Floats, scale: float) -> Floats:
 
 
 @torch.no_grad()
-def _rows(
+def _yield_moments(
     encoders: Sequence[nn.Module],
     features: Features,
     examples: FeatureRows,
@@ -110,8 +110,8 @@ def _rows(
     radius: float,
     ledger: Ledger,
 ) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
-    """Yield the moments of one z for each record, part after part; who draws what is as secret as the noise."""
-    draw = np.random.default_rng(ledger.noise.draw_seed())
+    """Yield the moments of one z for each record, part by part; the draws are as secret as the noise."""
+    draw = np.random.default_rng(ledger.noise.seed())
     rows = max(1, min(_ROWS, _NUMBERS // len(upper[0])))
     owner = np.zeros(len(examples), np.int64) if parts.owner is None else parts.owner
     for part, trained in enumerate(encoders):
@@ -119,7 +119,7 @@ def _rows(
         encoder = copy.deepcopy(trained).double()
         for start in range(0, len(places), rows):
             index = places[start : start + rows]
-            x: Tensor = features.dense(examples.take(index)).cpu().double()
+            x: Tensor = features.to_dense(examples.take(index)).cpu().double()
             mean, log_variance = encoder(x).chunk(2, dim=-1)
             spread = (log_variance / 2).exp().numpy()
             z = mean.numpy() + spread * draw.standard_normal(mean.shape)
@@ -129,10 +129,10 @@ def _rows(
             yield np.full(len(index), part), np.concatenate([z, (z[:, :, None] * z[:, None])[:, *upper]], axis=1)
 
 
-def _radius(latent: int) -> float:
-    """Return which a standard normal z exceeds once in fifty times or so.
+def _choose_radius(latent: int) -> float:
+    """Return the norm that a standard normal z exceeds about once in fifty times.
 
-    >>> round(_radius(8), 1)
+    >>> round(_choose_radius(8), 1)
     4.2
     """
     return math.sqrt(latent + 2 * math.sqrt(2 * latent) + 2)

@@ -29,28 +29,26 @@ from sundog.models.neural.features import Compact, Features
 from sundog.models.neural.mean_matching import match_means
 from sundog.models.neural.network_training import (
     NetworkPlan,
-    Trainee,
-    initialise,
+    TrainableNetwork,
+    choose_rows,
+    fit_networks,
     plan_network,
-    rows_at_a_time,
-    train,
-    warm_up,
 )
-from sundog.models.neural.noisy_means import gaussian_share, noisy_means
+from sundog.models.neural.noisy_means import Floats, calibrate_share
 from sundog.models.protocol import Codes, FitContext, Parts, State, Where
 from sundog.models.vae.configuration import VaeConfiguration
-from sundog.models.vae.latent_moments import latent_charge, put_into_decoders
+from sundog.models.vae.latent_moments import fit_decoders_to_latents, make_latent_charge
 from sundog.models.vae.released import MOST_MEASURED, ReleasedVae
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.measure_once import check_unpaid
-from sundog.training.speed.threads import one_thread
+from sundog.training.speed.threads import use_one_thread
 
 _SMALL = 0.1  # what an untrained decoder may add to the means
-_CERTAIN = 2.0  # a mean that is so many times its noise
+_CERTAIN = 2.0  # means are matched if they are this many times their noise
 
 
-class Network(Trainee):
+class Network(TrainableNetwork):
     """Encoder and decoder; everything works on the last dimension."""
 
     beta: Tensor
@@ -63,13 +61,13 @@ class Network(Trainee):
         self.full_beta, self.warmup = configuration.beta, configuration.warmup
         hidden = [configuration.hidden] * configuration.layers
         latent = configuration.latent
-        self.encoder = perceptron([features.width, *hidden, 2 * latent])
-        self.decoder = perceptron([latent + _length(self.condition_at), *hidden, features.width])
+        self.encoder = new_perceptron([features.width, *hidden, 2 * latent])
+        self.decoder = new_perceptron([latent + _count(self.condition_at), *hidden, features.width])
         self.register_buffer("beta", torch.zeros(1))  # the weight of the divergence in the next step
-        self.register_buffer("prior", torch.zeros(1, _length(self.condition_at)))  # logits of the condition
+        self.register_buffer("prior", torch.zeros(1, _count(self.condition_at)))  # logits of the condition
 
     def start_from(self, logits: Tensor) -> None:
-        """Decode everything to these logits, as long as nothing is learned."""
+        """Start with these logits for every z, apart from small weights."""
         last: Any = self.decoder[-1]
         with torch.no_grad():
             last.weight.mul_(_SMALL)
@@ -78,7 +76,7 @@ class Network(Trainee):
 
     def loss(self, batch: Compact) -> Tensor:
         """Return the negative evidence lower bound of each record, with one draw of z."""
-        x = self.features.dense(batch)
+        x = self.features.to_dense(batch)
         mean, log_variance = self.encoder(x).chunk(2, dim=-1)
         z = mean + (log_variance / 2).exp() * torch.randn_like(mean)
         divergence = (mean.square() + log_variance.exp() - 1 - log_variance).sum(dim=-1) / 2
@@ -90,7 +88,7 @@ class Network(Trainee):
         return loss
 
     def proceed(self, done: float) -> None:
-        """Let β rise."""
+        """Raise β to its value after this fraction of the steps."""
         self.beta.fill_(self.full_beta * min(1.0, done / self.warmup if self.warmup else 1.0))
 
 
@@ -111,7 +109,7 @@ class VaePlan:
     @property
     def charges(self) -> tuple[Charge, ...]:
         """Those of the means, of the training, and of the moments."""
-        moments = () if self.moments_noise is None else (latent_charge(self.moments_noise),)
+        moments = () if self.moments_noise is None else (make_latent_charge(self.moments_noise),)
         return (*self.network.charges, *moments)
 
 
@@ -133,11 +131,11 @@ class Vae:
         self.records = records
         self.condition = condition
         self.condition_at = self.features.at(condition)
-        self.prior = torch.zeros(_length(self.condition_at)) if prior is None else prior
+        self.prior = torch.zeros(_count(self.condition_at)) if prior is None else prior
         self.sizes = [int(layer.out_features) for layer in decoder if isinstance(layer, nn.Linear)]
         first: Any = decoder[0]
-        self.latent = int(first.in_features) - _length(self.condition_at)
-        rows = rows_at_a_time(int(first.in_features), *self.sizes)
+        self.latent = int(first.in_features) - _count(self.condition_at)
+        rows = choose_rows(int(first.in_features), *self.sizes)
         self.sampler = DecoderSampler(self.features, decoder, self.latent, rows, condition, self.prior)
 
     # --- learning ---
@@ -152,9 +150,10 @@ class Vae:
         already: Sequence[Charge],
         records: int | None,
     ) -> VaePlan:
-        """Plans means, steps, batches and noise from the public number of records, and the latent moments."""
+        """Plan means, steps, batches, noise and latent moments from the public number of records."""
+        configuration.check(schema)
         measured = configuration.latent <= MOST_MEASURED
-        moments_noise = gaussian_share(budget, configuration.moments) if measured else None
+        moments_noise = calibrate_share(budget, configuration.moments) if measured else None
         network = plan_network(
             budget,
             already=already,
@@ -162,72 +161,64 @@ class Vae:
             share=configuration.means,
             batch=configuration.batch,
             epochs=configuration.epochs,
-            after=[] if moments_noise is None else [latent_charge(moments_noise)],
+            after=[] if moments_noise is None else [make_latent_charge(moments_noise)],
         )
         return VaePlan(configuration, network, moments_noise)
 
     @classmethod
     def fit(cls, records: Records, plan: VaePlan, ledger: Ledger, context: FitContext) -> Self:
-        """Train one on all records."""
+        """Train an autoencoder on all records."""
         return cls.fit_parts(records, Parts.whole(plan.network.records), plan, ledger, context)[0]
 
     @classmethod
-    @one_thread()
+    @use_one_thread()
     def fit_parts(
         cls, records: Records, parts: Parts, plan: VaePlan, ledger: Ledger, context: FitContext
     ) -> list[Self]:
-        """Train one on each part, all of them for the price of one."""
+        """Train an autoencoder on each part; all parts cost as much as one."""
         check_unpaid(plan.charges, ledger)
-        warm_up(context.device)
         configuration = plan.configuration
-        features = Features(records.schema)
-        examples = features.examples(records, context.device)
-        means, scales = noisy_means(features, examples, parts, plan.network.means, ledger, context)
-        networks = initialise(lambda: Network(features, configuration), len(parts.sizes), context.seed)
-        for network, mean, scale in zip(networks, means, scales, strict=True):
-            present = features.given_present(torch.from_numpy(mean))
-            network.start_from(features.logits(present, least=float(scale)))
-        trained = train(
-            networks,
-            examples,
-            parts,
-            plan.network.training,
-            ledger,
-            context,
-            width=features.width,
-            clip=configuration.clip,
-            learning_rate=configuration.learning_rate,
+
+        def new(features: Features, mean: Floats, scale: float) -> Network:
+            network = Network(features, configuration)
+            present = features.condition_on_presence(torch.from_numpy(mean))
+            network.start_from(features.logits(present, least=scale))
+            return network
+
+        clip, learning_rate = configuration.clip, configuration.learning_rate
+        fitted = fit_networks(
+            records, parts, plan.network, ledger, context, new, clip=clip, learning_rate=learning_rate
         )
         if plan.moments_noise is not None:
-            put_into_decoders(
-                [network.encoder for network in trained],
-                [network.decoder for network in trained],
-                features,
-                examples,
+            fit_decoders_to_latents(
+                [network.encoder for network in fitted.networks],
+                [network.decoder for network in fitted.networks],
+                fitted.features,
+                fitted.examples,
                 parts,
                 noise_multiplier=plan.moments_noise,
                 ledger=ledger,
                 context=context,
             )
         models = [
-            cls(records.schema, network.decoder, max(1, round(size)), configuration.condition, network.prior[0])
-            for network, size in zip(trained, parts.sizes, strict=True)
+            cls(records.schema, network.decoder, count, configuration.condition, network.prior[0])
+            for network, count in zip(fitted.networks, parts.counts, strict=True)
         ]
-        for model, mean, scale in zip(models, means, scales, strict=True):
+        for model, mean, scale in zip(models, fitted.means, fitted.scales, strict=True):
             model._calibrate(torch.from_numpy(mean).float(), least=_CERTAIN * float(scale), seed=context.seed)
         return models
 
     @torch.no_grad()
     def _calibrate(self, means: Tensor, *, least: float, seed: int | None) -> None:
-        """Move the bias of the decoder until features have on average the means that were measured."""
-        logits = self.sampler.some_logits(np.random.default_rng(seed), {})
+        """Shift the bias of the decoder until samples have the measured means."""
+        logits = self.sampler.draw_logits(np.random.default_rng(seed), {})
         last: Any = self.decoder[-1]
         last.bias += match_means(self.features, logits, means, least=least)
 
     # --- sampling ---
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Draw z from the prior, or from those that explain the conditions, and a record from each."""
+        """Draw z from the prior, or from the posterior under conditions, and a record from each."""
         return self.sampler.sample(n, rng, where)
 
     def log_evidence(self, where: Where) -> float:
@@ -237,7 +228,7 @@ class Vae:
     # --- the release ---
 
     def state(self) -> State:
-        """Return the decoder: the encoder has done its work."""
+        """Return the decoder; the encoder is not released."""
         weights = {name: tensor.detach().numpy() for name, tensor in self.decoder.state_dict().items()}
         config = {
             "hidden": self.sizes[:-1],
@@ -249,25 +240,25 @@ class Vae:
 
     @classmethod
     def from_state(cls, schema: Schema, state: State) -> Self:
-        """Check that the weights are those of a decoder of this schema."""
+        """Return the model of a state; raise ReleaseError if it is not that of a decoder of this schema."""
         ReleasedVae(schema, state)
         config, features = state.config, Features(schema)
-        sizes = [config["latent"] + _length(features.at(config["condition"])), *config["hidden"], features.width]
+        sizes = [config["latent"] + _count(features.at(config["condition"])), *config["hidden"], features.width]
         weights = {name: torch.from_numpy(tensor.copy()) for name, tensor in state.tensors.items()}
         prior = weights.pop("prior", None)
-        with torch.device("meta"):  # so that nothing is drawn, and nothing takes memory
-            decoder = perceptron(sizes)
+        with torch.device("meta"):  # no random numbers are drawn and no memory is allocated
+            decoder = new_perceptron(sizes)
         decoder.load_state_dict(weights, assign=True)
         return cls(schema, decoder, config["records"], config["condition"], prior)
 
 
-def perceptron(sizes: Sequence[int]) -> nn.Sequential:
-    """Linear layers of these sizes with ReLUs between them."""
+def new_perceptron(sizes: Sequence[int]) -> nn.Sequential:
+    """Return linear layers of these sizes with ReLUs between them."""
     layers: list[nn.Module] = []
     for size, after in pairwise(sizes):
         layers += [nn.Linear(size, after), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 
 
-def _length(at: slice) -> int:
+def _count(at: slice) -> int:
     return at.stop - at.start  # type: ignore[no-any-return]

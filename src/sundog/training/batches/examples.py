@@ -78,9 +78,9 @@ class InMemory:
     """
 
     def __init__(self, data: Any, device: Device = None) -> None:
-        self._data = map_leaves(_as_tensor, data)
-        tensors = leaves(self._data)
-        self._length = _common_length(tensors)
+        self._data = map_leaves(_to_tensor, data)
+        tensors = list_leaves(self._data)
+        self._length = _find_common_length(tensors)
         self.device = tensors[0].device if device is None else torch.device(device)
 
     def __len__(self) -> int:
@@ -89,12 +89,12 @@ class InMemory:
     def take(self, index: Index) -> Batch:
         """Select the rows where the data is, then send them to the device."""
         places = torch.from_numpy(index)
-        return map_leaves(lambda values: _send(self._rows(values, places), self.device), self._data)
+        return map_leaves(lambda values: _send(self._select(values, places), self.device), self._data)
 
-    def _rows(self, values: Tensor, places: Tensor) -> Tensor:
+    def _select(self, values: Tensor, places: Tensor) -> Tensor:
         if values.device.type != "cpu":
             return values.index_select(0, places.to(values.device, non_blocking=True))
-        out = _empty((len(places), *values.shape[1:]), values.dtype, self.device)
+        out = _allocate((len(places), *values.shape[1:]), values.dtype, self.device)
         return torch.index_select(values, 0, places, out=out)
 
 
@@ -107,28 +107,28 @@ def map_leaves(function: Callable[[Any], Any], data: Any) -> Any:
     return function(data)
 
 
-def leaves(data: Any) -> list[Any]:
+def list_leaves(data: Any) -> list[Any]:
     """List the leaves of a structure of dicts and tuples."""
     found: list[Any] = []
     map_leaves(found.append, data)
     return found
 
 
-def _common_length(parts: Sequence[Any]) -> int:
+def _find_common_length(parts: Sequence[Any]) -> int:
     lengths = {len(part) for part in parts}
     if len(lengths) != 1:
         raise DataError(f"the parts of the examples have different lengths: {sorted(lengths)}")
     return lengths.pop()
 
 
-def _as_tensor(values: Any) -> Tensor:
+def _to_tensor(values: Any) -> Tensor:
     if isinstance(values, Tensor):
         return values
     array = np.asarray(values)
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
-def _empty(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+def _allocate(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
     """Allocate on the host; pinned for a GPU, which can then copy it asynchronously."""
     return torch.empty(shape, dtype=dtype, pin_memory=device.type == "cuda")
 

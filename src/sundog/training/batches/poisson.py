@@ -15,10 +15,10 @@ from sundog.privacy.noise import NoiseSource
 Index = npt.NDArray[np.int64]
 
 
-def poisson_batch(records: int, sample_rate: float, noise: NoiseSource) -> Index:
+def draw_poisson_batch(records: int, sample_rate: float, noise: NoiseSource) -> Index:
     """Draw the positions of the records in one step, sorted.
 
-    >>> len(poisson_batch(1000, 0.0, NoiseSource())), len(poisson_batch(1000, 1.0, NoiseSource()))
+    >>> len(draw_poisson_batch(1000, 0.0, NoiseSource())), len(draw_poisson_batch(1000, 1.0, NoiseSource()))
     (0, 1000)
     """
     size = noise.binomial(records, sample_rate)

@@ -62,7 +62,7 @@ class Prefetch:
                 self._queue.get_nowait()
         self._thread.join()
 
-    def pieces(self) -> Iterator[Batch]:
+    def take_pieces(self) -> Iterator[Batch]:
         """Yield the pieces of the next step, in order; all of them must be taken."""
         while True:
             piece, self._next = self._next or self._queue.get(), None

@@ -15,10 +15,10 @@ _USUAL, _WORST = 2**13, 2**16  # slots of all models in a piece: on average, and
 _LEAST, _MOST = 64, 4096  # examples in a piece
 
 
-def piece_for(sizes: Sequence[float]) -> int:
-    """Return how many examples of a stack to have in memory at once: every model has as many slots as the fullest.
+def choose_piece_size(sizes: Sequence[float]) -> int:
+    """Return how many examples of a stack fit into memory: every model has as many slots as the fullest one.
 
-    >>> piece_for([100.0] * 10), piece_for([900.0] + [10.0] * 9), piece_for([100.0] * 500)
+    >>> choose_piece_size([100.0] * 10), choose_piece_size([900.0] + [10.0] * 9), choose_piece_size([100.0] * 500)
     (4096, 901, 131)
 
     Args:
@@ -53,7 +53,7 @@ class StackedExamples:
     def take(self, index: Index) -> Padded:
         """Return the rows at these positions, by owner."""
         owners = self._owner[index]
-        slots = ranks(owners, self._models)
+        slots = rank_by_owner(owners, self._models)
         capacity = int(slots.max(initial=0)) + 1
         places = torch.from_numpy(owners * capacity + slots).to(self.device)
 
@@ -65,10 +65,10 @@ class StackedExamples:
         return Padded(rows, spread(torch.ones(len(index), dtype=torch.bool, device=self.device)))
 
 
-def ranks(owners: Index, models: int) -> Index:
+def rank_by_owner(owners: Index, models: int) -> Index:
     """Count, for each element, how many before it have the same owner.
 
-    >>> ranks(np.array([0, 1, 0, 0, 1]), 2)
+    >>> rank_by_owner(np.array([0, 1, 0, 0, 1]), 2)
     array([0, 0, 1, 2, 1])
     """
     order = np.argsort(owners, kind="stable")

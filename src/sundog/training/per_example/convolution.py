@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sundog.training.per_example.factors import OuterSum, squared_lengths, zero_rows
+from sundog.training.per_example.factors import OuterSum, compute_squared_lengths, zero_rows
+
+
+class Window(NamedTuple):
+    """How the filters of a convolution move over an image; each pair is along height and width."""
+
+    kernel_size: Sequence[int]
+    stride: Sequence[int]
+    padding: Sequence[int]
+    dilation: Sequence[int]
 
 
 class Convolution:
@@ -32,23 +41,23 @@ class Convolution:
         """The number of examples."""
         return self.terms[0][0].shape[0]
 
-    def squared_norms(self) -> Tensor:
+    def compute_squared_norms(self) -> Tensor:
         """Return the squared norm of each example's gradient, of shape (B,)."""
-        return squared_lengths(self._gradients())
+        return compute_squared_lengths(self._materialise())
 
-    def squared_mass(self) -> None:
-        """None: the same as the squared norm."""
+    def compute_squared_mass(self) -> None:
+        """Return None: it equals the squared norm."""
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
-        return (weights @ self._gradients()).reshape(self.shape)
+    def sum_weighted(self, weights: Tensor) -> Tensor:
+        """Return Σ weights[i] · (gradient of example i), in the shape of the parameter."""
+        return (weights @ self._materialise()).reshape(self.shape)
 
     def zero_examples(self, selected: Tensor) -> None:
         """Set the gradients of the selected examples to zero."""
-        self._materialised = zero_rows(self._gradients(), selected)
+        self._materialised = zero_rows(self._materialise(), selected)
 
-    def _gradients(self) -> Tensor:
-        """Return the materialised gradients, (B, numel): filters are small compared to activations."""
+    def _materialise(self) -> Tensor:
+        """Materialise the gradients, (B, numel): filters are small compared to activations."""
         if self._materialised is None:
             groups = self.geometry["groups"]
             batch = self.terms[0][0].shape[0]
@@ -59,64 +68,52 @@ class Convolution:
         return self._materialised
 
     def choose_cheaper(self) -> Convolution | OuterSum:
-        """Return itself, or the factors where there are few positions and large filters."""
+        """Return outer factors if there are few positions and large filters, otherwise these ones."""
         rows, columns = self.shape[0], self.shape[1:].numel()
         positions = sum(small.shape[2:].numel() for small, _ in self.terms)
         if self.geometry["groups"] > 1 or positions * (rows + columns) >= rows * columns:
             return self
         left = torch.cat([small.flatten(2).mT for small, _ in self.terms], dim=1)
-        right = torch.cat([self._patches(large) for _, large in self.terms], dim=1)
+        right = torch.cat([self._extract_patches(large) for _, large in self.terms], dim=1)
         return OuterSum(left, right, self.shape)
 
-    def _patches(self, large: Tensor) -> Tensor:
+    def _extract_patches(self, large: Tensor) -> Tensor:
         """Return the patches of each example, (B, positions, channels · kernel)."""
-        geometry = {key: self.geometry[key] for key in ("kernel_size", "stride", "padding", "dilation")}
+        window = {key: self.geometry[key] for key in Window._fields}
         if large.dim() == 3:  # one dimension is two with a height of one
             large = large[:, :, None]
-            geometry = {key: [int(key != "padding"), *value] for key, value in geometry.items()}
-        return extract_patches(large, **geometry)
+            window = {key: [int(key != "padding"), *value] for key, value in window.items()}
+        return extract_patches(large, Window(**window))
 
     def _add_term(self, gradients: Tensor, small: Tensor, large: Tensor) -> None:
         """Add the products of output channels and patches, summed over positions, for each example and group."""
-        right = self._patches(large)
+        right = self._extract_patches(large)
         rows, channels, size = gradients.shape
         batch, positions, _ = right.shape
         right = right.view(batch, positions, self.geometry["groups"], size).transpose(1, 2)
         gradients.baddbmm_(small.reshape(rows, channels, positions), right.reshape(rows, positions, size))
 
 
-def extract_patches(
-    images: Tensor,
-    *,
-    kernel_size: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-) -> Tensor:
+def extract_patches(images: Tensor, window: Window) -> Tensor:
     """Return the patches that filters see: (B, channels, height, width) to (B, positions, channels · kernel).
 
-    >>> import torch
     >>> image = torch.arange(6.0).view(1, 1, 2, 3)
-    >>> extract_patches(image, kernel_size=(2, 2), stride=(1, 1), padding=(0, 0), dilation=(1, 1)).tolist()
+    >>> extract_patches(image, Window((2, 2), stride=(1, 1), padding=(0, 0), dilation=(1, 1))).tolist()
     [[[0.0, 1.0, 3.0, 4.0], [1.0, 2.0, 4.0, 5.0]]]
     """
     if not images.is_cuda:
-        return functional.unfold(images, *(tuple(pair) for pair in (kernel_size, dilation, padding, stride))).mT
-    return extract_by_view(images, kernel_size=kernel_size, stride=stride, padding=padding, dilation=dilation)
+        return functional.unfold(images, **{key: tuple(pair) for key, pair in window._asdict().items()}).mT
+    return extract_by_view(images, window)
 
 
-def extract_by_view(
-    images: Tensor,
-    *,
-    kernel_size: Sequence[int],
-    stride: Sequence[int],
-    padding: Sequence[int],
-    dilation: Sequence[int],
-) -> Tensor:
-    """Return the same as one copy of a view: on a GPU `unfold` launches a kernel for every example."""
-    view = functional.pad(images, (padding[1], padding[1], padding[0], padding[0]))
-    for axis in (0, 1):
-        reach = (kernel_size[axis] - 1) * dilation[axis] + 1
-        view = view.unfold(2 + axis, reach, stride[axis])[..., :: dilation[axis]]
-    batch, channels, height, width, *kernel = view.shape
-    return view.permute(0, 2, 3, 1, 4, 5).reshape(batch, height * width, channels * kernel[0] * kernel[1])
+def extract_by_view(images: Tensor, window: Window) -> Tensor:
+    """Return the patches as one copy of a view: on a GPU `unfold` launches a kernel for every example."""
+    height, width = window.padding
+    view = functional.pad(images, (width, width, height, height))
+    for axis, (size, stride, dilation) in enumerate(
+        zip(window.kernel_size, window.stride, window.dilation, strict=True)
+    ):
+        reach = (size - 1) * dilation + 1
+        view = view.unfold(2 + axis, reach, stride)[..., ::dilation]
+    batch, channels, rows, columns, *kernel = view.shape
+    return view.permute(0, 2, 3, 1, 4, 5).reshape(batch, rows * columns, channels * kernel[0] * kernel[1])

@@ -19,12 +19,12 @@ import torch
 from torch import Tensor, nn
 
 from sundog.errors import SundogError
-from sundog.training.batches.examples import Padded, leaves, map_leaves
+from sundog.training.batches.examples import Padded, list_leaves, map_leaves
 from sundog.training.groups import Groups
 from sundog.training.per_example.convolution import Convolution
 from sundog.training.per_example.factors import Dense, Factors, can_merge, merge_factors
 from sundog.training.per_example.layers import find_unsupported, record_layers, refuse_batch_statistics
-from sundog.training.per_example.norms import per_example_norms
+from sundog.training.per_example.norms import compute_per_example_norms
 from sundog.training.per_example.recording import record_factors
 from sundog.training.speed.options import EXACT, Speed
 
@@ -76,7 +76,7 @@ def clip_and_sum(
             "always"; with "never" the caller checks `usable` and discards the sums if it is false.
     """
     examples, present = (batch.examples, batch.present.flatten()) if isinstance(batch, Padded) else (batch, None)
-    with speed.products():
+    with speed.use_precision():
         factors = compute_factors(module, loss, examples, groups.parameters)
     with torch.no_grad():
         return _clip_and_sum(factors, present, groups, weigh, speed, masks)
@@ -85,8 +85,8 @@ def clip_and_sum(
 def _clip_and_sum(
     factors: Sequence[Factors | None], present: Tensor | None, groups: Groups, weigh: Weigh, speed: Speed, masks: Masks
 ) -> ClippedSum:
-    with EXACT.products():
-        norms = per_example_norms(factors, groups, speed)
+    with EXACT.use_precision():
+        norms = compute_per_example_norms(factors, groups, speed)
     finite = norms.isfinite().all(dim=0)
     if masks == "always" or (masks == "when needed" and not finite.all()):
         for part in factors:
@@ -95,9 +95,9 @@ def _clip_and_sum(
         norms = norms.masked_fill(~finite, 0.0)
     present = finite if present is None else finite & present
     weights = weigh(norms) * present
-    with speed.products():
+    with speed.use_precision():
         sums = [
-            torch.zeros_like(p) if part is None else part.weighted_sum(weights[group])
+            torch.zeros_like(p) if part is None else part.sum_weighted(weights[group])
             for p, part, group in zip(groups.parameters, factors, groups.of, strict=True)
         ]
     usable = finite.all() if masks == "never" else finite.new_ones(())
@@ -108,7 +108,7 @@ def compute_norms(module: nn.Module, loss: Loss, batch: Any, groups: Groups) -> 
     """Return the norms of gradients in each group, (groups, B): only for public examples, and for tests."""
     factors = compute_factors(module, loss, batch, groups.parameters)
     with torch.no_grad():
-        return per_example_norms(factors, groups, EXACT)
+        return compute_per_example_norms(factors, groups, EXACT)
 
 
 def compute_factors(
@@ -118,20 +118,20 @@ def compute_factors(
     refuse_batch_statistics(module)
     unknown = find_unsupported(module)
     if not unknown:
-        factors = _factors_by_recording(module, loss, batch, parameters)
+        factors = _compute_by_recording(module, loss, batch, parameters)
         if factors is not None:
             return factors
         unknown = ["a parameter that is used outside of its layer"]
     warnings.warn(
         f"per-example gradients are materialised, which is slow, because of {', '.join(unknown)}", stacklevel=2
     )
-    return _factors_by_vmap(module, loss, batch, parameters)
+    return _compute_by_vmap(module, loss, batch, parameters)
 
 
-def _factors_by_recording(
+def _compute_by_recording(
     module: nn.Module, loss: Loss, batch: Any, parameters: Sequence[nn.Parameter]
 ) -> list[Factors | None] | None:
-    """Return one forward and one backward pass; None if a parameter is used in a way that cannot be recorded."""
+    """Compute factors by one forward and one backward pass; None if a parameter is used outside of its layer."""
     saved = [p.grad for p in parameters]
     for p in parameters:
         p.grad = None
@@ -144,13 +144,13 @@ def _factors_by_recording(
             return None  # autograd reached a parameter outside of its layer: some of its factors were not recorded
         if any(not can_merge(recorded.get(id(p), [])) for p in parameters):
             return None
-        return [_merge_checked(recorded[id(p)], losses.numel()) if id(p) in recorded else None for p in parameters]
+        return [_merge_and_check(recorded[id(p)], losses.numel()) if id(p) in recorded else None for p in parameters]
     finally:
         for p, grad in zip(parameters, saved, strict=True):
             p.grad = grad
 
 
-def _merge_checked(parts: Sequence[Factors], examples: int) -> Factors:
+def _merge_and_check(parts: Sequence[Factors], examples: int) -> Factors:
     """Merge the factors of one parameter, and check that there is one gradient for each example."""
     factors = merge_factors(parts)
     if isinstance(factors, Convolution):
@@ -165,7 +165,7 @@ def _merge_checked(parts: Sequence[Factors], examples: int) -> Factors:
 
 def _check_losses(losses: Tensor, batch: Any) -> Tensor:
     """Check that there is one loss for each example; that none depends on other examples cannot be checked."""
-    shape = tuple(leaves(batch)[0].shape)
+    shape = tuple(list_leaves(batch)[0].shape)
     if losses.dim() not in (1, 2) or tuple(losses.shape) != shape[: losses.dim()]:
         raise SundogError(
             f"the loss must be one number for each example, and has shape {tuple(losses.shape)} for a batch of {shape}"
@@ -173,7 +173,7 @@ def _check_losses(losses: Tensor, batch: Any) -> Tensor:
     return losses
 
 
-def _factors_by_vmap(
+def _compute_by_vmap(
     module: nn.Module, loss: Loss, batch: Any, parameters: Sequence[nn.Parameter]
 ) -> list[Factors | None]:
     """Materialise the gradients of all examples."""

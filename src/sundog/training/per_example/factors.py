@@ -28,14 +28,14 @@ class Factors(Protocol):
     def examples(self) -> int:
         """The number of examples, B."""
 
-    def squared_norms(self) -> Tensor:
+    def compute_squared_norms(self) -> Tensor:
         """Return the squared norm of each example's gradient, of shape (B,)."""
 
-    def squared_mass(self) -> Tensor | None:
-        """(Σ norms of the terms)², of shape (B,), which bounds rounding errors. None if it equals the squared norm."""
+    def compute_squared_mass(self) -> Tensor | None:
+        """Return (Σ norms of the terms)², (B,), which bounds rounding errors; None if it equals the squared norm."""
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
+    def sum_weighted(self, weights: Tensor) -> Tensor:
+        """Return Σ weights[i] · (gradient of example i), in the shape of the parameter."""
 
     def zero_examples(self, selected: Tensor) -> None:
         """Set the gradients of the selected examples to zero, NaN included."""
@@ -58,15 +58,15 @@ class Dense:
         """The number of examples."""
         return self.gradients.shape[0]
 
-    def squared_norms(self) -> Tensor:
+    def compute_squared_norms(self) -> Tensor:
         """Return the squared norm of each example's gradient, of shape (B,)."""
-        return squared_lengths(self.gradients)
+        return compute_squared_lengths(self.gradients)
 
-    def squared_mass(self) -> None:
-        """None: the same as the squared norm."""
+    def compute_squared_mass(self) -> None:
+        """Return None: it equals the squared norm."""
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
+    def sum_weighted(self, weights: Tensor) -> Tensor:
+        """Return Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         if self.gradients.is_cuda:  # a compiler fuses this with what else is done to the gradients
             return (weights[:, None] * self.gradients).sum(dim=0).reshape(self.shape)
         return (weights @ self.gradients).reshape(self.shape)
@@ -103,27 +103,31 @@ class Outer:
         """The number of examples."""
         return self.terms[0][0].shape[0]
 
-    def squared_norms(self) -> Tensor:
+    def compute_squared_norms(self) -> Tensor:
         """Return the squared norm of each example's gradient, of shape (B,)."""
         total = self.terms[0][0].new_zeros(self.terms[0][0].shape[0])
         for k, (left, right) in enumerate(self.terms):
-            total.add_((_lengths(left) * _lengths(right)).square_())
+            total.add_((_compute_lengths(left) * _compute_lengths(right)).square_())
             for other_left, other_right in self.terms[:k]:
-                total.addcmul_(_dots(left, other_left), _dots(right, other_right), value=2)
+                total.addcmul_(_multiply_rows(left, other_left), _multiply_rows(right, other_right), value=2)
         return total.clamp_min_(0.0)
 
-    def squared_mass(self) -> Tensor | None:
-        """(Σₖ ‖leftₖ‖ ‖rightₖ‖)²; None if there is one term."""
+    def compute_squared_mass(self) -> Tensor | None:
+        """Return (Σₖ ‖leftₖ‖ ‖rightₖ‖)²; None if there is one term."""
         if len(self.terms) == 1:
             return None
-        return torch.stack([_lengths(left) * _lengths(right) for left, right in self.terms]).sum(dim=0).square_()
+        return (
+            torch.stack([_compute_lengths(left) * _compute_lengths(right) for left, right in self.terms])
+            .sum(dim=0)
+            .square_()
+        )
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
+    def sum_weighted(self, weights: Tensor) -> Tensor:
+        """Return Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         first, *rest = self.terms
-        total = _scaled_product(*first, weights)
+        total = _multiply_scaled(*first, weights)
         for left, right in rest:
-            total += _scaled_product(left, right, weights)
+            total += _multiply_scaled(left, right, weights)
         return total
 
     def zero_examples(self, selected: Tensor) -> None:
@@ -149,19 +153,19 @@ class StackedOuter:
         """The number of examples."""
         return self.terms[0][0].shape[0] * self.terms[0][0].shape[1]
 
-    def squared_norms(self) -> Tensor:
+    def compute_squared_norms(self) -> Tensor:
         """Return the squared norm of each example's gradient, of shape (k·B,)."""
-        return self._flat().squared_norms()
+        return self._flatten().compute_squared_norms()
 
-    def squared_mass(self) -> Tensor | None:
-        """(Σₖ ‖leftₖ‖ ‖rightₖ‖)²; None if there is one term."""
-        return self._flat().squared_mass()
+    def compute_squared_mass(self) -> Tensor | None:
+        """Return (Σₖ ‖leftₖ‖ ‖rightₖ‖)²; None if there is one term."""
+        return self._flatten().compute_squared_mass()
 
-    def _flat(self) -> Outer:
+    def _flatten(self) -> Outer:
         return Outer.of([(left.flatten(0, 1), right.flatten(0, 1)) for left, right in self.terms])
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
+    def sum_weighted(self, weights: Tensor) -> Tensor:
+        """Return Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         first, *rest = ((_scale_examples(left, weights).mT, right) for left, right in self.terms)
         total = torch.bmm(*first)
         for left, right in rest:
@@ -190,15 +194,15 @@ class StackedDense:
         """The number of examples."""
         return self.gradients.shape[0] * self.gradients.shape[1]
 
-    def squared_norms(self) -> Tensor:
+    def compute_squared_norms(self) -> Tensor:
         """Return the squared norm of each example's gradient, of shape (k·B,)."""
-        return squared_lengths(self.gradients.flatten(0, 1))
+        return compute_squared_lengths(self.gradients.flatten(0, 1))
 
-    def squared_mass(self) -> None:
-        """None: the same as the squared norm."""
+    def compute_squared_mass(self) -> None:
+        """Return None: it equals the squared norm."""
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
+    def sum_weighted(self, weights: Tensor) -> Tensor:
+        """Return Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         return torch.bmm(weights.view(self.gradients.shape[:2])[:, None], self.gradients)[:, 0]
 
     def zero_examples(self, selected: Tensor) -> None:
@@ -225,21 +229,21 @@ class OuterSum:
         """The number of examples."""
         return self.left.shape[0]
 
-    def squared_norms(self) -> Tensor:
+    def compute_squared_norms(self) -> Tensor:
         """Return the squared norm of each example's gradient, of shape (B,)."""
         _, positions, rows = self.left.shape
         columns = self.right.shape[2]
         if positions * (rows + columns) < rows * columns:  # Gram matrices are smaller than the gradient
             gram = (self.left @ self.left.mT) * (self.right @ self.right.mT)
             return gram.sum(dim=(1, 2)).clamp_min_(0.0)
-        return squared_lengths((self.left.mT @ self.right).flatten(1))
+        return compute_squared_lengths((self.left.mT @ self.right).flatten(1))
 
-    def squared_mass(self) -> Tensor | None:
-        """(Σₜ ‖left[t]‖ ‖right[t]‖)²."""
-        return _dots(_lengths(self.left), _lengths(self.right)).square_()
+    def compute_squared_mass(self) -> Tensor | None:
+        """Return (Σₜ ‖left[t]‖ ‖right[t]‖)²."""
+        return _multiply_rows(_compute_lengths(self.left), _compute_lengths(self.right)).square_()
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
+    def sum_weighted(self, weights: Tensor) -> Tensor:
+        """Return Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         scaled = self.left * weights[:, None, None]
         product = scaled.flatten(0, 1).T @ self.right.flatten(0, 1)
         return product.reshape(self.shape)
@@ -266,17 +270,17 @@ class Lookup:
         """The number of examples."""
         return self.index.shape[0]
 
-    def squared_norms(self) -> Tensor:
+    def compute_squared_norms(self) -> Tensor:
         """Return the squared norm of each example's gradient, of shape (B,)."""
         same = self.index[:, :, None] == self.index[:, None, :]  # repeated rows add before squaring
         return ((self.gradient @ self.gradient.mT) * same).sum(dim=(1, 2)).clamp_min_(0.0)
 
-    def squared_mass(self) -> Tensor | None:
-        """(Σₜ ‖gradient[t]‖)²."""
-        return _lengths(self.gradient).sum(dim=1).square_()
+    def compute_squared_mass(self) -> Tensor | None:
+        """Return (Σₜ ‖gradient[t]‖)²."""
+        return _compute_lengths(self.gradient).sum(dim=1).square_()
 
-    def weighted_sum(self, weights: Tensor) -> Tensor:
-        """Σ weights[i] · (gradient of example i), in the shape of the parameter."""
+    def sum_weighted(self, weights: Tensor) -> Tensor:
+        """Return Σ weights[i] · (gradient of example i), in the shape of the parameter."""
         scaled = (self.gradient * weights[:, None, None]).flatten(0, 1)
         total = scaled.new_zeros(self.rows, scaled.shape[1])
         return total.index_add_(0, self.index.flatten(), scaled)
@@ -306,15 +310,15 @@ def merge_factors(parts: Sequence[Any]) -> Factors:
     return whole
 
 
-def _lengths(a: Tensor) -> Tensor:
-    """Norms along the last dimension, (…, n) → (…), rounded up so that numbers whose squares underflow count."""
+def _compute_lengths(a: Tensor) -> Tensor:
+    """Return norms along the last dimension, (…, n) → (…), rounded up so that squares do not underflow to zero."""
     lengths: Tensor = a[..., 0].abs() if a.shape[-1] == 1 else torch.linalg.vector_norm(a, dim=-1)
     return lengths.add_(math.sqrt(a.shape[-1]) * torch.finfo(a.dtype).tiny ** 0.5)
 
 
-def squared_lengths(a: Tensor) -> Tensor:
+def compute_squared_lengths(a: Tensor) -> Tensor:
     """Return the squared norm of every row: (B, n) → (B,)."""
-    return _lengths(a).square_()
+    return _compute_lengths(a).square_()
 
 
 def zero_rows(a: Tensor, selected: Tensor) -> Tensor:
@@ -327,14 +331,14 @@ def _scale_examples(a: Tensor, weights: Tensor) -> Tensor:
     return a * weights.view(*a.shape[:2], 1)
 
 
-def _dots(a: Tensor, b: Tensor) -> Tensor:
-    """Dot products of rows: (B, n), (B, n) → (B,)."""
+def _multiply_rows(a: Tensor, b: Tensor) -> Tensor:
+    """Return the dot products of rows: (B, n), (B, n) → (B,)."""
     products: Tensor = torch.linalg.vecdot(a, b)
     return products
 
 
-def _scaled_product(left: Tensor, right: Tensor, weights: Tensor) -> Tensor:
-    """Σ weights[i] · left[i] ⊗ right[i], scaling the narrower side."""
+def _multiply_scaled(left: Tensor, right: Tensor, weights: Tensor) -> Tensor:
+    """Return Σ weights[i] · left[i] ⊗ right[i], scaling the narrower side."""
     if left.shape[1] > right.shape[1]:
         return left.T @ (right * weights[:, None])
     scaled = left * weights[:, None]

@@ -67,50 +67,50 @@ def _is_supported(layer: nn.Module) -> bool:
     return own and not padded and not special and getattr(layer, "padding_idx", None) is None
 
 
-def _linear(layer: nn.Linear, x: Tensor) -> Tensor:
+def _run_linear(layer: nn.Linear, x: Tensor) -> Tensor:
     return recording.linear(x, layer.weight, layer.bias)
 
 
-def _stacked_linear(layer: StackedLinear, x: Tensor) -> Tensor:
+def _run_stacked_linear(layer: StackedLinear, x: Tensor) -> Tensor:
     return recording.stacked_linear(x, layer.weight, layer.bias)
 
 
-def _embedding(layer: nn.Embedding, index: Tensor) -> Tensor:
+def _run_embedding(layer: nn.Embedding, index: Tensor) -> Tensor:
     return recording.embedding(index, layer.weight)
 
 
-def _layer_norm(layer: nn.LayerNorm, x: Tensor) -> Tensor:
+def _run_layer_norm(layer: nn.LayerNorm, x: Tensor) -> Tensor:
     y = functional.layer_norm(x, layer.normalized_shape, eps=layer.eps)
-    return _affine(y, layer.weight, layer.bias, tuple(layer.normalized_shape))
+    return _scale_and_shift(y, layer.weight, layer.bias, tuple(layer.normalized_shape))
 
 
-def _group_norm(layer: nn.GroupNorm, x: Tensor) -> Tensor:
+def _run_group_norm(layer: nn.GroupNorm, x: Tensor) -> Tensor:
     y = functional.group_norm(x, layer.num_groups, eps=layer.eps)
-    return _affine(y, layer.weight, layer.bias, (layer.num_channels, *[1] * (x.dim() - 2)))
+    return _scale_and_shift(y, layer.weight, layer.bias, (layer.num_channels, *[1] * (x.dim() - 2)))
 
 
-def _affine(x: Tensor, weight: Tensor | None, bias: Tensor | None, view: tuple[int, ...]) -> Tensor:
+def _scale_and_shift(x: Tensor, weight: Tensor | None, bias: Tensor | None, view: tuple[int, ...]) -> Tensor:
     if weight is not None:
         x = recording.scale(x, weight, view)
     return x if bias is None else recording.shift(x, bias, view)
 
 
-def _convolution(layer: Any, x: Tensor) -> Tensor:
-    return _with_bias(layer, recording.convolution(x, layer.weight, _geometry(layer)))
+def _run_convolution(layer: Any, x: Tensor) -> Tensor:
+    return _add_bias(layer, recording.convolution(x, layer.weight, _get_geometry(layer)))
 
 
-def _transposed(layer: Any, x: Tensor, output_size: Any = None) -> Tensor:
+def _run_transposed_convolution(layer: Any, x: Tensor, output_size: Any = None) -> Tensor:
     if output_size is not None:
         raise SundogError("a transposed convolution with output_size cannot be trained privately; use output_padding")
-    y = recording.convolution(x, layer.weight, _geometry(layer), transposed=True, extra=layer.output_padding)
-    return _with_bias(layer, y)
+    y = recording.convolution(x, layer.weight, _get_geometry(layer), transposed=True, extra=layer.output_padding)
+    return _add_bias(layer, y)
 
 
-def _with_bias(layer: Any, y: Tensor) -> Tensor:
+def _add_bias(layer: Any, y: Tensor) -> Tensor:
     return y if layer.bias is None else recording.shift(y, layer.bias, (len(layer.bias), *[1] * (y.dim() - 2)))
 
 
-def _geometry(layer: Any) -> dict[str, Any]:
+def _get_geometry(layer: Any) -> dict[str, Any]:
     return {
         "kernel_size": list(layer.kernel_size),
         "stride": list(layer.stride),
@@ -121,15 +121,15 @@ def _geometry(layer: Any) -> dict[str, Any]:
 
 
 _FORWARDS: dict[type[nn.Module], Forward] = {
-    nn.Linear: _linear,
-    StackedLinear: _stacked_linear,
-    nn.Embedding: _embedding,
-    nn.LayerNorm: _layer_norm,
-    nn.GroupNorm: _group_norm,
-    nn.Conv1d: _convolution,
-    nn.Conv2d: _convolution,
-    nn.ConvTranspose1d: _transposed,
-    nn.ConvTranspose2d: _transposed,
+    nn.Linear: _run_linear,
+    StackedLinear: _run_stacked_linear,
+    nn.Embedding: _run_embedding,
+    nn.LayerNorm: _run_layer_norm,
+    nn.GroupNorm: _run_group_norm,
+    nn.Conv1d: _run_convolution,
+    nn.Conv2d: _run_convolution,
+    nn.ConvTranspose1d: _run_transposed_convolution,
+    nn.ConvTranspose2d: _run_transposed_convolution,
     nn.LSTM: run_lstm,
     nn.GRU: run_gru,
 }

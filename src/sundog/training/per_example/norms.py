@@ -12,7 +12,7 @@ from sundog.training.per_example.factors import Factors
 from sundog.training.speed.options import Speed
 
 
-def per_example_norms(factors: Sequence[Factors | None], groups: Groups, speed: Speed) -> Tensor:
+def compute_per_example_norms(factors: Sequence[Factors | None], groups: Groups, speed: Speed) -> Tensor:
     """Return the norm of each example's gradient in each group, of shape (groups, B), rounded up.
 
     Rounding may hide a part of a norm, or add to the weighted sum; norms are increased by a bound on both
@@ -27,12 +27,12 @@ def per_example_norms(factors: Sequence[Factors | None], groups: Groups, speed: 
     mass: dict[int, Tensor] = {}
     for part, group in zip(factors, groups.of, strict=True):
         if part is not None:
-            more = part.squared_norms()
-            heavy = part.squared_mass()
+            more = part.compute_squared_norms()
+            heavy = part.compute_squared_mass()
             if heavy is None:
                 heavy = more
             else:  # terms may cancel in the square, whose error is then relative to their mass
-                more = more + 2 * speed.rounding(more.dtype) * heavy
+                more = more + 2 * speed.bound_rounding(more.dtype) * heavy
             squared[group] = squared[group] + more if group in squared else more
             mass[group] = mass[group] + heavy if group in mass else heavy
     if not squared:
@@ -41,4 +41,4 @@ def per_example_norms(factors: Sequence[Factors | None], groups: Groups, speed: 
     lengths, weights = (
         torch.stack([of.get(group, nothing) for group in range(groups.count)]).sqrt_() for of in (squared, mass)
     )
-    return lengths.add_(weights, alpha=speed.rounding(lengths.dtype))
+    return lengths.add_(weights, alpha=speed.bound_rounding(lengths.dtype))

@@ -46,7 +46,7 @@ def _record(parameter: Tensor, factors: Any) -> None:
     _recordings[-1].setdefault(id(parameter), []).append(factors)
 
 
-def _outer_factors(left: Tensor, right: Tensor) -> Outer | OuterSum:
+def _make_outer(left: Tensor, right: Tensor) -> Outer | OuterSum:
     if left.dim() == 2:
         return Outer(left, right)
     return OuterSum(left.flatten(1, -2), right.flatten(1, -2))
@@ -65,7 +65,7 @@ class _Linear(Function):
         (grad,) = grads
         x, weight, bias = ctx.saved_tensors
         if _is_last_pass():
-            _record(weight, _outer_factors(grad, x))
+            _record(weight, _make_outer(grad, x))
             if bias is not None:
                 _record(bias, Dense(_sum_to(grad, bias.shape), bias.shape))
         return (_apply(_LinearAdjoint, grad, weight) if ctx.needs_input_grad[0] else None), None, None
@@ -84,7 +84,7 @@ class _LinearAdjoint(Function):
         (grad,) = grads
         y, weight = ctx.saved_tensors
         if _is_last_pass():
-            _record(weight, _outer_factors(y, grad))
+            _record(weight, _make_outer(y, grad))
         return (_apply(_Linear, grad, weight, None) if ctx.needs_input_grad[0] else None), None
 
 
@@ -198,7 +198,11 @@ class _Convolution(Function):
             _record(weight, Convolution(small, large, weight.shape, ctx.geometry))
         back = None
         if ctx.needs_input_grad[0]:
-            extra = [0] * (grad.dim() - 2) if ctx.transposed else _extra(ctx.size, grad.shape, ctx.geometry)
+            extra = (
+                [0] * (grad.dim() - 2)
+                if ctx.transposed
+                else _compute_output_padding(ctx.size, grad.shape, ctx.geometry)
+            )
             back = _apply(_Convolution, grad, weight, ctx.geometry, not ctx.transposed, extra)
         return back, None, None, None, None
 
@@ -219,8 +223,8 @@ def _convolve(x: Tensor, weight: Tensor, geometry: dict[str, Any], transposed: b
     return back
 
 
-def _extra(large: torch.Size, small: torch.Size, geometry: dict[str, Any]) -> list[int]:
-    """Return the output padding of the adjoint: how much longer the input is than the shortest one with this output size."""
+def _compute_output_padding(large: torch.Size, small: torch.Size, geometry: dict[str, Any]) -> list[int]:
+    """Return the output padding of the adjoint: the input's length beyond the shortest with this output size."""
     sizes = zip(
         large[2:],
         small[2:],
@@ -241,13 +245,13 @@ def _sum_to(gradient: Tensor, view: Sequence[int]) -> Tensor:
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """`torch.nn.functional.linear`, recorded."""
+    """Apply `torch.nn.functional.linear`, recorded."""
     y: Tensor = _apply(_Linear, x, weight, bias)
     return y
 
 
 def stacked_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """`StackedLinear.forward`, recorded."""
+    """Apply `StackedLinear.forward`, recorded."""
     y: Tensor = _apply(_StackedLinear, x, weight, bias)
     return y
 
@@ -273,7 +277,7 @@ def embedding(index: Tensor, weight: Tensor) -> Tensor:
 def convolution(
     x: Tensor, weight: Tensor, geometry: dict[str, Any], *, transposed: bool = False, extra: Sequence[int] = ()
 ) -> Tensor:
-    """Return a convolution in one or two dimensions, recorded; `extra` is the output padding of a transposed one."""
+    """Apply a convolution in one or two dimensions, recorded; `extra` is the output padding of a transposed one."""
     extra = extra or [0] * (x.dim() - 2)
     y: Tensor = _apply(_Convolution, x, weight, geometry, transposed, list(extra))
     return y

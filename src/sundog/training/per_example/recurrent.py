@@ -11,35 +11,37 @@ from sundog.training.per_example import recording
 
 
 def run_lstm(layer: Any, x: Tensor, state: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, tuple[Tensor, Tensor]]:
-    """`nn.LSTM.forward`: any number of layers, one or two directions, batch or time first."""
-    sequence, batch = _steps_first(layer, x)
-    hidden, memory = state if state is not None else (_zeros(layer, x, batch), _zeros(layer, x, batch))
+    """Apply `nn.LSTM.forward`: any number of layers, one or two directions, batch or time first."""
+    sequence, batch = _put_steps_first(layer, x)
+    hidden, memory = (
+        state if state is not None else (_make_zero_state(layer, x, batch), _make_zero_state(layer, x, batch))
+    )
     last: list[tuple[Tensor, Tensor]] = []
     for depth in range(layer.num_layers):
         outputs = []
         for direction in range(1 + layer.bidirectional):
             start = (hidden[len(last)], memory[len(last)])
-            output, end = _unroll(layer, depth, direction, sequence, start, _lstm_cell)
+            output, end = _unroll(layer, depth, direction, sequence, start, _step_lstm)
             outputs.append(output)
             last.append(end)
         sequence = torch.cat(outputs, dim=2)
     ends = torch.stack([h for h, _ in last]), torch.stack([c for _, c in last])
-    return _given_order(layer, sequence), ends
+    return _restore_order(layer, sequence), ends
 
 
 def run_gru(layer: Any, x: Tensor, state: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """`nn.GRU.forward`: any number of layers, one or two directions, batch or time first."""
-    sequence, batch = _steps_first(layer, x)
-    hidden = state if state is not None else _zeros(layer, x, batch)
+    """Apply `nn.GRU.forward`: any number of layers, one or two directions, batch or time first."""
+    sequence, batch = _put_steps_first(layer, x)
+    hidden = state if state is not None else _make_zero_state(layer, x, batch)
     last: list[Tensor] = []
     for depth in range(layer.num_layers):
         outputs = []
         for direction in range(1 + layer.bidirectional):
-            output, end = _unroll(layer, depth, direction, sequence, hidden[len(last)], _gru_cell)
+            output, end = _unroll(layer, depth, direction, sequence, hidden[len(last)], _step_gru)
             outputs.append(output)
             last.append(end)
         sequence = torch.cat(outputs, dim=2)
-    return _given_order(layer, sequence), torch.stack(last)
+    return _restore_order(layer, sequence), torch.stack(last)
 
 
 def _unroll(layer: Any, depth: int, direction: int, sequence: Tensor, state: Any, cell: Any) -> tuple[Tensor, Any]:
@@ -56,7 +58,7 @@ def _unroll(layer: Any, depth: int, direction: int, sequence: Tensor, state: Any
     return torch.stack(outputs), state
 
 
-def _lstm_cell(x: Tensor, state: tuple[Tensor, Tensor], recurrent: Any) -> tuple[Tensor, tuple[Tensor, Tensor]]:
+def _step_lstm(x: Tensor, state: tuple[Tensor, Tensor], recurrent: Any) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     hidden, memory = state
     gates = x + recording.linear(hidden, *recurrent)
     enter, forget, candidate, leave = gates.chunk(4, dim=1)
@@ -65,7 +67,7 @@ def _lstm_cell(x: Tensor, state: tuple[Tensor, Tensor], recurrent: Any) -> tuple
     return hidden, (hidden, memory)
 
 
-def _gru_cell(x: Tensor, hidden: Tensor, recurrent: Any) -> tuple[Tensor, Tensor]:
+def _step_gru(x: Tensor, hidden: Tensor, recurrent: Any) -> tuple[Tensor, Tensor]:
     x_reset, x_update, x_new = x.chunk(3, dim=1)
     h_reset, h_update, h_new = recording.linear(hidden, *recurrent).chunk(3, dim=1)
     update = (x_update + h_update).sigmoid()
@@ -74,14 +76,14 @@ def _gru_cell(x: Tensor, hidden: Tensor, recurrent: Any) -> tuple[Tensor, Tensor
     return hidden, hidden
 
 
-def _steps_first(layer: Any, x: Tensor) -> tuple[Tensor, int]:
+def _put_steps_first(layer: Any, x: Tensor) -> tuple[Tensor, int]:
     sequence = x.transpose(0, 1) if layer.batch_first else x
     return sequence, sequence.shape[1]
 
 
-def _given_order(layer: Any, sequence: Tensor) -> Tensor:
+def _restore_order(layer: Any, sequence: Tensor) -> Tensor:
     return sequence.transpose(0, 1) if layer.batch_first else sequence
 
 
-def _zeros(layer: Any, x: Tensor, batch: int) -> Tensor:
+def _make_zero_state(layer: Any, x: Tensor, batch: int) -> Tensor:
     return x.new_zeros(layer.num_layers * (1 + layer.bidirectional), batch, layer.hidden_size)

@@ -32,7 +32,7 @@ def has_compiler() -> bool:
 
 
 def helps_on_a_processor(module: nn.Module) -> bool:
-    """Return whether compiled steps of this module are faster: not with convolutions, for which torch has better kernels."""
+    """Return whether compiled steps are faster: not with convolutions, for which torch has better kernels."""
     on_processor = next(module.parameters()).device.type == "cpu"
     return on_processor and has_compiler() and not any(isinstance(m, nn.modules.conv._ConvNd) for m in module.modules())
 
@@ -59,7 +59,7 @@ def compile_program(function: Program, batch: Any, speed: Speed, *, fixed_size: 
     if leaves[0].device.type == "cpu":
         _refuse_without_compiler()
 
-    def on_leaves(*tensors: Tensor) -> list[Tensor]:
+    def call_on_leaves(*tensors: Tensor) -> list[Tensor]:
         return function(pytree.tree_unflatten(tensors, shape))
 
     from torch.fx.experimental import _config as fx_config  # here: their imports take seconds
@@ -67,16 +67,16 @@ def compile_program(function: Program, batch: Any, speed: Speed, *, fixed_size: 
 
     mode: Literal["fake", "symbolic"] = "fake" if fixed_size else "symbolic"
     # Without duck shapes: two sizes that happen to be equal in this batch may differ in others.
-    with speed.products(), fx_config.patch(use_duck_shape=False):  # type: ignore[attr-defined]
-        graph = make_fx(on_leaves, tracing_mode=mode, _allow_non_fake_inputs=True)(*leaves)
+    with speed.use_precision(), fx_config.patch(use_duck_shape=False):  # type: ignore[attr-defined]
+        graph = make_fx(call_on_leaves, tracing_mode=mode, _allow_non_fake_inputs=True)(*leaves)
         program = torch.compile(graph, dynamic=not fixed_size)
 
     def run(batch: Any) -> list[Tensor]:
-        with torch.no_grad(), speed.products():
+        with torch.no_grad(), speed.use_precision():
             return list(program(*pytree.tree_leaves(batch)))
 
     on_processor = leaves[0].device.type == "cpu"
-    with warnings.catch_warnings(), _own_files() if on_processor else contextlib.nullcontext():
+    with warnings.catch_warnings(), _use_own_files() if on_processor else contextlib.nullcontext():
         # Such operations are not fused, which does not concern the user.
         warnings.filterwarnings("ignore", message="Torchinductor does not support code generation for complex")
         try:
@@ -90,7 +90,7 @@ def compile_program(function: Program, batch: Any, speed: Speed, *, fixed_size: 
 
 
 @contextlib.contextmanager
-def _own_files() -> Iterator[None]:
+def _use_own_files() -> Iterator[None]:
     """Compile in this process, into a temporary folder of its own.
 
     torch's compiler writes libraries to a cache that all processes share; a process that is stopped meanwhile leaves
@@ -99,7 +99,7 @@ def _own_files() -> Iterator[None]:
     """
     from torch._inductor import config
 
-    folder = _folder()
+    folder = _make_folder()
     ours = {"TORCHINDUCTOR_CACHE_DIR": folder, "TMPDIR": folder}
     before = {name: os.environ.get(name) for name in ours}
     os.environ.update(ours)
@@ -116,7 +116,7 @@ def _own_files() -> Iterator[None]:
 
 
 @functools.cache
-def _folder() -> str:
+def _make_folder() -> str:
     folder = tempfile.mkdtemp(prefix="sundog-compiled-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder

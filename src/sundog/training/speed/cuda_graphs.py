@@ -18,16 +18,16 @@ from torch import Tensor
 
 from sundog.training.batches.examples import Padded, map_leaves
 from sundog.training.batches.poisson import Index
-from sundog.training.batches.stacked_examples import ranks
+from sundog.training.batches.stacked_examples import rank_by_owner
 from sundog.training.step import PrivateStep
 
 _FIRST_STEPS = 2  # without the graph: libraries and optimisers initialise themselves
 
 
-def capacity_for(expected_batch: float) -> int:
-    """Return the expected batch size plus three standard deviations, in whole warps: one step in a thousand exceeds it.
+def choose_capacity(expected_batch: float) -> int:
+    """Return the expected batch size plus three standard deviations, in whole warps, which few batches exceed.
 
-    >>> capacity_for(4096)
+    >>> choose_capacity(4096)
     4288
     """
     return 32 * math.ceil((expected_batch + 3 * math.sqrt(expected_batch)) / 32)
@@ -68,7 +68,7 @@ class GraphedStep:
     ) -> None:
         self.step, self.data, self.capacity, self.owner, self.fused = step, data, capacity, owner, fused
         device = step.groups.parameters[0].device
-        self._models = 1 if owner is None else len(_as_stack(step.expected_batch))
+        self._models = 1 if owner is None else len(_check_stack(step.expected_batch))
         self._places = torch.zeros(self._models, capacity + 1, dtype=torch.int64, device=device)  # count, positions
         self._numbers = torch.arange(capacity, device=device)
         self._stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
@@ -82,7 +82,7 @@ class GraphedStep:
     def __call__(self, index: Index) -> None:
         """Take a step on the examples at these positions."""
         owners = np.zeros_like(index) if self.owner is None else self.owner[index]
-        slots = ranks(owners, self._models)
+        slots = rank_by_owner(owners, self._models)
         parts = int(slots.max(initial=0)) // self.capacity + 1
         if parts > 1:
             self.step(self._gather(index, owners, slots - part * self.capacity) for part in range(parts))
@@ -102,7 +102,7 @@ class GraphedStep:
     def _gather(self, index: Index, owners: Index, slots: Index) -> Padded:
         here = (slots >= 0) & (slots < self.capacity)
         self._send(index[here], owners[here], slots[here])
-        return self._batch()
+        return self._gather_batch()
 
     def _send(self, index: Index, owners: Index, slots: Index) -> None:
         host = torch.zeros(self._places.shape, dtype=torch.int64, pin_memory=True)
@@ -111,7 +111,7 @@ class GraphedStep:
         table[owners, slots + 1] = index
         self._places.copy_(host, non_blocking=True)
 
-    def _batch(self) -> Padded:
+    def _gather_batch(self) -> Padded:
         places = self._places[:, 1:].flatten()
         present = self._numbers < self._places[:, :1]
         if self.owner is None:
@@ -124,7 +124,7 @@ class GraphedStep:
         self._stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(self._stream):
             if self._taken == 0:
-                self.step.compile(self._batch(), fixed_size=True, fused=self.fused)
+                self.step.compile(self._gather_batch(), fixed_size=True, fused=self.fused)
             self._take()
         torch.cuda.current_stream().wait_stream(self._stream)
 
@@ -134,10 +134,10 @@ class GraphedStep:
     def _take(self) -> None:
         if self._draws_inside:
             self.step.draw_noise()
-        self.step.take_compiled(self._batch())
+        self.step.take_compiled(self._gather_batch())
 
 
-class Replayed:
+class ReplayedWork:
     """Public work that is repeated, as one CUDA graph from the third call on; on a processor, a plain call.
 
     Args:
@@ -168,7 +168,7 @@ class Replayed:
         self._done += 1
 
 
-def _as_stack(expected_batch: float | Tensor) -> Tensor:
+def _check_stack(expected_batch: float | Tensor) -> Tensor:
     if not isinstance(expected_batch, Tensor):
         raise ValueError("the step of a stack of models needs an expected batch size for each of them")
     return expected_batch

@@ -35,7 +35,7 @@ class Speed:
     precision: Precision = "float32"
     compiled: bool | None = None
 
-    def rounding(self, dtype: torch.dtype) -> float:
+    def bound_rounding(self, dtype: torch.dtype) -> float:
         """Return a bound on the relative error of a product of two vectors.
 
         Factors have 24, 11 or 8 bits; the bound is several times the unit roundoff, for two factors and a sum.
@@ -43,7 +43,7 @@ class Speed:
         return _ROUNDING[self.precision] if dtype == torch.float32 else 4 * torch.finfo(dtype).eps
 
     @contextlib.contextmanager
-    def products(self) -> Iterator[None]:
+    def use_precision(self) -> Iterator[None]:
         """Use this precision for matrix products inside the block."""
         before = torch.get_float32_matmul_precision()
         torch.set_float32_matmul_precision(_TORCH_NAMES[self.precision])

@@ -23,20 +23,20 @@ _SHARE = 8  # a trial has 1 / _SHARE of the steps of a block: it may be far slow
 _allowed: ContextVar[int | None] = ContextVar("_allowed", default=None)
 
 
-def allowed_threads() -> int:
-    """Return the number of threads that torch may use outside of `one_thread`."""
+def count_allowed_threads() -> int:
+    """Return the number of threads that torch may use outside of `use_one_thread`."""
     return _allowed.get() or torch.get_num_threads()
 
 
 @contextlib.contextmanager
-def one_thread() -> Iterator[None]:
+def use_one_thread() -> Iterator[None]:
     """Limit torch to one thread inside the block.
 
-    >>> with one_thread():
+    >>> with use_one_thread():
     ...     torch.get_num_threads()
     1
     """
-    before, token = torch.get_num_threads(), _allowed.set(allowed_threads())
+    before, token = torch.get_num_threads(), _allowed.set(count_allowed_threads())
     torch.set_num_threads(1)
     try:
         yield

@@ -8,24 +8,19 @@ import numpy as np
 import pytest
 import torch
 from tests.contracts.material import plain, random_records, schema_of
-from tests.models.gan.material import GAPS, IMAGES, LABEL, SERIES, TABLE, fitted, new_duel, some
+from tests.models.gan.material import GAPS, IMAGES, LABEL, SERIES, TABLE, fitted, new_game, some
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
-from sundog.models.gan.architectures import best_shape, refuse_shape
+from sundog.models.gan.architectures import choose_shape, refuse_shape
 from sundog.models.gan.networks import Grid, new_critic, new_generator
-from sundog.models.gan.networks.series_networks import Rhythms
+from sundog.models.gan.networks.series_networks import Spectrum
 from sundog.models.neural.features import Features
 
 
 def image(*shape: int, **rest: Any) -> Schema:
     return schema_of({"image": {"type": "image", "shape": list(shape)}, **rest})
-
-
-@pytest.fixture(autouse=True)
-def _one_thread() -> None:
-    torch.set_num_threads(1)
 
 
 @pytest.mark.parametrize(
@@ -66,19 +61,19 @@ def test_smallest_networks() -> None:
 
 @pytest.mark.parametrize(("schema", "shape"), [(TABLE, "mlp"), (IMAGES, "conv"), (GAPS, "conv"), (GAPS, "lstm")])
 def test_what_is_generated_for_one_does_not_depend_on_the_others(schema: Schema, shape: str) -> None:
-    game = new_duel(schema, shape)
+    game = new_game(schema, shape)
     inputs = torch.randn(6, game.generator.body.latent + 3)
     whole = game.generator(inputs)
     torch.testing.assert_close(whole[2:3], game.generator(inputs[2:3]), rtol=1e-4, atol=1e-5)
-    x = game.features.dense(some(schema, 6))
+    x = game.features.to_dense(some(schema, 6))
     torch.testing.assert_close(game.critic(x)[2:3], game.critic(x[2:3]), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize(("schema", "shape"), [(TABLE, "mlp"), (IMAGES, "conv"), (GAPS, "conv"), (GAPS, "lstm")])
 def test_both_networks_use_all_that_they_are_given(schema: Schema, shape: str) -> None:
     """Every feature counts for the critic, and every input for the generator, the label among them."""
-    game = new_duel(schema, shape)
-    x = game.features.dense(some(schema, 40)).requires_grad_()
+    game = new_game(schema, shape)
+    x = game.features.to_dense(some(schema, 40)).requires_grad_()
     (gradient,) = torch.autograd.grad(game.critic(x).sum(), x)
     assert (gradient.abs().sum(dim=0) > 0).all()
     inputs = torch.randn(40, game.generator.body.latent + 3, requires_grad=True)
@@ -94,24 +89,24 @@ def test_a_grid_is_cut_out_of_a_record_and_put_in_again() -> None:
     x = torch.rand(5, features.width)
     values = (grid.cut_out(x) + 1) / 2
     assert values.shape == (5, 2, 3, 4)
-    torch.testing.assert_close(grid.put_in(values, grid.others(x)), x)
+    torch.testing.assert_close(grid.put_in(values, grid.select_others(x)), x)
     larger = torch.nn.functional.pad(values, (0, 1, 0, 1), value=7.0)  # what a generator made too much
-    torch.testing.assert_close(grid.put_in(larger, grid.others(x)), x)
+    torch.testing.assert_close(grid.put_in(larger, grid.select_others(x)), x)
 
 
 def test_a_pixel_of_the_grid_is_that_pixel_of_the_image() -> None:
     schema = image(4, 5, 3)
     codes = random_records(schema, 2)
-    dense = Features(schema).dense(Features(schema).examples(codes).take(np.arange(2)))
+    dense = Features(schema).to_dense(Features(schema).to_examples(codes).take(np.arange(2)))
     cut = (Grid.of(Features(schema)).cut_out(dense) + 1) / 2
     torch.testing.assert_close(cut, torch.from_numpy(codes.codes["image"] / 255).float().permute(0, 3, 1, 2))
 
 
 def test_the_best_shape() -> None:
-    assert [best_shape(schema) for schema in (TABLE, IMAGES, GAPS)] == ["mlp", "conv", "mlp"]
-    assert best_shape(schema_of({"label": LABEL, "other": LABEL})) == "pairs"
+    assert [choose_shape(schema) for schema in (TABLE, IMAGES, GAPS)] == ["mlp", "conv", "mlp"]
+    assert choose_shape(schema_of({"label": LABEL, "other": LABEL})) == "pairs"
     both = schema_of({"image": {"type": "image", "shape": [3, 4]}, "meter": SERIES})
-    assert best_shape(both) == "mlp"
+    assert choose_shape(both) == "mlp"
     for shape in ("conv", "lstm"):
         with pytest.raises(SundogError, match="needs one image or series, and there are 2; use mlp"):
             refuse_shape(both, shape)
@@ -149,12 +144,12 @@ def test_a_series_with_gaps_keeps_them_and_what_is_there() -> None:
 
 def test_a_very_wide_table_has_no_weight_for_each_pair() -> None:
     wide = schema_of({"code": {"type": "categorical", "values": [f"{number}" for number in range(3000)]}})
-    assert best_shape(wide) == "mlp"
+    assert choose_shape(wide) == "mlp"
 
 
 def test_a_critic_of_series_sees_roots_and_the_strength_of_rhythms() -> None:
     schema = schema_of({"meter": {"type": "series", "length": 8, "min": 0, "max": 1, "resolution": 0.01}})
-    rhythms = Rhythms.of(Features(schema), without=slice(0, 0))
+    rhythms = Spectrum.of(Features(schema), without=slice(0, 0))
     time = torch.arange(8) / 8
     waves = [(2 * torch.pi * (cycles * time + shift)).cos() for cycles, shift in ((1, 0.0), (1, 0.3), (3, 0.0))]
     levels = torch.stack([(0.25 * wave + 0.5).square() for wave in waves])  # whose roots are waves

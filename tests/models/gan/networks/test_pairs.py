@@ -11,13 +11,13 @@ import pandas as pd
 import pytest
 import torch
 from tests.contracts.material import KINDS, schema_of
-from tests.models.gan.material import DELTA, GAPS, LABEL, QUICK, TABLE, assert_goes_on, fitted, new_duel
+from tests.models.gan.material import DELTA, GAPS, LABEL, QUICK, TABLE, assert_goes_on, fitted, new_game
 from torch import Tensor, nn
 
 from sundog.data.records import Records
 from sundog.fit.synthesizer import Synthesizer
 from sundog.models.gan import training
-from sundog.models.gan.architectures import best_shape
+from sundog.models.gan.architectures import choose_shape
 from sundog.models.gan.decaying_optimizer import DecayingOptimizer
 from sundog.models.gan.networks import Pairs
 from sundog.models.neural.features import Features
@@ -30,8 +30,7 @@ TWINS = schema_of({"label": LABEL, "twin": LABEL})
 
 
 @pytest.fixture(autouse=True)
-def _one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
-    torch.set_num_threads(1)
+def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(training, "_BATCH", 128)
 
 
@@ -81,9 +80,9 @@ def test_means_that_leave_no_variance_are_no_trouble() -> None:
 def test_tables_are_judged_by_pairs_and_nothing_else_is() -> None:
     for kind, columns in KINDS.items():
         scalar = all(not column.shape for column in schema_of(columns).columns.values())
-        assert (best_shape(schema_of(columns)) == "pairs") is scalar, kind
+        assert (choose_shape(schema_of(columns)) == "pairs") is scalar, kind
     wide = {f"c{number}": {"type": "integer", "min": 0, "max": 99, "bins": 100} for number in range(21)}
-    assert best_shape(schema_of(wide)) == "mlp"
+    assert choose_shape(schema_of(wide)) == "mlp"
 
 
 @pytest.mark.parametrize("shape", ["auto", "pairs"])
@@ -152,14 +151,14 @@ def test_a_fit_by_pairs_that_was_interrupted_ends_as_one_that_was_not(
 @pytest.mark.parametrize("condition", [True, False])
 @pytest.mark.parametrize("schema", [TABLE, GAPS], ids=["table", "gaps"])
 def test_the_anchor_rests_where_generated_means_are_the_measured_ones(schema: Any, condition: bool) -> None:
-    game = new_duel(schema, "mlp", condition="label" if condition else None)
+    game = new_game(schema, "mlp", condition="label" if condition else None)
     features, given = game.features, torch.eye(3).repeat(4, 1) if condition else torch.zeros(12, 0)
     logits = (3 * random(12, features.width) - 1.5).requires_grad_()
     rows = features.means(logits.detach())
     means = torch.stack([rows[value::3].mean(dim=0) for value in range(3)]) if condition else rows.mean(dim=0)[None]
 
     def pull(measured: Tensor) -> float:
-        (gradient,) = torch.autograd.grad(game._mean_mismatch(logits, given, measured), logits)
+        (gradient,) = torch.autograd.grad(game._compute_mean_mismatch(logits, given, measured), logits)
         return float(gradient.norm())
 
     other = features.means(logits.detach() + random(12, features.width, seed=3))[: len(means)]
@@ -172,10 +171,10 @@ def test_the_anchor_pulls_means_to_the_measured_ones() -> None:
     far = []
     measured = Features(TABLE).means(torch.randn(3, 13, generator=torch.Generator().manual_seed(4)))
     for anchor in (1.0, 0.0):
-        game = new_duel(TABLE, "pairs", means=measured, anchor=anchor, batch=64, learning_rate=0.03)
+        game = new_game(TABLE, "pairs", means=measured, anchor=anchor, batch=64, learning_rate=0.03)
         torch.manual_seed(1)
         for number in range(60):
-            game.after(number)
+            game.train_generator(number)
         found = torch.stack([game.generate(torch.eye(3)[[value]].repeat(4000, 1)).mean(dim=0) for value in range(3)])
         others = [column for column in range(13) if not 0 <= column < 3]  # not the cells that it is told
         far.append(float((found - measured)[:, others].abs().mean()))
@@ -215,7 +214,7 @@ def test_pairs_are_learned_that_the_start_does_not_have() -> None:
     for name, codes in twins().codes.items():
         shares, wanted = (np.bincount(one, minlength=3) / len(one) for one in (drawn[name], codes))
         assert shares == pytest.approx(wanted, abs=0.05)
-    rows = model.features.examples(twins()).vectors(np.arange(len(twins())))
+    rows = model.features.to_examples(twins()).take_vectors(np.arange(len(twins())))
     assert model.private is not None  # the critic was centred by what was measured
     np.testing.assert_allclose(model.private.tensors["means"], rows.mean(dim=0).numpy(), atol=0.02)
     assert agreement(drawn) > 0.7

@@ -12,10 +12,10 @@ from itertools import pairwise
 import torch
 from torch import Tensor, nn
 
-from sundog.models.gan.networks.base import SLOPE, CriticNetwork, GeneratorNetwork, without
+from sundog.models.gan.networks.base import SLOPE, CriticNetwork, GeneratorNetwork, remove_condition
 from sundog.models.gan.networks.convolutions import ConvolutionalClassifier, ConvolutionalCritic, Deconvolution
 from sundog.models.gan.networks.grid import Grid
-from sundog.models.gan.networks.series_networks import Recurrent, Rhythms
+from sundog.models.gan.networks.series_networks import Recurrent, Spectrum
 from sundog.models.gan.networks.table_networks import Pairs, Perceptron
 from sundog.models.neural.features import Features
 
@@ -27,12 +27,12 @@ __all__ = [
     "new_critic",
     "new_generator",
     "new_label_classifier",
-    "without",
+    "remove_condition",
 ]
 
 
 def new_generator(features: Features, shape: str, condition: int, *, hidden: int, latent: int) -> GeneratorNetwork:
-    """Return the network from latent variables and the condition, side by side, to logits."""
+    """Return a network from latent variables and the condition, concatenated, to logits."""
     if shape in ("mlp", "pairs"):
         return Perceptron([latent + condition, 2 * hidden, 2 * hidden, features.width], latent)
     grid = Grid.of(features)
@@ -44,28 +44,28 @@ def new_generator(features: Features, shape: str, condition: int, *, hidden: int
 def new_critic(
     features: Features, shape: str, condition: slice, *, hidden: int, means: Tensor | None = None
 ) -> CriticNetwork:
-    """Return the network from features to a score; `means` are of all records."""
+    """Return a network from features to a score; `means` are those of all records."""
     if shape == "pairs":
         return Pairs(condition, torch.zeros(features.width) if means is None else means)
     outputs = 1 + condition.stop - condition.start
     if shape != "conv":
-        return CriticNetwork(_layers(features, condition, hidden=hidden, outputs=outputs), condition)
+        return CriticNetwork(_new_layers(features, condition, hidden=hidden, outputs=outputs), condition)
     grid = Grid.of(features, without=condition)
     others = features.width - (condition.stop - condition.start) - grid.numel
     return CriticNetwork(ConvolutionalCritic(grid, max(1, hidden // 4), others=others, outputs=outputs), condition)
 
 
 def new_label_classifier(features: Features, shape: str, condition: slice, *, hidden: int) -> nn.Module:
-    """Return the network from all other features to the logits of the condition."""
+    """Return a network from all other features to the logits of the condition."""
     outputs = condition.stop - condition.start
     if shape != "conv":
-        return _layers(features, condition, hidden=hidden, outputs=outputs)
+        return _new_layers(features, condition, hidden=hidden, outputs=outputs)
     grid = Grid.of(features, without=condition)
     return ConvolutionalClassifier(grid, others=features.width - outputs - grid.numel, outputs=outputs)
 
 
-def _layers(features: Features, condition: slice, *, hidden: int, outputs: int) -> nn.Sequential:
-    seen = Rhythms.of(features, without=condition)
+def _new_layers(features: Features, condition: slice, *, hidden: int, outputs: int) -> nn.Sequential:
+    seen = Spectrum.of(features, without=condition)
     sizes = [features.width - (condition.stop - condition.start) + seen.count, hidden, hidden]
     layers: list[nn.Module] = [seen] if seen.series else []
     for size, after in pairwise(sizes):

@@ -1,4 +1,4 @@
-"""What the networks of all shapes share."""
+"""Base classes of generators and critics."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ class CriticNetwork(nn.Module):
         self.body, self.condition = body, condition
 
     def forward(self, x: Tensor) -> Tensor:
-        """(…, features) to scores (…)."""
-        found = self.body(without(x, self.condition))
+        """Return the score of each record: (…, features) to (…)."""
+        found = self.body(remove_condition(x, self.condition))
         score: Tensor = found[..., 0] + (x[..., self.condition] * found[..., 1:]).sum(dim=-1)
         return score
 
 
-def without(x: Tensor, condition: slice) -> Tensor:
-    """Return all features but those of the condition."""
+def remove_condition(x: Tensor, condition: slice) -> Tensor:
+    """Return all features except those of the condition."""
     return torch.cat([x[..., : condition.start], x[..., condition.stop :]], dim=-1)
 
 
-def others_of(layer: nn.Linear | None, inputs: Tensor) -> Tensor:
-    """Return the other features, if there are any."""
+def compute_others(layer: nn.Linear | None, inputs: Tensor) -> Tensor:
+    """Return the logits of the other features, if there are any."""
     return inputs[:, :0] if layer is None else layer(inputs)

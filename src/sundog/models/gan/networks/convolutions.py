@@ -10,12 +10,12 @@ import torch
 from torch import Tensor, nn
 
 from sundog.models.gan.geometry import KERNEL
-from sundog.models.gan.networks.base import SLOPE, GeneratorNetwork, others_of
+from sundog.models.gan.networks.base import SLOPE, GeneratorNetwork, compute_others
 from sundog.models.gan.networks.grid import Grid
 
 _GROUPS = 8  # of channels that are normalised together
 _KERNEL = 5
-_NAMED = 16  # channels of the first layer that names
+_FIRST_CHANNELS = 16  # of the label classifier
 
 
 class Deconvolution(GeneratorNetwork):
@@ -24,8 +24,8 @@ class Deconvolution(GeneratorNetwork):
     def __init__(self, grid: Grid, latent: int, condition: int, *, channels: int, others: int) -> None:
         super().__init__()
         self.latent, self.grid = latent, grid
-        self.smallest = grid.halved(grid.halvings)
-        widths = grid.widths(channels, grid.halvings)[::-1]
+        self.smallest = grid.halve(grid.halvings)
+        widths = grid.choose_widths(channels, grid.halvings)[::-1]
         self.widest = widths[0]
         self.first = nn.Linear(latent + condition, self.widest * math.prod(self.smallest))
         self.others = nn.Linear(latent + condition, others) if others else None
@@ -37,9 +37,9 @@ class Deconvolution(GeneratorNetwork):
         self.layers = nn.Sequential(*layers)
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(B, latent + condition) to (B, features)."""
+        """Return logits: (B, latent + condition) to (B, features)."""
         values = self.layers(self.first(inputs).view(len(inputs), self.widest, *self.smallest))
-        return self.grid.put_in(values, others_of(self.others, inputs))
+        return self.grid.put_in(values, compute_others(self.others, inputs))
 
 
 class ConvolutionalClassifier(nn.Module):
@@ -51,41 +51,41 @@ class ConvolutionalClassifier(nn.Module):
         flat = len(grid.size) == 2
         smaller: Any = nn.Conv2d if flat else nn.Conv1d
         pooled: Any = nn.MaxPool2d if flat else nn.MaxPool1d
-        widths = [grid.channels, *(_NAMED * 2**layer for layer in range(grid.halvings))]
+        widths = [grid.channels, *(_FIRST_CHANNELS * 2**layer for layer in range(grid.halvings))]
         layers: list[nn.Module] = []
         for width, after in pairwise(widths):
             layers += [smaller(width, after, _KERNEL, 2, _KERNEL // 2), nn.Tanh(), pooled(3, 1, 1)]
         self.layers = nn.Sequential(*layers, nn.Flatten())
-        found = widths[-1] * math.prod(grid.halved(grid.halvings))
+        found = widths[-1] * math.prod(grid.halve(grid.halvings))
         self.out = nn.Linear(found + others, outputs)
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, features) to (B, outputs)."""
-        found = torch.cat([self.layers(self.grid.cut_out(x)), self.grid.others(x)], dim=1)
+        """Return the outputs of each record: (B, features) to (B, outputs)."""
+        found = torch.cat([self.layers(self.grid.cut_out(x)), self.grid.select_others(x)], dim=1)
         answers: Tensor = self.out(found)
         return answers
 
 
 class ConvolutionalCritic(nn.Module):
-    """Strided convolutions; other features join what they find."""
+    """Strided convolutions, whose outputs are scaled by the other features."""
 
     def __init__(self, grid: Grid, channels: int, *, others: int, outputs: int) -> None:
         super().__init__()
         self.grid = grid
         smaller: Any = nn.Conv2d if len(grid.size) == 2 else nn.Conv1d
-        widths = [grid.channels, *grid.widths(channels, grid.halvings + 1)]
+        widths = [grid.channels, *grid.choose_widths(channels, grid.halvings + 1)]
         layers: list[nn.Module] = []
         for width, after in pairwise(widths):
             layers += [smaller(width, after, _KERNEL, 2, _KERNEL // 2), nn.LeakyReLU(SLOPE)]
         self.layers = nn.Sequential(*layers, nn.Flatten())
-        found = widths[-1] * math.prod(grid.halved(grid.halvings + 1))
+        found = widths[-1] * math.prod(grid.halve(grid.halvings + 1))
         self.out = nn.Linear(found, outputs)
         self.others = nn.Linear(others, found, bias=False) if others else None
 
     def forward(self, x: Tensor) -> Tensor:
-        """(B, features) to (B, outputs)."""
+        """Return the outputs of each record: (B, features) to (B, outputs)."""
         found = self.layers(self.grid.cut_out(x))
         if self.others is not None:
-            found = found * (1 + self.others(self.grid.others(x)))
+            found = found * (1 + self.others(self.grid.select_others(x)))
         answers: Tensor = self.out(found)
         return answers

@@ -13,7 +13,7 @@ _LEAST_VARIANCE = 1e-3  # of all features together
 
 
 class Perceptron(GeneratorNetwork):
-    """Linear layers, each normalised by itself."""
+    """Linear layers with layer normalisation."""
 
     def __init__(self, sizes: list[int], latent: int) -> None:
         super().__init__()
@@ -24,13 +24,13 @@ class Perceptron(GeneratorNetwork):
         self.layers = nn.Sequential(*layers, nn.Linear(sizes[-2], sizes[-1]))
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """(…, latent + condition) to (…, features)."""
+        """Return logits: (…, latent + condition) to (…, features)."""
         logits: Tensor = self.layers(inputs)
         return logits
 
 
 class Pairs(CriticNetwork):
-    """Knows for each pair of features how much more often real records have both: the score is a quadratic form.
+    """A quadratic form: for each pair of features, how much more often real records have both.
 
     It is linear in what it learns, so gradients are as long at the end as in the beginning, noise does not multiply
     from layer to layer, and what one column says of another is all that there is to learn: features are centred by
@@ -48,7 +48,7 @@ class Pairs(CriticNetwork):
 
     @property
     def gain(self) -> float:
-        """How large weights must become: scores shrink with the variance, squared, and rare cells have small gradients.
+        """The scale of the weights: scores shrink with the squared variance, and rare cells have small gradients.
 
         The factor is right for Adult, for six Gaussians and for a table of two columns with three values each.
         """
@@ -56,7 +56,7 @@ class Pairs(CriticNetwork):
         return float(_GAIN * rarity / self.scale.square())
 
     def forward(self, x: Tensor) -> Tensor:
-        """(…, features) to scores (…); labels are in pairs too."""
+        """Return the score of each record: (…, features) to (…); labels are in pairs, too."""
         centred = x - self.means
         score: Tensor = self.scale * (self.body(centred) * centred).sum(dim=-1)
         return score

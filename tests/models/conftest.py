@@ -1,0 +1,10 @@
+"""What the tests of all models share."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def _one_thread(one_thread: None) -> None:
+    """Run every test of a model on one thread."""
