@@ -98,17 +98,17 @@ class ModelContract:
     def test_its_own_charges_explain_all_it_knows(self, kind: str) -> None:
         release = self.release(random_records(schema_of(KINDS[kind]), 50))
         charges = release.certificate.charges
-        assert release.document.model.find_unpaid_parts(charges) == []
-        assert release.document.model.find_unpaid_parts(list(reversed(charges))) == []  # in whichever order
+        assert release.document.model.find_unpaid(charges) == []
+        assert release.document.model.find_unpaid(list(reversed(charges))) == []  # in whichever order
         assert release.verify() == []
 
     @every_kind
     def test_what_none_of_the_charges_paid_for_is_told(self, kind: str) -> None:
         release = self.release(random_records(schema_of(KINDS[kind]), 50))
         charges = release.certificate.charges
-        assert release.document.model.find_unpaid_parts([]) != []
+        assert release.document.model.find_unpaid([]) != []
         for number in range(len(charges)):
-            unpaid = release.document.model.find_unpaid_parts([*charges[:number], *charges[number + 1 :]])
+            unpaid = release.document.model.find_unpaid([*charges[:number], *charges[number + 1 :]])
             assert unpaid != []
             assert all("\n" not in what for what in unpaid)
 

@@ -241,8 +241,8 @@ class ReleasedFirst(ReleasedModel):
         column = next(iter(schema.columns.values()))
         check_shapes("first", state, {"chances": (column.lattice_size,)})
 
-    def find_unpaid_parts(self, charges):
-        return find_unpaid(charges, {PURPOSE: "discrete_gaussian"})
+    def find_unpaid(self, charges):
+        return find_missing_charges(charges, {PURPOSE: "discrete_gaussian"})
 """
 
 FIT_FIRST = """

@@ -31,9 +31,9 @@ def test_the_steps_for_some_noise_are_the_most() -> None:
     training = plan_steps(BUDGET, records=1000, batch=1000, noise_multiplier=20.0).training
     assert training.steps == 28
     assert (
-        epsilon_spent([training.make_charge(28)], delta=1e-5)
+        compute_epsilon([training.make_charge(28)], delta=1e-5)
         <= 1.0
-        < epsilon_spent([training.make_charge(29)], delta=1e-5)
+        < compute_epsilon([training.make_charge(29)], delta=1e-5)
     )
 
 

@@ -60,7 +60,7 @@ class ReleasedCoins(ReleasedModel):
     def __init__(self, schema: Schema, state: State) -> None:
         self.records = state.config["records"]
 
-    def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
+    def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
         return [] if any(isinstance(charge.event, SampledGaussian) for charge in charges) else ["the means"]
 
 

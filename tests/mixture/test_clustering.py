@@ -58,7 +58,7 @@ def purity(kind: npt.NDArray[np.int64], owner: npt.NDArray[np.int64]) -> float:
 @pytest.mark.parametrize("epsilon", [0.1, 3.0])
 def test_a_plan_spends_its_budget_and_no_more(epsilon: float, public: bool) -> None:
     plan = planned(epsilon=epsilon, public=public)
-    assert 0.99 * epsilon < epsilon_spent(plan.charges, delta=1e-5) <= epsilon
+    assert 0.99 * epsilon < compute_epsilon(plan.charges, delta=1e-5) <= epsilon
 
 
 def test_less_budget_or_fewer_records_mean_fewer_dimensions_and_iterations() -> None:

@@ -158,8 +158,8 @@ def test_a_public_column_is_private_within_a_cluster() -> None:
     charges = [charge for charge in plan.charges if charge.purpose != "marginal of side"]
     for mixture in (first, again):
         released = ReleasedMixture(schema, mixture.state())
-        assert released.find_unpaid_parts(plan.charges) == []
-        assert released.find_unpaid_parts(charges) == ["marginal of 'side'"]
+        assert released.find_unpaid(plan.charges) == []
+        assert released.find_unpaid(charges) == ["marginal of 'side'"]
 
 
 def test_what_public_records_began_need_not_be_paid_for() -> None:
@@ -171,7 +171,7 @@ def test_what_public_records_began_need_not_be_paid_for() -> None:
     assert not {"clustering: kernel width", "clustering: space"} & purposes
     state = release.model.state()
     lying = ReleasedMixture(TABLE, State(state.tensors, {**state.config, "public": False}))
-    assert lying.find_unpaid_parts(release.certificate.charges) == ["clustering: kernel width", "clustering: space"]
+    assert lying.find_unpaid(release.certificate.charges) == ["clustering: kernel width", "clustering: space"]
 
 
 # --- conditions ---

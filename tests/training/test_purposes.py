@@ -34,14 +34,14 @@ def test_each_training_of_a_run_has_noise_of_its_own() -> None:
 def test_no_two_draws_of_a_run_are_the_same() -> None:
     ledger = seeded()
     drawn = [
-        toy(ledger, plan=plan).trainer._derive_noise(name, step).seed()
+        toy(ledger, plan=plan).trainer._derive_noise(name, step).draw_seed()
         for plan in (PLAN, OTHER)
         for name in ("batch", "gradient", "loss")
         for step in range(PLAN.steps)
     ]
     assert len(set(drawn)) == len(drawn) == 2 * 3 * PLAN.steps
     assert (
-        toy(ledger).trainer._derive_noise("batch", 0).seed() == drawn[0]
+        toy(ledger).trainer._derive_noise("batch", 0).draw_seed() == drawn[0]
     )  # and each is what it was, after an interruption
 
 

@@ -113,7 +113,7 @@ def test_stopped_at_a_block_boundary_it_goes_on_bit_for_bit(
         bench.run(stopping_after_save(blocks))
     assert bench.done == bench.paid == blocks * BLOCK
     assert everything(bench.run()) == uninterrupted
-    assert summed(Ledger.open(bench.path).charges) == [PLAN.make_charge(PLAN.steps)]
+    assert merge_blocks(Ledger.open(bench.path).charges) == [PLAN.make_charge(PLAN.steps)]
 
 
 @pytest.mark.parametrize("step", [0, 1, 4, 8, 11])
@@ -126,7 +126,7 @@ def test_stopped_inside_a_block_it_runs_what_was_paid_for_again(
     assert bench.done == step // BLOCK * BLOCK
     assert bench.paid == bench.done + BLOCK
     assert everything(bench.run()) == uninterrupted
-    assert summed(Ledger.open(bench.path).charges) == [PLAN.make_charge(PLAN.steps)]
+    assert merge_blocks(Ledger.open(bench.path).charges) == [PLAN.make_charge(PLAN.steps)]
 
 
 @pytest.mark.parametrize("block", [1, 2, 5, 12])
@@ -181,8 +181,8 @@ def test_two_trainings_of_one_fit_have_states_and_charges_of_their_own(tmp_path:
         bench.run(after=stopping_at(4), plan=other)
     bench.run()
     bench.run(plan=other)
-    assert summed(Ledger.open(bench.path).charges) == [PLAN.make_charge(12), other.make_charge(5)]
-    names = {path.name for path in Checkpoint.folder_for(bench.out).iterdir()}
+    assert merge_blocks(Ledger.open(bench.path).charges) == [PLAN.make_charge(12), other.make_charge(5)]
+    names = {path.name for path in Checkpoint.locate_folder(bench.out).iterdir()}
     assert names == {"fit.json", "training.safetensors", "another.safetensors"}
 
 

@@ -45,7 +45,7 @@ def test_a_plan_spends_the_budget() -> None:
     already = [Charge(event=Pure(epsilon=0.2), purpose="before")]
     plan = plan_training(Budget(1.0, 1e-5), already=already, records=1000, batch=100, epochs=3)
     assert (plan.steps, plan.sample_rate, plan.expected_batch) == (30, 0.1, 100.0)
-    assert 0.998 <= epsilon_spent([*already, plan.make_charge(plan.steps)], delta=1e-5) <= 1.0
+    assert 0.998 <= compute_epsilon([*already, plan.make_charge(plan.steps)], delta=1e-5) <= 1.0
     event = SampledGaussian(noise_multiplier=plan.noise_multiplier, sample_rate=0.1)
     assert plan.make_charge(7) == Charge(event=event, count=7, purpose="training")
 
@@ -85,7 +85,7 @@ def test_it_pays_for_its_steps_and_no_others(block: int) -> None:
     trained = toy(ledger, block=block)
     trained.trainer.run()
     assert trained.trainer.done == PLAN.steps
-    assert summed(ledger.charges) == [PLAN.make_charge(PLAN.steps)]
+    assert merge_blocks(ledger.charges) == [PLAN.make_charge(PLAN.steps)]
     assert len(ledger.entries) == math.ceil(PLAN.steps / block)
     for state in trained.trainer.step.optimizer.state.values():
         assert int(state["step"]) == PLAN.steps
@@ -119,7 +119,7 @@ def test_a_second_training_without_a_checkpoint_is_charged_like_the_first() -> N
     ledger = ledger_of(epsilon=6.0)
     toy(ledger).trainer.run()
     toy(ledger).trainer.run()
-    assert summed(ledger.charges) == [PLAN.make_charge(2 * PLAN.steps)]
+    assert merge_blocks(ledger.charges) == [PLAN.make_charge(2 * PLAN.steps)]
 
 
 def test_what_it_pays_for_is_what_the_step_does() -> None:
@@ -328,7 +328,7 @@ def test_it_says_how_far_it_is_and_what_was_spent() -> None:
         spent[step] = float(found[2])
     before = [Charge(event=Pure(epsilon=0.1), purpose="before")]
     for step in (4, 8, 12):
-        assert spent[step] == pytest.approx(epsilon_spent([*before, PLAN.make_charge(step)], delta=DELTA), rel=0.03)
+        assert spent[step] == pytest.approx(compute_epsilon([*before, PLAN.make_charge(step)], delta=DELTA), rel=0.03)
 
 
 def test_it_says_something_a_few_times_a_second_at_most(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -426,7 +426,7 @@ def test_a_step_that_has_the_data_is_told_the_places(monkeypatch: pytest.MonkeyP
 def test_a_file_ledger_and_no_checkpoint(tmp_path: Path) -> None:
     ledger = Ledger.create(tmp_path / "l", epsilon=EPSILON, delta=DELTA)
     toy(ledger.run(epsilon=EPSILON, delta=DELTA)).trainer.run()
-    assert summed(Ledger.open(tmp_path / "l").charges) == [PLAN.make_charge(PLAN.steps)]
+    assert merge_blocks(Ledger.open(tmp_path / "l").charges) == [PLAN.make_charge(PLAN.steps)]
 
 
 def test_a_plan_has_a_purpose() -> None:

@@ -124,7 +124,7 @@ def plan_steps(
     else:
         training = _plan_most_steps(budget, batch / records, batch, noise_multiplier)
     charges = [training.make_charge(training.steps)]
-    spent = {method: epsilon_spent(charges, delta=budget.delta, method=method) for method in METHODS}
+    spent = {method: compute_epsilon(charges, delta=budget.delta, method=method) for method in METHODS}
     return PlannedTraining(budget, records, training, spent)
 
 
@@ -156,15 +156,14 @@ def plan_charges(
     """
     from sundog.data.bin_refinement import Refinement  # not above: a training is planned without all this
     from sundog.data.schema import Schema
-    from sundog.models.auto import choose_model
-    from sundog.models.registry import AUTO, configure, get_model
+    from sundog.fit.request import choose_configuration
+    from sundog.models.registry import get_model
 
     where = schema if isinstance(schema, str | os.PathLike) else "schema"
     schema = Schema.of(schema)
     if not schema.complete:
         raise SundogError(f"{where}: columns that are still to be learned cannot be planned; declare them")
-    name = choose_model(schema, epsilon=budget.epsilon, records=records) if model == AUTO else model
-    configuration = configure(name, {})
+    configuration = choose_configuration(model, schema, epsilon=budget.epsilon, records=records)
     refinement = Refinement.plan(schema, epsilon=budget.epsilon, delta=budget.delta).charges
     plan = get_model(configuration.name).plan(schema, budget, configuration, already=refinement, records=records)
     return PlannedModel(budget, configuration.name, (*refinement, *plan.charges))

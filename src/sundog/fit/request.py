@@ -47,9 +47,10 @@ class Request:
         """
         if not self.is_open or count is None:
             return self
-        public = self.public is not None
-        name = choose_model(schema, epsilon=self.epsilon, records=count, device=self.device, public=public)
-        return replace(self, configuration=configure(name, {}, public=public))
+        configuration = choose_configuration(
+            AUTO, schema, epsilon=self.epsilon, records=count, device=self.device, public=self.public is not None
+        )
+        return replace(self, configuration=configuration)
 
     @property
     def model(self) -> type[Model]:
@@ -107,7 +108,7 @@ def choose_configuration(
         settings: settings of the model by name.
     """
     if model == AUTO:
-        model = best_model(schema, epsilon=epsilon, records=records, device=device, public=public, clusters=clusters)
+        model = choose_model(schema, epsilon=epsilon, records=records, device=device, public=public, clusters=clusters)
     configuration = configure(model, settings or {}, clusters=clusters, public=public)
     configuration.check(schema)
     return configuration

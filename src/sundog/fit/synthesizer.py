@@ -19,7 +19,6 @@ from sundog.fit.fitting import Fitted, run_fit
 from sundog.fit.preflight import refuse_fit_output
 from sundog.fit.request import Request, choose_configuration
 from sundog.fit.run import Place
-from sundog.models.auto import choose_model
 from sundog.models.configuration import Configuration
 from sundog.models.protocol import State
 from sundog.models.registry import AUTO, configure, refuse_unknown
@@ -203,10 +202,23 @@ class Synthesizer:
     def _take(self, fitted: Fitted) -> None:
         self.release_, self.private_ = fitted.release, fitted.curator_state
 
-    def _named(self, schema: Schema) -> str:
-        if self.model != AUTO:
-            return self.model
-        return choose_model(
+    def _make_request(self, schema: Schema) -> Request:
+        self._check()  # again: attributes can be set
+        return Request(
+            configuration=self._choose_configuration(schema),
+            epsilon=float(self.epsilon),
+            delta=None if self.delta is None else float(self.delta),
+            seed=None if self.seed is None else int(self.seed),
+            device=self.device,
+            show_loss=self.show_loss,
+            public=self.public,
+            is_open=self.model == AUTO and self.clusters == 1 and not (self.settings or self.show_loss),
+        )
+
+    def _choose_configuration(self, schema: Schema) -> Configuration:
+        """Return the configuration for this schema, by public facts; raise if the model has no use for an argument."""
+        configuration = choose_configuration(
+            self.model,
             schema,
             epsilon=self.epsilon,
             records=schema.records,

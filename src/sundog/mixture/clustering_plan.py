@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from sundog.mixture.fourier_features import Kernel
 from sundog.models.released import CENTRES, COUNTS, MOMENTS, WIDTH
-from sundog.privacy.calibration import smallest_noise
+from sundog.privacy.calibration import find_smallest_noise
 from sundog.privacy.events import Charge, Gaussian, Pure
 from sundog.privacy.ledger import Budget
 
@@ -108,7 +108,8 @@ def plan_clustering(
             counts_noise=noise / math.sqrt(_COUNTS_SHARE),
         )
 
-    return plan_at(smallest_noise(lambda noise: plan_at(noise).charges, epsilon=budget.epsilon, delta=budget.delta))
+    noise = find_smallest_noise(lambda noise: plan_at(noise).charges, epsilon=budget.epsilon, delta=budget.delta)
+    return plan_at(noise)
 
 
 # --- rules that were chosen by the accuracy of a few runs on MNIST; nothing else was tried ---
@@ -116,8 +117,9 @@ def plan_clustering(
 
 def _compute_signal(budget: Budget, records: int) -> float:
     """Return the number of records over the noise multiplier of a single sum that spends the whole budget."""
-    once = smallest_noise(lambda noise: [_make_gaussian(noise, CENTRES)], epsilon=budget.epsilon, delta=budget.delta)
-    return max(1, records) / once
+    return max(1, records) / find_smallest_noise(
+        lambda noise: [_make_gaussian(noise, CENTRES)], epsilon=budget.epsilon, delta=budget.delta
+    )
 
 
 def _choose_dimension(signal: float) -> int:

@@ -78,7 +78,7 @@ def run_private_lloyd(
             ledger=ledger,
             purpose=purpose,
         )
-        least = TOO_FEW * count_deviation(width=centres.shape[1], noise_multiplier=noise_multiplier)
+        least = TOO_FEW * compute_count_deviation(width=centres.shape[1], noise_multiplier=noise_multiplier)
         centres = _update_centres(centres, counts, sums, clip_norm=clip_norm, least=least, rng=rng)
     return Centres(centres, counts)
 

@@ -195,7 +195,7 @@ class Mixture:
 def _take_share(budget: Budget, share: float) -> Budget:
     """Return a share of the budget, measured in 1 / noise_multiplier², as a budget of its own."""
     part = Charge(event=Gaussian(noise_multiplier=calibrate_share(budget, share)), purpose="clustering")
-    return Budget(epsilon_spent([part], delta=budget.delta), budget.delta)
+    return Budget(compute_epsilon([part], delta=budget.delta), budget.delta)
 
 
 def _select(records: Records, configuration: MixtureConfiguration) -> Records:

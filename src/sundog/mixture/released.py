@@ -44,10 +44,10 @@ class ReleasedMixture(ReleasedModel):
         self.assumptions = [PUBLIC_RECORDS] if state.config["public"] else []
         self.choices = {CLUSTER: len(self.components)}
 
-    def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
+    def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
         """Name the clusters and the parts of components, unless charges paid for them."""
         clusters = find_unpaid_clustering(charges, public=self.config["public"])
-        return clusters + self.components[0].find_unpaid_parts(charges)
+        return clusters + self.components[0].find_unpaid(charges)
 
 
 def find_unpaid_clustering(charges: Sequence[Charge], *, public: bool) -> list[str]:

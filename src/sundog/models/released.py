@@ -41,7 +41,7 @@ class ReleasedModel(ABC):
     choices: Mapping[str, int] = {}  # what a condition may name besides columns, and how many values it has
 
     @abstractmethod
-    def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
+    def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
         """Name the parts that the model learned from private data and that no charge paid for."""
 
 
@@ -85,9 +85,9 @@ def find_missing_charges(charges: Sequence[Charge], due: dict[str, str]) -> list
 
 def find_unpaid_means(charges: Sequence[Charge]) -> list[str]:
     """Name the means that a network starts from, and the norm of records, if no charge paid for them."""
-    return find_unpaid(charges, {NORM: "pure", MEANS: "gaussian"})
+    return find_missing_charges(charges, {NORM: "pure", MEANS: "gaussian"})
 
 
 def find_unpaid_training(charges: Sequence[Charge]) -> list[str]:
     """Name the weights, if no charge paid for them."""
-    return ["training of the weights"] if find_unpaid(charges, {TRAINING: "sampled_gaussian"}) else []
+    return ["training of the weights"] if find_missing_charges(charges, {TRAINING: "sampled_gaussian"}) else []

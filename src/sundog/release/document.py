@@ -97,9 +97,9 @@ class Document:
         """What does not add up, apart from the signature."""
         return [
             *self.certificate.recheck(self.schema, self.model.assumptions),
-            *(f"no charge pays for the {part}" for part in self._unpaid_count()),
-            *(f"no charge pays for the {part}" for part in self.model.find_unpaid_parts(self.certificate.charges)),
-            *self._wrong_count(),
+            *(f"no charge pays for the {part}" for part in self._find_unpaid_count()),
+            *(f"no charge pays for the {part}" for part in self.model.find_unpaid(self.certificate.charges)),
+            *self._check_count(),
         ]
 
     def refuse_unpaid(self) -> None:

@@ -42,7 +42,7 @@ class ProgressMessages:
         """Compute the ε spent, given how many steps are charged."""
         if self.quiet:
             return
-        epsilon = epsilon_spent(
+        epsilon = compute_epsilon(
             [*self._before, self._plan.make_charge(steps)], delta=self._delta, coarseness=_COARSENESS
         )
         self._spent = f", ε ≈ {epsilon:.3g} so far"

@@ -41,7 +41,7 @@ def measured(
         count=float(len(records) if count is None else count),
         people_charge=counting[0] if counting else None,
     )
-    assert summed(ledger.charges) == [*counting, *plan.charges]
+    assert merge_blocks(ledger.charges) == [*counting, *plan.charges]
     return found
 
 

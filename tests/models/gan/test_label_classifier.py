@@ -25,7 +25,7 @@ from sundog.models.neural.features import FeatureRows, Features
 from sundog.models.neural.noisy_means import calibrate_share
 from sundog.models.protocol import FitContext
 from sundog.models.released import CLASSIFIER
-from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Budget, Ledger, merge_blocks
 from sundog.privacy.noise import NoiseSource
@@ -171,8 +171,8 @@ def test_it_costs_its_share(epsilon: float, share: float) -> None:
     budget = Budget(epsilon, DELTA)
     plan = plan_label_classifier(budget, share=share, records=5000)
     one = Charge(event=Gaussian(noise_multiplier=calibrate_share(budget, share)), purpose=CLASSIFIER)
-    wanted = epsilon_spent([one], delta=DELTA)
-    assert 0.998 * wanted <= epsilon_spent([plan.make_charge(plan.steps)], delta=DELTA) <= wanted
+    wanted = compute_epsilon([one], delta=DELTA)
+    assert 0.998 * wanted <= compute_epsilon([plan.make_charge(plan.steps)], delta=DELTA) <= wanted
     assert plan.purpose == CLASSIFIER == "naming"  # which certificates of earlier releases say
     assert plan.steps * plan.sample_rate == pytest.approx(module._EPOCHS, rel=0.01)
 
@@ -185,7 +185,7 @@ def test_all_charges_together_are_the_budget(schema: Schema, shape: str, share: 
     epsilon = 8.0 if share == 0.3 else 1.0
     settings = {"shape": shape, "condition": "label", "classifier": share}
     plan = Gan.plan(schema, Budget(epsilon, DELTA), GanConfiguration.parse(settings), already=(), records=2000)
-    assert 0.98 * epsilon < epsilon_spent(plan.charges, delta=DELTA) <= epsilon
+    assert 0.98 * epsilon < compute_epsilon(plan.charges, delta=DELTA) <= epsilon
     trainings = [charge for charge in plan.charges if charge.purpose == CLASSIFIER]
     assert len(trainings) == (share > 0)
     for charge in trainings:
@@ -212,7 +212,7 @@ def test_what_others_have_of_the_budget_is_not_spent_again() -> None:
     already = [Charge(event=Gaussian(noise_multiplier=5.0), purpose="others")]
     configuration = GanConfiguration.parse({"classifier": 0.3})
     plan = Gan.plan(IMAGES, Budget(2.0, DELTA), configuration, already=already, records=5000)
-    assert 0.98 * 2.0 < epsilon_spent([*already, *plan.charges], delta=DELTA) <= 2.0
+    assert 0.98 * 2.0 < compute_epsilon([*already, *plan.charges], delta=DELTA) <= 2.0
 
 
 def test_only_a_charge_for_naming_pays_for_it() -> None:
@@ -231,7 +231,7 @@ def test_a_training_of_it_spends_its_plan_however_many_records_there_are(records
     settings = resolve(GanConfiguration.parse({"shape": "conv", "hidden": 8}), IMAGES)
     rows = features.to_examples(random_records(IMAGES, records))
     classifier = train_label_classifier(features, rows, settings, plan, ledger, FitContext(seed=0), records=60)
-    assert summed(ledger.charges) == [plan.make_charge(plan.steps)]
+    assert merge_blocks(ledger.charges) == [plan.make_charge(plan.steps)]
     assert not any(weight.requires_grad for weight in classifier.parameters())
     assert all(weight.isfinite().all() for weight in classifier.parameters())
     begun = classifier_of(IMAGES, "conv").parameters()
@@ -264,8 +264,8 @@ def test_without_a_condition_there_is_no_classifier(schema: Schema, settings: di
     ledger = Ledger(epsilon=2.0, delta=DELTA)
     model = Gan.fit(random_records(schema, 60), plan, ledger, FitContext(seed=0))
     assert model.config[HAS_CLASSIFIER] is False
-    assert summed(ledger.charges) == list(plan.charges)
-    assert ReleasedGan(schema, model.state()).find_unpaid_parts(ledger.charges) == []
+    assert merge_blocks(ledger.charges) == list(plan.charges)
+    assert ReleasedGan(schema, model.state()).find_unpaid(ledger.charges) == []
     with pytest.raises(SundogError, match="on which the generator is conditioned; set condition=") as caught:
         GanConfiguration.parse({**options, "classifier": 0.3}).check(schema)
     assert "\n" not in str(caught.value)

@@ -69,7 +69,7 @@ def test_the_ledger_has_exactly_the_planned_steps_of_naming(schema: Schema, shap
     assert plan.classifier is not None
     event = SampledGaussian(noise_multiplier=plan.classifier.noise_multiplier, sample_rate=0.64)
     assert {charge.event for charge in trainings} == {event}
-    assert summed(ledger.charges) == list(plan.charges)
+    assert merge_blocks(ledger.charges) == list(plan.charges)
     purposes = list(dict.fromkeys(charge.purpose for charge in ledger.charges))
     assert (purposes[0], purposes[-1]) == (CLASSIFIER, "training")  # the one is whole before the other begins
     assert model.config["named"] is True
@@ -98,7 +98,7 @@ def test_a_release_without_the_charge_for_naming_does_not_verify(tmp_path: Path)
     assert training.count == STEPS
     for charge in charges:
         rest = [other for other in charges if other is not charge]
-        assert ("training of the classifier" in again.document.model.find_unpaid_parts(rest)) == (charge is training)
+        assert ("training of the classifier" in again.document.model.find_unpaid(rest)) == (charge is training)
     without = replace(
         release,
         certificate=release.certificate.model_copy(update={"charges": [c for c in charges if c is not training]}),

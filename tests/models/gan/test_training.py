@@ -26,9 +26,9 @@ from sundog.models.gan.label_classifier import train_label_classifier
 from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext
 from sundog.models.released import CLASSIFIER
-from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.events import SampledGaussian
-from sundog.privacy.ledger import Budget, Ledger, summed
+from sundog.privacy.ledger import Budget, Ledger, merge_blocks
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
 from sundog.training import step, trainer

@@ -87,9 +87,9 @@ def test_the_charge_is_that_of_histogram_and_gradient_together(
     model: type[Model], steps: list[tuple[DPNorm, Tensor]]
 ) -> None:
     fitted, charges, ledger = fit(model, 200)
-    assert summed(ledger.charges) == list(charges)
-    assert 0.998 * EPSILON <= epsilon_spent(charges, delta=DELTA) <= EPSILON
-    assert read_model(model.name, SCHEMA, fitted.state()).find_unpaid_parts(charges) == []
+    assert merge_blocks(ledger.charges) == list(charges)
+    assert 0.998 * EPSILON <= compute_epsilon(charges, delta=DELTA) <= EPSILON
+    assert read_model(model.name, SCHEMA, fitted.state()).find_unpaid(charges) == []
     event, count = training_charge(charges)
     assert len(steps) == count
     policy = steps[0][0]

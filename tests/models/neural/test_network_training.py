@@ -134,7 +134,7 @@ def test_all_networks_together_are_one_charge(parts: int) -> None:
     ledger, plan = Free(), plan_of(60.0, steps=12, noise=1.0, rate=0.2)
     owner = np.arange(60) % parts
     trained(initialise(Coder, parts, seed=1), rows(), Parts(owner, (60 / parts,) * parts), plan, ledger=ledger)
-    assert summed(ledger.taken) == [plan.make_charge(12)]
+    assert merge_blocks(ledger.taken) == [plan.make_charge(12)]
 
 
 @pytest.mark.parametrize("factor", [1.0, 2 / 3, 3 / 2])
@@ -195,7 +195,7 @@ def test_a_stack_that_was_stopped_goes_on_bit_for_bit(tmp_path: Path, monkeypatc
             trained(networks, rows(), parts, plan, ledger=ledger, checkpoint=checkpoint)
     again = trained(networks, rows(), parts, plan, ledger=ledger, checkpoint=checkpoint)
     checkpoint.remove()
-    assert summed(ledger.charges) == [plan.make_charge(9)]
+    assert merge_blocks(ledger.charges) == [plan.make_charge(9)]
     for one, other in zip(whole, again, strict=True):
         for name, value in one.state_dict().items():
             assert torch.equal(value, other.state_dict()[name]), name

@@ -206,7 +206,7 @@ def test_a_plan_costs_its_share(share: float) -> None:
     plan = plan_means(budget, share=share)
     whole = plan_means(budget, share=1 - 1e-12)
     assert plan.noise_multiplier == pytest.approx(whole.noise_multiplier / math.sqrt(share))
-    assert epsilon_spent(plan.charges, delta=1e-5) < 2.0
+    assert compute_epsilon(plan.charges, delta=1e-5) < 2.0
 
 
 @pytest.mark.parametrize("parts", [1, 7])

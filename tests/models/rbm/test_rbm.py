@@ -283,10 +283,10 @@ def test_only_means_and_a_training_pay_for_weights() -> None:
     event = SampledGaussian(noise_multiplier=1.0, sample_rate=0.1)
     plan = Rbm.plan(TABLE, Budget(1.0, 1e-6), RbmConfiguration.parse({**QUICK}), already=(), records=100)
     *means, training = plan.charges
-    assert released.find_unpaid_parts(plan.charges) == []
-    assert released.find_unpaid_parts([training]) != []
-    assert released.find_unpaid_parts([*means, Charge(event=event, count=3, purpose="something else")]) != []
-    assert released.find_unpaid_parts([*means, Charge(event=Gaussian(noise_multiplier=1.0), purpose="training")]) != []
+    assert released.find_unpaid(plan.charges) == []
+    assert released.find_unpaid([training]) != []
+    assert released.find_unpaid([*means, Charge(event=event, count=3, purpose="something else")]) != []
+    assert released.find_unpaid([*means, Charge(event=Gaussian(noise_multiplier=1.0), purpose="training")]) != []
 
 
 @pytest.mark.parametrize(

@@ -204,9 +204,9 @@ def test_moments_of_many_latent_variables_are_not_measured() -> None:
         model = Vae.fit(table(200), plan, ledger, FitContext())
         assert {charge.purpose for charge in ledger.charges} == {charge.purpose for charge in plan.charges}
         released = ReleasedVae(TABLE, model.state())
-        assert released.find_unpaid_parts(plan.charges) == []
+        assert released.find_unpaid(plan.charges) == []
         rest = [charge for charge in plan.charges if charge.purpose != LATENT]
-        assert bool(released.find_unpaid_parts(rest)) is is_due
+        assert bool(released.find_unpaid(rest)) is is_due
 
 
 # --- what it refuses ---
@@ -265,13 +265,11 @@ def test_only_a_training_pays_for_weights() -> None:
     released = ReleasedVae(TABLE, _state())
     event = SampledGaussian(noise_multiplier=1.0, sample_rate=0.1)
     means = (*MeansPlan(0.01, 20.0).charges, make_latent_charge(20.0))
-    assert released.find_unpaid_parts([*means, Charge(event=event, count=3, purpose="training")]) == []
-    assert released.find_unpaid_parts([*means, Charge(event=event, count=3, purpose="something else")]) != []
-    assert released.find_unpaid_parts([*means, Charge(event=Gaussian(noise_multiplier=1.0), purpose="training")]) != []
-    assert released.find_unpaid_parts([*means[1:], Charge(event=event, count=3, purpose="training")]) == [
-        "length of records"
-    ]
-    assert released.find_unpaid_parts([*means[:2], Charge(event=event, count=3, purpose="training")]) != []
+    assert released.find_unpaid([*means, Charge(event=event, count=3, purpose="training")]) == []
+    assert released.find_unpaid([*means, Charge(event=event, count=3, purpose="something else")]) != []
+    assert released.find_unpaid([*means, Charge(event=Gaussian(noise_multiplier=1.0), purpose="training")]) != []
+    assert released.find_unpaid([*means[1:], Charge(event=event, count=3, purpose="training")]) == ["length of records"]
+    assert released.find_unpaid([*means[:2], Charge(event=event, count=3, purpose="training")]) != []
 
 
 def _state(schema: Schema = TABLE, *, hidden: int = 5, latent: int = 2) -> State:

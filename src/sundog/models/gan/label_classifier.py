@@ -16,7 +16,7 @@ from sundog.models.neural.network_training import TrainableNetwork, choose_batch
 from sundog.models.neural.noisy_means import calibrate_share
 from sundog.models.protocol import FitContext, Parts
 from sundog.models.released import CLASSIFIER
-from sundog.privacy.accountant import epsilon_spent
+from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.events import Charge, Gaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.training.batches.examples import Examples
@@ -58,7 +58,7 @@ def plan_label_classifier(budget: Budget, *, share: float, records: int) -> Trai
     (960, 1.22)
     """
     one = Charge(event=Gaussian(noise_multiplier=calibrate_share(budget, share)), purpose=CLASSIFIER)
-    part = Budget(epsilon_spent([one], delta=budget.delta), budget.delta)
+    part = Budget(compute_epsilon([one], delta=budget.delta), budget.delta)
     return plan_training(part, records=records, batch=choose_batch(records), epochs=_EPOCHS, purpose=CLASSIFIER)
 
 

@@ -48,16 +48,16 @@ class ReleasedGan(ReleasedModel):
         self.records = state.config["records"]
         self.assumptions = [PUBLIC_RECORDS] if state.config["public"] else []
 
-    def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
+    def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
         """Name the number of people, the means, the classifier and the weights, unless charges paid for them."""
-        people = find_unpaid(charges, {PEOPLE: "discrete_laplace"}) if has_people(self.schema) else []
+        people = find_missing_charges(charges, {PEOPLE: "discrete_laplace"}) if has_people(self.schema) else []
         classifier = find_unpaid_classifier(charges) if self.config[HAS_CLASSIFIER] else []
         return people + find_unpaid_means(charges) + classifier + find_unpaid_training(charges)
 
 
 def find_unpaid_classifier(charges: Sequence[Charge]) -> list[str]:
     """Name the label classifier if no charge paid for it."""
-    return ["training of the classifier"] if find_unpaid(charges, {CLASSIFIER: "sampled_gaussian"}) else []
+    return ["training of the classifier"] if find_missing_charges(charges, {CLASSIFIER: "sampled_gaussian"}) else []
 
 
 def list_generator_shapes(schema: Schema, config: Mapping[str, Any]) -> Shapes:

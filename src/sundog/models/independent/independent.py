@@ -25,7 +25,7 @@ from sundog.models.independent.column_marginals import Floats, Integers, Sampler
 from sundog.models.independent.configuration import IndependentConfiguration
 from sundog.models.independent.released import ReleasedIndependent, list_marginal_keys, name_marginal_purpose
 from sundog.models.protocol import Codes, FitContext, Parts, State, Where, to_code_set
-from sundog.privacy.calibration import smallest_noise
+from sundog.privacy.calibration import find_smallest_noise
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.ledger_views import Disjoint
@@ -82,7 +82,7 @@ class Independent:
         def make_charges(scale: float) -> list[Charge]:
             return [_make_charge(name, private[name], scale * weight, schema.cap) for name, weight in weights.items()]
 
-        scale = smallest_noise(lambda s: [*already, *make_charges(s)], epsilon=budget.epsilon, delta=budget.delta)
+        scale = find_smallest_noise(lambda s: [*already, *make_charges(s)], epsilon=budget.epsilon, delta=budget.delta)
         sigma = {name: scale * weight for name, weight in weights.items()}
         return IndependentPlan(charges=tuple(make_charges(scale)), sigma=sigma)
 
@@ -102,7 +102,7 @@ class Independent:
         def measure(ledger: Ledger) -> dict[str, npt.NDArray[Any]]:
             noisy = [
                 noisy_histograms(_list_histograms(records.schema, part, sigma), ledger=own)
-                for part, own in zip(counts, Disjoint.parts(ledger, len(counts)), strict=True)
+                for part, own in zip(counts, Disjoint.split(ledger, len(counts)), strict=True)
             ]
             return {str(place): np.stack(measured) for place, measured in enumerate(zip(*noisy, strict=True))}
 
@@ -154,7 +154,7 @@ class Independent:
 
 
 def _make_charge(name: str, column: AnyColumn, sigma: float, contribution: int) -> Charge:
-    return histogram_charge(
+    return compute_histogram_charge(
         sigma=sigma,
         purpose=name_marginal_purpose(name),
         touched=get_marginal(column).touched,

@@ -39,13 +39,13 @@ class ReleasedIndependent(ReleasedModel):
                 raise ReleaseError(f"the marginal of column {name!r} does not add up to one")
         self.schema, self.records = schema, config["records"]
 
-    def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
+    def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
         """Name the private marginals that no charge paid for."""
         measured = [charge for charge in charges if charge.event.kind == "discrete_gaussian"]
         paid = Counter((charge.purpose, charge.count) for charge in measured)
         missing = []
         for name, column in self.schema.columns.items():
-            due = one_line(name_marginal_purpose(name)), get_marginal(column).touched * self.schema.cap
+            due = normalize_purpose(name_marginal_purpose(name)), get_marginal(column).touched * self.schema.cap
             paid[due] -= not column.public
             if paid[due] < 0:
                 missing.append(f"marginal of {name!r}")

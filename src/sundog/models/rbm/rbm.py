@@ -78,7 +78,7 @@ class Rbm:
     @classmethod
     def plan(
         cls,
-        schema: Schema,  # noqa: ARG003
+        schema: Schema,
         budget: Budget,
         configuration: RbmConfiguration,
         *,

@@ -54,7 +54,7 @@ class ReleasedRbm(ReleasedModel):
             raise ReleaseError("the centre of the `rbm` model has values outside of 0 to 1")
         self.records = config["records"]
 
-    def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
+    def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
         """Name the means and the weights, unless charges paid for them."""
         return find_unpaid_means(charges) + find_unpaid_training(charges)
 

@@ -111,7 +111,7 @@ def _yield_moments(
     ledger: Ledger,
 ) -> Iterator[tuple[npt.NDArray[np.int64], Floats]]:
     """Yield the moments of one z for each record, part by part; the draws are as secret as the noise."""
-    draw = np.random.default_rng(ledger.noise.seed())
+    draw = np.random.default_rng(ledger.noise.draw_seed())
     rows = max(1, min(_ROWS, _NUMBERS // len(upper[0])))
     owner = np.zeros(len(examples), np.int64) if parts.owner is None else parts.owner
     for part, trained in enumerate(encoders):

@@ -47,9 +47,9 @@ class ReleasedVae(ReleasedModel):
         self.latent: int = config["latent"]
         self.records = config["records"]
 
-    def find_unpaid_parts(self, charges: Sequence[Charge]) -> list[str]:
+    def find_unpaid(self, charges: Sequence[Charge]) -> list[str]:
         """Name the means, the moments of latent variables and the weights, unless charges paid for them."""
-        missing = find_unpaid(charges, {LATENT: "gaussian"}) if self.latent <= MOST_MEASURED else []
+        missing = find_missing_charges(charges, {LATENT: "gaussian"}) if self.latent <= MOST_MEASURED else []
         return [
             *find_unpaid_means(charges),
             *(f"moments of {what}" for what in missing),

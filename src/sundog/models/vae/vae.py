@@ -143,7 +143,7 @@ class Vae:
     @classmethod
     def plan(
         cls,
-        schema: Schema,  # noqa: ARG003
+        schema: Schema,
         budget: Budget,
         configuration: VaeConfiguration,
         *,
