@@ -41,7 +41,7 @@ class Tampered(PrivateStep):
 
     def noiseless(self, batch: list[Any], summed: Summed) -> list[Tensor]:
         """What the gradient would be without noise, by one way to sum or another."""
-        parts = [merge_blocks(self.module, self.private_loss, piece, self.groups, self.policy.weigh) for piece in batch]
+        parts = [summed(self.module, self.private_loss, piece, self.groups, self.policy.weigh) for piece in batch]
         return [torch.stack(sums).sum(dim=0) / self.expected_batch for sums in zip(*parts, strict=True)]
 
 

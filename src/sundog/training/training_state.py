@@ -73,7 +73,7 @@ def load_state(checkpoint: Checkpoint, name: str) -> TrainingState | None:
 
 def make_damage_error(checkpoint: Checkpoint, name: str) -> SundogError:
     """Return the error for an unreadable state."""
-    return checkpoint.make_damage_error(_name_file(name))
+    return checkpoint.make_unreadable_error(_name_file(name))
 
 
 def _name_file(name: str) -> str:
