@@ -20,6 +20,7 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
 from sundog.evaluation.measure import Measure, Measures, measure_share
+from sundog.evaluation.total_variation import compute_total_variation
 from sundog.privacy.calibration import smallest_noise
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
@@ -118,7 +119,7 @@ def _measure_distance(noisy: Counts, synthetic: Counts, deviation: float) -> Mea
     """Return the total variation distance between noisy and exact counts; the interval covers the noise."""
     counts = np.maximum(noisy, 0)
     total = max(float(counts.sum()), 1.0)
-    value = 0.5 * float(np.abs(counts / total - synthetic / synthetic.sum()).sum())
+    value = float(compute_total_variation(counts / total, synthetic / synthetic.sum()))
     noise = np.abs(np.random.default_rng(0).normal(0.0, deviation, (1000, len(noisy)))).sum(axis=1)
     reach = float(np.quantile(noise, 0.95)) / total  # half for the cells, half for the total
     return Measure(value, max(0.0, value - reach), min(1.0, value + reach))

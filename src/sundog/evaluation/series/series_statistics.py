@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from sundog.evaluation.bootstrap import Floats, PairedBlocks
 from sundog.evaluation.measure import Measure
+from sundog.evaluation.total_variation import compute_total_variation, normalise
 
 CELLS = 2**13  # of the histograms that approximate distributions
 
@@ -54,14 +55,16 @@ def compute_power_spectrum(values: Floats) -> Floats:
 
 
 def spectral_distance(p: Floats, q: Floats) -> float:
-    """Return half the sum of differences between two normalised power spectra: the share of misplaced power.
+    """Return the total variation distance of two normalised power spectra: the share of misplaced power.
+
+    It is 1 where only one of them has any power.
 
     >>> spectral_distance(np.array([3.0, 1.0]), np.array([1.0, 1.0]))
     0.25
     """
     if not p.any() or not q.any():
         return float(p.any() != q.any())
-    return float(np.abs(p / p.sum() - q / q.sum()).sum() / 2)
+    return float(compute_total_variation(normalise(p), normalise(q)))
 
 
 def measure_wasserstein(blocks: PairedBlocks, real: Floats, synthetic: Floats) -> Measure:

@@ -17,6 +17,7 @@ from sundog.evaluation.comparison import Comparison
 from sundog.evaluation.measure import Measure, Measures, Metric, bonferroni_quantile
 from sundog.evaluation.section import Picture, Section
 from sundog.evaluation.sets.counting_queries import evaluate_queries
+from sundog.evaluation.total_variation import compute_total_variation, normalise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -80,9 +81,9 @@ def evaluate_sets(comparison: Comparison, name: str) -> Section:
     together = _measure_differences(items, real.shape[0], synthetic.shape[0])
     measures: Measures = {
         "sets.item_frequency_error": items.measure_difference(highest=1.0),
-        "sets.item_tvd": items.measure(lambda p, q: total_variation(_normalise(p), _normalise(q)), highest=1.0),
+        "sets.item_tvd": items.measure(_compare_items, highest=1.0),
         "sets.furthest_item": Measure(*(float(end.max()) for end in together)),
-        "sets.size_tvd": sizes.measure(total_variation, highest=1.0),
+        "sets.size_tvd": sizes.measure(compute_total_variation, highest=1.0),
         "sets.topk_overlap": items.measure(lambda p, q: _measure_overlap(p, q, len(frequent)), highest=1.0),
     }
     if real.shape[1] > 1:
@@ -109,9 +110,9 @@ def evaluate_sets(comparison: Comparison, name: str) -> Section:
     )
 
 
-def total_variation(p: Floats, q: Floats) -> float:
-    """Return the total variation distance: half the sum of the differences."""
-    return float(np.abs(p - q).sum() / 2)
+def _compare_items(real: Floats, synthetic: Floats) -> float:
+    """Return the total variation distance of the shares among all held items; without any, every share is 0."""
+    return float(compute_total_variation(normalise(real, empty=0.0), normalise(synthetic, empty=0.0)))
 
 
 def _read_sets(records: Records, name: str) -> Any:
@@ -121,11 +122,6 @@ def _read_sets(records: Records, name: str) -> Any:
     if not codes.shape[0]:
         raise DataError(f"column {name!r} has no records to compare; give at least one of each kind")
     return codes
-
-
-def _normalise(frequencies: Floats) -> Floats:
-    """Return the share of each item among all held items; zeros where there are none."""
-    return np.asarray(frequencies / max(frequencies.sum(), np.finfo(float).tiny))
 
 
 def _find_top(frequencies: Floats, k: int) -> list[int]:

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sundog.evaluation.bootstrap import Floats, average_estimates, get_value, measure_estimates
 from sundog.evaluation.measure import Measures, Metric
 from sundog.evaluation.tables.table_pair import TablePair
+from sundog.evaluation.total_variation import divide
 
 METRICS = {
     "fidelity.range_coverage": Metric(
@@ -89,12 +89,8 @@ def _compare_categories(tables: TablePair, name: str) -> tuple[Floats, Floats]:
     labels = tables.labels[name]
     real, synthetic = tables.sums(labels, int(labels.max(initial=0)) + 1)
     known = real > 0
-    return _divide_sums(known & (synthetic > 0), known), _divide_sums(synthetic * known, synthetic)
-
-
-def _divide_sums(part: NDArray[Any], whole: NDArray[Any]) -> Floats:
-    total = whole.sum(axis=1)
-    return np.asarray(part.sum(axis=1) / np.where(total > 0, total, np.nan))
+    covered = divide((known & (synthetic > 0)).sum(axis=1), known.sum(axis=1))
+    return covered, divide((synthetic * known).sum(axis=1), synthetic.sum(axis=1))
 
 
 def _compare_nulls(tables: TablePair, name: str) -> Floats:

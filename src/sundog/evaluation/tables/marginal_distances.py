@@ -20,11 +20,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from sundog.evaluation.bootstrap import Floats, Labels
+from sundog.evaluation.bootstrap import Labels
 from sundog.evaluation.comparison import Comparison
 from sundog.evaluation.measure import Measure, Measures, Metric, Z, bonferroni_quantile
 from sundog.evaluation.tables.distance import Distance
 from sundog.evaluation.tables.table_pair import ColumnNames, TablePair, choose_combinations
+from sundog.evaluation.total_variation import compute_total_variation, normalise
 
 PAIRS, TRIPLES = 300, 50  # at most
 
@@ -141,16 +142,18 @@ def number_cells(*labels: NDArray[Any]) -> Labels:
 
 
 def measure_distance(tables: TablePair, cell: Labels) -> Distance:
-    """Return the total variation distance, given the cell of each row; rows in cell -1 are ignored."""
+    """Return the total variation distance, given the cell of each row; rows in cell -1 are ignored.
+
+    It is undefined (NaN) where a table has no other rows.
+    """
     size = int(cell.max(initial=0)) + 1
     real, synthetic = (np.bincount(cells[cells >= 0], minlength=size) for cells in tables.split(cell))
     # Cells that only one table fills may share a number: their differences have the same sign.
     both = (real > 0) & (synthetic > 0)
     number = np.where(both, np.cumsum(both) + 1, np.where(real > 0, 0, 1))
     numbers = np.where(cell < 0, -1, number[cell])
-    return Distance(
-        estimate_variation(*tables.sums(numbers, int(number.max()) + 1)), estimate_chance_distance(real, synthetic)
-    )
+    shares = (normalise(counts) for counts in tables.sums(numbers, int(number.max()) + 1))
+    return Distance(compute_total_variation(*shares), estimate_chance_distance(real, synthetic))
 
 
 def estimate_chance_distance(real: NDArray[Any], synthetic: NDArray[Any]) -> float:
@@ -168,18 +171,3 @@ def estimate_chance_distance(real: NDArray[Any], synthetic: NDArray[Any]) -> flo
     rows, other = max(1, real.sum()), max(1, synthetic.sum())
     error = np.sqrt((real + synthetic) / (rows * other))
     return float(error[np.abs(real / rows - synthetic / other) < Z * error].sum() / 2)
-
-
-def estimate_variation(real: Floats, synthetic: Floats) -> Floats:
-    """Return estimates of the total variation distance from those of the counts; NaN where a table has no rows.
-
-    >>> estimate_variation(np.array([[2.0, 2.0]]), np.array([[1.0, 3.0]])).tolist()
-    [0.25]
-    """
-    found: Floats = np.abs(_normalise(real) - _normalise(synthetic)).sum(axis=1) / 2
-    return found
-
-
-def _normalise(counts: Floats) -> Floats:
-    total = counts.sum(axis=1, keepdims=True)
-    return counts / np.where(total > 0, total, np.nan)

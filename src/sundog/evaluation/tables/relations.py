@@ -31,6 +31,7 @@ from sundog.evaluation.bootstrap import Blocks, Floats, Labels, measure_estimate
 from sundog.evaluation.comparison import Comparison
 from sundog.evaluation.measure import Measure, Measures, Metric, Z, bonferroni_quantile, combine, measure_ratio
 from sundog.evaluation.tables.table_pair import ColumnNames
+from sundog.evaluation.total_variation import normalise
 
 GROUPS = 6  # of a column; one more for nulls
 RARE = 0.02  # the smallest share of a group in its weight
@@ -195,8 +196,7 @@ class _Samples:
         one, other = (grouping[name].size for name in pair)
         first, second = (self.labels[place][name] for name in pair)
         counts = self.blocks[place].sums(first * other + second, one * other)
-        shares: Floats = (counts / counts.sum(axis=1, keepdims=True)).reshape(-1, one, other)
-        return shares
+        return normalise(counts).reshape(-1, one, other)
 
 
 @dataclass(frozen=True, eq=False)
