@@ -37,9 +37,8 @@ class Comparison:
     progress: Progress = field(default=silent, compare=False)
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """Return a generator for one purpose, which depends on the seed and the purpose only."""
-        digest = hashlib.sha256(f"{self.seed}/{purpose}".encode()).digest()
-        return np.random.default_rng(np.frombuffer(digest, np.uint32))
+        """Return the generator of one purpose."""
+        return make_generator(self.seed, purpose)
 
     def draw_seed(self, purpose: str) -> int:
         """Return a seed for one purpose, for a library that has its own generator."""
@@ -52,6 +51,12 @@ class Comparison:
     def floor(self) -> Comparison:
         """Return the same comparison with independently shuffled real columns in place of synthetic records."""
         return replace(self, synthetic=shuffle_columns(self.train, self.rng("floor")))
+
+
+def make_generator(seed: int, purpose: str) -> np.random.Generator:
+    """Return a generator for one purpose, which depends on the seed and the purpose only."""
+    digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
+    return np.random.default_rng(np.frombuffer(digest, np.uint32))
 
 
 def shuffle_columns(records: Records, rng: np.random.Generator) -> Records:

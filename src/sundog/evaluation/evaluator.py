@@ -17,7 +17,7 @@ from sundog.data.columns import Form
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 from sundog.evaluation.comparison import Comparison
-from sundog.evaluation.inputs import ROWS, Inputs, load_release, read_inputs
+from sundog.evaluation.inputs import ROWS, EvaluationRequest, Inputs, load_release, read_inputs
 from sundog.evaluation.measure import Measures, nest_names
 from sundog.evaluation.section import Section
 from sundog.files import replacing
@@ -177,28 +177,15 @@ def evaluate(
         ledger: the ledger of the real data to charge, or its path.
         progress: is called with the current stage and the share done.
     """
-    publication = _plan_publication(synthetic, target, holdout is not None, publish, ledger)
-    inputs = read_inputs(
-        synthetic,
-        real=real,
-        holdout=holdout,
-        target=target,
-        schema=schema,
-        labels=labels,
-        holdout_labels=holdout_labels,
-        n=n,
-        rows=rows,
-        seed=seed,
-        whole_holdout=publication is not None,
-        progress=progress,
+    request = EvaluationRequest(
+        synthetic, real, holdout, target, schema, labels, holdout_labels, n=n, rows=rows, seed=seed, progress=progress
     )
+    publication = _plan_publication(request, publish, ledger)
+    inputs = read_inputs(request, whole_holdout=publication is not None)
     if inputs.warning is not None:
         warnings.warn(inputs.warning, stacklevel=2)
     report = build_report(inputs)
-    if publication is None:
-        return report
-    progress("measuring with budget", 1.0)
-    return _add_published(report, inputs, publication)
+    return report if publication is None else _add_published(report, inputs, publication)
 
 
 # --- sections ------------------------------------------------------------------------------------------------------
@@ -308,18 +295,20 @@ def _collect_measures(sections: Iterable[Section]) -> Measures:
 
 
 def _plan_publication(
-    synthetic: Any, target: str | None, tested: bool, epsilon: float | None, ledger: Ledger | str | Path | None
+    request: EvaluationRequest, epsilon: float | None, ledger: Ledger | str | Path | None
 ) -> Publication | None:
-    """Plans what will be published, before any real record is read."""
+    """Plan what will be published, before any real record is read."""
     if (epsilon is None) != (ledger is None):
         raise DataError("publish needs both an ε and a ledger of the real data to charge it to; give both or neither")
     if epsilon is None or ledger is None:
         return None
     from sundog.evaluation.publication import Publication
 
-    release = load_release(synthetic)
+    release = load_release(request.synthetic)
     opened = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    models = _name_accuracies(release.schema, target) if release is not None and tested else ()
+    models: tuple[str, ...] = ()
+    if release is not None and request.holdout is not None:
+        models = _name_accuracies(release.schema, request.target)
     return Publication.plan(release, models, epsilon=epsilon, ledger=opened)
 
 
@@ -335,6 +324,8 @@ def _name_accuracies(schema: Schema, target: str | None) -> tuple[str, ...]:
 
 
 def _add_published(report: Report, inputs: Inputs, publication: Publication) -> Report:
+    """Measure the published figures, charge them, and add them to the report."""
+    inputs.comparison.progress("measuring with budget", 1.0)
     tested = 0 if inputs.held_out is None else len(inputs.held_out)
     right = {name: round(report.measures[name].value * tested) for name in publication.models}
     found = publication.measure(inputs.real, inputs.comparison.synthetic, right, tested)
