@@ -121,7 +121,7 @@ class Blocks:
     """The rows of one table in blocks of equal size, and how often each resample draws each block.
 
     >>> blocks = Blocks.deal(1000, np.random.default_rng(0))
-    >>> counts = blocks.sums(np.arange(1000) % 2, 2)
+    >>> counts = blocks.sum_labels(np.arange(1000) % 2, 2)
     >>> counts.shape, counts[0].tolist()
     ((101, 2), [500.0, 500.0])
 
@@ -145,7 +145,7 @@ class Blocks:
         """Put all rows into one block without resamples, for statistics that need no interval."""
         return cls(np.zeros(rows, np.int64), np.ones((1, 1)))
 
-    def sums(self, labels: NDArray[Any], size: int, values: Floats | None = None) -> Floats:
+    def sum_labels(self, labels: NDArray[Any], size: int, values: Floats | None = None) -> Floats:
         """Return the number of rows with each label, or the sum of their values: (estimates, size).
 
         Rows with label -1 are ignored. A row may have several labels, along the first axis.
@@ -155,14 +155,14 @@ class Blocks:
         found: Floats = self.weights @ sums[:, 1:]
         return found
 
-    def averages(self, rows: Any, add: Callable[[Any], Any]) -> Floats:
+    def average_rows(self, rows: Any, add: Callable[[Any], Any]) -> Floats:
         """Return averages over rows, (estimates, features), where `add` sums the features of some rows."""
         blocks = np.split(self._order, self._starts[1:])
         sums = np.array([add(rows[block]) for block in blocks], np.float64)
         counts = np.array([len(block) for block in blocks], np.float64)
         return np.asarray((self.weights @ sums) / (self.weights @ counts)[:, None])
 
-    def extremes(self, values: Floats) -> tuple[Floats, Floats]:
+    def find_extremes(self, values: Floats) -> tuple[Floats, Floats]:
         """Return estimates of the minimum and the maximum; NaN is ignored unless there is nothing else."""
         found = []
         for extreme in (np.fmin, np.fmax):
@@ -227,7 +227,8 @@ class PairedBlocks:
         """Averages the same features of the rows of both tables; `add` sums the features of some rows."""
         weights = _draw_weights(self.count, self._rng)
         return PairedAverages(
-            Blocks(self._real, weights).averages(real, add), Blocks(self._synthetic, weights).averages(synthetic, add)
+            Blocks(self._real, weights).average_rows(real, add),
+            Blocks(self._synthetic, weights).average_rows(synthetic, add),
         )
 
 

@@ -214,28 +214,28 @@ def choose_parts(comparison: Comparison) -> dict[str, Part]:
     return parts
 
 
-def _choose_sets(name: str) -> Part:
+def _load_sets_part(name: str) -> Part:
     from sundog.evaluation.sets.set_evaluation import evaluate_sets
 
     return lambda comparison: evaluate_sets(comparison, name)
 
 
-def _choose_images(name: str) -> Part:
+def _load_images_part(name: str) -> Part:
     from sundog.evaluation.images.image_evaluation import evaluate_images
 
     return lambda comparison: evaluate_images(comparison, name)
 
 
-def _choose_series(name: str) -> Part:
+def _load_series_part(name: str) -> Part:
     from sundog.evaluation.series.series_evaluation import evaluate_series
 
     return lambda comparison: evaluate_series(comparison, name)
 
 
 _ARRAY_PARTS: Mapping[Form, Callable[[str], Part]] = {
-    Form.SET: _choose_sets,
-    Form.IMAGE: _choose_images,
-    Form.SERIES: _choose_series,
+    Form.SET: _load_sets_part,
+    Form.IMAGE: _load_images_part,
+    Form.SERIES: _load_series_part,
 }
 
 
@@ -257,7 +257,8 @@ def build_report(inputs: Inputs, bounds: Bounds | None = None) -> Report:
     sections = _measure_sections(comparison, 0, turns)
     if bounds is None:
         bounds = Bounds(
-            _measure_sections(comparison.ceiling(), 1, turns), _measure_sections(comparison.floor(), 2, turns)
+            _measure_sections(comparison.build_ceiling(), 1, turns),
+            _measure_sections(comparison.build_floor(), 2, turns),
         )
     return Report(
         name=inputs.name,

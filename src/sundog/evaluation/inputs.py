@@ -17,7 +17,7 @@ from sundog.data.reading.read import encode, read
 from sundog.data.records import Records, joined
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SchemaError
-from sundog.evaluation.comparison import Comparison, make_generator, split, subsample
+from sundog.evaluation.comparison import Comparison, choose_rows, make_rng, split, subsample
 from sundog.evaluation.holdout_overlap import MOST, compute_copied_share
 from sundog.progress import Progress, silent
 from sundog.release.release import Release
@@ -88,15 +88,15 @@ def read_inputs(request: EvaluationRequest, *, whole_holdout: bool = False) -> I
     held_out = None
     if request.holdout is not None:
         held_out, _ = _read_real(request.holdout, strict, shared, request.holdout_labels)
-    place = _choose_rows(len(real), request.rows, make_generator(request.seed, "real rows"))
+    place = choose_rows(len(real), request.rows, make_rng(request.seed, "real rows"))
     chosen = train = real.take(place)
     if held_out is None:
-        rng = make_generator(request.seed, "split")
+        rng = make_rng(request.seed, "split")
         train, test = split(chosen, TEST_SHARE, rng, None if owners is None else owners[place])
     elif whole_holdout:
         test = held_out
     else:
-        test = subsample(held_out, request.rows, make_generator(request.seed, "test rows"))
+        test = subsample(held_out, request.rows, make_rng(request.seed, "test rows"))
     drawn, made = _read_synthetic(request, release, shared)
     counts = {"real": len(real), "held-out": 0 if held_out is None else len(held_out), "synthetic": made}
     used = {"real": len(train), "held-out": len(test), "synthetic": len(drawn)}
@@ -110,7 +110,7 @@ def read_inputs(request: EvaluationRequest, *, whole_holdout: bool = False) -> I
         held_out=held_out,
         notes=tuple(_note_limits(counts, {**used, "real": len(chosen)}, strict)),
         counts=counts,
-        warning=_warn_of_overlap(real, held_out),
+        warning=_describe_overlap(real, held_out),
     )
 
 
@@ -144,13 +144,8 @@ def _read_synthetic(request: EvaluationRequest, release: Release | None, schema:
     raw = read(request.synthetic, ownerless, private=False)
     if raw.count <= request.rows:
         return encode(raw, ownerless), raw.count
-    place = _choose_rows(raw.count, request.rows, make_generator(request.seed, "synthetic rows"))
+    place = choose_rows(raw.count, request.rows, make_rng(request.seed, "synthetic rows"))
     return encode(raw.take(place), ownerless), raw.count
-
-
-def _choose_rows(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return all row numbers, or a sorted random subset of the given size."""
-    return np.arange(count) if count <= most else np.sort(rng.choice(count, most, replace=False))
 
 
 def describe_source(synthetic: Any) -> str:
@@ -227,7 +222,7 @@ def _refuse_few(counts: dict[str, int], used: dict[str, int]) -> None:
             raise DataError(f"{count} {kind} records are too few for meaningful figures; {fix}")
 
 
-def _warn_of_overlap(real: Records, held_out: Records | None) -> str | None:
+def _describe_overlap(real: Records, held_out: Records | None) -> str | None:
     """Return a warning where the held-out records are copies of the real ones."""
     share = 0.0 if held_out is None else compute_copied_share(real, held_out)
     if share <= MOST:

@@ -86,12 +86,12 @@ class Publication:
         deviations = [histogram.standard_deviation for histogram in histograms]
         columns = _find_bins(self.schema).items()
         distances = [
-            _measure_distance(each, _count_bins(synthetic, name, cut), deviation)
+            _measure_noisy_distance(each, _count_bins(synthetic, name, cut), deviation)
             for (name, cut), each, deviation in zip(columns, noisy, deviations, strict=False)
         ]
-        found: Measures = {"fidelity.tvd_1way": _average(distances)}
+        found: Measures = {"fidelity.tvd_1way": _average_intervals(distances)}
         answers = zip(self.models, noisy[len(columns) :], deviations[len(columns) :], strict=True)
-        return found | {name: _measure_accuracy(each, deviation) for name, each, deviation in answers}
+        return found | {name: _measure_noisy_accuracy(each, deviation) for name, each, deviation in answers}
 
 
 def _find_bins(schema: Schema) -> dict[str, Bins]:
@@ -115,7 +115,7 @@ def _count_bins(records: Records, name: str, cut: Bins) -> Counts:
     return np.bincount(cut.to_bins(records.codes[name]), minlength=cut.count).astype(np.int64)
 
 
-def _measure_distance(noisy: Counts, synthetic: Counts, deviation: float) -> Measure:
+def _measure_noisy_distance(noisy: Counts, synthetic: Counts, deviation: float) -> Measure:
     """Return the total variation distance between noisy and exact counts; the interval covers the noise."""
     counts = np.maximum(noisy, 0)
     total = max(float(counts.sum()), 1.0)
@@ -125,12 +125,12 @@ def _measure_distance(noisy: Counts, synthetic: Counts, deviation: float) -> Mea
     return Measure(value, max(0.0, value - reach), min(1.0, value + reach))
 
 
-def _average(measures: Sequence[Measure]) -> Measure:
+def _average_intervals(measures: Sequence[Measure]) -> Measure:
     ends = np.array([[each.value, each.low, each.high] for each in measures]).mean(axis=0)
     return Measure(*map(float, ends))
 
 
-def _measure_accuracy(noisy: Counts, deviation: float) -> Measure:
+def _measure_noisy_accuracy(noisy: Counts, deviation: float) -> Measure:
     """Return the accuracy with Wilson's interval for the number of answers that the noise leaves."""
     right, wrong = (max(0.0, float(count)) for count in noisy)
     total = max(right + wrong, 1.0)

@@ -107,7 +107,7 @@ def test_missing_values_give_away() -> None:
 def test_figures_are_those_of_scikit_learn() -> None:
     comparison = compare(people(400, 0), people(250, 1, town=np.zeros(250, np.int64)), seed=3)
     found = auc(comparison)
-    rng = comparison.rng("propensity")
+    rng = comparison.make_rng("propensity")
     chosen = np.sort(rng.choice(400, 250, replace=False))
     parts = [comparison.synthetic.take(chosen), comparison.test]
     columns = [np.concatenate([part.codes[name] for part in parts]).astype(float) for name in SCHEMA.columns]

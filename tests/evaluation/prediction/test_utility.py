@@ -60,7 +60,7 @@ def test_release_lies_between_floor_and_ceiling() -> None:
     half, noise = people(300, 2, strength=2.0), people(300, 3, strength=0)
     mixed = Records(half.schema, {n: np.concatenate([half.codes[n], noise.codes[n]]) for n in half.codes}, 600)
     comparison = compare(mixed, test, "ill", real=real)
-    turns = (comparison.floor(), comparison, comparison.ceiling())
+    turns = (comparison.build_floor(), comparison, comparison.build_ceiling())
     floor, release, ceiling = (values(evaluate_utility(each))["tstr.forest.auc"] for each in turns)
     assert floor < 0.6 < release < ceiling
     assert ceiling > 0.9
@@ -85,7 +85,7 @@ def test_figures_are_those_of_scikit_learn() -> None:
 
     spread = dummies(train).std(axis=0)
     truth = frame(test)["ill"]
-    seeds = {name: int(comparison.rng(f"training of {name}").integers(2**31)) for name in MODELS}
+    seeds = {name: int(comparison.make_rng(f"training of {name}").integers(2**31)) for name in MODELS}
     trees = ["age", "town", "level"]
     models: dict[str, tuple[Any, Any, Any]] = {
         "logistic": (LogisticRegression(), dummies(train) / spread, dummies(test) / spread),
@@ -196,7 +196,7 @@ def test_balanced_forest_by_hand() -> None:
     section = evaluate_utility(comparison)
     shares = []
     for resampling in range(3):
-        rng = comparison.rng(f"balanced classes {resampling}")
+        rng = comparison.make_rng(f"balanced classes {resampling}")
         rows, tested = draw_balanced_rows(train.codes["ill"], rng), draw_balanced_rows(test.codes["ill"], rng)
         forest = RandomForestClassifier(TREES, random_state=int(rng.integers(2**31)))
         learn, asked = (np.column_stack([kind.codes[n] for n in ("town", "level")]) for kind in (train, test))

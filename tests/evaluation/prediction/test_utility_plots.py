@@ -15,7 +15,7 @@ from sundog.evaluation.prediction.utility_plots import plot_roc
 def test_the_curves_are_of_the_model_that_is_best_with_real_data() -> None:
     comparison = compare(people(300, 0, strength=0.3), people(300, 1), "ill", real=people(300, 2))
     release, ceiling, floor = (
-        evaluate_utility(each) for each in (comparison, comparison.ceiling(), comparison.floor())
+        evaluate_utility(each) for each in (comparison, comparison.build_ceiling(), comparison.build_floor())
     )
     areas = {model: values(ceiling)[f"tstr.{model}.auc"] for model in MODELS}
     best = max(areas, key=lambda model: areas[model])

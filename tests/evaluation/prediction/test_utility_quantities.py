@@ -72,7 +72,7 @@ def test_errors_are_shares_of_the_declared_range() -> None:
 
 
 def test_a_shuffled_quantity_is_not_explained() -> None:
-    comparison = compare(sizes(600, 0), sizes(400, 1), "weight").floor()
+    comparison = compare(sizes(600, 0), sizes(400, 1), "weight").build_floor()
     assert values(evaluate_utility(comparison))["tstr.ridge.r2"] == pytest.approx(0.0, abs=0.1)
 
 

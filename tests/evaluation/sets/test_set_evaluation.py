@@ -71,7 +71,7 @@ def test_more_noise_is_worse() -> None:
 def test_items_that_know_nothing_of_each_other_are_told_by_pairs_and_queries_only() -> None:
     ours = records_of(shopping(2000, np.random.default_rng(0)), 30)
     comparison = Comparison(ours, ours, ours, ours)
-    floor = evaluate_sets(comparison.floor(), "basket").measures
+    floor = evaluate_sets(comparison.build_floor(), "basket").measures
     assert floor["sets.item_frequency_error"].value == 0.0
     assert floor["sets.topk_overlap"].value == 1.0
     assert floor["sets.pair_frequency_error"].low > 0.01

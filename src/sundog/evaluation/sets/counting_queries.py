@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sundog.evaluation.bootstrap import bootstrap_mean
+from sundog.evaluation.bootstrap import Floats, bootstrap_mean
 from sundog.evaluation.measure import Measure, Measures, Metric, measure_share
 from sundog.evaluation.section import Picture, Section
 
@@ -30,7 +30,6 @@ CANDIDATES = 4  # drawn per query of co-occurring items, as many are too rare to
 WORDS = 2**23  # of 64 records each are held in memory over all items: 64 MB
 
 Query = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 

@@ -14,7 +14,7 @@ from sundog.data.records import Records
 from sundog.errors import DataError
 from sundog.evaluation.bootstrap import Floats, PairedAverages, PairedBlocks
 from sundog.evaluation.comparison import Comparison
-from sundog.evaluation.measure import Measure, Measures, Metric, bonferroni_quantile
+from sundog.evaluation.measure import Measure, Measures, Metric, compute_bonferroni_quantile
 from sundog.evaluation.section import Picture, Section
 from sundog.evaluation.sets.counting_queries import evaluate_queries
 from sundog.evaluation.total_variation import compute_total_variation, normalise
@@ -74,7 +74,7 @@ def evaluate_sets(comparison: Comparison, name: str) -> Section:
     if column.form is not Form.SET:
         raise DataError(f"column {name!r} is {column.type}, not a set; name a set column")
     real, synthetic = _read_sets(comparison.real, name), _read_sets(comparison.synthetic, name)
-    blocks = PairedBlocks(real=real.shape[0], synthetic=synthetic.shape[0], rng=comparison.rng(f"sets of {name}"))
+    blocks = PairedBlocks(real=real.shape[0], synthetic=synthetic.shape[0], rng=comparison.make_rng(f"sets of {name}"))
     items = blocks.average(real, synthetic)
     frequent = _find_top(items.real, TOP)
     sizes = _count_sizes(blocks, real, synthetic)
@@ -90,7 +90,7 @@ def evaluate_sets(comparison: Comparison, name: str) -> Section:
         most = np.argsort(-items.real, kind="stable")[:PAIRED]
         pairs = blocks.average(real[:, most], synthetic[:, most], _count_pairs)
         measures["sets.pair_frequency_error"] = pairs.measure_difference(highest=1.0)
-    queries = evaluate_queries(real, synthetic, comparison.rng(f"queries of {name}"))
+    queries = evaluate_queries(real, synthetic, comparison.make_rng(f"queries of {name}"))
     details = {
         "column": name,
         "mean_size": {"real": float(items.real.sum()), "synthetic": float(items.synthetic.sum())},
@@ -142,7 +142,7 @@ def _measure_differences(items: PairedAverages, real: int, synthetic: int) -> tu
     """
     p, q = ((share * count + 1) / (count + 2) for share, count in ((items.real, real), (items.synthetic, synthetic)))
     error = np.sqrt(p * (1 - p) / (real + 2) + q * (1 - q) / (synthetic + 2))
-    reach, apart = bonferroni_quantile(len(p)) * error, np.abs(p - q)
+    reach, apart = compute_bonferroni_quantile(len(p)) * error, np.abs(p - q)
     value = np.abs(items.real - items.synthetic)
     return value, np.minimum(value, np.maximum(0, apart - reach)), np.maximum(value, apart + reach)
 

@@ -77,7 +77,7 @@ def measure_coverage(tables: TablePair) -> Coverage:
 
 def _compare_range(tables: TablePair, name: str) -> Floats:
     real, synthetic = tables.split(tables.offsets[name])
-    (low, high), (lowest, highest) = tables.real.extremes(real), tables.synthetic.extremes(synthetic)
+    (low, high), (lowest, highest) = tables.real.find_extremes(real), tables.synthetic.find_extremes(synthetic)
     length = np.where(high > low, high - low, np.nan)
     missed = np.maximum(lowest - low, 0) + np.maximum(high - highest, 0)
     missed = np.where(np.isnan(lowest), length, missed)  # no values cover nothing
@@ -87,12 +87,14 @@ def _compare_range(tables: TablePair, name: str) -> Floats:
 def _compare_categories(tables: TablePair, name: str) -> tuple[Floats, Floats]:
     """Return coverage and adherence of a column."""
     labels = tables.labels[name]
-    real, synthetic = tables.sums(labels, int(labels.max(initial=0)) + 1)
+    real, synthetic = tables.sum_labels(labels, int(labels.max(initial=0)) + 1)
     known = real > 0
     covered = divide((known & (synthetic > 0)).sum(axis=1), known.sum(axis=1))
     return covered, divide((synthetic * known).sum(axis=1), synthetic.sum(axis=1))
 
 
 def _compare_nulls(tables: TablePair, name: str) -> Floats:
-    shares = [counts[:, 1] / counts.sum(axis=1) for counts in tables.sums(tables.missing[name].astype(np.int64), 2)]
+    shares = [
+        counts[:, 1] / counts.sum(axis=1) for counts in tables.sum_labels(tables.missing[name].astype(np.int64), 2)
+    ]
     return np.asarray(np.abs(shares[0] - shares[1]))

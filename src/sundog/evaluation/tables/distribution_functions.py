@@ -35,14 +35,14 @@ class DistributionFunctions:
     @classmethod
     def of(cls, tables: TablePair, name: str) -> DistributionFunctions | None:
         """Build the functions of a column; None where a table has no values in it."""
-        values = tables.scaled(name)
+        values = tables.scale(name)
         real, synthetic = (side[np.isfinite(side)] for side in tables.split(values))
         if not len(real) or not len(synthetic):
             return None
         distinct = np.unique(values[np.isfinite(values)])
         places = distinct[np.linspace(0, len(distinct) - 1, min(len(distinct), PLACES)).astype(np.int64)]
         label = np.where(np.isfinite(values), np.searchsorted(places, values), -1)
-        below = [np.cumsum(counts, axis=1) for counts in tables.sums(label, len(places))]
+        below = [np.cumsum(counts, axis=1) for counts in tables.sum_labels(label, len(places))]
         functions = [divide(each, each[:, -1:]) for each in below]
         return cls(real, synthetic, places, np.abs(functions[0] - functions[1]))
 

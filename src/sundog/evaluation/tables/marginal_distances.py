@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from sundog.evaluation.bootstrap import Labels
 from sundog.evaluation.comparison import Comparison
-from sundog.evaluation.measure import Measure, Measures, Metric, Z, bonferroni_quantile
+from sundog.evaluation.measure import Measure, Measures, Metric, Z, compute_bonferroni_quantile
 from sundog.evaluation.tables.distance import Distance
 from sundog.evaluation.tables.table_pair import ColumnNames, TablePair, choose_combinations
 from sundog.evaluation.total_variation import compute_total_variation, normalise
@@ -88,7 +88,7 @@ class Marginals:
     def _together(self) -> Measures:
         """The distance of each column, with simultaneous intervals."""
         columns = self.ways[0]
-        return {name: each.measure(z=bonferroni_quantile(len(columns))) for (name,), each in columns.items()}
+        return {name: each.measure(z=compute_bonferroni_quantile(len(columns))) for (name,), each in columns.items()}
 
     @property
     def details(self) -> dict[str, Any]:
@@ -118,8 +118,8 @@ def measure_marginals(tables: TablePair, comparison: Comparison) -> Marginals:
     names = list(tables.columns)
     looked_at: list[list[ColumnNames]] = [
         [(name,) for name in names],
-        choose_combinations(names, 2, PAIRS, comparison.rng("fidelity pairs")),
-        choose_combinations(names, 3, TRIPLES, comparison.rng("fidelity triples")),
+        choose_combinations(names, 2, PAIRS, comparison.make_rng("fidelity pairs")),
+        choose_combinations(names, 3, TRIPLES, comparison.make_rng("fidelity triples")),
     ]
     return Marginals(
         [
@@ -152,7 +152,7 @@ def measure_distance(tables: TablePair, cell: Labels) -> Distance:
     both = (real > 0) & (synthetic > 0)
     number = np.where(both, np.cumsum(both) + 1, np.where(real > 0, 0, 1))
     numbers = np.where(cell < 0, -1, number[cell])
-    shares = (normalise(counts) for counts in tables.sums(numbers, int(number.max()) + 1))
+    shares = (normalise(counts) for counts in tables.sum_labels(numbers, int(number.max()) + 1))
     return Distance(compute_total_variation(*shares), estimate_chance_distance(real, synthetic))
 
 

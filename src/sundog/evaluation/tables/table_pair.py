@@ -49,7 +49,7 @@ class TablePair:
         for kind, records in (("real", comparison.real), ("synthetic", comparison.synthetic)):
             if not len(records):
                 raise DataError(f"there are no {kind} records to compare; give at least one")
-        rng = comparison.rng("fidelity blocks")
+        rng = comparison.make_rng("fidelity blocks")
         columns = comparison.real.schema.scalars
         codes = {
             name: np.concatenate([comparison.real.codes[name], comparison.synthetic.codes[name]]) for name in columns
@@ -75,7 +75,7 @@ class TablePair:
         """The names of all others."""
         return list(self.labels)
 
-    def scaled(self, name: str) -> Floats:
+    def scale(self, name: str) -> Floats:
         """Return the values of a numeric column scaled from the declared range to 0 … 1."""
         _, span = self.columns[name].spacing
         return self.offsets[name] / (float(span) or 1.0)
@@ -85,10 +85,10 @@ class TablePair:
         rows = len(self.real.of_row)
         return values[:rows], values[rows:]
 
-    def sums(self, labels: NDArray[Any], size: int) -> tuple[Floats, Floats]:
+    def sum_labels(self, labels: NDArray[Any], size: int) -> tuple[Floats, Floats]:
         """Return estimates of how many rows of each table have each label."""
         real, synthetic = self.split(labels)
-        return self.real.sums(real, size), self.synthetic.sums(synthetic, size)
+        return self.real.sum_labels(real, size), self.synthetic.sum_labels(synthetic, size)
 
 
 def choose_bins(column: ScalarColumn) -> Bins:

@@ -211,7 +211,7 @@ def _plot_associations(associations: Associations) -> Picture:
 def _plot_density(tables: TablePair) -> Picture | None:
     """Plot the density of the first two numeric columns, real beside synthetic."""
     names = tables.numeric[:2]
-    points = np.column_stack([tables.scaled(name) for name in names])
+    points = np.column_stack([tables.scale(name) for name in names])
     sides = [side[np.isfinite(side).all(axis=1)] for side in tables.split(points)]
     if not all(len(side) for side in sides):
         return None
