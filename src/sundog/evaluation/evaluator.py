@@ -104,7 +104,7 @@ class Report:
         }
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the headline and its figures. They are as private as the records."""
+        """Return the headline and its figures as HTML for a notebook; they are as private as the records."""
         from sundog.evaluation.report.headline import list_main_measures
 
         stands = (self.measures, self.ceiling, self.floor)
@@ -114,8 +114,11 @@ class Report:
         ]
         head = ("", "this", *REFERENCES)
         private = "measured on private records without a budget: not for publication"
-        return notebook.show(
-            self.name, notebook.paragraph(self.headline), notebook.table(rows, head), notebook.paragraph(private)
+        return notebook.build_fragment(
+            self.name,
+            notebook.build_paragraph(self.headline),
+            notebook.build_table(rows, head),
+            notebook.build_paragraph(private),
         )
 
     def to_text(self) -> str:

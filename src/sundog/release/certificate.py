@@ -229,7 +229,7 @@ class Certificate(BaseModel):
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: the text."""
-        return notebook.preformatted(str(self))
+        return notebook.build_preformatted(str(self))
 
     def __str__(self) -> str:
         head = [] if self.private else [NOT_PRIVATE, ""]
