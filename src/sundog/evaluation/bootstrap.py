@@ -2,7 +2,7 @@
 
 Rows are dealt at random into blocks and everything is summed by block. A resample draws blocks with replacement, so a
 resampled sum is a weighted sum over blocks, and all resamples of a table are one matrix product. Statistics that are
-no function of sums, such as medians, are computed on resampled rows instead (`bootstrap_rows`).
+not functions of sums, such as medians, are computed on resampled rows instead (`bootstrap_rows`).
 
 Throughout this package the first axis of an array of *estimates* is the statistic of the data itself, followed by that
 of each resample. `measure_estimates` turns estimates into a value with its interval.
@@ -135,7 +135,7 @@ class Blocks:
 
     @classmethod
     def deal(cls, rows: int, rng: np.random.Generator) -> Blocks:
-        """Deals rows into blocks at random and draws the resamples."""
+        """Deal rows into blocks at random and draw the resamples."""
         blocks = min(BLOCKS, rows)
         weights = _draw_weights(blocks, rng)
         return cls(rng.permutation(rows) % blocks, weights)
@@ -156,7 +156,7 @@ class Blocks:
         return found
 
     def average_rows(self, rows: Any, add: Callable[[Any], Any]) -> Floats:
-        """Return averages over rows, (estimates, features), where `add` sums the features of some rows."""
+        """Return estimates of averages over rows, (estimates, features); `add` sums the features of some rows."""
         blocks = np.split(self._order, self._starts[1:])
         sums = np.array([add(rows[block]) for block in blocks], np.float64)
         counts = np.array([len(block) for block in blocks], np.float64)
@@ -186,7 +186,7 @@ class Blocks:
 
 
 def _draw_weights(blocks: int, rng: np.random.Generator) -> Floats:
-    """Return how often each block is counted, (estimates, blocks): once in the data, at random in the resamples."""
+    """Draw the weight of each block, (estimates, blocks): 1 in the data, a random count in each resample."""
     drawn = rng.multinomial(blocks, np.full(blocks, 1 / blocks), size=ROUNDS)
     return np.vstack([np.ones(blocks), drawn])
 
@@ -209,7 +209,7 @@ class PairedBlocks:
     """
 
     def __init__(self, *, real: int, synthetic: int, rng: np.random.Generator) -> None:
-        """Deals the rows of both tables, at least one each, given their numbers."""
+        """Deal the rows of both tables, given the number of rows of each, which is at least one."""
         self.count = min(PAIRED_BLOCKS, real, synthetic)
         self._rng = rng
         seed = int(rng.integers(2**63))
@@ -224,7 +224,7 @@ class PairedBlocks:
     def average(
         self, real: Any, synthetic: Any, add: Callable[[Any], Any] = lambda rows: rows.sum(axis=0)
     ) -> PairedAverages:
-        """Averages the same features of the rows of both tables; `add` sums the features of some rows."""
+        """Average the same features over the rows of each table; `add` sums the features of some rows."""
         weights = _draw_weights(self.count, self._rng)
         return PairedAverages(
             Blocks(self._real, weights).average_rows(real, add),

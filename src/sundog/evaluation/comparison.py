@@ -95,8 +95,8 @@ def split(
         owners: the owner of each record; records of one owner stay together.
     """
     owners = np.arange(len(records)) if owners is None else owners
-    everybody = rng.permutation(np.unique(owners))
-    second = np.isin(owners, everybody[: round(share * len(everybody))])
+    shuffled = rng.permutation(np.unique(owners))
+    second = np.isin(owners, shuffled[: round(share * len(shuffled))])
     return records.take(~second), records.take(second)
 
 

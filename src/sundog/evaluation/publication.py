@@ -1,6 +1,6 @@
 """Figures for publication: measured with noise and charged to the ledger of the real data.
 
-Everything else in a report is measured on private records without a budget. What is published is little: the mean
+Everything else in a report is measured on private records without a budget. Only a few figures are published: the mean
 distance of all one-way marginals, and how many held-out records each model predicts correctly. The contribution of one
 record depends on no other record: synthetic records come from a release, whose size and seed are public; models learn
 from synthetic records only; bins are the schema's; and all records are counted, not a sample (which records a sample
@@ -50,7 +50,7 @@ class Publication:
 
     @classmethod
     def plan(cls, release: Release | None, models: Sequence[str], *, epsilon: float, ledger: Ledger) -> Publication:
-        """Plans the publication that costs ε; raises where it would not be private or the ledger cannot pay."""
+        """Plan a publication that costs ε; raise where it would not be private or would exceed the ledger."""
         if release is None:
             raise DataError("only figures about a release can be published: other data may contain real records")
         if release.verify() or not ledger.private:

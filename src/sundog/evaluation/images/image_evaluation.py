@@ -8,7 +8,7 @@ images alone and tested on real ones. 5. The nearest training images of syntheti
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -120,20 +120,41 @@ def evaluate_images(comparison: Comparison, name: str) -> Section:
     ]
     notes = [SHOWS_REAL] if view.classes else [SHOWS_REAL, NO_CLASSES]
     if extractor.predict_probabilities is not None:
-        right = extractor.predict_probabilities(real.pixels).argmax(axis=1) == real.labels
-        details["images.judge_accuracy"] = measure_share(int(right.sum()), len(right)).to_dict()
-        if right.mean() < GOOD:
-            notes.append(POOR_JUDGE.format(share=right.mean()))
-        measures |= _score_inception(comparison, extractor.predict_probabilities(synthetic.pixels))
-        confusion = {
-            kind: _count_confusion(comparison, kind, real, synthetic, len(view.classes)) for kind in DOWNSTREAM
-        }
-        worst, scores = _score_classifiers(confusion)
-        measures |= scores
-        details |= {"images.worst_class": str(view.classes[worst]), "images.confusion": confusion["cnn"].tolist()}
-        pictures.append(image_plots.plot_confusion(confusion["cnn"], view.classes))
+        judged = (extractor.predict_probabilities(each.pixels) for each in (real, synthetic))
+        classes = _evaluate_classes(comparison, view.classes, real, synthetic, *judged)
+        measures |= classes.measures
+        details |= classes.details
+        pictures += classes.pictures
+        notes += classes.notes
     metrics = {key: metric for key, metric in METRICS.items() if key in measures}
     return Section(title, {key: measures[key] for key in metrics}, metrics, details, pictures, notes)
+
+
+def _evaluate_classes(
+    comparison: Comparison,
+    classes: Sequence[str],
+    real: ImageSample,
+    synthetic: ImageSample,
+    judged_real: NDArray[Any],
+    judged_synthetic: NDArray[Any],
+) -> Section:
+    """Compare images by their classes, given the class probabilities by the feature extractor."""
+    right = judged_real.argmax(axis=1) == real.labels
+    measures = _score_inception(comparison, judged_synthetic)
+    confusion = {kind: _count_confusion(comparison, kind, real, synthetic, len(classes)) for kind in DOWNSTREAM}
+    worst, scores = _score_classifiers(confusion)
+    return Section(
+        title="Classes",
+        measures=measures | scores,
+        metrics=METRICS,
+        details={
+            "images.judge_accuracy": measure_share(int(right.sum()), len(right)).to_dict(),
+            "images.worst_class": str(classes[worst]),
+            "images.confusion": confusion["cnn"].tolist(),
+        },
+        pictures=[image_plots.plot_confusion(confusion["cnn"], classes)],
+        notes=[POOR_JUDGE.format(share=right.mean())] if right.mean() < GOOD else [],
+    )
 
 
 def _score_inception(comparison: Comparison, probabilities: NDArray[Any]) -> Measures:

@@ -22,9 +22,10 @@ GROUPS = 10  # of a jackknife
 
 
 def compute_inception_score(probabilities: Array) -> float:
-    """Return how confident a classifier is, and how evenly it predicts the classes: 1 to the number of classes.
+    """Return the Inception score exp E KL(p(y|x) ‖ p(y)) over images x (Salimans et al. 2016).
 
-    It is exp E KL(p(y|x) ‖ p(y)) over images x (Salimans et al. 2016).
+    It is high where a classifier is confident about each image and predicts all classes evenly: from 1 to the number of
+    classes.
 
     >>> round(compute_inception_score(np.eye(10)), 6), round(compute_inception_score(np.full((5, 10), 0.1)), 6)
     (10.0, 1.0)
@@ -77,7 +78,7 @@ def measure_frechet(first: Array, second: Array, rng: np.random.Generator) -> Me
 
 
 def measure_jensen_shannon(real: Array, generated: Array) -> Measure:
-    """Return the Jensen-Shannon divergence in nats that a discriminator proves: 0 for equal images, ln 2 at most.
+    """Return the lower bound of the Jensen-Shannon divergence by a discriminator, in nats: from 0 to ln 2.
 
     For any discriminator D, ln 2 + ½ E ln D(real) + ½ E ln(1 − D(generated)) is at most the divergence, with equality
     for the best D; up to chance, so is the average over images that D was not trained on.
@@ -99,11 +100,11 @@ def measure_jensen_shannon(real: Array, generated: Array) -> Measure:
 
 
 def compute_discriminator_score(generated: Array) -> float:
-    """Return the figure of the paper: E ½ KL(D(x) ‖ B) + ½ KL(B ‖ D(x)) over generated x, with a fair coin B.
+    """Return the score of the paper: E ½ KL(D(x) ‖ B) + ½ KL(B ‖ D(x)) over generated x, with a fair coin B.
 
-    Its tables call this the Jensen-Shannon score. It has no upper limit, and measures how confident the discriminator
-    is, not whether it is right: shown beside `measure_jensen_shannon`, not in its place. Between two coins with logits
-    t and 0 the sum of both divergences is (D − ½) t.
+    The paper calls it the Jensen-Shannon score. It has no upper limit, and measures how confident the discriminator is,
+    not whether it is right; so it is shown beside `measure_jensen_shannon`, not in its place. For coins with logits t
+    and 0 the sum of both divergences is (D − ½) t.
 
     >>> compute_discriminator_score(np.zeros(3)), round(compute_discriminator_score(np.array([-2.0, 2.0])), 4)
     (0.0, 0.3808)

@@ -34,7 +34,7 @@ from sundog.evaluation.measure import Measures, Metric
 
 Codes = NDArray[np.float32]
 Generate = Callable[[int, np.random.Generator], tuple[Codes, Images]]
-"""Draws so many codes (count, width) and their images (count, channels, height, width)."""
+"""Draws the given number of codes (count, width) and their images (count, channels, height, width)."""
 
 STEPS = 600
 SHARE = 0.2  # of generated images in the batches of the paper

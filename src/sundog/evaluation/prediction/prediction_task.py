@@ -26,7 +26,7 @@ from sundog.evaluation.prediction.learners import zero_empty_columns
 
 FEWEST = 20  # records to train on, and to test on
 MOST = 50_000  # records to train on
-FEW_VALUES = 20  # a number with at most so many values is predicted as a class
+FEW_VALUES = 20  # a number with at most this many values is predicted as a class
 MOST_CLASSES = 50
 
 
@@ -74,7 +74,7 @@ class PredictionTask:
 
 
 def define_task(comparison: Comparison) -> PredictionTask:
-    """Return the task of the target; raise a DataError where there is none.
+    """Return the task of predicting the target; raise a DataError where it cannot be predicted.
 
     A missing value of the target is a class like any other; records without a value of a quantity are left out.
     """

@@ -39,7 +39,7 @@ class Ranking:
         self._starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))  # of equal scores
 
     def compute_area(self, weights: NDArray[Any] | None = None) -> float:
-        """Return how often a positive record outranks a negative one, ties counting half; NaN without a class."""
+        """Return the share of pairs in which the positive record outranks the negative one, ties counting half."""
         positive, negative = self._sum_weights(weights)
         pairs = positive.sum() * negative.sum()
         if not pairs:

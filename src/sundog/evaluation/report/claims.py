@@ -1,7 +1,7 @@
 """The claims of a headline, one function per claim: an answer, a sentence, and the figures that support it.
 
 Every claim is phrased so that "yes" is good news: no column is off, relations are kept, models learn as from real
-records, nobody can distinguish the records from real ones. "yes" and "no" are given only where an interval rules out
+records, no model can distinguish the records from real ones. "yes" and "no" are given only where an interval rules out
 the other, and "unknown" says what is still possible. `benchmarks/headline.py` has records for which each sentence is
 true and records for which it is false, and `tests/evaluation/report/test_claims.py` tests every sentence on them.
 """
@@ -221,7 +221,7 @@ def judge_prediction(name: str, standing: Standing, others: Mapping[str, Standin
 
 
 def _describe_shortfall(standing: Standing, decimals: int) -> str:
-    """Return how much better real data could still be."""
+    """Return the largest advantage of real data that the interval allows, as text."""
     hidden = 0.0 if standing.short is None else max(0.0, standing.short.high)
     return f", at most {format_decimal(hidden, decimals + 1)} better" if hidden else ""
 

@@ -12,7 +12,7 @@ from sundog.evaluation.report.headline import list_main_measures
 from sundog.evaluation.report.markup import Html, build_document, join, tag
 from sundog.evaluation.report.measure_table import render_measure, render_metric
 from sundog.evaluation.report.number_text import capitalise, choose_decimals
-from sundog.evaluation.report.plot_style import ACCENT
+from sundog.evaluation.report.plot_style import ACCENT, compute_error_bars
 from sundog.evaluation.report.report_page import (
     ReportContent,
     describe_guarantee,
@@ -68,7 +68,7 @@ def _collect_notes(reports: Sequence[ReportContent]) -> tuple[str, ...]:
 
 
 def mark_best(measures: Sequence[Measure | None], better: Better) -> list[str]:
-    """Return which measure is best, in words: one alone, or all that do not differ significantly from it.
+    """Return a mark for each measure: `best`, or `shares the best` where its interval overlaps with that of the best.
 
     >>> mark_best([Measure(0.9, 0.8, 1.0), Measure(0.3, 0.2, 0.4), None], "high")
     ['best', '', '']
@@ -202,10 +202,10 @@ def _draw_budget_curve(name: str, reports: Sequence[ReportContent]) -> Figure:
 
     measures = [report.measures[name] for report in reports]
     epsilons = [_get_epsilon(report) for report in reports]
-    errors = [[m.value - m.low for m in measures], [m.high - m.value for m in measures]]
+    values, errors = [measure.value for measure in measures], compute_error_bars(measures)
     figure = Figure(figsize=(4.8, 3.0), layout="constrained")
     axes = figure.subplots()
-    axes.errorbar(epsilons, [m.value for m in measures], yerr=errors, color=ACCENT, marker="o", markersize=4, capsize=2)
+    axes.errorbar(epsilons, values, yerr=errors, color=ACCENT, marker="o", markersize=4, capsize=2)
     for words, level in _choose_levels(reports[0].ceiling.get(name), reports[0].floor.get(name)).items():
         axes.axhline(level, color="black", linewidth=0.8, linestyle=":")
         axes.text(1, level, words, transform=axes.get_yaxis_transform(), ha="right", va="bottom", fontsize=8)

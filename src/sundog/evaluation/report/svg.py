@@ -56,7 +56,7 @@ def render_picture(picture: Picture, prefix: str) -> Html:
 
 
 def _lay_out(figure: Figure) -> None:
-    """Lays out the figure once: saving would repeat it, which takes longer than the rest."""
+    """Lay out the figure once: saving would repeat it, which takes longer than the rest."""
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)

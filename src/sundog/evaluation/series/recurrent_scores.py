@@ -29,7 +29,7 @@ LONGEST = 128  # positions that a network reads in training
 
 
 def measure_discriminative_score(real: Floats, synthetic: Floats, rng: np.random.Generator) -> Measure:
-    """Return how well a network distinguishes real from synthetic series: 0 not at all, ½ always.
+    """Return |accuracy − ½| of a network that distinguishes real from synthetic series: from 0 to ½.
 
     Args:
         real: series that the synthetic ones were not fitted on, (count, length), without gaps.
@@ -127,7 +127,7 @@ def _train(compute_loss: Callable[[nn.Module, Tensor], Tensor], *, rows: int, wi
 
 @contextmanager
 def _isolate_randomness(rng: np.random.Generator) -> Iterator[None]:
-    """Seeds torch from `rng` and restores its state afterwards; uses one thread for the small network."""
+    """Seed torch from `rng` and restore its state afterwards; use one thread for the small network."""
     with torch.random.fork_rng(devices=[]), one_thread():
         torch.manual_seed(int(rng.integers(2**63)))
         yield

@@ -1,7 +1,7 @@
 """Evaluation of time series: values, shape over time, autocorrelation, forecasts, and distance to real series.
 
 All values are scaled to the declared range, so that 0.01 is a hundredth of it in any unit. Gaps are filled by linear
-interpolation, and series without any value by the minimum; how often there are gaps is a measure of its own.
+interpolation, and series without any value by the minimum; the share of gaps is a separate measure.
 """
 
 from __future__ import annotations

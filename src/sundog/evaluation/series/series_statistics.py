@@ -82,6 +82,6 @@ def measure_pooled_wasserstein(blocks: PairedBlocks, real: Floats, synthetic: Fl
 
 
 def _subtract_mean(values: Floats) -> Floats:
-    """Subtracts the mean of each series; constant series become exactly zero."""
+    """Subtract the mean of each series; constant series become exactly zero."""
     constant: NDArray[np.bool_] = np.ptp(values, axis=1) == 0
     return np.where(constant[:, None], 0.0, values - values.mean(axis=1, keepdims=True))

@@ -116,7 +116,7 @@ def _compare_items(real: Floats, synthetic: Floats) -> float:
 
 
 def _read_sets(records: Records, name: str) -> Any:
-    """Return which record holds which item, as integers wide enough to count with."""
+    """Return the sets as a sparse matrix of 0 and 1, (records, items), with integers wide enough to count with."""
     codes = sparse.csr_array(records.codes[name], dtype=np.int64, copy=True)
     codes.eliminate_zeros()
     if not codes.shape[0]:
@@ -190,7 +190,7 @@ def _plot_sets(items: PairedAverages, sizes: PairedAverages, records: int) -> li
 def _draw_items(real: Floats, synthetic: Floats, records: int) -> Figure:
     from matplotlib.figure import Figure
 
-    from sundog.evaluation.report.plot_style import ACCENT, SYNTHETIC
+    from sundog.evaluation.report.plot_style import ACCENT, SYNTHETIC, label_percent
 
     figure = Figure(figsize=(4.2, 3.8), layout="constrained")
     axes = figure.subplots()
@@ -201,8 +201,7 @@ def _draw_items(real: Floats, synthetic: Floats, records: int) -> Figure:
     axes.scatter(np.maximum(real[seen], never), np.maximum(synthetic[seen], never), **shown)
     axes.set(xscale="log", yscale="log", xlabel="real records that hold it", ylabel="synthetic records that hold it")
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
-        axis.set_minor_formatter(lambda *_: "")
+        label_percent(axis)
     return figure
 
 

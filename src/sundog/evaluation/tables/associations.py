@@ -120,7 +120,7 @@ class _TableSide:
 
 
 def _subtract_median(values: Floats) -> Floats:
-    """Subtracts the median, to lose little to rounding; constant columns become exactly zero."""
+    """Subtract the median, which limits rounding errors; constant columns become exactly zero."""
     known = values[np.isfinite(values)]
     return values - np.median(known) if len(known) else values
 

@@ -3,8 +3,7 @@
 The total variation distance is half the sum of the absolute differences of all shares: the share of rows that would
 have to change. It is 0 for equal tables and 1 for tables without a common cell.
 
-The figure is the plain distance of the two samples, which anybody can recompute. As an estimate of the distance of
-their distributions it is biased upwards, by about √(cells / rows) for equal distributions. The lower end of its
+The figure is the plain distance of the two samples. As an estimate of the distance of their distributions it is biased upwards, by about √(cells / rows) for equal distributions. The lower end of its
 interval allows for that (`estimate_chance_distance`), so that few rows do not show a difference that more rows would
 refute.
 """
@@ -130,7 +129,7 @@ def measure_marginals(tables: TablePair, comparison: Comparison) -> Marginals:
 
 
 def number_cells(*labels: NDArray[Any]) -> Labels:
-    """Numbers the cells that labels (0, 1, …) span and returns the cell of each row; empty cells have no number.
+    """Return the cell of each row: the occupied cells of the product of some labels (0, 1, …) are numbered from 0.
 
     >>> number_cells(np.array([7, 7, 9]), np.array([0, 1, 0])).tolist()
     [0, 1, 2]
@@ -157,7 +156,7 @@ def measure_distance(tables: TablePair, cell: Labels) -> Distance:
 
 
 def estimate_chance_distance(real: NDArray[Any], synthetic: NDArray[Any]) -> float:
-    """Return how much of the total variation distance of two samples noise may have added, given the counts by cell.
+    """Return how much noise may have added to the total variation distance of two samples, from counts by cell.
 
     If both samples come from one distribution, the difference of the shares of a cell has the standard error √(rows in
     it / (real rows · synthetic rows)), for any number of rows in the cell. Where a difference is significant, noise

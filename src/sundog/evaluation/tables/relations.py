@@ -126,7 +126,7 @@ class _Grouping:
     """The groups of a column in the real records: quantiles of numbers, otherwise the most frequent values.
 
     Args:
-        ends: the last code of each group but the last, for numbers; otherwise the codes with a group of their own.
+        ends: the last code of each group except the last, for numbers; otherwise the codes with a group of their own.
         ordered: whether values are numbers.
         null_code: the code of nulls, which have the last group; -1 if the column is not nullable.
         shares: the share of each group in the real records.

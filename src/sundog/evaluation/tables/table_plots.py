@@ -47,13 +47,12 @@ def _plot_distances(columns: Measures) -> Picture:
     def draw() -> Figure:
         from matplotlib.figure import Figure
 
-        from sundog.evaluation.report.plot_style import ACCENT
+        from sundog.evaluation.report.plot_style import ACCENT, compute_error_bars
 
         found = [columns[name] for name in names]
         figure = Figure(figsize=(6, 0.8 + 0.24 * len(names)), layout="constrained")
         axes = figure.subplots()
-        ends = [[each.value - each.low for each in found], [each.high - each.value for each in found]]
-        axes.barh(range(len(names)), [each.value for each in found], color=ACCENT, xerr=ends)
+        axes.barh(range(len(names)), [each.value for each in found], color=ACCENT, xerr=compute_error_bars(found))
         axes.set_yticks(range(len(names)), [_shorten(name, 28) for name in names])
         axes.set_xlabel("total variation distance")
         axes.margins(y=0.01)

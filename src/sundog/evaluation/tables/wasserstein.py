@@ -102,7 +102,7 @@ def estimate_sliced_distance(real: Floats, synthetic: Floats, rng: np.random.Gen
 
 
 def _take_quantiles(slices: Floats, count: int) -> Floats:
-    """Return so many evenly spaced quantiles of each slice: all sorted values, if there are as many."""
+    """Return `count` evenly spaced quantiles of each slice: its sorted values, if there are `count` of them."""
     size = slices.shape[1]
     return np.sort(slices, axis=1)[:, (2 * np.arange(count) + 1) * size // (2 * count)]
 
