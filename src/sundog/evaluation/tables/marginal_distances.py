@@ -3,9 +3,9 @@
 The total variation distance is half the sum of the absolute differences of all shares: the share of rows that would
 have to change. It is 0 for equal tables and 1 for tables without a common cell.
 
-The figure is the plain distance of the two samples. As an estimate of the distance of their distributions it is biased upwards, by about √(cells / rows) for equal distributions. The lower end of its
-interval allows for that (`estimate_chance_distance`), so that few rows do not show a difference that more rows would
-refute.
+The figure is the plain distance of the two samples. As an estimate of the distance of their distributions it is biased
+upwards, by about √(cells / rows) for equal distributions. The lower end of its interval allows for that
+(`estimate_chance_distance`), so that few rows do not show a difference that more rows would refute.
 """
 
 from __future__ import annotations
