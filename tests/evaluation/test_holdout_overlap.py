@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.evaluation.small_tables import COLUMNS, SCHEMA, frame, wide_frame
+from tests.evaluation.small_tables import COLUMNS, SCHEMA, make_frame, make_wide_frame
 
 from sundog.data.schema import Schema
 from sundog.evaluation.inputs import EvaluationRequest, read_inputs
@@ -16,7 +16,7 @@ from sundog.evaluation.inputs import EvaluationRequest, read_inputs
 @pytest.mark.parametrize("change", ["same", "shuffled", "half", "few values"])
 def test_held_out_records_that_are_not_are_noticed(change: str) -> None:
     wide = Schema.from_dict({"columns": {**COLUMNS, "size": {"type": "integer", "min": 0, "max": 10**6}}})
-    real, other = wide_frame(200, 0), wide_frame(200, 1)
+    real, other = make_wide_frame(200, 0), make_wide_frame(200, 1)
     holdout = {"shuffled": real.sample(frac=1, random_state=0), "half": pd.concat([real[:100], other[:100]])}
     schema = wide
     if change == "few values":  # every record has a twin: only the very same records tell
@@ -32,12 +32,14 @@ def test_people_who_are_alike_are_not_taken_for_copies() -> None:
     """Of 200 kinds of people most that are held out have a twin among the real ones."""
     for seed in range(20):
         inputs = read_inputs(
-            EvaluationRequest(frame(60, 0), real=frame(400, 2 * seed), holdout=frame(200, 2 * seed + 1), schema=SCHEMA)
+            EvaluationRequest(
+                make_frame(60, 0), real=make_frame(400, 2 * seed), holdout=make_frame(200, 2 * seed + 1), schema=SCHEMA
+            )
         )
         assert inputs.warning is None
-    again = frame(400, 1).sample(frac=1, random_state=0)
+    again = make_frame(400, 1).sample(frac=1, random_state=0)
     assert (
-        read_inputs(EvaluationRequest(frame(60, 0), real=frame(400, 1), holdout=again, schema=SCHEMA)).warning
+        read_inputs(EvaluationRequest(make_frame(60, 0), real=make_frame(400, 1), holdout=again, schema=SCHEMA)).warning
         is not None
     )
 

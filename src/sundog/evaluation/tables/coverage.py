@@ -80,7 +80,7 @@ def _compare_range(tables: TablePair, name: str) -> Floats:
     (low, high), (lowest, highest) = tables.real.find_extremes(real), tables.synthetic.find_extremes(synthetic)
     length = np.where(high > low, high - low, np.nan)
     missed = np.maximum(lowest - low, 0) + np.maximum(high - highest, 0)
-    missed = np.where(np.isnan(lowest), length, missed)  # no values cover nothing
+    missed = np.where(np.isnan(lowest), length, missed)  # a table without values covers nothing
     return np.maximum(1 - missed / length, 0)
 
 

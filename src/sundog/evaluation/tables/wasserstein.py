@@ -39,7 +39,7 @@ METRICS = {
 
 
 @dataclass(frozen=True)
-class Wasserstein:
+class WassersteinDistances:
     """Estimates of the distance of each numeric column, and of all of them together."""
 
     columns: dict[str, Floats]
@@ -63,19 +63,21 @@ class Wasserstein:
 
 def measure_wasserstein_distances(
     tables: TablePair, curves: Mapping[str, DistributionFunctions], comparison: Comparison
-) -> Wasserstein:
+) -> WassersteinDistances:
     """Measure the distance of each numeric column with values in both tables, and of all of them together."""
     columns = {name: each.wasserstein for name, each in curves.items()}
     if len(tables.numeric) < 2:
-        return Wasserstein(columns, None)
+        return WassersteinDistances(columns, None)
     points = np.column_stack([tables.scale(name) for name in tables.numeric])
     # Both use the same random numbers, so that equal tables give equal rows.
     real, synthetic = (
         _choose_points(side, comparison.make_rng("fidelity sliced rows")) for side in tables.split(points)
     )
     if not len(real) or not len(synthetic):
-        return Wasserstein(columns, None)
-    return Wasserstein(columns, estimate_sliced_distance(real, synthetic, comparison.make_rng("fidelity directions")))
+        return WassersteinDistances(columns, None)
+    return WassersteinDistances(
+        columns, estimate_sliced_distance(real, synthetic, comparison.make_rng("fidelity directions"))
+    )
 
 
 def _choose_points(points: Floats, rng: np.random.Generator) -> Floats:
