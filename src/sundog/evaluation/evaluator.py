@@ -334,7 +334,7 @@ def _add_published(report: Report, inputs: Inputs, publication: Publication) -> 
     right = {name: round(report.measures[name].value * tested) for name in publication.models}
     found = publication.measure(inputs.real, inputs.comparison.synthetic, right, tested)
     budget = publication.run.budget
-    price = f"What may be published cost ε = {budget.epsilon:g} (δ = {budget.delta:.2g}) of the ledger."
+    price = f"The published figures cost ε = {budget.epsilon:g} (δ = {budget.delta:.2g}) of the ledger."
     return replace(report, published=found, notes=(*report.notes, price))
 
 
