@@ -24,7 +24,7 @@ from report import DATA, Row, arguments, publish
 
 import sundog
 from sundog.data.reading.read import encode, read
-from sundog.demo.plots import total_variation
+from sundog.evaluation.total_variation import compute_marginal_distance
 from sundog.models.auto import choose_model
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
@@ -91,7 +91,7 @@ def tables(options: argparse.Namespace) -> Iterator[list[Row]]:
         found: Found = {}
         for model in options.models:
             drawn = records_of(fitted(model, records, schema, epsilon, quick=options.quick), DRAWN, 0)
-            found[model] = {"pairs": float(np.mean([total_variation(drawn, real, *pair) for pair in some]))}
+            found[model] = {"pairs": float(np.mean([compute_marginal_distance(drawn, real, *pair) for pair in some]))}
         yield beside(f"{count:,} records ε={epsilon:g}", choose_model(schema, epsilon=epsilon, records=count), found)
 
 

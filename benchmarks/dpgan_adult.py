@@ -140,7 +140,7 @@ def main() -> None:
     schema = sundog.Schema.load(SCHEMA)
     train, test = (encode(read(part, schema), schema) for part in (frame, held_out))
     real = figures(train, train, test)
-    floor = figures(train, Comparison(train, train, train, test).floor().synthetic, test)
+    floor = figures(train, Comparison(train, train, train, test).build_floor().synthetic, test)
     peers = {name: ("independent columns", floor[name]) for name in DISTANCES}
     peers["1-way"] = ("held-out records", figures(test, train, test)["1-way"])
     rows = [Row(f"accuracy, {name}, real records", real[name], "", "Table 1", REAL) for name in FORESTS]

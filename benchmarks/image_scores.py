@@ -22,7 +22,7 @@ from sundog.evaluation.comparison import Comparison, split
 from sundog.evaluation.images.feature_extractor import fit_feature_extractor
 from sundog.evaluation.images.image_classifiers import Images
 from sundog.evaluation.images.image_sample import find_images
-from sundog.evaluation.images.image_scores import frechet_distance, inception_score, measure_frechet
+from sundog.evaluation.images.image_scores import compute_frechet_distance, compute_inception_score, measure_frechet
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "mnist.schema.yaml"
 PAPER = 9.96
@@ -59,24 +59,30 @@ def main() -> None:
     comparison = Comparison(train, test, train, test, target="label")
     view, rng = find_images(comparison, "image"), np.random.default_rng(0)
     judge = fit_feature_extractor(comparison, view)
-    assert judge is not None and judge.probabilities is not None  # noqa: PT018
+    assert judge is not None and judge.predict_probabilities is not None  # noqa: PT018
     real = view.sample(test, len(test), rng).pixels
-    dealt = view.sample(comparison.floor().synthetic, len(test), rng).pixels
+    dealt = view.sample(comparison.build_floor().synthetic, len(test), rng).pixels
     half, other = np.array_split(real, 2)
 
-    score = inception_score(judge.probabilities(real))
-    seen = judge.features(half)
-    halves = measure_frechet(seen, judge.features(other), rng).value
-    worst = measure_frechet(seen, judge.features(dealt), rng).value
+    score = compute_inception_score(judge.predict_probabilities(real))
+    seen = judge.extract_features(half)
+    halves = measure_frechet(seen, judge.extract_features(other), rng).value
+    worst = measure_frechet(seen, judge.extract_features(dealt), rng).value
     rows = [
         Row("Inception, real", score, "", "paper, MNIST", PAPER),
-        Row("Fréchet, two halves", halves, "", "without a jackknife", frechet_distance(seen, judge.features(other))),
+        Row(
+            "Fréchet, two halves",
+            halves,
+            "",
+            "without a jackknife",
+            compute_frechet_distance(seen, judge.extract_features(other)),
+        ),
     ]
     for level in NOISE:
         images = noisy(other, level)
-        spoiled = inception_score(judge.probabilities(noisy(real, level)))
+        spoiled = compute_inception_score(judge.predict_probabilities(noisy(real, level)))
         rows.append(Row(f"Inception, noise {level}", spoiled, "", "without noise", score))
-        distance = measure_frechet(seen, judge.features(images), rng).value
+        distance = measure_frechet(seen, judge.extract_features(images), rng).value
         rows.append(Row(f"Fréchet, noise {level}", distance, "", "pixels dealt at random", worst))
     publish(rows, options)
 

@@ -19,14 +19,14 @@ from report import DATA, Row, arguments, publish
 import sundog
 from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
-from sundog.demo.plots import total_variation
+from sundog.evaluation.total_variation import compute_marginal_distance
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
 
 
 def mean_distance(real: Records, fake: Records) -> float:
     """Return the mean total-variation distance of one-way marginals, over the schema's bins."""
-    return float(np.mean([total_variation(real, fake, name) for name in real.schema.columns]))
+    return float(np.mean([compute_marginal_distance(real, fake, name) for name in real.schema.columns]))
 
 
 def main() -> None:

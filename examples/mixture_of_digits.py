@@ -9,12 +9,12 @@ from importlib import resources
 from typing import Any
 
 import sundog
-from sundog.demo.digits import accuracy, load
+from sundog.demo.digits import load_images, score_forest
 
 
 def main() -> None:
     # Small handwritten digits, each with its label; every sixth is kept back to see what a release is worth.
-    (images, digits), (unseen, answers) = load()
+    (images, digits), (unseen, answers) = load_images()
     private = {"image": images, "digit": digits}
     schema = sundog.Schema.load(str(resources.files("sundog.demo") / "digits.schema.yaml"))
 
@@ -25,7 +25,7 @@ def main() -> None:
         synth = sundog.Synthesizer(model="independent", clusters=clusters, epsilon=4.0, delta=1e-5, seed=0)
         release = synth.fit(private, schema).release_
         fake = release.sample(len(images), seed=7, as_="arrays")
-        read = accuracy(fake["image"], fake["digit"].to_numpy(zero_copy_only=False), unseen, answers)
+        read = score_forest(fake["image"], fake["digit"].to_numpy(zero_copy_only=False), unseen, answers)
         print(f"clusters: {clusters:2}   a classifier that saw synthetic digits only reads {read:.0%} of the real ones")
 
     # The certificate says what was spent on clusters, and what on pixels and labels.

@@ -25,7 +25,7 @@ from sundog.data.records import Records
 from sundog.evaluation.comparison import Comparison, split, subsample
 from sundog.evaluation.images.feature_extractor import fit_feature_extractor
 from sundog.evaluation.images.image_sample import find_images
-from sundog.evaluation.images.image_scores import frechet_distance, inception_score
+from sundog.evaluation.images.image_scores import compute_frechet_distance, compute_inception_score
 from sundog.training.speed.threads import use_one_thread
 
 DELTA = 1e-5
@@ -137,11 +137,11 @@ class Trials:
     def _worth(self, records: Records, seed: int) -> Worth:
         view, rng = find_images(self.comparison, "image"), np.random.default_rng(seed)
         judge = fit_feature_extractor(self.comparison, view)
-        assert judge is not None and judge.probabilities is not None  # noqa: PT018
+        assert judge is not None and judge.predict_probabilities is not None  # noqa: PT018
         images, real = (view.sample(each, len(self.test), rng).pixels for each in (records, self.test))
         with use_one_thread():
-            score = inception_score(judge.probabilities(images))
-            distance = frechet_distance(judge.features(images), judge.features(real))
+            score = compute_inception_score(judge.predict_probabilities(images))
+            distance = compute_frechet_distance(judge.extract_features(images), judge.extract_features(real))
         generated, test = (view.sample(each, len(each), rng) for each in (records, self.test))
         pairs = (generated.pixels, generated.labels), (test.pixels, test.labels)
         return Worth(learned(*pairs, seed=seed, device=self.device), score, distance)

@@ -436,10 +436,10 @@ def test_ledger_is_made_and_shown(sundog: Sundog, here: Path) -> None:
 # --- demo ---
 
 
-def test_the_demo_tells_the_whole_story(sundog: Sundog, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from sundog.demo import digits, story
+def test_the_demo_runs_every_step(sundog: Sundog, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from sundog.demo import digits, walkthrough
 
-    monkeypatch.setitem(story.SETTINGS, "epochs", 1)
+    monkeypatch.setitem(walkthrough.SETTINGS, "epochs", 1)
     monkeypatch.setitem(digits.SETTINGS, "epochs", 10)
     called = sundog("demo", "-o", "show")
     assert called.code == 0

@@ -13,13 +13,13 @@ COLUMNS = {"age": {"type": "integer", "min": 0, "max": 99}, "sex": {"type": "cat
 SCHEMA = Schema.from_dict({"columns": COLUMNS})
 
 
-def frame(rows: int, seed: int = 0) -> pd.DataFrame:
+def make_frame(rows: int, seed: int = 0) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     return pd.DataFrame({"age": rng.integers(0, 100, rows), "sex": rng.choice(["f", "m"], rows)})
 
 
-def wide_frame(rows: int, seed: int) -> pd.DataFrame:
-    return frame(rows, seed).assign(size=np.random.default_rng(seed).integers(0, 10**6, rows))
+def make_wide_frame(rows: int, seed: int) -> pd.DataFrame:
+    return make_frame(rows, seed).assign(size=np.random.default_rng(seed).integers(0, 10**6, rows))
 
 
 TABLE = Schema.from_dict(
@@ -34,8 +34,8 @@ TABLE = Schema.from_dict(
 )
 
 
-def table(rows: int, seed: int) -> pd.DataFrame:
-    """Everything depends on everything."""
+def make_table(rows: int, seed: int) -> pd.DataFrame:
+    """Make a table in which all columns depend on each other."""
     rng = np.random.default_rng(seed)
     age = rng.integers(0, 100, rows)
     sex = np.where(rng.random(rows) < 0.2 + 0.6 * (age > 50), "f", "m")
@@ -44,7 +44,7 @@ def table(rows: int, seed: int) -> pd.DataFrame:
     return pd.DataFrame({"age": age, "income": income.round(3), "sex": sex, "job": job})
 
 
-def noise(rows: int, seed: int) -> pd.DataFrame:
+def make_noise(rows: int, seed: int) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     return pd.DataFrame(
         {

@@ -34,8 +34,8 @@ def test_sums_and_extremes_leave_out_what_is_missing() -> None:
     rng = np.random.default_rng(0)
     blocks = Blocks.deal(120, rng)
     labels, values = rng.integers(-1, 3, 120), rng.normal(size=120)
-    sums = blocks.sums(labels, 3, values)
-    least, greatest = blocks.extremes(np.where(labels < 0, np.nan, values))
+    sums = blocks.sum_labels(labels, 3, values)
+    least, greatest = blocks.find_extremes(np.where(labels < 0, np.nan, values))
     for place in (0, 31):
         times = blocks.weights[place][blocks.of_row]
         assert sums[place] == pytest.approx([(values * times)[labels == label].sum() for label in range(3)])
@@ -116,7 +116,7 @@ def test_blocks_pairs_and_rows_find_the_error_of_a_mean() -> None:
     errors: dict[str, list[float]] = {"blocks": [], "pairs": [], "rows": []}
     for seed in range(40):
         rng = np.random.default_rng(seed)
-        sums = Blocks.deal(len(values), rng).sums(np.zeros(len(values), np.int64), 1, values)[:, 0]
+        sums = Blocks.deal(len(values), rng).sum_labels(np.zeros(len(values), np.int64), 1, values)[:, 0]
         errors["blocks"].append(compute_error(sums / len(values)))
         pairs = PairedBlocks(real=len(values), synthetic=len(values), rng=rng).average(values[:, None], nothing)
         errors["pairs"].append(compute_error(pairs.real_estimates[:, 0]))

@@ -41,6 +41,6 @@ def test_parts_of_records() -> None:
 def test_draws_for_one_purpose_depend_on_nothing_else() -> None:
     records = Records(SCHEMA, {"age": np.zeros(5, np.uint8), "sex": np.zeros(5, np.uint8)}, 5)
     one, other = Comparison(records, records, records, records), Comparison(records, records, records, records, seed=1)
-    assert one.rng("a").random() == one.rng("a").random()
-    assert one.rng("a").random() != one.rng("b").random()
-    assert one.rng("a").random() != other.rng("a").random()
+    assert one.make_rng("a").random() == one.make_rng("a").random()
+    assert one.make_rng("a").random() != one.make_rng("b").random()
+    assert one.make_rng("a").random() != other.make_rng("a").random()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
-from tests.evaluation.small_tables import TABLE, noise, table
+from tests.evaluation.small_tables import TABLE, make_noise, make_table
 
 import sundog
 from sundog.data.schema import Schema
@@ -20,7 +20,7 @@ from sundog.evaluation.evaluator import evaluate
 
 
 def test_real_data_against_itself_is_perfect() -> None:
-    real, holdout = table(600, 0), table(600, 1)
+    real, holdout = make_table(600, 0), make_table(600, 1)
     report = evaluate(real, real=real, holdout=holdout, target="job", schema=TABLE)
     for name in ("tvd_1way", "tvd_2way", "tvd_3way", "association_error", "wasserstein_1d", "wasserstein_sliced"):
         assert report.measures[f"fidelity.{name}"].value == pytest.approx(0, abs=1e-12)
@@ -35,14 +35,18 @@ def test_real_data_against_itself_is_perfect() -> None:
 
 def test_other_real_data_is_not_told_from_real_data() -> None:
     """A sample of the same people: what a perfect release would be."""
-    report = evaluate(table(600, 2), real=table(600, 0), holdout=table(600, 1), target="job", schema=TABLE)
+    report = evaluate(
+        make_table(600, 2), real=make_table(600, 0), holdout=make_table(600, 1), target="job", schema=TABLE
+    )
     for name in ("fidelity.tvd_1way", "fidelity.tvd_2way", "fidelity.association_error", "fidelity.propensity_auc"):
         assert report.measures[name].overlaps(report.ceiling[name]), name
     assert "lost" not in report.headline
 
 
 def test_noise_is_at_the_floor_or_below() -> None:
-    report = evaluate(noise(600, 5), real=table(600, 0), holdout=table(600, 1), target="job", schema=TABLE)
+    report = evaluate(
+        make_noise(600, 5), real=make_table(600, 0), holdout=make_table(600, 1), target="job", schema=TABLE
+    )
     for name in ("fidelity.tvd_2way", "fidelity.tvd_3way", "fidelity.association_error"):
         assert report.measures[name].high > report.floor[name].value > report.ceiling[name].value
     for model in ("logistic", "forest", "boosting"):
@@ -53,7 +57,7 @@ def test_noise_is_at_the_floor_or_below() -> None:
 
 def test_by_hand() -> None:
     """The figures are those that a few lines of pandas give."""
-    real, fake = table(500, 0), noise(400, 1)
+    real, fake = make_table(500, 0), make_noise(400, 1)
     cuts = {"age": np.arange(0, 101, 10), "income": np.arange(0, 201, 10)}
     binned = {name: {**TABLE.columns[name].to_dict(), "bins": len(cut) - 1} for name, cut in cuts.items()}
     schema = Schema.from_dict({"columns": {**TABLE.to_dict()["columns"], **binned}})
@@ -71,7 +75,7 @@ def test_by_hand() -> None:
 
 
 def test_the_dictionary_has_the_names_that_stay() -> None:
-    report = evaluate(noise(200, 1), real=table(200, 0), target="sex", schema=TABLE)
+    report = evaluate(make_noise(200, 1), real=make_table(200, 0), target="sex", schema=TABLE)
     found = json.loads(json.dumps(report.to_dict(), allow_nan=False))
     assert set(found) >= {"about", "notes", "fidelity", "utility", "ceiling", "floor", "published", "details"}
     leaves = [
@@ -88,7 +92,7 @@ def test_the_dictionary_has_the_names_that_stay() -> None:
 
 def test_the_room_can_be_called() -> None:
     importlib.import_module("sundog.evaluation.measure")  # which makes the room an attribute of the package
-    report = sundog.evaluate(noise(100, 1), real=table(100, 0), schema=TABLE)
+    report = sundog.evaluate(make_noise(100, 1), real=make_table(100, 0), schema=TABLE)
     assert report.measures["fidelity.tvd_1way"].value > 0
 
 
@@ -115,7 +119,7 @@ def test_sets_and_series_from_end_to_end(tmp_path: Path) -> None:
 
 
 def test_publish_needs_a_ledger_and_a_ledger_publish() -> None:
-    real = table(100, 0)
+    real = make_table(100, 0)
     with pytest.raises(DataError, match="ledger"):
         evaluate(real, real=real, schema=TABLE, publish=1.0)
     with pytest.raises(DataError, match="both"):

@@ -10,20 +10,20 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from tests.evaluation.small_tables import COLUMNS, SCHEMA, frame, wide_frame
+from tests.evaluation.small_tables import COLUMNS, SCHEMA, make_frame, make_wide_frame
 
 from sundog.data.columns.listed import UNDECLARED
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SchemaError
 from sundog.evaluation.evaluator import Report, evaluate
-from sundog.evaluation.inputs import read_inputs
+from sundog.evaluation.inputs import EvaluationRequest, read_inputs
 from sundog.evaluation.side_by_side import SideBySide, compare
 from sundog.fit.synthesizer import Synthesizer
 
 
 def test_what_another_tool_made_up_is_counted_and_not_refused() -> None:
     strange = pd.DataFrame({"age": [-5, 200, None] * 10, "sex": ["f", "x", None] * 10})
-    inputs = read_inputs(strange, real=frame(100), schema=SCHEMA)
+    inputs = read_inputs(EvaluationRequest(strange, real=make_frame(100), schema=SCHEMA))
     synthetic = inputs.comparison.synthetic
     found = {name: list(column.decode(synthetic.codes[name])[:3]) for name, column in synthetic.schema.columns.items()}
     assert [str(value) for value in found["age"]] == ["0", "99", "None"]
@@ -31,7 +31,7 @@ def test_what_another_tool_made_up_is_counted_and_not_refused() -> None:
 
 
 def test_without_a_holdout_a_quarter_of_the_real_records_stands_in() -> None:
-    inputs = read_inputs(frame(50, 1), real=frame(100), schema=SCHEMA)
+    inputs = read_inputs(EvaluationRequest(make_frame(50, 1), real=make_frame(100), schema=SCHEMA))
     assert len(inputs.comparison.train) == 75
     assert len(inputs.comparison.test) == 25
     assert len(inputs.comparison.real) == 100
@@ -39,64 +39,70 @@ def test_without_a_holdout_a_quarter_of_the_real_records_stands_in() -> None:
 
 
 def test_with_a_holdout_models_learn_from_all_real_records() -> None:
-    inputs = read_inputs(frame(50, 1), real=frame(100), holdout=frame(40, 2), schema=SCHEMA)
+    inputs = read_inputs(
+        EvaluationRequest(make_frame(50, 1), real=make_frame(100), holdout=make_frame(40, 2), schema=SCHEMA)
+    )
     assert len(inputs.comparison.train) == 100
     assert len(inputs.comparison.test) == 40
     assert not inputs.notes
 
 
 def test_of_many_rows_some_are_chosen_and_the_report_says_so() -> None:
-    inputs = read_inputs(frame(5000, 1), real=frame(3000), schema=SCHEMA, rows=1000)
+    inputs = read_inputs(EvaluationRequest(make_frame(5000, 1), real=make_frame(3000), schema=SCHEMA, rows=1000))
     assert len(inputs.comparison.synthetic) == len(inputs.comparison.real) == 1000
     assert inputs.counts["synthetic"] == 5000
     assert sum("1,000 of" in note for note in inputs.notes) == 2
     whole = read_inputs(
-        frame(50, 1), real=frame(300), holdout=frame(300, 2), schema=SCHEMA, rows=100, whole_holdout=True
+        EvaluationRequest(make_frame(50, 1), real=make_frame(300), holdout=make_frame(300, 2), schema=SCHEMA, rows=100),
+        whole_holdout=True,
     )
     assert len(whole.comparison.test) == 300
 
 
 def test_a_release_brings_its_own_schema(tmp_path: Path) -> None:
-    Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(frame(100), SCHEMA).release_.save(tmp_path / "a.sundog")
-    inputs = read_inputs(tmp_path / "a.sundog", real=frame(100))
+    Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(make_frame(100), SCHEMA).release_.save(
+        tmp_path / "a.sundog"
+    )
+    inputs = read_inputs(EvaluationRequest(tmp_path / "a.sundog", real=make_frame(100)))
     assert inputs.release is not None
     assert inputs.name == "a.sundog"
     assert len(inputs.comparison.synthetic) == inputs.release.records
-    again = read_inputs(tmp_path / "a.sundog", real=frame(100))
+    again = read_inputs(EvaluationRequest(tmp_path / "a.sundog", real=make_frame(100)))
     assert np.array_equal(inputs.comparison.synthetic.codes["age"], again.comparison.synthetic.codes["age"])
     with pytest.raises(SchemaError, match="own schema"):
-        read_inputs(tmp_path / "a.sundog", real=frame(100), schema=SCHEMA)
+        read_inputs(EvaluationRequest(tmp_path / "a.sundog", real=make_frame(100), schema=SCHEMA))
 
 
 def test_bad_input_is_one_line_that_names_the_fix() -> None:
     with pytest.raises(DataError, match=r"no column 'income'.*age, sex"):
-        read_inputs(frame(50), real=frame(50), schema=SCHEMA, target="income")
+        read_inputs(EvaluationRequest(make_frame(50), real=make_frame(50), schema=SCHEMA, target="income"))
     with pytest.raises(DataError, match="5 synthetic records are too few"):
-        read_inputs(frame(5), real=frame(100), schema=SCHEMA)
+        read_inputs(EvaluationRequest(make_frame(5), real=make_frame(100), schema=SCHEMA))
     with pytest.raises(DataError, match="8 real records are too few"):
-        read_inputs(frame(50), real=frame(10), schema=SCHEMA)
+        read_inputs(EvaluationRequest(make_frame(50), real=make_frame(10), schema=SCHEMA))
     with pytest.raises(DataError, match=r"19 held-out records are too few.*give more than 76"):
-        read_inputs(frame(50), real=frame(76), schema=SCHEMA)
+        read_inputs(EvaluationRequest(make_frame(50), real=make_frame(76), schema=SCHEMA))
     with pytest.raises(DataError, match="3 held-out records"):
-        read_inputs(frame(50), real=frame(50), holdout=frame(3), schema=SCHEMA)
+        read_inputs(EvaluationRequest(make_frame(50), real=make_frame(50), holdout=make_frame(3), schema=SCHEMA))
     with pytest.raises(DataError, match=r"10 held-out records are too few.*use more rows"):
-        read_inputs(frame(50), real=frame(500), schema=SCHEMA, rows=40)
+        read_inputs(EvaluationRequest(make_frame(50), real=make_frame(500), schema=SCHEMA, rows=40))
     with pytest.raises(DataError, match="-5 records"):
-        read_inputs(frame(50), real=frame(500), schema=SCHEMA, n=-5)
+        read_inputs(EvaluationRequest(make_frame(50), real=make_frame(500), schema=SCHEMA, n=-5))
+    undeclared = pd.DataFrame({"age": [1] * 100, "sex": ["x"] * 100})
     with pytest.raises(DataError, match="'sex'"):
-        read_inputs(frame(50), real=pd.DataFrame({"age": [1] * 100, "sex": ["x"] * 100}), schema=SCHEMA)
+        read_inputs(EvaluationRequest(make_frame(50), real=undeclared, schema=SCHEMA))
     with pytest.raises(DataError, match="'sex' is missing"):
-        read_inputs(frame(50)[["age"]], real=frame(100), schema=SCHEMA)
+        read_inputs(EvaluationRequest(make_frame(50)[["age"]], real=make_frame(100), schema=SCHEMA))
     with pytest.raises(DataError, match="5 records are too few"):
-        read_inputs(frame(50), real=frame(100), schema=SCHEMA, rows=5)
+        read_inputs(EvaluationRequest(make_frame(50), real=make_frame(100), schema=SCHEMA, rows=5))
 
 
 def test_all_records_of_one_person_stay_on_one_side() -> None:
-    people = frame(400).assign(person=np.repeat(np.arange(100), 4))
+    people = make_frame(400).assign(person=np.repeat(np.arange(100), 4))
     schema = Schema.from_dict({"unit": "person", "cap": 3, "columns": COLUMNS})
     release = Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(people, schema).release_
     people["age"] = people["person"]  # so that a record says whose it is
-    inputs = read_inputs(release, real=people)
+    inputs = read_inputs(EvaluationRequest(release, real=people))
     train, test = (set(part.codes["age"].tolist()) for part in (inputs.comparison.train, inputs.comparison.test))
     assert len(inputs.comparison.train) == 225
     assert len(inputs.comparison.test) == 75
@@ -104,7 +110,7 @@ def test_all_records_of_one_person_stay_on_one_side() -> None:
 
 
 def test_a_holdout_that_is_the_real_data_warns_once_and_the_reports_say_so() -> None:
-    real, other = wide_frame(60, 0), wide_frame(60, 1)
+    real, other = make_wide_frame(60, 0), make_wide_frame(60, 1)
     schema = Schema.from_dict({"columns": {**COLUMNS, "size": {"type": "integer", "min": 0, "max": 10**6}}})
     with pytest.warns(UserWarning, match="100% of the held-out records are also among the real ones") as caught:
         report = evaluate(other, real=real, holdout=real, schema=schema)
@@ -122,7 +128,7 @@ def test_a_holdout_that_is_the_real_data_warns_once_and_the_reports_say_so() -> 
 
 @pytest.fixture(scope="module")
 def report() -> Report:
-    return evaluate(frame(40, 1), real=frame(100), schema=SCHEMA)
+    return evaluate(make_frame(40, 1), real=make_frame(100), schema=SCHEMA)
 
 
 @pytest.mark.parametrize("kind", ["html", "json"])

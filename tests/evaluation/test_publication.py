@@ -34,14 +34,14 @@ def records(count: int, seed: int, share: float = 0.5) -> Records:
     return Records(SCHEMA, codes, count)
 
 
-def frame(count: int, seed: int) -> pd.DataFrame:
+def make_frame(count: int, seed: int) -> pd.DataFrame:
     of = records(count, seed)
     return pd.DataFrame({"age": of.codes["age"], "sex": np.array(["f", "m"])[of.codes["sex"]]})
 
 
 @pytest.fixture(scope="module")
 def release() -> Release:
-    return Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(frame(300, 9), SCHEMA).release_
+    return Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(make_frame(300, 9), SCHEMA).release_
 
 
 def published(
@@ -73,17 +73,17 @@ def test_a_ledger_that_cannot_pay_refuses_before_anything_is_read(release: Relea
 def test_only_what_is_said_of_a_private_release_is_published(release: Release) -> None:
     ledger = Ledger(epsilon=1.0, delta=1e-6)
     with pytest.raises(DataError, match="only figures about a release"):
-        evaluate(frame(300, 9), real=frame(300, 9), schema=SCHEMA, publish=0.5, ledger=ledger)
+        evaluate(make_frame(300, 9), real=make_frame(300, 9), schema=SCHEMA, publish=0.5, ledger=ledger)
     seeded = (
         Synthesizer("independent", epsilon=1.0, delta=1e-6, noise=NoiseSource.seeded(1))
-        .fit(frame(300, 9), SCHEMA)
+        .fit(make_frame(300, 9), SCHEMA)
         .release_
     )
     with pytest.raises(SundogError, match="not private"):
-        evaluate(seeded, real=frame(300, 9), publish=0.5, ledger=ledger)
+        evaluate(seeded, real=make_frame(300, 9), publish=0.5, ledger=ledger)
     unsafe = Ledger(epsilon=1.0, delta=1e-6, noise=NoiseSource.seeded(1))
     with pytest.raises(SundogError, match="not private"):
-        evaluate(release, real=frame(300, 9), publish=0.5, ledger=unsafe)
+        evaluate(release, real=make_frame(300, 9), publish=0.5, ledger=unsafe)
     assert not ledger.charges
 
 
@@ -98,7 +98,7 @@ def test_one_record_changes_one_cell_of_each_marginal_and_one_answer_of_each_mod
         return [histogram.counts for histogram in histograms]  # type: ignore[attr-defined]
 
     monkeypatch.setattr("sundog.evaluation.publication.noisy_histograms", noticed)
-    real, holdout = frame(300, 9), frame(200, 5)
+    real, holdout = make_frame(300, 9), make_frame(200, 5)
     for one, other in ((real, holdout), (real[:-1], holdout), (real, holdout[:-1])):
         ledger = Ledger(epsilon=1.0, delta=1e-6)
         evaluate(release, real=one, holdout=other, target="sex", rows=150, publish=0.5, ledger=ledger)

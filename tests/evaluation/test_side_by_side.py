@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import pytest
-from tests.evaluation.small_tables import TABLE, noise, table
+from tests.evaluation.small_tables import TABLE, make_noise, make_table
 
 from sundog.errors import DataError
 from sundog.evaluation.side_by_side import compare
 
 
 def test_releases_side_by_side_share_what_is_measured_of_real_data() -> None:
-    real = table(200, 0)
+    real = make_table(200, 0)
     seen: list[str] = []
     found = compare(
-        [noise(150, 1), table(150, 2)], real=real, schema=TABLE, progress=lambda stage, done: seen.append(stage)
+        [make_noise(150, 1), make_table(150, 2)],
+        real=real,
+        schema=TABLE,
+        progress=lambda stage, done: seen.append(stage),
     )
     assert sum("of real data" in stage for stage in seen) == 2  # fidelity and propensity, once each
     assert found.reports[0].ceiling == found.reports[1].ceiling

@@ -1,4 +1,4 @@
-"""The whole story on real data, in about a minute: census records and handwritten digits become releases.
+"""Run every step on real data, in about a minute: census records and handwritten digits become releases.
 
 Example: sundog demo
 """
@@ -18,8 +18,8 @@ def run(
     epsilon: Annotated[float, typer.Option(help="The ε to spend on the census.")] = 1.0,
 ) -> None:
     """Run the demo."""
-    from sundog.demo.story import tell
+    from sundog.demo.walkthrough import run_walkthrough
     from sundog.files import refuse_stdout
 
     refuse_stdout(out, "folder")
-    tell(out, epsilon=epsilon, say=say)
+    run_walkthrough(out, epsilon=epsilon, say=say)

@@ -147,9 +147,10 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         rest = {key: value for key, value in self._as_data().items() if key not in ("sundog", "reviewed")}
         columns = {name: column.to_dict() for name, column in self.columns.items()}
         rows = [(name, column.pop("type"), _declared(column)) for name, column in columns.items()]
-        draft = [] if self.reviewed else [notebook.paragraph("drafted from the data: NOT PRIVATE until it is reviewed")]
-        head = [notebook.paragraph(_declared(rest))] if rest else []
-        return notebook.show("Schema", *draft, *head, notebook.table(rows, ("column", "type", "declared")))
+        said = [] if self.reviewed else ["drafted from the data: NOT PRIVATE until it is reviewed"]
+        said += [_declared(rest)] if rest else []
+        table = notebook.build_table(rows, ("column", "type", "declared"))
+        return notebook.build_fragment("Schema", *map(notebook.build_paragraph, said), table)
 
     def _as_data(self) -> dict[str, Any]:
         rest = self.model_dump(mode="json", exclude_defaults=True, exclude={"columns", "sundog", "reviewed"})

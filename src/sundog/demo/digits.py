@@ -1,4 +1,4 @@
-"""The act with images: a mixture learns handwritten digits, and what it draws teaches a classifier to read."""
+"""The part of the demo with images: a mixture is fitted to handwritten digits, and a classifier to its samples."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from sundog.demo.plots import draw_images
 from sundog.fit.synthesizer import Synthesizer
 from sundog.release.release import Release
 
-EPSILON = 4.0  # few images: at ε = 1 nobody could read them
+EPSILON = 4.0  # with so few images, samples at ε = 1 are illegible
 CLUSTERS = 10
-SETTINGS: dict[str, Any] = {"epochs": 30, "chains": 100}  # enough for parts of 150 images, and fast
+SETTINGS: dict[str, Any] = {"epochs": 30, "chains": 100}  # enough for clusters of about 150 images, and fast
 
-_KEPT_BACK = 6  # every sixth image
-_SHOWN = 8  # in a row
+_HELD_OUT = 6  # every sixth image
+_SHOWN = 8  # images in a row
 _LEVELS = 17
 
 Images = npt.NDArray[np.uint8]
@@ -29,8 +29,8 @@ Labels = npt.NDArray[np.int64]
 
 
 def show_digits(folder: Path, schema: Schema, *, say: Callable[[str], None]) -> None:
-    """Fit a mixture to `digits.npz`, which it writes first, and leaves release, samples and a picture in `folder`."""
-    (images, digits), (unseen, answers) = load()
+    """Write `digits.npz`, fit a mixture to it, and write release, samples and a plot to `folder`."""
+    (images, digits), (unseen, answers) = load_images()
     np.savez_compressed(folder / "digits.npz", image=images, digit=digits)
     started = time.perf_counter()
     synthesizer = Synthesizer(model="rbm", clusters=CLUSTERS, epsilon=EPSILON, seed=0, settings=SETTINGS)
@@ -40,19 +40,19 @@ def show_digits(folder: Path, schema: Schema, *, say: Callable[[str], None]) -> 
 
     release.write(folder / "synthetic-digits.npz", len(images), seed=7)
     with np.load(folder / "synthetic-digits.npz") as drawn:
-        learned = accuracy(drawn["image"], drawn["digit"], unseen, answers)
-    best = accuracy(images, digits, unseen, answers)
-    say(f"   a classifier that saw synthetic digits only reads {learned:.0%} of {len(unseen)} real ones kept back;")
-    say(f"   one that saw the private digits reads {best:.0%}, and guessing would be 10%")
+        learned = score_forest(drawn["image"], drawn["digit"], unseen, answers)
+    best = score_forest(images, digits, unseen, answers)
+    say(f"   a classifier trained on synthetic digits only reads {learned:.0%} of {len(unseen)} held-out real ones;")
+    say(f"   one trained on the private digits reads {best:.0%}; guessing would give 10%")
     picture = folder / "digits.png"
-    draw_images(_rows(release, images, digits), picture, f"Ten clusters, ε = {EPSILON:g}")
-    say(f"   a picture, a row for each cluster: {picture}")
+    draw_images(_sample_clusters(release, images, digits), picture, f"Ten clusters, ε = {EPSILON:g}")
+    say(f"   plotted in {picture}, one row per cluster")
 
 
-def load() -> tuple[tuple[Images, Labels], tuple[Images, Labels]]:
-    """Images and labels that are learned, and those that are kept back.
+def load_images() -> tuple[tuple[Images, Labels], tuple[Images, Labels]]:
+    """Return the images and labels to fit on, and held-out ones.
 
-    >>> (images, digits), (unseen, _) = load()
+    >>> (images, digits), (unseen, _) = load_images()
     >>> images.shape, digits.shape, unseen.shape
     ((1497, 8, 8), (1497,), (300, 8, 8))
     """
@@ -60,29 +60,29 @@ def load() -> tuple[tuple[Images, Labels], tuple[Images, Labels]]:
 
     bunch = load_digits()
     images, digits = bunch.images.astype(np.uint8), bunch.target.astype(np.int64)
-    back = np.arange(len(images)) % _KEPT_BACK == 0
-    return (images[~back], digits[~back]), (images[back], digits[back])
+    held_out = np.arange(len(images)) % _HELD_OUT == 0
+    return (images[~held_out], digits[~held_out]), (images[held_out], digits[held_out])
 
 
-def accuracy(images: Images, digits: Labels, unseen: Images, answers: Labels) -> float:
-    """Return how much of the unseen is read by a forest that learned from these, all of it in black and white."""
+def score_forest(images: Images, digits: Labels, unseen: Images, answers: Labels) -> float:
+    """Return the accuracy on unseen images of a random forest trained on these, all in black and white."""
     from sklearn.ensemble import RandomForestClassifier
 
-    forest = RandomForestClassifier(200, random_state=0).fit(_black(images), digits)
-    return float(forest.score(_black(unseen), answers))
+    forest = RandomForestClassifier(200, random_state=0).fit(_binarise(images), digits)
+    return float(forest.score(_binarise(unseen), answers))
 
 
-def _black(images: Images) -> npt.NDArray[np.bool_]:
-    """Return what the schema keeps of an image, a row each."""
+def _binarise(images: Images) -> npt.NDArray[np.bool_]:
+    """Return one row of black or white pixels per image, as the schema stores them."""
     return images.reshape(len(images), -1) * 2 >= _LEVELS
 
 
-def _rows(release: Release, images: Images, digits: Labels) -> list[tuple[Any, Any]]:
-    """For each cluster what it draws, and real images of the digit that it draws most, in the order of digits."""
+def _sample_clusters(release: Release, images: Images, digits: Labels) -> list[tuple[Any, Any]]:
+    """Return samples of each cluster beside real images of its most frequent digit, in the order of digits."""
     rows = []
     for cluster in range(CLUSTERS):
         drawn = release.sample(_SHOWN, seed=7, where={"cluster": cluster}, as_="arrays")
         digit, _ = Counter(np.asarray(drawn["digit"]).astype(int).tolist()).most_common(1)[0]
         real = images[digits == digit][:_SHOWN]
-        rows.append((digit, drawn["image"], _black(real).reshape(real.shape)))
+        rows.append((digit, drawn["image"], _binarise(real).reshape(real.shape)))
     return [(drawn, real) for _, drawn, real in sorted(rows, key=lambda row: row[0])]

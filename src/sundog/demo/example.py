@@ -1,4 +1,4 @@
-"""The example table, 10,000 records of the census, and its schema, which come with the package."""
+"""The example that comes with the package: a table of 10,000 census records and its schema."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ TABLE, SCHEMA = "adult.csv.gz", "adult.schema.yaml"
 
 
 def unpack(target: Path) -> Path:
-    """Copy the file of that name from the package to `target`, and return `target`."""
+    """Copy the file with the name of `target` from the package to `target`, and return `target`."""
     with resources.as_file(resources.files("sundog.demo") / target.name) as source:
         return Path(shutil.copyfile(source, target))
 
@@ -20,7 +20,7 @@ def unpack(target: Path) -> Path:
 def write_example(folder: Path) -> tuple[Path, Path]:
     """Write the example table and its schema into `folder`, and return their paths.
 
-    Nothing is replaced: raises if one of the two files exists.
+    No file is replaced: raises if one of the two exists.
     """
     table, schema = folder / TABLE, folder / SCHEMA
     folder.mkdir(parents=True, exist_ok=True)

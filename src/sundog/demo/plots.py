@@ -1,4 +1,4 @@
-"""Pictures of marginals and of images, real beside synthetic."""
+"""Plots of marginals and of images, real beside synthetic."""
 
 from __future__ import annotations
 
@@ -11,40 +11,26 @@ import numpy as np
 from sundog.data.bins import Bins, bins_for
 from sundog.data.columns import Column, Scale
 from sundog.data.records import Records
+from sundog.evaluation.total_variation import compute_marginal
 
-_REAL, _FAKE = "#b8bec9", "#e07b39"
-
-
-def shares(records: Records, *names: str) -> Any:
-    """Return the share of the records in each bin of a column, or in each cell of several."""
-    cells, count = np.zeros(len(records), np.int64), 1
-    for name in names:
-        bins = bins_for(records.schema.columns[name])
-        cells = cells * bins.count + bins.to_bins(records.codes[name])
-        count *= bins.count
-    return np.bincount(cells, minlength=count) / len(records)
+_REAL, _SYNTHETIC = "#b8bec9", "#e07b39"
 
 
-def total_variation(real: Records, fake: Records, *names: str) -> float:
-    """Return how far apart two datasets are in some columns together: 0 the same, 1 nothing in common."""
-    return float(0.5 * np.abs(shares(real, *names) - shares(fake, *names)).sum())
-
-
-def draw_marginals(real: Records, fake: Records, names: Sequence[str], path: Path, epsilon: float) -> None:
-    """One panel a column: grey bars are the real data, orange ones the synthetic."""
+def draw_marginals(real: Records, synthetic: Records, names: Sequence[str], path: Path, epsilon: float) -> None:
+    """Draw one panel per column: grey bars are the real data, orange ones the synthetic data."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 5.6), layout="constrained")
     panels = np.atleast_1d(figure.subplots(2, (len(names) + 1) // 2)).ravel()
     for panel, name in zip(panels, names, strict=False):
-        _draw(panel, real, fake, name)
+        _draw_marginal(panel, real, synthetic, name)
     panels[0].legend(frameon=False, fontsize=9)
     figure.suptitle(f"Real and synthetic, ε = {epsilon:g}", fontsize=12)
     figure.savefig(path, dpi=110)
 
 
 def draw_images(rows: Sequence[tuple[Any, Any]], path: Path, title: str) -> None:
-    """Images in rows: on the left those that were drawn, on the right real ones."""
+    """Draw rows of images: synthetic ones on the left, real ones on the right."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(9, 0.5 * len(rows) + 0.5), layout="constrained")
@@ -60,16 +46,16 @@ def draw_images(rows: Sequence[tuple[Any, Any]], path: Path, title: str) -> None
     figure.savefig(path, dpi=110)
 
 
-def _draw(panel: Any, real: Records, fake: Records, name: str) -> None:
+def _draw_marginal(panel: Any, real: Records, synthetic: Records, name: str) -> None:
     column = real.schema.columns[name]
     bins = bins_for(column)
-    p, q = shares(real, name), shares(fake, name)
-    labels = _labels(column, bins)
+    p, q = compute_marginal(real, name), compute_marginal(synthetic, name)
+    labels = _label_bins(column, bins)
     is_listed = column.scale in (Scale.NOMINAL, Scale.ORDINAL)
     order = np.argsort(-p) if is_listed else np.arange(len(p))
     at = np.arange(len(p))
     panel.bar(at - 0.2, p[order], 0.42, color=_REAL, label="real")
-    panel.bar(at + 0.2, q[order], 0.42, color=_FAKE, label="synthetic")
+    panel.bar(at + 0.2, q[order], 0.42, color=_SYNTHETIC, label="synthetic")
     panel.set_title(name, fontsize=10, loc="left")
     every = max(1, len(at) // 16)
     turned = {"rotation": 60, "ha": "right"} if is_listed else {}
@@ -78,6 +64,7 @@ def _draw(panel: Any, real: Records, fake: Records, name: str) -> None:
     panel.spines[["top", "right"]].set_visible(False)
 
 
-def _labels(column: Column, bins: Bins) -> list[str]:
+def _label_bins(column: Column, bins: Bins) -> list[str]:
+    """Return the first value of each bin."""
     values = [str(value) for value in column.decode(bins.starts).to_pylist()]
     return values + ["missing"] * column.nullable

@@ -2,7 +2,7 @@
 
 Rows are dealt at random into blocks and everything is summed by block. A resample draws blocks with replacement, so a
 resampled sum is a weighted sum over blocks, and all resamples of a table are one matrix product. Statistics that are
-no function of sums, such as medians, are computed on resampled rows instead (`bootstrap_rows`).
+not functions of sums, such as medians, are computed on resampled rows instead (`bootstrap_rows`).
 
 Throughout this package the first axis of an array of *estimates* is the statistic of the data itself, followed by that
 of each resample. `measure_estimates` turns estimates into a value with its interval.
@@ -121,7 +121,7 @@ class Blocks:
     """The rows of one table in blocks of equal size, and how often each resample draws each block.
 
     >>> blocks = Blocks.deal(1000, np.random.default_rng(0))
-    >>> counts = blocks.sums(np.arange(1000) % 2, 2)
+    >>> counts = blocks.sum_labels(np.arange(1000) % 2, 2)
     >>> counts.shape, counts[0].tolist()
     ((101, 2), [500.0, 500.0])
 
@@ -135,7 +135,7 @@ class Blocks:
 
     @classmethod
     def deal(cls, rows: int, rng: np.random.Generator) -> Blocks:
-        """Deals rows into blocks at random and draws the resamples."""
+        """Deal rows into blocks at random and draw the resamples."""
         blocks = min(BLOCKS, rows)
         weights = _draw_weights(blocks, rng)
         return cls(rng.permutation(rows) % blocks, weights)
@@ -145,7 +145,7 @@ class Blocks:
         """Put all rows into one block without resamples, for statistics that need no interval."""
         return cls(np.zeros(rows, np.int64), np.ones((1, 1)))
 
-    def sums(self, labels: NDArray[Any], size: int, values: Floats | None = None) -> Floats:
+    def sum_labels(self, labels: NDArray[Any], size: int, values: Floats | None = None) -> Floats:
         """Return the number of rows with each label, or the sum of their values: (estimates, size).
 
         Rows with label -1 are ignored. A row may have several labels, along the first axis.
@@ -155,14 +155,14 @@ class Blocks:
         found: Floats = self.weights @ sums[:, 1:]
         return found
 
-    def averages(self, rows: Any, add: Callable[[Any], Any]) -> Floats:
-        """Return averages over rows, (estimates, features), where `add` sums the features of some rows."""
+    def average_rows(self, rows: Any, add: Callable[[Any], Any]) -> Floats:
+        """Return estimates of averages over rows, (estimates, features); `add` sums the features of some rows."""
         blocks = np.split(self._order, self._starts[1:])
         sums = np.array([add(rows[block]) for block in blocks], np.float64)
         counts = np.array([len(block) for block in blocks], np.float64)
         return np.asarray((self.weights @ sums) / (self.weights @ counts)[:, None])
 
-    def extremes(self, values: Floats) -> tuple[Floats, Floats]:
+    def find_extremes(self, values: Floats) -> tuple[Floats, Floats]:
         """Return estimates of the minimum and the maximum; NaN is ignored unless there is nothing else."""
         found = []
         for extreme in (np.fmin, np.fmax):
@@ -186,7 +186,7 @@ class Blocks:
 
 
 def _draw_weights(blocks: int, rng: np.random.Generator) -> Floats:
-    """Return how often each block is counted, (estimates, blocks): once in the data, at random in the resamples."""
+    """Draw the weight of each block, (estimates, blocks): 1 in the data, a random count in each resample."""
     drawn = rng.multinomial(blocks, np.full(blocks, 1 / blocks), size=ROUNDS)
     return np.vstack([np.ones(blocks), drawn])
 
@@ -209,7 +209,7 @@ class PairedBlocks:
     """
 
     def __init__(self, *, real: int, synthetic: int, rng: np.random.Generator) -> None:
-        """Deals the rows of both tables, at least one each, given their numbers."""
+        """Deal the rows of both tables, given the number of rows of each, which is at least one."""
         self.count = min(PAIRED_BLOCKS, real, synthetic)
         self._rng = rng
         seed = int(rng.integers(2**63))
@@ -224,10 +224,11 @@ class PairedBlocks:
     def average(
         self, real: Any, synthetic: Any, add: Callable[[Any], Any] = lambda rows: rows.sum(axis=0)
     ) -> PairedAverages:
-        """Averages the same features of the rows of both tables; `add` sums the features of some rows."""
+        """Average the same features over the rows of each table; `add` sums the features of some rows."""
         weights = _draw_weights(self.count, self._rng)
         return PairedAverages(
-            Blocks(self._real, weights).averages(real, add), Blocks(self._synthetic, weights).averages(synthetic, add)
+            Blocks(self._real, weights).average_rows(real, add),
+            Blocks(self._synthetic, weights).average_rows(synthetic, add),
         )
 
 

@@ -36,22 +36,32 @@ class Comparison:
     seed: int = 0
     progress: Progress = field(default=silent, compare=False)
 
-    def rng(self, purpose: str) -> np.random.Generator:
-        """Return a generator for one purpose, which depends on the seed and the purpose only."""
-        digest = hashlib.sha256(f"{self.seed}/{purpose}".encode()).digest()
-        return np.random.default_rng(np.frombuffer(digest, np.uint32))
+    def make_rng(self, purpose: str) -> np.random.Generator:
+        """Return the generator of one purpose."""
+        return make_rng(self.seed, purpose)
 
     def draw_seed(self, purpose: str) -> int:
         """Return a seed for one purpose, for a library that has its own generator."""
-        return int(self.rng(purpose).integers(2**31))
+        return draw_seed(self.make_rng(purpose))
 
-    def ceiling(self) -> Comparison:
+    def build_ceiling(self) -> Comparison:
         """Return the same comparison with real records in place of synthetic ones, against other real records."""
         return replace(self, real=self.test, synthetic=self.train)
 
-    def floor(self) -> Comparison:
+    def build_floor(self) -> Comparison:
         """Return the same comparison with independently shuffled real columns in place of synthetic records."""
-        return replace(self, synthetic=shuffle_columns(self.train, self.rng("floor")))
+        return replace(self, synthetic=shuffle_columns(self.train, self.make_rng("floor")))
+
+
+def make_rng(seed: int, purpose: str) -> np.random.Generator:
+    """Return a generator for one purpose, which depends on the seed and the purpose only."""
+    digest = hashlib.sha256(f"{seed}/{purpose}".encode()).digest()
+    return np.random.default_rng(np.frombuffer(digest, np.uint32))
+
+
+def draw_seed(rng: np.random.Generator) -> int:
+    """Draw a seed for a library that has its own generator."""
+    return int(rng.integers(2**31))
 
 
 def shuffle_columns(records: Records, rng: np.random.Generator) -> Records:
@@ -85,13 +95,16 @@ def split(
         owners: the owner of each record; records of one owner stay together.
     """
     owners = np.arange(len(records)) if owners is None else owners
-    everybody = rng.permutation(np.unique(owners))
-    second = np.isin(owners, everybody[: round(share * len(everybody))])
+    shuffled = rng.permutation(np.unique(owners))
+    second = np.isin(owners, shuffled[: round(share * len(shuffled))])
     return records.take(~second), records.take(second)
 
 
 def subsample(records: Records, most: int, rng: np.random.Generator) -> Records:
-    """Return all records, or a random subset of the given size."""
-    if len(records) <= most:
-        return records
-    return records.take(np.sort(rng.choice(len(records), most, replace=False)))
+    """Return all records, or a random subset of `most`."""
+    return records if len(records) <= most else records.take(choose_rows(len(records), most, rng))
+
+
+def choose_rows(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Return all row numbers, or a random subset of `most` in ascending order."""
+    return np.arange(count) if count <= most else np.sort(rng.choice(count, most, replace=False))

@@ -17,7 +17,7 @@ from sundog.data.columns import Form
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 from sundog.evaluation.comparison import Comparison
-from sundog.evaluation.inputs import ROWS, Inputs, load_release, read_inputs
+from sundog.evaluation.inputs import ROWS, EvaluationRequest, Inputs, load_release, read_inputs
 from sundog.evaluation.measure import Measures, nest_names
 from sundog.evaluation.section import Section
 from sundog.files import replace_file
@@ -104,7 +104,7 @@ class Report:
         }
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: the headline and its figures. They are as private as the records."""
+        """Return the headline and its figures as HTML for a notebook; they are as private as the records."""
         from sundog.evaluation.report.headline import list_main_measures
 
         stands = (self.measures, self.ceiling, self.floor)
@@ -114,8 +114,11 @@ class Report:
         ]
         head = ("", "this", *REFERENCES)
         private = "measured on private records without a budget: not for publication"
-        return notebook.show(
-            self.name, notebook.paragraph(self.headline), notebook.table(rows, head), notebook.paragraph(private)
+        return notebook.build_fragment(
+            self.name,
+            notebook.build_paragraph(self.headline),
+            notebook.build_table(rows, head),
+            notebook.build_paragraph(private),
         )
 
     def to_text(self) -> str:
@@ -177,28 +180,15 @@ def evaluate(
         ledger: the ledger of the real data to charge, or its path.
         progress: is called with the current stage and the share done.
     """
-    publication = _plan_publication(synthetic, target, holdout is not None, publish, ledger)
-    inputs = read_inputs(
-        synthetic,
-        real=real,
-        holdout=holdout,
-        target=target,
-        schema=schema,
-        labels=labels,
-        holdout_labels=holdout_labels,
-        n=n,
-        rows=rows,
-        seed=seed,
-        whole_holdout=publication is not None,
-        progress=progress,
+    request = EvaluationRequest(
+        synthetic, real, holdout, target, schema, labels, holdout_labels, n=n, rows=rows, seed=seed, progress=progress
     )
+    publication = _plan_publication(request, publish, ledger)
+    inputs = read_inputs(request, whole_holdout=publication is not None)
     if inputs.warning is not None:
         warnings.warn(inputs.warning, stacklevel=2)
     report = build_report(inputs)
-    if publication is None:
-        return report
-    progress("measuring with budget", 1.0)
-    return _add_published(report, inputs, publication)
+    return report if publication is None else _add_published(report, inputs, publication)
 
 
 # --- sections ------------------------------------------------------------------------------------------------------
@@ -227,28 +217,28 @@ def choose_parts(comparison: Comparison) -> dict[str, Part]:
     return parts
 
 
-def _choose_sets(name: str) -> Part:
+def _load_sets_part(name: str) -> Part:
     from sundog.evaluation.sets.set_evaluation import evaluate_sets
 
     return lambda comparison: evaluate_sets(comparison, name)
 
 
-def _choose_images(name: str) -> Part:
+def _load_images_part(name: str) -> Part:
     from sundog.evaluation.images.image_evaluation import evaluate_images
 
     return lambda comparison: evaluate_images(comparison, name)
 
 
-def _choose_series(name: str) -> Part:
+def _load_series_part(name: str) -> Part:
     from sundog.evaluation.series.series_evaluation import evaluate_series
 
     return lambda comparison: evaluate_series(comparison, name)
 
 
 _ARRAY_PARTS: Mapping[Form, Callable[[str], Part]] = {
-    Form.SET: _choose_sets,
-    Form.IMAGE: _choose_images,
-    Form.SERIES: _choose_series,
+    Form.SET: _load_sets_part,
+    Form.IMAGE: _load_images_part,
+    Form.SERIES: _load_series_part,
 }
 
 
@@ -270,7 +260,8 @@ def build_report(inputs: Inputs, bounds: Bounds | None = None) -> Report:
     sections = _measure_sections(comparison, 0, turns)
     if bounds is None:
         bounds = Bounds(
-            _measure_sections(comparison.ceiling(), 1, turns), _measure_sections(comparison.floor(), 2, turns)
+            _measure_sections(comparison.build_ceiling(), 1, turns),
+            _measure_sections(comparison.build_floor(), 2, turns),
         )
     return Report(
         name=inputs.name,
@@ -308,18 +299,20 @@ def _collect_measures(sections: Iterable[Section]) -> Measures:
 
 
 def _plan_publication(
-    synthetic: Any, target: str | None, tested: bool, epsilon: float | None, ledger: Ledger | str | Path | None
+    request: EvaluationRequest, epsilon: float | None, ledger: Ledger | str | Path | None
 ) -> Publication | None:
-    """Plans what will be published, before any real record is read."""
+    """Plan what will be published, before any real record is read."""
     if (epsilon is None) != (ledger is None):
         raise DataError("publish needs both an ε and a ledger of the real data to charge it to; give both or neither")
     if epsilon is None or ledger is None:
         return None
     from sundog.evaluation.publication import Publication
 
-    release = load_release(synthetic)
+    release = load_release(request.synthetic)
     opened = ledger if isinstance(ledger, Ledger) else Ledger.open(ledger)
-    models = _name_accuracies(release.schema, target) if release is not None and tested else ()
+    models: tuple[str, ...] = ()
+    if release is not None and request.holdout is not None:
+        models = _name_accuracies(release.schema, request.target)
     return Publication.plan(release, models, epsilon=epsilon, ledger=opened)
 
 
@@ -335,11 +328,13 @@ def _name_accuracies(schema: Schema, target: str | None) -> tuple[str, ...]:
 
 
 def _add_published(report: Report, inputs: Inputs, publication: Publication) -> Report:
+    """Measure the published figures, charge them, and add them to the report."""
+    inputs.comparison.progress("measuring with budget", 1.0)
     tested = 0 if inputs.held_out is None else len(inputs.held_out)
     right = {name: round(report.measures[name].value * tested) for name in publication.models}
     found = publication.measure(inputs.real, inputs.comparison.synthetic, right, tested)
     budget = publication.run.budget
-    price = f"What may be published cost ε = {budget.epsilon:g} (δ = {budget.delta:.2g}) of the ledger."
+    price = f"The published figures cost ε = {budget.epsilon:g} (δ = {budget.delta:.2g}) of the ledger."
     return replace(report, published=found, notes=(*report.notes, price))
 
 

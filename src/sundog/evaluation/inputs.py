@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from sundog.data.reading.read import encode, read
 from sundog.data.records import Records, joined
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SchemaError
-from sundog.evaluation.comparison import Comparison, split, subsample
+from sundog.evaluation.comparison import Comparison, choose_rows, make_rng, split, subsample
 from sundog.evaluation.holdout_overlap import MOST, compute_copied_share
 from sundog.progress import Progress, silent
 from sundog.release.release import Release
@@ -25,6 +25,24 @@ from sundog.release.release import Release
 ROWS = 100_000  # the most records of each kind to use
 TEST_SHARE = 0.25  # of the real records are used for testing if no holdout is given
 FEWEST = 20  # records of each kind
+
+
+@dataclass(frozen=True)
+class EvaluationRequest:
+    """The data to compare and how much of it to use; the fields are arguments of `sundog.evaluate`."""
+
+    synthetic: Any
+    real: Any
+    holdout: Any = None
+    target: str | None = None
+    schema: Schema | None = None
+    labels: Any = None
+    holdout_labels: Any = None
+    _: KW_ONLY
+    n: int | None = None
+    rows: int = ROWS
+    seed: int = 0
+    progress: Progress = silent
 
 
 @dataclass(frozen=True)
@@ -52,57 +70,54 @@ class Inputs:
     warning: str | None = None
 
 
-def read_inputs(
-    synthetic: Any,
-    *,
-    real: Any,
-    holdout: Any = None,
-    target: str | None = None,
-    schema: Schema | None = None,
-    labels: Any = None,
-    holdout_labels: Any = None,
-    n: int | None = None,
-    rows: int = ROWS,
-    seed: int = 0,
-    whole_holdout: bool = False,
-    progress: Progress = silent,
-) -> Inputs:
-    """Read all inputs; every fault is a DataError of one line. See `evaluate` for the arguments.
+def read_inputs(request: EvaluationRequest, *, whole_holdout: bool = False) -> Inputs:
+    """Read all inputs; every fault is a DataError of one line.
 
-    With `whole_holdout`, all held-out records are used, however many there are.
+    Args:
+        request: what to read.
+        whole_holdout: whether to use all held-out records, also where they are more than `rows`.
     """
-    asked = rows if n is None else min(n, rows)
-    if asked < FEWEST:
-        raise DataError(f"{asked} records are too few; use at least {FEWEST}")
-    release = load_release(synthetic)
-    strict = choose_schema(release, schema, real)
-    _check_target(strict, target)
-    progress("reading", 0.0)
+    _refuse_small_request(request)
+    release = load_release(request.synthetic)
+    strict = choose_schema(release, request.schema, request.real)
+    _check_target(strict, request.target)
+    request.progress("reading", 0.0)
     shared = strict if release is not None else relax_schema(strict)
-    everything, owners = _read_real(real, strict, shared, labels)
-    _refuse_one_class(everything, target)
-    held_out = None if holdout is None else _read_real(holdout, strict, shared, holdout_labels)[0]
-    draws = Comparison(everything, everything, everything, everything, seed=seed)
-    place = _choose_rows(len(everything), rows, draws.rng("real rows"))
-    chosen = train = everything.take(place)
+    real, owners = _read_real(request.real, strict, shared, request.labels)
+    _refuse_one_class(real, request.target)
+    held_out = None
+    if request.holdout is not None:
+        held_out, _ = _read_real(request.holdout, strict, shared, request.holdout_labels)
+    place = choose_rows(len(real), request.rows, make_rng(request.seed, "real rows"))
+    chosen = train = real.take(place)
     if held_out is None:
-        train, test = split(chosen, TEST_SHARE, draws.rng("split"), None if owners is None else owners[place])
+        rng = make_rng(request.seed, "split")
+        train, test = split(chosen, TEST_SHARE, rng, None if owners is None else owners[place])
+    elif whole_holdout:
+        test = held_out
     else:
-        test = held_out if whole_holdout else subsample(held_out, rows, draws.rng("test rows"))
-    drawn, made = _read_synthetic(synthetic, release, shared, n, rows, draws)
-    counts = {"real": len(everything), "held-out": 0 if held_out is None else len(held_out), "synthetic": made}
+        test = subsample(held_out, request.rows, make_rng(request.seed, "test rows"))
+    drawn, made = _read_synthetic(request, release, shared)
+    counts = {"real": len(real), "held-out": 0 if held_out is None else len(held_out), "synthetic": made}
     used = {"real": len(train), "held-out": len(test), "synthetic": len(drawn)}
     _refuse_few(counts, used)
+    target = _choose_target(strict, request.target)
     return Inputs(
-        name=describe_source(synthetic),
+        name=describe_source(request.synthetic),
         release=release,
-        comparison=Comparison(chosen, drawn, train, test, _choose_target(strict, target), seed, progress),
-        real=everything,
+        comparison=Comparison(chosen, drawn, train, test, target, request.seed, request.progress),
+        real=real,
         held_out=held_out,
         notes=tuple(_note_limits(counts, {**used, "real": len(chosen)}, strict)),
         counts=counts,
-        warning=_warn_of_overlap(everything, held_out),
+        warning=_describe_overlap(real, held_out),
     )
+
+
+def _refuse_small_request(request: EvaluationRequest) -> None:
+    asked = request.rows if request.n is None else min(request.n, request.rows)
+    if asked < FEWEST:
+        raise DataError(f"{asked} records are too few; use at least {FEWEST}")
 
 
 # --- synthetic data -----------------------------------------------------------------------------------------------
@@ -116,26 +131,21 @@ def load_release(synthetic: Any) -> Release | None:
     return Release.load(synthetic) if is_file else None
 
 
-def _read_synthetic(
-    synthetic: Any, release: Release | None, schema: Schema, n: int | None, rows: int, draws: Comparison
-) -> tuple[Records, int]:
+def _read_synthetic(request: EvaluationRequest, release: Release | None, schema: Schema) -> tuple[Records, int]:
     """Return the synthetic records, and how many there were before a subset was chosen.
 
-    A release is sampled as often as it says it had records: published figures must not reveal the exact number of real
-    records.
+    By default as many records are drawn as the release says it was fitted on: published figures must not reveal the
+    exact number of real records.
     """
-    if release is None:
-        nobodys = schema.model_copy(update={"unit": None, "cap": 1})
-        raw = read(synthetic, nobodys, private=False)
-        chosen = raw if raw.count <= rows else raw.take(_choose_rows(raw.count, rows, draws.rng("synthetic rows")))
-        return encode(chosen, nobodys), raw.count
-    count = min(n or release.records or rows, rows)
-    return joined(list(release.batches(count, seed=draws.seed))), count
-
-
-def _choose_rows(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Return all row numbers, or a sorted random subset of the given size."""
-    return np.arange(count) if count <= most else np.sort(rng.choice(count, most, replace=False))
+    if release is not None:
+        count = min(request.n or release.records or request.rows, request.rows)
+        return joined(list(release.batches(count, seed=request.seed))), count
+    ownerless = schema.model_copy(update={"unit": None, "cap": 1})
+    raw = read(request.synthetic, ownerless, private=False)
+    if raw.count <= request.rows:
+        return encode(raw, ownerless), raw.count
+    place = choose_rows(raw.count, request.rows, make_rng(request.seed, "synthetic rows"))
+    return encode(raw.take(place), ownerless), raw.count
 
 
 def describe_source(synthetic: Any) -> str:
@@ -212,7 +222,7 @@ def _refuse_few(counts: dict[str, int], used: dict[str, int]) -> None:
             raise DataError(f"{count} {kind} records are too few for meaningful figures; {fix}")
 
 
-def _warn_of_overlap(real: Records, held_out: Records | None) -> str | None:
+def _describe_overlap(real: Records, held_out: Records | None) -> str | None:
     """Return a warning where the held-out records are copies of the real ones."""
     share = 0.0 if held_out is None else compute_copied_share(real, held_out)
     if share <= MOST:

@@ -157,29 +157,29 @@ def measure_ratio(part: Measure, whole: Measure, base: Measure | None = None, *,
     if not math.isfinite(part.value + reach.value) or reach.low <= 0 <= reach.high:
         return None
 
-    def possible(share: float) -> bool:
+    def is_possible(share: float) -> bool:
         rest = combine((1, part), (share - 1, base), (-share, whole), z=z)
         return rest.low <= 0 <= rest.high
 
     value = (part.value - base.value) / reach.value
-    return Measure(value, _find_last_possible(possible, value, -1.0), _find_last_possible(possible, value, 1.0))
+    return Measure(value, _find_last_possible(is_possible, value, -1.0), _find_last_possible(is_possible, value, 1.0))
 
 
-def _find_last_possible(possible: Callable[[float], bool], share: float, step: float) -> float:
+def _find_last_possible(is_possible: Callable[[float], bool], share: float, step: float) -> float:
     """Return the furthest possible share in the direction of the step."""
     near, far = share, share + step
-    while possible(far) and abs(far) < _FAR:
+    while is_possible(far) and abs(far) < _FAR:
         near, far = far, share + 2 * (far - share)
     for _ in range(50):
         middle = (near + far) / 2
-        near, far = (middle, far) if possible(middle) else (near, middle)
+        near, far = (middle, far) if is_possible(middle) else (near, middle)
     return round(near, 9)
 
 
-def bonferroni_quantile(count: int) -> float:
+def compute_bonferroni_quantile(count: int) -> float:
     """Return the normal quantile of intervals that hold simultaneously in 95% of cases (Bonferroni).
 
-    >>> round(bonferroni_quantile(1), 2), round(bonferroni_quantile(20), 2)
+    >>> round(compute_bonferroni_quantile(1), 2), round(compute_bonferroni_quantile(20), 2)
     (1.96, 3.02)
     """
     return NormalDist().inv_cdf(1 - 0.025 / max(1, count))

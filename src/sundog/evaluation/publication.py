@@ -1,6 +1,6 @@
 """Figures for publication: measured with noise and charged to the ledger of the real data.
 
-Everything else in a report is measured on private records without a budget. What is published is little: the mean
+Everything else in a report is measured on private records without a budget. Only a few figures are published: the mean
 distance of all one-way marginals, and how many held-out records each model predicts correctly. The contribution of one
 record depends on no other record: synthetic records come from a release, whose size and seed are public; models learn
 from synthetic records only; bins are the schema's; and all records are counted, not a sample (which records a sample
@@ -20,6 +20,7 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
 from sundog.evaluation.measure import Measure, Measures, measure_share
+from sundog.evaluation.total_variation import compute_total_variation
 from sundog.privacy.calibration import find_smallest_noise
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger
@@ -49,7 +50,7 @@ class Publication:
 
     @classmethod
     def plan(cls, release: Release | None, models: Sequence[str], *, epsilon: float, ledger: Ledger) -> Publication:
-        """Plans the publication that costs ε; raises where it would not be private or the ledger cannot pay."""
+        """Plan a publication that costs ε; raise where it would not be private or would exceed the ledger."""
         if release is None:
             raise DataError("only figures about a release can be published: other data may contain real records")
         if release.verify() or not ledger.private:
@@ -85,12 +86,12 @@ class Publication:
         deviations = [histogram.standard_deviation for histogram in histograms]
         columns = _find_bins(self.schema).items()
         distances = [
-            _measure_distance(each, _count_bins(synthetic, name, cut), deviation)
+            _measure_noisy_distance(each, _count_bins(synthetic, name, cut), deviation)
             for (name, cut), each, deviation in zip(columns, noisy, deviations, strict=False)
         ]
-        found: Measures = {"fidelity.tvd_1way": _average(distances)}
+        found: Measures = {"fidelity.tvd_1way": _average_intervals(distances)}
         answers = zip(self.models, noisy[len(columns) :], deviations[len(columns) :], strict=True)
-        return found | {name: _measure_accuracy(each, deviation) for name, each, deviation in answers}
+        return found | {name: _measure_noisy_accuracy(each, deviation) for name, each, deviation in answers}
 
 
 def _find_bins(schema: Schema) -> dict[str, Bins]:
@@ -114,22 +115,22 @@ def _count_bins(records: Records, name: str, cut: Bins) -> Counts:
     return np.bincount(cut.to_bins(records.codes[name]), minlength=cut.count).astype(np.int64)
 
 
-def _measure_distance(noisy: Counts, synthetic: Counts, deviation: float) -> Measure:
+def _measure_noisy_distance(noisy: Counts, synthetic: Counts, deviation: float) -> Measure:
     """Return the total variation distance between noisy and exact counts; the interval covers the noise."""
     counts = np.maximum(noisy, 0)
     total = max(float(counts.sum()), 1.0)
-    value = 0.5 * float(np.abs(counts / total - synthetic / synthetic.sum()).sum())
+    value = float(compute_total_variation(counts / total, synthetic / synthetic.sum()))
     noise = np.abs(np.random.default_rng(0).normal(0.0, deviation, (1000, len(noisy)))).sum(axis=1)
     reach = float(np.quantile(noise, 0.95)) / total  # half for the cells, half for the total
     return Measure(value, max(0.0, value - reach), min(1.0, value + reach))
 
 
-def _average(measures: Sequence[Measure]) -> Measure:
+def _average_intervals(measures: Sequence[Measure]) -> Measure:
     ends = np.array([[each.value, each.low, each.high] for each in measures]).mean(axis=0)
     return Measure(*map(float, ends))
 
 
-def _measure_accuracy(noisy: Counts, deviation: float) -> Measure:
+def _measure_noisy_accuracy(noisy: Counts, deviation: float) -> Measure:
     """Return the accuracy with Wilson's interval for the number of answers that the noise leaves."""
     right, wrong = (max(0.0, float(count)) for count in noisy)
     total = max(right + wrong, 1.0)

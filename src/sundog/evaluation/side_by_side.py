@@ -12,7 +12,14 @@ from typing import Any
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 from sundog.evaluation.evaluator import REFERENCES, Bounds, Report, build_report, write_text
-from sundog.evaluation.inputs import choose_schema, describe_source, load_release, read_inputs
+from sundog.evaluation.inputs import (
+    EvaluationRequest,
+    Inputs,
+    choose_schema,
+    describe_source,
+    load_release,
+    read_inputs,
+)
 from sundog.progress import Progress, silent
 
 DIFFERENT = "The releases have different schemas: their bins differ, and so may their distances."
@@ -77,37 +84,47 @@ def compare(
     releases = [load_release(synthetic) for synthetic in synthetics]
     schemas = [release.schema for release in releases if release is not None]
     shared = choose_schema(None, schema or next(iter(schemas), None), real)
-    gathered = [
-        read_inputs(
+    inputs = []
+    for place, (synthetic, release) in enumerate(zip(synthetics, releases, strict=True)):
+        request = EvaluationRequest(
             synthetic if release is None else release,
-            real=real,
+            real,
             schema=shared if release is None else None,
             progress=_scale_progress(progress, place, len(synthetics)),
             **settings,
         )
-        for place, (synthetic, release) in enumerate(zip(synthetics, releases, strict=True))
-    ]
-    if gathered[0].warning is not None:
-        warnings.warn(gathered[0].warning, stacklevel=2)
-    reports: list[Report] = []
-    bounds: dict[str, Bounds] = {}  # real data is measured once per schema
-    for inputs, synthetic in zip(gathered, synthetics, strict=True):
-        declared = json.dumps(inputs.comparison.real.schema.to_dict(), sort_keys=True)
-        report = build_report(inputs, bounds.get(declared))
-        bounds[declared] = report.bounds
-        reports.append(replace(report, name=describe_source(synthetic)))
-    if len({json.dumps(declared.to_dict(), sort_keys=True) for declared in schemas}) > 1:
+        inputs.append(replace(read_inputs(request), name=describe_source(synthetic)))
+    if inputs[0].warning is not None:
+        warnings.warn(inputs[0].warning, stacklevel=2)
+    reports = _build_reports(inputs)
+    if len({_serialize_schema(each) for each in schemas}) > 1:
         reports = [replace(report, notes=(*report.notes, DIFFERENT)) for report in reports]
     return SideBySide(tuple(_number_duplicates(reports)))
+
+
+def _build_reports(inputs: Sequence[Inputs]) -> list[Report]:
+    """Measure all inputs, and the bounds once per schema."""
+    reports = []
+    bounds: dict[str, Bounds] = {}
+    for each in inputs:
+        declared = _serialize_schema(each.comparison.real.schema)
+        report = build_report(each, bounds.get(declared))
+        bounds[declared] = report.bounds
+        reports.append(report)
+    return reports
+
+
+def _serialize_schema(schema: Schema) -> str:
+    return json.dumps(schema.to_dict(), sort_keys=True)
 
 
 def _scale_progress(progress: Progress, place: int, count: int) -> Progress:
     """Return the progress callback of one of several evaluations."""
 
-    def part(stage: str, done: float) -> None:
+    def report(stage: str, done: float) -> None:
         progress(f"{place + 1} of {count}, {stage}", (place + done) / count)
 
-    return part
+    return report
 
 
 def _number_duplicates(reports: Sequence[Report]) -> list[Report]:

@@ -229,8 +229,8 @@ class Certificate(BaseModel):
         return compute_costs(self.charges, delta=self._calibrated)
 
     def _repr_html_(self) -> str:
-        """Return the text as a notebook shows it."""
-        return notebook.preformatted(str(self))
+        """Return what a notebook shows: the text."""
+        return notebook.build_preformatted(str(self))
 
     def __str__(self) -> str:
         head = [] if self.private else [NOT_PRIVATE, ""]

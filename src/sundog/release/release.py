@@ -87,7 +87,7 @@ class Release:
             ("created", self.created),
             ("signed by", signer),
         ]
-        return notebook.show("Release", notebook.table(about), self.certificate._repr_html_())
+        return notebook.build_fragment("Release", notebook.build_table(about), self.certificate._repr_html_())
 
     # --- the file ---
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 import torch
@@ -21,15 +19,6 @@ from sundog.evaluation.images.image_classifiers import (
 )
 
 KINDS: tuple[Kind, ...] = ("logistic", "mlp", "cnn")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Small networks gain nothing by more, and lose much when other tests run beside them."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 def _bars(count: int, rng: np.random.Generator) -> tuple[Images, Labels]:
@@ -56,15 +45,18 @@ def test_a_convolutional_network_learns_what_a_logistic_regression_cannot() -> N
 def test_networks_take_images_of_any_size(kind: Kind, shape: tuple[int, int, int]) -> None:
     images = np.random.default_rng(0).random((6, *shape), np.float32)
     classifier = Classifier(build_network(kind, images, classes=3, seed=0))
-    assert classifier.probabilities(images).shape == (6, 3)
-    assert classifier.probabilities(images).sum(axis=1) == pytest.approx(np.ones(6))
-    assert classifier.features(images).ndim == 2
+    assert classifier.predict_probabilities(images).shape == (6, 3)
+    assert classifier.predict_probabilities(images).sum(axis=1) == pytest.approx(np.ones(6))
+    assert classifier.extract_features(images).ndim == 2
 
 
 def test_a_seed_fixes_everything_and_leaves_torch_as_it_was() -> None:
     images, labels = _bars(50, np.random.default_rng(0))
     before, threads = torch.get_rng_state(), torch.get_num_threads()
-    same = [train_classifier("cnn", images, labels, classes=2, seed=seed, steps=5).logits(images) for seed in (1, 1, 2)]
+    same = [
+        train_classifier("cnn", images, labels, classes=2, seed=seed, steps=5).compute_logits(images)
+        for seed in (1, 1, 2)
+    ]
     assert np.array_equal(same[0], same[1])
     assert not np.array_equal(same[0], same[2])
     assert torch.equal(torch.get_rng_state(), before)
@@ -75,7 +67,8 @@ def test_brightness_and_contrast_of_all_images_make_no_difference() -> None:
     images, labels = _bars(60, np.random.default_rng(0))
     other = (images * 0.125 + 0.25).astype(np.float32)  # exact in binary
     logits = [
-        train_classifier("mlp", each, labels, classes=2, seed=0, steps=5).logits(each) for each in (images, other)
+        train_classifier("mlp", each, labels, classes=2, seed=0, steps=5).compute_logits(each)
+        for each in (images, other)
     ]
     assert logits[0] == pytest.approx(logits[1], abs=1e-3)
 
@@ -87,7 +80,7 @@ def test_watching_other_images_keeps_the_weights_that_were_best_on_them() -> Non
     labels, watched = rng.integers(0, 2, 40), (rng.random((400, 1, 8, 8), np.float32), rng.integers(0, 2, 400))
 
     def loss(classifier: Classifier) -> float:
-        p = classifier.probabilities(watched[0])
+        p = classifier.predict_probabilities(watched[0])
         return float(-np.log(p[np.arange(400), watched[1]]).mean())
 
     last = loss(train_classifier("mlp", images, labels, classes=2, seed=0, steps=160))
@@ -100,7 +93,7 @@ def test_constant_images_and_a_single_class_are_learned(kind: Kind) -> None:
     images = np.full((30, 1, 8, 8), 0.5, np.float32)
     classifier = train_classifier(kind, images, np.full(30, 2), classes=3, seed=0, steps=20)
     assert measure_accuracy(classifier, images, np.full(30, 2)).value == 1
-    assert np.isfinite(classifier.logits(images)).all()
+    assert np.isfinite(classifier.compute_logits(images)).all()
 
 
 def test_batches_show_every_image_equally_often() -> None:
@@ -112,7 +105,7 @@ def test_batches_show_every_image_equally_often() -> None:
 @pytest.mark.parametrize("side", [8, 28])
 def test_no_image_at_all_has_logits_of_the_right_shape(side: int) -> None:
     images = np.zeros((20, 1, side, side), np.float32)
-    assert Classifier(build_network("cnn", images, 3, seed=0)).logits(images[:0]).shape == (0, 3)
+    assert Classifier(build_network("cnn", images, 3, seed=0)).compute_logits(images[:0]).shape == (0, 3)
 
 
 @pytest.mark.parametrize("side", [1, 2, 3])

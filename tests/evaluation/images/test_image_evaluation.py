@@ -22,7 +22,7 @@ from sundog.evaluation.images.feature_extractor import fit_feature_extractor
 from sundog.evaluation.images.image_classifiers import Classifier, train_classifier
 from sundog.evaluation.images.image_evaluation import METRICS, evaluate_images
 from sundog.evaluation.images.image_sample import find_images
-from sundog.evaluation.images.image_scores import frechet_distance, inception_score
+from sundog.evaluation.images.image_scores import compute_frechet_distance, compute_inception_score
 from sundog.evaluation.section import Section
 
 LABELS = {"type": "categorical", "values": list(range(10))}
@@ -41,15 +41,6 @@ def _digits() -> Comparison:
 COMPARISON = _digits()
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Small networks gain nothing by more, and lose much when other tests run beside them."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
-
-
 def _limited(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     """Networks that learn for fewer steps: enough for digits, or hardly at all where it does not matter what."""
     feature_extractor._fit.cache_clear()
@@ -62,7 +53,7 @@ def _limited(monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
 
 @pytest.fixture(scope="module")
 def found() -> Iterator[dict[str, Section]]:
-    trials = {"release": COMPARISON, "ceiling": COMPARISON.ceiling(), "floor": COMPARISON.floor()}
+    trials = {"release": COMPARISON, "ceiling": COMPARISON.build_ceiling(), "floor": COMPARISON.build_floor()}
     with pytest.MonkeyPatch.context() as monkeypatch:
         _limited(monkeypatch, 150)
         yield {name: evaluate_images(trial, "image") for name, trial in trials.items()}
@@ -140,13 +131,13 @@ def test_noise_makes_both_scores_worse_step_by_step() -> None:
     view = find_images(COMPARISON, "image")
     judge = fit_feature_extractor(COMPARISON, view)
     assert judge is not None
-    assert judge.probabilities is not None
+    assert judge.predict_probabilities is not None
     real = view.sample(COMPARISON.test, 1000, np.random.default_rng(0)).pixels
     scores, distances = [], []
     for level in (0.0, 0.1, 0.2, 0.4):
         pixels = view.sample(_noisy(COMPARISON.synthetic, level), 1000, np.random.default_rng(0)).pixels
-        scores.append(inception_score(judge.probabilities(pixels)))
-        distances.append(frechet_distance(judge.features(real), judge.features(pixels)))
+        scores.append(compute_inception_score(judge.predict_probabilities(pixels)))
+        distances.append(compute_frechet_distance(judge.extract_features(real), judge.extract_features(pixels)))
     assert scores == sorted(scores, reverse=True)
     assert distances == sorted(distances)
     assert scores[-1] < scores[0] - 1
@@ -165,7 +156,12 @@ def test_one_judge_serves_release_ceiling_and_floor(monkeypatch: pytest.MonkeyPa
         return train_classifier(*args, **kwargs)
 
     monkeypatch.setattr("sundog.evaluation.images.feature_extractor.train_classifier", counted)
-    for trial in (COMPARISON, COMPARISON.ceiling(), COMPARISON.floor(), replace(COMPARISON, synthetic=COMPARISON.test)):
+    for trial in (
+        COMPARISON,
+        COMPARISON.build_ceiling(),
+        COMPARISON.build_floor(),
+        replace(COMPARISON, synthetic=COMPARISON.test),
+    ):
         evaluate_images(trial, "image")
     assert len(taught) == 1
     evaluate_images(replace(COMPARISON, seed=1), "image")
@@ -260,7 +256,7 @@ def test_images_without_labels_have_distances_and_pictures(shape: tuple[int, ...
 @pytest.mark.usefixtures("quick")
 def test_without_labels_the_distance_still_tells_real_images_from_others() -> None:
     plain = replace(COMPARISON, target=None)
-    release, floor = evaluate_images(plain, "image"), evaluate_images(plain.floor(), "image")
+    release, floor = evaluate_images(plain, "image"), evaluate_images(plain.build_floor(), "image")
     assert release.measures["images.frechet"].value < 0.02
     assert floor.measures["images.frechet"].low > 0.1
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy import linalg, stats
 
 from sundog.evaluation.images.image_scores import (
-    discriminator_score,
-    frechet_distance,
-    inception_score,
+    compute_discriminator_score,
+    compute_frechet_distance,
+    compute_inception_score,
     measure_frechet,
     measure_jensen_shannon,
 )
@@ -32,18 +32,18 @@ def test_the_inception_score_is_that_of_its_formula() -> None:
     p = _rng().dirichlet(np.ones(4), 30)
     marginal = [sum(row[k] for row in p) / 30 for k in range(4)]
     divergences = [sum(row[k] * math.log(row[k] / marginal[k]) for k in range(4)) for row in p]
-    assert inception_score(p) == pytest.approx(math.exp(sum(divergences) / 30), rel=1e-12)
+    assert compute_inception_score(p) == pytest.approx(math.exp(sum(divergences) / 30), rel=1e-12)
 
 
 @pytest.mark.parametrize("classes", [2, 10])
 def test_sure_and_even_is_the_best_score_and_anything_dull_the_worst(classes: int) -> None:
-    assert inception_score(np.tile(np.eye(classes), (3, 1))) == pytest.approx(classes)
-    assert inception_score(np.full((7, classes), 1 / classes)) == pytest.approx(1)  # never sure
-    assert inception_score(np.eye(classes)[np.zeros(7, int)]) == pytest.approx(1)  # always the same class
+    assert compute_inception_score(np.tile(np.eye(classes), (3, 1))) == pytest.approx(classes)
+    assert compute_inception_score(np.full((7, classes), 1 / classes)) == pytest.approx(1)  # never sure
+    assert compute_inception_score(np.eye(classes)[np.zeros(7, int)]) == pytest.approx(1)  # always the same class
 
 
 def test_half_of_the_classes_give_half_of_the_score() -> None:
-    assert inception_score(np.eye(10)[[0, 1, 2, 3, 4] * 4]) == pytest.approx(5)
+    assert compute_inception_score(np.eye(10)[[0, 1, 2, 3, 4] * 4]) == pytest.approx(5)
 
 
 # --- Fréchet distance ---
@@ -59,14 +59,14 @@ def test_the_frechet_distance_is_that_of_a_matrix_root() -> None:
     rng = _rng(1)
     first = rng.normal(size=(300, 6)) @ rng.normal(size=(6, 6))
     second = rng.normal(size=(200, 6)) @ rng.normal(size=(6, 6)) + rng.normal(size=6)
-    assert frechet_distance(first, second) == pytest.approx(_by_a_root(first, second), rel=1e-8)
-    assert frechet_distance(first, second) == pytest.approx(frechet_distance(second, first), rel=1e-10)
+    assert compute_frechet_distance(first, second) == pytest.approx(_by_a_root(first, second), rel=1e-8)
+    assert compute_frechet_distance(first, second) == pytest.approx(compute_frechet_distance(second, first), rel=1e-10)
 
 
 def test_in_one_dimension_it_is_the_difference_of_means_and_of_deviations() -> None:
     first, second = _rng(2).normal(1, 2, (50, 1)), _rng(3).normal(-1, 5, (40, 1))
     expected = (first.mean() - second.mean()) ** 2 + (first.std(ddof=1) - second.std(ddof=1)) ** 2
-    assert frechet_distance(first, second) == pytest.approx(expected)
+    assert compute_frechet_distance(first, second) == pytest.approx(expected)
 
 
 def test_fewer_images_than_features_are_no_trouble() -> None:
@@ -75,12 +75,12 @@ def test_fewer_images_than_features_are_no_trouble() -> None:
     first[:, :3], second[:, 3:7] = _rng(4).normal(size=(4, 3)), _rng(5).normal(size=(5, 4))
     means = np.sum((first.mean(0) - second.mean(0)) ** 2)
     expected = means + first.var(0, ddof=1).sum() + second.var(0, ddof=1).sum()
-    assert frechet_distance(first, second) == pytest.approx(expected)
+    assert compute_frechet_distance(first, second) == pytest.approx(expected)
 
 
 def test_the_same_features_have_no_distance() -> None:
     features = _rng().normal(size=(50, 5)).astype(np.float32)
-    assert frechet_distance(features, features) == pytest.approx(0, abs=1e-6)
+    assert compute_frechet_distance(features, features) == pytest.approx(0, abs=1e-6)
     measured = measure_frechet(features, features, _rng())
     assert measured.value == 0
     assert measured.low == 0
@@ -102,7 +102,7 @@ def test_one_image_gives_a_distance_that_may_be_anything() -> None:
 def test_the_jackknife_removes_the_bias_of_small_samples() -> None:
     rng = _rng(6)
     pairs = [(rng.normal(size=(100, 32)), rng.normal(size=(100, 32))) for _ in range(20)]
-    plain = [frechet_distance(*pair) for pair in pairs]
+    plain = [compute_frechet_distance(*pair) for pair in pairs]
     measured = [measure_frechet(*pair, rng) for pair in pairs]
     assert np.mean(plain) > 4
     assert np.mean([each.value for each in measured]) < np.mean(plain) / 20
@@ -142,7 +142,7 @@ def test_a_discriminator_that_is_sure_and_wrong_proves_nothing() -> None:
     logits = np.where(_rng().random(200) < 0.5, 9.0, -9.0)
     measured = measure_jensen_shannon(logits, logits)
     assert (measured.value, measured.low) == (0, 0)
-    assert discriminator_score(logits) > 1  # while the paper's figure takes it for a difference
+    assert compute_discriminator_score(logits) > 1  # while the paper's figure takes it for a difference
 
 
 def test_extreme_logits_stay_in_range() -> None:
@@ -157,4 +157,4 @@ def test_the_papers_figure_is_that_of_its_formula() -> None:
     for logit in logits:
         p, coin = [1 / (1 + math.exp(-logit)), 1 / (1 + math.exp(logit))], [0.5, 0.5]
         scores.append((stats.entropy(p, coin) + stats.entropy(coin, p)) / 2)
-    assert discriminator_score(logits) == pytest.approx(np.mean(scores), rel=1e-10)
+    assert compute_discriminator_score(logits) == pytest.approx(np.mean(scores), rel=1e-10)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,15 +37,6 @@ class Digits:
 
 def _rng(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _one_thread() -> Iterator[None]:
-    """Small networks gain nothing by more, and lose much when other tests run beside them."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
 
 
 @pytest.fixture(scope="module")
@@ -115,7 +105,7 @@ def _weights(digits: Digits, generate: Generate, share: float) -> np.ndarray[tup
     first, _ = train_two_classifiers(
         digits.images, digits.labels, generate, classes=10, rng=_rng(), steps=9, share=share
     )
-    return first.logits(digits.test[0])
+    return first.compute_logits(digits.test[0])
 
 
 def test_without_a_share_the_first_classifier_sees_labelled_images_alone(digits: Digits) -> None:
@@ -155,16 +145,16 @@ def test_a_release_that_keeps_its_codes_to_itself_will_do(digits: Digits) -> Non
 def test_a_seed_fixes_everything_and_leaves_torch_as_it_was(digits: Digits) -> None:
     state = torch.get_rng_state()
 
-    def logits(seed: int) -> list[bytes]:
+    def compute_logits(seed: int) -> list[bytes]:
         images, labels, generate = digits.images, digits.labels, digits.generate
         found = [
             train_supervised(images, labels, rng=_rng(seed), classes=10, steps=4, distortion=1.0),
             train_two_classifiers(images, labels, generate, rng=_rng(seed), classes=10, steps=4)[0],
             train_fixmatch(images, labels, generate, rng=_rng(seed), classes=10, steps=4),
         ]
-        return [each.logits(digits.test[0]).tobytes() for each in found]
+        return [each.compute_logits(digits.test[0]).tobytes() for each in found]
 
-    same, again, other = logits(0), logits(0), logits(1)
+    same, again, other = compute_logits(0), compute_logits(0), compute_logits(1)
     assert same == again
     assert all(one != two for one, two in zip(same, other, strict=True))
     assert torch.equal(torch.get_rng_state(), state)

@@ -1,4 +1,4 @@
-"""People to predict something about."""
+"""Records about people, with an illness to predict."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ COLUMNS: Columns = {
 }
 
 
-def records(columns: Columns, **values: Any) -> Records:
+def make_records(columns: Columns, **values: Any) -> Records:
     schema = Schema.from_dict({"columns": columns})
     return encode(read(pd.DataFrame(values), schema), schema)
 
@@ -38,15 +38,15 @@ def compare(train: Records, test: Records, target: str, *, real: Records | None 
     return Comparison(real=real, synthetic=train, train=real, test=test, target=target, seed=seed)
 
 
-def people(count: int, seed: int, *, strength: float = 1.0) -> Records:
-    """Some are ill: the older, the likelier, more in towns a and b; with strength 0, anybody."""
+def draw_people(count: int, seed: int, *, strength: float = 1.0) -> Records:
+    """Draw people, some ill: more of the old and in towns a and b; with strength 0, independently of both."""
     rng = np.random.default_rng(seed)
     age, town, level = rng.integers(0, 100, count), rng.integers(0, 5, count), rng.integers(0, 3, count)
     odds = strength * ((age - 50) / 15 + 2.0 * (town < 2) - 1.0)
     ill = rng.random(count) < 1 / (1 + np.exp(-odds))
     levels = np.array(["low", "mid", "high"])[level]
-    return records(COLUMNS, age=age, town=np.array(list("abcde"))[town], level=levels, ill=ill)
+    return make_records(COLUMNS, age=age, town=np.array(list("abcde"))[town], level=levels, ill=ill)
 
 
-def values(section: Section) -> dict[str, float]:
+def get_values(section: Section) -> dict[str, float]:
     return {name.removeprefix("utility."): measure.value for name, measure in section.measures.items()}

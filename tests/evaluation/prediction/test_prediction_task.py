@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.evaluation.prediction.people import COLUMNS, Columns, compare, people, records
+from tests.evaluation.prediction.people import COLUMNS, Columns, compare, draw_people, make_records
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
@@ -21,7 +21,7 @@ from sundog.evaluation.prediction.utility import (
 
 def test_so_many_records_are_enough_to_learn_from(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prediction_task, "MOST", 50)
-    comparison = compare(people(200, 0), people(100, 1), "ill")
+    comparison = compare(draw_people(200, 0), draw_people(100, 1), "ill")
     assert len(prediction_task.define_task(comparison).train) == 50
     assert evaluate_utility(comparison).notes == [
         "Models were trained on 50 of 200 records, chosen at random.",
@@ -38,10 +38,10 @@ def refusal(comparison: Comparison) -> str:
 
 
 def test_targets_that_are_none() -> None:
-    kind = people(30, 0)
+    kind = draw_people(30, 0)
     assert refusal(compare(kind, kind, "il")) == "target: there is no column 'il'; did you mean 'ill'?"
     assert "no target is given" in refusal(replace(compare(kind, kind, "ill"), target=None))
-    shown = records({"ill": COLUMNS["ill"]}, ill=[True, False] * 15)
+    shown = make_records({"ill": COLUMNS["ill"]}, ill=[True, False] * 15)
     assert "column 'ill' is the only one" in refusal(compare(shown, shown, "ill"))
 
 
@@ -52,14 +52,14 @@ def test_an_array_is_no_target() -> None:
 
 
 def test_too_few_records_are_named() -> None:
-    few, enough = people(19, 0), people(60, 1)
+    few, enough = draw_people(19, 0), draw_people(60, 1)
     assert "19 synthetic records" in refusal(compare(few, enough, "ill", real=enough))
     assert "19 real records" in refusal(compare(enough, enough, "ill", real=few))
     assert "19 held-out records" in refusal(compare(enough, few, "ill"))
 
 
 def test_a_target_with_one_value_in_the_real_data() -> None:
-    both = people(100, 0)
+    both = draw_people(100, 0)
     well = both.take(both.codes["ill"] == 0)
     assert "column 'ill' has the same value in all real records" in refusal(compare(both, both, "ill", real=well))
     assert "column 'ill' has the same value in all held-out records" in refusal(compare(both, well, "ill"))
@@ -67,5 +67,5 @@ def test_a_target_with_one_value_in_the_real_data() -> None:
 
 def test_a_target_with_too_many_classes() -> None:
     columns: Columns = {"word": {"type": "categorical", "values": [f"w{i}" for i in range(60)]}, "age": COLUMNS["age"]}
-    kind = records(columns, word=[f"w{i}" for i in range(60)], age=range(60))
+    kind = make_records(columns, word=[f"w{i}" for i in range(60)], age=range(60))
     assert "column 'word' has 60 classes" in refusal(compare(kind, kind, "word"))

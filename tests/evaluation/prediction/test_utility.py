@@ -19,7 +19,7 @@ from sklearn.metrics import (
     balanced_accuracy_score,
     roc_auc_score,
 )
-from tests.evaluation.prediction.people import COLUMNS, MODELS, Columns, compare, people, records, values
+from tests.evaluation.prediction.people import COLUMNS, MODELS, Columns, compare, draw_people, get_values, make_records
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
@@ -40,28 +40,28 @@ def test_a_copy_of_the_target_is_predicted_perfectly() -> None:
     def table(count: int) -> Records:
         ill = rng.random(count) < 0.3
         rest = {"age": rng.integers(0, 100, count), "level": rng.choice(["low", "mid", "high"], count)}
-        return records(COLUMNS, town=np.where(ill, "a", "b"), ill=ill, **rest)
+        return make_records(COLUMNS, town=np.where(ill, "a", "b"), ill=ill, **rest)
 
     section = evaluate_utility(compare(table(500), table(200), "ill"))
-    assert set(values(section).values()) == {1.0}
+    assert set(get_values(section).values()) == {1.0}
     assert all(measure.high == 1.0 for measure in section.measures.values())
     assert section.measures["utility.tstr.forest.accuracy"].low == pytest.approx(200 / (200 + 1.96**2), abs=1e-3)
 
 
 def test_an_independent_target_is_guessed() -> None:
-    section = evaluate_utility(compare(people(1000, 0, strength=0), people(1000, 1, strength=0), "ill"))
+    section = evaluate_utility(compare(draw_people(1000, 0, strength=0), draw_people(1000, 1, strength=0), "ill"))
     for name in [*(f"tstr.{model}.auc" for model in MODELS), "balanced_forest", "balanced_forest_categorical"]:
-        assert values(section)[name] == pytest.approx(0.5, abs=0.06), name
+        assert get_values(section)[name] == pytest.approx(0.5, abs=0.06), name
 
 
 def test_release_lies_between_floor_and_ceiling() -> None:
     """Half of what there is to know is in the synthetic records."""
-    real, test = people(600, 0, strength=2.0), people(600, 1, strength=2.0)
-    half, noise = people(300, 2, strength=2.0), people(300, 3, strength=0)
+    real, test = draw_people(600, 0, strength=2.0), draw_people(600, 1, strength=2.0)
+    half, noise = draw_people(300, 2, strength=2.0), draw_people(300, 3, strength=0)
     mixed = Records(half.schema, {n: np.concatenate([half.codes[n], noise.codes[n]]) for n in half.codes}, 600)
     comparison = compare(mixed, test, "ill", real=real)
-    turns = (comparison.floor(), comparison, comparison.ceiling())
-    floor, release, ceiling = (values(evaluate_utility(each))["tstr.forest.auc"] for each in turns)
+    turns = (comparison.build_floor(), comparison, comparison.build_ceiling())
+    floor, release, ceiling = (get_values(evaluate_utility(each))["tstr.forest.auc"] for each in turns)
     assert floor < 0.6 < release < ceiling
     assert ceiling > 0.9
 
@@ -71,9 +71,9 @@ def test_release_lies_between_floor_and_ceiling() -> None:
 
 def test_figures_are_those_of_scikit_learn() -> None:
     """The same models on matrices made by pandas, scored by scikit-learn."""
-    train, test = people(800, 0), people(400, 1)
+    train, test = draw_people(800, 0), draw_people(400, 1)
     comparison = compare(train, test, "ill", seed=5)
-    found = values(evaluate_utility(comparison))
+    found = get_values(evaluate_utility(comparison))
 
     def frame(kind: Records) -> pd.DataFrame:
         return pd.DataFrame({name: np.asarray(codes, float) for name, codes in kind.codes.items()})
@@ -85,7 +85,7 @@ def test_figures_are_those_of_scikit_learn() -> None:
 
     spread = dummies(train).std(axis=0)
     truth = frame(test)["ill"]
-    seeds = {name: int(comparison.rng(f"training of {name}").integers(2**31)) for name in MODELS}
+    seeds = {name: int(comparison.make_rng(f"training of {name}").integers(2**31)) for name in MODELS}
     trees = ["age", "town", "level"]
     models: dict[str, tuple[Any, Any, Any]] = {
         "logistic": (LogisticRegression(), dummies(train) / spread, dummies(test) / spread),
@@ -174,7 +174,7 @@ def test_balanced_forest_forgives_no_majority() -> None:
     rng = np.random.default_rng(0)
 
     def table(count: int) -> Records:
-        return records(
+        return make_records(
             COLUMNS,
             age=rng.integers(0, 100, count),
             town=rng.choice(list("abcde"), count),
@@ -183,7 +183,7 @@ def test_balanced_forest_forgives_no_majority() -> None:
         )
 
     section = evaluate_utility(compare(table(2000), table(2000), "ill"))
-    assert values(section)["tstr.logistic.accuracy"] == pytest.approx(0.9, abs=0.01)
+    assert get_values(section)["tstr.logistic.accuracy"] == pytest.approx(0.9, abs=0.01)
     found = section.measures["utility.balanced_forest"]
     assert found.value == pytest.approx(0.5, abs=0.07)
     # 400 records are tested each time, the same 200 ill ones among them.
@@ -191,12 +191,12 @@ def test_balanced_forest_forgives_no_majority() -> None:
 
 
 def test_balanced_forest_by_hand() -> None:
-    train, test = people(600, 0), people(300, 1)
+    train, test = draw_people(600, 0), draw_people(300, 1)
     comparison = compare(train, test, "ill")
     section = evaluate_utility(comparison)
     shares = []
     for resampling in range(3):
-        rng = comparison.rng(f"balanced classes {resampling}")
+        rng = comparison.make_rng(f"balanced classes {resampling}")
         rows, tested = draw_balanced_rows(train.codes["ill"], rng), draw_balanced_rows(test.codes["ill"], rng)
         forest = RandomForestClassifier(TREES, random_state=int(rng.integers(2**31)))
         learn, asked = (np.column_stack([kind.codes[n] for n in ("town", "level")]) for kind in (train, test))
@@ -211,7 +211,7 @@ def test_balanced_forest_by_hand() -> None:
 def test_one_category_is_not_enough_for_the_categorical_forest() -> None:
     columns = {name: COLUMNS[name] for name in ("age", "town", "ill")}
     rng = np.random.default_rng(0)
-    kind = records(columns, age=rng.integers(0, 99, 60), town=rng.choice(list("ab"), 60), ill=rng.random(60) < 0.5)
+    kind = make_records(columns, age=rng.integers(0, 99, 60), town=rng.choice(list("ab"), 60), ill=rng.random(60) < 0.5)
     assert "utility.balanced_forest_categorical" not in evaluate_utility(compare(kind, kind, "ill")).measures
 
 
@@ -219,7 +219,7 @@ def test_one_category_is_not_enough_for_the_categorical_forest() -> None:
 
 
 def test_same_seed_same_figures() -> None:
-    comparison = compare(people(300, 0), people(200, 1), "ill")
+    comparison = compare(draw_people(300, 0), draw_people(200, 1), "ill")
     first, again = evaluate_utility(comparison), evaluate_utility(comparison)
     assert first.measures == again.measures
     assert first.details == again.details
@@ -228,18 +228,18 @@ def test_same_seed_same_figures() -> None:
 
 def test_each_answer_depends_on_one_record() -> None:
     """Right answers of two halves add up to those of the whole: nothing was learned from records to test on."""
-    train, test = people(400, 0), people(301, 1)
+    train, test = draw_people(400, 0), draw_people(301, 1)
     halves = [test.take(slice(0, 150)), test.take(slice(150, 301))]
 
     def right(kind: Records) -> npt.NDArray[np.float64]:
-        found = values(evaluate_utility(compare(train, kind, "ill")))
+        found = get_values(evaluate_utility(compare(train, kind, "ill")))
         return np.array([found[f"tstr.{model}.accuracy"] for model in MODELS]) * len(kind)
 
     np.testing.assert_allclose(right(halves[0]) + right(halves[1]), right(test))
 
 
 def test_every_measure_has_a_meaning() -> None:
-    section = evaluate_utility(compare(people(60, 0), people(60, 1), "ill"))
+    section = evaluate_utility(compare(draw_people(60, 0), draw_people(60, 1), "ill"))
     assert set(section.metrics) == set(section.measures)
     assert all("{" not in metric.meaning + metric.label for metric in section.metrics.values())
     json.dumps(section.details, allow_nan=False)
@@ -247,7 +247,7 @@ def test_every_measure_has_a_meaning() -> None:
 
 def test_a_target_may_have_any_name() -> None:
     columns = {"{model}": COLUMNS["ill"], "age": COLUMNS["age"]}
-    kind = records(columns, **{"{model}": [True, False] * 15, "age": range(30)})
+    kind = make_records(columns, **{"{model}": [True, False] * 15, "age": range(30)})
     assert "{model}" in evaluate_utility(compare(kind, kind, "{model}")).metrics["utility.tstr.forest.accuracy"].meaning
 
 
@@ -262,11 +262,11 @@ def test_several_classes() -> None:
         age = rng.integers(0, 90, count)
         level = np.where(rng.random(count) < 0.1, rng.integers(0, 3, count), age // 30)
         names = np.array(["low", "mid", "high"])[level]
-        return records(COLUMNS, age=age, town=rng.choice(list("abcde"), count), level=names, ill=age < 0)
+        return make_records(COLUMNS, age=age, town=rng.choice(list("abcde"), count), level=names, ill=age < 0)
 
     section = evaluate_utility(compare(table(900), table(600), "level"))
-    assert values(section)["tstr.boosting.accuracy"] == pytest.approx(0.933, abs=0.04)
-    assert values(section)["tstr.forest.auc"] > 0.9
+    assert get_values(section)["tstr.boosting.accuracy"] == pytest.approx(0.933, abs=0.04)
+    assert get_values(section)["tstr.forest.auc"] > 0.9
     assert "roc" not in section.details
 
 
@@ -284,9 +284,9 @@ def test_missing_values_are_a_value() -> None:
             ill = rng.random(count) < 0.5
             free = {"age": rng.integers(0, 100, count).astype(object), "town": rng.choice(list("abcde"), count)}
             free[named] = np.array([None if gap else value for gap, value in zip(ill, free[named], strict=True)])
-            return records(columns, ill=ill, **free)
+            return make_records(columns, ill=ill, **free)
 
-        found = values(evaluate_utility(compare(table(300), table(200), "ill")))
+        found = get_values(evaluate_utility(compare(table(300), table(200), "ill")))
         assert {found[f"tstr.{model}.accuracy"] for model in MODELS} == {1.0}
 
 
@@ -299,39 +299,39 @@ def test_a_missing_target_is_a_class() -> None:
         town = rng.integers(0, 3, count)
         free = {"age": rng.integers(0, 100, count), "level": ["low"] * count}
         ill = np.array([True, False, None], object)[town]
-        return records(columns, town=np.array(list("abc"))[town], ill=ill, **free)
+        return make_records(columns, town=np.array(list("abc"))[town], ill=ill, **free)
 
     section = evaluate_utility(compare(table(300), table(200), "ill"))
-    assert values(section)["tstr.boosting.accuracy"] == 1.0
+    assert get_values(section)["tstr.boosting.accuracy"] == 1.0
     assert section.notes == [INTERVALS]
 
 
 def test_one_class_in_the_synthetic_records() -> None:
-    test = people(400, 1)
-    train = people(600, 0)
+    test = draw_people(400, 1)
+    train = draw_people(600, 0)
     well = train.take(train.codes["ill"] == 0)
     section = evaluate_utility(compare(well, test, "ill", real=train))
     share = float((test.codes["ill"] == 0).mean())
     for model in MODELS:
-        assert values(section)[f"tstr.{model}.accuracy"] == pytest.approx(share)
-        assert values(section)[f"tstr.{model}.balanced_accuracy"] == 0.5
-        assert values(section)[f"tstr.{model}.auc"] == 0.5
+        assert get_values(section)[f"tstr.{model}.accuracy"] == pytest.approx(share)
+        assert get_values(section)[f"tstr.{model}.balanced_accuracy"] == 0.5
+        assert get_values(section)[f"tstr.{model}.auc"] == 0.5
         assert section.details["roc"][model] == {"fpr": [0.0, 1.0], "tpr": [0.0, 1.0]}
-    assert values(section)["balanced_forest"] == 0.5
+    assert get_values(section)["balanced_forest"] == 0.5
     assert "All synthetic records have the same ill" in section.notes[0]
 
 
 def test_a_class_that_the_synthetic_records_lack() -> None:
-    train, test = people(300, 0), people(200, 1)
+    train, test = draw_people(300, 0), draw_people(200, 1)
     section = evaluate_utility(compare(train.take(train.codes["level"] != 1), test, "level", real=train))
     assert section.notes == ["1 of 3 classes of level do not occur in the synthetic records.", INTERVALS]
 
 
 def test_a_class_with_one_record_only() -> None:
-    train = people(200, 0)
+    train = draw_people(200, 0)
     ill = np.flatnonzero(train.codes["ill"])
     few = train.take(np.concatenate([np.flatnonzero(train.codes["ill"] == 0), ill[:1]]))
-    found = evaluate_utility(compare(few, people(200, 1), "ill", real=train)).measures["utility.balanced_forest"]
+    found = evaluate_utility(compare(few, draw_people(200, 1), "ill", real=train)).measures["utility.balanced_forest"]
     assert 0 <= found.low <= found.value <= found.high <= 1
 
 
@@ -344,17 +344,17 @@ def test_a_column_without_values_to_learn_from(target: str) -> None:
     def scored(kind: Records, codes: Any) -> Records:
         return Records(schema, {**kind.codes, "score": np.broadcast_to(codes, len(kind))}, len(kind))
 
-    train, test = scored(people(100, 0), 10), people(100, 1)
+    train, test = scored(draw_people(100, 0), 10), draw_people(100, 1)
     found = [
-        values(evaluate_utility(compare(train, scored(test, codes), target))) for codes in (10, np.arange(100) % 11)
+        get_values(evaluate_utility(compare(train, scored(test, codes), target))) for codes in (10, np.arange(100) % 11)
     ]
     trees = [{name: value for name, value in each.items() if "boosting" in name} for each in found]
     assert trees[0] == trees[1] != {}
 
 
 def test_boosting_learns_from_few_records() -> None:
-    kinds = [records(COLUMNS, age=range(30), town=["a"] * 30, level=["low"] * 30, ill=np.arange(30) < 15)] * 2
-    assert values(evaluate_utility(compare(kinds[0], kinds[1], "ill")))["tstr.boosting.accuracy"] == 1.0
+    kinds = [make_records(COLUMNS, age=range(30), town=["a"] * 30, level=["low"] * 30, ill=np.arange(30) < 15)] * 2
+    assert get_values(evaluate_utility(compare(kinds[0], kinds[1], "ill")))["tstr.boosting.accuracy"] == 1.0
 
 
 def test_constant_columns_and_many_categories() -> None:
@@ -369,7 +369,7 @@ def test_constant_columns_and_many_categories() -> None:
     def table(count: int) -> Records:
         word = rng.integers(0, 400, count)
         names = [f"w{i}" for i in word]
-        return records(columns, same=["x"] * count, one=[3] * count, word=names, ill=word < 200)
+        return make_records(columns, same=["x"] * count, one=[3] * count, word=names, ill=word < 200)
 
-    found = values(evaluate_utility(compare(table(3000), table(300), "ill")))
+    found = get_values(evaluate_utility(compare(table(3000), table(300), "ill")))
     assert min(found[f"tstr.{model}.accuracy"] for model in MODELS) > 0.95

@@ -10,7 +10,7 @@ from sklearn.metrics import (
     mean_absolute_error,
     r2_score,
 )
-from tests.evaluation.prediction.people import COLUMNS, Columns, compare, people, records, values
+from tests.evaluation.prediction.people import COLUMNS, Columns, compare, draw_people, get_values, make_records
 
 from sundog.data.records import Records
 from sundog.evaluation.prediction.utility import (
@@ -41,7 +41,7 @@ def test_number_scores_are_those_of_scikit_learn() -> None:
 
 
 def test_quantities_say_what_intervals_are_about() -> None:
-    assert evaluate_utility(compare(people(60, 0), people(60, 1), "age")).notes == [INTERVALS]
+    assert evaluate_utility(compare(draw_people(60, 0), draw_people(60, 1), "age")).notes == [INTERVALS]
 
 
 def sizes(count: int, seed: int, noise: float = 0.0) -> Records:
@@ -49,12 +49,12 @@ def sizes(count: int, seed: int, noise: float = 0.0) -> Records:
     rng = np.random.default_rng(seed)
     height, town = rng.integers(100, 200, count), rng.choice(list("abcde"), count)
     weight = height - 100 + 20 * (town == "a") + rng.normal(0, noise or 1e-9, count)
-    return records(SIZES, height=height, weight=np.clip(weight.round(), 0, 200), town=town)
+    return make_records(SIZES, height=height, weight=np.clip(weight.round(), 0, 200), town=town)
 
 
 def test_a_quantity_is_explained() -> None:
     section = evaluate_utility(compare(sizes(600, 0), sizes(400, 1), "weight"))
-    found = values(section)
+    found = get_values(section)
     assert set(found) == {
         f"tstr.{model}.{score}" for model in ("ridge", "forest", "boosting") for score in ("r2", "mae")
     }
@@ -72,13 +72,13 @@ def test_errors_are_shares_of_the_declared_range() -> None:
 
 
 def test_a_shuffled_quantity_is_not_explained() -> None:
-    comparison = compare(sizes(600, 0), sizes(400, 1), "weight").floor()
-    assert values(evaluate_utility(comparison))["tstr.ridge.r2"] == pytest.approx(0.0, abs=0.1)
+    comparison = compare(sizes(600, 0), sizes(400, 1), "weight").build_floor()
+    assert get_values(evaluate_utility(comparison))["tstr.ridge.r2"] == pytest.approx(0.0, abs=0.1)
 
 
 def test_a_constant_quantity_teaches_nothing() -> None:
-    same = records(SIZES, height=[150] * 50, weight=[70.0] * 50, town=["a"] * 50)
-    found = values(evaluate_utility(compare(same, sizes(100, 1), "weight", real=sizes(100, 0))))
+    same = make_records(SIZES, height=[150] * 50, weight=[70.0] * 50, town=["a"] * 50)
+    found = get_values(evaluate_utility(compare(same, sizes(100, 1), "weight", real=sizes(100, 0))))
     assert max(found[f"tstr.{model}.r2"] for model in ("ridge", "forest", "boosting")) <= 0.0
 
 
@@ -96,5 +96,5 @@ def test_records_without_the_quantity_are_left_out() -> None:
 def test_a_number_with_few_values_is_a_class() -> None:
     columns = {"stars": {"type": "integer", "min": 1, "max": 5}, "age": COLUMNS["age"]}
     rng = np.random.default_rng(0)
-    kind = records(columns, stars=rng.integers(1, 6, 60), age=rng.integers(0, 99, 60))
+    kind = make_records(columns, stars=rng.integers(1, 6, 60), age=rng.integers(0, 99, 60))
     assert "utility.tstr.forest.accuracy" in evaluate_utility(compare(kind, kind, "stars")).measures

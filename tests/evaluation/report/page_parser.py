@@ -1,4 +1,4 @@
-"""Reads a page as a browser would."""
+"""A parser that reads a page as a browser would, and a picture to put on one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from sundog.evaluation.section import Picture
 
 
-class Seen(HTMLParser):
+class PageParser(HTMLParser):
     """All elements, attributes and text of a page."""
 
     def __init__(self, markup: str) -> None:
@@ -35,17 +35,17 @@ class Seen(HTMLParser):
         if data.strip() and self.open:
             self.texts.append((self.open[-1], data))
 
-    def named(self, name: str) -> list[dict[str, str | None]]:
+    def find_elements(self, name: str) -> list[dict[str, str | None]]:
         return [attributes for each, attributes in self.elements if each == name]
 
-    def words(self, name: str) -> list[str]:
+    def find_texts(self, name: str) -> list[str]:
         return [text for each, text in self.texts if each == name]
 
 
-def picture(draw: Callable[[Figure], object], title: str = "t") -> Picture:
-    def drawn() -> Figure:
+def make_picture(draw: Callable[[Figure], object], title: str = "t") -> Picture:
+    def draw_figure() -> Figure:
         figure = Figure(figsize=(3, 2), layout="constrained")
         draw(figure)
         return figure
 
-    return Picture(title, "c", drawn)
+    return Picture(title, "c", draw_figure)

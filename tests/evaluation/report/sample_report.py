@@ -1,4 +1,4 @@
-"""A report as a table of people would give it: what the tests of pages look at."""
+"""A sample report on a table of people, for the tests of pages."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ VALUES = {
 }
 
 
-def certificate(epsilon: float = 1.0) -> Certificate:
+def make_certificate(epsilon: float = 1.0) -> Certificate:
     return Certificate(
         private=True,
         epsilon=epsilon,
@@ -126,17 +126,22 @@ def certificate(epsilon: float = 1.0) -> Certificate:
     )
 
 
-def sample(name: str = "adult.sundog", epsilon: float = 1.0, *, shift: float = 0.0) -> Sample:
+def make_sample(name: str = "adult.sundog", epsilon: float = 1.0, *, shift: float = 0.0) -> Sample:
     """A release whose single columns are close and whose relations are mostly lost."""
     return Sample(
         name=name,
         sections=(
             Section(
-                "Fidelity", _part("fidelity", shift), FIDELITY, {"fidelity": _details()}, _fidelity_pictures(), notes=()
+                "Fidelity",
+                _make_part("fidelity", shift),
+                FIDELITY,
+                {"fidelity": _make_details()},
+                _make_fidelity_pictures(),
+                notes=(),
             ),
             Section(
                 "Usefulness for prediction",
-                _part("utility", shift),
+                _make_part("utility", shift),
                 UTILITY,
                 pictures=(_curves(), _points(400)),
                 notes=("The neural network found only one class in the synthetic records.",),
@@ -154,12 +159,12 @@ def sample(name: str = "adult.sundog", epsilon: float = 1.0, *, shift: float = 0
             "command": "sundog evaluate adult.sundog --real adult.csv --target income -o report.html",
         },
         notes=("No holdout was given: a random quarter of the real records stood in for one.",),
-        certificate=certificate(epsilon),
+        certificate=make_certificate(epsilon),
         published={"fidelity.tvd_1way": Measure(0.0244, 0.0171, 0.0317)},
     )
 
 
-def hostile() -> Sample:
+def make_hostile_sample() -> Sample:
     """The same with markup wherever text comes from data."""
     metric = Metric(HOSTILE, "low", f"About {HOSTILE}")
     section = Section(
@@ -170,23 +175,23 @@ def hostile() -> Sample:
         notes=(HOSTILE,),
     )
     return replace(
-        sample(HOSTILE),
+        make_sample(HOSTILE),
         sections=(section,),
         notes=(HOSTILE,),
         about={HOSTILE: HOSTILE},
         published={HOSTILE: Measure.exact(1.0)},
-        certificate=certificate().model_copy(update={"unit": HOSTILE, "assumed_public": [HOSTILE]}),
+        certificate=make_certificate().model_copy(update={"unit": HOSTILE, "assumed_public": [HOSTILE]}),
     )
 
 
-def _details() -> dict[str, Any]:
+def _make_details() -> dict[str, Any]:
     """By column; `age` is the furthest."""
     columns = {name: Measure(0.02, 0.01, 0.03).to_dict() for name in COLUMNS}
     furthest = VALUES["fidelity.tvd_furthest_column"].to_dict()
     return {"tvd_columns_together": {**columns, "age": furthest}, "weakest_pair": None}
 
 
-def _part(prefix: str, shift: float) -> Measures:
+def _make_part(prefix: str, shift: float) -> Measures:
     moved = {}
     for name, measure in VALUES.items():
         if name.startswith(prefix):
@@ -195,7 +200,7 @@ def _part(prefix: str, shift: float) -> Measures:
     return moved
 
 
-def _fidelity_pictures() -> tuple[Picture, ...]:
+def _make_fidelity_pictures() -> tuple[Picture, ...]:
     return (
         _ages(),
         _bars("Distance of each column", COLUMNS),

@@ -1,4 +1,4 @@
-"""The report page in a real browser: it asks nobody for anything, fits every screen, and can be read in the dark."""
+"""The report page in a real browser: it sends no request, fits every screen, and has a dark mode."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
-from tests.evaluation.report.sample_report import hostile, sample
+from tests.evaluation.report.sample_report import make_hostile_sample, make_sample
 
 from sundog.evaluation.report.report_page import render_page
 from sundog.evaluation.report.side_by_side_page import render_side_by_side
@@ -22,9 +22,9 @@ if CHROMIUM is None:
 pytest.importorskip("playwright", reason="there is nothing to drive a browser with: pip install playwright")
 
 PAGES = {
-    "page": lambda: render_page(sample()),
-    "compare": lambda: render_side_by_side([sample(f"adult-{e}", e, shift=e / 100) for e in (0.1, 1.0, 3.0, 8.0)]),
-    "hostile": lambda: render_page(hostile()),
+    "page": lambda: render_page(make_sample()),
+    "compare": lambda: render_side_by_side([make_sample(f"adult-{e}", e, shift=e / 100) for e in (0.1, 1.0, 3.0, 8.0)]),
+    "hostile": lambda: render_page(make_hostile_sample()),
 }
 ADDRESS = "http://127.0.0.1:9/x.png"
 Theme = Literal["light", "dark"]
@@ -75,7 +75,7 @@ def browser() -> Iterator[Browser]:
 
 
 class Visit:
-    """A page that was opened, and what it said and asked for."""
+    """An open page with its messages and requests."""
 
     def __init__(self, page: Page, path: Path) -> None:
         self.page = page
@@ -139,7 +139,7 @@ def test_the_page_follows_the_theme(theme: Theme, files: dict[str, Path], plain:
 
 def test_every_picture_of_the_report_is_there(files: dict[str, Path], plain: Page) -> None:
     visit = Visit(plain, files["page"])
-    expected = sum(len(section.pictures) for section in sample().sections)
+    expected = sum(len(section.pictures) for section in make_sample().sections)
     assert plain.get_by_role("img").count() == expected
     loaded = visit.ask(
         "Promise.all([...document.querySelectorAll('svg image')].map(image => new Promise(done => {"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.evaluation.report.sample_report import sample
+from tests.evaluation.report.sample_report import make_sample
 
 from sundog.evaluation.measure import Measure, Metric
 from sundog.evaluation.report.headline import list_main_measures, reach_verdicts, write_headline
@@ -14,7 +14,7 @@ HIGH, LOW = Measure(0.9, 0.89, 0.91), Measure(0.5, 0.49, 0.51)
 
 
 def test_the_headline_of_a_table() -> None:
-    report = sample()
+    report = make_sample()
     assert write_headline(report.sections, report.ceiling, report.floor) == (
         "Column 'age' is off by 7.1% to 9.3%. Of the relations between columns 36% (33% to 39%) is kept. "
         "A forest trained on it reaches an AUC of 0.76 where real data gives 0.90: 65% (63% to 68%) of the way to real "

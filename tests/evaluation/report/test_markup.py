@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.evaluation.report.page_parser import Seen
+from tests.evaluation.report.page_parser import PageParser
 
 from sundog.evaluation.report.markup import Html, build_document, tag
 
@@ -18,11 +18,13 @@ def test_what_cannot_be_printed_is_replaced() -> None:
 
 
 def test_a_document_has_what_a_browser_asks_for() -> None:
-    seen = Seen(build_document("t", tag("p", "x"), private=False))
+    seen = PageParser(build_document("t", tag("p", "x"), private=False))
     assert seen.open == []
-    assert seen.named("html") == [{"lang": "en"}]
-    assert seen.named("meta")[0] == {"charset": "utf-8"}
-    policy = next(meta["content"] for meta in seen.named("meta") if meta.get("http-equiv") == "Content-Security-Policy")
+    assert seen.find_elements("html") == [{"lang": "en"}]
+    assert seen.find_elements("meta")[0] == {"charset": "utf-8"}
+    policy = next(
+        meta["content"] for meta in seen.find_elements("meta") if meta.get("http-equiv") == "Content-Security-Policy"
+    )
     assert policy is not None
     assert policy.startswith("default-src 'none';")
     assert "script" not in policy

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from tests.evaluation.report.page_parser import Seen
-from tests.evaluation.report.sample_report import Sample, sample
+from tests.evaluation.report.page_parser import PageParser
+from tests.evaluation.report.sample_report import Sample, make_sample
 
 from sundog.evaluation.measure import Measure, Metric
 from sundog.evaluation.report.side_by_side_page import BEST, SHARED, mark_best, render_side_by_side
@@ -14,25 +14,25 @@ from sundog.evaluation.section import Section
 
 
 def several() -> list[Sample]:
-    return [sample(f"adult-{e:g}.sundog", e, shift=s) for e, s in ((0.1, -0.05), (10.0, 0.08), (1.0, 0.0))]
+    return [make_sample(f"adult-{e:g}.sundog", e, shift=s) for e, s in ((0.1, -0.05), (10.0, 0.08), (1.0, 0.0))]
 
 
 def test_releases_stand_side_by_side_with_their_budgets() -> None:
-    seen = Seen(render_side_by_side(several()))
-    assert seen.words("b") == ["adult-0.1.sundog", "adult-10.sundog", "adult-1.sundog"]
-    heads = " ".join(seen.words("th"))
+    seen = PageParser(render_side_by_side(several()))
+    assert seen.find_texts("b") == ["adult-0.1.sundog", "adult-10.sundog", "adult-1.sundog"]
+    heads = " ".join(seen.find_texts("th"))
     assert "ε = 0.1, δ = 10⁻⁶" in heads
     assert "ε = 10, δ = 10⁻⁶" in heads
-    assert "0.762" in seen.words("span")
-    assert BEST in seen.words("span")
+    assert "0.762" in seen.find_texts("span")
+    assert BEST in seen.find_texts("span")
 
 
 def test_lines_are_drawn_for_three_budgets_and_not_for_fewer() -> None:
-    assert "Utility by privacy budget" in Seen(render_side_by_side(several())).words("h2")
-    same = [sample("a", 1.0), sample("b", 1.0), sample("c", 3.0)]
-    assert "Utility by privacy budget" not in Seen(render_side_by_side(same)).words("h2")
-    uncertified = [*several()[:2], replace(sample("c"), certificate=None)]
-    assert "Utility by privacy budget" not in Seen(render_side_by_side(uncertified)).words("h2")
+    assert "Utility by privacy budget" in PageParser(render_side_by_side(several())).find_texts("h2")
+    same = [make_sample("a", 1.0), make_sample("b", 1.0), make_sample("c", 3.0)]
+    assert "Utility by privacy budget" not in PageParser(render_side_by_side(same)).find_texts("h2")
+    uncertified = [*several()[:2], replace(make_sample("c"), certificate=None)]
+    assert "Utility by privacy budget" not in PageParser(render_side_by_side(uncertified)).find_texts("h2")
 
 
 def test_a_main_measure_that_is_nowhere_known_does_no_harm() -> None:
@@ -40,8 +40,8 @@ def test_a_main_measure_that_is_nowhere_known_does_no_harm() -> None:
     metrics = {name: Metric("Forest", "high", "")}
     unknown = (Section("U", {name: Measure(math.nan, 0.0, 1.0)}, metrics),)
     shown = render_side_by_side([replace(report, sections=unknown, ceiling={}, floor={}) for report in several()])
-    assert "Forest, against ε" in Seen(shown).words("h3")
-    assert BEST not in Seen(shown).words("span")
+    assert "Forest, against ε" in PageParser(shown).find_texts("h3")
+    assert BEST not in PageParser(shown).find_texts("span")
 
 
 def test_the_best_is_named_only_where_intervals_lie_apart() -> None:
@@ -54,13 +54,13 @@ def test_the_best_is_named_only_where_intervals_lie_apart() -> None:
 
 
 def test_a_measure_that_one_release_lacks_leaves_its_place_empty() -> None:
-    less = replace(sample("less"), sections=sample().sections[:1])
-    shown = render_side_by_side([less, sample("all")])
-    assert "Forest, AUC" in Seen(shown).words("summary")
+    less = replace(make_sample("less"), sections=make_sample().sections[:1])
+    shown = render_side_by_side([less, make_sample("all")])
+    assert "Forest, AUC" in PageParser(shown).find_texts("summary")
     assert '<td class="number">–<' in shown
 
 
 def test_different_real_data_is_pointed_out() -> None:
-    other = replace(sample("b"), ceiling={"utility.tstr.forest.auc": Measure(0.7, 0.69, 0.71)})
-    assert "not measured against the same real data" in render_side_by_side([sample(), other])
-    assert "not measured against the same real data" not in render_side_by_side([sample(), sample("b")])
+    other = replace(make_sample("b"), ceiling={"utility.tstr.forest.auc": Measure(0.7, 0.69, 0.71)})
+    assert "not measured against the same real data" in render_side_by_side([make_sample(), other])
+    assert "not measured against the same real data" not in render_side_by_side([make_sample(), make_sample("b")])

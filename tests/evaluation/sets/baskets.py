@@ -16,7 +16,7 @@ from sundog.evaluation.sets.set_evaluation import evaluate_sets
 Baskets = Sequence[Sequence[int]]
 
 
-def records_of(baskets: Baskets, universe: int) -> Records:
+def encode_baskets(baskets: Baskets, universe: int) -> Records:
     schema = Schema.from_dict(
         {"columns": {"basket": {"type": "set", "universe": universe, "max_size": universe}, "age": AGE}}
     )
@@ -29,13 +29,13 @@ def records_of(baskets: Baskets, universe: int) -> Records:
 AGE = {"type": "integer", "min": 0, "max": 9}
 
 
-def compared(real: Baskets, synthetic: Baskets, universe: int, seed: int = 0) -> Section:
-    ours, theirs = records_of(real, universe), records_of(synthetic, universe)
+def evaluate_baskets(real: Baskets, synthetic: Baskets, universe: int, seed: int = 0) -> Section:
+    ours, theirs = encode_baskets(real, universe), encode_baskets(synthetic, universe)
     return evaluate_sets(Comparison(ours, theirs, ours, ours, seed=seed), "basket")
 
 
-def shopping(n: int, rng: np.random.Generator, universe: int = 30) -> list[list[int]]:
-    """Baskets in which items 3k, 3k + 1 and 3k + 2 are mostly bought together, and low numbers often."""
+def draw_baskets(n: int, rng: np.random.Generator, universe: int = 30) -> list[list[int]]:
+    """Draw baskets in which items 3k, 3k + 1 and 3k + 2 are mostly bought together, and low numbers often."""
     baskets = []
     for _ in range(n):
         kits = np.flatnonzero(rng.random(universe // 3) < 1.2 / np.arange(2, universe // 3 + 2))
@@ -43,8 +43,8 @@ def shopping(n: int, rng: np.random.Generator, universe: int = 30) -> list[list[
     return baskets
 
 
-def disturbed(baskets: Baskets, share: float, rng: np.random.Generator, universe: int = 30) -> list[list[int]]:
-    """The same with this share of the items swapped for random ones."""
+def disturb_baskets(baskets: Baskets, share: float, rng: np.random.Generator, universe: int = 30) -> list[list[int]]:
+    """Replace this share of the items by random ones."""
     return [
         sorted({int(rng.integers(universe)) if rng.random() < share else item for item in basket}) for basket in baskets
     ]

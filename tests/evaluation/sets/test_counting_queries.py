@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from tests.evaluation.sets.baskets import compared, disturbed, records_of, shopping
+from tests.evaluation.sets.baskets import disturb_baskets, draw_baskets, encode_baskets, evaluate_baskets
 
 from sundog.evaluation.sets import counting_queries
 from sundog.evaluation.sets.counting_queries import (
@@ -27,7 +27,7 @@ from sundog.evaluation.sets.counting_queries import (
     asked=st.lists(st.sets(st.integers(0, 6), min_size=1), min_size=1, max_size=10),
 )
 def test_answers_are_those_of_brute_force(baskets: list[set[int]], asked: list[set[int]]) -> None:
-    held = records_of([sorted(basket) for basket in baskets], 7).codes["basket"]
+    held = encode_baskets([sorted(basket) for basket in baskets], 7).codes["basket"]
     expected = [sum(query <= basket for basket in baskets) for query in asked]
     assert count_answers(held, [np.array(sorted(query)) for query in asked]).tolist() == expected
 
@@ -62,7 +62,7 @@ def test_queries_are_not_longer_than_the_universe_and_never_empty() -> None:
 
 
 def test_cooccurring_queries_are_parts_of_real_sets() -> None:
-    held = records_of([[0, 1, 2], [], [4]], 5).codes["basket"]
+    held = encode_baskets([[0, 1, 2], [], [4]], 5).codes["basket"]
     asked = {tuple(sorted(items.tolist())) for items in draw_cooccurring_queries(held, np.random.default_rng(0), 300)}
     assert asked == {(0,), (1,), (2,), (0, 1), (0, 2), (1, 2), (0, 1, 2), (4,)}
 
@@ -74,8 +74,8 @@ def test_the_error_is_relative_to_the_real_count_or_the_bound() -> None:
 
 def test_the_protocol_is_that_of_brute_force() -> None:
     rng = np.random.default_rng(1)
-    real, synthetic = shopping(2000, rng), disturbed(shopping(1000, rng), 0.2, rng)
-    ours, theirs = (records_of(baskets, 30).codes["basket"] for baskets in (real, synthetic))
+    real, synthetic = draw_baskets(2000, rng), disturb_baskets(draw_baskets(1000, rng), 0.2, rng)
+    ours, theirs = (encode_baskets(baskets, 30).codes["basket"] for baskets in (real, synthetic))
     found = evaluate_queries(ours, theirs, np.random.default_rng(5)).measures
 
     dense, others = ours.toarray().astype(bool), theirs.toarray().astype(bool)
@@ -97,8 +97,8 @@ def test_the_protocol_is_that_of_brute_force() -> None:
 
 
 def test_twice_the_same_records_have_no_error() -> None:
-    real = shopping(500, np.random.default_rng(0))
-    found = compared(real, real + real, 30).measures
+    real = draw_baskets(500, np.random.default_rng(0))
+    found = evaluate_baskets(real, real + real, 30).measures
     assert {name: found[name].value for name in found if "error" in name and name.startswith("queries")} == {
         "queries.relative_error": 0.0,
         "queries.relative_error_answerable": 0.0,
@@ -108,7 +108,7 @@ def test_twice_the_same_records_have_no_error() -> None:
 
 def test_intervals_hold_the_error_of_other_queries() -> None:
     rng = np.random.default_rng(2)
-    real, synthetic = (records_of(shopping(1000, rng), 30).codes["basket"] for _ in range(2))
+    real, synthetic = (encode_baskets(draw_baskets(1000, rng), 30).codes["basket"] for _ in range(2))
     found = [evaluate_queries(real, synthetic, np.random.default_rng(seed)).measures for seed in range(12)]
     for name in ("queries.relative_error", "queries.relative_error_cooccurring"):
         middle = np.mean([each[name].value for each in found])

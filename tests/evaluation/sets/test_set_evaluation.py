@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
-from tests.evaluation.sets.baskets import Baskets, compared, disturbed, records_of, shopping
+from tests.evaluation.sets.baskets import Baskets, disturb_baskets, draw_baskets, encode_baskets, evaluate_baskets
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
@@ -22,7 +22,7 @@ from sundog.evaluation.sets.set_evaluation import evaluate_sets
 
 def test_measures_by_hand() -> None:
     # Frequencies: real (1, 3/4, 0), synthetic (1/2, 1/2, 1/2). Sizes: real 1, 2, 2, 2; synthetic 1, 2.
-    found = compared([[0], [0, 1], [0, 1], [0, 1]], [[0, 1], [2]], 3).measures
+    found = evaluate_baskets([[0], [0, 1], [0, 1], [0, 1]], [[0, 1], [2]], 3).measures
     expected = {
         "sets.item_frequency_error": (1 / 2 + 1 / 4 + 1 / 2) / 3,
         "sets.item_tvd": (abs(4 / 7 - 1 / 3) + abs(3 / 7 - 1 / 3) + 1 / 3) / 2,
@@ -36,14 +36,14 @@ def test_measures_by_hand() -> None:
 def test_top_items_that_are_missed_are_counted() -> None:
     real = [[item] for item in range(30) for _ in range(31 - item)]
     synthetic = [[item] for item in range(10, 30) for _ in range(31 - item)]
-    assert compared(real, synthetic, 30).measures["sets.topk_overlap"].value == 0.5
+    assert evaluate_baskets(real, synthetic, 30).measures["sets.topk_overlap"].value == 0.5
 
 
 def test_pairs_are_those_of_the_most_frequent_real_items() -> None:
     rng = np.random.default_rng(0)
     real, synthetic = (sparse.csr_array(rng.random((400, 250)) < np.linspace(0.02, 0.3, 250)) for _ in range(2))
     baskets, others = ([np.flatnonzero(row).tolist() for row in held.toarray()] for held in (real, synthetic))
-    found = compared(baskets, others, 250).measures["sets.pair_frequency_error"].value
+    found = evaluate_baskets(baskets, others, 250).measures["sets.pair_frequency_error"].value
     most = np.argsort(-real.sum(axis=0), kind="stable")[:200]
     ours, theirs = (held.toarray()[:, most].astype(float) for held in (real, synthetic))
     difference = np.abs(ours.T @ ours - theirs.T @ theirs) / 400
@@ -51,16 +51,16 @@ def test_pairs_are_those_of_the_most_frequent_real_items() -> None:
 
 
 def test_records_compared_with_themselves_are_perfect() -> None:
-    real = shopping(400, np.random.default_rng(0))
-    for name, found in compared(real, real, 30).measures.items():
+    real = draw_baskets(400, np.random.default_rng(0))
+    for name, found in evaluate_baskets(real, real, 30).measures.items():
         if name != "queries.answerable_share":
             assert found.value == (1.0 if name == "sets.topk_overlap" else 0.0), name
 
 
 def test_more_noise_is_worse() -> None:
     rng = np.random.default_rng(0)
-    real = shopping(2000, rng)
-    found = [compared(real, disturbed(real, share, rng), 30).measures for share in (0.02, 0.2, 0.9)]
+    real = draw_baskets(2000, rng)
+    found = [evaluate_baskets(real, disturb_baskets(real, share, rng), 30).measures for share in (0.02, 0.2, 0.9)]
     for name in found[0]:
         if name == "queries.answerable_share" or "by_length" in name:
             continue
@@ -69,9 +69,9 @@ def test_more_noise_is_worse() -> None:
 
 
 def test_items_that_know_nothing_of_each_other_are_told_by_pairs_and_queries_only() -> None:
-    ours = records_of(shopping(2000, np.random.default_rng(0)), 30)
+    ours = encode_baskets(draw_baskets(2000, np.random.default_rng(0)), 30)
     comparison = Comparison(ours, ours, ours, ours)
-    floor = evaluate_sets(comparison.floor(), "basket").measures
+    floor = evaluate_sets(comparison.build_floor(), "basket").measures
     assert floor["sets.item_frequency_error"].value == 0.0
     assert floor["sets.topk_overlap"].value == 1.0
     assert floor["sets.pair_frequency_error"].low > 0.01
@@ -94,7 +94,7 @@ def test_items_that_know_nothing_of_each_other_are_told_by_pairs_and_queries_onl
     ],
 )
 def test_strange_sets_are_measured(real: Baskets, synthetic: Baskets, universe: int) -> None:
-    found = compared(real, synthetic, universe)
+    found = evaluate_baskets(real, synthetic, universe)
     assert set(found.metrics) == set(found.measures)
     json.dumps(found.details, allow_nan=False)
     for name, measure in found.measures.items():
@@ -105,14 +105,14 @@ def test_strange_sets_are_measured(real: Baskets, synthetic: Baskets, universe: 
 
 
 def test_nothing_real_to_ask_about_is_said() -> None:
-    found = compared([[]] * 5, [[1]] * 5, 4)
+    found = evaluate_baskets([[]] * 5, [[1]] * 5, 4)
     assert math.isnan(found.measures["queries.relative_error_cooccurring"].value)
     assert found.measures["sets.item_tvd"].value == 0.5
     assert "no random counting query" in found.notes[0]
 
 
 def test_explicit_zeros_are_no_items() -> None:
-    ours = records_of([[0], [0, 1]], 2)
+    ours = encode_baskets([[0], [0, 1]], 2)
     codes = sparse.csr_array((np.array([1, 0, 1, 1], np.uint8), [0, 1, 0, 1], [0, 2, 4]), shape=(2, 2))
     theirs = Records(ours.schema, {**ours.codes, "basket": codes}, 2)
     found = evaluate_sets(Comparison(ours, theirs, ours, ours), "basket").measures
@@ -123,19 +123,19 @@ def test_explicit_zeros_are_no_items() -> None:
 
 def test_no_records_are_refused() -> None:
     with pytest.raises(DataError, match="column 'basket' has no records"):
-        compared([[0]], [], 2)
+        evaluate_baskets([[0]], [], 2)
 
 
 def test_another_kind_of_column_is_refused() -> None:
-    ours = records_of([[0]], 2)
+    ours = encode_baskets([[0]], 2)
     with pytest.raises(DataError, match="column 'age' is integer, not a set"):
         evaluate_sets(Comparison(ours, ours, ours, ours), "age")
 
 
 def test_the_seed_decides() -> None:
     rng = np.random.default_rng(0)
-    real, synthetic = shopping(300, rng), shopping(300, rng)
-    first, again, other = (compared(real, synthetic, 30, seed).measures for seed in (1, 1, 2))
+    real, synthetic = draw_baskets(300, rng), draw_baskets(300, rng)
+    first, again, other = (evaluate_baskets(real, synthetic, 30, seed).measures for seed in (1, 1, 2))
     assert first == again
     assert first != other
 

@@ -6,8 +6,8 @@ import pandas as pd
 import pytest
 from tests.evaluation.tables.two_tables import (
     compare,
-    people,
-    records,
+    draw_people,
+    encode_frame,
 )
 
 from sundog.evaluation.section import Section
@@ -16,9 +16,9 @@ from sundog.evaluation.tables.fidelity import evaluate_fidelity
 
 @pytest.fixture(scope="module")
 def frames() -> tuple[pd.DataFrame, pd.DataFrame]:
-    return people(600, 0), people(500, 1, slope=0.7)
+    return draw_people(600, 0), draw_people(500, 1, slope=0.7)
 
 
 @pytest.fixture(scope="module")
 def section(frames: tuple[pd.DataFrame, pd.DataFrame]) -> Section:
-    return evaluate_fidelity(compare(records(frames[0]), records(frames[1])))
+    return evaluate_fidelity(compare(encode_frame(frames[0]), encode_frame(frames[1])))

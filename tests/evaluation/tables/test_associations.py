@@ -14,9 +14,9 @@ from tests.evaluation.tables.two_tables import (
     CATEGORICAL,
     NUMERIC,
     SCHEMA,
-    correlation,
-    on_codes,
-    value,
+    compute_correlation,
+    evaluate_codes,
+    get_value,
 )
 
 from sundog.evaluation.section import Section
@@ -39,7 +39,7 @@ def correlation_ratio(category: pd.Series[Any], x: pd.Series[Any]) -> float:
 def association(frame: pd.DataFrame, first: str, second: str) -> float:
     numbers = frame.assign(seen=(frame["seen"] - frame["seen"].min()).dt.days)
     if first in NUMERIC and second in NUMERIC:
-        return correlation(numbers, first, second)
+        return compute_correlation(numbers, first, second)
     if first in CATEGORICAL and second in CATEGORICAL:
         return cramers_v(frame[first], frame[second])
     label, number = (first, second) if first in CATEGORICAL else (second, first)
@@ -58,7 +58,7 @@ def test_associations_are_those_of_pandas_and_scipy(
     assert np.array(found["real"]) == pytest.approx(expected[0], abs=1e-6)
     assert np.array(found["synthetic"]) == pytest.approx(expected[1], abs=1e-6)
     upper = np.triu_indices(len(SCHEMA), 1)
-    assert value(section, "association_error") == pytest.approx(np.abs(expected[0] - expected[1])[upper].mean())
+    assert get_value(section, "association_error") == pytest.approx(np.abs(expected[0] - expected[1])[upper].mean())
 
 
 def test_many_categories_without_relation_have_none() -> None:
@@ -66,7 +66,7 @@ def test_many_categories_without_relation_have_none() -> None:
     rng = np.random.default_rng(0)
     columns = {name: {"type": "categorical", "values": [str(each) for each in range(50)]} for name in "ab"}
     codes = {name: rng.integers(0, 50, 1000).tolist() for name in "ab"}
-    matrix = on_codes(columns, codes, codes).details["fidelity"]["associations"]["real"]
+    matrix = evaluate_codes(columns, codes, codes).details["fidelity"]["associations"]["real"]
     assert matrix[0][1] < 0.05
 
 
@@ -74,8 +74,8 @@ def test_a_straight_line_is_a_correlation_of_one_however_far_from_zero() -> None
     columns = {"a": {"type": "integer", "min": 0, "max": 2**40}, "b": {"type": "integer", "min": 0, "max": 2**40}}
     line = {"a": [2**40 - 9 + each for each in range(9)], "b": [2 * each for each in range(9)]}
     turned = {"a": line["a"], "b": line["b"][::-1]}
-    section = on_codes(columns, line, turned)
+    section = evaluate_codes(columns, line, turned)
     found = section.details["fidelity"]["associations"]
     assert (found["real"][0][1], found["synthetic"][0][1]) == pytest.approx((1, -1))
-    assert value(section, "association_error") == pytest.approx(2)
-    assert value(section, "column_pair_trends") == pytest.approx(0)
+    assert get_value(section, "association_error") == pytest.approx(2)
+    assert get_value(section, "column_pair_trends") == pytest.approx(0)

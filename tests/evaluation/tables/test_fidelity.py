@@ -15,13 +15,13 @@ from tests.evaluation.tables.two_tables import (
     RELATIONS,
     SCHEMA,
     SCORES,
-    binned,
+    bin_frame,
     compare,
-    on_codes,
-    people,
-    records,
-    total_variation,
-    value,
+    compute_distance,
+    draw_people,
+    encode_frame,
+    evaluate_codes,
+    get_value,
 )
 
 from sundog.data.records import Records
@@ -38,38 +38,43 @@ from sundog.evaluation.tables.table_pair import TablePair
 
 
 def test_a_table_is_at_no_distance_from_itself(frames: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    real = records(frames[0])
+    real = encode_frame(frames[0])
     section = evaluate_fidelity(compare(real, real))
     assert {name.removeprefix("fidelity.") for name in section.measures} == {*DISTANCES, *SCORES, *RELATIONS}
-    assert {value(section, name) for name in DISTANCES} == {0.0}
-    assert {value(section, name) for name in SCORES} == {1.0}
+    assert {get_value(section, name) for name in DISTANCES} == {0.0}
+    assert {get_value(section, name) for name in SCORES} == {1.0}
 
 
 def test_the_order_of_rows_does_not_matter(frames: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    real = records(frames[0])
+    real = encode_frame(frames[0])
     section = evaluate_fidelity(compare(real, real.take(np.random.default_rng(0).permutation(len(real)))))
-    assert all(value(section, name) == pytest.approx(0, abs=1e-12) for name in DISTANCES)
-    assert all(value(section, name) == pytest.approx(1, abs=1e-12) for name in SCORES)
+    assert all(get_value(section, name) == pytest.approx(0, abs=1e-12) for name in DISTANCES)
+    assert all(get_value(section, name) == pytest.approx(1, abs=1e-12) for name in SCORES)
 
 
 def test_independent_columns_keep_columns_and_lose_pairs(frames: tuple[pd.DataFrame, pd.DataFrame]) -> None:
-    real = records(frames[0])
+    real = encode_frame(frames[0])
     section = evaluate_fidelity(compare(real, shuffle_columns(real, np.random.default_rng(0))))
-    assert value(section, "tvd_1way") == 0
-    assert value(section, "column_shapes") == 1
-    assert value(section, "tvd_2way") > 0.05
-    assert value(section, "tvd_3way") > value(section, "tvd_2way")
+    assert get_value(section, "tvd_1way") == 0
+    assert get_value(section, "column_shapes") == 1
+    assert get_value(section, "tvd_2way") > 0.05
+    assert get_value(section, "tvd_3way") > get_value(section, "tvd_2way")
     assert section.measures["fidelity.tvd_3way"].low > 0.02
     assert section.measures["fidelity.association_error"].low > 0.05
 
 
 def test_tables_without_a_common_value_are_as_far_as_can_be() -> None:
     columns = {"a": {"type": "categorical", "values": ["x", "y"]}, "b": {"type": "integer", "min": 0, "max": 10}}
-    section = on_codes(columns, {"a": [0] * 9, "b": [0] * 9}, {"a": [1] * 7, "b": [10] * 7})
-    assert value(section, "tvd_1way") == value(section, "tvd_2way") == 1
-    assert value(section, "column_shapes") == value(section, "column_pair_trends") == value(section, "quality") == 0
-    assert value(section, "category_coverage") == value(section, "category_adherence") == 0
-    assert value(section, "wasserstein_1d") == 1
+    section = evaluate_codes(columns, {"a": [0] * 9, "b": [0] * 9}, {"a": [1] * 7, "b": [10] * 7})
+    assert get_value(section, "tvd_1way") == get_value(section, "tvd_2way") == 1
+    assert (
+        get_value(section, "column_shapes")
+        == get_value(section, "column_pair_trends")
+        == get_value(section, "quality")
+        == 0
+    )
+    assert get_value(section, "category_coverage") == get_value(section, "category_adherence") == 0
+    assert get_value(section, "wasserstein_1d") == 1
 
 
 # --- intervals -----------------------------------------------------------------------------------------------------
@@ -104,7 +109,7 @@ def test_the_error_is_that_of_repeated_samples(ways: int) -> None:
 
 @pytest.fixture(scope="module")
 def large() -> tuple[pd.DataFrame, pd.DataFrame]:
-    return people(60_000, 0), people(60_000, 1, slope=0.7)
+    return draw_people(60_000, 0), draw_people(60_000, 1, slope=0.7)
 
 
 @pytest.mark.parametrize("rows", [500, 2000, 8000])
@@ -112,14 +117,14 @@ def test_intervals_of_samples_cover_the_distance_of_what_they_were_drawn_from(
     large: tuple[pd.DataFrame, pd.DataFrame], rows: int
 ) -> None:
     """The plain distance of samples is too large, the more so the fewer rows there are."""
-    cut = [binned(frame) for frame in large]
+    cut = [bin_frame(frame) for frame in large]
     for seed in range(3):
-        drawn = [records(frame.sample(rows, random_state=seed)) for frame in large]
+        drawn = [encode_frame(frame.sample(rows, random_state=seed)) for frame in large]
         comparison = compare(drawn[0], drawn[1])
         found = measure_marginals(TablePair.of(comparison), comparison)
         for ways in (1, 2, 3):
             sets = itertools.combinations(SCHEMA, ways)
-            truth = np.mean([total_variation(cut[0], cut[1], list(names)) for names in sets])
+            truth = np.mean([compute_distance(cut[0], cut[1], list(names)) for names in sets])
             measure = found.measures[f"fidelity.tvd_{ways}way"]
             assert measure.low <= truth <= measure.high, (ways, seed)
 
@@ -130,7 +135,7 @@ def test_two_samples_of_one_distribution_are_not_told_apart() -> None:
     columns = {name: {"type": "integer", "min": 0, "max": 19, "bins": 20} for name in "abc"}
     for real, synthetic in ((400, 400), (4000, 4000), (4000, 300)):
         tables = ({name: rng.integers(0, 20, rows).tolist() for name in columns} for rows in (real, synthetic))
-        section = on_codes(columns, *tables)
+        section = evaluate_codes(columns, *tables)
         for ways in (1, 2, 3):
             measure = section.measures[f"fidelity.tvd_{ways}way"]
             assert measure.low < 0.002 < measure.value, (ways, real, synthetic)
@@ -143,7 +148,9 @@ def test_two_samples_of_one_distribution_are_not_told_apart() -> None:
 def test_intervals_shrink_with_more_rows() -> None:
     width = {}
     for rows in (200, 3200):
-        section = evaluate_fidelity(compare(records(people(rows, 0)), records(people(rows, 1, slope=0.7))))
+        section = evaluate_fidelity(
+            compare(encode_frame(draw_people(rows, 0)), encode_frame(draw_people(rows, 1, slope=0.7)))
+        )
         width[rows] = {name: measure.high - measure.low for name, measure in section.measures.items()}
     for name in ("tvd_1way", "association_error", "column_shapes", "column_pair_trends", "wasserstein_1d"):
         assert 2.5 < width[200][f"fidelity.{name}"] / width[3200][f"fidelity.{name}"] < 6.5, name
@@ -151,7 +158,7 @@ def test_intervals_shrink_with_more_rows() -> None:
 
 def test_a_sorted_table_has_the_same_error(frames: tuple[pd.DataFrame, pd.DataFrame], section: Section) -> None:
     """Blocks of neighbours would be alike inside, and claim far too much error."""
-    ordered = [records(frame.sort_values(["age", "job", "seen"])) for frame in frames]
+    ordered = [encode_frame(frame.sort_values(["age", "job", "seen"])) for frame in frames]
     found = evaluate_fidelity(compare(ordered[0], ordered[1]))
     for name in ("fidelity.tvd_1way", "fidelity.column_shapes"):
         widths = [each.measures[name].high - each.measures[name].low for each in (found, section)]
@@ -168,7 +175,7 @@ def test_values_lie_in_their_intervals_and_intervals_in_what_is_possible(section
 
 
 def test_the_same_seed_gives_the_same_figures(frames: tuple[pd.DataFrame, pd.DataFrame], section: Section) -> None:
-    comparison = compare(records(frames[0]), records(frames[1]))
+    comparison = compare(encode_frame(frames[0]), encode_frame(frames[1]))
     again, other = evaluate_fidelity(comparison), evaluate_fidelity(replace(comparison, seed=1))
     assert again.measures == section.measures
     assert again.details == section.details

@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 from tests.evaluation.tables.two_tables import (
     SCHEMA,
-    binned,
+    bin_frame,
     compare,
-    records,
-    total_variation,
-    value,
+    compute_distance,
+    encode_frame,
+    get_value,
 )
 
 from sundog.evaluation.section import Section
@@ -30,24 +30,24 @@ from sundog.evaluation.tables.table_pair import TablePair
 def test_marginals_are_those_of_pandas(
     frames: tuple[pd.DataFrame, pd.DataFrame], section: Section, ways: int, name: str
 ) -> None:
-    real, synthetic = map(binned, frames)
+    real, synthetic = map(bin_frame, frames)
     found = {tuple(row["columns"]): row["value"] for row in section.details["fidelity"][f"tvd_{name}"]}
-    expected = {each: total_variation(real, synthetic, list(each)) for each in itertools.combinations(SCHEMA, ways)}
+    expected = {each: compute_distance(real, synthetic, list(each)) for each in itertools.combinations(SCHEMA, ways)}
     assert found == pytest.approx(expected, abs=1e-12)
-    assert value(section, f"tvd_{ways}way") == pytest.approx(np.mean(list(expected.values())), abs=1e-12)
+    assert get_value(section, f"tvd_{ways}way") == pytest.approx(np.mean(list(expected.values())), abs=1e-12)
 
 
 def test_a_resample_is_the_table_of_the_rows_it_draws(frames: tuple[pd.DataFrame, pd.DataFrame]) -> None:
     """Cells of one table only share a number, and blocks are counted once: neither may change any resample."""
-    tables = TablePair.of(compare(records(frames[0]), records(frames[1])))
+    tables = TablePair.of(compare(encode_frame(frames[0]), encode_frame(frames[1])))
     names = ["age", "income", "job"]
     estimates = measure_distance(tables, number_cells(*(tables.bins[name] for name in names))).estimates
     for place in (0, 1, 57, 100):
         drawn = []
         for side, frame in zip((tables.real, tables.synthetic), frames, strict=True):
             times = side.weights[place].astype(int)[side.of_row]
-            drawn.append(binned(frame).loc[np.repeat(np.arange(len(frame)), times)])
-        assert estimates[place] == pytest.approx(total_variation(drawn[0], drawn[1], names), abs=1e-12)
+            drawn.append(bin_frame(frame).loc[np.repeat(np.arange(len(frame)), times)])
+        assert estimates[place] == pytest.approx(compute_distance(drawn[0], drawn[1], names), abs=1e-12)
 
 
 def test_noise_is_allowed_for_where_differences_may_be_noise() -> None:

@@ -7,9 +7,9 @@ import pytest
 from tests.evaluation.tables.two_tables import (
     SCHEMA,
     compare,
-    on_codes,
-    people,
-    records,
+    draw_people,
+    encode_frame,
+    evaluate_codes,
 )
 
 from sundog.evaluation.section import Section
@@ -41,14 +41,18 @@ def test_panels_hold_all_rows(section: Section) -> None:
 def test_few_columns_are_seen_as_points() -> None:
     names = ["age", "seen", "pain"]
     columns = {name: SCHEMA[name] for name in names}
-    section = evaluate_fidelity(compare(records(people(200, 0), columns), records(people(200, 1), columns)))
+    section = evaluate_fidelity(
+        compare(encode_frame(draw_people(200, 0), columns), encode_frame(draw_people(200, 1), columns))
+    )
     assert section.pictures[-1].title == "age and seen"
     panels = section.pictures[-1].draw().axes[:2]
     assert [axes.get_title() for axes in panels] == ["real", "synthetic"]
     assert [np.asarray(axes.images[0].get_array()).sum() for axes in panels] == pytest.approx([1, 1])
     assert all(
         "age" not in picture.title
-        for picture in evaluate_fidelity(compare(records(people(50, 0)), records(people(50, 1)))).pictures
+        for picture in evaluate_fidelity(
+            compare(encode_frame(draw_people(50, 0)), encode_frame(draw_people(50, 1)))
+        ).pictures
     )
 
 
@@ -59,7 +63,7 @@ def test_odd_names_and_many_categories_can_be_drawn() -> None:
     }
     rng = np.random.default_rng(0)
     real = {name: rng.integers(0, 41, 50).tolist() for name in columns}
-    section = on_codes(columns, real, real)
+    section = evaluate_codes(columns, real, real)
     from sundog.evaluation.report.plot_style import use_page_style
 
     with use_page_style():

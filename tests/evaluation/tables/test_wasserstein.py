@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import stats
 from tests.evaluation.tables.two_tables import (
-    on_codes,
-    value,
+    evaluate_codes,
+    get_value,
 )
 
 from sundog.evaluation.tables.wasserstein import estimate_sliced_distance
@@ -20,10 +20,10 @@ def test_wasserstein_of_columns_by_hand() -> None:
         "n": {"type": "integer", "min": 100, "max": 125, "step": 10},
         "t": {"type": "datetime", "min": "2020-01-01", "max": "2020-01-11", "resolution": "day"},
     }
-    section = on_codes(columns, {"n": [0, 0], "t": [0, 4]}, {"n": [2, 3], "t": [1, 5]})
+    section = evaluate_codes(columns, {"n": [0, 0], "t": [0, 4]}, {"n": [2, 3], "t": [1, 5]})
     # n moves from 100 to 120 and 125, of a range of 25; t by one day of ten.
     assert section.details["fidelity"]["wasserstein_1d"] == pytest.approx({"n": 22.5 / 25, "t": 0.1})
-    assert value(section, "wasserstein_1d") == pytest.approx(0.5)
+    assert get_value(section, "wasserstein_1d") == pytest.approx(0.5)
 
 
 def test_the_sliced_distance_of_a_moved_cloud() -> None:
@@ -44,6 +44,6 @@ def test_the_sliced_distance_is_the_mean_of_that_of_scipy() -> None:
 
 
 def test_one_numeric_column_has_no_sliced_distance() -> None:
-    section = on_codes({"n": {"type": "integer", "min": 0, "max": 9}}, {"n": [1, 2]}, {"n": [1, 2]})
+    section = evaluate_codes({"n": {"type": "integer", "min": 0, "max": 9}}, {"n": [1, 2]}, {"n": [1, 2]})
     assert "fidelity.wasserstein_1d" in section.measures
     assert "fidelity.wasserstein_sliced" not in section.measures

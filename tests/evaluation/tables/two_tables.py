@@ -29,8 +29,8 @@ SCORES = ["column_shapes", "column_pair_trends", "quality"]
 SCORES += ["range_coverage", "category_coverage", "category_adherence"]
 
 
-def people(rows: int, seed: int, *, slope: float = 1.0) -> pd.DataFrame:
-    """People whose columns depend on each other; the slope says how much."""
+def draw_people(rows: int, seed: int, *, slope: float = 1.0) -> pd.DataFrame:
+    """Draw people whose columns depend on each other, the more the steeper the slope."""
     rng = np.random.default_rng(seed)
     age = rng.integers(5, 90, rows)
     job = rng.choice(["none", "some", "much"], rows, p=[0.2, 0.5, 0.3])
@@ -48,7 +48,7 @@ def people(rows: int, seed: int, *, slope: float = 1.0) -> pd.DataFrame:
     )
 
 
-def records(frame: pd.DataFrame, columns: dict[str, Any] | None = None) -> Records:
+def encode_frame(frame: pd.DataFrame, columns: dict[str, Any] | None = None) -> Records:
     schema = Schema.from_dict({"columns": SCHEMA if columns is None else columns})
     codes = {name: column.encode(frame[name], where=name) for name, column in schema.columns.items()}
     return Records(schema, codes, len(frame))
@@ -58,8 +58,8 @@ def compare(real: Records, synthetic: Records, seed: int = 0) -> Comparison:
     return Comparison(real=real, synthetic=synthetic, train=real, test=real, seed=seed)
 
 
-def on_codes(columns: dict[str, Any], real: dict[str, list[int]], synthetic: dict[str, list[int]]) -> Section:
-    """The section of two tables that are given in codes."""
+def evaluate_codes(columns: dict[str, Any], real: dict[str, list[int]], synthetic: dict[str, list[int]]) -> Section:
+    """Evaluate the fidelity of two tables that are given as codes."""
     schema = Schema.from_dict({"columns": columns})
     one, other = (
         Records(schema, {name: np.array(codes, schema.columns[name].dtype) for name, codes in table.items()}, rows)
@@ -69,17 +69,17 @@ def on_codes(columns: dict[str, Any], real: dict[str, list[int]], synthetic: dic
     return evaluate_fidelity(compare(one, other))
 
 
-def value(section: Section, name: str) -> float:
+def get_value(section: Section, name: str) -> float:
     return section.measures[f"fidelity.{name}"].value
 
 
-def total_variation(real: pd.DataFrame, synthetic: pd.DataFrame, names: list[str]) -> float:
+def compute_distance(real: pd.DataFrame, synthetic: pd.DataFrame, names: list[str]) -> float:
     shares = [frame.groupby(names).size() / len(frame) for frame in (real, synthetic)]
     return float(shares[0].sub(shares[1], fill_value=0).abs().sum() / 2)
 
 
-def binned(frame: pd.DataFrame) -> pd.DataFrame:
-    """The declared bins, cut by pandas."""
+def bin_frame(frame: pd.DataFrame) -> pd.DataFrame:
+    """Cut all columns into their declared bins, with pandas."""
     day = (frame["seen"] - pd.Timestamp("2020-01-01")).dt.days
     income = pd.cut(frame["income"], [-1, 20, 40, 60, 80, 100], right=False, labels=False)
     return pd.DataFrame(
@@ -94,6 +94,6 @@ def binned(frame: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def correlation(frame: pd.DataFrame, first: str, second: str) -> float:
+def compute_correlation(frame: pd.DataFrame, first: str, second: str) -> float:
     known = frame[[first, second]].dropna().to_numpy(float)
     return float(np.corrcoef(known.T)[0, 1])

@@ -29,16 +29,16 @@ class FeatureExtractor:
     """Maps images to features, and to class probabilities if it has learned classes.
 
     Args:
-        features: of images, with a total variance of 1 on the training images.
-        probabilities: of the classes, or None.
+        extract_features: returns features with a total variance of 1 on the training images, one row per image.
+        predict_probabilities: returns class probabilities; None without classes.
     """
 
-    features: Callable[[Images], NDArray[Any]]
-    probabilities: Callable[[Images], NDArray[Any]] | None
+    extract_features: Callable[[Images], NDArray[Any]]
+    predict_probabilities: Callable[[Images], NDArray[Any]] | None
 
 
 def fit_feature_extractor(comparison: Comparison, view: ImageView) -> FeatureExtractor | None:
-    """Return the extractor for these records, fitted or cached; None where there are too few images."""
+    """Fit the extractor to the training records, or return it from the cache; None where there are too few images."""
     return _fit(_IdentityKey(comparison.train), view, comparison.draw_seed("images.judge"))
 
 
@@ -63,8 +63,8 @@ def _fit(key: _IdentityKey, view: ImageView, seed: int) -> FeatureExtractor | No
     if view.classes:
         steps = min(MOST_STEPS, max(STEPS, EPOCHS * len(known) // BATCH))
         network = train_classifier("cnn", known.pixels, known.labels, classes=len(view.classes), seed=seed, steps=steps)
-        return FeatureExtractor(_normalise(network.features, known.pixels), network.probabilities)
-    return FeatureExtractor(_normalise(_fit_components(known.pixels, seed), known.pixels), None)
+        return FeatureExtractor(_scale_features(network.extract_features, known.pixels), network.predict_probabilities)
+    return FeatureExtractor(_scale_features(_fit_components(known.pixels, seed), known.pixels), None)
 
 
 def _fit_components(pixels: Images, seed: int) -> Callable[[Images], NDArray[Any]]:
@@ -75,7 +75,7 @@ def _fit_components(pixels: Images, seed: int) -> Callable[[Images], NDArray[Any
     return lambda images: np.asarray(fitted.transform(images.reshape(len(images), -1)))
 
 
-def _normalise(features: Callable[[Images], NDArray[Any]], known: Images) -> Callable[[Images], NDArray[Any]]:
-    """Scales features to a total variance of 1 on the known images, so that distances are comparable."""
-    size = float(np.sqrt(features(known).var(axis=0).sum())) or 1.0
-    return lambda images: features(images) / size
+def _scale_features(extract: Callable[[Images], NDArray[Any]], known: Images) -> Callable[[Images], NDArray[Any]]:
+    """Return an extractor whose features have a total variance of 1 on the known images: distances are comparable."""
+    size = float(np.sqrt(extract(known).var(axis=0).sum())) or 1.0
+    return lambda images: extract(images) / size

@@ -44,14 +44,14 @@ class Network(nn.Module):
         self.head = nn.Linear(features, classes)
         self.mean, self.deviation = mean, deviation or 1.0
 
-    def features(self, images: Tensor) -> Tensor:
+    def extract_features(self, images: Tensor) -> Tensor:
         """Return the input of the last layer."""
         features: Tensor = self.body((images - self.mean) / self.deviation)
         return features
 
     def forward(self, images: Tensor) -> Tensor:
         """Return the logits of the classes."""
-        logits: Tensor = self.head(self.features(images))
+        logits: Tensor = self.head(self.extract_features(images))
         return logits
 
 
@@ -61,25 +61,25 @@ class Classifier:
 
     network: Network
 
-    def features(self, images: Images) -> Images:
+    def extract_features(self, images: Images) -> Images:
         """Return the input of the last layer, one row per image."""
-        return self._of(self.network.features, images)
+        return self._apply(self.network.extract_features, images)
 
-    def logits(self, images: Images) -> Images:
+    def compute_logits(self, images: Images) -> Images:
         """Return the logits of the classes, one row per image."""
-        return self._of(self.network, images)
+        return self._apply(self.network, images)
 
-    def probabilities(self, images: Images) -> NDArray[np.float64]:
+    def predict_probabilities(self, images: Images) -> NDArray[np.float64]:
         """Return the probabilities of the classes, one row per image."""
-        logits = torch.from_numpy(self.logits(images)).double()
+        logits = torch.from_numpy(self.compute_logits(images)).double()
         return np.asarray(logits.softmax(dim=1))
 
     def predict(self, images: Images) -> Labels:
         """Return the most probable class of each image."""
-        return np.asarray(self.logits(images).argmax(axis=1), np.int64)
+        return np.asarray(self.compute_logits(images).argmax(axis=1), np.int64)
 
     @torch.no_grad()
-    def _of(self, function: Callable[[Tensor], Tensor], images: Images) -> Images:
+    def _apply(self, function: Callable[[Tensor], Tensor], images: Images) -> Images:
         starts = range(0, max(1, len(images)), _CHUNK)
         return np.concatenate([function(torch.from_numpy(images[start : start + _CHUNK])).numpy() for start in starts])
 
@@ -180,7 +180,7 @@ def train_classifier(
 
 
 def _compute_loss(network: Network, images: Images, labels: Labels) -> float:
-    logits = torch.from_numpy(Classifier(network).logits(images))
+    logits = torch.from_numpy(Classifier(network).compute_logits(images))
     return float(cross_entropy(logits, torch.from_numpy(labels)))
 
 

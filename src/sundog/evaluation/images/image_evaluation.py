@@ -8,7 +8,7 @@ images alone and tested on real ones. 5. The nearest training images of syntheti
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,12 +22,12 @@ from sundog.evaluation.images.feature_extractor import COMPONENTS, fit_feature_e
 from sundog.evaluation.images.image_classifiers import Images, Kind, train_classifier
 from sundog.evaluation.images.image_sample import FEWEST, ImageSample, find_images
 from sundog.evaluation.images.image_scores import (
-    discriminator_score,
-    inception_score,
+    compute_discriminator_score,
+    compute_inception_score,
     measure_frechet,
     measure_jensen_shannon,
 )
-from sundog.evaluation.measure import Measure, Measures, Metric, bonferroni_quantile, measure_share
+from sundog.evaluation.measure import Measure, Measures, Metric, compute_bonferroni_quantile, measure_share
 from sundog.evaluation.section import Section
 
 MOST = 10_000  # images of each kind are used
@@ -95,23 +95,23 @@ def evaluate_images(comparison: Comparison, name: str) -> Section:
     """
     title = f"Images: {name}"
     view = find_images(comparison, name)
-    real = view.sample(comparison.test, MOST, comparison.rng("images.test"))
-    synthetic = view.sample(comparison.synthetic, MOST, comparison.rng("images.synthetic"))
+    real = view.sample(comparison.test, MOST, comparison.make_rng("images.test"))
+    synthetic = view.sample(comparison.synthetic, MOST, comparison.make_rng("images.synthetic"))
     extractor = fit_feature_extractor(comparison, view)
     if extractor is None or min(len(real), len(synthetic)) < FEWEST:
         note = f"Column {name!r} has too few images: {FEWEST} of each kind are needed to compare them."
         return Section(title, {}, {}, notes=[note])
 
-    seen = extractor.features(real.pixels), extractor.features(synthetic.pixels)
+    seen = extractor.extract_features(real.pixels), extractor.extract_features(synthetic.pixels)
     logits = _discriminate(comparison, real.pixels, synthetic.pixels)
-    known = view.sample(comparison.train, len(comparison.train), comparison.rng("images.train"))
-    near = _find_nearest(comparison, known.pixels, real.pixels, synthetic.pixels)
+    known = view.sample(comparison.train, len(comparison.train), comparison.make_rng("images.train"))
+    near = _find_nearest_images(comparison, known.pixels, real.pixels, synthetic.pixels)
     measures: Measures = {
-        "images.frechet": measure_frechet(*seen, comparison.rng("images.frechet")),
+        "images.frechet": measure_frechet(*seen, comparison.make_rng("images.frechet")),
         "images.jensen_shannon": measure_jensen_shannon(*logits),
     }
     details: dict[str, Any] = {
-        "images.discriminator_score": discriminator_score(logits[1]),
+        "images.discriminator_score": compute_discriminator_score(logits[1]),
         "images.nearest_ratio": near.ratio.to_dict(),
     }
     pictures = [
@@ -119,27 +119,48 @@ def evaluate_images(comparison: Comparison, name: str) -> Section:
         image_plots.plot_nearest_pairs(near.synthetic, near.real, out_of=near.out_of, ratio=near.ratio.value),
     ]
     notes = [SHOWS_REAL] if view.classes else [SHOWS_REAL, NO_CLASSES]
-    if extractor.probabilities is not None:
-        right = extractor.probabilities(real.pixels).argmax(axis=1) == real.labels
-        details["images.judge_accuracy"] = measure_share(int(right.sum()), len(right)).to_dict()
-        if right.mean() < GOOD:
-            notes.append(POOR_JUDGE.format(share=right.mean()))
-        measures |= _score_inception(comparison, extractor.probabilities(synthetic.pixels))
-        confusion = {
-            kind: _count_confusion(comparison, kind, real, synthetic, len(view.classes)) for kind in DOWNSTREAM
-        }
-        worst, scores = _score_classifiers(confusion)
-        measures |= scores
-        details |= {"images.worst_class": str(view.classes[worst]), "images.confusion": confusion["cnn"].tolist()}
-        pictures.append(image_plots.plot_confusion(confusion["cnn"], view.classes))
+    if extractor.predict_probabilities is not None:
+        judged = (extractor.predict_probabilities(each.pixels) for each in (real, synthetic))
+        classes = _evaluate_classes(comparison, view.classes, real, synthetic, *judged)
+        measures |= classes.measures
+        details |= classes.details
+        pictures += classes.pictures
+        notes += classes.notes
     metrics = {key: metric for key, metric in METRICS.items() if key in measures}
     return Section(title, {key: measures[key] for key in metrics}, metrics, details, pictures, notes)
 
 
+def _evaluate_classes(
+    comparison: Comparison,
+    classes: Sequence[str],
+    real: ImageSample,
+    synthetic: ImageSample,
+    judged_real: NDArray[Any],
+    judged_synthetic: NDArray[Any],
+) -> Section:
+    """Compare images by their classes, given the class probabilities by the feature extractor."""
+    right = judged_real.argmax(axis=1) == real.labels
+    measures = _score_inception(comparison, judged_synthetic)
+    confusion = {kind: _count_confusion(comparison, kind, real, synthetic, len(classes)) for kind in DOWNSTREAM}
+    worst, scores = _score_classifiers(confusion)
+    return Section(
+        title="Classes",
+        measures=measures | scores,
+        metrics=METRICS,
+        details={
+            "images.judge_accuracy": measure_share(int(right.sum()), len(right)).to_dict(),
+            "images.worst_class": str(classes[worst]),
+            "images.confusion": confusion["cnn"].tolist(),
+        },
+        pictures=[image_plots.plot_confusion(confusion["cnn"], classes)],
+        notes=[POOR_JUDGE.format(share=right.mean())] if right.mean() < GOOD else [],
+    )
+
+
 def _score_inception(comparison: Comparison, probabilities: NDArray[Any]) -> Measures:
-    rng, (count, classes) = comparison.rng("images.inception_score"), probabilities.shape
+    rng, (count, classes) = comparison.make_rng("images.inception_score"), probabilities.shape
     score = bootstrap_rows(
-        lambda rows: inception_score(probabilities[rows]), count, rng, lowest=1.0, highest=float(classes)
+        lambda rows: compute_inception_score(probabilities[rows]), count, rng, lowest=1.0, highest=float(classes)
     )
     return {"images.inception_score": score}
 
@@ -154,7 +175,7 @@ def _discriminate(comparison: Comparison, real: Images, synthetic: Images) -> tu
     network = train_classifier(
         "cnn", *learned, classes=2, seed=comparison.draw_seed("images.discriminator"), watched=watched
     )
-    synthetic_logits, real_logits = np.split(np.diff(network.logits(tested[0]))[:, 0], 2)
+    synthetic_logits, real_logits = np.split(np.diff(network.compute_logits(tested[0]))[:, 0], 2)
     return real_logits, synthetic_logits
 
 
@@ -183,7 +204,7 @@ def _find_worst_class(confusion: NDArray[np.int64]) -> tuple[Measure, int]:
     """Return the accuracy of the worst class, with an interval that allows for all classes, and its index."""
     totals = confusion.sum(axis=1)
     there = np.flatnonzero(totals)
-    z = bonferroni_quantile(len(there))
+    z = compute_bonferroni_quantile(len(there))
     found = [measure_share(int(confusion[place, place]), int(totals[place]), z=z) for place in there]
     least = Measure(*(min(getattr(each, end) for each in found) for end in ("value", "low", "high")))
     return least, int(there[np.argmin([each.value for each in found])])
@@ -199,16 +220,16 @@ class _NearestImages:
     ratio: Measure
 
 
-def _find_nearest(comparison: Comparison, known: Images, real: Images, synthetic: Images) -> _NearestImages:
+def _find_nearest_images(comparison: Comparison, known: Images, real: Images, synthetic: Images) -> _NearestImages:
     count = min(NEIGHBOURS, len(real), len(synthetic))
     (of_synthetic, neighbours), (of_real, _) = (_measure_nearest(each[:count], known) for each in (synthetic, real))
 
-    def ratio(rows: NDArray[np.int64]) -> float:
+    def compute_ratio(rows: NDArray[np.int64]) -> float:
         usual = float(np.median(of_real[rows]))
         return float(np.median(of_synthetic[rows])) / usual if usual else float("nan")
 
     closest = np.argsort(of_synthetic)[:PAIRS]
-    measured = bootstrap_rows(ratio, count, comparison.rng("images.nearest"), lowest=0.0)
+    measured = bootstrap_rows(compute_ratio, count, comparison.make_rng("images.nearest"), lowest=0.0)
     return _NearestImages(synthetic[closest], known[neighbours[closest]], count, measured)
 
 

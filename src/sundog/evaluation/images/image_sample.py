@@ -41,7 +41,7 @@ class ImageView:
     Args:
         name: the image column.
         target: the column of the classes, or None.
-        classes: what they are called.
+        classes: their names.
     """
 
     name: str
@@ -49,7 +49,7 @@ class ImageView:
     classes: tuple[str, ...]
 
     def sample(self, records: Records, most: int, rng: np.random.Generator) -> ImageSample:
-        """Return at most so many images in random order, fewer if they are large, without those that lack a class."""
+        """Return at most `most` images that have a class, in random order; fewer if they are large."""
         column = records.schema.columns[self.name]
         assert column.form is Form.IMAGE  # noqa: S101
         rows = rng.permutation(len(records))
@@ -61,7 +61,7 @@ class ImageView:
 
 
 def find_images(comparison: Comparison, name: str) -> ImageView:
-    """Return the images of a column, with the classes of the target if it has some."""
+    """Return where the images of a column are, and their classes if the target has classes."""
     schema = comparison.real.schema
     column = schema.columns.get(name)
     if column is None or column.form is not Form.IMAGE:

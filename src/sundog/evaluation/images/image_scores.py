@@ -21,12 +21,13 @@ Array = NDArray[Any]
 GROUPS = 10  # of a jackknife
 
 
-def inception_score(probabilities: Array) -> float:
-    """Return how confident a classifier is, and how evenly it predicts the classes: 1 to the number of classes.
+def compute_inception_score(probabilities: Array) -> float:
+    """Return the Inception score exp E KL(p(y|x) ‖ p(y)) over images x (Salimans et al. 2016).
 
-    It is exp E KL(p(y|x) ‖ p(y)) over images x (Salimans et al. 2016).
+    It is high where a classifier is confident about each image and predicts all classes evenly: from 1 to the number of
+    classes.
 
-    >>> round(inception_score(np.eye(10)), 6), round(inception_score(np.full((5, 10), 0.1)), 6)
+    >>> round(compute_inception_score(np.eye(10)), 6), round(compute_inception_score(np.full((5, 10), 0.1)), 6)
     (10.0, 1.0)
 
     Args:
@@ -36,15 +37,15 @@ def inception_score(probabilities: Array) -> float:
     return float(np.exp(information))
 
 
-def frechet_distance(first: Array, second: Array) -> float:
+def compute_frechet_distance(first: Array, second: Array) -> float:
     """Return the squared 2-Wasserstein distance of the normal distributions fitted to two samples.
 
     It is ‖μ₁ − μ₂‖² + tr(Σ₁ + Σ₂ − 2 (Σ₁Σ₂)^½). With Σ = RᵀR, by a QR decomposition of the centred sample, the last
     trace is the sum of the singular values of R₁R₂ᵀ, which needs no matrix root and works for singular Σ.
 
     >>> sample = np.random.default_rng(0).normal(size=(500, 3))
-    >>> round(frechet_distance(sample, sample), 6), round(frechet_distance(sample, sample + [3, 4, 0]), 6)
-    (0.0, 25.0)
+    >>> round(compute_frechet_distance(sample, sample + [3, 4, 0]), 6)
+    25.0
     """
     with threadpool_limits(1):  # more threads would only wait for each other
         root_1, root_2 = _factor_covariance(first), _factor_covariance(second)
@@ -66,18 +67,18 @@ def measure_frechet(first: Array, second: Array, rng: np.random.Generator) -> Me
     removes exactly such a bias.
     """
     groups = min(GROUPS, len(first), len(second))
-    whole = frechet_distance(first, second)
+    whole = compute_frechet_distance(first, second)
     if groups < 2:
         return Measure(whole, 0.0, math.inf)
     group_1, group_2 = (rng.permutation(len(sample)) % groups for sample in (first, second))
-    without = [frechet_distance(first[group_1 != group], second[group_2 != group]) for group in range(groups)]
+    without = [compute_frechet_distance(first[group_1 != group], second[group_2 != group]) for group in range(groups)]
     value = groups * whole - (groups - 1) * float(np.mean(without))
     error = math.sqrt((groups - 1) * float(np.var(without)))
     return Measure.around(max(0.0, value), error=error, lowest=0.0)
 
 
 def measure_jensen_shannon(real: Array, generated: Array) -> Measure:
-    """Return the Jensen-Shannon divergence in nats that a discriminator proves: 0 for equal images, ln 2 at most.
+    """Return the lower bound of the Jensen-Shannon divergence by a discriminator, in nats: from 0 to ln 2.
 
     For any discriminator D, ln 2 + ½ E ln D(real) + ½ E ln(1 − D(generated)) is at most the divergence, with equality
     for the best D; up to chance, so is the average over images that D was not trained on.
@@ -98,14 +99,14 @@ def measure_jensen_shannon(real: Array, generated: Array) -> Measure:
     return Measure.around(value, error=error, lowest=0.0, highest=math.log(2))
 
 
-def discriminator_score(generated: Array) -> float:
-    """Return the figure of the paper: E ½ KL(D(x) ‖ B) + ½ KL(B ‖ D(x)) over generated x, with a fair coin B.
+def compute_discriminator_score(generated: Array) -> float:
+    """Return the score of the paper: E ½ KL(D(x) ‖ B) + ½ KL(B ‖ D(x)) over generated x, with a fair coin B.
 
-    Its tables call this the Jensen-Shannon score. It has no upper limit, and measures how confident the discriminator
-    is, not whether it is right: shown beside `measure_jensen_shannon`, not in its place. Between two coins with logits
-    t and 0 the sum of both divergences is (D − ½) t.
+    The paper calls it the Jensen-Shannon score. It has no upper limit, and measures how confident the discriminator is,
+    not whether it is right; so it is shown beside `measure_jensen_shannon`, not in its place. For coins with logits t
+    and 0 the sum of both divergences is (D − ½) t.
 
-    >>> discriminator_score(np.zeros(3)), round(discriminator_score(np.array([-2.0, 2.0])), 4)
+    >>> compute_discriminator_score(np.zeros(3)), round(compute_discriminator_score(np.array([-2.0, 2.0])), 4)
     (0.0, 0.3808)
     """
     return float(np.mean((expit(generated) - 0.5) * generated) / 2)

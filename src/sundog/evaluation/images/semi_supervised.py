@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn.functional import affine_grid, cross_entropy, grid_sample
 
+from sundog.evaluation.comparison import draw_seed
 from sundog.evaluation.images.image_classifiers import (
     BATCH,
     FEATURES,
@@ -33,7 +34,7 @@ from sundog.evaluation.measure import Measures, Metric
 
 Codes = NDArray[np.float32]
 Generate = Callable[[int, np.random.Generator], tuple[Codes, Images]]
-"""Draws so many codes (count, width) and their images (count, channels, height, width)."""
+"""Draws the given number of codes (count, width) and their images (count, channels, height, width)."""
 
 STEPS = 600
 SHARE = 0.2  # of generated images in the batches of the paper
@@ -96,7 +97,7 @@ def train_supervised(
     distortion: float = 0.0,
 ) -> Classifier:
     """Train on labelled images alone, as they are or distorted."""
-    network = build_network("cnn", images, classes, _draw_seed(rng))
+    network = build_network("cnn", images, classes, draw_seed(rng))
     descent = AdamDescent(network, steps)
     for rows in draw_batches(len(images), steps, rng):
         shown = distort(torch.from_numpy(images[rows]), distortion, rng)
@@ -143,13 +144,13 @@ def train_two_classifiers(
         classes: the number of classes.
         rng: fixes all random draws.
         steps: of both classifiers.
-        share: of generated images in the last batches of C₁ (p_s); it rises from 0, see `ramp`.
+        share: of generated images in the last batches of C₁ (p_s); it rises from 0, see `compute_ramp`.
     """
-    first = build_network("cnn", images, classes, _draw_seed(rng))
-    second = CodeNetwork(images, generate(1, rng)[0].shape[1], classes, _draw_seed(rng))
+    first = build_network("cnn", images, classes, draw_seed(rng))
+    second = CodeNetwork(images, generate(1, rng)[0].shape[1], classes, draw_seed(rng))
     teach_first, teach_second = AdamDescent(first, steps), AdamDescent(second, steps)
     for step, rows in enumerate(draw_batches(len(images), steps, rng)):
-        count = round(share * ramp(step / steps) * BATCH)
+        count = round(share * compute_ramp(step / steps) * BATCH)
         codes, drawn = map(torch.from_numpy, generate(BATCH + count, rng))
         teach_second.step(cross_entropy(second(codes[:BATCH], drawn[:BATCH]), _predict(first, drawn[:BATCH])))
         shown = torch.cat([torch.from_numpy(images[rows[count:]]), drawn[BATCH:]])
@@ -164,10 +165,10 @@ def _predict(network: nn.Module, *seen: Tensor) -> Tensor:
     return answers
 
 
-def ramp(done: float) -> float:
+def compute_ramp(done: float) -> float:
     """Return the used fraction of the share of generated images: 0 in the first third of all steps, 1 in the last.
 
-    >>> [round(ramp(done), 2) for done in (0, 1 / 3, 0.5, 2 / 3, 1)]
+    >>> [round(compute_ramp(done), 2) for done in (0, 1 / 3, 0.5, 2 / 3, 1)]
     [0.0, 0.0, 0.5, 1.0, 1.0]
     """
     return min(1.0, max(0.0, 3 * done - 1))
@@ -186,7 +187,7 @@ def train_fixmatch(
     steps: int = STEPS,
 ) -> Classifier:
     """Train FixMatch: confident labels of generated images become targets for the distorted images."""
-    network = build_network("cnn", images, classes, _draw_seed(rng))
+    network = build_network("cnn", images, classes, draw_seed(rng))
     descent = AdamDescent(network, steps)
     for step, rows in enumerate(draw_batches(len(images), steps, rng)):
         drawn = torch.from_numpy(generate(BATCH, rng)[1])
@@ -195,7 +196,7 @@ def train_fixmatch(
         losses = cross_entropy(network(distort(drawn, STRONG, rng)), said, reduction="none")
         known = distort(torch.from_numpy(images[rows]), WEAK, rng)
         loss = cross_entropy(network(known), torch.from_numpy(labels[rows]))
-        descent.step(loss + ramp(step / steps) * (losses * (sure > SURE)).mean())
+        descent.step(loss + compute_ramp(step / steps) * (losses * (sure > SURE)).mean())
     return Classifier(network)
 
 
@@ -213,7 +214,3 @@ def distort(images: Tensor, strength: float, rng: np.random.Generator) -> Tensor
     maps = np.concatenate([turned * stretch[:, :, None], shift[:, :, None]], axis=2)
     grid = affine_grid(torch.from_numpy(maps.astype(np.float32)), list(images.shape), align_corners=False)
     return grid_sample(images, grid, padding_mode="border", align_corners=False)
-
-
-def _draw_seed(rng: np.random.Generator) -> int:
-    return int(rng.integers(2**31))

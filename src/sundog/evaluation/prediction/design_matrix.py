@@ -28,7 +28,7 @@ def scale_to_range(column: Column, codes: NDArray[Any]) -> Floats:
 
 
 def is_null(column: Column, codes: NDArray[Any]) -> NDArray[np.bool_]:
-    """Return which codes stand for a missing value."""
+    """Return a mask of the codes that stand for a missing value."""
     return np.asarray(codes == column.lattice_size)
 
 

@@ -24,11 +24,11 @@ _LEAF = 20  # the fewest records of a leaf of boosting; fewer where there are fe
 
 @contextmanager
 def limit_threads() -> Iterator[None]:
-    """Limits boosting to one thread: several spend their time waiting for each other on a busy machine.
+    """Limit boosting to one thread: on a busy machine several threads mostly wait for each other.
 
     The threads of a forest are not affected.
     """
-    import sklearn.ensemble  # noqa: F401  brings the threads that are to be limited
+    import sklearn.ensemble  # noqa: F401  loads the thread pools to limit
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1):

@@ -26,12 +26,12 @@ from sundog.evaluation.prediction.learners import zero_empty_columns
 
 FEWEST = 20  # records to train on, and to test on
 MOST = 50_000  # records to train on
-FEW_VALUES = 20  # a number with at most so many values is predicted as a class
+FEW_VALUES = 20  # a number with at most this many values is predicted as a class
 MOST_CLASSES = 50
 
 
 @dataclass(frozen=True)
-class Task:
+class PredictionTask:
     """Predict `target` from `features`: train on the synthetic `train`, test on the real `test`."""
 
     target: str
@@ -49,12 +49,12 @@ class Task:
     @cached_property
     def learned(self) -> Any:
         """The target of the training records: positions in `classes`, or quantities from 0 to 1."""
-        return self._targets(self.train)
+        return self._encode_target(self.train)
 
     @cached_property
     def truth(self) -> Any:
         """The target of the test records."""
-        return self._targets(self.test)
+        return self._encode_target(self.test)
 
     @cached_property
     def for_trees(self) -> tuple[Floats, Floats]:
@@ -66,15 +66,15 @@ class Task:
         """Training and test features for linear models, sparse, one column per number and category."""
         return encode_one_hot(self.train, self.features), encode_one_hot(self.test, self.features)
 
-    def _targets(self, records: Records) -> Any:
+    def _encode_target(self, records: Records) -> Any:
         codes = records.codes[self.target]
         if self.is_quantity:
             return scale_to_range(records.schema.columns[self.target], codes)
         return np.searchsorted(self.classes, codes)
 
 
-def define_task(comparison: Comparison) -> Task:
-    """Return the task of the target; raise a DataError where there is none.
+def define_task(comparison: Comparison) -> PredictionTask:
+    """Return the task of predicting the target; raise a DataError where it cannot be predicted.
 
     A missing value of the target is a class like any other; records without a value of a quantity are left out.
     """
@@ -83,7 +83,7 @@ def define_task(comparison: Comparison) -> Task:
     synthetic = _select_usable(comparison.synthetic, "synthetic", target, quantity)
     real = _check_varied(_select_usable(comparison.train, "real", target, quantity), "real", target)
     held_out = _check_varied(_select_usable(comparison.test, "held-out", target, quantity), "held-out", target)
-    train = subsample(synthetic, MOST, comparison.rng("records to learn from"))
+    train = subsample(synthetic, MOST, comparison.make_rng("records to learn from"))
     notes = []
     left_out = len(comparison.synthetic) - len(synthetic) + len(comparison.test) - len(held_out)
     if left_out:
@@ -91,7 +91,7 @@ def define_task(comparison: Comparison) -> Task:
     if len(train) < len(synthetic):
         notes.append(f"Models were trained on {len(train):,} of {len(synthetic):,} records, chosen at random.")
     classes = np.empty(0, np.int64) if quantity else _list_classes([synthetic, real, held_out], target)
-    return Task(target, features, train, held_out, classes, tuple(notes))
+    return PredictionTask(target, features, train, held_out, classes, tuple(notes))
 
 
 def _choose_columns(comparison: Comparison) -> tuple[str, list[str]]:

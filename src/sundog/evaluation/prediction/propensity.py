@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from sundog.data.records import Records
 from sundog.errors import DataError
-from sundog.evaluation.comparison import Comparison, subsample
+from sundog.evaluation.comparison import Comparison, draw_seed, subsample
 from sundog.evaluation.measure import Metric
 from sundog.evaluation.prediction import learners
 from sundog.evaluation.prediction.design_matrix import Floats, Integers, encode_ordinal
-from sundog.evaluation.prediction.roc import Ranking, measure_area
+from sundog.evaluation.prediction.roc import Ranking, measure_mean_area
 from sundog.evaluation.section import Picture, Section
 
 if TYPE_CHECKING:
@@ -48,17 +48,17 @@ def evaluate_propensity(comparison: Comparison) -> Section:
     names = list(comparison.real.schema.scalars)
     if not names:
         raise DataError("no column has one value per record; records cannot be distinguished by columns")
-    rng = comparison.rng("propensity")
+    rng = comparison.make_rng("propensity")
     heap, is_synthetic = _pool_records(comparison, names, rng)
     learn, test = _split_halves(is_synthetic, rng)
     learned, asked = learners.zero_empty_columns(heap[learn], heap[test])
-    model = learners.make_boosting(int(rng.integers(2**31)), comparison.real.schema, names, rows=len(learn))
+    model = learners.make_boosting(draw_seed(rng), comparison.real.schema, names, rows=len(learn))
     learners.fit_learner(model, learned, is_synthetic[learn])
     importance = _measure_importance(model, asked, is_synthetic[test], names, rng)
     ranking = Ranking(model.predict_proba(asked)[:, 1], is_synthetic[test])
     return Section(
         title="Distinguishing synthetic from real",
-        measures={_AUC: measure_area([ranking], is_synthetic[test], rng)},
+        measures={_AUC: measure_mean_area([ranking], is_synthetic[test], rng)},
         metrics=_METRICS,
         details={"propensity": {"gives_away": importance}},
         pictures=[_plot_importance(importance)],
@@ -89,15 +89,15 @@ def _measure_importance(
     rows = rng.permutation(len(records))[:_SHUFFLED]
     records, is_synthetic = records[rows], is_synthetic[rows]
 
-    def area(asked: Floats) -> float:
-        return Ranking(model.predict_proba(asked)[:, 1], is_synthetic).area()
+    def compute_area(asked: Floats) -> float:
+        return Ranking(model.predict_proba(asked)[:, 1], is_synthetic).compute_area()
 
-    whole = area(records)
+    whole = compute_area(records)
     losses = {}
     for place, name in enumerate(names):
         shuffled = records.copy()
         shuffled[:, place] = rng.permutation(shuffled[:, place])
-        losses[name] = whole - area(shuffled)
+        losses[name] = whole - compute_area(shuffled)
     return dict(sorted(losses.items(), key=lambda item: -item[1]))
 
 

@@ -16,12 +16,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sundog.evaluation.bootstrap import bootstrap_rows
-from sundog.evaluation.comparison import Comparison
+from sundog.evaluation.comparison import Comparison, draw_seed
 from sundog.evaluation.measure import Measure, Measures, Metric, average_measures, measure_share
 from sundog.evaluation.prediction import learners
 from sundog.evaluation.prediction.design_matrix import Floats, Integers
-from sundog.evaluation.prediction.prediction_task import Task, define_task
-from sundog.evaluation.prediction.roc import Ranking, measure_area
+from sundog.evaluation.prediction.prediction_task import PredictionTask, define_task
+from sundog.evaluation.prediction.roc import Ranking, measure_mean_area
 from sundog.evaluation.prediction.utility_plots import plot_scores
 from sundog.evaluation.section import Section
 
@@ -49,14 +49,14 @@ def evaluate_utility(comparison: Comparison) -> Section:
 # --- classes -------------------------------------------------------------------------------------------------------
 
 
-def _evaluate_classes(task: Task, comparison: Comparison) -> Section:
+def _evaluate_classes(task: PredictionTask, comparison: Comparison) -> Section:
     found = {}
     for name, model in _make_classifiers(task, comparison).items():
         learn, test = task.for_lines if name == "logistic" else task.for_trees
         found[name] = learners.predict_probabilities(model, learn, task.learned, test, len(task.classes))
     measures: Measures = {}
     for name, chances in found.items():
-        scores = score_classes(chances, task.truth, comparison.rng(f"utility of {name}"))
+        scores = score_classes(chances, task.truth, comparison.make_rng(f"utility of {name}"))
         measures |= {f"utility.tstr.{name}.{score}": measure for score, measure in scores.items()}
     metrics = {name: _describe_score(name, task.target) for name in measures}
     categorical = [place for place, name in enumerate(task.features) if not task.test.schema.columns[name].is_numeric]
@@ -66,7 +66,9 @@ def _evaluate_classes(task: Task, comparison: Comparison) -> Section:
     metrics |= {name: metric for name, metric in _BALANCED.items() if name in measures}
     details = {}
     if len(task.classes) == 2:
-        details["roc"] = {name: Ranking(chances[:, 1], task.truth == 1).curve() for name, chances in found.items()}
+        details["roc"] = {
+            name: Ranking(chances[:, 1], task.truth == 1).trace_curve() for name, chances in found.items()
+        }
     most_common = float(np.bincount(task.truth).max() / len(task.truth))
     return Section(
         title=f"Predicting {task.target}",
@@ -78,7 +80,7 @@ def _evaluate_classes(task: Task, comparison: Comparison) -> Section:
     )
 
 
-def _make_classifiers(task: Task, comparison: Comparison) -> dict[str, Any]:
+def _make_classifiers(task: PredictionTask, comparison: Comparison) -> dict[str, Any]:
     classes = len(np.unique(task.learned))  # never those of the real records
     return {
         "logistic": learners.make_logistic(),
@@ -110,18 +112,18 @@ def score_classes(chances: Floats, truth: Integers, rng: np.random.Generator) ->
     return {
         "accuracy": measure_share(int(right.sum()), len(right)),
         "balanced_accuracy": average_measures([measure_share(int(each.sum()), len(each)) for each in answers]),
-        "auc": measure_area(rankings, truth, rng),
+        "auc": measure_mean_area(rankings, truth, rng),
     }
 
 
-def _score_balanced_forest(task: Task, comparison: Comparison, places: Any) -> Measure:
+def _score_balanced_forest(task: PredictionTask, comparison: Comparison, places: Any) -> Measure:
     """Return the mean accuracy over reductions; the interval covers their spread and the number of answers."""
     learn, test = (matrix[:, places] for matrix in task.for_trees)
     shares: list[float] = []
     for resampling in range(_RESAMPLINGS):
-        rng = comparison.rng(f"balanced classes {resampling}")
+        rng = comparison.make_rng(f"balanced classes {resampling}")
         rows, tested = draw_balanced_rows(task.learned, rng), draw_balanced_rows(task.truth, rng)
-        model = learners.make_forest(int(rng.integers(2**31)), classes=len(np.unique(task.learned)))
+        model = learners.make_forest(draw_seed(rng), classes=len(np.unique(task.learned)))
         found = learners.predict_probabilities(model, learn[rows], task.learned[rows], test[tested], len(task.classes))
         shares.append(float((found.argmax(axis=1) == task.truth[tested]).mean()))
     mean = float(np.mean(shares))
@@ -141,7 +143,7 @@ def draw_balanced_rows(classes: Integers, rng: np.random.Generator) -> Integers:
     return np.concatenate(drawn)
 
 
-def _note_classes(task: Task) -> list[str]:
+def _note_classes(task: PredictionTask) -> list[str]:
     known, wanted = np.unique(task.learned), np.unique(task.truth)
     if len(known) == 1:
         return [f"All synthetic records have the same {task.target}: every model predicts that value."]
@@ -154,7 +156,7 @@ def _note_classes(task: Task) -> list[str]:
 # --- quantities ----------------------------------------------------------------------------------------------------
 
 
-def _evaluate_quantity(task: Task, comparison: Comparison) -> Section:
+def _evaluate_quantity(task: PredictionTask, comparison: Comparison) -> Section:
     models = {
         "ridge": learners.make_ridge(),
         "forest": learners.make_forest_regressor(comparison.draw_seed("training of forest")),
@@ -166,7 +168,7 @@ def _evaluate_quantity(task: Task, comparison: Comparison) -> Section:
     for name, model in models.items():
         learn, test = task.for_lines if name == "ridge" else task.for_trees
         predicted = np.asarray(learners.fit_learner(model, learn, task.learned).predict(test))
-        scores = score_quantity(predicted, task.truth, comparison.rng(f"utility of {name}"))
+        scores = score_quantity(predicted, task.truth, comparison.make_rng(f"utility of {name}"))
         measures |= {f"utility.tstr.{name}.{score}": measure for score, measure in scores.items()}
     return Section(
         title=f"Predicting {task.target}",
@@ -187,12 +189,12 @@ def score_quantity(predicted: Floats, truth: Floats, rng: np.random.Generator) -
     """
     error = np.abs(predicted - truth)
 
-    def explained(rows: NDArray[np.int64]) -> float:
+    def compute_r2(rows: NDArray[np.int64]) -> float:
         variance = truth[rows].var()
         return float(1 - (error[rows] ** 2).mean() / variance) if variance > 0 else math.nan
 
     return {
-        "r2": bootstrap_rows(explained, len(truth), rng, highest=1.0),
+        "r2": bootstrap_rows(compute_r2, len(truth), rng, highest=1.0),
         "mae": Measure.around(float(error.mean()), error=float(error.std() / math.sqrt(len(error))), lowest=0.0),
     }
 

@@ -1,7 +1,7 @@
 """The claims of a headline, one function per claim: an answer, a sentence, and the figures that support it.
 
 Every claim is phrased so that "yes" is good news: no column is off, relations are kept, models learn as from real
-records, nobody can distinguish the records from real ones. "yes" and "no" are given only where an interval rules out
+records, no model can distinguish the records from real ones. "yes" and "no" are given only where an interval rules out
 the other, and "unknown" says what is still possible. `benchmarks/headline.py` has records for which each sentence is
 true and records for which it is false, and `tests/evaluation/report/test_claims.py` tests every sentence on them.
 """
@@ -18,7 +18,7 @@ from sundog.evaluation.report.number_text import (
     capitalise,
     choose_decimals,
     describe_possible,
-    format_number,
+    format_decimal,
     format_percent,
     format_range,
 )
@@ -195,11 +195,11 @@ def judge_prediction(name: str, standing: Standing, others: Mapping[str, Standin
     evidence = _collect_evidence(name, standing) | {other: each.verdict for other, each in others.items()}
     reached = _begin_sentence(name)
     if standing.ceiling is None or standing.short is None:
-        value = format_number(standing.measure.value, choose_decimals(standing.measure.value))
+        value = format_decimal(standing.measure.value, choose_decimals(standing.measure.value))
         said = f"{reached} {value}." if math.isfinite(standing.measure.value) else f"{reached} … it {UNKNOWN}."
         return Verdict("prediction", "unknown", said, evidence)
     decimals = min(choose_decimals(standing.measure.value), 2)
-    value, real = (format_number(each, decimals) for each in (standing.measure.value, standing.ceiling.value))
+    value, real = (format_decimal(each, decimals) for each in (standing.measure.value, standing.ceiling.value))
     answer, share = standing.verdict, standing.share
     worse = [other for other, each in others.items() if each.share is not None and each.share.high < 1 - MARGIN]
     if share is None:
@@ -221,9 +221,9 @@ def judge_prediction(name: str, standing: Standing, others: Mapping[str, Standin
 
 
 def _describe_shortfall(standing: Standing, decimals: int) -> str:
-    """Return how much better real data could still be."""
+    """Return the largest advantage of real data that the interval allows, as text."""
     hidden = 0.0 if standing.short is None else max(0.0, standing.short.high)
-    return f", at most {format_number(hidden, decimals + 1)} better" if hidden else ""
+    return f", at most {format_decimal(hidden, decimals + 1)} better" if hidden else ""
 
 
 def judge_indistinguishable(name: str, who: str, score: str, found: Measure, guessing: float, nearly: float) -> Verdict:
@@ -238,8 +238,8 @@ def judge_indistinguishable(name: str, who: str, score: str, found: Measure, gue
         nearly: the largest value that counts as guessing.
     """
     evidence = {name: found.to_dict(), "guessing": guessing, "margin": nearly - guessing}
-    shown = f"{score} {format_number(found.value, 2)}"
-    ends = f"{format_number(found.low, 2)} to {format_number(found.high, 2)}; {guessing:g} is guessing"
+    shown = f"{score} {format_decimal(found.value, 2)}"
+    ends = f"{format_decimal(found.low, 2)} to {format_decimal(found.high, 2)}; {guessing:g} is guessing"
     if not math.isfinite(found.value):
         return Verdict(
             "indistinguishable", "unknown", f"Whether {who} can distinguish it from real records {UNKNOWN}.", evidence
@@ -259,7 +259,7 @@ def judge_indistinguishable(name: str, who: str, score: str, found: Measure, gue
 
 def judge_measure(name: str, standing: Standing, metric: Metric) -> Verdict:
     """Judge that a measure is as good as that of real data."""
-    value = format_number(standing.measure.value, choose_decimals(standing.measure.value))
+    value = format_decimal(standing.measure.value, choose_decimals(standing.measure.value))
     said = f"{capitalise(metric.label)}: {value}{f', {standing.words}' if standing.words else ''}."
     return Verdict(name, standing.verdict, said, _collect_evidence(name, standing))
 

@@ -52,7 +52,7 @@ def tag(name: str, *children: Child, **attributes: Attribute) -> Html:
 
 
 def join(*children: Child) -> Html:
-    """Concatenates text and markup."""
+    """Concatenate text and markup."""
     return Html("".join(map(escape, children)))
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from sundog.evaluation.measure import Measure, Metric
 from sundog.evaluation.report.markup import Html, join, tag
-from sundog.evaluation.report.number_text import capitalise, choose_decimals, format_interval, format_number
+from sundog.evaluation.report.number_text import capitalise, choose_decimals, format_decimal, format_interval
 from sundog.evaluation.report.standing import Standing
 from sundog.evaluation.section import Section
 
 _WIDTH, _HEIGHT, _MARGIN = 132, 16, 8
 
 
-def render_table(section: Section, standings: dict[str, Standing]) -> Html:
+def render_measure_table(section: Section, standings: dict[str, Standing]) -> Html:
     """Render the measures of a section, one per row."""
     if not section.measures:
         return Html()
@@ -35,7 +35,7 @@ def render_measure(measure: Measure | None, decimals: int) -> Html:
     if measure is None:
         return Html("–")
     return join(
-        tag("span", format_number(measure.value, decimals), class_="value"),
+        tag("span", format_decimal(measure.value, decimals), class_="value"),
         tag("span", format_interval(measure, decimals), class_="interval"),
     )
 
@@ -58,7 +58,7 @@ def _render_bar(standing: Standing) -> Html:
     share = standing.share
     if share is None:
         return Html()
-    low, high = (_place_in_bar(standing.place(end)) for end in (standing.measure.low, standing.measure.high))
+    low, high = (_place_in_bar(standing.locate(end)) for end in (standing.measure.low, standing.measure.high))
     middle = _HEIGHT / 2
     ends = [tag("line", x1=x, x2=x, y1=middle - 4, y2=middle + 4, class_="track") for x in (_MARGIN, _WIDTH - _MARGIN)]
     return tag(

@@ -22,12 +22,12 @@ def choose_decimals(*values: float) -> int:
     return 3
 
 
-def format_number(value: float, decimals: int) -> str:
+def format_decimal(value: float, decimals: int) -> str:
     """Return a number as text; a dash for NaN.
 
-    >>> format_number(-1234.5, 1), format_number(float("nan"), 3)
+    >>> format_decimal(-1234.5, 1), format_decimal(float("nan"), 3)
     ('−1,234.5', '–')
-    >>> format_number(0.0, 3), format_number(-0.0001, 3)
+    >>> format_decimal(0.0, 3), format_decimal(-0.0001, 3)
     ('0', '0.000')
     """
     if not math.isfinite(value):
@@ -92,5 +92,5 @@ def format_interval(measure: Measure, decimals: int) -> str:
     >>> format_interval(Measure(0.76, 0.755, 0.769), 3)
     '0.755 to 0.769'
     """
-    low, high = format_number(measure.low, decimals), format_number(measure.high, decimals)
+    low, high = format_decimal(measure.low, decimals), format_decimal(measure.high, decimals)
     return "" if low == high or not math.isfinite(measure.value) else f"{low} to {high}"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+from sundog.evaluation.measure import Measure
 
 # Each has a contrast of at least 3 : 1 on light and dark pages.
 REAL = "#3b6fb6"
@@ -55,3 +57,14 @@ def use_page_style() -> Iterator[None]:
         matplotlib.rcParams.update(_SETTINGS)
         matplotlib.rcParams["axes.prop_cycle"] = cycler(color=[REAL, SYNTHETIC, ACCENT, *_MORE])
         yield
+
+
+def compute_error_bars(measures: Sequence[Measure]) -> list[list[float]]:
+    """Return the lengths of error bars below and above each value, as matplotlib takes them."""
+    return [[each.value - each.low for each in measures], [each.high - each.value for each in measures]]
+
+
+def label_percent(axis: Any) -> None:
+    """Label the major ticks of an axis of shares as percentages, and no others."""
+    axis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
+    axis.set_minor_formatter(lambda *_: "")

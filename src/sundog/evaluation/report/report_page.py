@@ -8,7 +8,7 @@ from typing import Protocol
 from sundog.evaluation.measure import Measure, Measures, Metric
 from sundog.evaluation.report.headline import write_headline
 from sundog.evaluation.report.markup import Html, build_document, join, tag
-from sundog.evaluation.report.measure_table import render_measure, render_table
+from sundog.evaluation.report.measure_table import render_measure, render_measure_table
 from sundog.evaluation.report.number_text import capitalise, choose_decimals, format_power
 from sundog.evaluation.report.standing import Standing, compute_standings
 from sundog.evaluation.report.svg import render_gallery
@@ -27,7 +27,7 @@ READING = (
 )
 
 
-class Reported(Protocol):
+class ReportContent(Protocol):
     """The parts of a report that a page shows; see `sundog.evaluation.evaluator.Report`."""
 
     @property
@@ -50,7 +50,7 @@ class Reported(Protocol):
     def published(self) -> Measures: ...  # noqa: D102
 
 
-def render_page(report: Reported) -> str:
+def render_page(report: ReportContent) -> str:
     """Render a self-contained page: no script, font or picture is loaded from elsewhere."""
     private = bool(report.sections)
     standing = compute_standings(report.sections, report.ceiling, report.floor)
@@ -96,7 +96,7 @@ def render_certificate(of: Certificate, summary: str, *, opened: bool) -> Html:
     return tag("details", tag("summary", summary), shown, open=opened)
 
 
-def render_settings(report: Reported) -> Html:
+def render_settings(report: ReportContent) -> Html:
     """Render what is needed to get the same figures."""
     known = {"evaluated": report.name, **report.about}
     pairs = [
@@ -129,7 +129,7 @@ def describe_guarantee(of: Certificate | None) -> str:
     return budget if of.private else f"NOT PRIVATE, though it says {budget}"
 
 
-def _render_published(report: Reported) -> Html:
+def _render_published(report: ReportContent) -> Html:
     if not report.published:
         return Html()
     metrics = {name: metric for section in report.sections for name, metric in section.metrics.items()}
@@ -161,7 +161,7 @@ def _render_section(section: Section, standing: dict[str, Standing], place: int)
     return tag(
         "section",
         tag("h2", section.title),
-        render_table(section, standing),
+        render_measure_table(section, standing),
         render_notes(tuple(section.notes)),
         render_gallery(section.pictures, f"s{place}"),
     )

@@ -12,9 +12,9 @@ from sundog.evaluation.report.headline import list_main_measures
 from sundog.evaluation.report.markup import Html, build_document, join, tag
 from sundog.evaluation.report.measure_table import render_measure, render_metric
 from sundog.evaluation.report.number_text import capitalise, choose_decimals
-from sundog.evaluation.report.plot_style import ACCENT
+from sundog.evaluation.report.plot_style import ACCENT, compute_error_bars
 from sundog.evaluation.report.report_page import (
-    Reported,
+    ReportContent,
     describe_guarantee,
     render_banner,
     render_certificate,
@@ -37,7 +37,7 @@ _READING = (
 _DIFFERENT = "The releases were not measured against the same real data: the reference columns are those of the first."
 
 
-def render_side_by_side(reports: Sequence[Reported]) -> str:
+def render_side_by_side(reports: Sequence[ReportContent]) -> str:
     """Render one measure per row and one release per column, and curves against ε if there are enough."""
     title = f"{len(reports)} releases side by side"
     return build_document(
@@ -61,14 +61,14 @@ def render_side_by_side(reports: Sequence[Reported]) -> str:
     )
 
 
-def _collect_notes(reports: Sequence[Reported]) -> tuple[str, ...]:
+def _collect_notes(reports: Sequence[ReportContent]) -> tuple[str, ...]:
     """Return the notes of all reports, each once."""
     different = (_DIFFERENT,) if _ceilings_differ(reports) else ()
     return (*different, *dict.fromkeys(note for report in reports for note in report.notes))
 
 
 def mark_best(measures: Sequence[Measure | None], better: Better) -> list[str]:
-    """Return which measure is best, in words: one alone, or all that do not differ significantly from it.
+    """Return a mark for each measure: `best`, or `shares the best` where its interval overlaps with that of the best.
 
     >>> mark_best([Measure(0.9, 0.8, 1.0), Measure(0.3, 0.2, 0.4), None], "high")
     ['best', '', '']
@@ -85,7 +85,7 @@ def mark_best(measures: Sequence[Measure | None], better: Better) -> list[str]:
     return [(BEST if sum(tied) == 1 else SHARED) if one else "" for one in tied]
 
 
-def _render_certificates(reports: Sequence[Reported]) -> Html:
+def _render_certificates(reports: Sequence[ReportContent]) -> Html:
     shown = [
         render_certificate(report.certificate, f"{report.name}: {describe_guarantee(report.certificate)}", opened=False)
         for report in reports
@@ -101,7 +101,7 @@ def _render_details(summary: str, shown: Html) -> Html:
 # --- the table -----------------------------------------------------------------------------------------------------
 
 
-def _render_table(reports: Sequence[Reported]) -> Html:
+def _render_table(reports: Sequence[ReportContent]) -> Html:
     heads = [tag("th", _render_head(report), scope="col") for report in reports]
     bounds = [tag("th", words, scope="col") for words in ("Real data", "Independent columns")]
     groups = [_render_group(title, names, reports) for title, names in _group_by_section(reports).items()]
@@ -111,11 +111,11 @@ def _render_table(reports: Sequence[Reported]) -> Html:
     return tag("div", whole, class_="scroller", tabindex=0, role="group", aria_label="All measures of all releases")
 
 
-def _render_head(report: Reported) -> Html:
+def _render_head(report: ReportContent) -> Html:
     return join(tag("b", report.name), describe_guarantee(report.certificate))
 
 
-def _group_by_section(reports: Sequence[Reported]) -> dict[str, list[str]]:
+def _group_by_section(reports: Sequence[ReportContent]) -> dict[str, list[str]]:
     """Return the names of all measures by section, in order of first occurrence."""
     titles: dict[str, list[str]] = {}
     for section in (section for report in reports for section in report.sections):
@@ -124,12 +124,12 @@ def _group_by_section(reports: Sequence[Reported]) -> dict[str, list[str]]:
     return titles
 
 
-def _render_group(title: str, names: Iterable[str], reports: Sequence[Reported]) -> Html:
+def _render_group(title: str, names: Iterable[str], reports: Sequence[ReportContent]) -> Html:
     head = tag("tr", tag("th", title, scope="rowgroup", colspan=len(reports) + 3), class_="group")
     return tag("tbody", head, *(_render_row(name, reports) for name in names))
 
 
-def _render_row(name: str, reports: Sequence[Reported]) -> Html:
+def _render_row(name: str, reports: Sequence[ReportContent]) -> Html:
     metric = _find_metric(name, reports)
     found = [report.measures.get(name) for report in reports]
     bounds = [
@@ -150,7 +150,7 @@ def _render_row(name: str, reports: Sequence[Reported]) -> Html:
     return tag("tr", tag("th", render_metric(metric), scope="row"), *cells, *ends)
 
 
-def _find_metric(name: str, reports: Sequence[Reported]) -> Metric:
+def _find_metric(name: str, reports: Sequence[ReportContent]) -> Metric:
     return next(s.metrics[name] for report in reports for s in report.sections if name in s.metrics)
 
 
@@ -158,7 +158,7 @@ def _take_first(measures: Iterable[Measure | None]) -> Measure | None:
     return next((measure for measure in measures if measure is not None), None)
 
 
-def _ceilings_differ(reports: Sequence[Reported]) -> bool:
+def _ceilings_differ(reports: Sequence[ReportContent]) -> bool:
     """Return whether the ceilings differ, i.e. the reports used different real data."""
     return any(
         not report.ceiling[name].overlaps(reports[0].ceiling[name])
@@ -170,7 +170,7 @@ def _ceilings_differ(reports: Sequence[Reported]) -> bool:
 # --- lines against ε -----------------------------------------------------------------------------------------------
 
 
-def _render_budget_curves(reports: Sequence[Reported]) -> Html:
+def _render_budget_curves(reports: Sequence[ReportContent]) -> Html:
     certified = [report for report in reports if report.certificate is not None]
     if len({_get_epsilon(report) for report in certified}) < _POINTS:
         return Html()
@@ -186,26 +186,26 @@ def _render_budget_curves(reports: Sequence[Reported]) -> Html:
     )
 
 
-def _get_epsilon(report: Reported) -> float:
+def _get_epsilon(report: ReportContent) -> float:
     return math.nan if report.certificate is None else report.certificate.epsilon
 
 
-def _plot_budget_curve(name: str, reports: Sequence[Reported]) -> Picture:
+def _plot_budget_curve(name: str, reports: Sequence[ReportContent]) -> Picture:
     metric = _find_metric(name, reports)
     way = "Lower" if metric.better == "low" else "Higher"
     caption = f"{way} is better. Bars are 95% intervals; horizontal lines are real data and independent columns."
     return Picture(f"{capitalise(metric.label)}, against ε", caption, partial(_draw_budget_curve, name, reports))
 
 
-def _draw_budget_curve(name: str, reports: Sequence[Reported]) -> Figure:
+def _draw_budget_curve(name: str, reports: Sequence[ReportContent]) -> Figure:
     from matplotlib.figure import Figure
 
     measures = [report.measures[name] for report in reports]
     epsilons = [_get_epsilon(report) for report in reports]
-    errors = [[m.value - m.low for m in measures], [m.high - m.value for m in measures]]
+    values, errors = [measure.value for measure in measures], compute_error_bars(measures)
     figure = Figure(figsize=(4.8, 3.0), layout="constrained")
     axes = figure.subplots()
-    axes.errorbar(epsilons, [m.value for m in measures], yerr=errors, color=ACCENT, marker="o", markersize=4, capsize=2)
+    axes.errorbar(epsilons, values, yerr=errors, color=ACCENT, marker="o", markersize=4, capsize=2)
     for words, level in _choose_levels(reports[0].ceiling.get(name), reports[0].floor.get(name)).items():
         axes.axhline(level, color="black", linewidth=0.8, linestyle=":")
         axes.text(1, level, words, transform=axes.get_yaxis_transform(), ha="right", va="bottom", fontsize=8)

@@ -84,7 +84,7 @@ class Standing:
             return share
         return Measure(*(min(end, 1.0) for end in (share.value, min(whole.low, share.low), share.high)))
 
-    def place(self, value: float) -> float | None:
+    def locate(self, value: float) -> float | None:
         """Return the position of a value between floor (0) and ceiling (1)."""
         if self._reach is None or not math.isfinite(value):
             return None
@@ -116,7 +116,7 @@ class Standing:
         if self.verdict == "yes":
             return BEYOND if self.share.low > 1 else SAME
         if self.verdict == "no":
-            return BELOW if self._better_than(self.floor).high < 0 else FLOOR
+            return BELOW if self._measure_advantage(self.floor).high < 0 else FLOOR
         if self.verdict == "partly":
             return f"{format_percent(self.share.value)} ({format_range(self.share)}) of the way to real data"
         possible = describe_possible(self.share)
@@ -138,7 +138,7 @@ class Standing:
     def _sign(self) -> float:
         return 1.0 if self.better == "high" else -1.0
 
-    def _better_than(self, other: Measure | None) -> Measure:
+    def _measure_advantage(self, other: Measure | None) -> Measure:
         return combine((self._sign, self.measure), (-self._sign, other or self.measure))
 
 

@@ -56,7 +56,7 @@ def render_picture(picture: Picture, prefix: str) -> Html:
 
 
 def _lay_out(figure: Figure) -> None:
-    """Lays out the figure once: saving would repeat it, which takes longer than the rest."""
+    """Lay out the figure once: saving would repeat it, which takes longer than the rest."""
     engine = figure.get_layout_engine()
     if engine is not None:
         engine.execute(figure)
@@ -118,7 +118,7 @@ def _embed_svg(svg: str, prefix: str, label: str) -> Html:
     """
     referred = set(re.findall(r'(?:url\(#|href="#)([^")]+)', svg))
 
-    def adapted(found: re.Match[str]) -> str:
+    def adapt(found: re.Match[str]) -> str:
         piece = found[0].replace(_BLACK, "currentColor")
         piece = re.sub(r' id="([^"]*)"', lambda name: f' id="{prefix}{name[1]}"' if name[1] in referred else "", piece)
         piece = re.sub(r'(url\(#|href="#)', rf"\g<1>{prefix}", piece)
@@ -130,6 +130,6 @@ def _embed_svg(svg: str, prefix: str, label: str) -> Html:
         raise ValueError("matplotlib wrote an SVG of an unknown form")
     inner = svg[root.end() : svg.rindex("</svg>")]
     inner = re.sub(r"<metadata>.*?</metadata>|<style.*?</style>", "", inner, flags=re.DOTALL)
-    inner = re.sub(r">\s+<", "><", _TAG.sub(adapted, inner)).strip()
+    inner = re.sub(r">\s+<", "><", _TAG.sub(adapt, inner)).strip()
     width, height = (round(float(side) * _PX) for side in size.groups()[:2])
     return tag("svg", Html(inner), viewBox=size[3], width=width, height=height, role="img", aria_label=label)

@@ -83,7 +83,7 @@ def _compute_envelope(values: Floats, window: int) -> tuple[Floats, Floats]:
 
 
 def _bound_distances(values: Floats, low: Floats, high: Floats) -> Floats:
-    """Return how far each row is outside its envelope: a lower bound of its warped distance."""
+    """Return the distance of each row from its envelope: a lower bound of its warped distance."""
     values, low, high = np.broadcast_arrays(values, low, high)
     bounds = np.empty(len(values))
     for start in range(0, len(values), _ROWS):

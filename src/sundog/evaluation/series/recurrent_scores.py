@@ -15,11 +15,11 @@ from contextlib import contextmanager
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from sundog.evaluation.bootstrap import bootstrap_mean
+from sundog.evaluation.bootstrap import Floats, bootstrap_mean
 from sundog.evaluation.measure import Measure, measure_share
+from sundog.evaluation.series.series_statistics import draw_series
 from sundog.training.speed.threads import use_one_thread
 
 MOST_SERIES = 4000  # real or synthetic
@@ -27,11 +27,9 @@ MOST_VALUES = 2**19  # real or synthetic
 STEPS, BATCH, HIDDEN, LEARNING_RATE = 150, 256, 24, 0.03
 LONGEST = 128  # positions that a network reads in training
 
-Floats = NDArray[np.float64]
 
-
-def discriminative_score(real: Floats, synthetic: Floats, rng: np.random.Generator) -> Measure:
-    """Return how well a network distinguishes real from synthetic series: 0 not at all, ½ always.
+def measure_discriminative_score(real: Floats, synthetic: Floats, rng: np.random.Generator) -> Measure:
+    """Return |accuracy − ½| of a network that distinguishes real from synthetic series: from 0 to ½.
 
     Args:
         real: series that the synthetic ones were not fitted on, (count, length), without gaps.
@@ -41,22 +39,22 @@ def discriminative_score(real: Floats, synthetic: Floats, rng: np.random.Generat
     count = min(_limit_count(real), _limit_count(synthetic))
     if count < 2:  # nothing is left to test on
         return Measure(math.nan, 0.0, 0.5)
-    both = np.concatenate([_draw_series(values, count, rng) for values in (real, synthetic)])
+    both = np.concatenate([draw_series(values, count, rng) for values in (real, synthetic)])
     values, truth = _group_places(_build_features(both, like=both)), torch.arange(2 * count).ge(count).float()
     learned = torch.arange(2 * count) % count < count // 2
     inputs, labels = values[learned], truth[learned]
 
-    def loss(network: nn.Module, rows: Tensor) -> Tensor:
+    def compute_loss(network: nn.Module, rows: Tensor) -> Tensor:
         return nn.functional.binary_cross_entropy_with_logits(network(inputs[rows]).mean(1), labels[rows])
 
     with _isolate_randomness(rng):
-        network = _train(loss, rows=len(inputs), width=values.shape[2])
+        network = _train(compute_loss, rows=len(inputs), width=values.shape[2])
         with torch.no_grad():
             right = network(values[~learned]).mean(1).gt(0) == truth[~learned].bool()
     return _measure_from_half(measure_share(float(right.sum()), len(right)))
 
 
-def predictive_score(synthetic: Floats, real: Floats, rng: np.random.Generator) -> Measure:
+def measure_predictive_score(synthetic: Floats, real: Floats, rng: np.random.Generator) -> Measure:
     """Return the mean absolute error of one-step forecasts of real series by a network trained on synthetic ones.
 
     Args:
@@ -64,26 +62,26 @@ def predictive_score(synthetic: Floats, real: Floats, rng: np.random.Generator) 
         real: the test series.
         rng: chooses the series and initialises the network.
     """
-    synthetic, real = (_draw_series(values, _limit_count(values), rng) for values in (synthetic, real))
+    synthetic, real = (draw_series(values, _limit_count(values), rng) for values in (synthetic, real))
     seen, unseen = _build_features(synthetic, like=real), _build_features(real, like=real)
     length = seen.shape[1]
     places = min(LONGEST, length)
 
-    def loss(network: nn.Module, rows: Tensor) -> Tensor:
+    def compute_loss(network: nn.Module, rows: Tensor) -> Tensor:
         start = int(torch.randint(length - places + 1, ()))
         return _compute_errors(network, seen[rows, start : start + places]).mean()
 
     with _isolate_randomness(rng):
-        network = _train(loss, rows=len(seen), width=2)
+        network = _train(compute_loss, rows=len(seen), width=2)
         with torch.no_grad():
             errors = _compute_errors(network, unseen).mean(1).double().numpy() * _compute_scale(real)
     return bootstrap_mean(errors, rng, lowest=0.0)
 
 
-def persistence_error(real: Floats) -> float:
+def compute_persistence_error(real: Floats) -> float:
     """Return the mean absolute error of the forecast that nothing changes.
 
-    >>> persistence_error(np.array([[0.0, 1.0, 3.0]]))
+    >>> compute_persistence_error(np.array([[0.0, 1.0, 3.0]]))
     1.5
     """
     return float(np.abs(np.diff(real, axis=1)).mean())
@@ -116,12 +114,12 @@ def _compute_errors(network: nn.Module, features: Tensor) -> Tensor:
     return misses
 
 
-def _train(loss: Callable[[nn.Module, Tensor], Tensor], *, rows: int, width: int) -> nn.Module:
+def _train(compute_loss: Callable[[nn.Module, Tensor], Tensor], *, rows: int, width: int) -> nn.Module:
     network = RecurrentNetwork(width)
     optimiser = torch.optim.Adam(network.parameters(), LEARNING_RATE)
     for _ in range(STEPS):
         optimiser.zero_grad()
-        loss(network, torch.randint(rows, (min(BATCH, rows),))).backward()  # type: ignore[no-untyped-call]
+        compute_loss(network, torch.randint(rows, (min(BATCH, rows),))).backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(network.parameters(), 1.0)
         optimiser.step()
     return network
@@ -129,7 +127,7 @@ def _train(loss: Callable[[nn.Module, Tensor], Tensor], *, rows: int, width: int
 
 @contextmanager
 def _isolate_randomness(rng: np.random.Generator) -> Iterator[None]:
-    """Seeds torch from `rng` and restores its state afterwards; uses one thread for the small network."""
+    """Seed torch from `rng` and restore its state afterwards; use one thread for the small network."""
     with torch.random.fork_rng(devices=[]), use_one_thread():
         torch.manual_seed(int(rng.integers(2**63)))
         yield
@@ -137,11 +135,6 @@ def _isolate_randomness(rng: np.random.Generator) -> Iterator[None]:
 
 def _limit_count(values: Floats) -> int:
     return min(len(values), MOST_SERIES, max(2, MOST_VALUES // int(values.shape[1])))
-
-
-def _draw_series(values: Floats, count: int, rng: np.random.Generator) -> Floats:
-    """Draw so many series, in random order."""
-    return values[rng.permutation(len(values))[:count]]
 
 
 def _compute_scale(values: Floats) -> float:

@@ -1,7 +1,7 @@
 """Evaluation of time series: values, shape over time, autocorrelation, forecasts, and distance to real series.
 
 All values are scaled to the declared range, so that 0.01 is a hundredth of it in any unit. Gaps are filled by linear
-interpolation, and series without any value by the minimum; how often there are gaps is a measure of its own.
+interpolation, and series without any value by the minimum; the share of gaps is a separate measure.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ from sundog.evaluation.series.dynamic_time_warping import find_nearest
 from sundog.evaluation.series.series_statistics import (
     compute_autocorrelation,
     compute_power_spectrum,
+    compute_spectral_distance,
+    draw_series,
     fill_gaps,
-    measure_wasserstein,
-    spectral_distance,
+    measure_pooled_wasserstein,
 )
 
 NEIGHBOURS = 100  # series whose nearest neighbour is searched
@@ -147,11 +148,11 @@ def _compare_averages(
 ) -> tuple[Measures, list[Picture]]:
     """Compare averages over series."""
     ours, theirs = real.filled, synthetic.filled
-    blocks = PairedBlocks(real=len(ours), synthetic=len(theirs), rng=comparison.rng(f"series of {name}"))
+    blocks = PairedBlocks(real=len(ours), synthetic=len(theirs), rng=comparison.make_rng(f"series of {name}"))
     measures: Measures = {
-        "series.marginal_distance": measure_wasserstein(blocks, ours, theirs),
+        "series.marginal_distance": measure_pooled_wasserstein(blocks, ours, theirs),
         "series.mean_profile_error": blocks.average(ours, theirs).measure_difference(highest=1.0),
-        "series.total_distance": measure_wasserstein(
+        "series.total_distance": measure_pooled_wasserstein(
             blocks, ours.mean(1, keepdims=True), theirs.mean(1, keepdims=True)
         ),
     }
@@ -163,7 +164,7 @@ def _compare_averages(
         lags = blocks.average(compute_autocorrelation(ours), compute_autocorrelation(theirs))
         powers = blocks.average(compute_power_spectrum(ours), compute_power_spectrum(theirs))
         measures["series.autocorrelation_distance"] = lags.measure_difference(highest=2.0)
-        measures["series.spectral_distance"] = powers.measure(spectral_distance, highest=1.0)
+        measures["series.spectral_distance"] = powers.measure(compute_spectral_distance, highest=1.0)
         pictures += [series_plots.plot_autocorrelations(lags), series_plots.plot_spectra(powers)]
     return measures, pictures
 
@@ -172,12 +173,18 @@ def _score_by_networks(
     comparison: Comparison, name: str, synthetic: SeriesValues, test: SeriesValues
 ) -> tuple[Measures, float]:
     """Return the scores by recurrent networks, and the error of the persistence forecast."""
-    from sundog.evaluation.series.recurrent_scores import discriminative_score, persistence_error, predictive_score
+    from sundog.evaluation.series.recurrent_scores import (
+        compute_persistence_error,
+        measure_discriminative_score,
+        measure_predictive_score,
+    )
 
-    apart = discriminative_score(test.filled, synthetic.filled, comparison.rng(f"discriminative score of {name}"))
-    ahead = predictive_score(synthetic.filled, test.filled, comparison.rng(f"predictive score of {name}"))
+    apart = measure_discriminative_score(
+        test.filled, synthetic.filled, comparison.make_rng(f"discriminative score of {name}")
+    )
+    ahead = measure_predictive_score(synthetic.filled, test.filled, comparison.make_rng(f"predictive score of {name}"))
     scores = {"series.discriminative_score": apart, "series.predictive_score": ahead}
-    return scores, persistence_error(test.filled)
+    return scores, compute_persistence_error(test.filled)
 
 
 def _measure_neighbours(
@@ -185,17 +192,13 @@ def _measure_neighbours(
 ) -> tuple[Measure, dict[str, Any], Picture]:
     """Measure the distance to the nearest real series, of synthetic and of unseen real series."""
     real, synthetic, train, test = kinds
-    rng = comparison.rng(f"neighbours in {name}")
+    rng = comparison.make_rng(f"neighbours in {name}")
 
-    def median(distances: Floats) -> Measure:
+    def measure_median(distances: Floats) -> Measure:
         return bootstrap_rows(lambda rows: float(np.median(distances[rows])), len(distances), rng, lowest=0.0)
 
-    chosen, unseen = (_choose_series(values.filled, rng) for values in (synthetic, test))
+    chosen, unseen = (draw_series(values.filled, NEIGHBOURS, rng) for values in (synthetic, test))
     places, distances = find_nearest(chosen, real.filled)
-    found = median(distances)
-    details = {"synthetic": found.to_dict(), "test": median(find_nearest(unseen, train.filled)[1]).to_dict()}
+    found = measure_median(distances)
+    details = {"synthetic": found.to_dict(), "test": measure_median(find_nearest(unseen, train.filled)[1]).to_dict()}
     return found, details, series_plots.plot_neighbours(chosen[:SHOWN], real.filled[places[:SHOWN]], label)
-
-
-def _choose_series(values: Floats, rng: np.random.Generator) -> Floats:
-    return values[rng.permutation(len(values))[:NEIGHBOURS]]

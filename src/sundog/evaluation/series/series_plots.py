@@ -8,6 +8,7 @@ import numpy as np
 
 from sundog.evaluation.bootstrap import Floats, PairedAverages
 from sundog.evaluation.section import Picture
+from sundog.evaluation.total_variation import normalise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -76,11 +77,12 @@ def _draw_curves(real: Floats, synthetic: Floats, **labels: str) -> Figure:
 
 
 def _draw_spectra(real: Floats, synthetic: Floats) -> Figure:
-    shares = [power / (power.sum() or 1.0) for power in (real, synthetic)]
+    from sundog.evaluation.report.plot_style import label_percent
+
+    shares = [normalise(power, empty=0.0) for power in (real, synthetic)]
     figure = _draw_curves(*shares, xlabel="cycles per series", ylabel="share of power")
     figure.axes[0].set(yscale="log" if all(share.all() for share in shares) else "linear")
-    figure.axes[0].yaxis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
-    figure.axes[0].yaxis.set_minor_formatter(lambda *_: "")
+    label_percent(figure.axes[0].yaxis)
     return figure
 
 

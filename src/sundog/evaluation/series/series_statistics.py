@@ -7,8 +7,14 @@ from numpy.typing import NDArray
 
 from sundog.evaluation.bootstrap import Floats, PairedBlocks
 from sundog.evaluation.measure import Measure
+from sundog.evaluation.total_variation import compute_total_variation, normalise
 
 CELLS = 2**13  # of the histograms that approximate distributions
+
+
+def draw_series(values: Floats, most: int, rng: np.random.Generator) -> Floats:
+    """Draw at most `most` series without replacement, in random order."""
+    return values[rng.permutation(len(values))[:most]]
 
 
 def fill_gaps(values: Floats) -> Floats:
@@ -39,7 +45,7 @@ def compute_autocorrelation(values: Floats) -> Floats:
 
     length = values.shape[1]
     lags = length // 2
-    centred = _centre(values)
+    centred = _subtract_mean(values)
     size = fft.next_fast_len(length + lags, real=True)  # long enough to avoid wrapping around
     products = fft.irfft(np.abs(fft.rfft(centred, size)) ** 2, size)[:, 1 : lags + 1]
     energy = np.einsum("ij,ij->i", centred, centred)
@@ -50,21 +56,23 @@ def compute_power_spectrum(values: Floats) -> Floats:
     """Return the power of each series at 1, 2, … cycles per length; zero for a constant series."""
     from scipy import fft
 
-    return np.asarray(np.abs(fft.rfft(_centre(values))[:, 1:]) ** 2)
+    return np.asarray(np.abs(fft.rfft(_subtract_mean(values))[:, 1:]) ** 2)
 
 
-def spectral_distance(p: Floats, q: Floats) -> float:
-    """Return half the sum of differences between two normalised power spectra: the share of misplaced power.
+def compute_spectral_distance(p: Floats, q: Floats) -> float:
+    """Return the total variation distance of two normalised power spectra: the share of misplaced power.
 
-    >>> spectral_distance(np.array([3.0, 1.0]), np.array([1.0, 1.0]))
+    It is 1 where only one of them has any power.
+
+    >>> compute_spectral_distance(np.array([3.0, 1.0]), np.array([1.0, 1.0]))
     0.25
     """
     if not p.any() or not q.any():
         return float(p.any() != q.any())
-    return float(np.abs(p / p.sum() - q / q.sum()).sum() / 2)
+    return float(compute_total_variation(normalise(p), normalise(q)))
 
 
-def measure_wasserstein(blocks: PairedBlocks, real: Floats, synthetic: Floats) -> Measure:
+def measure_pooled_wasserstein(blocks: PairedBlocks, real: Floats, synthetic: Floats) -> Measure:
     """Return the Wasserstein distance between all real and all synthetic values, to 1/8,192 of their range."""
     low, high = min(real.min(), synthetic.min()), max(real.max(), synthetic.max())
     width = (high - low) / CELLS or 1.0
@@ -73,7 +81,7 @@ def measure_wasserstein(blocks: PairedBlocks, real: Floats, synthetic: Floats) -
     return counted.measure(lambda p, q: width * float(np.abs(np.cumsum(p / p.sum() - q / q.sum())).sum()))
 
 
-def _centre(values: Floats) -> Floats:
-    """Subtracts the mean of each series; constant series become exactly zero."""
+def _subtract_mean(values: Floats) -> Floats:
+    """Subtract the mean of each series; constant series become exactly zero."""
     constant: NDArray[np.bool_] = np.ptp(values, axis=1) == 0
     return np.where(constant[:, None], 0.0, values - values.mean(axis=1, keepdims=True))

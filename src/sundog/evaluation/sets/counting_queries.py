@@ -19,18 +19,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sundog.evaluation.bootstrap import bootstrap_mean
+from sundog.evaluation.bootstrap import Floats, bootstrap_mean
 from sundog.evaluation.measure import Measure, Measures, Metric, measure_share
 from sundog.evaluation.section import Picture, Section
 
 QUERIES = 1000
 CLASSES = 5
 SANITY = 0.001  # of the records
-CANDIDATES = 4  # drawn per query of co-occurring items, as many are too rare to be answered
+CANDIDATES = 4  # drawn per query of co-occurring items: many are too rare to be answered
 WORDS = 2**23  # of 64 records each are held in memory over all items: 64 MB
 
 Query = NDArray[np.int64]
-Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 
 
@@ -64,7 +63,7 @@ def draw_cooccurring_queries(sets: Any, rng: np.random.Generator, count: int) ->
 
 
 def count_answers(sets: Any, queries: Sequence[Query]) -> Integers:
-    """Return how many of the sets hold all items of each query.
+    """Return, for each query, the number of sets that hold all its items.
 
     >>> from scipy import sparse
     >>> sets = sparse.csr_array([[1, 1, 0], [1, 0, 1], [1, 1, 1]])
@@ -140,18 +139,7 @@ def evaluate_queries(real: Any, synthetic: Any, rng: np.random.Generator) -> Sec
     details = {
         "sanity_bound": SANITY * real.shape[0],
         "largest_set": largest,
-        "by_length": [
-            {
-                "longest": max(1, largest * percent // 100),
-                "queries": len(each.queries),
-                "answerable": int(each.answerable.sum()),
-                "relative_error": error.to_dict(),
-                "relative_error_answerable": error_answerable.to_dict(),
-            }
-            for percent, each, error, error_answerable in zip(
-                _PERCENT, classes, by_length, by_length_answerable, strict=True
-            )
-        ],
+        "by_length": _describe_classes(classes, by_length, by_length_answerable, largest),
         "cooccurring": {
             "candidates": len(candidates.queries),
             "answerable": int(candidates.answerable.sum()),
@@ -167,6 +155,22 @@ def evaluate_queries(real: Any, synthetic: Any, rng: np.random.Generator) -> Sec
     )
     notes = [] if asked.answerable.any() else ["no random counting query has an answer of 0.1% of the records or more"]
     return Section("Counting queries", measures, METRICS, {"queries": details}, [picture], notes)
+
+
+def _describe_classes(
+    classes: Sequence[AnsweredQueries], errors: Sequence[Measure], answerable: Sequence[Measure], largest: int
+) -> list[dict[str, Any]]:
+    """Return the figures of each class of queries, given its errors over all and over answerable queries."""
+    return [
+        {
+            "longest": max(1, largest * percent // 100),
+            "queries": len(each.queries),
+            "answerable": int(each.answerable.sum()),
+            "relative_error": error.to_dict(),
+            "relative_error_answerable": error_answerable.to_dict(),
+        }
+        for percent, each, error, error_answerable in zip(_PERCENT, classes, errors, answerable, strict=True)
+    ]
 
 
 def _group_by_items(asked: AnsweredQueries) -> dict[str, dict[str, float]]:
@@ -225,7 +229,7 @@ METRICS = {
 def _draw_errors(by_length: Sequence[Measure], answerable: Sequence[Measure], together: Measure) -> Any:
     from matplotlib.figure import Figure
 
-    from sundog.evaluation.report.plot_style import ACCENT, SYNTHETIC
+    from sundog.evaluation.report.plot_style import ACCENT, SYNTHETIC, compute_error_bars
 
     figure = Figure(figsize=(5.0, 3.2), layout="constrained")
     axes = figure.subplots()
@@ -234,9 +238,10 @@ def _draw_errors(by_length: Sequence[Measure], answerable: Sequence[Measure], to
         (places[:-1] - 0.12, by_length, SYNTHETIC, "all"),
         (places + 0.12, [*answerable, together], ACCENT, "answerable"),
     ):
-        middle = np.array([measure.value for measure in found])
-        arms = [middle - [measure.low for measure in found], [measure.high for measure in found] - middle]
-        axes.errorbar(shifted, middle, arms, fmt="o", markersize=4, capsize=3, color=colour, label=label)
+        values = [measure.value for measure in found]
+        axes.errorbar(
+            shifted, values, compute_error_bars(found), fmt="o", markersize=4, capsize=3, color=colour, label=label
+        )
     axes.set_xticks(places, [*(f"{percent}%" for percent in _PERCENT), "together"])
     axes.set(xlabel="longest query, of the largest set", ylabel="relative error")
     axes.set_ylim(bottom=0.0)

@@ -14,9 +14,10 @@ from sundog.data.records import Records
 from sundog.errors import DataError
 from sundog.evaluation.bootstrap import Floats, PairedAverages, PairedBlocks
 from sundog.evaluation.comparison import Comparison
-from sundog.evaluation.measure import Measure, Measures, Metric, bonferroni_quantile
+from sundog.evaluation.measure import Measure, Measures, Metric, compute_bonferroni_quantile
 from sundog.evaluation.section import Picture, Section
 from sundog.evaluation.sets.counting_queries import evaluate_queries
+from sundog.evaluation.total_variation import compute_total_variation, normalise
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,23 +74,23 @@ def evaluate_sets(comparison: Comparison, name: str) -> Section:
     if column.form is not Form.SET:
         raise DataError(f"column {name!r} is {column.type}, not a set; name a set column")
     real, synthetic = _read_sets(comparison.real, name), _read_sets(comparison.synthetic, name)
-    blocks = PairedBlocks(real=real.shape[0], synthetic=synthetic.shape[0], rng=comparison.rng(f"sets of {name}"))
+    blocks = PairedBlocks(real=real.shape[0], synthetic=synthetic.shape[0], rng=comparison.make_rng(f"sets of {name}"))
     items = blocks.average(real, synthetic)
     frequent = _find_top(items.real, TOP)
     sizes = _count_sizes(blocks, real, synthetic)
     together = _measure_differences(items, real.shape[0], synthetic.shape[0])
     measures: Measures = {
         "sets.item_frequency_error": items.measure_difference(highest=1.0),
-        "sets.item_tvd": items.measure(lambda p, q: total_variation(_normalise(p), _normalise(q)), highest=1.0),
+        "sets.item_tvd": items.measure(_compare_items, highest=1.0),
         "sets.furthest_item": Measure(*(float(end.max()) for end in together)),
-        "sets.size_tvd": sizes.measure(total_variation, highest=1.0),
+        "sets.size_tvd": sizes.measure(compute_total_variation, highest=1.0),
         "sets.topk_overlap": items.measure(lambda p, q: _measure_overlap(p, q, len(frequent)), highest=1.0),
     }
     if real.shape[1] > 1:
         most = np.argsort(-items.real, kind="stable")[:PAIRED]
         pairs = blocks.average(real[:, most], synthetic[:, most], _count_pairs)
         measures["sets.pair_frequency_error"] = pairs.measure_difference(highest=1.0)
-    queries = evaluate_queries(real, synthetic, comparison.rng(f"queries of {name}"))
+    queries = evaluate_queries(real, synthetic, comparison.make_rng(f"queries of {name}"))
     details = {
         "column": name,
         "mean_size": {"real": float(items.real.sum()), "synthetic": float(items.synthetic.sum())},
@@ -109,23 +110,18 @@ def evaluate_sets(comparison: Comparison, name: str) -> Section:
     )
 
 
-def total_variation(p: Floats, q: Floats) -> float:
-    """Return the total variation distance: half the sum of the differences."""
-    return float(np.abs(p - q).sum() / 2)
+def _compare_items(real: Floats, synthetic: Floats) -> float:
+    """Return the total variation distance of the shares among all held items; without any, every share is 0."""
+    return float(compute_total_variation(normalise(real, empty=0.0), normalise(synthetic, empty=0.0)))
 
 
 def _read_sets(records: Records, name: str) -> Any:
-    """Return which record holds which item, as integers wide enough to count with."""
+    """Return the sets as a sparse matrix of 0 and 1, (records, items), with integers wide enough to count with."""
     codes = sparse.csr_array(records.codes[name], dtype=np.int64, copy=True)
     codes.eliminate_zeros()
     if not codes.shape[0]:
         raise DataError(f"column {name!r} has no records to compare; give at least one of each kind")
     return codes
-
-
-def _normalise(frequencies: Floats) -> Floats:
-    """Return the share of each item among all held items; zeros where there are none."""
-    return np.asarray(frequencies / max(frequencies.sum(), np.finfo(float).tiny))
 
 
 def _find_top(frequencies: Floats, k: int) -> list[int]:
@@ -146,7 +142,7 @@ def _measure_differences(items: PairedAverages, real: int, synthetic: int) -> tu
     """
     p, q = ((share * count + 1) / (count + 2) for share, count in ((items.real, real), (items.synthetic, synthetic)))
     error = np.sqrt(p * (1 - p) / (real + 2) + q * (1 - q) / (synthetic + 2))
-    reach, apart = bonferroni_quantile(len(p)) * error, np.abs(p - q)
+    reach, apart = compute_bonferroni_quantile(len(p)) * error, np.abs(p - q)
     value = np.abs(items.real - items.synthetic)
     return value, np.minimum(value, np.maximum(0, apart - reach)), np.maximum(value, apart + reach)
 
@@ -194,7 +190,7 @@ def _plot_sets(items: PairedAverages, sizes: PairedAverages, records: int) -> li
 def _draw_items(real: Floats, synthetic: Floats, records: int) -> Figure:
     from matplotlib.figure import Figure
 
-    from sundog.evaluation.report.plot_style import ACCENT, SYNTHETIC
+    from sundog.evaluation.report.plot_style import ACCENT, SYNTHETIC, label_percent
 
     figure = Figure(figsize=(4.2, 3.8), layout="constrained")
     axes = figure.subplots()
@@ -205,8 +201,7 @@ def _draw_items(real: Floats, synthetic: Floats, records: int) -> Figure:
     axes.scatter(np.maximum(real[seen], never), np.maximum(synthetic[seen], never), **shown)
     axes.set(xscale="log", yscale="log", xlabel="real records that hold it", ylabel="synthetic records that hold it")
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(lambda share, _: f"{100 * share:g}%")
-        axis.set_minor_formatter(lambda *_: "")
+        label_percent(axis)
     return figure
 
 

@@ -72,8 +72,8 @@ def measure_associations(tables: TablePair, pairs: list[ColumnNames]) -> Associa
     """Measure the associations of all pairs; the given ones are also resampled, for the interval."""
     names = list(tables.columns)
     sides = [_TableSide(tables, place) for place in (0, 1)]
-    real, synthetic = (side.matrix(names) for side in sides)
-    resampled = {pair: (sides[0].estimates(pair), sides[1].estimates(pair)) for pair in pairs}
+    real, synthetic = (side.build_matrix(names) for side in sides)
+    resampled = {pair: (sides[0].estimate(pair), sides[1].estimate(pair)) for pair in pairs}
     return Associations(
         names,
         real,
@@ -97,17 +97,17 @@ class _TableSide:
     def __init__(self, tables: TablePair, place: int) -> None:
         self.blocks = (tables.real, tables.synthetic)[place]
         self.labels = {name: tables.split(labels)[place] for name, labels in tables.labels.items()}
-        self.numbers = {name: _centre(tables.split(values)[place]) for name, values in tables.offsets.items()}
+        self.numbers = {name: _subtract_median(tables.split(values)[place]) for name, values in tables.offsets.items()}
 
-    def matrix(self, names: list[str]) -> Floats:
+    def build_matrix(self, names: list[str]) -> Floats:
         """Return the associations of all pairs, without resamples."""
         whole = Blocks.whole(len(self.blocks.of_row))
         found = np.eye(len(names))
         for (row, first), (column, second) in combinations(enumerate(names), 2):
-            found[row, column] = found[column, row] = np.nan_to_num(self.estimates((first, second), whole)[0])
+            found[row, column] = found[column, row] = np.nan_to_num(self.estimate((first, second), whole)[0])
         return found
 
-    def estimates(self, pair: ColumnNames, blocks: Blocks | None = None) -> Floats:
+    def estimate(self, pair: ColumnNames, blocks: Blocks | None = None) -> Floats:
         """Return estimates of the association of two columns; NaN where one of them is constant."""
         first, second = pair
         blocks = blocks or self.blocks
@@ -119,8 +119,8 @@ class _TableSide:
         return estimate_correlation_ratio(blocks, self.labels[label], self.numbers[number])
 
 
-def _centre(values: Floats) -> Floats:
-    """Subtracts the median, to lose little to rounding; constant columns become exactly zero."""
+def _subtract_median(values: Floats) -> Floats:
+    """Subtract the median, which limits rounding errors; constant columns become exactly zero."""
     known = values[np.isfinite(values)]
     return values - np.median(known) if len(known) else values
 
@@ -129,7 +129,7 @@ def estimate_pearson(blocks: Blocks, x: Floats, y: Floats) -> Floats:
     """Return estimates of Pearson's correlation of two columns centred at their medians."""
     label = np.where(np.isfinite(x) & np.isfinite(y), 0, -1)
     count, sum_x, sum_y, sum_xx, sum_yy, sum_xy = (
-        blocks.sums(label, 1, values)[:, 0] for values in (None, x, y, x * x, y * y, x * y)
+        blocks.sum_labels(label, 1, values)[:, 0] for values in (None, x, y, x * x, y * y, x * y)
     )
     spread = np.sqrt(_sum_squares(count, sum_x, sum_xx) * _sum_squares(count, sum_y, sum_yy))
     return np.clip((sum_xy - sum_x * sum_y / np.maximum(count, 1)) / spread, -1, 1)
@@ -139,9 +139,9 @@ def estimate_correlation_ratio(blocks: Blocks, category: Labels, x: Floats) -> F
     """Return estimates of η, the root of the share of variance of a centred column between categories."""
     label = np.where(np.isfinite(x), category, -1)
     size = int(label.max(initial=0)) + 1
-    counts, sums = blocks.sums(label, size), blocks.sums(label, size, x)
+    counts, sums = blocks.sum_labels(label, size), blocks.sum_labels(label, size, x)
     count, sum_x = counts.sum(axis=1), sums.sum(axis=1)
-    total = _sum_squares(count, sum_x, blocks.sums(np.minimum(label, 0), 1, x * x)[:, 0])
+    total = _sum_squares(count, sum_x, blocks.sum_labels(np.minimum(label, 0), 1, x * x)[:, 0])
     between = (sums**2 / np.maximum(counts, 1)).sum(axis=1) - sum_x**2 / np.maximum(count, 1)
     return np.asarray(np.sqrt(np.clip(between / total, 0, 1)))
 
@@ -152,9 +152,9 @@ def estimate_cramers_v(blocks: Blocks, a: Labels, b: Labels) -> Floats:
     width = int(b.max(initial=0)) + 1
     cell, occupied = pd.factorize(np.where(known, a * width + b, np.nan))
     row, column = np.divmod(np.asarray(occupied, np.int64), width)
-    joint = blocks.sums(cell, len(occupied))  # empty cells add nothing to the sum below
-    rows = blocks.sums(np.where(known, a, -1), int(a.max(initial=0)) + 1)
-    columns = blocks.sums(np.where(known, b, -1), width)
+    joint = blocks.sum_labels(cell, len(occupied))  # empty cells add nothing to the sum below
+    rows = blocks.sum_labels(np.where(known, a, -1), int(a.max(initial=0)) + 1)
+    columns = blocks.sum_labels(np.where(known, b, -1), width)
     count = joint.sum(axis=1)
     phi = (joint**2 / np.maximum(rows[:, row] * columns[:, column], 1)).sum(axis=1) - 1
     spare = np.maximum(count - 1, 1)

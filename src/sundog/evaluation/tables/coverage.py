@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from sundog.evaluation.bootstrap import Floats, average_estimates, get_value, measure_estimates
 from sundog.evaluation.measure import Measures, Metric
 from sundog.evaluation.tables.table_pair import TablePair
+from sundog.evaluation.total_variation import divide
 
 METRICS = {
     "fidelity.range_coverage": Metric(
@@ -77,26 +77,24 @@ def measure_coverage(tables: TablePair) -> Coverage:
 
 def _compare_range(tables: TablePair, name: str) -> Floats:
     real, synthetic = tables.split(tables.offsets[name])
-    (low, high), (lowest, highest) = tables.real.extremes(real), tables.synthetic.extremes(synthetic)
+    (low, high), (lowest, highest) = tables.real.find_extremes(real), tables.synthetic.find_extremes(synthetic)
     length = np.where(high > low, high - low, np.nan)
     missed = np.maximum(lowest - low, 0) + np.maximum(high - highest, 0)
-    missed = np.where(np.isnan(lowest), length, missed)  # no values cover nothing
+    missed = np.where(np.isnan(lowest), length, missed)  # a table without values covers nothing
     return np.maximum(1 - missed / length, 0)
 
 
 def _compare_categories(tables: TablePair, name: str) -> tuple[Floats, Floats]:
     """Return coverage and adherence of a column."""
     labels = tables.labels[name]
-    real, synthetic = tables.sums(labels, int(labels.max(initial=0)) + 1)
+    real, synthetic = tables.sum_labels(labels, int(labels.max(initial=0)) + 1)
     known = real > 0
-    return _divide_sums(known & (synthetic > 0), known), _divide_sums(synthetic * known, synthetic)
-
-
-def _divide_sums(part: NDArray[Any], whole: NDArray[Any]) -> Floats:
-    total = whole.sum(axis=1)
-    return np.asarray(part.sum(axis=1) / np.where(total > 0, total, np.nan))
+    covered = divide((known & (synthetic > 0)).sum(axis=1), known.sum(axis=1))
+    return covered, divide((synthetic * known).sum(axis=1), synthetic.sum(axis=1))
 
 
 def _compare_nulls(tables: TablePair, name: str) -> Floats:
-    shares = [counts[:, 1] / counts.sum(axis=1) for counts in tables.sums(tables.missing[name].astype(np.int64), 2)]
+    shares = [
+        counts[:, 1] / counts.sum(axis=1) for counts in tables.sum_labels(tables.missing[name].astype(np.int64), 2)
+    ]
     return np.asarray(np.abs(shares[0] - shares[1]))

@@ -31,7 +31,7 @@ class Distance:
         found = measure_estimates(self.estimates, lowest=-np.inf, highest=highest, z=z)
         return Measure(found.value, min(found.value, max(0.0, found.low - self.by_chance)), found.high)
 
-    def similarity(self) -> Measure:
+    def measure_similarity(self) -> Measure:
         """Return 1 - distance with its interval."""
         found = self.measure()
         return Measure(1 - found.value, 1 - found.high, 1 - found.low)

@@ -10,6 +10,7 @@ import numpy as np
 from sundog.evaluation.bootstrap import Floats
 from sundog.evaluation.tables.distance import Distance
 from sundog.evaluation.tables.table_pair import TablePair
+from sundog.evaluation.total_variation import divide
 
 PLACES = 1000  # the most points where resamples are evaluated; the data itself is evaluated everywhere
 WIDEST = math.sqrt(math.pi / 2) * math.log(2)  # the mean of Kolmogorov's distribution, the effect of chance
@@ -34,15 +35,16 @@ class DistributionFunctions:
     @classmethod
     def of(cls, tables: TablePair, name: str) -> DistributionFunctions | None:
         """Build the functions of a column; None where a table has no values in it."""
-        values = tables.scaled(name)
+        values = tables.scale(name)
         real, synthetic = (side[np.isfinite(side)] for side in tables.split(values))
         if not len(real) or not len(synthetic):
             return None
         distinct = np.unique(values[np.isfinite(values)])
         places = distinct[np.linspace(0, len(distinct) - 1, min(len(distinct), PLACES)).astype(np.int64)]
         label = np.where(np.isfinite(values), np.searchsorted(places, values), -1)
-        below = [np.cumsum(counts, axis=1) for counts in tables.sums(label, len(places))]
-        return cls(real, synthetic, places, np.abs(_normalise(below[0]) - _normalise(below[1])))
+        below = [np.cumsum(counts, axis=1) for counts in tables.sum_labels(label, len(places))]
+        functions = [divide(each, each[:, -1:]) for each in below]
+        return cls(real, synthetic, places, np.abs(functions[0] - functions[1]))
 
     @property
     def kolmogorov(self) -> Distance:
@@ -69,8 +71,3 @@ def build_distribution_functions(tables: TablePair) -> dict[str, DistributionFun
     """Build the functions of all numeric columns with values in both tables."""
     found = {name: DistributionFunctions.of(tables, name) for name in tables.numeric}
     return {name: curves for name, curves in found.items() if curves is not None}
-
-
-def _normalise(below: Floats) -> Floats:
-    total = below[:, -1:]
-    return below / np.where(total > 0, total, np.nan)

@@ -54,7 +54,7 @@ def evaluate_fidelity(comparison: Comparison) -> Section:
             relations.measure_relations(comparison, list(distances.pairs)),
             related,
             coverage.measure_coverage(tables),
-            wasserstein.measure_wasserstein(tables, curves, comparison),
+            wasserstein.measure_wasserstein_distances(tables, curves, comparison),
         )
     measures: Measures = {name: measure for each in found for name, measure in each.measures.items()}
     return Section(

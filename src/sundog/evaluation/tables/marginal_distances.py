@@ -3,10 +3,9 @@
 The total variation distance is half the sum of the absolute differences of all shares: the share of rows that would
 have to change. It is 0 for equal tables and 1 for tables without a common cell.
 
-The figure is the plain distance of the two samples, which anybody can recompute. As an estimate of the distance of
-their distributions it is biased upwards, by about √(cells / rows) for equal distributions. The lower end of its
-interval allows for that (`estimate_chance_distance`), so that few rows do not show a difference that more rows would
-refute.
+The figure is the plain distance of the two samples. As an estimate of the distance of their distributions it is biased
+upwards, by about √(cells / rows) for equal distributions. The lower end of its interval allows for that
+(`estimate_chance_distance`), so that few rows do not show a difference that more rows would refute.
 """
 
 from __future__ import annotations
@@ -20,11 +19,12 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from sundog.evaluation.bootstrap import Floats, Labels
+from sundog.evaluation.bootstrap import Labels
 from sundog.evaluation.comparison import Comparison
-from sundog.evaluation.measure import Measure, Measures, Metric, Z, bonferroni_quantile
+from sundog.evaluation.measure import Measure, Measures, Metric, Z, compute_bonferroni_quantile
 from sundog.evaluation.tables.distance import Distance
 from sundog.evaluation.tables.table_pair import ColumnNames, TablePair, choose_combinations
+from sundog.evaluation.total_variation import compute_total_variation, normalise
 
 PAIRS, TRIPLES = 300, 50  # at most
 
@@ -87,7 +87,7 @@ class Marginals:
     def _together(self) -> Measures:
         """The distance of each column, with simultaneous intervals."""
         columns = self.ways[0]
-        return {name: each.measure(z=bonferroni_quantile(len(columns))) for (name,), each in columns.items()}
+        return {name: each.measure(z=compute_bonferroni_quantile(len(columns))) for (name,), each in columns.items()}
 
     @property
     def details(self) -> dict[str, Any]:
@@ -117,8 +117,8 @@ def measure_marginals(tables: TablePair, comparison: Comparison) -> Marginals:
     names = list(tables.columns)
     looked_at: list[list[ColumnNames]] = [
         [(name,) for name in names],
-        choose_combinations(names, 2, PAIRS, comparison.rng("fidelity pairs")),
-        choose_combinations(names, 3, TRIPLES, comparison.rng("fidelity triples")),
+        choose_combinations(names, 2, PAIRS, comparison.make_rng("fidelity pairs")),
+        choose_combinations(names, 3, TRIPLES, comparison.make_rng("fidelity triples")),
     ]
     return Marginals(
         [
@@ -129,7 +129,7 @@ def measure_marginals(tables: TablePair, comparison: Comparison) -> Marginals:
 
 
 def number_cells(*labels: NDArray[Any]) -> Labels:
-    """Numbers the cells that labels (0, 1, …) span and returns the cell of each row; empty cells have no number.
+    """Return the cell of each row: the occupied cells of the product of some labels (0, 1, …) are numbered from 0.
 
     >>> number_cells(np.array([7, 7, 9]), np.array([0, 1, 0])).tolist()
     [0, 1, 2]
@@ -141,20 +141,22 @@ def number_cells(*labels: NDArray[Any]) -> Labels:
 
 
 def measure_distance(tables: TablePair, cell: Labels) -> Distance:
-    """Return the total variation distance, given the cell of each row; rows in cell -1 are ignored."""
+    """Return the total variation distance, given the cell of each row; rows in cell -1 are ignored.
+
+    It is undefined (NaN) where a table has no other rows.
+    """
     size = int(cell.max(initial=0)) + 1
     real, synthetic = (np.bincount(cells[cells >= 0], minlength=size) for cells in tables.split(cell))
     # Cells that only one table fills may share a number: their differences have the same sign.
     both = (real > 0) & (synthetic > 0)
     number = np.where(both, np.cumsum(both) + 1, np.where(real > 0, 0, 1))
     numbers = np.where(cell < 0, -1, number[cell])
-    return Distance(
-        estimate_variation(*tables.sums(numbers, int(number.max()) + 1)), estimate_chance_distance(real, synthetic)
-    )
+    shares = (normalise(counts) for counts in tables.sum_labels(numbers, int(number.max()) + 1))
+    return Distance(compute_total_variation(*shares), estimate_chance_distance(real, synthetic))
 
 
 def estimate_chance_distance(real: NDArray[Any], synthetic: NDArray[Any]) -> float:
-    """Return how much of the total variation distance of two samples noise may have added, given the counts by cell.
+    """Return how much noise may have added to the total variation distance of two samples, from counts by cell.
 
     If both samples come from one distribution, the difference of the shares of a cell has the standard error √(rows in
     it / (real rows · synthetic rows)), for any number of rows in the cell. Where a difference is significant, noise
@@ -168,18 +170,3 @@ def estimate_chance_distance(real: NDArray[Any], synthetic: NDArray[Any]) -> flo
     rows, other = max(1, real.sum()), max(1, synthetic.sum())
     error = np.sqrt((real + synthetic) / (rows * other))
     return float(error[np.abs(real / rows - synthetic / other) < Z * error].sum() / 2)
-
-
-def estimate_variation(real: Floats, synthetic: Floats) -> Floats:
-    """Return estimates of the total variation distance from those of the counts; NaN where a table has no rows.
-
-    >>> estimate_variation(np.array([[2.0, 2.0]]), np.array([[1.0, 3.0]])).tolist()
-    [0.25]
-    """
-    found: Floats = np.abs(_normalise(real) - _normalise(synthetic)).sum(axis=1) / 2
-    return found
-
-
-def _normalise(counts: Floats) -> Floats:
-    total = counts.sum(axis=1, keepdims=True)
-    return counts / np.where(total > 0, total, np.nan)

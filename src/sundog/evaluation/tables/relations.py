@@ -29,8 +29,9 @@ from numpy.typing import NDArray
 from sundog.data.columns import ScalarColumn
 from sundog.evaluation.bootstrap import Blocks, Floats, Labels, measure_estimates
 from sundog.evaluation.comparison import Comparison
-from sundog.evaluation.measure import Measure, Measures, Metric, Z, bonferroni_quantile, combine, measure_ratio
+from sundog.evaluation.measure import Measure, Measures, Metric, Z, combine, compute_bonferroni_quantile, measure_ratio
 from sundog.evaluation.tables.table_pair import ColumnNames
+from sundog.evaluation.total_variation import normalise
 
 GROUPS = 6  # of a column; one more for nulls
 RARE = 0.02  # the smallest share of a group in its weight
@@ -98,7 +99,7 @@ def measure_relations(comparison: Comparison, pairs: list[ColumnNames]) -> Relat
 
 def _find_weakest(found: Mapping[ColumnNames, _Products]) -> tuple[ColumnNames, Measure] | None:
     """Return the pair with the largest loss that is significant among all pairs."""
-    z = bonferroni_quantile(len(found))
+    z = compute_bonferroni_quantile(len(found))
     losses: dict[ColumnNames, float] = {}
     for pair, products in found.items():
         kept, real = (_measure_sum(each, z=z) for each in (products.kept, products.real))
@@ -125,7 +126,7 @@ class _Grouping:
     """The groups of a column in the real records: quantiles of numbers, otherwise the most frequent values.
 
     Args:
-        ends: the last code of each group but the last, for numbers; otherwise the codes with a group of their own.
+        ends: the last code of each group except the last, for numbers; otherwise the codes with a group of their own.
         ordered: whether values are numbers.
         null_code: the code of nulls, which have the last group; -1 if the column is not nullable.
         shares: the share of each group in the real records.
@@ -150,13 +151,13 @@ class _Grouping:
         else:
             ends = np.sort(values[np.argsort(-counts, kind="stable")[: GROUPS - 1]])
         bare = cls(ends, ordered, null_code, np.empty(0))
-        return replace(bare, shares=np.bincount(bare.labels(codes), minlength=bare.size) / max(1, len(codes)))
+        return replace(bare, shares=np.bincount(bare.label(codes), minlength=bare.size) / max(1, len(codes)))
 
     @property
     def size(self) -> int:
         return len(self.ends) + 2  # the rest, and nulls
 
-    def labels(self, codes: NDArray[Any]) -> Labels:
+    def label(self, codes: NDArray[Any]) -> Labels:
         """Return the group of each code."""
         codes = codes.astype(np.int64)
         found = np.searchsorted(self.ends, codes, side="left")
@@ -177,7 +178,7 @@ class _Samples:
 
     @classmethod
     def of(cls, comparison: Comparison, grouping: Mapping[str, _Grouping]) -> _Samples:
-        rng = comparison.rng("relations")
+        rng = comparison.make_rng("relations")
         half = rng.permutation(len(comparison.synthetic)) % 2 == 0
         records = (
             comparison.test,
@@ -187,16 +188,15 @@ class _Samples:
         )
         return cls(
             tuple(Blocks.deal(len(each), rng) for each in records),
-            tuple({name: group.labels(each.codes[name]) for name, group in grouping.items()} for each in records),
+            tuple({name: group.label(each.codes[name]) for name, group in grouping.items()} for each in records),
         )
 
-    def joint(self, place: int, pair: ColumnNames, grouping: Mapping[str, _Grouping]) -> Floats:
+    def compute_joint(self, place: int, pair: ColumnNames, grouping: Mapping[str, _Grouping]) -> Floats:
         """Return the share of records in each pair of groups: (estimates, groups of one, groups of the other)."""
         one, other = (grouping[name].size for name in pair)
         first, second = (self.labels[place][name] for name in pair)
-        counts = self.blocks[place].sums(first * other + second, one * other)
-        shares: Floats = (counts / counts.sum(axis=1, keepdims=True)).reshape(-1, one, other)
-        return shares
+        counts = self.blocks[place].sum_labels(first * other + second, one * other)
+        return normalise(counts).reshape(-1, one, other)
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,7 +216,7 @@ class _Products:
     def of(cls, samples: _Samples, grouping: Mapping[str, _Grouping], pair: ColumnNames) -> _Products:
         one, other = (np.maximum(grouping[name].shares, RARE) for name in pair)
         weight = 1 / np.outer(one, other)
-        joint = [samples.joint(place, pair, grouping) for place in range(4)]
+        joint = [samples.compute_joint(place, pair, grouping) for place in range(4)]
         kept, real, error = _multiply_samples([_subtract_independence(each) for each in joint], weight)
         return cls(kept, real, error, _multiply_samples(joint, weight)[2])
 
@@ -234,8 +234,8 @@ def _multiply_samples(samples: list[Floats], weight: Floats) -> tuple[Floats, Fl
     """Return synthetic · held out, train · held out, and the squared distance of synthetic and real."""
     held_out, train, *halves = samples
 
-    def times(left: Floats, right: Floats) -> Floats:
+    def multiply(left: Floats, right: Floats) -> Floats:
         return np.asarray((weight * left * right).sum(axis=(1, 2)))
 
-    kept, real = times(held_out, (halves[0] + halves[1]) / 2), times(held_out, train)
-    return kept, real, times(halves[0], halves[1]) - 2 * kept + real
+    kept, real = multiply(held_out, (halves[0] + halves[1]) / 2), multiply(held_out, train)
+    return kept, real, multiply(halves[0], halves[1]) - 2 * kept + real

@@ -62,7 +62,7 @@ class ShapesAndTrends:
         shapes, trends = Distance.mean(self.shapes.values()), Distance.mean(self.trends.values())
         quality = Distance.mean([each for each in (shapes, trends) if each is not None])
         found = dict(zip(METRICS, (shapes, trends, quality), strict=True))
-        return {name: distance.similarity() for name, distance in found.items() if distance is not None}
+        return {name: distance.measure_similarity() for name, distance in found.items() if distance is not None}
 
     @property
     def details(self) -> dict[str, Any]:

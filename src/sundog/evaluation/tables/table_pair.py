@@ -29,9 +29,9 @@ class TablePair:
         columns: the scalar columns; integers, numbers and times are `numeric`, all others `categorical`.
         real: the real rows, in blocks.
         synthetic: the synthetic rows, in blocks.
-        bins: the declared bin of each value; null has one of its own.
+        bins: the declared bin of each value; null has a separate one.
         labels: of categorical columns, a number for each category that occurs; -1 for null.
-        offsets: of numeric columns, how far each value is above the declared minimum; NaN for null.
+        offsets: of numeric columns, the distance of each value from the declared minimum; NaN for null.
         missing: of nullable columns, which values are null.
     """
 
@@ -49,7 +49,7 @@ class TablePair:
         for kind, records in (("real", comparison.real), ("synthetic", comparison.synthetic)):
             if not len(records):
                 raise DataError(f"there are no {kind} records to compare; give at least one")
-        rng = comparison.rng("fidelity blocks")
+        rng = comparison.make_rng("fidelity blocks")
         columns = comparison.real.schema.scalars
         codes = {
             name: np.concatenate([comparison.real.codes[name], comparison.synthetic.codes[name]]) for name in columns
@@ -75,7 +75,7 @@ class TablePair:
         """The names of all others."""
         return list(self.labels)
 
-    def scaled(self, name: str) -> Floats:
+    def scale(self, name: str) -> Floats:
         """Return the values of a numeric column scaled from the declared range to 0 … 1."""
         _, span = self.columns[name].spacing
         return self.offsets[name] / (float(span) or 1.0)
@@ -85,10 +85,10 @@ class TablePair:
         rows = len(self.real.of_row)
         return values[:rows], values[rows:]
 
-    def sums(self, labels: NDArray[Any], size: int) -> tuple[Floats, Floats]:
+    def sum_labels(self, labels: NDArray[Any], size: int) -> tuple[Floats, Floats]:
         """Return estimates of how many rows of each table have each label."""
         real, synthetic = self.split(labels)
-        return self.real.sums(real, size), self.synthetic.sums(synthetic, size)
+        return self.real.sum_labels(real, size), self.synthetic.sum_labels(synthetic, size)
 
 
 def choose_bins(column: ScalarColumn) -> Bins:
@@ -97,7 +97,7 @@ def choose_bins(column: ScalarColumn) -> Bins:
 
 
 def compute_offsets(column: ScalarColumn, codes: NDArray[Any]) -> Floats:
-    """Return how far values are above the declared minimum; NaN for null.
+    """Return the distance of values from the declared minimum; NaN for null.
 
     >>> from sundog.data.columns import IntegerColumn
     >>> compute_offsets(IntegerColumn(min=100, max=125, step=10, nullable=True), np.array([0, 2, 3, 4])).tolist()
@@ -114,7 +114,7 @@ def _label_categories(column: ScalarColumn, codes: NDArray[Any]) -> Labels:
 
 
 def choose_combinations(names: list[str], size: int, most: int, rng: np.random.Generator) -> list[ColumnNames]:
-    """Return all combinations of so many columns, or a random subset of them.
+    """Return all combinations of `size` columns, or `most` random ones.
 
     >>> choose_combinations(["a", "b", "c"], 2, 10, np.random.default_rng(0))
     [('a', 'b'), ('a', 'c'), ('b', 'c')]

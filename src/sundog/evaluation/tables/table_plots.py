@@ -47,13 +47,12 @@ def _plot_distances(columns: Measures) -> Picture:
     def draw() -> Figure:
         from matplotlib.figure import Figure
 
-        from sundog.evaluation.report.plot_style import ACCENT
+        from sundog.evaluation.report.plot_style import ACCENT, compute_error_bars
 
         found = [columns[name] for name in names]
         figure = Figure(figsize=(6, 0.8 + 0.24 * len(names)), layout="constrained")
         axes = figure.subplots()
-        ends = [[each.value - each.low for each in found], [each.high - each.value for each in found]]
-        axes.barh(range(len(names)), [each.value for each in found], color=ACCENT, xerr=ends)
+        axes.barh(range(len(names)), [each.value for each in found], color=ACCENT, xerr=compute_error_bars(found))
         axes.set_yticks(range(len(names)), [_shorten(name, 28) for name in names])
         axes.set_xlabel("total variation distance")
         axes.margins(y=0.01)
@@ -211,7 +210,7 @@ def _plot_associations(associations: Associations) -> Picture:
 def _plot_density(tables: TablePair) -> Picture | None:
     """Plot the density of the first two numeric columns, real beside synthetic."""
     names = tables.numeric[:2]
-    points = np.column_stack([tables.scaled(name) for name in names])
+    points = np.column_stack([tables.scale(name) for name in names])
     sides = [side[np.isfinite(side).all(axis=1)] for side in tables.split(points)]
     if not all(len(side) for side in sides):
         return None

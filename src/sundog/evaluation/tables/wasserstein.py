@@ -39,7 +39,7 @@ METRICS = {
 
 
 @dataclass(frozen=True)
-class Wasserstein:
+class WassersteinDistances:
     """Estimates of the distance of each numeric column, and of all of them together."""
 
     columns: dict[str, Floats]
@@ -61,22 +61,26 @@ class Wasserstein:
         return {"wasserstein_1d": {name: get_value(estimates) for name, estimates in self.columns.items()}}
 
 
-def measure_wasserstein(
+def measure_wasserstein_distances(
     tables: TablePair, curves: Mapping[str, DistributionFunctions], comparison: Comparison
-) -> Wasserstein:
+) -> WassersteinDistances:
     """Measure the distance of each numeric column with values in both tables, and of all of them together."""
     columns = {name: each.wasserstein for name, each in curves.items()}
     if len(tables.numeric) < 2:
-        return Wasserstein(columns, None)
-    points = np.column_stack([tables.scaled(name) for name in tables.numeric])
+        return WassersteinDistances(columns, None)
+    points = np.column_stack([tables.scale(name) for name in tables.numeric])
     # Both use the same random numbers, so that equal tables give equal rows.
-    real, synthetic = (_choose_rows(side, comparison.rng("fidelity sliced rows")) for side in tables.split(points))
+    real, synthetic = (
+        _choose_points(side, comparison.make_rng("fidelity sliced rows")) for side in tables.split(points)
+    )
     if not len(real) or not len(synthetic):
-        return Wasserstein(columns, None)
-    return Wasserstein(columns, estimate_sliced_distance(real, synthetic, comparison.rng("fidelity directions")))
+        return WassersteinDistances(columns, None)
+    return WassersteinDistances(
+        columns, estimate_sliced_distance(real, synthetic, comparison.make_rng("fidelity directions"))
+    )
 
 
-def _choose_rows(points: Floats, rng: np.random.Generator) -> Floats:
+def _choose_points(points: Floats, rng: np.random.Generator) -> Floats:
     """Return the complete rows, or a random subset of them."""
     complete = points[np.isfinite(points).all(axis=1)]
     return complete if len(complete) <= ROWS else complete[rng.choice(len(complete), ROWS, replace=False)]
@@ -100,7 +104,7 @@ def estimate_sliced_distance(real: Floats, synthetic: Floats, rng: np.random.Gen
 
 
 def _take_quantiles(slices: Floats, count: int) -> Floats:
-    """Return so many evenly spaced quantiles of each slice: all sorted values, if there are as many."""
+    """Return `count` evenly spaced quantiles of each slice: its sorted values, if there are `count` of them."""
     size = slices.shape[1]
     return np.sort(slices, axis=1)[:, (2 * np.arange(count) + 1) * size // (2 * count)]
 
@@ -113,7 +117,7 @@ def _estimate_resampled(blocks: tuple[Blocks, Blocks], slices: tuple[Floats, Flo
     below = []
     for side, values in zip(blocks, slices, strict=True):
         label = np.minimum((values - low) / np.where(width > 0, width, 1), PLACES - 1).astype(np.int64)
-        counts = side.sums(first + label, DIRECTIONS * PLACES).reshape(-1, DIRECTIONS, PLACES)
+        counts = side.sum_labels(first + label, DIRECTIONS * PLACES).reshape(-1, DIRECTIONS, PLACES)
         below.append(np.cumsum(counts, axis=2) / counts.sum(axis=2, keepdims=True))
     area: Floats = (np.abs(below[0] - below[1]).sum(axis=2) * width[:, 0]).mean(axis=1)
     return area

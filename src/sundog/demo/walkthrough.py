@@ -1,7 +1,8 @@
-"""The demo: from a private table to a signed release, and what happens to those who cheat."""
+"""The demo: from a private table to a signed release, and how tampering and overspending are refused."""
 
 from __future__ import annotations
 
+import textwrap
 import time
 from collections.abc import Callable
 from itertools import combinations
@@ -12,12 +13,13 @@ import numpy as np
 import pandas as pd
 
 from sundog.data.reading.read import encode, read
-from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.demo.digits import EPSILON, show_digits
 from sundog.demo.example import SCHEMA, TABLE, unpack
-from sundog.demo.plots import draw_marginals, total_variation
+from sundog.demo.plots import draw_marginals
 from sundog.errors import BudgetExceededError, ReleaseError
+from sundog.evaluation.comparison import shuffle_columns
+from sundog.evaluation.total_variation import compute_marginal_distance
 from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.ledger import Ledger
 from sundog.release.release import Release
@@ -26,53 +28,59 @@ from sundog.training.speed.threads import use_one_thread
 
 Say = Callable[[str], None]
 
-SETTINGS: dict[str, Any] = {"epochs": 15, "means": 0.3}  # a shorter training, and more for the columns
+SETTINGS: dict[str, Any] = {"epochs": 15, "means": 0.3}  # short training, a larger budget for columns
 
 _PAIRS = (("relationship", "marital_status"), ("education", "occupation"), ("hours_per_week", "income"))
 
 
-def tell(folder: Path, *, epsilon: float, say: Say) -> None:
-    """Run every step and leaves what it made in `folder`."""
+def run_walkthrough(folder: Path, *, epsilon: float, say: Say) -> None:
+    """Run every step, print each with `say`, and write all files to `folder`."""
     started = time.perf_counter()
     folder.mkdir(parents=True, exist_ok=True)
     with use_one_thread():
-        _census(folder, epsilon, say)
+        _show_census(folder, epsilon, say)
         say("\n7. Images: 1,497 handwritten digits. A mixture of ten machines, one for each of ten clusters that are")
-        say(f"   found privately. That is few images, so ε = {EPSILON:g}: much more than for the census.\n")
+        say(f"   found privately. These are few images, so ε = {EPSILON:g}, much more than for the census.\n")
         show_digits(folder, Schema.load(unpack(folder / "digits.schema.yaml")), say=say)
-    say(f"\nAll of it took {time.perf_counter() - started:.1f} s and is in {folder}/.")
+    say(f"\nThis took {time.perf_counter() - started:.1f} s; all files are in {folder}/.")
     say("\nNow your own data:")
-    say("  sundog schema YOUR.csv -o your.schema.yaml      # a draft: look through it")
+    say("  sundog schema YOUR.csv -o your.schema.yaml      # a draft: review it")
     say("  sundog fit YOUR.csv --schema your.schema.yaml --epsilon 1 -o your.sundog")
     say("  sundog sample your.sundog -n 1000 -o synthetic.csv")
 
 
-def _census(folder: Path, epsilon: float, say: Say) -> None:
+def _show_census(folder: Path, epsilon: float, say: Say) -> None:
+    """Run the steps on the census table."""
     data = unpack(folder / TABLE)
     schema = Schema.load(unpack(folder / SCHEMA))
 
-    say("1. The private data: 10,000 records of the 1994 US census (UCI Adult). Nobody but you may see it.\n")
-    say(_indented(pd.read_csv(data, keep_default_na=False).iloc[:4, :8].to_string(index=False)))
+    say("1. The private data: 10,000 records of the 1994 US census (UCI Adult). Only you may see it.\n")
+    _show_rows(data, say)
 
-    say(f"\n2. A Boltzmann machine learns it with ε = {epsilon:g}, from a ledger that holds no more than that.\n")
+    say(f"\n2. A Boltzmann machine is trained on it with ε = {epsilon:g}, which is all that the ledger holds.\n")
     release, ledger = _fit(folder, data, schema, epsilon, say)
 
     say("\n3. The certificate, which travels with the release.\n")
-    say(_indented(str(release.certificate).split("\n\nAssumed")[0]))
+    say(textwrap.indent(str(release.certificate).split("\n\nAssumed")[0], "   "))
 
-    say("\n4. Anybody can draw as many records as they need.\n")
+    say("\n4. Anybody can draw any number of records.\n")
     release.write(folder / "synthetic.csv", 10_000, seed=7)
-    synthetic = pd.read_csv(folder / "synthetic.csv", keep_default_na=False)
-    say(_indented(synthetic.iloc[:4, :8].to_string(index=False)))
+    _show_rows(folder / "synthetic.csv", say)
 
     say("\n5. How close is it? (Distance between real and synthetic marginals: 0 the same, 1 nothing in common.)\n")
-    _compare(folder, data, schema, release, say)
+    _compare_marginals(folder, data, schema, release, say)
 
-    say("\n6. Sign it, check it, and see what happens to those who cheat.\n")
-    _sign_and_cheat(folder, data, schema, ledger, say)
+    say("\n6. Sign it and verify it; then try to tamper with it and to overspend the budget.\n")
+    _sign_and_attack(folder, data, schema, ledger, say)
+
+
+def _show_rows(path: Path, say: Say) -> None:
+    """Print the first rows and columns of a table."""
+    say(textwrap.indent(pd.read_csv(path, keep_default_na=False).iloc[:4, :8].to_string(index=False), "   "))
 
 
 def _fit(folder: Path, data: Path, schema: Schema, epsilon: float, say: Say) -> tuple[Release, Path]:
+    """Fit a release with a new ledger, and return both."""
     ledger = folder / "adult.ledger"
     ledger.unlink(missing_ok=True)
     Ledger.create(ledger, epsilon=epsilon, delta=1e-5)
@@ -83,36 +91,31 @@ def _fit(folder: Path, data: Path, schema: Schema, epsilon: float, say: Say) -> 
     return synthesizer.release_, ledger
 
 
-def _compare(folder: Path, data: Path, schema: Schema, release: Release, say: Say) -> None:
-    real, fake = (encode(read(file, schema), schema) for file in (data, folder / "synthetic.csv"))
+def _compare_marginals(folder: Path, data: Path, schema: Schema, release: Release, say: Say) -> None:
+    real, synthetic = (encode(read(file, schema), schema) for file in (data, folder / "synthetic.csv"))
     for name in schema.columns:
-        distance = total_variation(real, fake, name)
+        distance = compute_marginal_distance(real, synthetic, name)
         say(f"   {name:<16} {distance:.3f}  {'▇' * round(distance * 400)}")
     picture = folder / "marginals.png"
     draw_marginals(
-        real, fake, ["age", "education", "hours_per_week", "occupation"], picture, release.certificate.epsilon
+        real, synthetic, ["age", "education", "hours_per_week", "occupation"], picture, release.certificate.epsilon
     )
-    say(f"   a picture: {picture}")
+    say(f"   plotted in {picture}")
 
-    say("\n   What links the columns (beside it, the distance if nothing linked them):\n")
-    unlinked = _unlinked(real)
+    say("\n   Distances of pairs of columns (in brackets, the distance of independent columns):\n")
+    independent = shuffle_columns(real, np.random.default_rng(0))
     for pair in _PAIRS:
-        ours, floor = (total_variation(real, other, *pair) for other in (fake, unlinked))
+        ours, floor = (compute_marginal_distance(real, other, *pair) for other in (synthetic, independent))
         say(f"   {' × '.join(pair):<31} {ours:.3f}  ({floor:.3f})")
     pairs = list(combinations(schema.columns, 2))
-    means = [sum(total_variation(real, other, *pair) for pair in pairs) / len(pairs) for other in (fake, unlinked)]
+    means = [
+        sum(compute_marginal_distance(real, other, *pair) for pair in pairs) / len(pairs)
+        for other in (synthetic, independent)
+    ]
     say(f"   {f'all {len(pairs)} pairs, on average':<31} {means[0]:.3f}  ({means[1]:.3f})")
 
 
-def _unlinked(records: Records) -> Records:
-    """Return the same columns, each in an order of its own."""
-    rng = np.random.default_rng(0)
-    return Records(
-        records.schema, {name: rng.permutation(codes) for name, codes in records.codes.items()}, len(records)
-    )
-
-
-def _sign_and_cheat(folder: Path, data: Path, schema: Schema, ledger: Path, say: Say) -> None:
+def _sign_and_attack(folder: Path, data: Path, schema: Schema, ledger: Path, say: Say) -> None:
     path, private, public = folder / "adult.sundog", folder / "curator.key", folder / "curator.pub"
     for key in (private, public):
         key.unlink(missing_ok=True)
@@ -135,7 +138,3 @@ def _sign_and_cheat(folder: Path, data: Path, schema: Schema, ledger: Path, say:
         Synthesizer(model="independent", epsilon=0.5, ledger=ledger).fit(data, schema)
     except BudgetExceededError as error:
         say(f"   a second fit          {error}")
-
-
-def _indented(text: str) -> str:
-    return "\n".join("   " + line for line in text.splitlines())
