@@ -114,7 +114,7 @@ from numpy.typing import NDArray
 from sundog.data.columns.arrow import Mask, shown
 from sundog.data.columns.forms import Scale
 from sundog.data.columns.scalar import ScalarColumn
-from sundog.data.columns.values import python_values, value_of
+from sundog.data.columns.containers import python_values, value_of
 
 """
 

@@ -34,7 +34,7 @@ from sundog.data.columns import (
     register_column_type,
 )
 from sundog.data.columns.arrow import Mask, shown
-from sundog.data.columns.values import python_values, value_of
+from sundog.data.columns.containers import python_values, value_of
 from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SchemaError

@@ -157,7 +157,7 @@ def test_a_value_spelled_like_null_is_not_null(tmp_path: Path, suffix: str) -> N
     assert [path.name for path in tmp_path.iterdir()] == [f"t.{suffix}"]
 
 
-# Line breaks in a csv are tested by "two\nlines" above and in test_csv_lines.py: not all of them can be read back.
+# Line breaks in a csv are tested by "two\nlines" above and in test_csv_line_checks.py: not all of them can be read back.
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\n"), max_size=5)
 
 

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 from pydantic import model_validator
 
 from sundog.data.columns.arrow import Mask, shown
+from sundog.data.columns.containers import python_values, value_of
 from sundog.data.columns.forms import Scale
 from sundog.data.columns.frame_dtypes import TEXT
-from sundog.data.columns.kinds import spell_number
-from sundog.data.columns.numbers import number_of
+from sundog.data.columns.number_parsing import number_of
 from sundog.data.columns.scalar import ScalarColumn
 from sundog.data.columns.time_parsing import Time
-from sundog.data.columns.values import python_values, value_of
+from sundog.data.columns.value_kinds import spell_number
 
 _SPELLINGS = {
     **dict.fromkeys(("true", "t", "yes", "y", "1"), 1),

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sundog.data.columns import arrow
 from sundog.data.columns.forms import Form, Scale, Unknown
-from sundog.data.columns.kinds import spell
+from sundog.data.columns.value_kinds import spell
 from sundog.data.validation_errors import explain
 from sundog.errors import DataError, SchemaError
 

@@ -13,12 +13,12 @@ from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
 from sundog.data.columns.arrow import Mask, missing, shown
+from sundog.data.columns.containers import alone, kinds, value_of
 from sundog.data.columns.frame_dtypes import REALS, TEXT, inner_float32
 from sundog.data.columns.lattice import Lattice, default_resolution
 from sundog.data.columns.number import NumberColumn
-from sundog.data.columns.numbers import to_float64
+from sundog.data.columns.number_parsing import to_float64
 from sundog.data.columns.ordered import Number, beyond
-from sundog.data.columns.values import alone, kinds, value_of
 from sundog.errors import DataError
 
 Resolution = Annotated[Number, Field(gt=0)]

@@ -14,10 +14,10 @@ from pydantic import Field, field_validator, model_validator
 
 from sundog.data.columns import time_parsing
 from sundog.data.columns.arrow import Mask, shown
+from sundog.data.columns.containers import value_of
 from sundog.data.columns.forms import Unknown
 from sundog.data.columns.frame_dtypes import TEXT, TIME
 from sundog.data.columns.ordered import OrderedColumn, beyond
-from sundog.data.columns.values import value_of
 
 MICROSECONDS = {
     "day": 86_400_000_000,

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from sundog.data.columns.array import ArrayColumn
-from sundog.data.columns.array_values import first_wrong, to_grid
 from sundog.data.columns.forms import Form
+from sundog.data.columns.grids import first_wrong, to_grid
 from sundog.data.columns.ordered import BinCount, Whole
 from sundog.errors import DataError
 

@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from sundog.data.columns.arrow import Mask, shown
+from sundog.data.columns.containers import ROUNDED, value_of
 from sundog.data.columns.frame_dtypes import NUMBERS, TEXT
 from sundog.data.columns.number import NumberColumn
-from sundog.data.columns.numbers import COARSEST, number_of, parse_integer, to_int64
+from sundog.data.columns.number_parsing import COARSEST, number_of, parse_integer, to_int64
 from sundog.data.columns.ordered import Whole, beyond
-from sundog.data.columns.values import ROUNDED, value_of
 
 _FAR = 2**61  # learned bounds lie between this and its negative
 

@@ -23,13 +23,13 @@ from pydantic import (
 )
 
 from sundog.data.columns.arrow import Mask, shown
+from sundog.data.columns.containers import ROUNDED, python_values, spellings, value_of
 from sundog.data.columns.forms import Unknown
 from sundog.data.columns.frame_dtypes import NUMBERS, REALS, TEXT, number_problem
-from sundog.data.columns.kinds import spell
-from sundog.data.columns.numbers import EXACT, INT64_MAX, INT64_MIN, number_of, parse_integer, parse_number
+from sundog.data.columns.number_parsing import EXACT, INT64_MAX, INT64_MIN, number_of, parse_integer, parse_number
 from sundog.data.columns.scalar import ScalarColumn
 from sundog.data.columns.time_parsing import Time, parse_iso
-from sundog.data.columns.values import ROUNDED, python_values, spellings, value_of
+from sundog.data.columns.value_kinds import spell
 from sundog.data.validation_errors import brief, did_you_mean
 
 

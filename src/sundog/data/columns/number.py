@@ -13,7 +13,7 @@ from sundog.data.columns.arrow import shown
 from sundog.data.columns.forms import Unknown
 from sundog.data.columns.frame_dtypes import NUMBERS, number_problem
 from sundog.data.columns.number_format import NumberFormat
-from sundog.data.columns.numbers import parse_integer, parse_number
+from sundog.data.columns.number_parsing import parse_integer, parse_number
 from sundog.data.columns.ordered import OrderedColumn
 from sundog.errors import DataError
 

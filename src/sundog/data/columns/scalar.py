@@ -15,8 +15,8 @@ from pydantic import Field
 
 from sundog.data.columns import arrow, frame_dtypes
 from sundog.data.columns.column import Column
+from sundog.data.columns.containers import MIXED, alone, chunks, kinds
 from sundog.data.columns.forms import Form, Scale
-from sundog.data.columns.values import MIXED, alone, chunks, kinds
 from sundog.data.validation_errors import did_you_mean
 from sundog.errors import DataError
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from sundog.data.columns.array import ArrayColumn
-from sundog.data.columns.array_values import first_wrong, to_grid
 from sundog.data.columns.continuous import Resolution, filled_resolution
 from sundog.data.columns.forms import Form
+from sundog.data.columns.grids import first_wrong, to_grid
 from sundog.data.columns.lattice import Lattice
 from sundog.data.columns.ordered import BinCount, Number, Policy, Whole, beyond, check_bounds, check_order
 from sundog.errors import DataError

@@ -14,9 +14,9 @@ from pydantic import Field, StrictInt, StrictStr, field_validator, model_validat
 
 from sundog.data.columns import arrow, sparse_rows
 from sundog.data.columns.column import Column
+from sundog.data.columns.containers import MIXED, chunks, from_objects, plain, spellings
 from sundog.data.columns.forms import Form
 from sundog.data.columns.ordered import Whole
-from sundog.data.columns.values import MIXED, chunks, from_objects, plain, spellings
 from sundog.errors import DataError
 
 

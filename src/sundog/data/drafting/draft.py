@@ -15,9 +15,9 @@ import pyarrow.compute as pc
 
 from sundog.data.columns import sparse_rows
 from sundog.data.columns.arrow import is_text
-from sundog.data.columns.values import MIXED, spellings
-from sundog.data.drafting.column_types import Declaration, Guess, guess_column, is_named_id
-from sundog.data.dtypes import seen_dtypes, with_dtypes
+from sundog.data.columns.containers import MIXED, spellings
+from sundog.data.drafting.column_guesses import Declaration, Guess, guess_column, is_named_id
+from sundog.data.drafting.observed_dtypes import seen_dtypes, with_dtypes
 from sundog.data.reading import csv_file, tables
 from sundog.data.reading.read import open_source
 from sundog.data.reading.source import BARE, Source, Values

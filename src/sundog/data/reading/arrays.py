@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from sundog.data.columns.array_values import refuse_masked
 from sundog.data.columns.arrow import missing as absent
 from sundog.data.columns.arrow import shown
-from sundog.data.columns.numbers import to_float64
-from sundog.data.columns.values import kinds, value_of
+from sundog.data.columns.containers import kinds, value_of
+from sundog.data.columns.grids import refuse_masked
+from sundog.data.columns.number_parsing import to_float64
 from sundog.data.reading.source import BARE, AnyPath, Shape, Source, Values, check_memory, one_line, open_bytes, reading
 from sundog.data.reading.tables import in_memory
 from sundog.errors import DataError

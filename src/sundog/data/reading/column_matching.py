@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from sundog.data.columns import Column, Form, Scale, sparse_rows
-from sundog.data.columns.values import MIXED
+from sundog.data.columns.containers import MIXED
 from sundog.data.reading import arrays, tables
 from sundog.data.reading.source import BARE, Shape, Source, Values
 from sundog.data.schema import Schema

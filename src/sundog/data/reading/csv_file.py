@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from sundog.data.reading.csv_lines import check_lines
+from sundog.data.reading.csv_line_checks import check_lines
 from sundog.data.reading.source import AnyPath, Source, Values, open_bytes, reading
 from sundog.data.reading.tables import unique
 from sundog.errors import DataError

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from sundog.data.columns.values import spellings
+from sundog.data.columns.containers import spellings
 from sundog.data.reading import arrays, csv_file, database, json_lines, tables, transactions, workbook
 from sundog.data.reading.column_matching import Plan, conform, match, refuse_unspelled, scalars
 from sundog.data.reading.source import BARE, AnyPath, Piped, Source, Values, reading

@@ -13,9 +13,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sundog.data.columns import arrow
-from sundog.data.columns.kinds import spell_number
-from sundog.data.columns.numbers import EXACT, number_of, to_float64
-from sundog.data.columns.values import MIXED, chunks
+from sundog.data.columns.containers import MIXED, chunks
+from sundog.data.columns.number_parsing import EXACT, number_of, to_float64
+from sundog.data.columns.value_kinds import spell_number
 from sundog.data.reading.source import AnyPath, Piped, Source, Values, one_line, reading
 from sundog.errors import DataError
 

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sundog.data.columns.values import chunks
+from sundog.data.columns.containers import chunks
 from sundog.errors import DataError
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from sundog.data.columns import numbers, time_parsing
+from sundog.data.columns import number_parsing, time_parsing
 from sundog.data.columns.arrow import Mask, to_numpy
 from sundog.data.columns.number_format import NumberFormat
 
@@ -176,7 +176,7 @@ def _number(texts: pa.Array, fits: Mask, form: NumberFormat | None, doubt: str |
     whole = bool(_matches(plain, PLAIN_INTEGER).all())
     if decimals := _decimals(plain):
         form = replace(form or NumberFormat(), decimals=decimals)
-    values = numbers.to_int64(plain).values if whole else numbers.to_float64(plain)[0]
+    values = number_parsing.to_int64(plain).values if whole else number_parsing.to_float64(plain)[0]
     example = None if form is None else form.example(whole=whole)
     return Writing(fits, numbers=values, whole=whole, format=example, doubt=doubt)
 

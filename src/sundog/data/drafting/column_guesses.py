@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sundog.data.columns import arrow, time_parsing
+from sundog.data.columns.containers import chunks, spellings
 from sundog.data.columns.datetime import MICROSECONDS
-from sundog.data.columns.values import chunks, spellings
 from sundog.data.drafting.proposed_bins import is_wide, propose_edges, propose_special
-from sundog.data.drafting.spellings import TIME_OF_DAY, Writing, find_writing
+from sundog.data.drafting.text_formats import TIME_OF_DAY, Writing, find_writing
 from sundog.data.reading.source import Values
 
 Array = np.ndarray[Any, Any]

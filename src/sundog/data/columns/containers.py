@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from sundog.data.columns import time_parsing
 from sundog.data.columns.arrow import is_text, to_numpy
-from sundog.data.columns.kinds import KINDS, TEXT, spell, tagged
-from sundog.data.columns.numbers import EXACT
+from sundog.data.columns.number_parsing import EXACT
+from sundog.data.columns.value_kinds import KINDS, TEXT, spell, tagged
 from sundog.errors import DataError
 
 if TYPE_CHECKING:
