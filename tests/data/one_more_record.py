@@ -17,7 +17,7 @@ import pandas as pd
 from scipy import sparse
 from tests.data.containers import Container
 
-from sundog.data.bin_refinement import _counted
+from sundog.data.bin_refinement import _drop_binned_codes
 from sundog.data.columns import OrderedColumn
 from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
@@ -187,7 +187,7 @@ def outcome(source: Any, schema: Schema) -> tuple[int, Any]:
     if column.complete and bins in (None, "refined"):
         codes = encode(raw, schema).codes["x"]
         if isinstance(column, OrderedColumn) and bins == "refined":
-            return raw.count, Counter(_counted(column, codes).tolist())
+            return raw.count, Counter(_drop_binned_codes(column, codes).tolist())
         return raw.count, codes.toarray() if sparse.issparse(codes) else codes
     found = prepare(raw, schema).values["x"]
     return raw.count, found if isinstance(found, Counter) else Counter(found.tolist())

@@ -222,7 +222,7 @@ def _infer_types(patch: pytest.MonkeyPatch) -> None:
 
 
 def _infer_sets(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SetColumn, "_chunks", _sets_of_one_type)
+    patch.setattr(SetColumn, "_iter_chunks", _sets_of_one_type)
 
 
 def _share_a_scale(patch: pytest.MonkeyPatch) -> None:

@@ -66,7 +66,7 @@ class Refinement:
             tree_charge(
                 size=self.schema.columns[name].lattice_size,
                 sigma=self.sigma,
-                purpose=_purpose(name),
+                purpose=_describe_purpose(name),
                 contribution=self.schema.cap,
             )
             for name in self.names
@@ -88,14 +88,14 @@ class Refinement:
         found, coarse = {}, []
         deviation = self.sigma * math.sqrt(self.schema.cap)
         for name, column in self._columns.items():
-            codes = _counted(column, records.codes[name])
+            codes = _drop_binned_codes(column, records.codes[name])
             tree = noisy_tree(
                 codes,
                 size=column.lattice_size,
                 sigma=self.sigma,
                 threshold=_SPLIT * deviation,
                 ledger=ledger,
-                purpose=_purpose(name),
+                purpose=_describe_purpose(name),
                 contribution=self.schema.cap,
             )
             starts = choose_starts(tree, bins_for(column), column.special_starts, deviation=deviation)
@@ -110,11 +110,11 @@ class Refinement:
         return {name: column for name, column in columns if name in self.names and column.scale is Scale.INTERVAL}
 
 
-def _purpose(name: str) -> str:
+def _describe_purpose(name: str) -> str:
     return f"bins of {name}"
 
 
-def _counted(column: OrderedColumn, codes: npt.NDArray[np.generic]) -> Integers:
+def _drop_binned_codes(column: OrderedColumn, codes: npt.NDArray[np.generic]) -> Integers:
     """Return the codes without null and the special values, which have bins already."""
     left_out = [*column.special_codes, *([column.lattice_size] if column.nullable else [])]
     return codes[~np.isin(codes, left_out)].astype(np.int64)
@@ -136,21 +136,21 @@ def choose_starts(tree: Partition, default: Bins, own: set[int], *, deviation: f
     """
     size, wanted = default.size, len(default.starts)
     most = max(0, min(_SPIKES, (wanted - len(own) - _SPIKES) // 2))
-    spikes = dict(sorted(_spikes(tree, deviation), key=lambda spike: -spike[1])[:most])
-    pieces = list(_density(tree, 0, len(tree.counts), None, spikes, deviation))
+    spikes = dict(sorted(_find_spikes(tree, deviation), key=lambda spike: -spike[1])[:most])
+    pieces = list(_estimate_density(tree, 0, len(tree.counts), None, spikes, deviation))
     mass = np.array([piece[2] for piece in pieces])
     if not spikes and not mass.any():
         return [int(start) for start in default.starts]
     bounds = np.array([*(piece[0] for piece in pieces), size], np.float64)
-    by_width = max(_BY_WIDTH, 1 - mass.sum() / _at_most(tree, spikes, deviation))
+    by_width = max(_BY_WIDTH, 1 - mass.sum() / _bound_count(tree, spikes, deviation))
     share = by_width * np.diff(bounds) / size + (1 - by_width) * mass / max(1.0, mass.sum())
     starts = {0, *own, *(start for code in spikes for start in (code, code + 1))} - {size}
     count = wanted - len(starts) + 1
     cuts = np.interp(np.arange(1, count) / count, np.append(0.0, np.cumsum(share)), bounds)
-    return _filled({*starts, *(int(cut) for cut in cuts)} - {size}, size, wanted)
+    return _halve_widest_bins({*starts, *(int(cut) for cut in cuts)} - {size}, size, wanted)
 
 
-def _filled(starts: set[int], size: int, wanted: int) -> list[int]:
+def _halve_widest_bins(starts: set[int], size: int, wanted: int) -> list[int]:
     """Return so many starts: the number of bins is public, and must not tell how many cuts fell on one code."""
     found = sorted(starts)
     while len(found) < wanted:
@@ -160,7 +160,7 @@ def _filled(starts: set[int], size: int, wanted: int) -> list[int]:
     return found
 
 
-def _spikes(tree: Partition, deviation: float) -> Iterator[tuple[int, float]]:
+def _find_spikes(tree: Partition, deviation: float) -> Iterator[tuple[int, float]]:
     """Single codes that hold clearly more than the noise and than twice their neighbours, and about how many."""
     single = np.diff(np.array(tree.bounds, object)) == 1
     for place in np.flatnonzero(single & (tree.counts > _SPIKE * deviation)):
@@ -170,10 +170,10 @@ def _spikes(tree: Partition, deviation: float) -> Iterator[tuple[int, float]]:
         if count - usual > max(usual, _SPIKE * deviation):
             yield int(tree.bounds[place]), count - usual
     for part in tree.parts.values():
-        yield from _spikes(part, deviation)
+        yield from _find_spikes(part, deviation)
 
 
-def _density(
+def _estimate_density(
     tree: Partition, first: int, last: int, total: float | None, spikes: dict[int, float], deviation: float
 ) -> Iterator[Piece]:
     """Intervals of uniform density and how many records each holds, spikes aside.
@@ -181,43 +181,43 @@ def _density(
     `total` is what the parts from `first` to `last` hold in all, if that was measured.
     """
     bounds, parts = tree.bounds, last - first
-    sum_ = _without_spikes(tree, first, last, spikes) if total is None else total
+    sum_ = _count_without_spikes(tree, first, last, spikes) if total is None else total
     if parts == 1 and first in tree.parts:
         inner = tree.parts[first]
-        yield from _density(inner, 0, len(inner.counts), max(0.0, sum_), spikes, deviation)
+        yield from _estimate_density(inner, 0, len(inner.counts), max(0.0, sum_), spikes, deviation)
     elif parts == 1:
         yield bounds[first], bounds[last], max(0.0, sum_)
     elif sum_ <= _DENSITY * deviation * math.sqrt(parts):
-        yield from _heavy_parts(tree, first, last, total or 0.0, spikes, deviation)
+        yield from _separate_heavy_parts(tree, first, last, total or 0.0, spikes, deviation)
     else:
         middle = (first + last) // 2
-        sides = [_without_spikes(tree, *run, spikes) for run in ((first, middle), (middle, last))]
+        sides = [_count_without_spikes(tree, *run, spikes) for run in ((first, middle), (middle, last))]
         slack = (sum_ - sum(sides)) / 2  # the total was measured with less noise than its parts
         left = min(max(sides[0] + slack, 0.0), sum_)
-        yield from _density(tree, first, middle, left, spikes, deviation)
-        yield from _density(tree, middle, last, sum_ - left, spikes, deviation)
+        yield from _estimate_density(tree, first, middle, left, spikes, deviation)
+        yield from _estimate_density(tree, middle, last, sum_ - left, spikes, deviation)
 
 
-def _heavy_parts(
+def _separate_heavy_parts(
     tree: Partition, first: int, last: int, total: float, spikes: dict[int, float], deviation: float
 ) -> Iterator[Piece]:
     """Single parts that stand out of the noise although all together do not; the others share the rest of the total."""
-    counts = {place: _without_spikes(tree, place, place + 1, spikes) for place in range(first, last)}
+    counts = {place: _count_without_spikes(tree, place, place + 1, spikes) for place in range(first, last)}
     heavy = {place: count for place, count in counts.items() if count > _SPLIT * deviation}
     rest = max(0.0, total - sum(heavy.values())) / max(1, last - first - len(heavy))
     for place in range(first, last):
         if place in heavy:
-            yield from _density(tree, place, place + 1, heavy[place], spikes, deviation)
+            yield from _estimate_density(tree, place, place + 1, heavy[place], spikes, deviation)
         else:
             yield tree.bounds[place], tree.bounds[place + 1], rest
 
 
-def _at_most(tree: Partition, spikes: dict[int, float], deviation: float) -> float:
+def _bound_count(tree: Partition, spikes: dict[int, float], deviation: float) -> float:
     """Return how many records there may be besides those in spikes: the noisy total, and twice the noise in it."""
     parts = len(tree.counts)
-    return max(1.0, _without_spikes(tree, 0, parts, spikes) + 2 * deviation * math.sqrt(parts))
+    return max(1.0, _count_without_spikes(tree, 0, parts, spikes) + 2 * deviation * math.sqrt(parts))
 
 
-def _without_spikes(tree: Partition, first: int, last: int, spikes: dict[int, float]) -> float:
+def _count_without_spikes(tree: Partition, first: int, last: int, spikes: dict[int, float]) -> float:
     inside = sum(count for code, count in spikes.items() if tree.bounds[first] <= code < tree.bounds[last])
     return float(tree.counts[first:last].sum()) - inside

@@ -70,11 +70,11 @@ class CodeSet:
         >>> CodeSet.of([1, 2, 3, 7]).count(np.array([0, 3]), np.array([2, 9])).tolist()
         [2, 2]
         """
-        return self._up_to(last) - self._below(first)
+        return self._count_up_to(last) - self._count_below(first)
 
     def draw(self, first: NDArray[np.int64], last: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
         """Return one of these codes from each `first` to each `last`, all of them equally likely; there must be one."""
-        rank = rng.integers(self._below(first), self._up_to(last), dtype=np.uint64)
+        rank = rng.integers(self._count_below(first), self._count_up_to(last), dtype=np.uint64)
         place = np.searchsorted(self._before, rank, side="right") - 1
         drawn: NDArray[np.int64] = (self._firsts[place] + (rank - self._before[place])).astype(np.int64)
         return drawn
@@ -93,14 +93,14 @@ class CodeSet:
         sizes = self._lasts - self._firsts + np.uint64(1)
         return np.asarray(np.concatenate([np.zeros(1, np.uint64), np.cumsum(sizes, dtype=np.uint64)])[:-1])
 
-    def _up_to(self, codes: Any) -> Counts:
+    def _count_up_to(self, codes: Any) -> Counts:
         """Return how many of these codes are not above each of the given ones."""
         at = np.asarray(codes).astype(np.uint64)
         place = np.searchsorted(self._firsts, at, side="right") - 1
         found = self._before[place] + np.minimum(at, self._lasts[place]) - self._firsts[place] + np.uint64(1)
         return np.where(place >= 0, found, np.uint64(0))
 
-    def _below(self, codes: Any) -> Counts:
+    def _count_below(self, codes: Any) -> Counts:
         """Return how many of these codes are below each of the given ones."""
         at = np.asarray(codes)
-        return np.where(at > 0, self._up_to(np.maximum(at, 1) - 1), np.uint64(0))
+        return np.where(at > 0, self._count_up_to(np.maximum(at, 1) - 1), np.uint64(0))

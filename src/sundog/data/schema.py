@@ -82,7 +82,7 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
 
     def with_columns(self, columns: Mapping[str, Column]) -> Schema:
         """Return the same schema with some columns replaced or added."""
-        return self._validated({**self._as_data(), "columns": {**self.columns, **columns}}, "schema")
+        return self._validate_data({**self._to_data(), "columns": {**self.columns, **columns}}, "schema")
 
     @classmethod
     def from_dict(cls, data: Any, where: str = "schema") -> Schema:
@@ -90,11 +90,11 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         if not isinstance(data, dict):
             raise SchemaError(f"{where}: must be a mapping with `columns`, got {brief(data)}")
         _refuse_too_large(data.get("columns"), where)
-        return cls._validated(_with_text_keys(data, where), where)
+        return cls._validate_data(_with_text_keys(data, where), where)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the schema as plain JSON-able data, defaults left out."""
-        return {**self._as_data(), "columns": {name: column.to_dict() for name, column in self.columns.items()}}
+        return {**self._to_data(), "columns": {name: column.to_dict() for name, column in self.columns.items()}}
 
     @classmethod
     def of(cls, declared: Schema | str | os.PathLike[str] | Mapping[str, Any]) -> Schema:
@@ -144,23 +144,23 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
 
     def _repr_html_(self) -> str:
         """Return what a notebook shows: a row for each column."""
-        rest = {key: value for key, value in self._as_data().items() if key not in ("sundog", "reviewed")}
+        rest = {key: value for key, value in self._to_data().items() if key not in ("sundog", "reviewed")}
         columns = {name: column.to_dict() for name, column in self.columns.items()}
-        rows = [(name, column.pop("type"), _declared(column)) for name, column in columns.items()]
+        rows = [(name, column.pop("type"), _format_keys(column)) for name, column in columns.items()]
         draft = [] if self.reviewed else [notebook.paragraph("drafted from the data: NOT PRIVATE until it is reviewed")]
-        head = [notebook.paragraph(_declared(rest))] if rest else []
+        head = [notebook.paragraph(_format_keys(rest))] if rest else []
         return notebook.show("Schema", *draft, *head, notebook.table(rows, ("column", "type", "declared")))
 
-    def _as_data(self) -> dict[str, Any]:
+    def _to_data(self) -> dict[str, Any]:
         rest = self.model_dump(mode="json", exclude_defaults=True, exclude={"columns", "sundog", "reviewed"})
         return {"sundog": 1, "reviewed": self.reviewed, **rest}
 
     @classmethod
-    def _validated(cls, data: dict[str, Any], where: str) -> Schema:
+    def _validate_data(cls, data: dict[str, Any], where: str) -> Schema:
         try:
             return cls.model_validate(data)
         except ValidationError as error:
-            raise SchemaError(f"{where}: {explain(error, _known_keys())}") from None
+            raise SchemaError(f"{where}: {explain(error, _list_keys())}") from None
 
 
 def _refuse_too_large(columns: Any, where: str) -> None:
@@ -198,12 +198,12 @@ def _with_text_keys(data: dict[Any, Any], where: str) -> dict[Any, Any]:
     }
 
 
-def _declared(keys: Mapping[str, Any]) -> str:
+def _format_keys(keys: Mapping[str, Any]) -> str:
     """Return what is declared, on one line; long lists are cut short."""
-    return ", ".join(f"{key}: {_shortened(value)}" for key, value in keys.items())
+    return ", ".join(f"{key}: {_format_value(value)}" for key, value in keys.items())
 
 
-def _shortened(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, list):
         more = f", … ({len(value)} in all)" if len(value) > _SHOWN else ""
         return f"[{', '.join(map(str, value[:_SHOWN]))}{more}]"
@@ -213,7 +213,7 @@ def _shortened(value: Any) -> str:
 _SHOWN = 5  # items of a list
 
 
-def _known_keys() -> dict[str, tuple[str, ...]]:
+def _list_keys() -> dict[str, tuple[str, ...]]:
     """Return the keys of the schema itself, under "", and those of each column type."""
     kinds: dict[str, type[BaseModel]] = {"": Schema, **column_types()}
     return {name: tuple(field.alias or key for key, field in kind.model_fields.items()) for name, kind in kinds.items()}

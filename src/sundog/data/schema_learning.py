@@ -58,9 +58,9 @@ class SchemaLearning:
         """Return the completed schema, at a cost of (ε, δ) in all."""
         keyed = sum(self.schema.columns[name].unknown is Unknown.VALUES for name in self.values)
         share = Spending(ledger, epsilon / max(self.measurements, 1), delta / max(keyed, 1), self.schema.cap)
-        return self.schema.with_columns({name: self._learned(name, share) for name in self.values})
+        return self.schema.with_columns({name: self._learn_column(name, share) for name in self.values})
 
-    def _learned(self, name: str, share: Spending) -> Column:
+    def _learn_column(self, name: str, share: Spending) -> Column:
         column: AnyColumn = self.schema.columns[name]
         if not column.complete:
             assert column.unknown is not None  # noqa: S101  or `prepare` had refused it
@@ -72,7 +72,7 @@ class SchemaLearning:
                 )
             column = column.complete_with(answer)
         if column.scale is Scale.INTERVAL and column.awaits_quantiles:
-            codes = column.present_codes(self.raw.columns[name], where=_place(self.raw, name))
+            codes = column.present_codes(self.raw.columns[name], where=_locate(self.raw, name))
             return _cut(column, codes, name, share)
         return column
 
@@ -82,13 +82,13 @@ def prepare(raw: Raw, schema: Schema) -> SchemaLearning:
     kept = raw.capped(schema.cap) if schema.unit else raw
     values = {}
     for name in unknown_columns(schema):
-        column, where = schema.columns[name], _place(raw, name)
+        column, where = schema.columns[name], _locate(raw, name)
         read = column.encode if column.complete else column.learning_input
         values[name] = read(kept.columns[name], where=where)
     return SchemaLearning(schema, kept, values)
 
 
-def _place(raw: Raw, name: str) -> str:
+def _locate(raw: Raw, name: str) -> str:
     return f"{raw.name}: column {name!r}"
 
 

@@ -65,7 +65,7 @@ for _tag, _pattern, _first in (
         _class.add_implicit_resolver(f"{_TAG}{_tag}", re.compile(_pattern), list(_first))
 
 
-def _mapping(loader: Any, node: Any) -> dict[Any, Any]:
+def _construct_mapping(loader: Any, node: Any) -> dict[Any, Any]:
     """Return a mapping, with a key given twice refused: the second would silently win."""
     result: dict[Any, Any] = {}
     for key_node, value_node in node.value:
@@ -78,7 +78,7 @@ def _mapping(loader: Any, node: Any) -> dict[Any, Any]:
     return result
 
 
-_Loader.add_constructor(f"{_TAG}map", _mapping)
+_Loader.add_constructor(f"{_TAG}map", _construct_mapping)
 
 
 class _Flow(dict[str, Any]):
@@ -120,24 +120,24 @@ def load(path: Path) -> Any:
 def dump(data: dict[str, Any], comments: Comments = NO_COMMENTS) -> str:
     """Return the text of a schema file."""
     head = "" if data.get("reviewed", True) else _DRAFT_HEADER
-    head += _yaml({key: value for key, value in data.items() if key != "columns"}) if len(data) > 1 else ""
+    head += _dump_yaml({key: value for key, value in data.items() if key != "columns"}) if len(data) > 1 else ""
     columns = [
-        _comment(comments.columns.get(name, ())) + _indented(_yaml({name: _Flow(column)}))
+        _format_comments(comments.columns.get(name, ())) + _indent(_dump_yaml({name: _Flow(column)}))
         for name, column in data["columns"].items()
     ]
-    return f"{head}columns:\n{''.join(columns)}{_comment(['left out:', *comments.end]) if comments.end else ''}"
+    return f"{head}columns:\n{''.join(columns)}{_format_comments(['left out:', *comments.end]) if comments.end else ''}"
 
 
-def _yaml(data: dict[str, Any]) -> str:
+def _dump_yaml(data: dict[str, Any]) -> str:
     text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=108)
     return text
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "".join(f"  {line}\n" for line in text.rstrip("\n").split("\n"))
 
 
-def _comment(lines: Sequence[str]) -> str:
+def _format_comments(lines: Sequence[str]) -> str:
     return "".join(f"  # {printable(' '.join(line.split()))}\n" for line in lines)
 
 

@@ -39,12 +39,12 @@ def explain(error: ValidationError, keys: Mapping[str, Sequence[str]] | None = N
     # A value that fits none of several types is one problem, though pydantic lists it once a type.
     problems: dict[tuple[str, str, str], list[Any]] = {}
     for found in error.errors(include_url=False):
-        problems.setdefault(_place(found["loc"], keys), []).append(found)
+        problems.setdefault(_locate(found["loc"], keys), []).append(found)
     # A key that is misspelled is also missing: what was written says more than what was not.
     told = [problem for problem in problems.items() if not _is_misspelled(problem, problems)]
     (column, kind, key), same = told[0]
     more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
-    return f"{column}{_problem(same, kind, key, keys)}{more}"
+    return f"{column}{_describe_problem(same, kind, key, keys)}{more}"
 
 
 def did_you_mean(name: object, known: Iterable[str], otherwise: str | None = None) -> str:
@@ -76,7 +76,7 @@ def brief(value: object) -> str:
     return text if len(text) <= 40 else text[:39] + "…"
 
 
-def _place(loc: tuple[int | str, ...], keys: Mapping[str, Sequence[str]]) -> tuple[str, str, str]:
+def _locate(loc: tuple[int | str, ...], keys: Mapping[str, Sequence[str]]) -> tuple[str, str, str]:
     """("columns", "age", "integer", "min") → "column 'age': ", "integer", "min"."""
     column = ""
     if len(loc) > 1 and loc[0] == "columns":
@@ -86,7 +86,7 @@ def _place(loc: tuple[int | str, ...], keys: Mapping[str, Sequence[str]]) -> tup
     return column, kind, str(names[0]) if names else ""
 
 
-def _problem(same: Sequence[Any], kind: str, key: str, keys: Mapping[str, Sequence[str]]) -> str:
+def _describe_problem(same: Sequence[Any], kind: str, key: str, keys: Mapping[str, Sequence[str]]) -> str:
     found = same[0]
     value = found.get("input")
     types = [name for name in keys if name]
@@ -104,8 +104,8 @@ def _problem(same: Sequence[Any], kind: str, key: str, keys: Mapping[str, Sequen
             return f"unknown type {brief(value['type'])}; {did_you_mean(value['type'], types)}"
         case "union_tag_not_found":
             near = next((name for name in map(str, value) if _is_near(name, "type")), None)
-            return f"unknown key {brief(near)}; did you mean 'type'?" if near else _missing_type(types)
-    wanted = " or ".join(dict.fromkeys(_wanted(each) for each in same))
+            return f"unknown key {brief(near)}; did you mean 'type'?" if near else _report_missing_type(types)
+    wanted = " or ".join(dict.fromkeys(_describe_wanted(each) for each in same))
     return f"{key + ' ' if key else ''}must be {wanted}, got {brief(value)}"
 
 
@@ -124,11 +124,11 @@ def _is_near(name: str, key: str) -> bool:
     return bool(difflib.get_close_matches(name[:100].lower(), [key]))
 
 
-def _missing_type(types: Sequence[str]) -> str:
+def _report_missing_type(types: Sequence[str]) -> str:
     return f"type is missing; choose from {', '.join(types)}"
 
 
-def _wanted(found: Any) -> str:
+def _describe_wanted(found: Any) -> str:
     for kind, wanted in _MUST_BE.items():
         if found["type"].startswith(kind):
             return wanted.format(**found.get("ctx", {}))

@@ -140,17 +140,17 @@ class GradeColumn(ScalarColumn):
     def first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
         return self.code_of(*spellings) + int(not or_equal)
 
-    def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
+    def _encode_array(self, values: Any) -> tuple[NDArray[Any], Mask]:
         codes = np.array([self._find(value) for value in python_values(values)], np.int64)
         return codes, codes < 0
 
     def _find(self, value: Any) -> int:
         return self.declared_texts.index(value) if value in self.declared_texts else -1
 
-    def _values(self, codes: NDArray[Any], null: Mask | None) -> Any:
+    def _decode_array(self, codes: NDArray[Any], null: Mask | None) -> Any:
         return pa.array(list(self.declared_texts)).take(pa.array(codes.astype(np.int64), mask=null))
 
-    def _refusal(self, one: Any) -> str:
+    def _explain_refusal(self, one: Any) -> str:
         return f"{shown(value_of(one))} is not a grade from A to {self.worst}; fix the row"
 
 

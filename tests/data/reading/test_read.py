@@ -21,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from sundog.data.reading.read import Raw, encode, first_of_each, read
+from sundog.data.reading.read import Raw, encode, find_first_of_each, read
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
 
@@ -368,12 +368,12 @@ def test_the_cap_agrees_with_a_slow_loop_and_units_do_not_touch_each_other(ids: 
         seen[who] = seen.get(who, 0) + 1
         if seen[who] <= cap:
             slow.append(place)
-    kept = first_of_each(chunks, cap).tolist()
+    kept = find_first_of_each(chunks, cap).tolist()
     assert kept == slow
     # Take unit "a" away: what is kept of the others is the same.
     rest = [place for place, who in enumerate(ids) if who != "a"]
     if rest:
-        again = first_of_each(pa.chunked_array([[ids[place] for place in rest]]), cap)
+        again = find_first_of_each(pa.chunked_array([[ids[place] for place in rest]]), cap)
         assert [rest[place] for place in again] == [place for place in kept if ids[place] != "a"]
 
 

@@ -32,11 +32,11 @@ _Column = TypeVar("_Column", bound=Column)
 
 def _validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
     """Return a column of one of the types below, or of one that was registered."""
-    return _adapter(tuple(column_types().values())).validate_python(value) if _REGISTERED else handler(value)
+    return _build_adapter(tuple(column_types().values())).validate_python(value) if _REGISTERED else handler(value)
 
 
 @cache
-def _adapter(kinds: tuple[type[Column], ...]) -> TypeAdapter[Column]:
+def _build_adapter(kinds: tuple[type[Column], ...]) -> TypeAdapter[Column]:
     union: Any = reduce(or_, kinds)
     return TypeAdapter(Annotated[union, Field(discriminator="type")])
 

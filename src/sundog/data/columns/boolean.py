@@ -51,7 +51,7 @@ class BooleanColumn(ScalarColumn):
 
     @model_validator(mode="after")
     def _is_possible(self) -> Self:
-        if _plain(self.true) == _plain(self.false):
+        if _normalize(self.true) == _normalize(self.false):
             raise ValueError(f"true and false are both spelled {shown(self.true)}; spell them differently")
         if self.learn:
             raise ValueError("a boolean column has nothing to learn; remove `learn`")
@@ -78,9 +78,9 @@ class BooleanColumn(ScalarColumn):
 
     @cached_property
     def _code_of(self) -> Mapping[str, int]:
-        return {**_SPELLINGS, _plain(self.true): 1, _plain(self.false): 0}
+        return {**_SPELLINGS, _normalize(self.true): 1, _normalize(self.false): 0}
 
-    def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
+    def _encode_array(self, values: Any) -> tuple[NDArray[Any], Mask]:
         codes = np.array([self._find(value) for value in python_values(values)], np.int64)
         return codes, codes < 0
 
@@ -94,13 +94,13 @@ class BooleanColumn(ScalarColumn):
         texts = [value] if isinstance(value, str) else [spell_number(value)]
         if isinstance(value, bool):
             texts.append(str(value))
-        codes = {self._code_of.get(_plain(text), -1) for text in texts}
+        codes = {self._code_of.get(_normalize(text), -1) for text in texts}
         return -1 if isinstance(value, bool) and codes != {int(value)} else codes.pop()
 
-    def _values(self, codes: NDArray[Any], null: Mask | None) -> Any:
+    def _decode_array(self, codes: NDArray[Any], null: Mask | None) -> Any:
         return pa.array(codes == 1, mask=null)
 
-    def _refusal(self, one: Any) -> str:
+    def _explain_refusal(self, one: Any) -> str:
         value = value_of(one)
         if isinstance(value, bool):
             return (
@@ -110,7 +110,7 @@ class BooleanColumn(ScalarColumn):
         return f"{shown(value)} is neither {self.true} nor {self.false}; {fix}"
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     """Return a text as it is compared: in lower case, and a number in its one spelling (1.0 is 1)."""
     number = number_of(text.strip())
     return text.strip().casefold() if number is None else spell_number(number)

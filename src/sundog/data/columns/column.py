@@ -107,7 +107,7 @@ class Column(BaseModel, ABC):
         if not self.complete:
             raise DataError(f"{where}: must be learned first; fit with `learn: true`, or declare it in the schema")
 
-    def _checked(self, codes: Any) -> NDArray[Any]:
+    def _check_codes(self, codes: Any) -> NDArray[Any]:
         """Return the codes as an array, or a ValueError: codes come from models, never from users."""
         array: NDArray[Any] = np.asarray(codes)
         if array.size and (int(array.min()) < 0 or int(array.max()) >= self.size):
@@ -248,11 +248,11 @@ class Column(BaseModel, ABC):
 
     def forgiving(self) -> Self:
         """Return the column for data that another tool made: what is not declared counts as different, and is not refused."""
-        declared = {**self.model_dump(exclude_defaults=True), "nullable": True, **self._forgiveness()}
+        declared = {**self.model_dump(exclude_defaults=True), "nullable": True, **self._list_relaxed_keys()}
         declared.pop("dtype", None)  # which may have no missing values
         return type(self).model_validate(declared)
 
-    def _forgiveness(self) -> dict[str, Any]:
+    def _list_relaxed_keys(self) -> dict[str, Any]:
         """Return what to declare instead, so that no value is refused."""
         return {}
 

@@ -119,11 +119,11 @@ def _from_numpy(values: NDArray[Any], where: str) -> Any:
     if kind in "biuf":
         return pa.array(values.astype(values.dtype.newbyteorder("="), copy=False), from_pandas=True)
     if kind in "USTO":
-        return _objects(values, where)
+        return _from_object_array(values, where)
     raise DataError(f"{where}: holds {values.dtype} values; make them text or numbers")
 
 
-def _objects(values: NDArray[Any], where: str) -> Any:
+def _from_object_array(values: NDArray[Any], where: str) -> Any:
     """Objects, quickly where all are of one kind: which makes no difference to any of them."""
     from pandas.api.types import infer_dtype
 
@@ -192,28 +192,28 @@ def plain(values: Any, *, where: str = "") -> Any:
     return values
 
 
-def _by_objects(values: Any) -> Any:
+def _convert_by_objects(values: Any) -> Any:
     return from_objects(values.to_pylist())
 
 
-def _as_strings(values: Any) -> Any:
+def _convert_to_strings(values: Any) -> Any:
     return values.cast(pa.binary()).cast(pa.large_string())
 
 
 _UNUSUAL: tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...] = (
     (pa.types.is_null, lambda values: values.cast(pa.string())),
     (pa.types.is_string_view, lambda values: values.cast(pa.large_string())),
-    (pa.types.is_binary, _as_strings),
+    (pa.types.is_binary, _convert_to_strings),
     (pa.types.is_large_binary, lambda values: values.cast(pa.large_string())),
-    (pa.types.is_fixed_size_binary, _as_strings),
+    (pa.types.is_fixed_size_binary, _convert_to_strings),
     (pa.types.is_binary_view, lambda values: values.cast(pa.binary()).cast(pa.large_string())),
     (pa.types.is_float16, lambda values: values.cast(pa.float32())),
     (pa.types.is_decimal32, lambda values: values.cast(pa.decimal128(38, values.type.scale))),
     (pa.types.is_decimal64, lambda values: values.cast(pa.decimal128(38, values.type.scale))),
-    (pa.types.is_time, _by_objects),
-    (pa.types.is_union, _by_objects),
+    (pa.types.is_time, _convert_by_objects),
+    (pa.types.is_union, _convert_by_objects),
     (pa.types.is_run_end_encoded, lambda values: plain(pc.run_end_decode(values))),
-    (lambda kind: isinstance(kind, pa.UuidType), _by_objects),
+    (lambda kind: isinstance(kind, pa.UuidType), _convert_by_objects),
     (lambda kind: isinstance(kind, pa.BaseExtensionType), lambda values: plain(values.storage)),
 )
 

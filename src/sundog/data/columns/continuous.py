@@ -86,7 +86,7 @@ class ContinuousColumn(NumberColumn):
     def learning_input(self, values: Any, *, where: str) -> Any:
         """Return the numbers."""
         parts = [np.empty(0)]
-        for chunk in self._chunks_without_gaps(values, where):
+        for chunk in self._iter_chunks(values, where):
             for _, part in kinds(chunk):
                 numbers, bad = to_float64(self.plain(part))
                 absent = missing(part)
@@ -100,13 +100,13 @@ class ContinuousColumn(NumberColumn):
         """Return the column with the learned bounds."""
         return self.with_bounds(*answer)
 
-    def _fitted_to(self, low: Any, high: Any) -> dict[str, Any]:
+    def _adapt_to_bounds(self, low: Any, high: Any) -> dict[str, Any]:
         """Return a resolution that is too fine for so wide a range becomes the default one, a millionth of it."""
         too_fine = self.resolution and (high - low) / self.resolution > _FINEST_LEARNED
         return {"resolution": None} if too_fine else {}
 
-    def _limit_problem(self, name: str) -> str | None:
-        problem = super()._limit_problem(name)
+    def _find_limit_problem(self, name: str) -> str | None:
+        problem = super()._find_limit_problem(name)
         if problem or name.lower() != "float32" or self.min is None or self.max is None:
             return problem
         low, high = inner_float32(self.min, self.max)
@@ -123,19 +123,19 @@ class ContinuousColumn(NumberColumn):
     def _is_on_lattice(self, value: Any) -> bool:
         return self.lattice.holds(value)
 
-    def _problem(self) -> str | None:
+    def _find_problem(self) -> str | None:
         return self.lattice.problem()
 
-    def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
+    def _encode_array(self, values: Any) -> tuple[NDArray[Any], Mask]:
         numbers, bad = to_float64(self.plain(values))
         below, above = numbers < self.lattice.low, numbers > self.lattice.high
-        codes, outside = self._bounded(self.lattice.encode(numbers), below, above)
+        codes, outside = self._apply_bounds(self.lattice.encode(numbers), below, above)
         return codes, bad | outside
 
-    def _values(self, codes: NDArray[Any], null: Mask | None) -> Any:
+    def _decode_array(self, codes: NDArray[Any], null: Mask | None) -> Any:
         return pa.array(self.lattice.decode(codes), mask=null)
 
-    def _refusal(self, one: Any) -> str:
+    def _explain_refusal(self, one: Any) -> str:
         value = value_of(one)
         (number,), (bad,) = to_float64(self.plain(one))
         if bad:

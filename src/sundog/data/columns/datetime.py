@@ -73,10 +73,10 @@ class DatetimeColumn(OrderedColumn):
 
     @field_validator("min", "max", "edges", "special", mode="before")
     @classmethod
-    def _spelled_out(cls, value: Any) -> Any:
+    def _spell_out(cls, value: Any) -> Any:
         """Dates and times are kept as ISO text, which is how the schema file shows them."""
         if isinstance(value, (list, tuple)):
-            return tuple(cls._spelled_out(item) for item in value)
+            return tuple(cls._spell_out(item) for item in value)
         return value.isoformat() if isinstance(value, (date, datetime)) else value
 
     @model_validator(mode="after")
@@ -122,7 +122,7 @@ class DatetimeColumn(OrderedColumn):
 
     def positions(self, values: Sequence[Any]) -> list[int]:
         """ISO times in microseconds on the clock that codes count on, cut down to the resolution."""
-        micros, aware, wall = self._times(values)
+        micros, aware, wall = self._parse_times(values)
         cut = wall % self._unit
         if self.timezone is None or self._counts_local_days:
             ticks = wall - cut
@@ -131,9 +131,9 @@ class DatetimeColumn(OrderedColumn):
         return [int(tick) for tick in ticks]
 
     def _is_on_lattice(self, value: Any) -> bool:
-        return bool(self._times([value])[2][0] % self._unit == 0)
+        return bool(self._parse_times([value])[2][0] % self._unit == 0)
 
-    def _times(self, values: Sequence[Any]) -> tuple[time_parsing.Micros, Mask, time_parsing.Micros]:
+    def _parse_times(self, values: Sequence[Any]) -> tuple[time_parsing.Micros, Mask, time_parsing.Micros]:
         """ISO times in microseconds as they are written, which have an offset, and what the clock on the wall shows."""
         texts = [value.isoformat() if isinstance(value, date) else str(value) for value in values]
         micros, aware, bad = time_parsing.parse_iso(pa.array(texts, pa.string()))
@@ -157,7 +157,7 @@ class DatetimeColumn(OrderedColumn):
             values, ("%Y-%m-%d" if self.resolution == "day" else "%Y-%m-%dT%H:%M:%S") + offset, unit
         )
 
-    def _short_values(self, values: Any) -> Any:
+    def _shorten(self, values: Any) -> Any:
         return self.spell(values)
 
     # --- comparing with a time ---
@@ -204,14 +204,16 @@ class DatetimeColumn(OrderedColumn):
         """Times, days where there is nothing finer, and text."""
         return (*TIME, *(["date"] if self.resolution == "day" and self.timezone is None else []), *TEXT)
 
-    def _limit_problem(self, name: str) -> str | None:
+    def _find_limit_problem(self, name: str) -> str | None:
         if name not in TIME:
             return None
         unit = TIME[name]
         step = {"millisecond": 10**3, "microsecond": 1}.get(self.resolution, 10**6)
         if step < _TICKS[unit]:
             return f"dtype {name} does not hold {self.resolution}s; use a finer one"
-        if unit == "ns" and (self.learn or any(abs(_micros(bound)) >= _NS_LIMIT for bound in (self.min, self.max))):
+        if unit == "ns" and (
+            self.learn or any(abs(_count_micros(bound)) >= _NS_LIMIT for bound in (self.min, self.max))
+        ):
             return f"dtype {name} does not hold all times from min to max; use datetime64[us]"
         return None
 
@@ -232,14 +234,14 @@ class DatetimeColumn(OrderedColumn):
 
     # --- encoding ---
 
-    def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
+    def _encode_array(self, values: Any) -> tuple[NDArray[Any], Mask]:
         micros, aware, bad = time_parsing.read(values, self.format)
-        ticks, refused = self._on_clock(micros, aware)
+        ticks, refused = self._to_clock(micros, aware)
         codes = (ticks - self._origin) // self._unit
-        codes, outside = self._bounded(codes, codes < 0, codes >= self.lattice_size)
+        codes, outside = self._apply_bounds(codes, codes < 0, codes >= self.lattice_size)
         return codes, bad | refused | outside
 
-    def _on_clock(self, micros: time_parsing.Micros, aware: Mask) -> tuple[time_parsing.Micros, Mask]:
+    def _to_clock(self, micros: time_parsing.Micros, aware: Mask) -> tuple[time_parsing.Micros, Mask]:
         """Time on the clock that codes count on, and which of them that clock does not know."""
         if self.timezone is None:
             return micros, aware
@@ -249,13 +251,13 @@ class DatetimeColumn(OrderedColumn):
         skipped = ~aware & (time_parsing.to_wall(instants, self.timezone) != micros)
         return np.where(aware, micros, instants), skipped
 
-    def _values(self, codes: NDArray[Any], null: Mask | None) -> Any:
+    def _decode_array(self, codes: NDArray[Any], null: Mask | None) -> Any:
         micros = self._origin + codes.astype(np.int64) * self._unit
         if self.timezone is not None and self._counts_local_days:
             micros = time_parsing.to_instants(micros, self.timezone)
         return pa.array(micros, pa.timestamp("us", self.timezone), mask=null)
 
-    def _refusal(self, one: Any) -> str:
+    def _explain_refusal(self, one: Any) -> str:
         value = value_of(one)
         micros, aware, bad = time_parsing.read(one, self.format)
         if bad[0]:
@@ -265,11 +267,11 @@ class DatetimeColumn(OrderedColumn):
             )
         if aware[0] and self.timezone is None:
             return f"{shown(value)} has a timezone but none is declared; declare `timezone`"
-        ticks, skipped = self._on_clock(micros, aware)
+        ticks, skipped = self._to_clock(micros, aware)
         if skipped[0]:
             return f"{shown(value)} was skipped by the clocks of {self.timezone}; write it with its offset"
         return beyond(value, below=bool(ticks[0] < self._origin), low=self.min, high=self.max)
 
 
-def _micros(bound: str | None) -> int:
+def _count_micros(bound: str | None) -> int:
     return int(np.datetime64(str(bound)[:10], "us").astype(np.int64))

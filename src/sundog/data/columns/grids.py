@@ -41,7 +41,7 @@ def refuse_masked(values: NDArray[Any], where: str, first_row: int = 1) -> None:
         raise DataError(f"{where}: row {row} has masked values; fill them, or make them NaN: `.filled(np.nan)`")
 
 
-def first_wrong(grid: NDArray[Any], wrong: NDArray[np.bool_]) -> tuple[int, Any]:
+def find_first(grid: NDArray[Any], wrong: NDArray[np.bool_]) -> tuple[int, Any]:
     """Return the 1-based row of the first marked value, and the value."""
     flat = int(wrong.argmax())
     return flat // math.prod(grid.shape[1:]) + 1, grid.flat[flat].item()
@@ -84,7 +84,7 @@ def _from_arrow(values: Any, shape: tuple[int, ...], where: str) -> NDArray[Any]
             pa.types.is_list(flat.type) or pa.types.is_large_list(flat.type) or pa.types.is_fixed_size_list(flat.type)
         ):
             inner = np.asarray(flat.value_lengths().fill_null(0), np.int64)
-            lengths = _sums(inner, lengths)
+            lengths = _sum_lengths(inner, lengths)
             flat = flat.flatten()
         if (lengths != size).any():
             row = int((lengths != size).argmax())
@@ -96,7 +96,7 @@ def _from_arrow(values: Any, shape: tuple[int, ...], where: str) -> NDArray[Any]
     return np.concatenate(parts[1:] or parts)
 
 
-def _sums(inner: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+def _sum_lengths(inner: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return the number of grandchildren of each record, from those of its children and how many children it has."""
     total = np.concatenate([[0], np.cumsum(inner)])
     ends = np.cumsum(lengths)

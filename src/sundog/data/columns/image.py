@@ -10,7 +10,7 @@ from pydantic import Field, model_validator
 
 from sundog.data.columns.array import ArrayColumn
 from sundog.data.columns.forms import Form
-from sundog.data.columns.grids import first_wrong, to_grid
+from sundog.data.columns.grids import find_first, to_grid
 from sundog.data.columns.ordered import BinCount, Whole
 from sundog.errors import DataError
 
@@ -77,7 +77,7 @@ class ImageColumn(ArrayColumn):
         if pixels.dtype.kind == "f":
             wrong |= pixels != np.floor(pixels)
         if wrong.any():
-            row, value = first_wrong(pixels, wrong)
+            row, value = find_first(pixels, wrong)
             fix = "scale the pixels to whole numbers, or declare `levels`"
             raise DataError(f"{where}: row {row}: pixel {value} is not a whole number in 0 … {self.levels - 1}; {fix}")
         if self.tones is not None:
@@ -86,7 +86,7 @@ class ImageColumn(ArrayColumn):
 
     def decode(self, codes: Any) -> NDArray[Any]:
         """Return the pixels, in the smallest type that holds them."""
-        pixels = self._checked(codes)
+        pixels = self._check_codes(codes)
         if self.tones is not None:
             # Rounded up: with n tones c(levels − 1)/(n − 1) is between c·levels/n and (c + 1)·levels/n − 1, and so is
             # what it is rounded up to between those. All of that is encoded as c again.

@@ -82,26 +82,26 @@ class IntegerColumn(NumberColumn):
         low, high = (int(max(-_FAR, min(_FAR, end))) for end in (math.floor(answer[0]), math.ceil(answer[1])))
         return self.with_bounds(low, high)
 
-    def _limit_problem(self, name: str) -> str | None:
+    def _find_limit_problem(self, name: str) -> str | None:
         if self.learn and name in NUMBERS:
             holds_all = name.lower() in ("int64", "float64")
             return None if holds_all else f"dtype {name} may not hold the bounds that are learned; leave it out"
-        return super()._limit_problem(name)
+        return super()._find_limit_problem(name)
 
     def _is_on_lattice(self, value: Any) -> bool:
         low, high = self._bounds
         return bool(value == high or (value - low) % self.step == 0)
 
-    def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
+    def _encode_array(self, values: Any) -> tuple[NDArray[Any], Mask]:
         found = to_int64(self.plain(values))
         low, high = self._bounds
         below, above = found.too_low | (found.values < low), found.too_high | (found.values > high)
-        codes, bad = self._bounded(self._nearest(np.clip(found.values, low, high)), below, above)
+        codes, bad = self._apply_bounds(self._find_nearest(np.clip(found.values, low, high)), below, above)
         # A rounded float beyond the bounds may have been a whole number within them.
         within = (found.values >= low - COARSEST) & (found.values <= high + COARSEST)
         return codes, bad | found.bad | (found.rounded & within)
 
-    def _nearest(self, values: NDArray[np.int64]) -> NDArray[np.uint64]:
+    def _find_nearest(self, values: NDArray[np.int64]) -> NDArray[np.uint64]:
         low, high = self._bounds
         # Unsigned arithmetic wraps around, so that the distance is exact even where int64 would overflow.
         offset = values.view(np.uint64) - np.uint64(low % 2**64)
@@ -113,12 +113,12 @@ class IntegerColumn(NumberColumn):
         step = np.where(code == whole, np.uint64(max((high - low) % self.step, 1)), np.uint64(self.step))
         return code + (rest >= step - rest) * (rest > 0)
 
-    def _values(self, codes: NDArray[Any], null: Mask | None) -> Any:
+    def _decode_array(self, codes: NDArray[Any], null: Mask | None) -> Any:
         low, high = self._bounds
         values = (codes.astype(np.uint64) * np.uint64(self.step) + np.uint64(low % 2**64)).view(np.int64)
         return pa.array(np.where(codes == self.lattice_size - 1, high, values), mask=null)
 
-    def _refusal(self, one: Any) -> str:
+    def _explain_refusal(self, one: Any) -> str:
         value = value_of(one)
         number = int(value) if isinstance(value, bool) else parse_integer(str(value_of(self.plain(one))))
         if number is None:

@@ -74,8 +74,8 @@ class Lattice:
         # The last step may be shorter than the others: decide between its two ends by distance.
         codes = np.rint((inside - self.low) / self.step).clip(0, self.size - 1).astype(np.int64)
         if self.size > 1:
-            middle = (self._value(self.size - 2) + self.high) / 2
-            near_end = inside > self._value(self.size - 2)
+            middle = (self._decode_one(self.size - 2) + self.high) / 2
+            near_end = inside > self._decode_one(self.size - 2)
             codes = np.where(near_end, self.size - 2 + (inside >= middle), codes)
         return codes
 
@@ -108,18 +108,18 @@ class Lattice:
         """Return which values lie beyond the bounds."""
         return (values < self.low) | (values > self.high)
 
-    def _value(self, code: int) -> float:
+    def _decode_one(self, code: int) -> float:
         return float(self.decode(np.array([code]))[0])
 
     @cached_property
     def _scaled(self) -> tuple[int, int, float] | None:
         """Low and step as whole numbers of 10**-digits, where float64 can divide them back exactly."""
-        digits = max(0, *(-_exponent(number) for number in (self.low, self.step)))
+        digits = max(0, *(-_find_exponent(number) for number in (self.low, self.step)))
         low, step = exact(self.low) * 10**digits, exact(self.step) * 10**digits
         if digits > 22 or max(abs(low), abs(low + self.size * step)) >= 2**53:
             return None
         return int(low), int(step), float(10**digits)
 
 
-def _exponent(number: float) -> int:
+def _find_exponent(number: float) -> int:
     return int(Decimal(repr(number)).as_tuple().exponent)

@@ -33,7 +33,7 @@ from sundog.data.columns.value_kinds import spell
 from sundog.data.validation_errors import brief, did_you_mean
 
 
-def _is_a_value(value: Any) -> Any:
+def _check_value(value: Any) -> Any:
     if value is None:
         raise ValueError(
             "an empty value is not a category; remove it and declare `nullable: true`, or put it in quotes"
@@ -44,7 +44,7 @@ def _is_a_value(value: Any) -> Any:
 
 
 UNDECLARED = "(not declared)"  # the category of what another tool made up
-Value = Annotated[StrictStr | StrictBool | StrictInt | StrictFloat, BeforeValidator(_is_a_value)]
+Value = Annotated[StrictStr | StrictBool | StrictInt | StrictFloat, BeforeValidator(_check_value)]
 
 
 class ListedColumn(ScalarColumn):
@@ -77,7 +77,7 @@ class ListedColumn(ScalarColumn):
     def learning_input(self, values: Any, *, where: str) -> Counter[str]:
         """Return how often each spelling occurs; a value has one, whatever the others are, so spellings may be published."""
         counts: Counter[str] = Counter()
-        for chunk in self._chunks_without_gaps(values, where):
+        for chunk in self._iter_chunks(values, where):
             for pair in spellings(chunk, where=where).drop_null().value_counts().to_pylist():
                 counts[pair["values"]] += pair["counts"]
         return counts
@@ -113,7 +113,7 @@ class ListedColumn(ScalarColumn):
         """Return the column without forgiveness: what it does not list is no category."""
         return self.model_copy(update={"learn": False, "undeclared": "error", "other": None})
 
-    def _forgiveness(self) -> dict[str, Any]:
+    def _list_relaxed_keys(self) -> dict[str, Any]:
         if self.values is None or self.undeclared != "error":
             return {}
         values = tuple(str(value) for value in self.values)
@@ -134,7 +134,7 @@ class ListedColumn(ScalarColumn):
         """Learned values are text."""
         return "str"
 
-    def _limit_problem(self, name: str) -> str | None:
+    def _find_limit_problem(self, name: str) -> str | None:
         return number_problem(name, self.values or ()) if name in NUMBERS else None
 
     # --- declaration ---
@@ -211,7 +211,7 @@ class ListedColumn(ScalarColumn):
         times = zip(micros.tolist(), aware.tolist(), strict=True)
         return {Time(*time): code for code, time in reversed(list(enumerate(times))) if not bad[code]}
 
-    def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
+    def _encode_array(self, values: Any) -> tuple[NDArray[Any], Mask]:
         fallback = -1 if self.other is None else self._code_of[self.other]
         found = (self._find(value) for value in python_values(values))
         codes = np.array([fallback if code is None else code for code in found], np.int64)
@@ -221,7 +221,7 @@ class ListedColumn(ScalarColumn):
         """Return the code of one value; None where it is not declared, -1 where a float may have lost which number it was."""
         kind = type(self._known[0])
         if isinstance(value, str):
-            return self._code_of.get(_typed(value, kind))
+            return self._code_of.get(_parse_as(value, kind))
         if isinstance(value, Time):
             return self._code_of_time.get(value) if kind is str else None
         if value is None:
@@ -231,11 +231,11 @@ class ListedColumn(ScalarColumn):
         number = float(value) if kind is float else value
         return (self._code_of_number if kind is str else self._code_of).get(number)
 
-    def _values(self, codes: NDArray[Any], null: Mask | None) -> Any:
+    def _decode_array(self, codes: NDArray[Any], null: Mask | None) -> Any:
         index = pa.array(codes.astype(np.int64), mask=null)
         return pa.array(list(self._known)).take(index)
 
-    def _refusal(self, one: Any) -> str:
+    def _explain_refusal(self, one: Any) -> str:
         value = value_of(one)
         if self._find(value) == -1:
             return f"{shown(value)}: {ROUNDED}"
@@ -249,7 +249,7 @@ class ListedColumn(ScalarColumn):
         return f"{shown(value)} is not a declared value; {near if near.startswith('did') else fix}"
 
 
-def _typed(text: str, kind: type) -> Any:
+def _parse_as(text: str, kind: type) -> Any:
     """Return a text as the declared values are typed."""
     if kind is str:
         return text

@@ -65,7 +65,7 @@ class NumberColumn(OrderedColumn):
         """Return a bound or an edge as a number that compares with the others: itself."""
         return value
 
-    def _limit_problem(self, name: str) -> str | None:
+    def _find_limit_problem(self, name: str) -> str | None:
         known = [bound for bound in (self.min, self.max) if bound is not None]
         return number_problem(name, known) if name in NUMBERS else None
 

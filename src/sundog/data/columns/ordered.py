@@ -20,14 +20,14 @@ from sundog.data.columns.scalar import ScalarColumn
 from sundog.errors import SchemaError
 
 
-def _no_boolean(value: Any) -> Any:
+def _refuse_boolean(value: Any) -> Any:
     if isinstance(value, bool):  # which Python counts among the integers
         raise PydanticCustomError("float_type", "a number")
     return value
 
 
-Number = Annotated[float, BeforeValidator(_no_boolean)]
-Whole = Annotated[int, BeforeValidator(_no_boolean)]
+Number = Annotated[float, BeforeValidator(_refuse_boolean)]
+Whole = Annotated[int, BeforeValidator(_refuse_boolean)]
 BinCount = Annotated[Whole, Field(ge=1, le=2**20)]
 Policy = Literal["error", "clamp"]
 
@@ -176,9 +176,9 @@ class OrderedColumn(ScalarColumn):
             low, high = min(low, *self.special), max(high, *self.special)
         edges = None if self.edges is None else [edge for edge in self.edges if low <= edge <= high] or None
         found: dict[str, Any] = {} if self.edges is None else {"edges": edges}
-        return self.replace(min=low, max=high, **found, **self._fitted_to(low, high))
+        return self.replace(min=low, max=high, **found, **self._adapt_to_bounds(low, high))
 
-    def _fitted_to(self, low: Any, high: Any) -> dict[str, Any]:  # noqa: ARG002
+    def _adapt_to_bounds(self, low: Any, high: Any) -> dict[str, Any]:  # noqa: ARG002
         """Return what else to change for learned bounds."""
         return {}
 
@@ -224,7 +224,7 @@ class OrderedColumn(ScalarColumn):
         """Return the column without forgiveness: it refuses what lies beyond its bounds."""
         return self.model_copy(update={"learn": False, "out_of_bounds": "error"})
 
-    def _forgiveness(self) -> dict[str, Any]:
+    def _list_relaxed_keys(self) -> dict[str, Any]:
         return {"out_of_bounds": "clamp"}
 
     @abstractmethod
@@ -240,7 +240,7 @@ class OrderedColumn(ScalarColumn):
         """Where min and max are, once they are known."""
         return self.positions([self.min, self.max])
 
-    def _problem(self) -> str | None:
+    def _find_problem(self) -> str | None:
         """Return what else makes the declaration impossible once the bounds are known."""
         if self.size > MAX_CODES:
             return f"{self.size} codes are too many; narrow min and max or coarsen the steps"
@@ -261,7 +261,7 @@ class OrderedColumn(ScalarColumn):
         for edge, position in zip(self.edges or (), positions, strict=True):
             if not low <= position <= high:
                 raise ValueError(f"edge {edge} is outside min ({self.min}) and max ({self.max}); remove it")
-        if problem := self._problem():
+        if problem := self._find_problem():
             raise ValueError(problem)
         self._check_special(low, high)
         return self
@@ -278,7 +278,7 @@ class OrderedColumn(ScalarColumn):
                 raise ValueError(f"special lists {value} twice; keep one")
             seen.add(position)
 
-    def _bounded(self, codes: NDArray[Any], below: Mask, above: Mask) -> tuple[NDArray[Any], Mask]:
+    def _apply_bounds(self, codes: NDArray[Any], below: Mask, above: Mask) -> tuple[NDArray[Any], Mask]:
         """Return codes of values beyond the bounds: those of the bounds where the column clamps, refused where not."""
         codes = np.where(below, 0, np.where(above, self.lattice_size - 1, codes))
         return codes, np.zeros(len(codes), bool) if self.clamps else below | above

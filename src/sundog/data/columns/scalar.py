@@ -31,7 +31,7 @@ class ScalarColumn(Column):
 
     form: ClassVar[Literal[Form.SCALAR]] = Form.SCALAR
     scale: ClassVar[Scale]
-    distinct: ClassVar[bool] = False  # whether `_codes` should see each distinct value once, typed or not
+    distinct: ClassVar[bool] = False  # whether `_encode_array` should see each distinct value once, typed or not
     objects_are_text: ClassVar[bool] = False  # whether dtype `object` means text, and not values as they are
 
     frame_dtype: str | None = Field(default=None, alias="dtype")  # in a DataFrame; `dtype` is that of the codes
@@ -53,11 +53,11 @@ class ScalarColumn(Column):
 
     def decode(self, codes: Any) -> Any:
         """Return the values of the codes, as an Arrow array with nulls for the null code."""
-        codes = self._checked(codes)
+        codes = self._check_codes(codes)
         if not self.nullable:
-            return self._values(codes, None)
+            return self._decode_array(codes, None)
         null = codes == self.null_code
-        return self._values(np.where(null, 0, codes), null)
+        return self._decode_array(np.where(null, 0, codes), null)
 
     def _encode_chunk(self, chunk: Any, where: str, first_row: int) -> NDArray[Any]:
         if pa.types.is_nested(chunk.type) and chunk.type != MIXED:
@@ -71,7 +71,7 @@ class ScalarColumn(Column):
             at = f"{where}: row {first_row + row + 1}"
             if missing[row]:
                 raise DataError(f"{at} is empty but the column is not nullable; declare `nullable: true` or fill it")
-            raise DataError(f"{at}: {self._refusal(alone(chunk, row))}")
+            raise DataError(f"{at}: {self._explain_refusal(alone(chunk, row))}")
         if self.nullable:
             codes[missing] = self.lattice_size
         return codes
@@ -83,7 +83,7 @@ class ScalarColumn(Column):
         if pa.types.is_dictionary(values.type):
             return self._encode_distinct(values)
         missing = arrow.missing(values)
-        codes, bad = self._codes(values)
+        codes, bad = self._encode_array(values)
         return codes.astype(self.dtype, copy=False), bad & ~missing, missing
 
     def _encode_distinct(self, chunk: Any) -> tuple[NDArray[Any], arrow.Mask, arrow.Mask]:
@@ -92,20 +92,20 @@ class ScalarColumn(Column):
         if not len(chunk.dictionary):
             return np.zeros(len(chunk), self.dtype), np.zeros(len(chunk), bool), absent
         index = arrow.to_numpy(chunk.indices.fill_null(0))
-        codes, bad = self._codes(chunk.dictionary)
+        codes, bad = self._encode_array(chunk.dictionary)
         missing = absent | arrow.missing(chunk.dictionary)[index]
         return codes.astype(self.dtype)[index], bad[index] & ~missing, missing
 
     @abstractmethod
-    def _codes(self, values: Any) -> tuple[NDArray[Any], arrow.Mask]:
+    def _encode_array(self, values: Any) -> tuple[NDArray[Any], arrow.Mask]:
         """Return the codes of an Arrow array, and which values have none. What stands at a null does not matter."""
 
     @abstractmethod
-    def _values(self, codes: NDArray[Any], null: arrow.Mask | None) -> Any:
+    def _decode_array(self, codes: NDArray[Any], null: arrow.Mask | None) -> Any:
         """Return the Arrow array of valid codes, null where `null` says so."""
 
     @abstractmethod
-    def _refusal(self, one: Any) -> str:
+    def _explain_refusal(self, one: Any) -> str:
         """Why the value in an Arrow array of one has no code, and what to do about it."""
 
     # --- one value that is asked for ---
@@ -145,10 +145,10 @@ class ScalarColumn(Column):
 
     def label(self, code: int) -> str:
         """Return the value of a code in few letters, for plots."""
-        (value,) = self._short_values(self.decode(np.array([code]))).to_pylist()
+        (value,) = self._shorten(self.decode(np.array([code]))).to_pylist()
         return "missing" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
-    def _short_values(self, values: Any) -> Any:
+    def _shorten(self, values: Any) -> Any:
         return values
 
     # --- features ---
@@ -180,7 +180,7 @@ class ScalarColumn(Column):
         codes = self.encode(values, where=where)
         return (codes[codes != self.null_code] if self.nullable else codes).astype(np.int64)
 
-    def _chunks_without_gaps(self, values: Any, where: str) -> Iterator[Any]:
+    def _iter_chunks(self, values: Any, where: str) -> Iterator[Any]:
         """Yield the values as Arrow arrays; those with missing values are refused where the column is not nullable."""
         row = 0
         for part in chunks(values, where=where):
@@ -221,9 +221,9 @@ class ScalarColumn(Column):
         if self.nullable and (name in frame_dtypes.WHOLE or name == "bool"):
             use = frame_dtypes.nullable_name(name)
             return f"dtype {name} has no missing values and the column is nullable; use {use}"
-        return self._limit_problem(name)
+        return self._find_limit_problem(name)
 
-    def _limit_problem(self, name: str) -> str | None:  # noqa: ARG002
+    def _find_limit_problem(self, name: str) -> str | None:  # noqa: ARG002
         """Why one of the possible dtypes does not hold all values."""
         return None
 
@@ -253,7 +253,7 @@ class ScalarColumn(Column):
         """
         name = self.frame_dtype
         if name == "category":
-            return self._categories(codes)
+            return self._to_categories(codes)
         values = self.decode(codes)
         if name in (None, "object"):
             is_text = self.is_respelled or (name == "object" and self.objects_are_text)
@@ -314,7 +314,7 @@ class ScalarColumn(Column):
             return {"": np.array(values.cast(pa.string()).fill_null(null).to_pylist())}
         return {"": values.cast(pa.float64()).to_numpy(zero_copy_only=False)}
 
-    def _categories(self, codes: Any) -> Any:
+    def _to_categories(self, codes: Any) -> Any:
         """Categories are all that are declared, in their order, whether they occur or not."""
         numbers: NDArray[np.int64] = np.asarray(codes).astype(np.int64)
         self.decode(numbers)  # refuses codes that are none

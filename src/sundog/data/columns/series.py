@@ -15,7 +15,7 @@ from pydantic import Field, field_validator, model_validator
 from sundog.data.columns.array import ArrayColumn
 from sundog.data.columns.continuous import Resolution, filled_resolution
 from sundog.data.columns.forms import Form
-from sundog.data.columns.grids import first_wrong, to_grid
+from sundog.data.columns.grids import find_first, to_grid
 from sundog.data.columns.lattice import Lattice
 from sundog.data.columns.ordered import BinCount, Number, Policy, Whole, beyond, check_bounds, check_order
 from sundog.errors import DataError
@@ -90,7 +90,7 @@ class SeriesColumn(ArrayColumn):
         """Return one column a step."""
         return dict(zip(self.table_names(name), self.decode(codes).T, strict=True))
 
-    def _forgiveness(self) -> dict[str, Any]:
+    def _list_relaxed_keys(self) -> dict[str, Any]:
         return {"out_of_bounds": "clamp"}
 
     def encode(self, values: Any, *, where: str) -> NDArray[Any]:
@@ -98,13 +98,13 @@ class SeriesColumn(ArrayColumn):
         numbers = to_grid(values, self.shape, where=where).astype(np.float64)
         missing = np.isnan(numbers)
         if missing.any() and not self.nullable:
-            row, _ = first_wrong(numbers, missing)
+            row, _ = find_first(numbers, missing)
             raise DataError(
                 f"{where}: row {row} has a gap but the column is not nullable; declare `nullable: true` or fill it"
             )
         outside = self.lattice.outside(numbers)
         if outside.any() and self.out_of_bounds == "error":
-            row, value = first_wrong(numbers, outside)
+            row, value = find_first(numbers, outside)
             raise DataError(
                 f"{where}: row {row}: {beyond(value, below=value < self.lattice.low, low=self.min, high=self.max)}"
             )
@@ -113,7 +113,7 @@ class SeriesColumn(ArrayColumn):
 
     def decode(self, codes: Any) -> NDArray[np.float64]:
         """Return the values, with NaN for a missing one."""
-        codes = self._checked(codes)
+        codes = self._check_codes(codes)
         if not self.nullable:
             return self.lattice.decode(codes)
         missing = codes == self.null_code

@@ -101,12 +101,12 @@ class SetColumn(Column):
         rows: list[NDArray[Any]] = []
         items: list[NDArray[Any]] = []
         first_row = 0
-        for chunk in self._chunks(values, where):
+        for chunk in self._iter_chunks(values, where):
             row, item = self._encode_chunk(chunk, where, first_row)
             rows.append(row + first_row)
             items.append(item)
             first_row += len(chunk)
-        return self._capped(np.concatenate([[], *rows]), np.concatenate([[], *items]), first_row)
+        return self._cap_sizes(np.concatenate([[], *rows]), np.concatenate([[], *items]), first_row)
 
     def decode(self, codes: Any) -> Any:
         """Return the sets as a sparse array of (records, items)."""
@@ -169,11 +169,11 @@ class SetColumn(Column):
 
     def _encode_chunk(self, chunk: Any, where: str, first_row: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return the items of each record as pairs of row and item."""
-        lists = self._as_lists(chunk, where, first_row)
+        lists = self._chunk_to_lists(chunk, where, first_row)
         row = arrow.to_numpy(pc.list_parent_indices(lists))
         items = plain(pc.list_flatten(lists), where=where)
         found = (spellings(items, where=where) if items.type == MIXED else items).dictionary_encode()
-        known = [self._code(name) for name in spellings(found.dictionary, where=where).to_pylist()]
+        known = [self._find_code(name) for name in spellings(found.dictionary, where=where).to_pylist()]
         item = np.array([*known, -1])[arrow.to_numpy(found.indices.fill_null(len(known)))]
         undeclared = item == -1
         if undeclared.any() and self.undeclared == "error":
@@ -183,7 +183,7 @@ class SetColumn(Column):
             raise DataError(f"{place}: item {name} is not declared; {fix}")
         return row[item >= 0], item[item >= 0]
 
-    def _chunks(self, values: Any, where: str) -> Iterator[Any]:
+    def _iter_chunks(self, values: Any, where: str) -> Iterator[Any]:
         """Yield the records as Arrow arrays of text or lists."""
         from pandas.api.types import infer_dtype
 
@@ -191,20 +191,20 @@ class SetColumn(Column):
         if typed or isinstance(values, pa.Array | pa.ChunkedArray) or infer_dtype(values, skipna=True) == "string":
             yield from chunks(values, where=where)
         else:
-            yield self._lists(values, where)
+            yield self._to_lists(values, where)
 
-    def _lists(self, records: Any, where: str) -> Any:
+    def _to_lists(self, records: Any, where: str) -> Any:
         """Record in memory as lists of spellings."""
         items: list[Any] = []
         ends, rows = [0], []
         for row, record in enumerate(records, start=1):
-            items += self._items(record, f"{where}: row {row}")
+            items += self._split_record(record, f"{where}: row {row}")
             rows += [row] * (len(items) - ends[-1])
             ends.append(len(items))
         texts = spellings(from_objects(items, where=where, rows=rows), where=where)
         return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), texts)
 
-    def _items(self, record: Any, at: str) -> list[Any]:
+    def _split_record(self, record: Any, at: str) -> list[Any]:
         """Return the items of one record: a collection, or a line of text."""
         if isinstance(record, str):
             return list(self._split(pa.array([record]))[0].as_py())
@@ -215,7 +215,7 @@ class SetColumn(Column):
             f"{at} {'is missing; write an empty set' if missing else 'is not a set; give it a list'} instead"
         )
 
-    def _as_lists(self, chunk: Any, where: str, first_row: int) -> Any:
+    def _chunk_to_lists(self, chunk: Any, where: str, first_row: int) -> Any:
         if pa.types.is_dictionary(chunk.type):
             chunk = chunk.dictionary_decode()
         if chunk.null_count:
@@ -237,7 +237,7 @@ class SetColumn(Column):
         lists = [[item for item in cell.split(self.separator) if item] for cell in known.dictionary.to_pylist()]
         return pa.array(lists, pa.list_(pa.string())).take(known.indices)
 
-    def _code(self, name: str | None) -> int:
+    def _find_code(self, name: str | None) -> int:
         """Return the code of an item; -1 where it is not declared, -2 for the nothing that an empty line holds."""
         if name is None:
             return -1
@@ -260,9 +260,9 @@ class SetColumn(Column):
             raise DataError(
                 f"{where}: row {row[at] + 1}: item {item[at]} is beyond the {self.shape[0]} declared; {fix}"
             )
-        return self._capped(row[~beyond], item[~beyond], matrix.shape[0])
+        return self._cap_sizes(row[~beyond], item[~beyond], matrix.shape[0])
 
-    def _capped(self, row: NDArray[Any], item: NDArray[Any], count: int) -> Any:
+    def _cap_sizes(self, row: NDArray[Any], item: NDArray[Any], count: int) -> Any:
         """Return each record's first `max_size` items in the order of the universe, each once."""
         from scipy import sparse
 

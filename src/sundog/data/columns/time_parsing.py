@@ -97,12 +97,12 @@ def is_format(text_format: str) -> bool:
 def to_instants(wall: Micros, timezone: str) -> Micros:
     """Wall times as instants: of an hour that the clock shows twice the first, for one that it skips what follows."""
     local = pa.array(wall, pa.timestamp("us"))
-    return _ticks(pc.assume_timezone(local, timezone, ambiguous="earliest", nonexistent="latest"))
+    return _to_ticks(pc.assume_timezone(local, timezone, ambiguous="earliest", nonexistent="latest"))
 
 
 def to_wall(instants: Micros, timezone: str) -> Micros:
     """Return what the clock on the wall shows at each instant."""
-    return _ticks(pc.local_timestamp(pa.array(instants, pa.timestamp("us", timezone))))
+    return _to_ticks(pc.local_timestamp(pa.array(instants, pa.timestamp("us", timezone))))
 
 
 def parse_iso(texts: Any) -> tuple[Micros, Mask, Mask]:
@@ -123,17 +123,17 @@ def spell(times: Any, text_format: str, unit: str = "s") -> Any:
     """Arrow timestamps as text; seconds have as many digits as the unit."""
     if "%S.%f" in text_format and text_format.count("%f") == text_format.count("%S") == 1:
         text_format, unit = text_format.replace("%S.%f", "%S"), "us"
-    if _directives(text_format) <= _SIMPLE_DIRECTIVES | {"z"}:
+    if _find_directives(text_format) <= _SIMPLE_DIRECTIVES | {"z"}:
         return pc.strftime(times.cast(pa.timestamp(unit, times.type.tz), safe=False), format=text_format)
     distinct = times.dictionary_encode()
     texts = [None if time is None else time.strftime(text_format) for time in distinct.dictionary.to_pylist()]
     return pa.array(texts, pa.string()).take(distinct.indices)
 
 
-def _directives(text_format: str) -> set[str]:
+def _find_directives(text_format: str) -> set[str]:
     """Return the letters after each % of a format.
 
-    >>> sorted(_directives("%d.%m.%Y 100%%"))
+    >>> sorted(_find_directives("%d.%m.%Y 100%%"))
     ['%', 'Y', 'd', 'm']
     """
     return set(re.findall(r"%(.)", text_format))
@@ -141,7 +141,7 @@ def _directives(text_format: str) -> set[str]:
 
 def _parse_format(texts: Any, text_format: str) -> tuple[Micros, Mask, Mask]:
     texts = pc.utf8_trim_whitespace(texts)
-    pattern, iso = _as_iso(text_format)
+    pattern, iso = _rewrite_as_iso(text_format)
     fits = pc.match_substring_regex(texts, pattern)
     rewritten = pc.if_else(fits, pc.replace_substring_regex(texts, pattern, iso), "")
     micros, rest = _cast(rewritten, f"^{_ISO}$", pa.timestamp("us"))
@@ -151,12 +151,12 @@ def _parse_format(texts: Any, text_format: str) -> tuple[Micros, Mask, Mask]:
     return micros, aware, bad
 
 
-def _as_iso(text_format: str) -> tuple[str, str]:
+def _rewrite_as_iso(text_format: str) -> tuple[str, str]:
     r"""Return a pattern for texts of a format, and what rewrites them to ISO 8601; it fits nothing where that is not simple.
 
-    >>> _as_iso("%d.%m.%Y")
+    >>> _rewrite_as_iso("%d.%m.%Y")
     ('^([0-9]{2})\\.([0-9]{2})\\.([0-9]{4})$', '\\3-\\2-\\1T00:00:00')
-    >>> _as_iso("%H:%M")  # of the day that Python takes where a format has none
+    >>> _rewrite_as_iso("%H:%M")  # of the day that Python takes where a format has none
     ('^([0-9]{2}):([0-9]{2})$', '1900-01-01T\\1:\\2:00')
     """
     literals, letters = re.split(r"%.", text_format), re.findall(r"%(.)", text_format)
@@ -208,6 +208,6 @@ def _to_micros(ticks: NDArray[np.int64], per_second: int) -> Micros:
     return np.clip(ticks, _EARLIEST // factor, _LATEST // factor) * factor
 
 
-def _ticks(timestamps: Any) -> Micros:
+def _to_ticks(timestamps: Any) -> Micros:
     result: Micros = to_numpy(timestamps.view(pa.int64()))
     return result

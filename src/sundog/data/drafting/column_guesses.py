@@ -17,7 +17,7 @@ from sundog.data.columns import arrow, time_parsing
 from sundog.data.columns.containers import chunks, spellings
 from sundog.data.columns.datetime import MICROSECONDS
 from sundog.data.drafting.proposed_bins import is_wide, propose_edges, propose_special
-from sundog.data.drafting.text_formats import TIME_OF_DAY, Writing, find_writing
+from sundog.data.drafting.text_formats import TIME_OF_DAY, TextFormat, find_text_format
 from sundog.data.reading.source import Values
 
 Array = np.ndarray[Any, Any]
@@ -73,7 +73,7 @@ def guess_column(values: Values, *, blanks: bool = True) -> Guess:
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return _guess_lists(values)
-    distinct, counts = _counted(values)
+    distinct, counts = _count_distinct(values)
     if not len(distinct):
         return Guess(None, ["is empty and is left out"])
     if arrow.is_text(kind):
@@ -82,7 +82,7 @@ def guess_column(values: Values, *, blanks: bool = True) -> Guess:
         guess = Guess(_guess_numbered(values, distinct))
     else:
         values = values.cast(kind) if pa.types.is_dictionary(values.type) else values
-        guess = _with_bins(_guess_typed(distinct), distinct, counts)
+        guess = _add_bins(_guess_typed(distinct), distinct, counts)
     if guess.declaration and pc.any(pc.is_null(values, nan_is_null=True)).as_py():
         return replace(guess, declaration={**guess.declaration, "nullable": True})
     return guess
@@ -103,7 +103,7 @@ def is_named_id(name: str, values: Values) -> bool:
     return bool(_ID_NAME.search(name) or (_OWNER_NAME.search(name) and len(pc.unique(values).drop_null()) > FEW))
 
 
-def _counted(values: pa.ChunkedArray) -> tuple[pa.Array, Array]:
+def _count_distinct(values: pa.ChunkedArray) -> tuple[pa.Array, Array]:
     """Return the different values, and how many rows have each; gaps are left out."""
     pairs = pc.value_counts(values.unify_dictionaries() if pa.types.is_dictionary(values.type) else values)
     distinct, counts = pairs.field("values"), arrow.to_numpy(pairs.field("counts"))
@@ -122,22 +122,22 @@ def _guess_text(distinct: pa.Array, counts: Array, values: pa.ChunkedArray, *, b
         true = next(text for lower, text in spelled.items() if lower[0] in "ty")
         false = next(text for lower, text in spelled.items() if lower[0] in "fn")
         return Guess({"type": "boolean", "true": true, "false": false})
-    writing = find_writing(distinct, counts)
+    writing = find_text_format(distinct, counts)
     if writing is not None and (blanks or writing.fits.all()):
-        return _guess_written(writing, distinct, counts)
+        return _guess_formatted(writing, distinct, counts)
     if pa.types.is_dictionary(values.type) and values.type.ordered:
         return Guess({"type": "ordinal", "values": values.chunk(0).dictionary.to_pylist()})
     texts = distinct.to_pylist()
-    if reason := _why_id(texts, counts):
+    if reason := _explain_identifier(texts, counts):
         return Guess(None, [reason])
     guess = _guess_categories(texts, counts)
     if writing is None:
         return guess
-    strays = _quoted([text for text, fits in zip(texts, writing.fits, strict=True) if not fits])
+    strays = _quote_some([text for text, fits in zip(texts, writing.fits, strict=True) if not fits])
     return replace(guess, notes=[f"nearly all values are numbers or times, but {strays}: fix them", *guess.notes])
 
 
-def _guess_written(writing: Writing, distinct: pa.Array, counts: Array) -> Guess:
+def _guess_formatted(writing: TextFormat, distinct: pa.Array, counts: Array) -> Guess:
     notes = [] if writing.doubt is None else [writing.doubt]
     if writing.times is not None and (writing.format or "").startswith("%H"):
         guess = Guess(_guess_time_of_day(writing.times), notes)
@@ -145,20 +145,20 @@ def _guess_written(writing: Writing, distinct: pa.Array, counts: Array) -> Guess
         guess = Guess(_guess_times(writing.times, "UTC" if writing.aware else None), notes)
     else:
         found = pa.array(writing.numbers)
-        guess = _with_bins(_guess_typed(found, whole_is_integer=False), found, counts[writing.fits], notes)
+        guess = _add_bins(_guess_typed(found, whole_is_integer=False), found, counts[writing.fits], notes)
     if writing.format is not None and guess.declaration:
         guess = replace(guess, declaration={**guess.declaration, "format": writing.format})
     strays = distinct.filter(pa.array(~writing.fits)).to_pylist()
     if not strays or not guess.declaration:
         return guess
     rows = int(counts[~writing.fits].sum())
-    held = f"{rows} of {int(counts.sum())} rows {'holds' if rows == 1 else 'hold'} {_quoted(strays)}"
+    held = f"{rows} of {int(counts.sum())} rows {'holds' if rows == 1 else 'hold'} {_quote_some(strays)}"
     note = f"{held}: read as missing (`nulls`); fix the data if that is wrong"
     declaration = {**guess.declaration, "nullable": True}
     return Guess(declaration, [note, *guess.notes], strays)
 
 
-def _why_id(texts: list[str], counts: Array) -> str | None:
+def _explain_identifier(texts: list[str], counts: Array) -> str | None:
     """Why texts tell records apart instead of describing them, if they do."""
     rows = int(counts.sum())
     if rows >= ENOUGH and len(texts) >= 0.9 * rows:
@@ -199,7 +199,7 @@ def _guess_numbered(values: pa.ChunkedArray, distinct: pa.Array) -> Declaration:
     return {"type": "categorical", "values": sorted(distinct.to_pylist())}
 
 
-def _quoted(texts: Sequence[str]) -> str:
+def _quote_some(texts: Sequence[str]) -> str:
     shown = ", ".join(arrow.shown(text, 30) for text in texts[:3])
     return f"{shown} and {len(texts) - 3} other texts" if len(texts) > 3 else shown
 
@@ -207,7 +207,7 @@ def _quoted(texts: Sequence[str]) -> str:
 # --- numbers and times ---
 
 
-def _with_bins(declaration: Declaration, distinct: pa.Array, counts: Array, notes: Sequence[str] = ()) -> Guess:
+def _add_bins(declaration: Declaration, distinct: pa.Array, counts: Array, notes: Sequence[str] = ()) -> Guess:
     """Return the declaration with special values that many rows share, and a note with edges that could be declared."""
     if declaration["type"] == "integer" and _is_running(declaration, counts):
         notes = [f"all {len(counts):,} values differ, with few gaps: does it number the rows? then remove it", *notes]
@@ -255,7 +255,7 @@ def _guess_numbers(values: Array, whole_is_integer: bool) -> Declaration:
     values = values[np.isfinite(values)]
     if not len(values):
         return {"type": "continuous", "min": 0.0, "max": 0.0}
-    digits = _digits(values)
+    digits = _count_decimals(values)
     low, high = float(values.min()), float(values.max())
     if digits == 0 and whole_is_integer and max(abs(low), abs(high)) < EXACT:
         return {"type": "integer", "min": int(low), "max": int(high)}
@@ -270,7 +270,7 @@ def _guess_numbers(values: Array, whole_is_integer: bool) -> Declaration:
     return {"type": "continuous", "min": low, "max": high, "resolution": step}
 
 
-def _digits(values: Array) -> int | None:
+def _count_decimals(values: Array) -> int | None:
     """Return the number of decimals that all values get by with, if there is a small one."""
     return next((d for d in range(DIGITS + 1) if (np.round(values, d) == values).all()), None)
 

@@ -17,7 +17,7 @@ from sundog.data.columns import sparse_rows
 from sundog.data.columns.arrow import is_text
 from sundog.data.columns.containers import MIXED, spellings
 from sundog.data.drafting.column_guesses import Declaration, Guess, guess_column, is_named_id
-from sundog.data.drafting.observed_dtypes import seen_dtypes, with_dtypes
+from sundog.data.drafting.observed_dtypes import declare_dtypes, observe_dtypes
 from sundog.data.reading import csv_file, tables
 from sundog.data.reading.read import open_source
 from sundog.data.reading.source import BARE, Source, Values
@@ -44,10 +44,10 @@ def draft(data: Any, name: str | None = None) -> Schema:
     """
     source, delimiter = _open(data)
     where = name or source.name
-    loaded = _columns(source, where)
-    nulls = _nulls(loaded.values()) if source.nulls else []
+    loaded = _load_columns(source, where)
+    nulls = _find_nulls(loaded.values()) if source.nulls else []
     guesses = {
-        key: _guess(key, tables.blank(read, nulls) if isinstance(read, pa.ChunkedArray) else read, bool(source.nulls))
+        key: _guess(key, tables.nullify(read, nulls) if isinstance(read, pa.ChunkedArray) else read, bool(source.nulls))
         for key, read in loaded.items()
     }
     for key, guess in guesses.items():
@@ -63,10 +63,10 @@ def draft(data: Any, name: str | None = None) -> Schema:
         head["delimiter"] = delimiter
     if nulls and nulls != [""]:
         head["nulls"] = nulls
-    columns = {key or _name_of(guess): _nullable(guess, loaded[key], nulls) for key, guess in kept.items()}
-    seen = {} if source.nulls else seen_dtypes(data, loaded)  # text has no dtypes
-    schema = Schema.from_dict({**head, "columns": with_dtypes(columns, seen)}, where=where)
-    notes = {key or _name_of(guess): guess.notes for key, guess in kept.items()}
+    columns = {key or _choose_name(guess): _declare_nullable(guess, loaded[key], nulls) for key, guess in kept.items()}
+    seen = {} if source.nulls else observe_dtypes(data, loaded)  # text has no dtypes
+    schema = Schema.from_dict({**head, "columns": declare_dtypes(columns, seen)}, where=where)
+    notes = {key or _choose_name(guess): guess.notes for key, guess in kept.items()}
     left_out = [f"{key}: {guess.notes[0]}" for key, guess in guesses.items() if guess.declaration is None]
     return schema.with_comments(notes, left_out)
 
@@ -79,7 +79,7 @@ def _guess(key: str, values: Values, blanks: bool) -> Guess:
     return guess_column(values, blanks=blanks)
 
 
-def _nullable(guess: Guess, values: Values, nulls: list[str]) -> Declaration:
+def _declare_nullable(guess: Guess, values: Values, nulls: list[str]) -> Declaration:
     """Return the declaration, nullable where a text that means missing in another column is here, too, and is not listed."""
     declaration: Declaration = guess.declaration or {}
     if not isinstance(values, pa.ChunkedArray) or pa.types.is_nested(values.type):
@@ -96,11 +96,11 @@ def _open(data: Any) -> tuple[Source, str]:
     if not (isinstance(data, str | os.PathLike) and str(data).lower().endswith((".csv", ".csv.gz"))):
         return open_source(data), ","
     path = Path(data)
-    delimiter = max(",;\t|", key=lambda mark: len(csv_file.csv_header(path, mark)))  # the first of the best
+    delimiter = max(",;\t|", key=lambda mark: len(csv_file.read_csv_header(path, mark)))  # the first of the best
     return csv_file.open_csv(path, delimiter=delimiter), delimiter
 
 
-def _columns(source: Source, where: str) -> dict[str, Values]:
+def _load_columns(source: Source, where: str) -> dict[str, Values]:
     """Everything in the source that has a value for each record."""
     loaded = source.load(list(source.shapes))
     if set(sparse_rows.PARTS) <= set(loaded):
@@ -115,17 +115,17 @@ def _columns(source: Source, where: str) -> dict[str, Values]:
         _warn(f"{where}: {key!r} has {lengths[key]} values for {count} records and is left out")
         del loaded[key]
     found = {
-        key: _inferred(values, f"{where}: column {key!r}") if getattr(values, "ndim", 1) == 1 else values
+        key: _infer_type(values, f"{where}: column {key!r}") if getattr(values, "ndim", 1) == 1 else values
         for key, values in loaded.items()
     }
-    deep = {key: _type(values) for key, values in found.items() if _is_deep(_type(values))}
+    deep = {key: _get_type(values) for key, values in found.items() if _is_deep(_get_type(values))}
     for key, kind in deep.items():
         _warn(f"{where}: column {key!r} holds {kind}, for which there is no column type; it is left out")
         del found[key]
     return found
 
 
-def _type(values: Any) -> Any:
+def _get_type(values: Any) -> Any:
     return values.type if isinstance(values, pa.ChunkedArray) else pa.null()
 
 
@@ -135,7 +135,7 @@ def _is_deep(kind: Any) -> bool:
     return bool(pa.types.is_nested(kind.value_type if is_list else kind))
 
 
-def _inferred(values: Any, where: str) -> pa.ChunkedArray:
+def _infer_type(values: Any, where: str) -> pa.ChunkedArray:
     """Return one Arrow type for all values, as far as there is one: a draft may look at them together."""
     if (
         isinstance(values, np.ndarray)
@@ -152,7 +152,7 @@ def _inferred(values: Any, where: str) -> pa.ChunkedArray:
     return column
 
 
-def _nulls(columns: Any) -> list[str]:
+def _find_nulls(columns: Any) -> list[str]:
     """Return the usual spellings of a missing value that occur, and cells of white space; an empty cell always is one."""
     found = {""}
     for values in columns:
@@ -163,7 +163,7 @@ def _nulls(columns: Any) -> list[str]:
     return [*(null for null in NULLS if null in found), *sorted(found - set(NULLS))]
 
 
-def _name_of(guess: Guess) -> str:
+def _choose_name(guess: Guess) -> str:
     """Return what to call values that came without a name."""
     kind = str((guess.declaration or {})["type"])
     return {"set": "items"}.get(kind, kind)

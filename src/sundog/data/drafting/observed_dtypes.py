@@ -20,10 +20,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def with_dtypes(guesses: Mapping[str, dict[str, Any]], seen: Mapping[str, str]) -> dict[str, dict[str, Any]]:
+def declare_dtypes(guesses: Mapping[str, dict[str, Any]], seen: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """Drafted columns with the dtypes that were seen in the data, where they can be declared and need to be.
 
-    >>> with_dtypes({"n": {"type": "integer", "min": 0, "max": 9}}, {"n": "int16"})
+    >>> declare_dtypes({"n": {"type": "integer", "min": 0, "max": 9}}, {"n": "int16"})
     {'n': {'type': 'integer', 'min': 0, 'max': 9, 'dtype': 'int16'}}
     """
     from pydantic import TypeAdapter, ValidationError
@@ -34,45 +34,45 @@ def with_dtypes(guesses: Mapping[str, dict[str, Any]], seen: Mapping[str, str]) 
             column: AnyColumn = TypeAdapter(AnyColumn).validate_python({**found[name], "dtype": seen[name]})
         except ValidationError:  # which the schema will explain
             continue
-        if column.form is Form.SCALAR and not column.dtype_problem() and seen[name] != _usual_dtype(column):
+        if column.form is Form.SCALAR and not column.dtype_problem() and seen[name] != _find_default_dtype(column):
             found[name]["dtype"] = seen[name]
     return found
 
 
-def _usual_dtype(column: ScalarColumn) -> str | None:
+def _find_default_dtype(column: ScalarColumn) -> str | None:
     """Return the dtype that the column has where none is declared."""
     if not column.complete:
         return column.unlearned_dtype
     plain = column.model_copy(update={"frame_dtype": None})
-    return plain_name(plain.to_series(np.zeros(1, np.int64)).dtype)
+    return drop_timezone(plain.to_series(np.zeros(1, np.int64)).dtype)
 
 
-def plain_name(dtype: Any) -> str:
+def drop_timezone(dtype: Any) -> str:
     """Return the name of a pandas dtype without its timezone, which has a place of its own in the schema."""
     name = str(dtype)
     return f"{name.partition(',')[0]}]" if name.startswith("datetime64[") and "," in name else name
 
 
-def seen_dtypes(data: Any, columns: Mapping[str, Any]) -> dict[str, str]:
+def observe_dtypes(data: Any, columns: Mapping[str, Any]) -> dict[str, str]:
     """Return the dtypes of a DataFrame, or those that the Arrow types of a table correspond to."""
-    seen = {name: _arrow_name(values) for name, values in columns.items() if isinstance(values, pa.ChunkedArray)}
+    seen = {name: _name_arrow_dtype(values) for name, values in columns.items() if isinstance(values, pa.ChunkedArray)}
     import pandas as pd
 
     if isinstance(data, pd.DataFrame):
-        own = {str(label): _frame_name(values) for label, values in data.items()}
+        own = {str(label): _name_frame_dtype(values) for label, values in data.items()}
         seen |= {name: dtype for name, dtype in own.items() if dtype in DTYPES}
     return {name: dtype for name, dtype in seen.items() if dtype is not None}
 
 
-def _frame_name(values: pd.Series[Any]) -> str:
+def _name_frame_dtype(values: pd.Series[Any]) -> str:
     """Return the dtype of a frame's column; objects are dates, text, or of several types, which no dtype keeps apart."""
     if values.dtype != object:
-        return plain_name(values.dtype)
+        return drop_timezone(values.dtype)
     kinds = {type(value) for value in values.dropna()}
     return {date: "date", str: "object"}.get(kinds.pop(), "") if len(kinds) == 1 else ""
 
 
-def _arrow_name(values: pa.ChunkedArray) -> str | None:
+def _name_arrow_dtype(values: pa.ChunkedArray) -> str | None:
     kind = values.type
     if pa.types.is_dictionary(kind):
         return "category"

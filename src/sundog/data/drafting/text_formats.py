@@ -47,7 +47,7 @@ _LEAST_WRITTEN = 10  # different texts that are written so, where some are not
 
 
 @dataclass(frozen=True)
-class Writing:
+class TextFormat:
     """How most texts of a column are written.
 
     Args:
@@ -69,7 +69,7 @@ class Writing:
     doubt: str | None = None
 
 
-def find_writing(texts: pa.Array, counts: Array) -> Writing | None:
+def find_text_format(texts: pa.Array, counts: Array) -> TextFormat | None:
     """Return the writing that the most rows have, if nearly all of them have it.
 
     Args:
@@ -77,13 +77,13 @@ def find_writing(texts: pa.Array, counts: Array) -> Writing | None:
         counts: how many rows each has.
 
     Example:
-        >>> found = find_writing(pa.array(["1,234", "12", "7"]), np.array([1, 1, 1]))
+        >>> found = find_text_format(pa.array(["1,234", "12", "7"]), np.array([1, 1, 1]))
         >>> found.format, found.numbers.tolist()
         ('1,234', [1234, 12, 7])
     """
     texts = pc.utf8_trim_whitespace(texts.cast(pa.string()))
     best, most = None, 0
-    for writing in (*_times(texts), *_numbers(texts)):
+    for writing in (*_find_time_formats(texts), *_find_number_formats(texts)):
         rows = int(counts[writing.fits].sum())
         if rows > most:  # of equal ones the first
             best, most = writing, rows
@@ -97,39 +97,39 @@ def find_writing(texts: pa.Array, counts: Array) -> Writing | None:
 # --- times ---
 
 
-def _times(texts: pa.Array) -> Iterator[Writing]:
+def _find_time_formats(texts: pa.Array) -> Iterator[TextFormat]:
     fits = _matches(texts, _ISO)
     if fits.any():
         micros, aware, bad = time_parsing.parse_iso(texts.filter(pa.array(fits)))
         if aware.all() or not aware.any():
             fits[fits] = ~bad
-            spelled = _iso_format(texts.filter(pa.array(fits)), micros[~bad])
-            yield Writing(fits, times=micros[~bad], aware=bool(aware.all()), format=spelled)
+            spelled = _choose_iso_format(texts.filter(pa.array(fits)), micros[~bad])
+            yield TextFormat(fits, times=micros[~bad], aware=bool(aware.all()), format=spelled)
     fits = _matches(texts, _COMPACT)
     if fits.sum() > 2:
         doubt = "could be whole numbers, not dates (then declare min and max)"
-        yield from _formatted(texts, fits, "%Y%m%d", doubt)
+        yield from _try_time_format(texts, fits, "%Y%m%d", doubt)
     for time in _CLOCKS[1:]:
         fits = _matches(texts, f"^{re.sub(r'%.', lambda part: _DIGITS[part[0]], time.strip())}$")
         if fits.any():
             doubt = f"a time of day, on {TIME_OF_DAY}; were it a duration, make it a number"
-            yield from _formatted(texts, fits, time.strip(), doubt)
+            yield from _try_time_format(texts, fits, time.strip(), doubt)
     for date in _DATES:
         for time in _CLOCKS:
             pattern = re.sub(r"%.", lambda part: _DIGITS[part[0]], re.sub(r"([./-])", r"[\1]", date + time))
             fits = _matches(texts, f"^{pattern}$")
             if fits.any():
-                other = _swapped(date)
-                swapped = other and next(_formatted(texts, fits.copy(), other + time, None), None)
+                other = _swap_day_and_month(date)
+                swapped = other and next(_try_time_format(texts, fits.copy(), other + time, None), None)
                 both = swapped and np.array_equal(swapped.fits, fits)
-                yield from _formatted(texts, fits, date + time, f"could be {other}{time}" if both else None)
+                yield from _try_time_format(texts, fits, date + time, f"could be {other}{time}" if both else None)
 
 
-def _iso_format(texts: pa.Array, micros: Array) -> str | None:
+def _choose_iso_format(texts: pa.Array, micros: Array) -> str | None:
     """Return the `format` of ISO times that are not written as columns write them: with a T, and seconds unless days will do.
 
     Example:
-        >>> _iso_format(pa.array(["2020-01-31 10:30"]), np.array([1580466600000000]))
+        >>> _choose_iso_format(pa.array(["2020-01-31 10:30"]), np.array([1580466600000000]))
         '%Y-%m-%d %H:%M'
     """
     for text_format, pattern in _ISO_FORMATS.items():
@@ -139,14 +139,14 @@ def _iso_format(texts: pa.Array, micros: Array) -> str | None:
     return None
 
 
-def _formatted(texts: pa.Array, fits: Mask, text_format: str, doubt: str | None) -> Iterator[Writing]:
+def _try_time_format(texts: pa.Array, fits: Mask, text_format: str, doubt: str | None) -> Iterator[TextFormat]:
     micros, _, bad = time_parsing.read(texts.filter(pa.array(fits)), text_format)
     if not bad.all():
         fits[fits] = ~bad
-        yield Writing(fits, times=micros[~bad], format=text_format, doubt=doubt)
+        yield TextFormat(fits, times=micros[~bad], format=text_format, doubt=doubt)
 
 
-def _swapped(date: str) -> str:
+def _swap_day_and_month(date: str) -> str:
     """Return the same date with day and month the other way round, where both are usual."""
     other = date.replace("%d", "%_").replace("%m", "%d").replace("%_", "%m")
     return other if other in _DATES else ""
@@ -155,49 +155,51 @@ def _swapped(date: str) -> str:
 # --- numbers ---
 
 
-def _numbers(texts: pa.Array) -> Iterator[Writing]:
-    if _any(texts, _CODE):
+def _find_number_formats(texts: pa.Array) -> Iterator[TextFormat]:
+    if _has_match(texts, _CODE):
         return
     fits = _matches(texts, _PLAIN)
     if fits.any() and not _dots_are_thousands(texts):
-        yield _number(texts, fits, None, None)
-    for prefix, suffix in _affixes(texts):
+        yield _read_numbers(texts, fits, None, None)
+    for prefix, suffix in _find_affixes(texts):
         for thousands, decimal in _MARKS:
             form = NumberFormat(thousands, decimal, prefix, suffix)
             shows = thousands or (decimal if decimal == "," else prefix or suffix)
             fits = _matches(texts, form.pattern)
-            if shows and _any(texts.filter(pa.array(fits)), form.separator if thousands else re.escape(shows)):
-                yield _number(texts, fits, form, _doubt(texts, fits, form))
+            if shows and _has_match(texts.filter(pa.array(fits)), form.separator if thousands else re.escape(shows)):
+                yield _read_numbers(texts, fits, form, _explain_doubt(texts, fits, form))
 
 
-def _number(texts: pa.Array, fits: Mask, form: NumberFormat | None, doubt: str | None) -> Writing:
+def _read_numbers(texts: pa.Array, fits: Mask, form: NumberFormat | None, doubt: str | None) -> TextFormat:
     written = texts.filter(pa.array(fits))
     plain = written if form is None else form.to_plain(written)
     whole = bool(_matches(plain, PLAIN_INTEGER).all())
-    if decimals := _decimals(plain):
+    if decimals := _count_decimals(plain):
         form = replace(form or NumberFormat(), decimals=decimals)
     values = number_parsing.to_int64(plain).values if whole else number_parsing.to_float64(plain)[0]
     example = None if form is None else form.example(whole=whole)
-    return Writing(fits, numbers=values, whole=whole, format=example, doubt=doubt)
+    return TextFormat(fits, numbers=values, whole=whole, format=example, doubt=doubt)
 
 
-def _decimals(plain: pa.Array) -> int:
+def _count_decimals(plain: pa.Array) -> int:
     """Return how many decimals all numbers are written with, if zeros are among them; 0 where they differ.
 
     Example:
-        >>> _decimals(pa.array(["7.00", "12.50"])), _decimals(pa.array(["7", "12.50"]))
+        >>> _count_decimals(pa.array(["7.00", "12.50"])), _count_decimals(pa.array(["7", "12.50"]))
         (2, 0)
     """
     behind = pc.utf8_length(pc.replace_substring_regex(plain, r"^[-+]?[0-9]+\.", ""))
     fixed = pc.match_substring_regex(plain, r"^[-+]?[0-9]+\.[0-9]+$")
-    if not pc.all(fixed).as_py() or len(pc.unique(behind)) != 1 or not _any(plain, "0$"):
+    if not pc.all(fixed).as_py() or len(pc.unique(behind)) != 1 or not _has_match(plain, "0$"):
         return 0
     return int(behind[0].as_py())
 
 
-def _doubt(texts: pa.Array, fits: Mask, form: NumberFormat) -> str | None:
+def _explain_doubt(texts: pa.Array, fits: Mask, form: NumberFormat) -> str | None:
     """Return what to say where a mark that is taken to separate thousands could be a decimal one."""
-    if form.thousands not in (",", ".") or _any(texts.filter(pa.array(fits)), re.escape(form.thousands) + r".*[.,]"):
+    if form.thousands not in (",", ".") or _has_match(
+        texts.filter(pa.array(fits)), re.escape(form.thousands) + r".*[.,]"
+    ):
         return None
     other = NumberFormat("", form.thousands, form.prefix, form.suffix).example(whole=False)
     return f"{form.thousands!r} is taken to separate thousands; were it decimal, declare a continuous column" + (
@@ -212,7 +214,7 @@ def _dots_are_thousands(texts: pa.Array) -> bool:
     return bool(dotted.sum() > 2 and undotted.sum() >= max(1, 0.05 * dotted.sum()) and not others.any())
 
 
-def _affixes(texts: pa.Array) -> list[tuple[str, str]]:
+def _find_affixes(texts: pa.Array) -> list[tuple[str, str]]:
     """Return what stands around numbers, if anything does: nothing, and a currency or unit that most of them have."""
     found: Counter[tuple[str, str]] = Counter()
     looked_at = texts.slice(0, _SAMPLE).to_pylist()
@@ -239,5 +241,5 @@ def _matches(texts: pa.Array, pattern: str) -> Mask:
     return np.array(to_numpy(pc.match_substring_regex(texts, pattern)), bool)
 
 
-def _any(texts: pa.Array, pattern: str) -> bool:
+def _has_match(texts: pa.Array, pattern: str) -> bool:
     return bool(_matches(texts, pattern).any())

@@ -32,26 +32,26 @@ def match(source: Source, schema: Schema) -> Plan:
         >>> match(Source("t.npz", {"x": (2,), "day": ()}, dict), schema)
         {'load': ['x']}
     """
-    plan = {name: keys for name, column in schema.columns.items() if (keys := _by_name(name, column, source))}
-    plan |= {name: [*plan[name], sparse_rows.RUNS] for name in plan if _in_turn(name, source, schema)}
+    plan = {name: keys for name, column in schema.columns.items() if (keys := _match_name(name, column, source))}
+    plan |= {name: [*plan[name], sparse_rows.RUNS] for name in plan if _has_runs(name, source, schema)}
     used = {key for keys in plan.values() for key in keys} | {schema.unit}
     free = {key: shape for key, shape in source.shapes.items() if key not in used}
     left = [name for name in schema.columns if name not in plan]
     # Labels are scalars: beside one array-valued column they are what is left over, not what the bare array is.
     left = [name for name in left if schema.columns[name].shape] or left
-    if len(left) == 1 and (key := _by_shape(schema.columns[left[0]], free)) is not None:
+    if len(left) == 1 and (key := _match_shape(schema.columns[left[0]], free)) is not None:
         plan[left[0]] = [key]
     return plan
 
 
-def _by_name(name: str, column: Column, source: Source) -> list[str]:
+def _match_name(name: str, column: Column, source: Source) -> list[str]:
     if name in source.shapes:
         return [name]
     keys = column.table_names(name)
     if keys[0] in source.shapes:
         for key in keys:
             if key not in source.shapes:
-                raise tables.missing(key, source)
+                raise tables.build_missing_error(key, source)
         return keys
     for prefix in (f"{name}_", "") if column.archive_parts else ():
         keys = [prefix + part for part in column.archive_parts]
@@ -60,7 +60,7 @@ def _by_name(name: str, column: Column, source: Source) -> list[str]:
     return []
 
 
-def _in_turn(name: str, source: Source, schema: Schema) -> bool:
+def _has_runs(name: str, source: Source, schema: Schema) -> bool:
     """Return whether the items of all records stand there one after another; texts only do if they are no column, either."""
     is_set = schema.columns[name].form is Form.SET and source.shapes.get(name) == ()
     if not is_set or sparse_rows.RUNS not in source.shapes or sparse_rows.RUNS in {*schema.columns, schema.unit}:
@@ -75,7 +75,7 @@ def _in_turn(name: str, source: Source, schema: Schema) -> bool:
     return bool(starts[0] == 0 and starts[-1] == len(items) and (np.diff(starts.astype(np.int64)) >= 0).all())
 
 
-def _by_shape(column: Column, free: dict[str, Shape]) -> str | None:
+def _match_shape(column: Column, free: dict[str, Shape]) -> str | None:
     if BARE in free:
         return BARE
     if not column.shape:
@@ -100,14 +100,14 @@ def conform(column: Column, values: list[Values], source: Source, name: str, *, 
     if len(values) > 1:
         for step in values if private else ():
             _refuse_retyped(column, step, source.nulls, where)
-        steps = (tables.blank(scalars(step, where), source.nulls) for step in values)
+        steps = (tables.nullify(to_scalars(step, where), source.nulls) for step in values)
         return np.column_stack([arrays.to_numbers(step, f"{where}, step {i}") for i, step in enumerate(steps)])
     if column.shape:
         return values[0]
     nulls = column.null_spellings(source.nulls)
     if private:
         _refuse_retyped(column, values[0], nulls, where)
-    return tables.blank(scalars(values[0], where), nulls)
+    return tables.nullify(to_scalars(values[0], where), nulls)
 
 
 def _refuse_retyped(column: Column, values: Values, nulls: Sequence[str], where: str) -> None:
@@ -139,11 +139,11 @@ def refuse_unspelled(values: Values, where: str, kinds: str = "fbM") -> None:
         raise DataError(f"{where}: is an array of {values.dtype}, but is read as text; save it as text")
 
 
-def scalars(values: Values, where: str) -> pa.ChunkedArray:
+def to_scalars(values: Values, where: str) -> pa.ChunkedArray:
     """Return one value a record, as Arrow; arrays, lists and matrices are refused.
 
     Example:
-        >>> scalars(np.array([3, 4]), "x").to_pylist()
+        >>> to_scalars(np.array([3, 4]), "x").to_pylist()
         [3, 4]
     """
     if not isinstance(values, pa.ChunkedArray | np.ndarray):

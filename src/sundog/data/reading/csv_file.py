@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from sundog.data.reading.csv_line_checks import check_lines
-from sundog.data.reading.source import AnyPath, Source, Values, open_bytes, reading
-from sundog.data.reading.tables import unique
+from sundog.data.reading.source import AnyPath, Source, Values, explain_read_errors, open_bytes
+from sundog.data.reading.tables import check_unique
 from sundog.errors import DataError
 
 BLOCK = 1 << 23  # bytes parsed at a time; also the longest row that a csv may have
@@ -31,15 +31,15 @@ def open_csv(
         >>> open_csv(path).load(["zip"])["zip"].to_pylist()
         ['01234']
     """
-    header = csv_header(path, delimiter)
-    shapes = dict.fromkeys(unique(header, f"{path.name}: the header"), ())
+    header = read_csv_header(path, delimiter)
+    shapes = dict.fromkeys(check_unique(header, f"{path.name}: the header"), ())
     return Source(path.name, shapes, lambda names: _load_csv(path, delimiter, header, names, broken), tuple(nulls))
 
 
-def csv_header(path: AnyPath, delimiter: str) -> list[str]:
+def read_csv_header(path: AnyPath, delimiter: str) -> list[str]:
     """Return the names in the first line; only the beginning of the file is unpacked."""
     name = path.name
-    with reading(name):
+    with explain_read_errors(name):
         with open_bytes(path) as file:
             start = file.read(BLOCK)
         if b"\0" in start:
@@ -56,7 +56,7 @@ def csv_header(path: AnyPath, delimiter: str) -> list[str]:
 def _load_csv(
     path: AnyPath, delimiter: str, header: list[str], names: list[str], broken: Sequence[str]
 ) -> dict[str, Values]:
-    with reading(path.name), open_bytes(path) as file:
+    with explain_read_errors(path.name), open_bytes(path) as file:
         try:
             table = pacsv.read_csv(
                 pa.PythonFile(check_lines(file, path.name, delimiter, broken), mode="r"),

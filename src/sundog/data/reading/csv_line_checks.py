@@ -81,16 +81,18 @@ class CheckedLines:
     def _check(self, lines: bytes) -> None:
         if b"\0" in lines:
             at = lines.count(b"\n", 0, lines.index(b"\0"))
-            raise self._error(at, "has a zero byte in it; save the file as csv in UTF-8")
+            raise self._build_error(at, "has a zero byte in it; save the file as csv in UTF-8")
         if lines.count(b"\r") != lines.count(b"\r\n"):
             at = lines.count(b"\n", 0, next(re.finditer(rb"\r(?!\n)", lines)).start())
-            raise self._error(at, "has a carriage return in it; take it out, and end lines with \\n or \\r\\n")
-        for at, line in self._suspects(lines) if b'"' in lines else ():
+            raise self._build_error(at, "has a carriage return in it; take it out, and end lines with \\n or \\r\\n")
+        for at, line in self._find_suspects(lines) if b'"' in lines else ():
             if not self._line_of_fields.fullmatch(line):
-                raise self._error(at, f"{_problem(line)}; write a record on one line, double quotes in quotes")
+                raise self._build_error(
+                    at, f"{_describe_problem(line)}; write a record on one line, double quotes in quotes"
+                )
         self._lines += lines.count(b"\n")
 
-    def _suspects(self, lines: bytes) -> Iterator[tuple[int, bytes]]:
+    def _find_suspects(self, lines: bytes) -> Iterator[tuple[int, bytes]]:
         """Yield the lines in which a quote stands anywhere but at the ends of a field or doubled in it, or one is missing."""
         text = np.frombuffer(lines + b"\n", np.uint8)
         quotes, breaks = np.flatnonzero(text == _QUOTE), np.flatnonzero(text == _BREAK)
@@ -103,11 +105,11 @@ class CheckedLines:
             start = breaks[line - 1] + 1 if line else 0
             yield int(line), lines[start : breaks[line]].removesuffix(b"\r")
 
-    def _error(self, line: int, problem: str) -> DataError:
+    def _build_error(self, line: int, problem: str) -> DataError:
         return DataError(f"{self._name}: line {self._lines + line + 1} {problem}")
 
 
-def _problem(line: bytes) -> str:
+def _describe_problem(line: bytes) -> str:
     return "leaves a quote open" if line.count(b'"') % 2 else "has a quote that neither begins nor ends its field"
 
 

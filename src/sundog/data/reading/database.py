@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sundog.data.reading.python_values import open_objects, plain
-from sundog.data.reading.source import Source, one_line
-from sundog.data.reading.tables import unique
+from sundog.data.reading.python_values import open_objects, simplify_value
+from sundog.data.reading.source import Source, take_first_line
+from sundog.data.reading.tables import check_unique
 from sundog.data.validation_errors import did_you_mean
 from sundog.errors import DataError
 from sundog.extras import import_extra
@@ -93,7 +93,7 @@ def open_database(url: str, *, nulls: Sequence[str] = ("",)) -> Source:
             f"{name}: the driver {error.name!r} is not installed; install it with: pip install {error.name}"
         ) from None
     except sqlalchemy.exc.SQLAlchemyError as error:
-        reason = one_line(getattr(error, "orig", None) or error)
+        reason = take_first_line(getattr(error, "orig", None) or error)
         for secret in {parsed.password, quote(parsed.password or "", safe="")} - {None, ""}:
             reason = reason.replace(str(secret), "***")
         raise DataError(f"{name}: cannot be read ({reason}); check the URL, the table and your rights") from None
@@ -117,9 +117,9 @@ def _read(connection: Any, statement: str, name: str, nulls: Sequence[str]) -> S
     result = connection.execution_options(stream_results=True).exec_driver_sql(statement)
     if not result.returns_rows:
         raise DataError(f"{name}: the query gives no records; write a SELECT")
-    names = unique(list(result.keys()), f"{name}: the result")
+    names = check_unique(list(result.keys()), f"{name}: the result")
     columns: dict[str, list[Any]] = {key: [] for key in names}
     for row in result:
         for values, value in zip(columns.values(), row, strict=True):
-            values.append(plain(value))
+            values.append(simplify_value(value))
     return open_objects(columns, name, nulls)

@@ -24,12 +24,12 @@ def open_objects(columns: Mapping[str, list[Any]], name: str, nulls: Sequence[st
     return replace(arrays.open_arrays(columns, name), nulls=tuple(nulls))
 
 
-def plain(value: Any) -> Any:
+def simplify_value(value: Any) -> Any:
     """Return a value as every column type takes it: what has no form there is spelled, and looks at nothing but itself.
 
     Example:
         >>> import datetime
-        >>> plain(datetime.time(12, 30)), plain(memoryview(b"a")), plain(None)
+        >>> simplify_value(datetime.time(12, 30)), simplify_value(memoryview(b"a")), simplify_value(None)
         ('12:30:00', b'a', None)
     """
     if value is None or isinstance(value, _PLAIN):

@@ -20,9 +20,9 @@ from scipy import sparse
 
 from sundog.data.columns.containers import spellings
 from sundog.data.reading import arrays, csv_file, database, json_lines, tables, transactions, workbook
-from sundog.data.reading.column_matching import Plan, conform, match, refuse_unspelled, scalars
-from sundog.data.reading.source import BARE, AnyPath, Piped, Source, Values, reading
-from sundog.data.reading.tables import blank, missing
+from sundog.data.reading.column_matching import Plan, conform, match, refuse_unspelled, to_scalars
+from sundog.data.reading.source import BARE, AnyPath, Piped, Source, Values, explain_read_errors
+from sundog.data.reading.tables import build_missing_error, nullify
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
@@ -59,7 +59,7 @@ class Raw:
         """
         if self.unit is None:
             return self
-        kept = first_of_each(self.unit, cap)
+        kept = find_first_of_each(self.unit, cap)
         return self if len(kept) == self.count else self.take(kept)
 
 
@@ -88,11 +88,11 @@ def read(source: Any, schema: Schema, *, labels: Any = None, private: bool = Tru
         name: conform(schema.columns[name], [loaded[key] for key in keys], opened, name, private=private)
         for name, keys in plan.items()
     }
-    unit = _unit_ids(loaded[schema.unit], opened, schema.unit) if schema.unit else None
-    count = _count(columns, unit, opened.name)
+    unit = _read_unit_ids(loaded[schema.unit], opened, schema.unit) if schema.unit else None
+    count = _count_records(columns, unit, opened.name)
     if labels is not None:
         name = next(name for name in schema.columns if name not in plan)
-        columns[name] = _labels(labels, name, schema, count)
+        columns[name] = _read_labels(labels, name, schema, count)
     return Raw(
         name=opened.name,
         count=count,
@@ -117,10 +117,10 @@ def encode(raw: Raw, schema: Schema) -> Records:
         column: schema.columns[column].encode(values, where=f"{name}: column {column!r}")
         for column, values in kept.columns.items()
     }
-    return Records(schema=schema, codes=codes, count=kept.count, unit=_people(kept.unit))
+    return Records(schema=schema, codes=codes, count=kept.count, unit=_number_people(kept.unit))
 
 
-def _people(unit: pa.ChunkedArray | None) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+def _number_people(unit: pa.ChunkedArray | None) -> np.ndarray[Any, np.dtype[np.int64]] | None:
     """Numbers for ids: which person has which number says nothing, and nothing of it is released."""
     if unit is None:
         return None
@@ -142,7 +142,7 @@ def open_source(source: Any, schema: Schema | None = None) -> Source:
     if isinstance(source, Mapping):
         return arrays.open_arrays(source, "dict")
     if hasattr(source, "__arrow_c_stream__") and not isinstance(source, pd.Series | pa.ChunkedArray):
-        with reading(name := type(source).__name__):  # polars has types that Arrow does not
+        with explain_read_errors(name := type(source).__name__):  # polars has types that Arrow does not
             return tables.open_table(pa.table(source), name)
     if isinstance(source, np.ndarray | list | tuple | pd.Series | pa.Array | pa.ChunkedArray) or sparse.issparse(
         source
@@ -153,14 +153,14 @@ def open_source(source: Any, schema: Schema | None = None) -> Source:
 
 
 def _open_path(path: AnyPath, schema: Schema | None) -> Source:
-    path, sheet = _without_sheet(path)
+    path, sheet = _split_sheet(path)
     name = path.name.lower().removesuffix(".gz")
     delimiter = schema.delimiter if schema else ","
     nulls = schema.nulls if schema else ("",)
     if name.endswith(".csv"):
-        return csv_file.open_csv(path, delimiter=delimiter, nulls=nulls, broken=_broken(schema))
+        return csv_file.open_csv(path, delimiter=delimiter, nulls=nulls, broken=_list_multiline_texts(schema))
     if name.endswith(".tsv"):
-        return csv_file.open_csv(path, delimiter="\t", nulls=nulls, broken=_broken(schema))
+        return csv_file.open_csv(path, delimiter="\t", nulls=nulls, broken=_list_multiline_texts(schema))
     if name.endswith((".jsonl", ".ndjson")):
         # By their own names alone: a key that one record has must not say how others are put together.
         wanted = None if schema is None else {*schema.columns, schema.unit}
@@ -177,14 +177,14 @@ def _open_path(path: AnyPath, schema: Schema | None) -> Source:
         return arrays.open_idx(path)
     if name.endswith((".txt", ".dat")):
         return transactions.open_transactions(path)
-    with reading(path.name):
+    with explain_read_errors(path.name):
         path.stat()
         if path.is_dir():
             raise IsADirectoryError(path)
     raise DataError(f"{path.name}: is of no known format; give {FORMATS}")
 
 
-def _without_sheet(path: AnyPath) -> tuple[AnyPath, str | None]:
+def _split_sheet(path: AnyPath) -> tuple[AnyPath, str | None]:
     """Return a workbook and the sheet that is named behind it: `people.xlsx?sheet=Adults`."""
     text = str(path)
     if isinstance(path, Piped) or _SHEET not in text or path.exists():
@@ -193,18 +193,18 @@ def _without_sheet(path: AnyPath) -> tuple[AnyPath, str | None]:
     return Path(file), sheet
 
 
-def _broken(schema: Schema | None) -> list[str]:
+def _list_multiline_texts(schema: Schema | None) -> list[str]:
     """Return the declared texts that have line breaks in them."""
     columns = schema.columns.values() if schema else ()
     texts = [str(text) for column in columns for text in column.declared_texts]
     return [text for text in texts if "\n" in text or "\r" in text]
 
 
-def first_of_each(ids: pa.ChunkedArray, cap: int) -> Array:
+def find_first_of_each(ids: pa.ChunkedArray, cap: int) -> Array:
     """Return the places of the first `cap` occurrences of each id, ascending.
 
     Example:
-        >>> first_of_each(pa.chunked_array([["b", "a", "b", "b"]]), 2)
+        >>> find_first_of_each(pa.chunked_array([["b", "a", "b", "b"]]), 2)
         array([0, 1, 2])
     """
     codes = pc.dictionary_encode(ids).unify_dictionaries()
@@ -217,7 +217,7 @@ def first_of_each(ids: pa.ChunkedArray, cap: int) -> Array:
 
 def _check_plan(plan: Plan, source: Source, schema: Schema, labelled: bool) -> None:
     if schema.unit and schema.unit not in source.shapes:
-        raise missing(schema.unit, source)
+        raise build_missing_error(schema.unit, source)
     left = [name for name in schema.columns if name not in plan]
     if labelled:
         scalar = [name for name in left if not schema.columns[name].shape]
@@ -225,26 +225,26 @@ def _check_plan(plan: Plan, source: Source, schema: Schema, labelled: bool) -> N
             raise DataError(f"{source.name}: has every scalar column already; leave out the labels or rename a column")
         left.remove(scalar[0])
     if left:
-        raise missing(left[0], source)
+        raise build_missing_error(left[0], source)
 
 
-def _labels(labels: Any, name: str, schema: Schema, count: int) -> Values:
+def _read_labels(labels: Any, name: str, schema: Schema, count: int) -> Values:
     """Return the one column that labels hold: the one of that name, or the only one there is."""
     source = open_source(labels, schema)
     key = name if name in source.shapes else next(iter(source.shapes))
     if key != name and len(source.shapes) > 1:
-        raise missing(name, source)
+        raise build_missing_error(name, source)
     values = conform(schema.columns[name], [source.load([key])[key]], source, name)
-    if _length(values) != count:
-        raise DataError(f"{source.name}: {_length(values)} labels for {count} records; give one for each record")
+    if _count_rows(values) != count:
+        raise DataError(f"{source.name}: {_count_rows(values)} labels for {count} records; give one for each record")
     return values
 
 
-def _unit_ids(values: Values, source: Source, unit: str) -> pa.ChunkedArray:
+def _read_unit_ids(values: Values, source: Source, unit: str) -> pa.ChunkedArray:
     """Return the ids, each spelled in one way only (1 and 1.0 are one person): a person with two ids would count twice."""
     where = f"{source.name}: column {unit!r}"
     refuse_unspelled(values, where)
-    ids = blank(scalars(values, where), source.nulls)
+    ids = nullify(to_scalars(values, where), source.nulls)
     spelled = [pc.utf8_trim_whitespace(spellings(chunk, where=where)) for chunk in ids.chunks]
     ids = pa.chunked_array(spelled, pa.string())
     absent = pc.is_null(ids, nan_is_null=True)
@@ -254,8 +254,8 @@ def _unit_ids(values: Values, source: Source, unit: str) -> pa.ChunkedArray:
     return ids
 
 
-def _count(columns: dict[str, Values], unit: pa.ChunkedArray | None, name: str) -> int:
-    lengths = {column: _length(values) for column, values in columns.items()}
+def _count_records(columns: dict[str, Values], unit: pa.ChunkedArray | None, name: str) -> int:
+    lengths = {column: _count_rows(values) for column, values in columns.items()}
     if unit is not None:
         lengths["the unit"] = len(unit)
     first, count = next(iter(lengths.items()))
@@ -267,7 +267,7 @@ def _count(columns: dict[str, Values], unit: pa.ChunkedArray | None, name: str) 
     return count
 
 
-def _length(values: Values) -> int:
+def _count_rows(values: Values) -> int:
     return int(values.shape[0]) if not isinstance(values, pa.ChunkedArray) else len(values)
 
 

@@ -68,11 +68,11 @@ class Source:
     nulls: tuple[str, ...] = ()  # spellings of a missing value, for formats that hold everything as text
 
 
-def one_line(error: BaseException) -> str:
+def take_first_line(error: BaseException) -> str:
     r"""Return the first line of a library's message, so that ours stays one line.
 
     Example:
-        >>> one_line(ValueError("bad\nvery bad"))
+        >>> take_first_line(ValueError("bad\nvery bad"))
         'bad'
     """
     lines = str(error).strip().splitlines()
@@ -80,7 +80,7 @@ def one_line(error: BaseException) -> str:
 
 
 @contextmanager
-def reading(name: str) -> Iterator[None]:
+def explain_read_errors(name: str) -> Iterator[None]:
     """Turn what a damaged, hostile or unreadable file makes the libraries raise into one line that names the file."""
     try:
         yield
@@ -95,9 +95,11 @@ def reading(name: str) -> Iterator[None]:
     except (MemoryError, pa.ArrowMemoryError):
         raise DataError(f"{name}: does not fit in memory; give fewer records or columns") from None
     except (zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, struct.error) as error:
-        raise DataError(f"{name}: is damaged or cut short ({one_line(error)}); copy it again") from None
+        raise DataError(f"{name}: is damaged or cut short ({take_first_line(error)}); copy it again") from None
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{name}: cannot be read ({one_line(error)}); copy it again or check its format") from None
+        raise DataError(
+            f"{name}: cannot be read ({take_first_line(error)}); copy it again or check its format"
+        ) from None
 
 
 def open_bytes(path: AnyPath) -> BinaryIO:

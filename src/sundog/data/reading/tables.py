@@ -16,7 +16,7 @@ from sundog.data.columns import arrow
 from sundog.data.columns.containers import MIXED, chunks
 from sundog.data.columns.number_parsing import EXACT, number_of, to_float64
 from sundog.data.columns.value_kinds import spell_number
-from sundog.data.reading.source import AnyPath, Piped, Source, Values, one_line, reading
+from sundog.data.reading.source import AnyPath, Piped, Source, Values, explain_read_errors, take_first_line
 from sundog.errors import DataError
 
 
@@ -27,21 +27,21 @@ def open_parquet(path: AnyPath) -> Source:
         return pa.BufferReader(path.content) if isinstance(path, Piped) else path
 
     def load(names: list[str]) -> dict[str, Values]:
-        with reading(path.name):
+        with explain_read_errors(path.name):
             table = pq.read_table(opened(), columns=names, partitioning=None)
             table.validate(full=True)  # a damaged file can hold offsets that point anywhere
         return {name: table[name] for name in names}
 
-    with reading(path.name):
+    with explain_read_errors(path.name):
         if path.is_dir():
             raise IsADirectoryError(path)
         names = pq.read_schema(opened()).names
-    return Source(path.name, dict.fromkeys(unique(names, path.name), ()), load)
+    return Source(path.name, dict.fromkeys(check_unique(names, path.name), ()), load)
 
 
 def open_ipc(path: AnyPath) -> Source:
     """Open an Arrow IPC file or stream (.arrow, .feather)."""
-    with reading(path.name):
+    with explain_read_errors(path.name):
         if path.is_dir():
             raise IsADirectoryError(path)
         with pa.BufferReader(path.content) if isinstance(path, Piped) else pa.OSFile(str(path)) as file:
@@ -59,11 +59,11 @@ def open_table(table: pa.Table, name: str) -> Source:
         >>> open_table(pa.table({"a": [1, 2]}), "table").load(["a"])["a"].to_pylist()
         [1, 2]
     """
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(unique(table.column_names, name), ())
-    return Source(name, shapes, lambda names: {column: _without_views(table[column]) for column in names})
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(check_unique(table.column_names, name), ())
+    return Source(name, shapes, lambda names: {column: _convert_views(table[column]) for column in names})
 
 
-def _without_views(values: pa.ChunkedArray) -> pa.ChunkedArray:
+def _convert_views(values: pa.ChunkedArray) -> pa.ChunkedArray:
     """Text as Arrow's functions take it: polars hands over string views, of which they know little."""
     kind = values.type
     if pa.types.is_string_view(kind):
@@ -93,9 +93,9 @@ def open_frame(frame: pd.DataFrame, name: str) -> Source:
 
     def load(names: list[str]) -> dict[str, Values]:
         found = {column: frame.iloc[:, labels.index(column)] for column in names}
-        return {column: in_memory(values, f"{name}: column {column!r}") for column, values in found.items()}
+        return {column: to_source_values(values, f"{name}: column {column!r}") for column, values in found.items()}
 
-    return Source(name, dict.fromkeys(unique(labels, name), ()), load)
+    return Source(name, dict.fromkeys(check_unique(labels, name), ()), load)
 
 
 def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
@@ -110,15 +110,17 @@ def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
     try:
         parts = list(chunks(values, where=where))
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise DataError(f"{where}: cannot be read as a column ({one_line(error)}); make it text or numbers") from None
+        raise DataError(
+            f"{where}: cannot be read as a column ({take_first_line(error)}); make it text or numbers"
+        ) from None
     return pa.chunked_array(parts, parts[0].type if parts else pa.string())
 
 
-def in_memory(values: Any, where: str) -> Values:
+def to_source_values(values: Any, where: str) -> Values:
     """Return a list, a Series or an array as a source offers it: objects stay objects until their column is known.
 
     Example:
-        >>> in_memory([{"tea"}, ["milk", 1]], "baskets")
+        >>> to_source_values([{"tea"}, ["milk", 1]], "baskets")
         array([{'tea'}, list(['milk', 1])], dtype=object)
     """
     if isinstance(values, list | tuple):
@@ -131,37 +133,37 @@ def in_memory(values: Any, where: str) -> Values:
     return to_arrow(values, where)
 
 
-def blank(values: pa.ChunkedArray, spellings: Sequence[str]) -> pa.ChunkedArray:
+def nullify(values: pa.ChunkedArray, spellings: Sequence[str]) -> pa.ChunkedArray:
     """Make the given spellings nulls: texts, and numbers that are spelled so.
 
     Example:
-        >>> blank(pa.chunked_array([["a", "NA"]]), ["NA"]).to_pylist()
+        >>> nullify(pa.chunked_array([["a", "NA"]]), ["NA"]).to_pylist()
         ['a', None]
-        >>> blank(pa.chunked_array([[-1.0, 2.5]]), ["-1"]).to_pylist()
+        >>> nullify(pa.chunked_array([[-1.0, 2.5]]), ["-1"]).to_pylist()
         [None, 2.5]
     """
     if not spellings:
         return values
-    return pa.chunked_array([_blank(chunk, spellings) for chunk in values.chunks], values.type)
+    return pa.chunked_array([_nullify_chunk(chunk, spellings) for chunk in values.chunks], values.type)
 
 
-def _blank(chunk: pa.Array, spellings: Sequence[str]) -> pa.Array:
+def _nullify_chunk(chunk: pa.Array, spellings: Sequence[str]) -> pa.Array:
     if chunk.type == MIXED:
         whole = pa.concat_arrays([chunk])
-        children = [_blank(whole.field(place), spellings) for place in range(whole.type.num_fields)]
+        children = [_nullify_chunk(whole.field(place), spellings) for place in range(whole.type.num_fields)]
         names = [field.name for field in whole.type]
         return pa.UnionArray.from_dense(whole.type_codes, whole.offsets, children, names)
     if isinstance(chunk, pa.DictionaryArray):
-        gone = _are(chunk.dictionary, spellings)
+        gone = _is_spelled(chunk.dictionary, spellings)
         if gone is None or not pc.any(gone).as_py():
             return chunk
         indices = pc.if_else(gone.take(chunk.indices), pa.scalar(None, chunk.indices.type), chunk.indices)
         return pa.DictionaryArray.from_arrays(indices, chunk.dictionary, ordered=chunk.type.ordered)
-    gone = _are(chunk, spellings)
+    gone = _is_spelled(chunk, spellings)
     return chunk if gone is None else pc.if_else(gone, pa.scalar(None, chunk.type), chunk)
 
 
-def _are(values: pa.Array, spellings: Sequence[str]) -> pa.Array | None:
+def _is_spelled(values: pa.Array, spellings: Sequence[str]) -> pa.Array | None:
     """Return which values are spelled like one of these; None where the type alone says that none is."""
     kind = values.type
     if arrow.is_text(kind):
@@ -177,11 +179,11 @@ def _are(values: pa.Array, spellings: Sequence[str]) -> pa.Array | None:
     return pa.array(np.isin(to_float64(values)[0], numbers))
 
 
-def missing(column: str, source: Source) -> DataError:
+def build_missing_error(column: str, source: Source) -> DataError:
     """Say that a declared column is not there, and what may be behind it.
 
     Example:
-        >>> str(missing("age", Source("t.csv", {"Age": ()}, lambda names: {})))
+        >>> str(build_missing_error("age", Source("t.csv", {"Age": ()}, lambda names: {})))
         "t.csv: column 'age' is missing (did you mean 'Age'?); add it to the data or take it out of the schema"
     """
     names = list(source.shapes)
@@ -198,7 +200,7 @@ def missing(column: str, source: Source) -> DataError:
     return DataError(f"{source.name}: column {column!r} is missing ({hint}); {fix}")
 
 
-def unique(names: list[str], where: str) -> list[str]:
+def check_unique(names: list[str], where: str) -> list[str]:
     """Return the names, which may not be there twice."""
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])

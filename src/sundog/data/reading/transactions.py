@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from sundog.data.reading.source import BARE, AnyPath, Source, open_bytes, reading
+from sundog.data.reading.source import BARE, AnyPath, Source, explain_read_errors, open_bytes
 from sundog.errors import DataError
 
 
@@ -17,7 +17,7 @@ def open_transactions(path: AnyPath) -> Source:
         >>> open_transactions(path).load([""])[""].to_pylist()
         ['1 2', '', '3']
     """
-    with reading(path.name), open_bytes(path) as file:
+    with explain_read_errors(path.name), open_bytes(path) as file:
         lines = file.read().decode("utf-8-sig").replace("\r\n", "\n").split("\n")
     if broken := next((number for number, line in enumerate(lines, start=1) if "\r" in line), None):
         raise DataError(f"{path.name}: line {broken} has a carriage return in it; end lines with \\n or \\r\\n")

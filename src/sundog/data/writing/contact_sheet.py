@@ -86,7 +86,7 @@ def draw(records: Records, file: BinaryIO) -> None:
             column = records.schema.columns[name]
             if column.form is Form.IMAGE:
                 show_images(axes, pixels(column, records.codes[name], finest=_FINEST), places)
-                axes.set_title(_shortened(name))
+                axes.set_title(_shorten(name))
             else:
                 _show_series(axes, column.decode(records.codes[name]), places, name)
         figure.savefig(file, format="png", dpi=_DPI, metadata={"Software": None})
@@ -94,7 +94,7 @@ def draw(records: Records, file: BinaryIO) -> None:
 
 def arrange(records: Records) -> Places:
     """Return a square, or a row for each value of the label and one more where it does not end."""
-    label = _label(records.schema)
+    label = _find_label(records.schema)
     codes = np.zeros(len(records), np.int64) if label is None else np.asarray(records.codes[label], np.int64)
     found, counts = np.unique(codes, return_counts=True)
     side = math.ceil(math.sqrt(len(records)))
@@ -103,12 +103,12 @@ def arrange(records: Records) -> Places:
     for code, count in zip(found, counts, strict=True):
         rows[codes == code], columns[codes == code] = top + np.arange(count) // across, np.arange(count) % across
         if label is not None:
-            names[top] = _spelled(records.schema.columns[label], int(code))
+            names[top] = _spell_code(records.schema.columns[label], int(code))
         top += math.ceil(count / across)
     return Places(rows, columns, names)
 
 
-def _label(schema: Schema) -> str | None:
+def _find_label(schema: Schema) -> str | None:
     """Return the one column with one value, if it has few."""
     scalars = schema.scalars
     if len(scalars) != 1:
@@ -117,11 +117,11 @@ def _label(schema: Schema) -> str | None:
     return name if column.is_categorical and column.lattice_size <= _LABELS else None
 
 
-def _spelled(column: Any, code: int) -> str:
-    return "missing" if code == column.lattice_size else _shortened(column.decode(np.array([code])).to_pylist()[0])
+def _spell_code(column: Any, code: int) -> str:
+    return "missing" if code == column.lattice_size else _shorten(column.decode(np.array([code])).to_pylist()[0])
 
 
-def _shortened(value: Any) -> str:
+def _shorten(value: Any) -> str:
     text = printable(str(value))
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
@@ -142,12 +142,12 @@ def show_images(axes: Axes, images: Floats, places: Places) -> None:
     canvas = np.zeros((rows * tall, across * wide, 4), np.uint8)
     for image, row, column in zip(images, places.rows, places.columns, strict=True):
         y, x = row * tall, column * wide
-        canvas[y : y + height, x : x + width] = _coloured(image)
+        canvas[y : y + height, x : x + width] = _colour(image)
     axes.imshow(canvas, extent=(0, across, rows, 0), interpolation="nearest", aspect=tall / wide)
-    _bare(axes, places)
+    _strip_axes(axes, places)
 
 
-def _coloured(image: Floats) -> NDArray[Any]:
+def _colour(image: Floats) -> NDArray[Any]:
     """Red, green, blue and opacity; images of other than three channels are shown in grey."""
     colours = image if len(image) == 3 else np.repeat(image.mean(axis=0, keepdims=True), 3, axis=0)
     opaque = np.concatenate([colours, np.ones_like(colours[:1])])
@@ -168,11 +168,11 @@ def _show_series(axes: Axes, values: NDArray[Any], places: Places, name: str) ->
     axes.hlines(places.rows + 0.9, places.columns + 0.05, places.columns + 0.95, colors="0.8", linewidth=0.4)
     axes.plot(np.hstack([x, gap]).ravel(), np.hstack([y, gap]).ravel(), color="0.15", linewidth=0.7, marker=",")
     axes.set(xlim=(0, across), ylim=(rows, 0), aspect="equal")
-    axes.set_title(f"{_shortened(name)}, from {low:g} to {high:g}")
-    _bare(axes, places)
+    axes.set_title(f"{_shorten(name)}, from {low:g} to {high:g}")
+    _strip_axes(axes, places)
 
 
-def _bare(axes: Axes, places: Places) -> None:
+def _strip_axes(axes: Axes, places: Places) -> None:
     axes.set_xticks([])
     axes.set_yticks([row + 0.5 for row in places.names], list(places.names.values()))
     axes.tick_params(length=0)

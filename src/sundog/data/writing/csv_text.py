@@ -38,12 +38,12 @@ class Speller:
     def __init__(self, schema: Schema, delimiter: str) -> None:
         self.delimiter = delimiter
         self.names = [part for name, column in schema.columns.items() for part in column.table_names(name)]
-        self.nulls = {name: null_spelling(name, column, schema.nulls) for name, column in schema.columns.items()}
-        self.spells = {name: self._spell(name, column) for name, column in schema.columns.items()}
+        self.nulls = {name: choose_null_spelling(name, column, schema.nulls) for name, column in schema.columns.items()}
+        self.spells = {name: self._choose_spell(name, column) for name, column in schema.columns.items()}
 
     def header(self) -> bytes:
         """Return the first line."""
-        return self.delimiter.join(self._quoted(pa.array(self.names, pa.string())).to_pylist()).encode() + b"\n"
+        return self.delimiter.join(self._quote(pa.array(self.names, pa.string())).to_pylist()).encode() + b"\n"
 
     def lines(self, records: Records) -> Iterator[bytes]:
         """Yield the records, some thousand lines at a time."""
@@ -56,20 +56,20 @@ class Speller:
             _, offsets, data = lines.buffers()
             yield data.slice(0, int(np.frombuffer(offsets, np.int32)[len(lines)]))
 
-    def _spell(self, name: str, column: Column) -> Spell:
+    def _choose_spell(self, name: str, column: Column) -> Spell:
         if problem := column.text_problem:
             raise DataError(f"column {name!r}: {problem}")
         if not column.is_scalar or column.size > TABLE_SIZE:
-            return lambda codes: [self._cells(name, text) for text in column.to_text(codes)]
+            return lambda codes: [self._fill_cells(name, text) for text in column.to_text(codes)]
         (texts,) = column.to_text(np.arange(column.size))
-        table = self._cells(name, texts)
+        table = self._fill_cells(name, texts)
         return lambda codes: [table.take(pa.array(codes))]
 
-    def _cells(self, name: str, text: pa.Array) -> pa.Array:
+    def _fill_cells(self, name: str, text: pa.Array) -> pa.Array:
         """Texts as they stand between delimiters, missing ones spelled out."""
-        return self._quoted(pc.fill_null(text, self.nulls[name]))
+        return self._quote(pc.fill_null(text, self.nulls[name]))
 
-    def _quoted(self, text: pa.Array) -> pa.Array:
+    def _quote(self, text: pa.Array) -> pa.Array:
         """Quote cells with a delimiter, a quote or a line end, and the empty cells of a table of one column."""
         special = f'["\r\n{re.escape(self.delimiter)}]' + ("|^$" if len(self.names) == 1 else "")
         needs = pc.match_substring_regex(text, special)
@@ -79,12 +79,12 @@ class Speller:
         return pc.if_else(needs, pc.binary_join_element_wise('"', doubled, '"', ""), text)
 
 
-def null_spelling(name: str, column: Column, nulls: Sequence[str]) -> str:
+def choose_null_spelling(name: str, column: Column, nulls: Sequence[str]) -> str:
     """Return how a missing value is written: as the first declared spelling that no value of the column has.
 
     Example:
         >>> from sundog.data.columns import CategoricalColumn
-        >>> null_spelling("c", CategoricalColumn(values=["", "x"], nullable=True), ["", "NA"])
+        >>> choose_null_spelling("c", CategoricalColumn(values=["", "x"], nullable=True), ["", "NA"])
         'NA'
     """
     free = column.null_spellings(nulls)

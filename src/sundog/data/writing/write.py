@@ -17,11 +17,11 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import pyarrow.parquet as pq
 
-from sundog.data.reading.source import one_line
+from sundog.data.reading.source import take_first_line
 from sundog.data.records import Records, joined, stacked
 from sundog.data.schema import Schema
 from sundog.data.writing.contact_sheet import ENOUGH, draw, refuse_many, refuse_picture
-from sundog.data.writing.csv_text import Speller, null_spelling
+from sundog.data.writing.csv_text import Speller, choose_null_spelling
 from sundog.data.writing.frames import to_frame, to_table
 from sundog.errors import DataError
 from sundog.files import replacing
@@ -80,7 +80,7 @@ class Writer(ABC):
 
     def write(self, records: Records) -> None:
         """Append records."""
-        with _writing(self.name):
+        with _explain_write_errors(self.name):
             self._write(records)
 
     @abstractmethod
@@ -97,8 +97,8 @@ class Writer(ABC):
 @contextmanager
 def _open_stream(stream: Stream, schema: Schema) -> Iterator[Writer]:
     """Write records to a stream; what has gone through cannot be taken back."""
-    with _writing(stream.name):
-        writer = _writer_for(Path(stream.name))(cast(BinaryIO, _Forward(stream.file)), schema, stream.name)
+    with _explain_write_errors(stream.name):
+        writer = _choose_writer(Path(stream.name))(cast(BinaryIO, _Forward(stream.file)), schema, stream.name)
         yield writer
         writer.finish()
         stream.file.flush()
@@ -122,7 +122,7 @@ def open_writer(path: str | os.PathLike[str] | Stream, schema: Schema) -> Iterat
             yield writer
         return
     target = Path(path)
-    kind = _writer_for(target)
+    kind = _choose_writer(target)
     if target.is_dir():
         raise DataError(f"{target.name}: is a directory; name a file")
     if not target.parent.is_dir():
@@ -130,16 +130,16 @@ def open_writer(path: str | os.PathLike[str] | Stream, schema: Schema) -> Iterat
     opened = None
     with ExitStack() as stack:  # so that only our own errors are explained, not those of the block
         try:
-            with _writing(target.name):
+            with _explain_write_errors(target.name):
                 opened = kind(stack.enter_context(replacing(target)), schema, target.name)
             yield opened
-            with _writing(target.name):
+            with _explain_write_errors(target.name):
                 opened.finish()
         except BaseException:
             if opened is not None:
                 opened.abandon()
             raise
-        with _writing(target.name):
+        with _explain_write_errors(target.name):
             stack.close()
 
 
@@ -150,13 +150,13 @@ def count_for(path: str | os.PathLike[str] | Stream, asked: int | None, usual: i
     (60000, 100, 7)
     """
     named = Path(path.name if isinstance(path, Stream) else path)
-    if _writer_for(named) is not PictureWriter:
+    if _choose_writer(named) is not PictureWriter:
         return usual if asked is None else asked
     refuse_many(asked or 0, named.name)
     return ENOUGH if asked is None else asked
 
 
-def _writer_for(path: Path) -> type[Writer]:
+def _choose_writer(path: Path) -> type[Writer]:
     name = path.name.lower()
     for suffix, kind in WRITERS.items():
         if name.endswith(suffix):
@@ -165,7 +165,7 @@ def _writer_for(path: Path) -> type[Writer]:
 
 
 @contextmanager
-def _writing(name: str) -> Iterator[None]:
+def _explain_write_errors(name: str) -> Iterator[None]:
     """Turn what a full disk or a forbidden folder makes the libraries raise into one line that names the file."""
     try:
         yield
@@ -174,14 +174,14 @@ def _writing(name: str) -> Iterator[None]:
     except PermissionError:
         raise DataError(f"{name}: may not be written here; check the folder's permissions") from None
     except OSError as error:
-        reason = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else one_line(error)
+        reason = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else take_first_line(error)
         raise DataError(
             f"{name}: cannot be written ({reason}); nothing was kept, free space or choose another folder"
         ) from None
 
 
 @contextmanager
-def _naming(name: str) -> Iterator[None]:
+def _name_file(name: str) -> Iterator[None]:
     """Name the file in what is said about a column."""
     try:
         yield
@@ -195,7 +195,7 @@ class CsvWriter(Writer):
     def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
         super().__init__(file, schema, name)
         delimiter = "\t" if ".tsv" in name.lower() else schema.delimiter
-        with _naming(name):
+        with _name_file(name):
             self.speller = Speller(schema, delimiter)
         self._put(self.speller.header())
 
@@ -244,7 +244,7 @@ class ParquetWriter(Writer):
 
     def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
         super().__init__(file, schema, name)
-        self.parquet = pq.ParquetWriter(file, to_table(_none(schema)).schema)
+        self.parquet = pq.ParquetWriter(file, to_table(_make_empty(schema)).schema)
 
     def _write(self, records: Records) -> None:
         for start in range(0, len(records), GROUP):
@@ -265,9 +265,11 @@ class NpzWriter(Writer):
 
     def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
         super().__init__(file, schema, name)
-        with _naming(name):
-            self.nulls = {key: null_spelling(key, column, schema.nulls) for key, column in schema.columns.items()}
-        self.parts: dict[str, list[Any]] = {column: [codes] for column, codes in _none(schema).codes.items()}
+        with _name_file(name):
+            self.nulls = {
+                key: choose_null_spelling(key, column, schema.nulls) for key, column in schema.columns.items()
+            }
+        self.parts: dict[str, list[Any]] = {column: [codes] for column, codes in _make_empty(schema).codes.items()}
 
     def _write(self, records: Records) -> None:
         for column, codes in records.codes.items():
@@ -294,7 +296,7 @@ class PictureWriter(Writer):
     def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
         super().__init__(file, schema, name)
         refuse_picture(schema, name)
-        self.parts = [_none(schema)]
+        self.parts = [_make_empty(schema)]
 
     def _write(self, records: Records) -> None:
         self.parts.append(records)
@@ -305,7 +307,7 @@ class PictureWriter(Writer):
         draw(joined(self.parts), self.file)
 
 
-def _none(schema: Schema) -> Records:
+def _make_empty(schema: Schema) -> Records:
     """Return no records, but of the right shapes."""
     return Records(schema, {name: column.empty_codes() for name, column in schema.columns.items()}, 0)
 
