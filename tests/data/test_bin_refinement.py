@@ -12,7 +12,7 @@ import pytest
 from sundog.data.bin_refinement import SHARE, Refinement, choose_starts
 from sundog.data.bins import bins_for
 from sundog.data.columns import Column, ContinuousColumn, DatetimeColumn, IntegerColumn, OrderedColumn
-from sundog.data.columns.column import equal_starts
+from sundog.data.columns.column import cut_evenly
 from sundog.data.columns.ordered import DEFAULT_BINS
 from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
@@ -175,7 +175,7 @@ def test_where_nothing_stands_out_of_the_noise_bins_have_equal_width(epsilon: fl
     refined, coarse = plan.refine(encode(read(few, schema), schema), ledger)
     assert coarse == list(WIDE)
     for name, column in schema.columns.items():
-        assert bins_for(refined.columns[name]).starts.tolist() == equal_starts(column.lattice_size, DEFAULT_BINS)
+        assert bins_for(refined.columns[name]).starts.tolist() == cut_evenly(column.lattice_size, DEFAULT_BINS)
 
 
 @pytest.mark.parametrize("special", [(), (0, 7, 128), tuple(range(20)), tuple(range(64))])
@@ -196,7 +196,7 @@ def test_any_noise_makes_as_many_bins(size: int, special: tuple[int, ...]) -> No
         starts = choose_starts(wild(tree._cut(0, size, 40), 3), bins_for(column), own, deviation=deviation)
         assert len(starts) == bins_for(column).count
         assert own - {size} <= set(starts)
-        again = column.replace(bins="refined", edges=column.edges_at(starts[1:]))
+        again = column.replace(bins="refined", edges=column.find_edges(starts[1:]))
         assert bins_for(again).starts.tolist() == starts
 
 
@@ -205,7 +205,7 @@ def test_edges_begin_bins_where_they_should_although_floats_are_inexact() -> Non
     awkward = ContinuousColumn(min=1e-7 / 3, max=1.0, resolution=1e-9 / 7)
     for each in (column, awkward):
         codes = sorted(set(np.random.default_rng(0).integers(1, each.lattice_size, 500).tolist()))
-        assert [each.first_code(edge) for edge in each.edges_at(codes)] == codes
+        assert [each.find_first_code(edge) for edge in each.find_edges(codes)] == codes
 
 
 # --- what may depend on the data, and what it costs ---

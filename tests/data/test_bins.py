@@ -132,10 +132,10 @@ def test_quantiles_are_measured_elsewhere() -> None:
     column = IntegerColumn(min=10, max=99, bins="quantiles")
     with pytest.raises(SchemaError, match="must be measured with budget first"):
         bins_for(column)
-    assert column.starts_at([50, 20.5, 50, -3, 99, 200]) == [0, 11, 40, 89]
+    assert column.find_starts([50, 20.5, 50, -3, 99, 200]) == [0, 11, 40, 89]
     times = DatetimeColumn(min="2020-01-01", max="2020-12-31", resolution="day", bins="quantiles")
     cuts: list[Any] = [datetime(2020, 1, 3, 5), "2020-01-05", np.datetime64("2020-01-07")]
-    assert times.starts_at(cuts) == [0, 2, 4, 6]
+    assert times.find_starts(cuts) == [0, 2, 4, 6]
 
 
 @pytest.mark.parametrize("starts", [[], [1], [0, 0], [0, 5, 3], [0, 10]])

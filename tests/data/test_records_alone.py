@@ -218,7 +218,7 @@ def _unchecked(file: Any, *_: Any) -> Any:
 
 def _infer_types(patch: pytest.MonkeyPatch) -> None:
     for module in (scalar, tables):
-        patch.setattr(module, "chunks", _as_one_type)
+        patch.setattr(module, "to_chunks", _as_one_type)
 
 
 def _infer_sets(patch: pytest.MonkeyPatch) -> None:
@@ -227,12 +227,12 @@ def _infer_sets(patch: pytest.MonkeyPatch) -> None:
 
 def _share_a_scale(patch: pytest.MonkeyPatch) -> None:
     _infer_types(patch)
-    patch.setattr(listed, "python_values", lambda values: values.to_pylist())
+    patch.setattr(listed, "to_python", lambda values: values.to_pylist())
     patch.setattr(listed.ListedColumn, "_find", _spelled_as_typed)
 
 
 def _learn_spellings(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(listed.ListedColumn, "learning_input", _tally_as_typed)
+    patch.setattr(listed.ListedColumn, "to_learning_input", _tally_as_typed)
 
 
 def _trust_quotes(patch: pytest.MonkeyPatch) -> None:

@@ -99,7 +99,7 @@ class Refinement:
                 contribution=self.schema.cap,
             )
             starts = choose_starts(tree, bins_for(column), column.special_starts, deviation=deviation)
-            found[name] = column.replace(bins="refined", edges=column.edges_at(starts[1:]))
+            found[name] = column.replace(bins="refined", edges=column.find_edges(starts[1:]))
             if self.hidden > _COARSE * (count or max(1, int(tree.counts.sum()))):
                 coarse.append(name)
         return self.schema.with_columns(found), coarse

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sundog.data.code_set import CodeSet
 from sundog.data.columns import Column
-from sundog.data.columns.arrow import smallest_dtype
+from sundog.data.columns.arrow import find_smallest_dtype
 
 QUANTILE_BINS = 16  # how many bins `bins: quantiles` makes
 TABLE = 2**20  # codes: of fewer, the bin of each is looked up
@@ -51,15 +51,15 @@ class Bins:
             found: NDArray[Any] = self._table.take(codes)
             return found
         bins = np.searchsorted(self._first, codes.astype(np.int64), side="right") - 1
-        return bins.astype(smallest_dtype(self.count))
+        return bins.astype(find_smallest_dtype(self.count))
 
     def to_codes(self, bins: NDArray[Any], rng: np.random.Generator, within: CodeSet | None = None) -> NDArray[Any]:
         """Return a code drawn uniformly inside each bin, or from those of its codes that are in a set."""
         if self._is_identity:
-            return np.asarray(bins, smallest_dtype(self.size + int(self.nullable)))
+            return np.asarray(bins, find_smallest_dtype(self.size + int(self.nullable)))
         first, last = self._first[bins], self._last[bins]
         codes = rng.integers(first, last, endpoint=True) if within is None else within.draw(first, last, rng)
-        return np.asarray(codes.astype(smallest_dtype(self.size + int(self.nullable))))
+        return np.asarray(codes.astype(find_smallest_dtype(self.size + int(self.nullable))))
 
     def shares(self, allowed: CodeSet) -> NDArray[np.float64]:
         """Return which part of the codes of each bin is in the set.
@@ -87,7 +87,7 @@ class Bins:
     def _table(self) -> NDArray[Any] | None:
         if self.size > TABLE:
             return None
-        return np.repeat(np.arange(self.count, dtype=smallest_dtype(self.count)), self._last - self._first + 1)
+        return np.repeat(np.arange(self.count, dtype=find_smallest_dtype(self.count)), self._last - self._first + 1)
 
 
 def bins_for(column: Column) -> Bins:
@@ -101,4 +101,4 @@ def bins_for(column: Column) -> Bins:
     >>> bins_for(IntegerColumn(min=0, max=9999)).count
     64
     """
-    return Bins(np.array(column.bin_starts(), np.int64), column.lattice_size, column.nullable)
+    return Bins(np.array(column.list_bin_starts(), np.int64), column.lattice_size, column.nullable)

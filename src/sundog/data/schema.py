@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, StrictStr, Valid
 
 from sundog import notebook
 from sundog.data import schema_yaml
-from sundog.data.columns import AnyColumn, Column, Form, ScalarColumn, column_types
-from sundog.data.validation_errors import brief, explain
+from sundog.data.columns import AnyColumn, Column, Form, ScalarColumn, list_column_types
+from sundog.data.validation_errors import describe_value, explain
 from sundog.errors import SchemaError
 
 MOST_COLUMNS = 4096
@@ -44,7 +44,9 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         if not self.columns:
             raise ValueError("columns is empty; declare at least one column")
         if not self.delimiter.isascii() or self.delimiter in '"\r\n\0':
-            raise ValueError(f"delimiter {brief(self.delimiter)} cannot separate fields; use one such as ',' or ';'")
+            raise ValueError(
+                f"delimiter {describe_value(self.delimiter)} cannot separate fields; use one such as ',' or ';'"
+            )
         if "" in self.columns:
             raise ValueError("a column has an empty name; name it")
         if self.unit in self.columns:
@@ -57,7 +59,7 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         if self.unit is None and "cap" in self.model_fields_set:
             raise ValueError("cap is given without unit; name the column of the privacy unit in `unit`")
         for name, column in self.scalars.items():
-            if problem := column.dtype_problem():
+            if problem := column.find_dtype_problem():
                 raise ValueError(f"column {name!r}: {problem}")
         return self
 
@@ -88,7 +90,7 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
     def from_dict(cls, data: Any, where: str = "schema") -> Schema:
         """Return a schema from plain data; a SchemaError of one line begins with `where`."""
         if not isinstance(data, dict):
-            raise SchemaError(f"{where}: must be a mapping with `columns`, got {brief(data)}")
+            raise SchemaError(f"{where}: must be a mapping with `columns`, got {describe_value(data)}")
         _refuse_too_large(data.get("columns"), where)
         return cls._validate_data(_with_text_keys(data, where), where)
 
@@ -185,7 +187,7 @@ def _with_text_keys(data: dict[Any, Any], where: str) -> dict[Any, Any]:
         return data
     for name in columns:
         if not isinstance(name, str):
-            raise SchemaError(f"{where}: the column name {brief(name)} is not text; put it in quotes")
+            raise SchemaError(f"{where}: the column name {describe_value(name)} is not text; put it in quotes")
     spelled = {True: "true", False: "false"}
     return {
         **data,
@@ -215,5 +217,5 @@ _SHOWN = 5  # items of a list
 
 def _list_keys() -> dict[str, tuple[str, ...]]:
     """Return the keys of the schema itself, under "", and those of each column type."""
-    kinds: dict[str, type[BaseModel]] = {"": Schema, **column_types()}
+    kinds: dict[str, type[BaseModel]] = {"": Schema, **list_column_types()}
     return {name: tuple(field.alias or key for key, field in kind.model_fields.items()) for name, kind in kinds.items()}

@@ -72,7 +72,7 @@ class SchemaLearning:
                 )
             column = column.complete_with(answer)
         if column.scale is Scale.INTERVAL and column.awaits_quantiles:
-            codes = column.present_codes(self.raw.columns[name], where=_locate(self.raw, name))
+            codes = column.encode_present(self.raw.columns[name], where=_locate(self.raw, name))
             return _cut(column, codes, name, share)
         return column
 
@@ -83,7 +83,7 @@ def prepare(raw: Raw, schema: Schema) -> SchemaLearning:
     values = {}
     for name in unknown_columns(schema):
         column, where = schema.columns[name], _locate(raw, name)
-        read = column.encode if column.complete else column.learning_input
+        read = column.encode if column.complete else column.to_learning_input
         values[name] = read(kept.columns[name], where=where)
     return SchemaLearning(schema, kept, values)
 
@@ -146,4 +146,4 @@ def _cut(column: OrderedColumn, codes: Any, name: str, share: Spending) -> Colum
     )
     after = {cut + 1 for cut, times in Counter(cuts).items() if times > 1}
     starts = sorted({*cuts, *after} - {0, column.lattice_size})
-    return column.replace(edges=column.edges_at(starts) or [column.min])
+    return column.replace(edges=column.find_edges(starts) or [column.min])

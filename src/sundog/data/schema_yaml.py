@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from sundog.data.validation_errors import brief
+from sundog.data.validation_errors import describe_value
 from sundog.errors import SchemaError
 from sundog.files import replacing
 from sundog.privacy.events import printable
@@ -73,7 +73,9 @@ def _construct_mapping(loader: Any, node: Any) -> dict[Any, Any]:
         if isinstance(key, (dict, list)):
             raise yaml.MarkedYAMLError(problem="a key must be a name", problem_mark=key_node.start_mark)
         if key in result:
-            raise yaml.MarkedYAMLError(problem=f"{brief(key)} is given twice", problem_mark=key_node.start_mark)
+            raise yaml.MarkedYAMLError(
+                problem=f"{describe_value(key)} is given twice", problem_mark=key_node.start_mark
+            )
         result[key] = loader.construct_object(value_node, deep=True)
     return result
 

@@ -62,10 +62,10 @@ def did_you_mean(name: object, known: Iterable[str], otherwise: str | None = Non
     return f"choose from {', '.join(known)}" if otherwise is None else otherwise
 
 
-def brief(value: object) -> str:
+def describe_value(value: object) -> str:
     """Return a value in a few characters, however large or deep it is.
 
-    >>> brief([1, 2]), brief(None), brief("x")
+    >>> describe_value([1, 2]), describe_value(None), describe_value("x")
     ('a list', 'nothing', "'x'")
     """
     if value is None:
@@ -80,7 +80,7 @@ def _locate(loc: tuple[int | str, ...], keys: Mapping[str, Sequence[str]]) -> tu
     """("columns", "age", "integer", "min") → "column 'age': ", "integer", "min"."""
     column = ""
     if len(loc) > 1 and loc[0] == "columns":
-        column, loc = f"column {brief(loc[1])}: ", loc[2:]
+        column, loc = f"column {describe_value(loc[1])}: ", loc[2:]
     kind = str(loc[0]) if column and loc and loc[0] in keys else ""
     names = loc[1:] if kind else loc
     return column, kind, str(names[0]) if names else ""
@@ -95,18 +95,18 @@ def _describe_problem(same: Sequence[Any], kind: str, key: str, keys: Mapping[st
             return str(found["ctx"]["error"])
         case "extra_forbidden":
             known = keys.get(kind, ())
-            return f"unknown key {brief(key)}; {did_you_mean(key, known) if known else 'remove it'}"
+            return f"unknown key {describe_value(key)}; {did_you_mean(key, known) if known else 'remove it'}"
         case "missing":
             return f"{key} is missing; add it"
         case "invalid_key":
-            return f"unknown key {brief(value)}; remove it"
+            return f"unknown key {describe_value(value)}; remove it"
         case "union_tag_invalid":
-            return f"unknown type {brief(value['type'])}; {did_you_mean(value['type'], types)}"
+            return f"unknown type {describe_value(value['type'])}; {did_you_mean(value['type'], types)}"
         case "union_tag_not_found":
             near = next((name for name in map(str, value) if _is_near(name, "type")), None)
-            return f"unknown key {brief(near)}; did you mean 'type'?" if near else _report_missing_type(types)
+            return f"unknown key {describe_value(near)}; did you mean 'type'?" if near else _report_missing_type(types)
     wanted = " or ".join(dict.fromkeys(_describe_wanted(each) for each in same))
-    return f"{key + ' ' if key else ''}must be {wanted}, got {brief(value)}"
+    return f"{key + ' ' if key else ''}must be {wanted}, got {describe_value(value)}"
 
 
 def _is_misspelled(problem: tuple[tuple[str, str, str], list[Any]], problems: Mapping[Any, list[Any]]) -> bool:

@@ -21,7 +21,7 @@ import pandas as pd
 
 from sundog.data.code_set import CodeSet
 from sundog.data.columns import AnyColumn, Form, IntegerColumn, ScalarColumn, Scale
-from sundog.data.columns.arrow import shown
+from sundog.data.columns.arrow import format_value
 from sundog.data.schema import Schema
 from sundog.data.validation_errors import did_you_mean
 from sundog.errors import DataError
@@ -76,7 +76,9 @@ def _conditions(where: Conditions, known: Sequence[str]) -> list[Condition]:
     if isinstance(where, Mapping):
         return [_given(name, value) for name, value in where.items()]
     if not isinstance(where, str) and not isinstance(where, Iterable):
-        raise DataError(f"where: give a mapping of columns to values or a list of conditions, not {shown(where)}")
+        raise DataError(
+            f"where: give a mapping of columns to values or a list of conditions, not {format_value(where)}"
+        )
     return [parse_condition(text, known) for text in ([where] if isinstance(where, str) else where)]
 
 
@@ -95,7 +97,7 @@ def parse_condition(text: Any, known: Sequence[str]) -> Condition:
     (('cook', 'cook'), ('a, b', 'a, b'))
     """
     if not isinstance(text, str):
-        raise DataError(f"where: {shown(text)} is not a condition; write it as text, such as 'age>=40'")
+        raise DataError(f"where: {format_value(text)} is not a condition; write it as text, such as 'age>=40'")
     begun = text.lstrip()
     for name in sorted(known, key=len, reverse=True):
         for spelled in (name, f'"{name}"', f"'{name}'"):
@@ -107,7 +109,7 @@ def parse_condition(text: Any, known: Sequence[str]) -> Condition:
     unknown = _OPERATOR.search(begun)
     if unknown is None or not begun[: unknown.start()].strip():
         raise DataError(
-            f"where: {shown(text)} is not a condition; write it as column=value, column>=value or column in a,b"
+            f"where: {format_value(text)} is not a condition; write it as column=value, column>=value or column in a,b"
         )
     raise _no_column(begun[: unknown.start()].strip(), known)
 
@@ -124,7 +126,9 @@ def _values(operator: str, rest: str, *, exact: bool) -> tuple[tuple[str, ...], 
     try:
         split = next(csv.reader([listed], skipinitialspace=True, quotechar=quote), [""])
     except csv.Error:
-        raise DataError(f"where: {shown(listed)} is not a list; separate values by commas and quote odd ones") from None
+        raise DataError(
+            f"where: {format_value(listed)} is not a list; separate values by commas and quote odd ones"
+        ) from None
     return tuple((each, each.strip()) for each in split)
 
 

@@ -30,11 +30,11 @@ from sundog.data.columns import (
     Scale,
     SeriesColumn,
     SetColumn,
-    column_types,
+    list_column_types,
     register_column_type,
 )
-from sundog.data.columns.arrow import Mask, shown
-from sundog.data.columns.containers import python_values, value_of
+from sundog.data.columns.arrow import Mask, format_value
+from sundog.data.columns.containers import to_python, unwrap_one
 from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SchemaError
@@ -49,7 +49,7 @@ ALLOWED = 0  # tests of the class of a column outside data/columns
 def column_classes() -> set[str]:
     """The names of all column classes, the abstract ones included."""
     found: set[type] = set()
-    for kind in column_types().values():
+    for kind in list_column_types().values():
         found |= {each for each in kind.__mro__ if issubclass(each, Column)}
     return {kind.__name__ for kind in found}
 
@@ -78,7 +78,7 @@ def _is_name(node: ast.AST) -> bool:
 
 def _is_type_name(node: ast.AST) -> bool:
     """`"image"` and the like, beside `column.type`."""
-    return isinstance(node, ast.Constant) and node.value in column_types()
+    return isinstance(node, ast.Constant) and node.value in list_column_types()
 
 
 def outside() -> list[Path]:
@@ -112,7 +112,7 @@ def test_such_questions_are_found(code: str) -> None:
 
 
 def test_every_type_says_what_it_is_like() -> None:
-    for name, kind in column_types().items():
+    for name, kind in list_column_types().items():
         assert kind.model_fields["type"].default == name
         assert isinstance(kind.form, Form)
         assert (kind.scale is not None) == (kind.form is Form.SCALAR)
@@ -141,7 +141,7 @@ class GradeColumn(ScalarColumn):
         return self.code_of(*spellings) + int(not or_equal)
 
     def _encode_array(self, values: Any) -> tuple[NDArray[Any], Mask]:
-        codes = np.array([self._find(value) for value in python_values(values)], np.int64)
+        codes = np.array([self._find(value) for value in to_python(values)], np.int64)
         return codes, codes < 0
 
     def _find(self, value: Any) -> int:
@@ -151,7 +151,7 @@ class GradeColumn(ScalarColumn):
         return pa.array(list(self.declared_texts)).take(pa.array(codes.astype(np.int64), mask=null))
 
     def _explain_refusal(self, one: Any) -> str:
-        return f"{shown(value_of(one))} is not a grade from A to {self.worst}; fix the row"
+        return f"{format_value(unwrap_one(one))} is not a grade from A to {self.worst}; fix the row"
 
 
 @pytest.fixture
@@ -242,7 +242,7 @@ def some_codes(column: Column, count: int) -> Any:
 
 
 def test_all_types_are_tried() -> None:
-    assert {column.type for column in PROMISES} == {*column_types(), "grade"}
+    assert {column.type for column in PROMISES} == {*list_column_types(), "grade"}
 
 
 @pytest.mark.parametrize("column", PROMISES, ids=lambda column: column.type)
@@ -259,14 +259,14 @@ class TestPromises:
                 column.to_text(some_codes(column, 5))
             return
         codes, texts = some_codes(column, 50), column.to_text(some_codes(column, 50))
-        assert len(texts) == len(column.table_names("x"))
-        parts = dict(zip(column.table_names("x"), texts, strict=True))
+        assert len(texts) == len(column.name_table_columns("x"))
+        parts = dict(zip(column.name_table_columns("x"), texts, strict=True))
         schema = Schema.model_construct(columns={"x": column})
         again = column.encode(read(pa.table(parts), schema).columns["x"], where="x")
         assert (again != codes).sum() == 0
 
     def test_bins_and_features_are_counted_without_making_them(self, column: Column) -> None:
-        starts = column.bin_starts()
+        starts = column.list_bin_starts()
         assert starts[0] == 0
         assert starts == sorted(set(starts))
         assert column.bin_count == len(starts) + column.nullable
@@ -275,8 +275,8 @@ class TestPromises:
         assert column.largest_distance <= 2 * column.feature_count
 
     def test_no_records_have_the_shape_of_records(self, column: Column) -> None:
-        assert column.empty_codes().shape == (0, *column.shape)
-        assert column.to_json(column.empty_codes()) == []
+        assert column.make_empty_codes().shape == (0, *column.shape)
+        assert column.to_json(column.make_empty_codes()) == []
 
     def test_json_holds_a_value_for_each_record(self, column: Column) -> None:
         found = column.to_json(some_codes(column, 20))

@@ -93,7 +93,7 @@ def test_what_is_written_is_read_again(number: int, example: str) -> None:
     text = column.spell(value)
     assert column.encode(text, where="x").tolist() == column.encode(value, where="x").tolist()
     form = NumberFormat.of(example)
-    assert NumberFormat.of(form.example(whole=False)) == form
+    assert NumberFormat.of(form.make_example(whole=False)) == form
 
 
 @pytest.mark.parametrize(

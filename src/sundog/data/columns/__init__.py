@@ -32,7 +32,7 @@ _Column = TypeVar("_Column", bound=Column)
 
 def _validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
     """Return a column of one of the types below, or of one that was registered."""
-    return _build_adapter(tuple(column_types().values())).validate_python(value) if _REGISTERED else handler(value)
+    return _build_adapter(tuple(list_column_types().values())).validate_python(value) if _REGISTERED else handler(value)
 
 
 @cache
@@ -61,7 +61,7 @@ _BUILT_IN: dict[str, type[Column]] = {
 }
 
 
-def column_types() -> dict[str, type[Column]]:
+def list_column_types() -> dict[str, type[Column]]:
     """Return all column types by the names that schemas give them."""
     return {**_BUILT_IN, **_REGISTERED}
 
@@ -93,6 +93,6 @@ __all__ = [
     "SeriesColumn",
     "SetColumn",
     "Unknown",
-    "column_types",
+    "list_column_types",
     "register_column_type",
 ]

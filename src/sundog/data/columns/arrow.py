@@ -17,7 +17,7 @@ def is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def missing(values: Any) -> Mask:
+def is_missing(values: Any) -> Mask:
     """Return which values are null; NaN counts as null."""
     return to_numpy(pc.is_null(values, nan_is_null=True))
 
@@ -35,15 +35,15 @@ def cast_where(texts: Any, pattern: str, kind: Any) -> tuple[NDArray[Any], NDArr
     return values, np.flatnonzero(to_numpy(fits.fill_null(True)) == 0)
 
 
-def smallest_dtype(size: int) -> np.dtype[Any]:
+def find_smallest_dtype(size: int) -> np.dtype[Any]:
     """Return the smallest unsigned integer type that holds the codes 0 … size - 1."""
     return np.min_scalar_type(max(size - 1, 0))
 
 
-def shown(value: object, limit: int = 60) -> str:
+def format_value(value: object, limit: int = 60) -> str:
     """Return a value on one line, as an error message can carry it.
 
-    >>> shown("a" * 100)
+    >>> format_value("a" * 100)
     "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…"
     """
     text = repr(value if isinstance(value, (str, bytes, int, float, bool, type(None))) else str(value))

@@ -12,11 +12,11 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from sundog.data.columns.arrow import Mask, shown
-from sundog.data.columns.containers import python_values, value_of
+from sundog.data.columns.arrow import Mask, format_value
+from sundog.data.columns.containers import to_python, unwrap_one
 from sundog.data.columns.forms import Scale
 from sundog.data.columns.frame_dtypes import TEXT
-from sundog.data.columns.number_parsing import number_of
+from sundog.data.columns.number_parsing import parse_number_unless_code
 from sundog.data.columns.scalar import ScalarColumn
 from sundog.data.columns.time_parsing import Time
 from sundog.data.columns.value_kinds import spell_number
@@ -52,7 +52,7 @@ class BooleanColumn(ScalarColumn):
     @model_validator(mode="after")
     def _is_possible(self) -> Self:
         if _normalize(self.true) == _normalize(self.false):
-            raise ValueError(f"true and false are both spelled {shown(self.true)}; spell them differently")
+            raise ValueError(f"true and false are both spelled {format_value(self.true)}; spell them differently")
         if self.learn:
             raise ValueError("a boolean column has nothing to learn; remove `learn`")
         return self
@@ -81,7 +81,7 @@ class BooleanColumn(ScalarColumn):
         return {**_SPELLINGS, _normalize(self.true): 1, _normalize(self.false): 0}
 
     def _encode_array(self, values: Any) -> tuple[NDArray[Any], Mask]:
-        codes = np.array([self._find(value) for value in python_values(values)], np.int64)
+        codes = np.array([self._find(value) for value in to_python(values)], np.int64)
         return codes, codes < 0
 
     def _find(self, value: Any) -> int:
@@ -101,16 +101,16 @@ class BooleanColumn(ScalarColumn):
         return pa.array(codes == 1, mask=null)
 
     def _explain_refusal(self, one: Any) -> str:
-        value = value_of(one)
+        value = unwrap_one(one)
         if isinstance(value, bool):
             return (
                 f"{value} is ambiguous beside the declared spellings {self.true} and {self.false}; give those instead"
             )
         fix = "fix it, or declare the spellings `true` and `false`"
-        return f"{shown(value)} is neither {self.true} nor {self.false}; {fix}"
+        return f"{format_value(value)} is neither {self.true} nor {self.false}; {fix}"
 
 
 def _normalize(text: str) -> str:
     """Return a text as it is compared: in lower case, and a number in its one spelling (1.0 is 1)."""
-    number = number_of(text.strip())
+    number = parse_number_unless_code(text.strip())
     return text.strip().casefold() if number is None else spell_number(number)

@@ -66,7 +66,7 @@ class Column(BaseModel, ABC):
     @property
     def dtype(self) -> np.dtype[Any]:
         """The smallest unsigned integer type that holds every code."""
-        return arrow.smallest_dtype(self.size)
+        return arrow.find_smallest_dtype(self.size)
 
     @property
     def complete(self) -> bool:
@@ -138,9 +138,9 @@ class Column(BaseModel, ABC):
         """The number of bins of equal width that the codes are cut into, if there are that many codes."""
         return self.lattice_size
 
-    def bin_starts(self) -> list[int]:
+    def list_bin_starts(self) -> list[int]:
         """Return the first code of each bin, but for that of null; a function of the declaration alone."""
-        return equal_starts(self.lattice_size, self.bin_limit)
+        return cut_evenly(self.lattice_size, self.bin_limit)
 
     @property
     def bin_count(self) -> int:
@@ -188,7 +188,7 @@ class Column(BaseModel, ABC):
 
     # --- what is learned about it ---
 
-    def learning_input(self, values: Any, *, where: str) -> Any:  # noqa: ARG002
+    def to_learning_input(self, values: Any, *, where: str) -> Any:  # noqa: ARG002
         """Return the values in the form that is measured to complete the column; `unknown` says which measurement it is.
 
         Counts by spelling for values, numbers for a range, the number of an interval for an extent.
@@ -209,7 +209,7 @@ class Column(BaseModel, ABC):
 
     # --- what belongs to it in a source ---
 
-    def table_names(self, name: str) -> list[str]:
+    def name_table_columns(self, name: str) -> list[str]:
         """Return the columns of a csv file or a frame that it is written to, given its own name."""
         return [name]
 
@@ -265,7 +265,7 @@ class Column(BaseModel, ABC):
 
     @abstractmethod
     def to_text(self, codes: Any) -> list[Any]:
-        """Return the values as Arrow arrays of text, one for each of its `table_names`; null where a value is missing."""
+        """Return the values as Arrow arrays of text, one for each of its `name_table_columns`; null where a value is missing."""
 
     @abstractmethod
     def to_arrow(self, codes: Any) -> Any:
@@ -291,15 +291,15 @@ class Column(BaseModel, ABC):
         found: list[Any] = self.to_arrow(codes).to_pylist()
         return found
 
-    def empty_codes(self) -> Any:
+    def make_empty_codes(self) -> Any:
         """Return the codes of no records, in their shape."""
         return np.zeros((0, *self.shape), self.dtype)
 
 
-def equal_starts(size: int, count: int) -> list[int]:
+def cut_evenly(size: int, count: int) -> list[int]:
     """Return where intervals of as equal a width as possible begin; one for each code where there are no more codes.
 
-    >>> equal_starts(10, 3)
+    >>> cut_evenly(10, 3)
     [0, 3, 6]
     """
     count = min(count, size)

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sundog.data.columns import time_parsing
 from sundog.data.columns.arrow import is_text, to_numpy
 from sundog.data.columns.number_parsing import EXACT
-from sundog.data.columns.value_kinds import KINDS, TEXT, spell, tagged
+from sundog.data.columns.value_kinds import KINDS, TEXT, spell, tag_value
 from sundog.errors import DataError
 
 if TYPE_CHECKING:
@@ -31,21 +31,21 @@ MIXED = pa.dense_union([pa.field(name, kind) for name, kind in KINDS.items()])
 """The Arrow type of a column whose values are of several kinds."""
 
 
-def chunks(values: Any, *, where: str = "") -> Iterator[Any]:
+def to_chunks(values: Any, *, where: str = "") -> Iterator[Any]:
     """Yield the values of a list, a Series or an array (numpy, Arrow) as Arrow arrays, each value by itself.
 
     What comes out is text, numbers, booleans, dates and timestamps, dictionaries of these, `MIXED`, or nested lists.
     `where` begins the error message about a value that cannot be read.
 
-    >>> [chunk] = chunks([1, "x", None, 2.5])
+    >>> [chunk] = to_chunks([1, "x", None, 2.5])
     >>> chunk.to_pylist()
     [1, 'x', None, 2.5]
     """
     if isinstance(values, pa.ChunkedArray):
         for chunk in values.chunks:
-            yield plain(chunk, where=where)
+            yield simplify(chunk, where=where)
     elif isinstance(values, pa.Array):
-        yield plain(values, where=where)
+        yield simplify(values, where=where)
     elif (series := _as_series(values)) is not None:
         yield from _from_pandas(series, where)
     elif isinstance(values, np.ndarray):
@@ -63,7 +63,7 @@ def from_objects(values: Iterable[Any], *, where: str = "", rows: Sequence[int] 
     tags, offsets = [], []
     for place, value in enumerate(values):
         try:
-            tag, held_value = tagged(value)
+            tag, held_value = tag_value(value)
         except (TypeError, ValueError, OverflowError) as error:
             at = f"{where}: row {rows[place] if rows else place + 1}"
             raise DataError(f"{at}: {error}; make it text or a number") from None
@@ -81,16 +81,16 @@ def from_objects(values: Iterable[Any], *, where: str = "", rows: Sequence[int] 
     return pa.UnionArray.from_dense(pa.array(tags, pa.int8()), pa.array(offsets, pa.int32()), children, list(KINDS))
 
 
-def alone(chunk: Any, row: int) -> Any:
+def take_one(chunk: Any, row: int) -> Any:
     """Return the value of one row, as an Arrow array of its own."""
-    [(_, one)] = kinds(chunk.slice(row, 1))
+    [(_, one)] = split_kinds(chunk.slice(row, 1))
     return one.dictionary_decode() if pa.types.is_dictionary(one.type) else one
 
 
-def kinds(chunk: Any) -> list[tuple[Any, Any]]:
+def split_kinds(chunk: Any) -> list[tuple[Any, Any]]:
     """Return the parts of a chunk that are of one kind each, with the rows where they stand (a slice or an array).
 
-    >>> [(rows.tolist(), part.to_pylist()) for rows, part in kinds(from_objects([1, "x", 2]))]
+    >>> [(rows.tolist(), part.to_pylist()) for rows, part in split_kinds(from_objects([1, "x", 2]))]
     [([1], ['x']), ([0, 2], [1, 2])]
     """
     if chunk.type != MIXED:
@@ -153,7 +153,7 @@ def _from_pandas(series: pd.Series[Any], where: str) -> Iterator[Any]:
     if isinstance(dtype, pd.CategoricalDtype):
         codes = np.asarray(series.cat.codes, np.int32)
         index = pa.array(codes, mask=codes < 0)
-        categories = pa.concat_arrays([*chunks(dtype.categories, where=where)] or [pa.array([], pa.string())])
+        categories = pa.concat_arrays([*to_chunks(dtype.categories, where=where)] or [pa.array([], pa.string())])
         if categories.type == MIXED:
             yield categories.take(index)
         else:
@@ -165,18 +165,18 @@ def _from_pandas(series: pd.Series[Any], where: str) -> Iterator[Any]:
     elif isinstance(dtype, np.dtype | pd.SparseDtype):
         yield _from_numpy(np.asarray(series), where)
     elif isinstance(dtype, pd.ArrowDtype | pd.StringDtype) or pd.api.types.is_numeric_dtype(dtype):
-        yield from chunks(pa.array(series.array, from_pandas=True), where=where)
+        yield from to_chunks(pa.array(series.array, from_pandas=True), where=where)
     else:
         yield from_objects(series.astype(object), where=where)
 
 
-def plain(values: Any, *, where: str = "") -> Any:
+def simplify(values: Any, *, where: str = "") -> Any:
     """Return the same values, with the rarer ways that Arrow has to hold them turned into the usual ones."""
     kind = values.type
     if kind == MIXED or (is_text(kind) and not pa.types.is_string_view(kind)):
         return values
     if pa.types.is_dictionary(kind):
-        inner = plain(values.dictionary, where=where)
+        inner = simplify(values.dictionary, where=where)
         if inner.type == MIXED or pa.types.is_nested(inner.type):
             return inner.take(values.indices)
         return pa.DictionaryArray.from_arrays(values.indices, inner, ordered=kind.ordered)
@@ -212,32 +212,32 @@ _UNUSUAL: tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...] = (
     (pa.types.is_decimal64, lambda values: values.cast(pa.decimal128(38, values.type.scale))),
     (pa.types.is_time, _convert_by_objects),
     (pa.types.is_union, _convert_by_objects),
-    (pa.types.is_run_end_encoded, lambda values: plain(pc.run_end_decode(values))),
+    (pa.types.is_run_end_encoded, lambda values: simplify(pc.run_end_decode(values))),
     (lambda kind: isinstance(kind, pa.UuidType), _convert_by_objects),
-    (lambda kind: isinstance(kind, pa.BaseExtensionType), lambda values: plain(values.storage)),
+    (lambda kind: isinstance(kind, pa.BaseExtensionType), lambda values: simplify(values.storage)),
 )
 
 
-def spellings(chunk: Any, *, where: str) -> Any:
+def spell_values(chunk: Any, *, where: str) -> Any:
     """Return the one spelling of each value of a chunk, as Arrow text; nulls stay null, and NaN becomes null.
 
-    >>> spellings(pa.array([1.0, 2.5, None]), where="t.parquet: column 'n'").to_pylist()
+    >>> spell_values(pa.array([1.0, 2.5, None]), where="t.parquet: column 'n'").to_pylist()
     ['1', '2.5', None]
     """
     kind = chunk.type
     if kind == MIXED:
-        parts = [(rows, spellings(part, where=where)) for rows, part in kinds(chunk)]
+        parts = [(rows, spell_values(part, where=where)) for rows, part in split_kinds(chunk)]
         order = np.argsort(np.concatenate([np.empty(0, np.int64), *(rows for rows, _ in parts)]))
         return pa.concat_arrays([part for _, part in parts]).take(pa.array(order))
     if is_text(kind):
         return chunk.cast(pa.string()) if not pa.types.is_string(kind) else chunk
     if pa.types.is_dictionary(kind):
-        return spellings(chunk.dictionary, where=where).take(chunk.indices)
+        return spell_values(chunk.dictionary, where=where).take(chunk.indices)
     if pa.types.is_integer(kind):
         return chunk.cast(pa.string())
     refuse_rounded(chunk, where)
     distinct = chunk.dictionary_encode()
-    return pa.array([spell(value) for value in python_values(distinct.dictionary)], pa.string()).take(distinct.indices)
+    return pa.array([spell(value) for value in to_python(distinct.dictionary)], pa.string()).take(distinct.indices)
 
 
 def refuse_rounded(chunk: Any, where: str) -> None:
@@ -251,12 +251,12 @@ def refuse_rounded(chunk: Any, where: str) -> None:
 ROUNDED = "a floating-point number of 2^53 or more may have lost its last digits; give the column as integers or text"
 
 
-def value_of(one: Any) -> Any:
+def unwrap_one(one: Any) -> Any:
     """Return the value in an Arrow array of one, for an error message."""
-    return python_values(one)[0]
+    return to_python(one)[0]
 
 
-def python_values(values: Any) -> list[Any]:
+def to_python(values: Any) -> list[Any]:
     """Return the values of an Arrow array of one kind in Python: text, int, float, bool, `time_parsing.Time` or None.
 
     As among objects, decimals are whole numbers or floats, and whole numbers beyond 64 bits are text.
@@ -270,5 +270,5 @@ def python_values(values: Any) -> list[Any]:
         ]
     found: list[Any] = values.to_pylist()
     if pa.types.is_decimal(values.type) or pa.types.is_uint64(values.type):
-        found = [tagged(value)[1] for value in found]
+        found = [tag_value(value)[1] for value in found]
     return found

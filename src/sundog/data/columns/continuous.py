@@ -12,13 +12,13 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
-from sundog.data.columns.arrow import Mask, missing, shown
-from sundog.data.columns.containers import alone, kinds, value_of
-from sundog.data.columns.frame_dtypes import REALS, TEXT, inner_float32
-from sundog.data.columns.lattice import Lattice, default_resolution
+from sundog.data.columns.arrow import Mask, format_value, is_missing
+from sundog.data.columns.containers import split_kinds, take_one, unwrap_one
+from sundog.data.columns.frame_dtypes import REALS, TEXT, round_inward
+from sundog.data.columns.lattice import Lattice, choose_resolution
 from sundog.data.columns.number import NumberColumn
 from sundog.data.columns.number_parsing import to_float64
-from sundog.data.columns.ordered import Number, beyond
+from sundog.data.columns.ordered import Number, describe_out_of_bounds
 from sundog.errors import DataError
 
 Resolution = Annotated[Number, Field(gt=0)]
@@ -26,11 +26,11 @@ Resolution = Annotated[Number, Field(gt=0)]
 _FINEST_LEARNED = 2**49  # steps between learned bounds; a finer resolution becomes the default one
 
 
-def filled_resolution(resolution: float | None, info: ValidationInfo) -> float | None:
+def fill_resolution(resolution: float | None, info: ValidationInfo) -> float | None:
     """Return the declared resolution, or the default one as soon as the bounds are known."""
     low, high = info.data.get("min"), info.data.get("max")
     if resolution is None and low is not None and high is not None:
-        return default_resolution(low, high)
+        return choose_resolution(low, high)
     return resolution
 
 
@@ -51,7 +51,7 @@ class ContinuousColumn(NumberColumn):
     edges: Annotated[tuple[Number, ...], Field(fail_fast=True, min_length=1, max_length=65_536)] | None = None
     special: Annotated[tuple[Number, ...], Field(min_length=1, max_length=1024)] | None = None
 
-    _fill = field_validator("resolution")(filled_resolution)
+    _fill = field_validator("resolution")(fill_resolution)
 
     @cached_property
     def lattice(self) -> Lattice:
@@ -65,9 +65,9 @@ class ContinuousColumn(NumberColumn):
         """The number of points between min and max."""
         return self.lattice.size
 
-    def first_code(self, value: Any) -> int:
+    def find_first_code(self, value: Any) -> int:
         """Return the first code whose value is not below the given one (`lattice_size` where all are)."""
-        return self.lattice.first_at_or_above(float(value))
+        return self.lattice.find_at_or_above(float(value))
 
     @property
     def spacing(self) -> tuple[float, float]:
@@ -83,15 +83,15 @@ class ContinuousColumn(NumberColumn):
         """Return a float32 is another number in text."""
         return True
 
-    def learning_input(self, values: Any, *, where: str) -> Any:
+    def to_learning_input(self, values: Any, *, where: str) -> Any:
         """Return the numbers."""
         parts = [np.empty(0)]
         for chunk in self._iter_chunks(values, where):
-            for _, part in kinds(chunk):
-                numbers, bad = to_float64(self.plain(part))
-                absent = missing(part)
+            for _, part in split_kinds(chunk):
+                numbers, bad = to_float64(self.to_plain(part))
+                absent = is_missing(part)
                 if (bad & ~absent).any():
-                    value = shown(value_of(alone(part, int((bad & ~absent).argmax()))))
+                    value = format_value(unwrap_one(take_one(part, int((bad & ~absent).argmax()))))
                     raise DataError(f"{where}: {value} is not a number; fix it or declare the column categorical")
                 parts.append(numbers[~absent])
         return np.concatenate(parts)
@@ -109,7 +109,7 @@ class ContinuousColumn(NumberColumn):
         problem = super()._find_limit_problem(name)
         if problem or name.lower() != "float32" or self.min is None or self.max is None:
             return problem
-        low, high = inner_float32(self.min, self.max)
+        low, high = round_inward(self.min, self.max)
         return f"dtype {name} holds nothing from {self.min} to {self.max}; use float64" if low > high else None
 
     def _to_float32(self, values: Any) -> Any:
@@ -117,17 +117,17 @@ class ContinuousColumn(NumberColumn):
         near = super()._to_float32(values)
         if self.min is None or self.max is None:
             return near
-        low, high = (pa.scalar(float(bound), pa.float32()) for bound in inner_float32(self.min, self.max))
+        low, high = (pa.scalar(float(bound), pa.float32()) for bound in round_inward(self.min, self.max))
         return pc.max_element_wise(pc.min_element_wise(near, high, skip_nulls=False), low, skip_nulls=False)
 
     def _is_on_lattice(self, value: Any) -> bool:
         return self.lattice.holds(value)
 
     def _find_problem(self) -> str | None:
-        return self.lattice.problem()
+        return self.lattice.find_problem()
 
     def _encode_array(self, values: Any) -> tuple[NDArray[Any], Mask]:
-        numbers, bad = to_float64(self.plain(values))
+        numbers, bad = to_float64(self.to_plain(values))
         below, above = numbers < self.lattice.low, numbers > self.lattice.high
         codes, outside = self._apply_bounds(self.lattice.encode(numbers), below, above)
         return codes, bad | outside
@@ -136,12 +136,10 @@ class ContinuousColumn(NumberColumn):
         return pa.array(self.lattice.decode(codes), mask=null)
 
     def _explain_refusal(self, one: Any) -> str:
-        value = value_of(one)
-        (number,), (bad,) = to_float64(self.plain(one))
+        value = unwrap_one(one)
+        (number,), (bad,) = to_float64(self.to_plain(one))
         if bad:
-            return (
-                f"{shown(value)} is not a number{self._expected}; fix it, or list it under `nulls` if it means missing"
-            )
+            return f"{format_value(value)} is not a number{self._expected}; fix it, or list it under `nulls` if it means missing"
         if np.isinf(number):
-            return f"{shown(value)} is infinite; fix the row or declare `out_of_bounds: clamp`"
-        return beyond(value, below=bool(number < self.lattice.low), low=self.min, high=self.max)
+            return f"{format_value(value)} is infinite; fix the row or declare `out_of_bounds: clamp`"
+        return describe_out_of_bounds(value, below=bool(number < self.lattice.low), low=self.min, high=self.max)

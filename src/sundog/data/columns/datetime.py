@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from sundog.data.columns import time_parsing
-from sundog.data.columns.arrow import Mask, shown
-from sundog.data.columns.containers import value_of
+from sundog.data.columns.arrow import Mask, format_value
+from sundog.data.columns.containers import unwrap_one
 from sundog.data.columns.forms import Unknown
 from sundog.data.columns.frame_dtypes import TEXT, TIME
-from sundog.data.columns.ordered import OrderedColumn, beyond
+from sundog.data.columns.ordered import OrderedColumn, describe_out_of_bounds
 
 MICROSECONDS = {
     "day": 86_400_000_000,
@@ -68,7 +68,9 @@ class DatetimeColumn(OrderedColumn):
                 ZoneInfo(name)
                 time_parsing.to_wall(np.zeros(1, np.int64), name)
             except (ValueError, OSError, KeyError, pa.ArrowException):
-                raise ValueError(f"timezone {shown(name)} is not known; use a name such as 'Europe/Berlin'") from None
+                raise ValueError(
+                    f"timezone {format_value(name)} is not known; use a name such as 'Europe/Berlin'"
+                ) from None
         return name
 
     @field_validator("min", "max", "edges", "special", mode="before")
@@ -82,7 +84,7 @@ class DatetimeColumn(OrderedColumn):
     @model_validator(mode="after")
     def _has_a_format(self) -> Self:
         if self.format is not None and (len(self.format) > _LONGEST_FORMAT or not time_parsing.is_format(self.format)):
-            raise ValueError(f"format {shown(self.format)} is not one; write it as '%Y-%m-%d %H:%M:%S'")
+            raise ValueError(f"format {format_value(self.format)} is not one; write it as '%Y-%m-%d %H:%M:%S'")
         if self.format is not None and "%z" in self.format and self.timezone is None:
             raise ValueError("format has an offset (%z) but no timezone is declared; declare `timezone`")
         return self
@@ -92,13 +94,13 @@ class DatetimeColumn(OrderedColumn):
         """The number of days, hours, … from min to max."""
         return int(self._ends[1] - self._origin) // self._unit + 1
 
-    def first_code(self, value: Any) -> int:
+    def find_first_code(self, value: Any) -> int:
         """Return the code of an ISO time, cut down to the resolution."""
-        return self.first_codes([value])[0]
+        return self.find_first_codes([value])[0]
 
-    def first_codes(self, values: Sequence[Any]) -> list[int]:
+    def find_first_codes(self, values: Sequence[Any]) -> list[int]:
         """Return the codes of ISO times."""
-        return [(position - self._origin) // self._unit for position in self.positions(values)]
+        return [(position - self._origin) // self._unit for position in self.to_positions(values)]
 
     @property
     def _unit(self) -> int:
@@ -116,11 +118,11 @@ class DatetimeColumn(OrderedColumn):
         # Local days are not all 24 hours long, so they are counted on the wall clock; all else counts instants.
         return self.timezone is not None and self.resolution == "day"
 
-    def position(self, value: Any) -> int:
+    def to_position(self, value: Any) -> int:
         """Return an ISO time in microseconds on the clock that codes count on, cut down to the resolution."""
-        return self.positions([value])[0]
+        return self.to_positions([value])[0]
 
-    def positions(self, values: Sequence[Any]) -> list[int]:
+    def to_positions(self, values: Sequence[Any]) -> list[int]:
         """ISO times in microseconds on the clock that codes count on, cut down to the resolution."""
         micros, aware, wall = self._parse_times(values)
         cut = wall % self._unit
@@ -138,12 +140,12 @@ class DatetimeColumn(OrderedColumn):
         texts = [value.isoformat() if isinstance(value, date) else str(value) for value in values]
         micros, aware, bad = time_parsing.parse_iso(pa.array(texts, pa.string()))
         if bad.any():
-            first = shown(values[int(bad.argmax())])
+            first = format_value(values[int(bad.argmax())])
             raise ValueError(f"{first} is not a time; write it as 2020-12-31 or 2020-12-31T23:59:59")
         if not aware.any():
             return micros, aware, micros
         if self.timezone is None:
-            first = shown(values[int(aware.argmax())])
+            first = format_value(values[int(aware.argmax())])
             raise ValueError(f"{first} has an offset but no timezone is declared; declare `timezone`")
         return micros, aware, np.where(aware, time_parsing.to_wall(micros, self.timezone), micros)
 
@@ -162,26 +164,26 @@ class DatetimeColumn(OrderedColumn):
 
     # --- comparing with a time ---
 
-    def readings(self) -> list[Self]:
+    def list_readings(self) -> list[Self]:
         """Return the column as it reads the data, and ISO 8601 where the data has a format of its own."""
         return [self] if self.format is None else [self, self.model_copy(update={"format": None})]
 
-    def bound(self, value: Any) -> Any:
+    def parse_bound(self, value: Any) -> Any:
         """Return a time in microseconds, however early, late or fine."""
         anytime = {"min": "0001-01-01", "max": "9999-12-31", "resolution": "microsecond"}
         wide = type(self).model_validate({"timezone": self.timezone, "format": self.format, **anytime})
-        return wide.number_at(wide.code_of(value))
+        return wide.decode_number(wide.code_of(value))
 
-    def number_at(self, code: int) -> Any:
+    def decode_number(self, code: int) -> Any:
         """Return the time of a code in microseconds."""
         return self.decode([code]).cast(pa.int64())[0].as_py()
 
     # --- learning ---
 
-    def learning_input(self, values: Any, *, where: str) -> Any:
+    def to_learning_input(self, values: Any, *, where: str) -> Any:
         """Return the number of the year (of two centuries) that each time lies in."""
         wide = self._two_centuries
-        return np.asarray(wide.present_codes(values, where=where) * _YEARS // wide.lattice_size)
+        return np.asarray(wide.encode_present(values, where=where) * _YEARS // wide.lattice_size)
 
     def complete_with(self, answer: Any) -> Self:
         """Return the column from the beginning of the first year to the end of the last one."""
@@ -258,19 +260,17 @@ class DatetimeColumn(OrderedColumn):
         return pa.array(micros, pa.timestamp("us", self.timezone), mask=null)
 
     def _explain_refusal(self, one: Any) -> str:
-        value = value_of(one)
+        value = unwrap_one(one)
         micros, aware, bad = time_parsing.read(one, self.format)
         if bad[0]:
             expected, fix = (f"as {self.format}", "fix it") if self.format else ("in ISO 8601", "declare its `format`")
-            return (
-                f"{shown(value)} is not a time written {expected}; {fix}, or list it under `nulls` if it means missing"
-            )
+            return f"{format_value(value)} is not a time written {expected}; {fix}, or list it under `nulls` if it means missing"
         if aware[0] and self.timezone is None:
-            return f"{shown(value)} has a timezone but none is declared; declare `timezone`"
+            return f"{format_value(value)} has a timezone but none is declared; declare `timezone`"
         ticks, skipped = self._to_clock(micros, aware)
         if skipped[0]:
-            return f"{shown(value)} was skipped by the clocks of {self.timezone}; write it with its offset"
-        return beyond(value, below=bool(ticks[0] < self._origin), low=self.min, high=self.max)
+            return f"{format_value(value)} was skipped by the clocks of {self.timezone}; write it with its offset"
+        return describe_out_of_bounds(value, below=bool(ticks[0] < self._origin), low=self.min, high=self.max)
 
 
 def _count_micros(bound: str | None) -> int:

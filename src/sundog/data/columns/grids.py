@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sundog.data.columns.containers import chunks
+from sundog.data.columns.containers import to_chunks
 from sundog.errors import DataError
 
 
@@ -77,7 +77,7 @@ def _from_arrow(values: Any, shape: tuple[int, ...], where: str) -> NDArray[Any]
     """Nested lists, flattened: every record must hold exactly as many numbers as the shape does."""
     size, first_row = math.prod(shape), 0
     parts = [np.empty((0, size))]
-    for chunk in chunks(values, where=where):
+    for chunk in to_chunks(values, where=where):
         flat = chunk
         lengths = np.ones(len(chunk), np.int64)
         while (

@@ -11,12 +11,12 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
-from sundog.data.columns.arrow import Mask, shown
-from sundog.data.columns.containers import ROUNDED, value_of
+from sundog.data.columns.arrow import Mask, format_value
+from sundog.data.columns.containers import ROUNDED, unwrap_one
 from sundog.data.columns.frame_dtypes import NUMBERS, TEXT
 from sundog.data.columns.number import NumberColumn
-from sundog.data.columns.number_parsing import COARSEST, number_of, parse_integer, to_int64
-from sundog.data.columns.ordered import Whole, beyond
+from sundog.data.columns.number_parsing import COARSEST, parse_integer, parse_number_unless_code, to_int64
+from sundog.data.columns.ordered import Whole, describe_out_of_bounds
 
 _FAR = 2**61  # learned bounds lie between this and its negative
 
@@ -46,7 +46,7 @@ class IntegerColumn(NumberColumn):
         low, high = self._bounds
         return -(-(high - low) // self.step) + 1
 
-    def first_code(self, value: Any) -> int:
+    def find_first_code(self, value: Any) -> int:
         """Return the first code whose value is not below the given one (`lattice_size` where all are)."""
         low, high = self._bounds
         return self.lattice_size if value > high else max(0, -int((low - value) // self.step))
@@ -70,12 +70,12 @@ class IntegerColumn(NumberColumn):
 
     def misreads_text(self, nulls: Sequence[str]) -> bool:
         """It reads '7.0' as 7, but not where 7 means missing."""
-        return any(number_of(null) is not None for null in nulls)
+        return any(parse_number_unless_code(null) is not None for null in nulls)
 
-    def learning_input(self, values: Any, *, where: str) -> Any:
+    def to_learning_input(self, values: Any, *, where: str) -> Any:
         """Return the numbers."""
         wide = self.replace(min=-_FAR, max=_FAR, step=1, bins=None)
-        return (wide.present_codes(values, where=where) - _FAR).astype(np.float64)
+        return (wide.encode_present(values, where=where) - _FAR).astype(np.float64)
 
     def complete_with(self, answer: Any) -> Self:
         """Return the column with whole bounds around the learned ones."""
@@ -93,7 +93,7 @@ class IntegerColumn(NumberColumn):
         return bool(value == high or (value - low) % self.step == 0)
 
     def _encode_array(self, values: Any) -> tuple[NDArray[Any], Mask]:
-        found = to_int64(self.plain(values))
+        found = to_int64(self.to_plain(values))
         low, high = self._bounds
         below, above = found.too_low | (found.values < low), found.too_high | (found.values > high)
         codes, bad = self._apply_bounds(self._find_nearest(np.clip(found.values, low, high)), below, above)
@@ -119,12 +119,12 @@ class IntegerColumn(NumberColumn):
         return pa.array(np.where(codes == self.lattice_size - 1, high, values), mask=null)
 
     def _explain_refusal(self, one: Any) -> str:
-        value = value_of(one)
-        number = int(value) if isinstance(value, bool) else parse_integer(str(value_of(self.plain(one))))
+        value = unwrap_one(one)
+        number = int(value) if isinstance(value, bool) else parse_integer(str(unwrap_one(self.to_plain(one))))
         if number is None:
             fix = "fix it, or list it under `nulls` if it means missing"
-            return f"{shown(value)} is not a whole number{self._expected}; {fix}"
+            return f"{format_value(value)} is not a whole number{self._expected}; {fix}"
         low, high = self._bounds
         if self.clamps or low <= number <= high:
-            return f"{shown(value)}: {ROUNDED}"
-        return beyond(value, below=number < low, low=low, high=high)
+            return f"{format_value(value)}: {ROUNDED}"
+        return describe_out_of_bounds(value, below=number < low, low=low, high=high)

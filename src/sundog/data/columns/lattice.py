@@ -17,10 +17,10 @@ from sundog.data.columns.arrow import Mask
 FINEST = 2**50  # steps between 0 and the largest value; beyond, neighbouring float64 values run together
 
 
-def default_resolution(low: float, high: float) -> float:
+def choose_resolution(low: float, high: float) -> float:
     """Return a millionth of the range, as a power of ten.
 
-    >>> default_resolution(0, 500), default_resolution(3, 3)
+    >>> choose_resolution(0, 500), choose_resolution(3, 3)
     (0.0001, 1.0)
     """
     if high <= low or math.isinf(high - low):
@@ -28,7 +28,7 @@ def default_resolution(low: float, high: float) -> float:
     return float(f"1e{math.floor(math.log10(high - low)) - 6}") or math.ulp(0.0)
 
 
-def exact(value: float) -> Fraction:
+def to_fraction(value: float) -> Fraction:
     """Return a float as the decimal number it is printed as: 0.1 is one tenth."""
     return Fraction(repr(value))
 
@@ -48,12 +48,14 @@ class Lattice:
     high: float
     step: float
 
-    def problem(self) -> str | None:
+    def find_problem(self) -> str | None:
         """Return what makes this lattice impossible, if anything does."""
         if not math.isfinite(self.high - self.low):
             return f"the range from {self.low} to {self.high} is too wide for float64; narrow min and max"
-        widest = max(abs(exact(self.low)), abs(exact(self.high)), exact(self.high) - exact(self.low))
-        if widest / exact(self.step) > FINEST:
+        widest = max(
+            abs(to_fraction(self.low)), abs(to_fraction(self.high)), to_fraction(self.high) - to_fraction(self.low)
+        )
+        if widest / to_fraction(self.step) > FINEST:
             return f"resolution ({self.step}) is too fine for values this large; declare a coarser `resolution`"
         return None
 
@@ -64,8 +66,8 @@ class Lattice:
         >>> Lattice(0.0, 1e6, 1 / 3).size
         3000001
         """
-        size = math.ceil((exact(self.high) - exact(self.low)) / exact(self.step)) + 1
-        before = exact(self.low) + (size - 2) * exact(self.step)
+        size = math.ceil((to_fraction(self.high) - to_fraction(self.low)) / to_fraction(self.step)) + 1
+        before = to_fraction(self.low) + (size - 2) * to_fraction(self.step)
         return size - (size > 1 and max(float(before), self.low + (size - 2) * self.step) >= self.high)
 
     def encode(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -89,11 +91,11 @@ class Lattice:
             values = (low + codes.astype(np.int64) * step) / scale
         return np.where(codes == self.size - 1, self.high, values)
 
-    def first_at_or_above(self, value: float) -> int:
+    def find_at_or_above(self, value: float) -> int:
         """Return the first point that is not below a value (`size` where all are)."""
         if value > self.high:
             return self.size
-        return max(0, math.ceil((exact(value) - exact(self.low)) / exact(self.step)))
+        return max(0, math.ceil((to_fraction(value) - to_fraction(self.low)) / to_fraction(self.step)))
 
     def holds(self, value: float) -> bool:
         """Return whether a value is one of the points.
@@ -101,10 +103,10 @@ class Lattice:
         >>> Lattice(-1.0, 0.25, 0.1).holds(-0.3), Lattice(-1.0, 0.25, 0.1).holds(0.25), Lattice(0, 1, 0.1).holds(0.15)
         (True, True, False)
         """
-        steps = (exact(value) - exact(self.low)) / exact(self.step)
+        steps = (to_fraction(value) - to_fraction(self.low)) / to_fraction(self.step)
         return value == self.high or (steps.denominator == 1 and 0 <= steps < self.size)
 
-    def outside(self, values: NDArray[np.float64]) -> Mask:
+    def is_outside(self, values: NDArray[np.float64]) -> Mask:
         """Return which values lie beyond the bounds."""
         return (values < self.low) | (values > self.high)
 
@@ -115,7 +117,7 @@ class Lattice:
     def _scaled(self) -> tuple[int, int, float] | None:
         """Low and step as whole numbers of 10**-digits, where float64 can divide them back exactly."""
         digits = max(0, *(-_find_exponent(number) for number in (self.low, self.step)))
-        low, step = exact(self.low) * 10**digits, exact(self.step) * 10**digits
+        low, step = to_fraction(self.low) * 10**digits, to_fraction(self.step) * 10**digits
         if digits > 22 or max(abs(low), abs(low + self.size * step)) >= 2**53:
             return None
         return int(low), int(step), float(10**digits)

@@ -22,15 +22,22 @@ from pydantic import (
     model_validator,
 )
 
-from sundog.data.columns.arrow import Mask, shown
-from sundog.data.columns.containers import ROUNDED, python_values, spellings, value_of
+from sundog.data.columns.arrow import Mask, format_value
+from sundog.data.columns.containers import ROUNDED, spell_values, to_python, unwrap_one
 from sundog.data.columns.forms import Unknown
-from sundog.data.columns.frame_dtypes import NUMBERS, REALS, TEXT, number_problem
-from sundog.data.columns.number_parsing import EXACT, INT64_MAX, INT64_MIN, number_of, parse_integer, parse_number
+from sundog.data.columns.frame_dtypes import NUMBERS, REALS, TEXT, find_number_problem
+from sundog.data.columns.number_parsing import (
+    EXACT,
+    INT64_MAX,
+    INT64_MIN,
+    parse_integer,
+    parse_number,
+    parse_number_unless_code,
+)
 from sundog.data.columns.scalar import ScalarColumn
 from sundog.data.columns.time_parsing import Time, parse_iso
 from sundog.data.columns.value_kinds import spell
-from sundog.data.validation_errors import brief, did_you_mean
+from sundog.data.validation_errors import describe_value, did_you_mean
 
 
 def _check_value(value: Any) -> Any:
@@ -39,7 +46,9 @@ def _check_value(value: Any) -> Any:
             "an empty value is not a category; remove it and declare `nullable: true`, or put it in quotes"
         )
     if not isinstance(value, (str, bool, int, float)):
-        raise ValueError(f"a category must be text, a number or a boolean, got {brief(value)}; write it as one")
+        raise ValueError(
+            f"a category must be text, a number or a boolean, got {describe_value(value)}; write it as one"
+        )
     return value
 
 
@@ -74,11 +83,11 @@ class ListedColumn(ScalarColumn):
 
     # --- learning ---
 
-    def learning_input(self, values: Any, *, where: str) -> Counter[str]:
+    def to_learning_input(self, values: Any, *, where: str) -> Counter[str]:
         """Return how often each spelling occurs; a value has one, whatever the others are, so spellings may be published."""
         counts: Counter[str] = Counter()
         for chunk in self._iter_chunks(values, where):
-            for pair in spellings(chunk, where=where).drop_null().value_counts().to_pylist():
+            for pair in spell_values(chunk, where=where).drop_null().value_counts().to_pylist():
                 counts[pair["values"]] += pair["counts"]
         return counts
 
@@ -109,7 +118,7 @@ class ListedColumn(ScalarColumn):
         """Return a number may have several spellings, of which numpy has one."""
         return True
 
-    def strict(self) -> Self:
+    def tighten(self) -> Self:
         """Return the column without forgiveness: what it does not list is no category."""
         return self.model_copy(update={"learn": False, "undeclared": "error", "other": None})
 
@@ -135,7 +144,7 @@ class ListedColumn(ScalarColumn):
         return "str"
 
     def _find_limit_problem(self, name: str) -> str | None:
-        return number_problem(name, self.values or ()) if name in NUMBERS else None
+        return find_number_problem(name, self.values or ()) if name in NUMBERS else None
 
     # --- declaration ---
 
@@ -156,7 +165,7 @@ class ListedColumn(ScalarColumn):
         seen: set[Value] = set()
         for value in values:
             if value in seen:
-                raise ValueError(f"values lists {shown(value)} twice; keep one")
+                raise ValueError(f"values lists {format_value(value)} twice; keep one")
             seen.add(value)
         return values
 
@@ -171,7 +180,7 @@ class ListedColumn(ScalarColumn):
         if self.other is not None and self.undeclared != "other" and not self.learn:
             raise ValueError("`other` is named, but undeclared values are errors; say `undeclared: other`")
         if self.other is not None and self.values is not None and self.other not in self.values:
-            raise ValueError(f"other ({shown(self.other)}) is not one of the values; add it to them")
+            raise ValueError(f"other ({format_value(self.other)}) is not one of the values; add it to them")
         return self
 
     @property
@@ -189,7 +198,9 @@ class ListedColumn(ScalarColumn):
         """Which declared text stands for a number: its own spelling first, then any other (0.50, True)."""
         found: dict[float, int] = {}
         for text, code in self._code_of.items():
-            if (number := number_of(str(text))) is not None and (number not in found or spell(number) == text):
+            if (number := parse_number_unless_code(str(text))) is not None and (
+                number not in found or spell(number) == text
+            ):
                 found[number] = code
         for text, number in (("True", 1), ("true", 1), ("False", 0), ("false", 0)):
             if text in self._code_of:
@@ -213,7 +224,7 @@ class ListedColumn(ScalarColumn):
 
     def _encode_array(self, values: Any) -> tuple[NDArray[Any], Mask]:
         fallback = -1 if self.other is None else self._code_of[self.other]
-        found = (self._find(value) for value in python_values(values))
+        found = (self._find(value) for value in to_python(values))
         codes = np.array([fallback if code is None else code for code in found], np.int64)
         return codes, codes < 0
 
@@ -236,17 +247,17 @@ class ListedColumn(ScalarColumn):
         return pa.array(list(self._known)).take(index)
 
     def _explain_refusal(self, one: Any) -> str:
-        value = value_of(one)
+        value = unwrap_one(one)
         if self._find(value) == -1:
-            return f"{shown(value)}: {ROUNDED}"
+            return f"{format_value(value)}: {ROUNDED}"
         plain = {str(known).strip().casefold(): known for known in self._known}
         near = plain.get(str(value).strip().casefold())
         if near is not None:
             differs = "stray whitespace" if str(value).strip() == str(near).strip() else "upper and lower case"
-            return f"{shown(value)} is not a declared value, but {shown(near)} is; mind {differs}"
+            return f"{format_value(value)} is not a declared value, but {format_value(near)} is; mind {differs}"
         near = did_you_mean(value, [known for known in self._known[:10] if isinstance(known, str)])
         fix = "add it to values, fix the row or declare `undeclared: other`"
-        return f"{shown(value)} is not a declared value; {near if near.startswith('did') else fix}"
+        return f"{format_value(value)} is not a declared value; {near if near.startswith('did') else fix}"
 
 
 def _parse_as(text: str, kind: type) -> Any:

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import field_validator
 
-from sundog.data.columns.arrow import shown
+from sundog.data.columns.arrow import format_value
 from sundog.data.columns.forms import Unknown
-from sundog.data.columns.frame_dtypes import NUMBERS, number_problem
+from sundog.data.columns.frame_dtypes import NUMBERS, find_number_problem
 from sundog.data.columns.number_format import NumberFormat
 from sundog.data.columns.number_parsing import parse_integer, parse_number
 from sundog.data.columns.ordered import OrderedColumn
@@ -34,11 +34,11 @@ class NumberColumn(OrderedColumn):
                 NumberFormat.of(example)
             except ValueError:
                 raise ValueError(
-                    f"format {shown(example)} is not an example of a number; write one such as '1,234.5'"
+                    f"format {format_value(example)} is not an example of a number; write one such as '1,234.5'"
                 ) from None
         return example
 
-    def plain(self, values: Any) -> Any:
+    def to_plain(self, values: Any) -> Any:
         """Text values as plain numbers; typed ones as they are."""
         return values if self._written is None else self._written.to_plain(values)
 
@@ -52,22 +52,22 @@ class NumberColumn(OrderedColumn):
         """Whether numbers are text in a format of their own."""
         return self.format is not None
 
-    def bound(self, value: Any) -> Any:
+    def parse_bound(self, value: Any) -> Any:
         """Return a number to compare with, which may be written in the declared format."""
-        text = self.plain(pa.array([str(value)]))[0].as_py()
+        text = self.to_plain(pa.array([str(value)]))[0].as_py()
         number = parse_integer(text)
         number = parse_number(text) if number is None else number
         if number is None:
-            raise DataError(f"{shown(value)} is not a number; compare with a number")
+            raise DataError(f"{format_value(value)} is not a number; compare with a number")
         return number
 
-    def position(self, value: Any) -> Any:
+    def to_position(self, value: Any) -> Any:
         """Return a bound or an edge as a number that compares with the others: itself."""
         return value
 
     def _find_limit_problem(self, name: str) -> str | None:
         known = [bound for bound in (self.min, self.max) if bound is not None]
-        return number_problem(name, known) if name in NUMBERS else None
+        return find_number_problem(name, known) if name in NUMBERS else None
 
     @property
     def _expected(self) -> str:

@@ -60,12 +60,12 @@ class NumberFormat:
             raise ValueError("is no example of a number")
         return made
 
-    def example(self, *, whole: bool) -> str:
+    def make_example(self, *, whole: bool) -> str:
         """Return a number that shows it.
 
-        >>> NumberFormat.of("$1,234.5").example(whole=True), NumberFormat.of("12%").example(whole=False)
+        >>> NumberFormat.of("$1,234.5").make_example(whole=True), NumberFormat.of("12%").make_example(whole=False)
         ('$1,234', '12.5%')
-        >>> NumberFormat(decimals=2).example(whole=False)
+        >>> NumberFormat(decimals=2).make_example(whole=False)
         '12.50'
         """
         number = "1234" if self.thousands or self.decimals == 3 else "12"  # 12.500 would show thousands

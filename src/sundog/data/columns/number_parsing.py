@@ -68,10 +68,10 @@ def parse_integer(text: str) -> int | float | None:
         return int(exact) if exact == exact.to_integral_value() else None
 
 
-def number_of(text: str) -> int | float | None:
+def parse_number_unless_code(text: str) -> int | float | None:
     """Return the number that a text spells, if it is not a code such as 01234.
 
-    >>> number_of("0.50"), number_of("7.0"), number_of("01234"), number_of("x")
+    >>> parse_number_unless_code("0.50"), parse_number_unless_code("7.0"), parse_number_unless_code("01234"), parse_number_unless_code("x")
     (0.5, 7, None, None)
     """
     if not _IS_NUMBER.match(text) or _IS_CODE.match(text):

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from sundog.data.columns.arrow import Mask, shown
+from sundog.data.columns.arrow import Mask, format_value
 from sundog.data.columns.column import MAX_CODES
 from sundog.data.columns.forms import Scale
 from sundog.data.columns.scalar import ScalarColumn
@@ -48,10 +48,10 @@ def check_order(low: Any, high: Any, *, shown_as: tuple[Any, Any]) -> None:
         raise ValueError(f"max ({shown_as[1]}) is below min ({shown_as[0]}); swap them")
 
 
-def beyond(value: object, *, below: bool, low: object, high: object) -> str:
+def describe_out_of_bounds(value: object, *, below: bool, low: object, high: object) -> str:
     """Return what to tell about a value beyond the bounds."""
     side = f"below min ({low})" if below else f"above max ({high})"
-    return f"{shown(value)} is {side}; widen the bounds, fix the row or declare `out_of_bounds: clamp`"
+    return f"{format_value(value)} is {side}; widen the bounds, fix the row or declare `out_of_bounds: clamp`"
 
 
 class OrderedColumn(ScalarColumn):
@@ -96,15 +96,15 @@ class OrderedColumn(ScalarColumn):
         return self.replace(**policy, bins=None if self.has_measured_edges else self.bins)
 
     @abstractmethod
-    def first_code(self, value: Any) -> int:
+    def find_first_code(self, value: Any) -> int:
         """Return the first code whose value is not below the given one (`lattice_size` where all are)."""
 
-    def first_codes(self, values: Sequence[Any]) -> list[int]:
-        """`first_code` of several values."""
-        return [self.first_code(value) for value in values]
+    def find_first_codes(self, values: Sequence[Any]) -> list[int]:
+        """`find_first_code` of several values."""
+        return [self.find_first_code(value) for value in values]
 
     @abstractmethod
-    def position(self, value: Any) -> Any:
+    def to_position(self, value: Any) -> Any:
         """Return a bound or an edge as a number that compares with the others."""
 
     @property
@@ -120,31 +120,31 @@ class OrderedColumn(ScalarColumn):
         default = self.lattice_size if self.lattice_size <= SMALL_LATTICE else DEFAULT_BINS
         return self.bins if isinstance(self.bins, int) else default
 
-    def bin_starts(self) -> list[int]:
+    def list_bin_starts(self) -> list[int]:
         """Return where the edges are, or else bins of equal width; special values have bins of their own.
 
         >>> from sundog.data.columns import IntegerColumn
-        >>> IntegerColumn(min=-1, max=99, edges=[18, 65], special=[-1, 0]).bin_starts()
+        >>> IntegerColumn(min=-1, max=99, edges=[18, 65], special=[-1, 0]).list_bin_starts()
         [0, 1, 2, 19, 66]
         """
-        starts = super().bin_starts() if self.edges is None else self.starts_at(self.edges)
+        starts = super().list_bin_starts() if self.edges is None else self.find_starts(self.edges)
         return sorted({*starts, *(start for start in self.special_starts if start < self.lattice_size)})
 
-    def starts_at(self, values: Sequence[Any]) -> list[int]:
+    def find_starts(self, values: Sequence[Any]) -> list[int]:
         """Return the first codes of bins that begin at these values, in any order; those outside the bounds begin none.
 
         >>> from sundog.data.columns import IntegerColumn
-        >>> IntegerColumn(min=0, max=99).starts_at([65, 18, 200])
+        >>> IntegerColumn(min=0, max=99).find_starts([65, 18, 200])
         [0, 18, 65]
         """
-        return sorted({0} | {code for code in self.first_codes(tuple(values)) if 0 < code < self.lattice_size})
+        return sorted({0} | {code for code in self.find_first_codes(tuple(values)) if 0 < code < self.lattice_size})
 
     @property
     def bin_count(self) -> int:
         """The number of bins, that of null included."""
         if self.edges is None and not self.special:
             return super().bin_count
-        return len(self.bin_starts()) + int(self.nullable)  # no more than a file can list
+        return len(self.list_bin_starts()) + int(self.nullable)  # no more than a file can list
 
     @property
     def awaits_quantiles(self) -> bool:
@@ -185,42 +185,42 @@ class OrderedColumn(ScalarColumn):
     @property
     def special_codes(self) -> tuple[int, ...]:
         """The codes of the special values, ascending."""
-        return tuple(sorted(self.first_code(value) for value in self.special or ()))
+        return tuple(sorted(self.find_first_code(value) for value in self.special or ()))
 
     @property
     def special_starts(self) -> set[int]:
         """The codes at which bins of special values begin and end."""
         return {start for code in self.special_codes for start in (code, code + 1)}
 
-    def edges_at(self, codes: Sequence[int]) -> list[Any]:
+    def find_edges(self, codes: Sequence[int]) -> list[Any]:
         """Edges that begin bins at these codes, none of which is the first one."""
         values = self.decode(np.array([[code - 1, code] for code in codes]).reshape(-1)).to_pylist()
         # A value that float64 cannot hold exactly may be read as a hair above its code; halfway below it is not.
         pairs = zip(codes, values[::2], values[1::2], strict=True)
-        return [value if self.first_code(value) == code else (below + value) / 2 for code, below, value in pairs]
+        return [value if self.find_first_code(value) == code else (below + value) / 2 for code, below, value in pairs]
 
     @abstractmethod
-    def bound(self, value: Any) -> Any:
-        """Return a value to compare with, as a number of the same kind as `number_at`; it need not be one of the column's."""
+    def parse_bound(self, value: Any) -> Any:
+        """Return a value to compare with, as a number of the same kind as `decode_number`; it need not be one of the column's."""
 
-    def number_at(self, code: int) -> Any:
+    def decode_number(self, code: int) -> Any:
         """Return the value of a code as a number."""
         return self.decode([code])[0].as_py()
 
     def first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
         """Return the first code whose value is above a bound, or equal to it; `lattice_size` where there is none."""
-        bound = self.bound(spellings[-1])
+        bound = self.parse_bound(spellings[-1])
         low, high = 0, self.lattice_size
         while low < high:
             middle = (low + high) // 2
-            value = self.number_at(middle)
+            value = self.decode_number(middle)
             if value > bound or (or_equal and value == bound):
                 high = middle
             else:
                 low = middle + 1
         return low
 
-    def strict(self) -> Self:
+    def tighten(self) -> Self:
         """Return the column without forgiveness: it refuses what lies beyond its bounds."""
         return self.model_copy(update={"learn": False, "out_of_bounds": "error"})
 
@@ -231,14 +231,14 @@ class OrderedColumn(ScalarColumn):
     def _is_on_lattice(self, value: Any) -> bool:
         """Return whether a value within the bounds is one that the column can hold as it is."""
 
-    def positions(self, values: Sequence[Any]) -> list[Any]:
-        """`position` of several bounds or edges."""
-        return [self.position(value) for value in values]
+    def to_positions(self, values: Sequence[Any]) -> list[Any]:
+        """`to_position` of several bounds or edges."""
+        return [self.to_position(value) for value in values]
 
     @cached_property
     def _ends(self) -> list[Any]:
         """Where min and max are, once they are known."""
-        return self.positions([self.min, self.max])
+        return self.to_positions([self.min, self.max])
 
     def _find_problem(self) -> str | None:
         """Return what else makes the declaration impossible once the bounds are known."""
@@ -251,7 +251,7 @@ class OrderedColumn(ScalarColumn):
         check_bounds(self.min, self.max, learn=self.learn)
         if self.edges is not None and self.bins is not None and self.bins not in self.measured_bins:
             raise ValueError("edges and bins are both given; keep one of them")
-        positions = self.positions(self.edges or ())
+        positions = self.to_positions(self.edges or ())
         if any(after <= before for before, after in pairwise(positions)):
             raise ValueError("edges must ascend, each above the one before; sort them")
         if not self.complete:
@@ -269,7 +269,7 @@ class OrderedColumn(ScalarColumn):
     def _check_special(self, low: Any, high: Any) -> None:
         seen: set[Any] = set()
         for value in self.special or ():
-            position = self.position(value)
+            position = self.to_position(value)
             if not low <= position <= high:
                 raise ValueError(f"special value {value} is outside min ({self.min}) and max ({self.max}); widen them")
             if not self._is_on_lattice(value):

@@ -15,7 +15,7 @@ from pydantic import Field
 
 from sundog.data.columns import arrow, frame_dtypes
 from sundog.data.columns.column import Column
-from sundog.data.columns.containers import MIXED, alone, chunks, kinds
+from sundog.data.columns.containers import MIXED, split_kinds, take_one, to_chunks
 from sundog.data.columns.forms import Form, Scale
 from sundog.data.validation_errors import did_you_mean
 from sundog.errors import DataError
@@ -46,7 +46,7 @@ class ScalarColumn(Column):
         self._require_complete(where)
         parts: list[NDArray[Any]] = [np.empty(0, self.dtype)]
         row = 0
-        for chunk in chunks(values, where=where):
+        for chunk in to_chunks(values, where=where):
             parts.append(self._encode_chunk(chunk, where, row))
             row += len(chunk)
         return np.concatenate(parts)
@@ -63,7 +63,7 @@ class ScalarColumn(Column):
         if pa.types.is_nested(chunk.type) and chunk.type != MIXED:
             raise DataError(f"{where}: holds {chunk.type}, not one value a record; declare another type")
         codes, (bad, missing) = np.empty(len(chunk), self.dtype), np.zeros((2, len(chunk)), bool)
-        for rows, part in kinds(chunk):
+        for rows, part in split_kinds(chunk):
             codes[rows], bad[rows], missing[rows] = self._encode_kind(part)
         wrong = bad if self.nullable else bad | missing
         if wrong.any():
@@ -71,7 +71,7 @@ class ScalarColumn(Column):
             at = f"{where}: row {first_row + row + 1}"
             if missing[row]:
                 raise DataError(f"{at} is empty but the column is not nullable; declare `nullable: true` or fill it")
-            raise DataError(f"{at}: {self._explain_refusal(alone(chunk, row))}")
+            raise DataError(f"{at}: {self._explain_refusal(take_one(chunk, row))}")
         if self.nullable:
             codes[missing] = self.lattice_size
         return codes
@@ -82,18 +82,18 @@ class ScalarColumn(Column):
             values = values.dictionary_encode()  # so that each spelling is looked at once
         if pa.types.is_dictionary(values.type):
             return self._encode_distinct(values)
-        missing = arrow.missing(values)
+        missing = arrow.is_missing(values)
         codes, bad = self._encode_array(values)
         return codes.astype(self.dtype, copy=False), bad & ~missing, missing
 
     def _encode_distinct(self, chunk: Any) -> tuple[NDArray[Any], arrow.Mask, arrow.Mask]:
         """Return codes, refused and missing of a dictionary array, from those of its few distinct values."""
-        absent = arrow.missing(chunk.indices)
+        absent = arrow.is_missing(chunk.indices)
         if not len(chunk.dictionary):
             return np.zeros(len(chunk), self.dtype), np.zeros(len(chunk), bool), absent
         index = arrow.to_numpy(chunk.indices.fill_null(0))
         codes, bad = self._encode_array(chunk.dictionary)
-        missing = absent | arrow.missing(chunk.dictionary)[index]
+        missing = absent | arrow.is_missing(chunk.dictionary)[index]
         return codes.astype(self.dtype)[index], bad[index] & ~missing, missing
 
     @abstractmethod
@@ -119,7 +119,7 @@ class ScalarColumn(Column):
         """
         refusal = None
         given = list(dict.fromkeys(spellings)) if isinstance(spellings[0], str) else list(spellings)
-        for reader, value in product(self.strict().readings(), given):
+        for reader, value in product(self.tighten().list_readings(), given):
             try:
                 absent = self.nullable and isinstance(value, str) and value in missing
                 return int(reader.encode([None if absent else value], where="")[0])
@@ -135,11 +135,11 @@ class ScalarColumn(Column):
         """
         raise NotImplementedError(f"a {self.type} column compares no values")
 
-    def strict(self) -> Self:
+    def tighten(self) -> Self:
         """Return the column without forgiveness: it refuses what it would clamp, or count as another category."""
         return self.model_copy(update={"learn": False})
 
-    def readings(self) -> list[Self]:
+    def list_readings(self) -> list[Self]:
         """Return the column in each of the ways that a value may be written for it."""
         return [self]
 
@@ -175,7 +175,7 @@ class ScalarColumn(Column):
 
     # --- learning ---
 
-    def present_codes(self, values: Any, *, where: str) -> NDArray[np.int64]:
+    def encode_present(self, values: Any, *, where: str) -> NDArray[np.int64]:
         """Return the codes of the values that are not missing."""
         codes = self.encode(values, where=where)
         return (codes[codes != self.null_code] if self.nullable else codes).astype(np.int64)
@@ -183,9 +183,9 @@ class ScalarColumn(Column):
     def _iter_chunks(self, values: Any, where: str) -> Iterator[Any]:
         """Yield the values as Arrow arrays; those with missing values are refused where the column is not nullable."""
         row = 0
-        for part in chunks(values, where=where):
+        for part in to_chunks(values, where=where):
             chunk = part.dictionary_decode() if pa.types.is_dictionary(part.type) else part
-            absent = arrow.missing(chunk)
+            absent = arrow.is_missing(chunk)
             if absent.any() and not self.nullable:
                 at = f"{where}: row {row + int(absent.argmax()) + 1}"
                 raise DataError(f"{at} is empty but the column is not nullable; declare `nullable: true` or fill it")
@@ -204,11 +204,11 @@ class ScalarColumn(Column):
         """The dtype of what is yet to be learned, where it is known."""
         return None
 
-    def dtype_problem(self) -> str | None:
+    def find_dtype_problem(self) -> str | None:
         """Why the declared dtype cannot hold the values that are declared, and what to do; None where it can.
 
         >>> from sundog.data.columns import IntegerColumn
-        >>> IntegerColumn(min=0, max=300, dtype="int8").dtype_problem()
+        >>> IntegerColumn(min=0, max=300, dtype="int8").find_dtype_problem()
         'dtype int8 does not hold 300 (its values are -128 to 127); use a larger one'
         """
         name, possible = self.frame_dtype, self.possible_dtypes
@@ -219,7 +219,7 @@ class ScalarColumn(Column):
         if name not in possible:
             return f"dtype {name} does not hold the values of a column of this type; use {', '.join(possible)}"
         if self.nullable and (name in frame_dtypes.WHOLE or name == "bool"):
-            use = frame_dtypes.nullable_name(name)
+            use = frame_dtypes.to_nullable(name)
             return f"dtype {name} has no missing values and the column is nullable; use {use}"
         return self._find_limit_problem(name)
 

@@ -13,11 +13,19 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from sundog.data.columns.array import ArrayColumn
-from sundog.data.columns.continuous import Resolution, filled_resolution
+from sundog.data.columns.continuous import Resolution, fill_resolution
 from sundog.data.columns.forms import Form
 from sundog.data.columns.grids import find_first, to_grid
 from sundog.data.columns.lattice import Lattice
-from sundog.data.columns.ordered import BinCount, Number, Policy, Whole, beyond, check_bounds, check_order
+from sundog.data.columns.ordered import (
+    BinCount,
+    Number,
+    Policy,
+    Whole,
+    check_bounds,
+    check_order,
+    describe_out_of_bounds,
+)
 from sundog.errors import DataError
 
 
@@ -42,7 +50,7 @@ class SeriesColumn(ArrayColumn):
     out_of_bounds: Policy = "error"
     bins: BinCount | None = None
 
-    _fill = field_validator("resolution")(filled_resolution)
+    _fill = field_validator("resolution")(fill_resolution)
 
     @model_validator(mode="after")
     def _is_possible(self) -> Self:
@@ -50,7 +58,7 @@ class SeriesColumn(ArrayColumn):
             raise ValueError("a series column cannot be `learn`; declare min and max")
         check_bounds(self.min, self.max, learn=False)
         check_order(self.min, self.max, shown_as=(self.min, self.max))
-        if problem := self.lattice.problem():
+        if problem := self.lattice.find_problem():
             raise ValueError(problem)
         return self
 
@@ -70,10 +78,10 @@ class SeriesColumn(ArrayColumn):
         """The number of points between min and max."""
         return self.lattice.size
 
-    def table_names(self, name: str) -> list[str]:
+    def name_table_columns(self, name: str) -> list[str]:
         """Return one column a step.
 
-        >>> SeriesColumn(length=2, min=0, max=1).table_names("y")
+        >>> SeriesColumn(length=2, min=0, max=1).name_table_columns("y")
         ['y_0', 'y_1']
         """
         return [f"{name}_{step}" for step in range(self.length)]
@@ -88,7 +96,7 @@ class SeriesColumn(ArrayColumn):
 
     def to_frame(self, name: str, codes: Any) -> dict[str, Any]:
         """Return one column a step."""
-        return dict(zip(self.table_names(name), self.decode(codes).T, strict=True))
+        return dict(zip(self.name_table_columns(name), self.decode(codes).T, strict=True))
 
     def _list_relaxed_keys(self) -> dict[str, Any]:
         return {"out_of_bounds": "clamp"}
@@ -102,11 +110,11 @@ class SeriesColumn(ArrayColumn):
             raise DataError(
                 f"{where}: row {row} has a gap but the column is not nullable; declare `nullable: true` or fill it"
             )
-        outside = self.lattice.outside(numbers)
+        outside = self.lattice.is_outside(numbers)
         if outside.any() and self.out_of_bounds == "error":
             row, value = find_first(numbers, outside)
             raise DataError(
-                f"{where}: row {row}: {beyond(value, below=value < self.lattice.low, low=self.min, high=self.max)}"
+                f"{where}: row {row}: {describe_out_of_bounds(value, below=value < self.lattice.low, low=self.min, high=self.max)}"
             )
         codes = self.lattice.encode(np.where(missing, self.lattice.low, numbers))
         return np.where(missing, self.lattice_size, codes).astype(self.dtype)

@@ -14,7 +14,7 @@ from pydantic import Field, StrictInt, StrictStr, field_validator, model_validat
 
 from sundog.data.columns import arrow, sparse_rows
 from sundog.data.columns.column import Column
-from sundog.data.columns.containers import MIXED, chunks, from_objects, plain, spellings
+from sundog.data.columns.containers import MIXED, from_objects, simplify, spell_values, to_chunks
 from sundog.data.columns.forms import Form
 from sundog.data.columns.ordered import Whole
 from sundog.errors import DataError
@@ -47,7 +47,7 @@ class SetColumn(Column):
             seen: set[str] = set()
             for item in universe:
                 if str(item) in seen:
-                    raise ValueError(f"universe lists {arrow.shown(item)} twice; keep one")
+                    raise ValueError(f"universe lists {arrow.format_value(item)} twice; keep one")
                 seen.add(str(item))
         return universe
 
@@ -148,7 +148,7 @@ class SetColumn(Column):
         rows = sparse.csr_array(codes)
         return {"indices": rows.indices, "indptr": rows.indptr, "shape": np.array(rows.shape, np.int64)}
 
-    def empty_codes(self) -> Any:
+    def make_empty_codes(self) -> Any:
         """Return a sparse array of no records."""
         from scipy import sparse
 
@@ -171,14 +171,14 @@ class SetColumn(Column):
         """Return the items of each record as pairs of row and item."""
         lists = self._chunk_to_lists(chunk, where, first_row)
         row = arrow.to_numpy(pc.list_parent_indices(lists))
-        items = plain(pc.list_flatten(lists), where=where)
-        found = (spellings(items, where=where) if items.type == MIXED else items).dictionary_encode()
-        known = [self._find_code(name) for name in spellings(found.dictionary, where=where).to_pylist()]
+        items = simplify(pc.list_flatten(lists), where=where)
+        found = (spell_values(items, where=where) if items.type == MIXED else items).dictionary_encode()
+        known = [self._find_code(name) for name in spell_values(found.dictionary, where=where).to_pylist()]
         item = np.array([*known, -1])[arrow.to_numpy(found.indices.fill_null(len(known)))]
         undeclared = item == -1
         if undeclared.any() and self.undeclared == "error":
             at = int(undeclared.argmax())
-            place, name = f"{where}: row {first_row + int(row[at]) + 1}", arrow.shown(found[at].as_py())
+            place, name = f"{where}: row {first_row + int(row[at]) + 1}", arrow.format_value(found[at].as_py())
             fix = "add it to the universe, fix the row or declare `undeclared: drop`"
             raise DataError(f"{place}: item {name} is not declared; {fix}")
         return row[item >= 0], item[item >= 0]
@@ -189,7 +189,7 @@ class SetColumn(Column):
 
         typed = isinstance(values, np.ndarray) and values.dtype.kind != "O"
         if typed or isinstance(values, pa.Array | pa.ChunkedArray) or infer_dtype(values, skipna=True) == "string":
-            yield from chunks(values, where=where)
+            yield from to_chunks(values, where=where)
         else:
             yield self._to_lists(values, where)
 
@@ -201,7 +201,7 @@ class SetColumn(Column):
             items += self._split_record(record, f"{where}: row {row}")
             rows += [row] * (len(items) - ends[-1])
             ends.append(len(items))
-        texts = spellings(from_objects(items, where=where, rows=rows), where=where)
+        texts = spell_values(from_objects(items, where=where, rows=rows), where=where)
         return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), texts)
 
     def _split_record(self, record: Any, at: str) -> list[Any]:
@@ -219,7 +219,7 @@ class SetColumn(Column):
         if pa.types.is_dictionary(chunk.type):
             chunk = chunk.dictionary_decode()
         if chunk.null_count:
-            row = first_row + int(arrow.missing(chunk).argmax()) + 1
+            row = first_row + int(arrow.is_missing(chunk).argmax()) + 1
             raise DataError(f"{where}: row {row} is missing; write an empty set instead")
         if arrow.is_text(chunk.type):
             return self._split(chunk)

@@ -31,7 +31,7 @@ _Tagged = tuple[int, Any]
 _NOTHING: _Tagged = (TEXT, None)
 
 
-def tagged(value: Any) -> _Tagged:
+def tag_value(value: Any) -> _Tagged:
     """Return the kind of one value, and the value as Arrow holds it."""
     if "pandas" in sys.modules:  # no value can be of its types before, and it takes half a second to import
         _register_pandas()
@@ -41,11 +41,11 @@ def tagged(value: Any) -> _Tagged:
 @singledispatch
 def _tag(value: Any) -> _Tagged:
     if isinstance(value, pa.Scalar):
-        return tagged(value.as_py())
+        return tag_value(value.as_py())
     if np.ma.is_masked(value):
         return _NOTHING
     if isinstance(value, np.ndarray) and value.ndim == 0:
-        return tagged(value.item() if value.dtype.kind not in "Mm" else value[()])
+        return tag_value(value.item() if value.dtype.kind not in "Mm" else value[()])
     raise TypeError(f"holds a value of type {type(value).__name__}")
 
 
@@ -167,7 +167,7 @@ def spell(value: Any) -> str:
     >>> [spell(value) for value in (1, 1.0, Decimal("1.00"), True, -0.0, 0.5, date(2020, 1, 1), " x")]
     ['1', '1', '1', '1', '0', '0.5', '2020-01-01', ' x']
     """
-    tag, held = tagged(value)
+    tag, held = tag_value(value)
     if tag in (WALL, INSTANT):
         return str(time_parsing.Time(held, tag == INSTANT))
     return spell_number(held) if tag in (WHOLE, REAL, TRUTH) else str(held)

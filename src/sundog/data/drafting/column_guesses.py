@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sundog.data.columns import arrow, time_parsing
-from sundog.data.columns.containers import chunks, spellings
+from sundog.data.columns.containers import spell_values, to_chunks
 from sundog.data.columns.datetime import MICROSECONDS
 from sundog.data.drafting.proposed_bins import is_wide, propose_edges, propose_special
 from sundog.data.drafting.text_formats import TIME_OF_DAY, TextFormat, find_text_format
@@ -109,7 +109,7 @@ def _count_distinct(values: pa.ChunkedArray) -> tuple[pa.Array, Array]:
     distinct, counts = pairs.field("values"), arrow.to_numpy(pairs.field("counts"))
     if isinstance(distinct, pa.DictionaryArray):
         distinct = distinct.dictionary_decode()
-    there = ~arrow.missing(distinct)
+    there = ~arrow.is_missing(distinct)
     return distinct.filter(pa.array(there)), counts[there]
 
 
@@ -200,7 +200,7 @@ def _guess_numbered(values: pa.ChunkedArray, distinct: pa.Array) -> Declaration:
 
 
 def _quote_some(texts: Sequence[str]) -> str:
-    shown = ", ".join(arrow.shown(text, 30) for text in texts[:3])
+    shown = ", ".join(arrow.format_value(text, 30) for text in texts[:3])
     return f"{shown} and {len(texts) - 3} other texts" if len(texts) > 3 else shown
 
 
@@ -312,7 +312,7 @@ def _guess_lists(values: pa.ChunkedArray) -> Guess:
         bounds = _guess_numbers(flat.to_numpy(), whole_is_integer=False)
         return Guess({**bounds, "type": "series", "length": longest})
     if not pa.types.is_integer(flat.type):
-        flat = pa.chunked_array([spellings(chunk, where="a list") for chunk in chunks(flat)], pa.string())
+        flat = pa.chunked_array([spell_values(chunk, where="a list") for chunk in to_chunks(flat)], pa.string())
     items = sorted(pc.unique(flat).drop_null().to_pylist())
     if not items:
         return Guess(None, ["is empty and is left out"])

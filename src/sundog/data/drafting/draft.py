@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from sundog.data.columns import sparse_rows
 from sundog.data.columns.arrow import is_text
-from sundog.data.columns.containers import MIXED, spellings
+from sundog.data.columns.containers import MIXED, spell_values
 from sundog.data.drafting.column_guesses import Declaration, Guess, guess_column, is_named_id
 from sundog.data.drafting.observed_dtypes import declare_dtypes, observe_dtypes
 from sundog.data.reading import csv_file, tables
@@ -148,7 +148,7 @@ def _infer_type(values: Any, where: str) -> pa.ChunkedArray:
         raise DataError(f"{where}: its lists hold values of several types; make them text or numbers")
     column = tables.to_arrow(values, where)
     if column.type == MIXED:
-        return pa.chunked_array([spellings(chunk, where=where) for chunk in column.chunks])
+        return pa.chunked_array([spell_values(chunk, where=where) for chunk in column.chunks])
     return column
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from sundog.data.columns import AnyColumn, Form, ScalarColumn
-from sundog.data.columns.frame_dtypes import DTYPES, REAL, WHOLE, nullable_name
+from sundog.data.columns.frame_dtypes import DTYPES, REAL, WHOLE, to_nullable
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,7 +34,7 @@ def declare_dtypes(guesses: Mapping[str, dict[str, Any]], seen: Mapping[str, str
             column: AnyColumn = TypeAdapter(AnyColumn).validate_python({**found[name], "dtype": seen[name]})
         except ValidationError:  # which the schema will explain
             continue
-        if column.form is Form.SCALAR and not column.dtype_problem() and seen[name] != _find_default_dtype(column):
+        if column.form is Form.SCALAR and not column.find_dtype_problem() and seen[name] != _find_default_dtype(column):
             found[name]["dtype"] = seen[name]
     return found
 
@@ -83,4 +83,4 @@ def _name_arrow_dtype(values: pa.ChunkedArray) -> str | None:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return "str"
     plain = {kind: name for name, kind in {**WHOLE, **REAL, "bool": pa.bool_()}.items()}.get(kind)
-    return plain if plain is None or not values.null_count or plain in REAL else nullable_name(plain)
+    return plain if plain is None or not values.null_count or plain in REAL else to_nullable(plain)

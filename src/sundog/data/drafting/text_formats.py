@@ -177,7 +177,7 @@ def _read_numbers(texts: pa.Array, fits: Mask, form: NumberFormat | None, doubt:
     if decimals := _count_decimals(plain):
         form = replace(form or NumberFormat(), decimals=decimals)
     values = number_parsing.to_int64(plain).values if whole else number_parsing.to_float64(plain)[0]
-    example = None if form is None else form.example(whole=whole)
+    example = None if form is None else form.make_example(whole=whole)
     return TextFormat(fits, numbers=values, whole=whole, format=example, doubt=doubt)
 
 
@@ -201,7 +201,7 @@ def _explain_doubt(texts: pa.Array, fits: Mask, form: NumberFormat) -> str | Non
         texts.filter(pa.array(fits)), re.escape(form.thousands) + r".*[.,]"
     ):
         return None
-    other = NumberFormat("", form.thousands, form.prefix, form.suffix).example(whole=False)
+    other = NumberFormat("", form.thousands, form.prefix, form.suffix).make_example(whole=False)
     return f"{form.thousands!r} is taken to separate thousands; were it decimal, declare a continuous column" + (
         f" with format {other!r}" if form.thousands == "," else " without format"
     )

@@ -13,9 +13,9 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from sundog.data.columns.arrow import missing as absent
-from sundog.data.columns.arrow import shown
-from sundog.data.columns.containers import kinds, value_of
+from sundog.data.columns.arrow import format_value
+from sundog.data.columns.arrow import is_missing as absent
+from sundog.data.columns.containers import split_kinds, unwrap_one
 from sundog.data.columns.grids import refuse_masked
 from sundog.data.columns.number_parsing import to_float64
 from sundog.data.reading.source import (
@@ -152,13 +152,15 @@ def to_numbers(values: pa.ChunkedArray, where: str) -> Array:
     parts, row = [np.empty(0)], 0
     for chunk in values.chunks:
         found = np.empty(len(chunk))
-        for rows, part in kinds(chunk):
+        for rows, part in split_kinds(chunk):
             plain = part.dictionary_decode() if isinstance(part, pa.DictionaryArray) else part
             numbers, bad = to_float64(plain)
             if bad.any():
                 at = int(bad.argmax())
                 place = row + int(np.arange(len(chunk))[rows][at]) + 1
-                raise DataError(f"{where}: row {place}: {shown(value_of(plain[at : at + 1]))} is not a number; fix it")
+                raise DataError(
+                    f"{where}: row {place}: {format_value(unwrap_one(plain[at : at + 1]))} is not a number; fix it"
+                )
             found[rows] = np.where(absent(plain), np.nan, numbers)
         parts.append(found)
         row += len(chunk)

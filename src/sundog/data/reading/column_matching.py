@@ -47,7 +47,7 @@ def match(source: Source, schema: Schema) -> Plan:
 def _match_name(name: str, column: Column, source: Source) -> list[str]:
     if name in source.shapes:
         return [name]
-    keys = column.table_names(name)
+    keys = column.name_table_columns(name)
     if keys[0] in source.shapes:
         for key in keys:
             if key not in source.shapes:

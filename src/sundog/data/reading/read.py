@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from sundog.data.columns.containers import spellings
+from sundog.data.columns.containers import spell_values
 from sundog.data.reading import arrays, csv_file, database, json_lines, tables, transactions, workbook
 from sundog.data.reading.column_matching import Plan, conform, match, refuse_unspelled, to_scalars
 from sundog.data.reading.source import BARE, AnyPath, Piped, Source, Values, explain_read_errors
@@ -245,7 +245,7 @@ def _read_unit_ids(values: Values, source: Source, unit: str) -> pa.ChunkedArray
     where = f"{source.name}: column {unit!r}"
     refuse_unspelled(values, where)
     ids = nullify(to_scalars(values, where), source.nulls)
-    spelled = [pc.utf8_trim_whitespace(spellings(chunk, where=where)) for chunk in ids.chunks]
+    spelled = [pc.utf8_trim_whitespace(spell_values(chunk, where=where)) for chunk in ids.chunks]
     ids = pa.chunked_array(spelled, pa.string())
     absent = pc.is_null(ids, nan_is_null=True)
     if pc.any(absent).as_py():

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sundog.data.columns import arrow
-from sundog.data.columns.containers import MIXED, chunks
-from sundog.data.columns.number_parsing import EXACT, number_of, to_float64
+from sundog.data.columns.containers import MIXED, to_chunks
+from sundog.data.columns.number_parsing import EXACT, parse_number_unless_code, to_float64
 from sundog.data.columns.value_kinds import spell_number
 from sundog.data.reading.source import AnyPath, Piped, Source, Values, explain_read_errors, take_first_line
 from sundog.errors import DataError
@@ -108,7 +108,7 @@ def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise DataError(f"{where}: has shape {values.shape}; one value a record is needed")
     try:
-        parts = list(chunks(values, where=where))
+        parts = list(to_chunks(values, where=where))
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise DataError(
             f"{where}: cannot be read as a column ({take_first_line(error)}); make it text or numbers"
@@ -168,7 +168,7 @@ def _is_spelled(values: pa.Array, spellings: Sequence[str]) -> pa.Array | None:
     kind = values.type
     if arrow.is_text(kind):
         return pc.is_in(values, pa.array(spellings, kind))
-    spelled = {text: number_of(text) for text in spellings}
+    spelled = {text: parse_number_unless_code(text) for text in spellings}
     numbers = [
         float(number)
         for text, number in spelled.items()
@@ -188,7 +188,7 @@ def build_missing_error(column: str, source: Source) -> DataError:
     """
     names = list(source.shapes)
     if len(names) == 1 and (delimiter := next((mark for mark in ";|\t," if mark in names[0]), None)):
-        shown = arrow.shown(names[0], 40)
+        shown = arrow.format_value(names[0], 40)
         return DataError(f"{source.name}: the header is one field, {shown}; declare `delimiter: {delimiter!r}`")
     plain = {name.strip().lower(): name for name in names}
     close = difflib.get_close_matches(column.lower(), plain, n=1)

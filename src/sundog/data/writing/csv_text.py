@@ -31,21 +31,21 @@ class Speller:
         >>> schema = Schema.from_dict({"columns": {"a": {"type": "categorical", "values": ["x", "y, z"]}}})
         >>> speller = Speller(schema, ",")
         >>> records = encode(read({"a": ["y, z", "x"]}, schema), schema)
-        >>> speller.header(), b"".join(speller.lines(records))
+        >>> speller.spell_header(), b"".join(speller.spell_lines(records))
         (b'a\n', b'"y, z"\nx\n')
     """
 
     def __init__(self, schema: Schema, delimiter: str) -> None:
         self.delimiter = delimiter
-        self.names = [part for name, column in schema.columns.items() for part in column.table_names(name)]
+        self.names = [part for name, column in schema.columns.items() for part in column.name_table_columns(name)]
         self.nulls = {name: choose_null_spelling(name, column, schema.nulls) for name, column in schema.columns.items()}
         self.spells = {name: self._choose_spell(name, column) for name, column in schema.columns.items()}
 
-    def header(self) -> bytes:
+    def spell_header(self) -> bytes:
         """Return the first line."""
         return self.delimiter.join(self._quote(pa.array(self.names, pa.string())).to_pylist()).encode() + b"\n"
 
-    def lines(self, records: Records) -> Iterator[bytes]:
+    def spell_lines(self, records: Records) -> Iterator[bytes]:
         """Yield the records, some thousand lines at a time."""
         rows = max(1, min(ROWS, CELLS // len(self.names)))
         for start in range(0, len(records), rows):

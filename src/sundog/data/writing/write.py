@@ -197,10 +197,10 @@ class CsvWriter(Writer):
         delimiter = "\t" if ".tsv" in name.lower() else schema.delimiter
         with _name_file(name):
             self.speller = Speller(schema, delimiter)
-        self._put(self.speller.header())
+        self._put(self.speller.spell_header())
 
     def _write(self, records: Records) -> None:
-        for lines in self.speller.lines(records):
+        for lines in self.speller.spell_lines(records):
             self._put(lines)
 
     def _put(self, data: Any) -> None:
@@ -309,7 +309,7 @@ class PictureWriter(Writer):
 
 def _make_empty(schema: Schema) -> Records:
     """Return no records, but of the right shapes."""
-    return Records(schema, {name: column.empty_codes() for name, column in schema.columns.items()}, 0)
+    return Records(schema, {name: column.make_empty_codes() for name, column in schema.columns.items()}, 0)
 
 
 WRITERS: dict[str, type[Writer]] = {
