@@ -44,7 +44,7 @@ class Records:
         return Records(self.schema, {name: codes[rows] for name, codes in self.codes.items()}, len(rows), unit)
 
 
-def joined(parts: Sequence[Records]) -> Records:
+def concatenate(parts: Sequence[Records]) -> Records:
     """Synthetic records that were drawn in parts, as one; there is one part at least."""
     first = parts[0]
     codes = {name: stacked([part.codes[name] for part in parts]) for name in first.schema.columns}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from sundog.data.columns import Form, Scale
 from sundog.data.reading.database import is_url, without_secrets
 from sundog.data.reading.read import encode, read
-from sundog.data.records import Records, joined
+from sundog.data.records import Records, concatenate
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SchemaError
 from sundog.evaluation.comparison import Comparison, split, subsample
@@ -130,7 +130,7 @@ def _read_synthetic(
         chosen = raw if raw.count <= rows else raw.take(_choose_rows(raw.count, rows, draws.rng("synthetic rows")))
         return encode(chosen, nobodys), raw.count
     count = min(n or release.records or rows, rows)
-    return joined(list(release.batches(count, seed=draws.seed))), count
+    return concatenate(list(release.batches(count, seed=draws.seed))), count
 
 
 def _choose_rows(count: int, most: int, rng: np.random.Generator) -> NDArray[np.int64]:

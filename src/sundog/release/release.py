@@ -16,7 +16,7 @@ import numpy as np
 
 import sundog
 from sundog import notebook
-from sundog.data.records import Records, joined
+from sundog.data.records import Records, concatenate
 from sundog.data.schema import Schema
 from sundog.data.writing.frames import FORMS, to_form
 from sundog.errors import ArgumentError, DataError, SundogError
@@ -198,7 +198,7 @@ class Release:
         """
         if as_ not in FORMS:
             raise ArgumentError(f"as_ must be {', '.join(FORMS[:-1])} or {FORMS[-1]}, not {as_!r}")
-        records = joined(list(self.batches(self._count(n), seed=seed, where=where)))
+        records = concatenate(list(self.batches(self._count(n), seed=seed, where=where)))
         return to_form(records, as_)
 
     def write(

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from sundog.data.reading.source import take_first_line
-from sundog.data.records import Records, joined, stacked
+from sundog.data.records import Records, concatenate, stacked
 from sundog.data.schema import Schema
 from sundog.data.writing.contact_sheet import ENOUGH, draw, refuse_many, refuse_picture
 from sundog.data.writing.csv_text import Speller, choose_null_spelling
@@ -304,7 +304,7 @@ class PictureWriter(Writer):
 
     def finish(self) -> None:
         """Draw them."""
-        draw(joined(self.parts), self.file)
+        draw(concatenate(self.parts), self.file)
 
 
 def _make_empty(schema: Schema) -> Records:
