@@ -47,14 +47,14 @@ class Records:
 def concatenate(parts: Sequence[Records]) -> Records:
     """Synthetic records that were drawn in parts, as one; there is one part at least."""
     first = parts[0]
-    codes = {name: stacked([part.codes[name] for part in parts]) for name in first.schema.columns}
+    codes = {name: stack_codes([part.codes[name] for part in parts]) for name in first.schema.columns}
     return Records(first.schema, codes, sum(map(len, parts)))
 
 
-def stacked(parts: Sequence[Any]) -> Any:
+def stack_codes(parts: Sequence[Any]) -> Any:
     """Return the codes of one column.
 
-    >>> stacked([np.array([1, 2]), np.array([3])]).tolist()
+    >>> stack_codes([np.array([1, 2]), np.array([3])]).tolist()
     [1, 2, 3]
     """
     return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)

@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow.parquet as pq
 
 from sundog.data.reading.source import take_first_line
-from sundog.data.records import Records, concatenate, stacked
+from sundog.data.records import Records, concatenate, stack_codes
 from sundog.data.schema import Schema
 from sundog.data.writing.contact_sheet import ENOUGH, draw, refuse_many, refuse_picture
 from sundog.data.writing.csv_text import Speller, choose_null_spelling
@@ -283,7 +283,7 @@ class NpzWriter(Writer):
         with zipfile.ZipFile(self.file, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, column in self.schema.columns.items():
                 parts = self.parts.pop(name)
-                codes = stacked(parts)
+                codes = stack_codes(parts)
                 for key, array in column.to_arrays(codes, self.nulls[name]).items():
                     member = name if not key else key if plain else f"{name}_{key}"
                     with archive.open(f"{member}.npy", "w", force_zip64=True) as stream:
