@@ -79,7 +79,7 @@ class SchemaLearning:
 
 def prepare(raw: Raw, schema: Schema) -> SchemaLearning:
     """Read what is to be learned from; everything that can be wrong with it is said here, before anything is spent."""
-    kept = raw.capped(schema.cap) if schema.unit else raw
+    kept = raw.bound_contributions(schema.cap) if schema.unit else raw
     values = {}
     for name in unknown_columns(schema):
         column, where = schema.columns[name], _locate(raw, name)

@@ -173,7 +173,7 @@ def _read_real(source: Any, strict: Schema, shared: Schema, labels: Any) -> tupl
     """Return real records encoded with the shared schema and their owners; they must satisfy the strict schema."""
     raw = read(source, strict, labels=labels)
     if strict.unit is not None:
-        raw = raw.capped(strict.cap)
+        raw = raw.bound_contributions(strict.cap)
     records = encode(raw, strict)
     owners = None if raw.unit is None else np.unique(raw.unit.to_numpy(), return_inverse=True)[1]
     return (records if shared is strict else encode(raw, shared)), owners

@@ -66,7 +66,7 @@ def count_records(raw: Raw, schema: Schema, request: Request, split: Split, run:
         return Counted(schema.records, paid=0)
 
     def measure(ledger: Ledger) -> dict[str, Any]:
-        capped = raw.capped(schema.cap) if schema.unit else raw
+        capped = raw.bound_contributions(schema.cap) if schema.unit else raw
         epsilon = split.epsilon("records")
         noisy = noisy_count(capped.count, epsilon=epsilon, ledger=ledger, purpose=COUNT, contribution=schema.cap)
         return {"count": noisy}

@@ -388,8 +388,8 @@ def test_one_person_has_one_id_however_it_is_stored() -> None:
 
 def test_capping_twice_is_capping_once() -> None:
     raw = Raw("t", 3, {"x": np.arange(3)}, unit=pa.chunked_array([[1, 1, 1]]))
-    assert raw.capped(2).capped(2).count == 2
-    assert Raw("t", 3, {"x": np.arange(3)}).capped(1).count == 3
+    assert raw.bound_contributions(2).bound_contributions(2).count == 2
+    assert Raw("t", 3, {"x": np.arange(3)}).bound_contributions(1).count == 3
 
 
 def test_a_record_of_nobody_is_refused(tmp_path: Path) -> None:

@@ -49,12 +49,12 @@ class Raw:
         unit = None if self.unit is None else _take(self.unit, index)
         return replace(self, count=len(index), columns=columns, unit=unit)
 
-    def capped(self, cap: int) -> Raw:
+    def bound_contributions(self, cap: int) -> Raw:
         """Return the first `cap` records of each unit, in file order; which ones never depends on other units.
 
         Example:
             >>> raw = Raw("t", 4, {"x": np.array([1, 2, 3, 4])}, unit=pa.chunked_array([["a", "b", "a", "a"]]))
-            >>> raw.capped(2).columns["x"]
+            >>> raw.bound_contributions(2).columns["x"]
             array([1, 2, 3])
         """
         if self.unit is None:
@@ -110,7 +110,7 @@ def encode(raw: Raw, schema: Schema) -> Records:
         >>> encode(read({"age": [31, 47]}, schema), schema).codes["age"]
         array([11, 27], dtype=uint8)
     """
-    kept = raw.capped(schema.cap) if schema.unit else raw
+    kept = raw.bound_contributions(schema.cap) if schema.unit else raw
     # Row numbers in messages count what is encoded, so the message says when that is not the whole file.
     name = raw.name if kept.count == raw.count else f"{raw.name} (first {schema.cap} of each {schema.unit!r})"
     codes = {
