@@ -289,7 +289,7 @@ def test_measured_edges_say_so_and_are_a_declaration_for_the_next_fit(bins: str)
     assert [charge.purpose for charge in second.certificate.charges] == ["marginal of days"]
     assert "bins" not in second.schema.to_dict()["columns"]["days"]
     assert edges_of(second.schema, "days") == edges
-    assert second.schema.declared() is second.schema
+    assert second.schema.declare_learned() is second.schema
 
 
 def test_bins_and_edges_together_are_still_refused() -> None:

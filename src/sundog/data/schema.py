@@ -77,9 +77,9 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         """Whether nothing is left to be learned."""
         return all(column.complete for column in self.columns.values())
 
-    def declared(self) -> Schema:
+    def declare_learned(self) -> Schema:
         """Return the same schema as a declaration: what is complete is known, whoever learned it, and is not learned again."""
-        finished = {name: column.declared() for name, column in self.columns.items() if column.is_learned}
+        finished = {name: column.declare_learned() for name, column in self.columns.items() if column.is_learned}
         return self.with_columns(finished) if finished else self
 
     def with_columns(self, columns: Mapping[str, Column]) -> Schema:

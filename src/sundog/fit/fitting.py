@@ -73,7 +73,7 @@ def run_fit(
         progress: is told what is being done, and how much of it is.
         deliver: is given the result before it is saved; if that fails, the caller can save it elsewhere.
     """
-    schema = schema.declared()
+    schema = schema.declare_learned()
     _check_request(request, schema)
     progress("reading", 0.0)
     inputs = _read_inputs(request, schema, data, labels)

@@ -85,7 +85,7 @@ class Column(BaseModel, ABC):
         """Whether some of what it says was learned from private data, within a budget."""
         return self.learn and self.complete
 
-    def declared(self) -> Self:
+    def declare_learned(self) -> Self:
         """Return the column without `learn`, which encodes as it did: what was learned elsewhere is a declaration here."""
         return self.replace(learn=False)
 

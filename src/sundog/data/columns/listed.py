@@ -76,7 +76,7 @@ class ListedColumn(ScalarColumn):
         """The number of values."""
         return len(self._known)
 
-    def declared(self) -> Self:
+    def declare_learned(self) -> Self:
         """Return the column without `learn`; what was not learned goes on becoming `other`, where there is one."""
         policy = {} if self.other is None else {"undeclared": "other"}
         return self.replace(learn=False, **policy)

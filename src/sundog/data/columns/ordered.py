@@ -90,7 +90,7 @@ class OrderedColumn(ScalarColumn):
         """Whether its bounds or its edges were learned."""
         return super().is_learned or self.has_measured_edges
 
-    def declared(self) -> Self:
+    def declare_learned(self) -> Self:
         """Return the column without `learn` and with its edges as declared; learned bounds clamp, and go on doing so."""
         policy = {"learn": False, "out_of_bounds": "clamp"} if self.learn else {}
         return self.replace(**policy, bins=None if self.has_measured_edges else self.bins)
