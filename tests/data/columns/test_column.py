@@ -284,4 +284,4 @@ class TestPromises:
         json.dumps(found, allow_nan=False)
 
     def test_a_forgiving_column_is_forgiving_already(self, column: Column) -> None:
-        assert column.forgiving().forgiving() == column.forgiving()
+        assert column.relax().relax() == column.relax()

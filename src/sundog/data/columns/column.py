@@ -246,7 +246,7 @@ class Column(BaseModel, ABC):
         """Return the values out of the several arrays of an archive."""
         raise DataError(f"{where}: is in {len(parts)} arrays; save it as one")
 
-    def forgiving(self) -> Self:
+    def relax(self) -> Self:
         """Return the column for data that another tool made: what is not declared counts as different, and is not refused."""
         declared = {**self.model_dump(exclude_defaults=True), "nullable": True, **self._list_relaxed_keys()}
         declared.pop("dtype", None)  # which may have no missing values

@@ -66,7 +66,7 @@ class ImageColumn(ArrayColumn):
         """Raise DataError: a cell cannot hold an image."""
         raise DataError(f"column {name!r}: images do not fit a DataFrame; sample(…, as_='arrays'), or write .npz")
 
-    def forgiving(self) -> Self:
+    def relax(self) -> Self:
         """Return the column itself: pixels are always declared."""
         return self
 

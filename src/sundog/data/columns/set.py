@@ -90,7 +90,7 @@ class SetColumn(Column):
         """That of two sets without a common item."""
         return min(self.shape[0], 2 * self.max_size)
 
-    def forgiving(self) -> Self:
+    def relax(self) -> Self:
         """Return the column itself: other items are no part of its sets."""
         return self
 
