@@ -154,7 +154,7 @@ def _codes(condition: Condition, schema: Schema, choices: Mapping[str, int]) -> 
     if operator in ("<", "<=", ">", ">="):
         return _compare(column, operator, condition)
     if name in schema.columns:
-        missing = column.null_spellings(schema.nulls)
+        missing = column.find_null_spellings(schema.nulls)
         with _naming(name):
             exact = [column.code_of(*spellings, missing=missing) for spellings in condition.values]
     listed = CodeSet.of(exact)

@@ -218,11 +218,11 @@ class Column(BaseModel, ABC):
         """The values that it lists, as the schema spells them."""
         return ()
 
-    def null_spellings(self, nulls: Sequence[str]) -> list[str]:
+    def find_null_spellings(self, nulls: Sequence[str]) -> list[str]:
         """Return the spellings that mean "missing" in this column: a declared value means itself.
 
         >>> from sundog.data.columns import CategoricalColumn
-        >>> CategoricalColumn(values=["DE", "NA"]).null_spellings(["", "NA"])
+        >>> CategoricalColumn(values=["DE", "NA"]).find_null_spellings(["", "NA"])
         ['']
         """
         declared = {text for value in self.declared_texts for text in (str(value), spell(value))}

@@ -104,7 +104,7 @@ def conform(column: Column, values: list[Values], source: Source, name: str, *, 
         return np.column_stack([arrays.to_numbers(step, f"{where}, step {i}") for i, step in enumerate(steps)])
     if column.shape:
         return values[0]
-    nulls = column.null_spellings(source.nulls)
+    nulls = column.find_null_spellings(source.nulls)
     if private:
         _refuse_retyped(column, values[0], nulls, where)
     return tables.nullify(to_scalars(values[0], where), nulls)

@@ -87,7 +87,7 @@ def choose_null_spelling(name: str, column: Column, nulls: Sequence[str]) -> str
         >>> choose_null_spelling("c", CategoricalColumn(values=["", "x"], nullable=True), ["", "NA"])
         'NA'
     """
-    free = column.null_spellings(nulls)
+    free = column.find_null_spellings(nulls)
     if column.nullable and not free:
         raise DataError(f"column {name!r}: every spelling in `nulls` is one of its values; add another to `nulls`")
     return free[0] if free else ""
