@@ -156,7 +156,7 @@ def _codes(condition: Condition, schema: Schema, choices: Mapping[str, int]) -> 
     if name in schema.columns:
         missing = column.find_null_spellings(schema.nulls)
         with _naming(name):
-            exact = [column.code_of(*spellings, missing=missing) for spellings in condition.values]
+            exact = [column.find_code(*spellings, missing=missing) for spellings in condition.values]
     listed = CodeSet.of(exact)
     return listed if operator in ("=", "in") else CodeSet.between(0, column.lattice_size - 1).without(listed)
 

@@ -138,7 +138,7 @@ class GradeColumn(ScalarColumn):
         return [chr(ord("A") + code) for code in range(self.lattice_size)]
 
     def first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
-        return self.code_of(*spellings) + int(not or_equal)
+        return self.find_code(*spellings) + int(not or_equal)
 
     def _encode_array(self, values: Any) -> tuple[NDArray[Any], Mask]:
         codes = np.array([self._find(value) for value in to_python(values)], np.int64)

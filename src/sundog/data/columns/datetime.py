@@ -172,7 +172,7 @@ class DatetimeColumn(OrderedColumn):
         """Return a time in microseconds, however early, late or fine."""
         anytime = {"min": "0001-01-01", "max": "9999-12-31", "resolution": "microsecond"}
         wide = type(self).model_validate({"timezone": self.timezone, "format": self.format, **anytime})
-        return wide.decode_number(wide.code_of(value))
+        return wide.decode_number(wide.find_code(value))
 
     def decode_number(self, code: int) -> Any:
         """Return the time of a code in microseconds."""

@@ -23,4 +23,4 @@ class OrdinalColumn(ListedColumn):
 
     def first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
         """Return the code of a declared value, or the one after it."""
-        return self.code_of(*spellings) + int(not or_equal)
+        return self.find_code(*spellings) + int(not or_equal)

@@ -110,7 +110,7 @@ class ScalarColumn(Column):
 
     # --- one value that is asked for ---
 
-    def code_of(self, *spellings: Any, missing: Sequence[str] = ()) -> int:
+    def find_code(self, *spellings: Any, missing: Sequence[str] = ()) -> int:
         """Return the code of the first of these spellings that the column declares; a DataError says why none is.
 
         Args:
