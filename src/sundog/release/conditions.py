@@ -185,7 +185,7 @@ def _compare(column: ScalarColumn, operator: str, condition: Condition) -> CodeS
     if column.scale not in (Scale.ORDINAL, Scale.INTERVAL):
         raise DataError(f"where: column {condition.name!r} has no order; use =, != or in")
     with _naming(condition.name):
-        first = column.first_code_above(condition.values[0], or_equal=operator in (">=", "<"))
+        first = column.find_first_code_above(condition.values[0], or_equal=operator in (">=", "<"))
     if operator[0] == ">":
         return CodeSet.between(first, column.lattice_size - 1)
     return CodeSet.between(0, first - 1)

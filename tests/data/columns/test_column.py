@@ -137,7 +137,7 @@ class GradeColumn(ScalarColumn):
     def declared_texts(self) -> Sequence[Any]:
         return [chr(ord("A") + code) for code in range(self.lattice_size)]
 
-    def first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
+    def find_first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
         return self.find_code(*spellings) + int(not or_equal)
 
     def _encode_array(self, values: Any) -> tuple[NDArray[Any], Mask]:

@@ -207,7 +207,7 @@ class OrderedColumn(ScalarColumn):
         """Return the value of a code as a number."""
         return self.decode([code])[0].as_py()
 
-    def first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
+    def find_first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
         """Return the first code whose value is above a bound, or equal to it; `lattice_size` where there is none."""
         bound = self.parse_bound(spellings[-1])
         low, high = 0, self.lattice_size

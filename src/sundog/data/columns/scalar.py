@@ -128,7 +128,7 @@ class ScalarColumn(Column):
         reason = str(refusal).removeprefix(": row 1").lstrip(": ").partition(";")[0]
         raise DataError(f"{reason}; ask for a value that the schema declares") from None
 
-    def first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
+    def find_first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
         """Return the first code whose value is above the given one, or equal to it; `lattice_size` where there is none.
 
         Types of an ordinal or interval scale say which one it is.
