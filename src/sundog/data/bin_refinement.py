@@ -73,7 +73,7 @@ class Refinement:
         )
 
     @property
-    def hidden(self) -> float:
+    def detection_limit(self) -> float:
         """About how many records may share a value without a bin of its own being found for it."""
         return _SPIKE * self.sigma * math.sqrt(self.schema.cap)
 
@@ -100,7 +100,7 @@ class Refinement:
             )
             starts = choose_starts(tree, bins_for(column), column.special_starts, deviation=deviation)
             found[name] = column.replace(bins="refined", edges=column.find_edges(starts[1:]))
-            if self.hidden > _COARSE * (count or max(1, int(tree.counts.sum()))):
+            if self.detection_limit > _COARSE * (count or max(1, int(tree.counts.sum()))):
                 coarse.append(name)
         return self.schema.with_columns(found), coarse
 
