@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pytest
 
 from sundog.data.bin_refinement import SHARE, Refinement, choose_starts
-from sundog.data.bins import bins_for
+from sundog.data.bins import make_bins
 from sundog.data.columns import Column, ContinuousColumn, DatetimeColumn, IntegerColumn, OrderedColumn
 from sundog.data.columns.column import cut_evenly
 from sundog.data.columns.ordered import DEFAULT_BINS
@@ -80,7 +80,7 @@ def release() -> Release:
     ids=["default", "equal", "edges", "refined"],
 )
 def test_each_special_value_has_a_bin_of_its_own(column: IntegerColumn) -> None:
-    bins = bins_for(column)
+    bins = make_bins(column)
     held = bins.to_bins(np.arange(column.lattice_size))
     for code in (0, 1, 100_000):
         assert (held == held[code]).sum() == 1
@@ -159,7 +159,7 @@ def test_values_that_many_share_keep_their_share(release: Release) -> None:
 def test_bins_are_narrow_where_records_are_and_as_many_as_before(release: Release) -> None:
     for name in WIDE:
         column = release.schema.columns[name]
-        assert bins_for(column).count == DEFAULT_BINS
+        assert make_bins(column).count == DEFAULT_BINS
         assert column.to_dict()["bins"] == "refined"
     seconds = fitted(people(), schema_of({"seconds": WIDE["seconds"]}), epsilon=8.0).schema
     narrow = [edge for edge in edges_of(seconds, "seconds") if edge <= 2500]
@@ -175,7 +175,7 @@ def test_where_nothing_stands_out_of_the_noise_bins_have_equal_width(epsilon: fl
     refined, coarse = plan.refine(encode(read(few, schema), schema), ledger)
     assert coarse == list(WIDE)
     for name, column in schema.columns.items():
-        assert bins_for(refined.columns[name]).starts.tolist() == cut_evenly(column.lattice_size, DEFAULT_BINS)
+        assert make_bins(refined.columns[name]).starts.tolist() == cut_evenly(column.lattice_size, DEFAULT_BINS)
 
 
 @pytest.mark.parametrize("special", [(), (0, 7, 128), tuple(range(20)), tuple(range(64))])
@@ -193,11 +193,11 @@ def test_any_noise_makes_as_many_bins(size: int, special: tuple[int, ...]) -> No
         return Partition(bounds, counts, parts)
 
     for deviation in (0.5, 50.0, 5000.0):
-        starts = choose_starts(wild(tree._cut(0, size, 40), 3), bins_for(column), own, deviation=deviation)
-        assert len(starts) == bins_for(column).count
+        starts = choose_starts(wild(tree._cut(0, size, 40), 3), make_bins(column), own, deviation=deviation)
+        assert len(starts) == make_bins(column).count
         assert own - {size} <= set(starts)
         again = column.replace(bins="refined", edges=column.find_edges(starts[1:]))
-        assert bins_for(again).starts.tolist() == starts
+        assert make_bins(again).starts.tolist() == starts
 
 
 def test_edges_begin_bins_where_they_should_although_floats_are_inexact() -> None:

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from sundog.data.bins import QUANTILE_BINS, bins_for
+from sundog.data.bins import QUANTILE_BINS, make_bins
 from sundog.data.columns import CategoricalColumn, IntegerColumn
 from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
@@ -284,7 +284,7 @@ def test_too_few_records_are_told_with_the_column() -> None:
 def test_quantile_bins_hold_about_the_same(people: pd.DataFrame, name: str) -> None:
     schema, _ = learned(people, schema_of(name), epsilon=4.0)
     column = schema.columns[name]
-    bins = bins_for(column)
+    bins = make_bins(column)
     assert 12 <= bins.count <= QUANTILE_BINS
     counts = np.bincount(bins.to_bins(encode(read(people, schema), schema).codes[name]), minlength=bins.count)
     assert counts.min() > 0.4 * N / QUANTILE_BINS
@@ -294,7 +294,7 @@ def test_quantile_bins_hold_about_the_same(people: pd.DataFrame, name: str) -> N
 def test_quantiles_of_a_column_with_one_value_are_still_bins() -> None:
     schema = Schema.from_dict({"columns": {"x": {"type": "integer", "min": 0, "max": 9, "bins": "quantiles"}}})
     found, _ = learned({"x": [4] * 1000}, schema, epsilon=4.0)
-    assert 1 <= bins_for(found.columns["x"]).count <= 10
+    assert 1 <= make_bins(found.columns["x"]).count <= 10
 
 
 def test_quantiles_leave_missing_values_out() -> None:

@@ -17,7 +17,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from sundog.data.bins import Bins, bins_for
+from sundog.data.bins import Bins, make_bins
 from sundog.data.columns import OrderedColumn, Scale
 from sundog.data.records import Records
 from sundog.data.schema import Schema
@@ -98,7 +98,7 @@ class Refinement:
                 purpose=_describe_purpose(name),
                 contribution=self.schema.cap,
             )
-            starts = choose_starts(tree, bins_for(column), column.special_starts, deviation=deviation)
+            starts = choose_starts(tree, make_bins(column), column.special_starts, deviation=deviation)
             found[name] = column.replace(bins="refined", edges=column.find_edges(starts[1:]))
             if self.detection_limit > _COARSE * (count or max(1, int(tree.counts.sum()))):
                 coarse.append(name)

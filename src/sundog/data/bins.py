@@ -90,15 +90,15 @@ class Bins:
         return np.repeat(np.arange(self.count, dtype=find_smallest_dtype(self.count)), self._last - self._first + 1)
 
 
-def bins_for(column: Column) -> Bins:
+def make_bins(column: Column) -> Bins:
     """Return the bins that a column declares, or else sensible ones; never a look at the data.
 
     Special values have bins of their own. Default bins are of equal width here; `fit` refines them within the budget.
 
     >>> from sundog.data.columns import IntegerColumn
-    >>> bins_for(IntegerColumn(min=0, max=99, edges=[18, 65])).starts.tolist()
+    >>> make_bins(IntegerColumn(min=0, max=99, edges=[18, 65])).starts.tolist()
     [0, 18, 65]
-    >>> bins_for(IntegerColumn(min=0, max=9999)).count
+    >>> make_bins(IntegerColumn(min=0, max=9999)).count
     64
     """
     return Bins(np.array(column.list_bin_starts(), np.int64), column.lattice_size, column.nullable)

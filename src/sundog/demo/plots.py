@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sundog.data.bins import Bins, bins_for
+from sundog.data.bins import Bins, make_bins
 from sundog.data.columns import Column, Scale
 from sundog.data.records import Records
 
@@ -19,7 +19,7 @@ def shares(records: Records, *names: str) -> Any:
     """Return the share of the records in each bin of a column, or in each cell of several."""
     cells, count = np.zeros(len(records), np.int64), 1
     for name in names:
-        bins = bins_for(records.schema.columns[name])
+        bins = make_bins(records.schema.columns[name])
         cells = cells * bins.count + bins.to_bins(records.codes[name])
         count *= bins.count
     return np.bincount(cells, minlength=count) / len(records)
@@ -62,7 +62,7 @@ def draw_images(rows: Sequence[tuple[Any, Any]], path: Path, title: str) -> None
 
 def _draw(panel: Any, real: Records, fake: Records, name: str) -> None:
     column = real.schema.columns[name]
-    bins = bins_for(column)
+    bins = make_bins(column)
     p, q = shares(real, name), shares(fake, name)
     labels = _labels(column, bins)
     is_listed = column.scale in (Scale.NOMINAL, Scale.ORDINAL)

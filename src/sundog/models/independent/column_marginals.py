@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sundog.data.bins import Bins, bins_for
+from sundog.data.bins import Bins, make_bins
 from sundog.data.code_set import CodeSet
 from sundog.data.columns import AnyColumn, Column, Form, SetColumn
 from sundog.models.systematic_sampling import draw_cells
@@ -84,7 +84,7 @@ class CellMarginal(Marginal):
 
     @cached_property
     def _bins(self) -> Bins:
-        return bins_for(self.column)
+        return make_bins(self.column)
 
     @property
     def cells(self) -> int:

@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sundog.data.bins import bins_for
+from sundog.data.bins import make_bins
 from sundog.data.columns import Column, SetColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
@@ -54,7 +54,7 @@ class Features:
 
     def __init__(self, schema: Schema) -> None:
         self.schema, layout = schema, Layout(schema)
-        self._bins = {name: bins_for(schema.columns[name]) for name in layout.cells}
+        self._bins = {name: make_bins(schema.columns[name]) for name in layout.cells}
         self._sets: dict[str, Any] = {name: schema.columns[name] for name in layout.items}
         self._arrays = {name: schema.columns[name] for name in layout.levels}
         self._at, self._gaps_at = layout.places, layout.gaps
