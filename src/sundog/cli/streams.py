@@ -23,13 +23,13 @@ FormatWritten = Annotated[str | None, typer.Option("--format", help=f"{_HELP} {'
 
 def choose_format(asked: str | None, *, piped: bool, known: Sequence[str]) -> str:
     """Return the format of a pipe; for files the name decides."""
-    from sundog.data.validation_errors import did_you_mean
+    from sundog.data.validation_errors import suggest
     from sundog.errors import ArgumentError
 
     if asked is not None and not piped:
         raise ArgumentError("--format is for a pipe (-); the name of a file says its format")
     if asked is not None and asked not in known:
-        raise ArgumentError(f"--format {asked!r}: cannot be used here; {did_you_mean(asked, known)}")
+        raise ArgumentError(f"--format {asked!r}: cannot be used here; {suggest(asked, known)}")
     return asked or known[0]
 
 

@@ -47,12 +47,12 @@ def explain(error: ValidationError, keys: Mapping[str, Sequence[str]] | None = N
     return f"{column}{_describe_problem(same, kind, key, keys)}{more}"
 
 
-def did_you_mean(name: object, known: Iterable[str], otherwise: str | None = None) -> str:
+def suggest(name: object, known: Iterable[str], otherwise: str | None = None) -> str:
     """Return a suggestion; where nothing is close the choices, or what is to be said otherwise.
 
-    >>> did_you_mean("nulable", ["nullable", "min"])
+    >>> suggest("nulable", ["nullable", "min"])
     "did you mean 'nullable'?"
-    >>> did_you_mean("x", ["min", "max"])
+    >>> suggest("x", ["min", "max"])
     'choose from min, max'
     """
     lowered = {each.lower(): each for each in reversed(list(known))}
@@ -95,13 +95,13 @@ def _describe_problem(same: Sequence[Any], kind: str, key: str, keys: Mapping[st
             return str(found["ctx"]["error"])
         case "extra_forbidden":
             known = keys.get(kind, ())
-            return f"unknown key {describe_value(key)}; {did_you_mean(key, known) if known else 'remove it'}"
+            return f"unknown key {describe_value(key)}; {suggest(key, known) if known else 'remove it'}"
         case "missing":
             return f"{key} is missing; add it"
         case "invalid_key":
             return f"unknown key {describe_value(value)}; remove it"
         case "union_tag_invalid":
-            return f"unknown type {describe_value(value['type'])}; {did_you_mean(value['type'], types)}"
+            return f"unknown type {describe_value(value['type'])}; {suggest(value['type'], types)}"
         case "union_tag_not_found":
             near = next((name for name in map(str, value) if _is_near(name, "type")), None)
             return f"unknown key {describe_value(near)}; did you mean 'type'?" if near else _report_missing_type(types)

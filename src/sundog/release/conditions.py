@@ -23,7 +23,7 @@ from sundog.data.code_set import CodeSet
 from sundog.data.columns import AnyColumn, Form, IntegerColumn, ScalarColumn, Scale
 from sundog.data.columns.arrow import format_value
 from sundog.data.schema import Schema
-from sundog.data.validation_errors import did_you_mean
+from sundog.data.validation_errors import suggest
 from sundog.errors import DataError
 
 Conditions: TypeAlias = Mapping[str, Any] | Iterable[str] | str
@@ -133,7 +133,7 @@ def _values(operator: str, rest: str, *, exact: bool) -> tuple[tuple[str, ...], 
 
 
 def _no_column(name: str, known: Sequence[str]) -> DataError:
-    hint = did_you_mean(name, known, otherwise=f"the columns are {', '.join(known)}")
+    hint = suggest(name, known, otherwise=f"the columns are {', '.join(known)}")
     return DataError(f"where: there is no column {name!r}; {hint}")
 
 

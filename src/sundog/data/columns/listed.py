@@ -37,7 +37,7 @@ from sundog.data.columns.number_parsing import (
 from sundog.data.columns.scalar import ScalarColumn
 from sundog.data.columns.time_parsing import Time, parse_iso
 from sundog.data.columns.value_kinds import spell
-from sundog.data.validation_errors import describe_value, did_you_mean
+from sundog.data.validation_errors import describe_value, suggest
 
 
 def _check_value(value: Any) -> Any:
@@ -255,7 +255,7 @@ class ListedColumn(ScalarColumn):
         if near is not None:
             differs = "stray whitespace" if str(value).strip() == str(near).strip() else "upper and lower case"
             return f"{format_value(value)} is not a declared value, but {format_value(near)} is; mind {differs}"
-        near = did_you_mean(value, [known for known in self._known[:10] if isinstance(known, str)])
+        near = suggest(value, [known for known in self._known[:10] if isinstance(known, str)])
         fix = "add it to values, fix the row or declare `undeclared: other`"
         return f"{format_value(value)} is not a declared value; {near if near.startswith('did') else fix}"
 

@@ -17,7 +17,7 @@ from sundog.data.columns import arrow, frame_dtypes
 from sundog.data.columns.column import Column
 from sundog.data.columns.containers import MIXED, split_kinds, take_one, to_chunks
 from sundog.data.columns.forms import Form, Scale
-from sundog.data.validation_errors import did_you_mean
+from sundog.data.validation_errors import suggest
 from sundog.errors import DataError
 
 if TYPE_CHECKING:
@@ -215,7 +215,7 @@ class ScalarColumn(Column):
         if name is None:
             return None
         if name not in frame_dtypes.DTYPES:
-            return f"unknown dtype {name!r}; {did_you_mean(name, frame_dtypes.DTYPES)}"
+            return f"unknown dtype {name!r}; {suggest(name, frame_dtypes.DTYPES)}"
         if name not in possible:
             return f"dtype {name} does not hold the values of a column of this type; use {', '.join(possible)}"
         if self.nullable and (name in frame_dtypes.WHOLE or name == "bool"):

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from sundog.data.reading.python_values import open_objects, simplify_value
 from sundog.data.reading.source import Source, take_first_line
 from sundog.data.reading.tables import check_unique
-from sundog.data.validation_errors import did_you_mean
+from sundog.data.validation_errors import suggest
 from sundog.errors import DataError
 from sundog.extras import import_extra
 
@@ -109,7 +109,7 @@ def _select(sqlalchemy: Any, connection: Any, table: str, name: str) -> str:
     if dot and found.has_table(rest, schema=schema):
         return f"SELECT * FROM {quote_name(schema)}.{quote_name(rest)}"  # noqa: S608  it is quoted
     known = [*found.get_table_names(), *found.get_view_names()]
-    hint = did_you_mean(table, known) if known else "it has no tables"
+    hint = suggest(table, known) if known else "it has no tables"
     raise DataError(f"{name}: there is no table {table!r}; {hint}")
 
 

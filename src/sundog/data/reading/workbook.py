@@ -11,7 +11,7 @@ from xml.etree.ElementTree import ParseError
 from sundog.data.reading.python_values import open_objects, simplify_value
 from sundog.data.reading.source import AnyPath, Source, explain_read_errors
 from sundog.data.reading.tables import check_unique
-from sundog.data.validation_errors import did_you_mean
+from sundog.data.validation_errors import suggest
 from sundog.errors import DataError
 from sundog.extras import import_extra
 
@@ -64,7 +64,7 @@ def _choose_sheet(sheets: list[str], sheet: str | None, name: str) -> str:
         listed = ", ".join(map(repr, sheets)) or "none"
         raise DataError(f"{name}: has several sheets ({listed}); name one, such as {name}?sheet={sheets[0]}")
     if sheet is not None and sheet not in sheets:
-        raise DataError(f"{name}: there is no sheet {sheet!r}; {did_you_mean(sheet, sheets)}")
+        raise DataError(f"{name}: there is no sheet {sheet!r}; {suggest(sheet, sheets)}")
     return sheets[0] if sheet is None else sheet
 
 
