@@ -20,7 +20,7 @@ from sundog.privacy.ledger import Ledger
 from sundog.privacy.mechanisms import noisy_bounds, noisy_extent, noisy_quantiles, stable_set
 
 
-def nothing_learned(schema: Schema) -> list[str]:
+def list_nothing_learned(schema: Schema) -> list[str]:
     """Return the columns whose values were learned, and none was found: all records are in the catch-all category."""
     return [name for name, column in schema.columns.items() if column.has_nothing_learned]
 

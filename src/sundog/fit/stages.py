@@ -12,7 +12,7 @@ from sundog.data.bin_refinement import Refinement
 from sundog.data.reading.read import Raw
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.data.schema_learning import SchemaLearning, nothing_learned
+from sundog.data.schema_learning import SchemaLearning, list_nothing_learned
 from sundog.errors import SundogError
 from sundog.fit.request import SCHEMA_DELTA, Request
 from sundog.fit.run import Run
@@ -90,7 +90,7 @@ def learn_schema(learning: SchemaLearning, split: Split, run: Run, progress: Pro
 
     stage = measure_stage("schema", measure, run.ledger, run.checkpoint, paid=paid)
     schema = Schema.from_dict(stage.result)
-    for name in nothing_learned(schema):
+    for name in list_nothing_learned(schema):
         warnings.warn(
             f"column {name!r}: no value was frequent enough to be learned, so every record is "
             f"{schema.columns[name].to_dict()['other']!r}; declare its values, or remove it",
