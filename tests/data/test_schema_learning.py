@@ -15,7 +15,7 @@ from sundog.data.bins import QUANTILE_BINS, make_bins
 from sundog.data.columns import CategoricalColumn, IntegerColumn
 from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
-from sundog.data.schema_learning import SchemaLearning, prepare, unknown_columns
+from sundog.data.schema_learning import SchemaLearning, list_unknown_columns, prepare
 from sundog.errors import BudgetExceededError, DataError, SchemaError
 from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.accountant import epsilon_spent
@@ -71,7 +71,7 @@ def learned(
 
 def test_unknown_columns_are_those_to_learn_and_those_to_cut() -> None:
     columns = {**LEARNED, "known": {"type": "boolean"}, "binned": {"type": "integer", "min": 0, "max": 9, "bins": 3}}
-    assert unknown_columns(Schema.from_dict({"columns": columns})) == list(LEARNED)
+    assert list_unknown_columns(Schema.from_dict({"columns": columns})) == list(LEARNED)
 
 
 def test_a_learned_range_that_is_also_cut_takes_two_measurements(people: pd.DataFrame) -> None:
@@ -83,7 +83,7 @@ def test_a_learned_range_that_is_also_cut_takes_two_measurements(people: pd.Data
 def test_what_was_learned_is_complete_and_still_says_so(people: pd.DataFrame) -> None:
     schema, _ = learned(people, schema_of())
     assert schema.complete
-    assert unknown_columns(schema) == []
+    assert list_unknown_columns(schema) == []
     assert [name for name, column in schema.columns.items() if column.learn] == [n for n in LEARNED if n != "income"]
     assert len(encode(read(people, schema), schema)) == N
 

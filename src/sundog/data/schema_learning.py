@@ -25,7 +25,7 @@ def list_nothing_learned(schema: Schema) -> list[str]:
     return [name for name, column in schema.columns.items() if column.has_nothing_learned]
 
 
-def unknown_columns(schema: Schema) -> list[str]:
+def list_unknown_columns(schema: Schema) -> list[str]:
     """Return the columns about which something is to be learned."""
     return [name for name, column in schema.columns.items() if not column.complete or column.awaits_quantiles]
 
@@ -81,7 +81,7 @@ def prepare(raw: Raw, schema: Schema) -> SchemaLearning:
     """Read what is to be learned from; everything that can be wrong with it is said here, before anything is spent."""
     kept = raw.bound_contributions(schema.cap) if schema.unit else raw
     values = {}
-    for name in unknown_columns(schema):
+    for name in list_unknown_columns(schema):
         column, where = schema.columns[name], _locate(raw, name)
         read = column.encode if column.complete else column.to_learning_input
         values[name] = read(kept.columns[name], where=where)

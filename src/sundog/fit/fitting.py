@@ -17,7 +17,7 @@ from typing import Any
 from sundog.data.reading.read import Raw, encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.data.schema_learning import SchemaLearning, prepare, unknown_columns
+from sundog.data.schema_learning import SchemaLearning, list_unknown_columns, prepare
 from sundog.errors import DataError
 from sundog.files import refuse_full
 from sundog.fit.preflight import check_before_spending, note_written, room_for, warn_of_risks
@@ -116,7 +116,7 @@ def _read_inputs(request: Request, schema: Schema, data: Any, labels: Any) -> _I
 
 def _encode_known(raw: Raw, schema: Schema) -> Records | None:
     """Return the records, if the schema is complete; if not, only checks what the schema declares."""
-    unknown = unknown_columns(schema)
+    unknown = list_unknown_columns(schema)
     if not unknown:
         return encode(raw, schema)
     known = {name: values for name, values in raw.columns.items() if name not in unknown}

@@ -10,7 +10,7 @@ from sundog.data.bin_refinement import SHARE, Refinement
 from sundog.data.columns import BooleanColumn
 from sundog.data.reading.database import is_url, without_secrets
 from sundog.data.schema import Schema
-from sundog.data.schema_learning import unknown_columns
+from sundog.data.schema_learning import list_unknown_columns
 from sundog.models.auto import best_model
 from sundog.models.configuration import Configuration
 from sundog.models.protocol import Model
@@ -81,7 +81,7 @@ def split_budget(request: Request, schema: Schema, budget: Budget) -> Split:
     """Return the share of each stage; records are counted only if the model or δ depends on their undeclared number."""
     needed = {
         "records": schema.records is None and (request.chooses_delta or request.configuration.counts_records),
-        "schema": bool(unknown_columns(schema)),
+        "schema": bool(list_unknown_columns(schema)),
     }
     shares = {stage: share for stage, share in _SHARES.items() if needed[stage]}
     refined = any(column.awaits_refinement for column in schema.columns.values())
@@ -116,5 +116,5 @@ def dearest_charges(request: Request, schema: Schema, split: Split, count: int |
 
 
 def _completed(schema: Schema) -> Schema:
-    unknown = dict.fromkeys(unknown_columns(schema), BooleanColumn())
+    unknown = dict.fromkeys(list_unknown_columns(schema), BooleanColumn())
     return schema.model_copy(update={"columns": {**schema.columns, **unknown}})
