@@ -61,7 +61,7 @@ def run(
     ] = False,
 ) -> None:
     """Fit a model and save its release."""
-    from sundog.data.writing.contact_sheet import drawable
+    from sundog.data.writing.contact_sheet import list_drawable
     from sundog.fit.preflight import refuse_fit_output
     from sundog.fit.synthesizer import Synthesizer
     from sundog.models.registry import AUTO
@@ -100,7 +100,7 @@ def run(
         note(f"{private_path(out)}: the critic, not part of the release; keep it to yourself")
     if model == AUTO and clusters == 1:
         note(f"auto chose {synthesizer.release_.model.name} (override with --model)")
-    some = "-o synthetic.png" if drawable(synthesizer.release_.schema) else "-n 1000 -o synthetic.csv"
+    some = "-o synthetic.png" if list_drawable(synthesizer.release_.schema) else "-n 1000 -o synthetic.csv"
     note(f"next: sundog certificate {out}   or   sundog sample {out} {some}")
 
 

@@ -52,7 +52,7 @@ class Places:
         return rows + 1, int(self.columns.max(initial=0)) + 1
 
 
-def drawable(schema: Schema) -> list[str]:
+def list_drawable(schema: Schema) -> list[str]:
     """Return the columns that a picture can show: images and series."""
     return [name for name, column in schema.columns.items() if column.form in (Form.IMAGE, Form.SERIES)]
 
@@ -65,7 +65,7 @@ def refuse_many(count: int, name: str) -> None:
 
 def refuse_picture(schema: Schema, name: str) -> None:
     """Raise if there is nothing to look at, with the name of the file."""
-    if not drawable(schema):
+    if not list_drawable(schema):
         raise DataError(f"{name}: a picture shows images or series, and the schema has neither; end the name in .csv")
 
 
@@ -74,7 +74,7 @@ def draw(records: Records, file: BinaryIO) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    names, places = drawable(records.schema), arrange(records)
+    names, places = list_drawable(records.schema), arrange(records)
     rows, across = places.size
     cell = min(_CELL, _LARGEST / max(rows * len(names), across))
     size = (max(2.0, cell * across + 0.8), max(1.0, (cell * rows + 0.4) * len(names)))
