@@ -12,7 +12,7 @@ from matplotlib.image import imread
 
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.data.writing.contact_sheet import MOST, arrange, draw, pixels
+from sundog.data.writing.contact_sheet import MOST, arrange, draw, to_pixels
 from sundog.data.writing.write import count_for, open_writer
 from sundog.errors import DataError
 
@@ -90,7 +90,8 @@ def test_colours_are_shown_as_they_are() -> None:
 def test_black_images_are_black_and_white_ones_white() -> None:
     records = records_of(2, image={**IMAGE, "levels": 2})
     records.codes["image"][0], records.codes["image"][1] = 0, 1
-    assert pixels(records.schema.columns["image"], records.codes["image"]).mean(axis=(1, 2, 3)).tolist() == [0.0, 1.0]  # type: ignore[arg-type]
+    shown = to_pixels(records.schema.columns["image"], records.codes["image"])  # type: ignore[arg-type]
+    assert shown.mean(axis=(1, 2, 3)).tolist() == [0.0, 1.0]
 
 
 @pytest.mark.parametrize("column", [SERIES, {**SERIES, "length": 1}, {**SERIES, "nullable": False}])
@@ -168,8 +169,8 @@ def test_series_rise_to_the_right() -> None:
 def test_large_images_are_thinned() -> None:
     column: Any = records_of(1, image={**IMAGE, "shape": [1000, 700, 3]}).schema.columns["image"]
     codes = np.zeros((2, 1000, 700, 3), np.uint8)
-    assert pixels(column, codes, finest=128).shape == (2, 3, 143, 100)
-    assert pixels(column, codes).shape == (2, 3, 1000, 700)
+    assert to_pixels(column, codes, finest=128).shape == (2, 3, 143, 100)
+    assert to_pixels(column, codes).shape == (2, 3, 1000, 700)
 
 
 def test_labels_of_any_length_and_alphabet() -> None:

@@ -85,7 +85,7 @@ def draw(records: Records, file: BinaryIO) -> None:
         for axes, name in zip(figure.subplots(len(names), squeeze=False).flat, names, strict=True):
             column = records.schema.columns[name]
             if column.form is Form.IMAGE:
-                show_images(axes, pixels(column, records.codes[name], finest=_FINEST), places)
+                show_images(axes, to_pixels(column, records.codes[name], finest=_FINEST), places)
                 axes.set_title(_shorten(name))
             else:
                 _show_series(axes, column.decode(records.codes[name]), places, name)
@@ -126,7 +126,7 @@ def _shorten(value: Any) -> str:
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def pixels(column: ImageColumn, codes: Any, *, finest: int | None = None) -> Floats:
+def to_pixels(column: ImageColumn, codes: Any, *, finest: int | None = None) -> Floats:
     """Images ready to be learned from; or to be shown, where so many pixels a side, or twice that, are enough."""
     height, width, channels = (*column.shape, 1)[:3]
     every = 1 if finest is None else max(1, max(height, width) // finest)
