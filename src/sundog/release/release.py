@@ -214,9 +214,9 @@ class Release:
 
         Returns how many there are. See `sample` for the arguments.
         """
-        from sundog.data.writing.write import count_for, open_writer
+        from sundog.data.writing.write import choose_count, open_writer
 
-        count, written = self._count(count_for(path, n, self.records)), 0
+        count, written = self._count(choose_count(path, n, self.records)), 0
         batches = self.batches(count, seed=seed, where=where)
         with open_writer(path, self.schema) as writer:
             for batch in batches:

@@ -13,7 +13,7 @@ from matplotlib.image import imread
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.data.writing.contact_sheet import MOST, arrange, draw, to_pixels
-from sundog.data.writing.write import count_for, open_writer
+from sundog.data.writing.write import choose_count, open_writer
 from sundog.errors import DataError
 
 IMAGE = {"type": "image", "shape": [4, 4], "levels": 16}
@@ -135,10 +135,10 @@ def test_too_many_to_be_seen_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_picture_has_a_hundred_records_unless_told() -> None:
-    assert count_for("Digits.PNG", None, 5000) == 100
-    assert count_for("digits.csv.gz", None, 5000) == 5000
+    assert choose_count("Digits.PNG", None, 5000) == 100
+    assert choose_count("digits.csv.gz", None, 5000) == 5000
     with pytest.raises(DataError, match=r"^all\.png: a picture has room for 1,000 records"):
-        count_for("folder/all.png", 1001, 5000)
+        choose_count("folder/all.png", 1001, 5000)
 
 
 def _below_title(picture: Any) -> Any:

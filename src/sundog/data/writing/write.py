@@ -143,10 +143,10 @@ def open_writer(path: str | os.PathLike[str] | Stream, schema: Schema) -> Iterat
             stack.close()
 
 
-def count_for(path: str | os.PathLike[str] | Stream, asked: int | None, usual: int | None) -> int | None:
+def choose_count(path: str | os.PathLike[str] | Stream, asked: int | None, usual: int | None) -> int | None:
     """Return how many records to write: as many as were asked for, or as is usual; a picture has fewer.
 
-    >>> count_for("digits.npz", None, 60_000), count_for("digits.png", None, 60_000), count_for("digits.png", 7, 60_000)
+    >>> choose_count("digits.npz", None, 60_000), choose_count("digits.png", None, 60_000), choose_count("digits.png", 7, 60_000)
     (60000, 100, 7)
     """
     named = Path(path.name if isinstance(path, Stream) else path)
