@@ -40,10 +40,10 @@ def to_frame(records: Records) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-FORMS = ("pandas", "polars", "arrow", "arrays")
+OUTPUT_TYPES = ("pandas", "polars", "arrow", "arrays")
 
 
-def to_form(records: Records, form: str) -> Any:
+def convert_records(records: Records, form: str) -> Any:
     """Return the records as one of the forms."""
     if form == "arrays":
         return {name: column.to_values(records.codes[name]) for name, column in records.schema.columns.items()}
