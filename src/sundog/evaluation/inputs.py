@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sundog.data.columns import Form, Scale
-from sundog.data.reading.database import is_url, without_secrets
+from sundog.data.reading.database import hide_secrets, is_url
 from sundog.data.reading.read import encode, read
 from sundog.data.records import Records, concatenate
 from sundog.data.schema import Schema
@@ -141,7 +141,7 @@ def _choose_rows(count: int, most: int, rng: np.random.Generator) -> NDArray[np.
 def describe_source(synthetic: Any) -> str:
     """Return the name to show for the synthetic data."""
     if isinstance(synthetic, str) and is_url(synthetic):
-        return without_secrets(synthetic)
+        return hide_secrets(synthetic)
     if isinstance(synthetic, str | os.PathLike):
         return Path(synthetic).name
     return "the release" if isinstance(synthetic, Release) else "the synthetic data"

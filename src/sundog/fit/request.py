@@ -8,7 +8,7 @@ from typing import Any
 
 from sundog.data.bin_refinement import SHARE, Refinement
 from sundog.data.columns import BooleanColumn
-from sundog.data.reading.database import is_url, without_secrets
+from sundog.data.reading.database import hide_secrets, is_url
 from sundog.data.schema import Schema
 from sundog.data.schema_learning import list_unknown_columns
 from sundog.models.auto import best_model
@@ -54,7 +54,7 @@ class Request:
     def _public_name(self) -> str | bool:
         """Where the public data came from, without passwords."""
         if isinstance(self.public, str) and is_url(self.public):
-            return without_secrets(self.public)
+            return hide_secrets(self.public)
         return str(self.public) if isinstance(self.public, str | Path) else self.public is not None
 
     def to_dict(self, schema: Schema, ledger: str | Path | None) -> dict[str, Any]:

@@ -19,7 +19,7 @@ import pandas as pd
 import polars
 import pytest
 
-from sundog.data.reading.database import without_secrets
+from sundog.data.reading.database import hide_secrets
 from sundog.data.reading.read import encode, read
 from sundog.data.reading.source import Piped
 from sundog.data.schema import Schema
@@ -335,7 +335,7 @@ def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
 ])  # fmt: skip
 def test_a_password_is_never_shown(url: str) -> None:
     assert "s3cr3t" not in complaint(url)
-    assert "s3cr3t" not in without_secrets(url)
+    assert "s3cr3t" not in hide_secrets(url)
 
 
 @pytest.mark.parametrize(

@@ -31,23 +31,23 @@ def is_url(source: object) -> bool:
     return isinstance(source, str) and _URL.match(source) is not None
 
 
-def without_secrets(url: str) -> str:
+def hide_secrets(url: str) -> str:
     """Return a URL as it can be shown: without its password and its options.
 
-    >>> without_secrets("postgresql://ann:se:cr@t@host/visits?table=people&sslpassword=x")
+    >>> hide_secrets("postgresql://ann:se:cr@t@host/visits?table=people&sslpassword=x")
     'postgresql://ann:***@host/visits'
     """
     return _PASSWORD.sub(r"\1:***@", url).partition("?")[0]
 
 
-def without_password(url: str) -> str:
+def hide_password(url: str) -> str:
     """Return a URL as it can be typed again: without its password, and of its options only what is read.
 
-    >>> without_password("postgresql://ann:secret@host/visits?table=people&sslpassword=x")
+    >>> hide_password("postgresql://ann:secret@host/visits?table=people&sslpassword=x")
     'postgresql://ann:***@host/visits?table=people'
     """
     options = _PASSWORD.sub(r"\1:***@", url).partition("?")[2].split("&")
-    return "?".join([without_secrets(url), *(o for o in options if o.startswith(("table=", "query=")))])
+    return "?".join([hide_secrets(url), *(o for o in options if o.startswith(("table=", "query=")))])
 
 
 def open_database(url: str, *, nulls: Sequence[str] = ("",)) -> Source:
@@ -64,7 +64,7 @@ def open_database(url: str, *, nulls: Sequence[str] = ("",)) -> Source:
         {'age': ()}
     """
     sqlalchemy = import_extra("sqlalchemy", "sql")
-    name = without_secrets(url)
+    name = hide_secrets(url)
     try:
         parsed = sqlalchemy.make_url(url)
     except (sqlalchemy.exc.ArgumentError, ValueError):
