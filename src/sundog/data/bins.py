@@ -61,10 +61,10 @@ class Bins:
         codes = rng.integers(first, last, endpoint=True) if within is None else within.draw(first, last, rng)
         return np.asarray(codes.astype(find_smallest_dtype(self.size + int(self.nullable))))
 
-    def shares(self, allowed: CodeSet) -> NDArray[np.float64]:
+    def compute_shares(self, allowed: CodeSet) -> NDArray[np.float64]:
         """Return which part of the codes of each bin is in the set.
 
-        >>> Bins(np.array([0, 10, 20]), size=100, nullable=True).shares(CodeSet.between(5, 19)).tolist()
+        >>> Bins(np.array([0, 10, 20]), size=100, nullable=True).compute_shares(CodeSet.between(5, 19)).tolist()
         [0.5, 1.0, 0.0, 0.0]
         """
         return allowed.count(self._first, self._last) / (self._last - self._first + 1.0)

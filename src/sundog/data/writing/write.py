@@ -26,7 +26,7 @@ from sundog.data.writing.frames import to_frame, to_table
 from sundog.errors import DataError
 from sundog.files import replacing
 
-__all__ = ["Stream", "Writer", "count_for", "open_writer", "to_frame", "to_table"]
+__all__ = ["Stream", "Writer", "choose_count", "open_writer", "to_frame", "to_table"]
 
 GROUP = 1 << 17  # rows of a parquet row group
 

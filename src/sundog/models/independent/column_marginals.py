@@ -128,7 +128,7 @@ class CellMarginal(Marginal):
 
     def draw(self, p: Floats, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:
         """Return a bin for each record and position, and a code inside it."""
-        p = p if within is None else _restricted(p, self._bins.shares(within))
+        p = p if within is None else _restricted(p, self._bins.compute_shares(within))
         codes = self._bins.to_codes(draw_cells(p, n, rng), rng, within)
         return codes.reshape(n, *self.column.shape).astype(self.column.dtype, copy=False)
 

@@ -130,7 +130,7 @@ class Independent:
         """Return the sum over the columns, each of which is by itself."""
         total = 0.0
         for name, codes in where.items():
-            shares = make_bins(self.schema.columns[name]).shares(allowed_codes(codes))
+            shares = make_bins(self.schema.columns[name]).compute_shares(allowed_codes(codes))
             total += math.log(max(float(self.marginals[name] @ shares), _LEAST))
         return total
 

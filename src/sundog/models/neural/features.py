@@ -139,7 +139,7 @@ class Features:
     def log_shares(self, name: str, where: Where) -> Tensor:
         """Return the logarithm of the share of each cell's codes that a condition allows: −∞ for a cell without any."""
         with np.errstate(divide="ignore"):
-            shares = np.log(self._bins[name].shares(allowed_codes(where[name])))
+            shares = np.log(self._bins[name].compute_shares(allowed_codes(where[name])))
         return torch.from_numpy(shares).float()
 
     def restrict(self, logits: Tensor, where: Where) -> Tensor:
