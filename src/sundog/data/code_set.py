@@ -52,10 +52,10 @@ class CodeSet:
         )
         return CodeSet(tuple((first, last) for first, last in both if first <= last))
 
-    def without(self, other: CodeSet) -> CodeSet:
-        """Return these codes but for those of the other set.
+    def __sub__(self, other: CodeSet) -> CodeSet:
+        """Return the codes that are not in the other set.
 
-        >>> CodeSet.between(0, 9).without(CodeSet.of([0, 4, 5])).ranges
+        >>> (CodeSet.between(0, 9) - CodeSet.of([0, 4, 5])).ranges
         ((1, 3), (6, 9))
         """
         rest = self

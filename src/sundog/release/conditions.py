@@ -158,7 +158,7 @@ def _codes(condition: Condition, schema: Schema, choices: Mapping[str, int]) -> 
         with _naming(name):
             exact = [column.find_code(*spellings, missing=missing) for spellings in condition.values]
     listed = CodeSet.of(exact)
-    return listed if operator in ("=", "in") else CodeSet.between(0, column.lattice_size - 1).without(listed)
+    return listed if operator in ("=", "in") else CodeSet.between(0, column.lattice_size - 1) - listed
 
 
 def _choice(name: str, spellings: Sequence[Any], count: int) -> int:
