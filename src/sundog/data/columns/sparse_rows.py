@@ -22,10 +22,9 @@ RUNS = "indptr"
 def to_lists(items: Sequence[object], codes: Any) -> Any:
     """Return the items of each record, in the order of the universe.
 
-    Example:
-        >>> from scipy import sparse
-        >>> to_lists(["a", "b"], sparse.csr_array([[1, 1], [0, 0]])).to_pylist()
-        [['a', 'b'], []]
+    >>> from scipy import sparse
+    >>> to_lists(["a", "b"], sparse.csr_array([[1, 1], [0, 0]])).to_pylist()
+    [['a', 'b'], []]
     """
     from scipy import sparse
 
@@ -39,10 +38,9 @@ def to_lists(items: Sequence[object], codes: Any) -> Any:
 def from_parts(indices: Array, indptr: Array, shape: Array, where: str) -> Any:
     """Build the matrix from the arrays of an archive, trusting none of them.
 
-    Example:
-        >>> from_parts(np.array([0, 2]), np.array([0, 1, 2]), np.array([2, 3]), "a.npz").toarray()
-        array([[1, 0, 0],
-               [0, 0, 1]], dtype=uint8)
+    >>> from_parts(np.array([0, 2]), np.array([0, 1, 2]), np.array([2, 3]), "a.npz").toarray()
+    array([[1, 0, 0],
+           [0, 0, 1]], dtype=uint8)
     """
     from scipy import sparse
 
@@ -67,11 +65,10 @@ def from_parts(indices: Array, indptr: Array, shape: Array, where: str) -> Any:
 def from_runs(items: Array, indptr: Array, where: str) -> Any:
     """Build the matrix from the items of all records in turn, by number and as often as they occur: visits, for one.
 
-    Example:
-        >>> from_runs(np.array([2, 0, 2, 1]), np.array([0, 3, 3, 4]), "a.npz").toarray()
-        array([[1, 0, 1],
-               [0, 0, 0],
-               [0, 1, 0]], dtype=uint8)
+    >>> from_runs(np.array([2, 0, 2, 1]), np.array([0, 3, 3, 4]), "a.npz").toarray()
+    array([[1, 0, 1],
+           [0, 0, 0],
+           [0, 1, 0]], dtype=uint8)
     """
     whole = all(isinstance(part, np.ndarray) and part.ndim == 1 and part.dtype.kind in "iu" for part in (items, indptr))
     if not whole or len(indptr) == 0:

@@ -61,9 +61,8 @@ def guess_column(values: Values, *, blanks: bool = True) -> Guess:
         values: those of one column.
         blanks: whether the schema can say which texts count as missing, as it can for csv files.
 
-    Example:
-        >>> guess_column(pa.chunked_array([["1.5", "2.25", None]])).declaration
-        {'type': 'continuous', 'min': 1.5, 'max': 2.25, 'resolution': 0.01, 'nullable': True}
+    >>> guess_column(pa.chunked_array([["1.5", "2.25", None]])).declaration
+    {'type': 'continuous', 'min': 1.5, 'max': 2.25, 'resolution': 0.01, 'nullable': True}
     """
     if isinstance(values, np.ndarray):
         return Guess(_guess_array(values))
@@ -91,9 +90,8 @@ def guess_column(values: Values, *, blanks: bool = True) -> Guess:
 def is_named_id(name: str, values: Values) -> bool:
     """Return whether a column is called as if it told records or people apart.
 
-    Example:
-        >>> is_named_id("patient_id", pa.chunked_array([[1, 1]])), is_named_id("age", pa.chunked_array([[1, 2]]))
-        (True, False)
+    >>> is_named_id("patient_id", pa.chunked_array([[1, 1]])), is_named_id("age", pa.chunked_array([[1, 2]]))
+    (True, False)
     """
     if not isinstance(values, pa.ChunkedArray) or pa.types.is_nested(values.type):
         return False

@@ -34,13 +34,12 @@ def draft(data: Any, name: str | None = None) -> Schema:
         data: a path, or whatever `read` takes.
         name: what to call the data in messages.
 
-    Example:
-        >>> import pandas as pd
-        >>> with warnings.catch_warnings(action="ignore"):
-        ...     schema = draft(pd.DataFrame({"age": [31, 47], "smokes": ["yes", "no"]}))
-        >>> schema.to_dict()["columns"]
-        {'age': {'type': 'integer', 'min': 31, 'max': 47},
-         'smokes': {'type': 'boolean', 'true': 'yes', 'false': 'no'}}
+    >>> import pandas as pd
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     schema = draft(pd.DataFrame({"age": [31, 47], "smokes": ["yes", "no"]}))
+    >>> schema.to_dict()["columns"]
+    {'age': {'type': 'integer', 'min': 31, 'max': 47},
+     'smokes': {'type': 'boolean', 'true': 'yes', 'false': 'no'}}
     """
     source, delimiter = _open(data)
     where = name or source.name

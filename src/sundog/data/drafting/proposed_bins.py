@@ -20,9 +20,8 @@ _EDGES = 16
 def propose_special(values: Array, counts: Array) -> list[Any]:
     """Return values that many rows share, far more than share other ones: codes such as −1, 0 or 99999.
 
-    Example:
-        >>> propose_special(np.arange(-1, 500), np.array([900, *[2] * 500]))
-        [-1]
+    >>> propose_special(np.arange(-1, 500), np.array([900, *[2] * 500]))
+    [-1]
     """
     often = (counts >= _OFTEN * counts.sum()) & (counts >= _TIMES * np.median(counts))
     if len(values) < _MOST or often.sum() > _MOST:
@@ -33,9 +32,8 @@ def propose_special(values: Array, counts: Array) -> list[Any]:
 def propose_edges(values: Array, counts: Array, special: list[Any]) -> list[Any]:
     """Quantiles of the other values, rounded so that an edge is nobody's value.
 
-    Example:
-        >>> propose_edges(np.arange(1600), np.ones(1600), [])[:4]
-        [100, 200, 300, 400]
+    >>> propose_edges(np.arange(1600), np.ones(1600), [])[:4]
+    [100, 200, 300, 400]
     """
     rest = ~np.isin(values, special)
     values, counts = values[rest], counts[rest]

@@ -76,10 +76,9 @@ def find_text_format(texts: pa.Array, counts: Array) -> TextFormat | None:
         texts: the different texts.
         counts: how many rows each has.
 
-    Example:
-        >>> found = find_text_format(pa.array(["1,234", "12", "7"]), np.array([1, 1, 1]))
-        >>> found.format, found.numbers.tolist()
-        ('1,234', [1234, 12, 7])
+    >>> found = find_text_format(pa.array(["1,234", "12", "7"]), np.array([1, 1, 1]))
+    >>> found.format, found.numbers.tolist()
+    ('1,234', [1234, 12, 7])
     """
     texts = pc.utf8_trim_whitespace(texts.cast(pa.string()))
     best, most = None, 0
@@ -128,9 +127,8 @@ def _find_time_formats(texts: pa.Array) -> Iterator[TextFormat]:
 def _choose_iso_format(texts: pa.Array, micros: Array) -> str | None:
     """Return the `format` of ISO times that are not written as columns write them: with a T, and seconds unless days will do.
 
-    Example:
-        >>> _choose_iso_format(pa.array(["2020-01-31 10:30"]), np.array([1580466600000000]))
-        '%Y-%m-%d %H:%M'
+    >>> _choose_iso_format(pa.array(["2020-01-31 10:30"]), np.array([1580466600000000]))
+    '%Y-%m-%d %H:%M'
     """
     for text_format, pattern in _ISO_FORMATS.items():
         if _matches(texts, pattern).all():
@@ -184,9 +182,8 @@ def _read_numbers(texts: pa.Array, fits: Mask, form: NumberFormat | None, doubt:
 def _count_decimals(plain: pa.Array) -> int:
     """Return how many decimals all numbers are written with, if zeros are among them; 0 where they differ.
 
-    Example:
-        >>> _count_decimals(pa.array(["7.00", "12.50"])), _count_decimals(pa.array(["7", "12.50"]))
-        (2, 0)
+    >>> _count_decimals(pa.array(["7.00", "12.50"])), _count_decimals(pa.array(["7", "12.50"]))
+    (2, 0)
     """
     behind = pc.utf8_length(pc.replace_substring_regex(plain, r"^[-+]?[0-9]+\.", ""))
     fixed = pc.match_substring_regex(plain, r"^[-+]?[0-9]+\.[0-9]+$")

@@ -40,11 +40,10 @@ IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E
 def open_npz(path: AnyPath, *, nulls: Sequence[str] = ("",)) -> Source:
     """Open an npz archive; only the headers of its arrays are read until one is asked for.
 
-    Example:
-        >>> path = getfixture("tmp_path") / "a.npz"
-        >>> np.savez(path, x=np.zeros((3, 28, 28), np.uint8), label=[1, 2, 3])
-        >>> open_npz(path).shapes
-        {'x': (28, 28), 'label': ()}
+    >>> path = getfixture("tmp_path") / "a.npz"
+    >>> np.savez(path, x=np.zeros((3, 28, 28), np.uint8), label=[1, 2, 3])
+    >>> open_npz(path).shapes
+    {'x': (28, 28), 'label': ()}
     """
     with _open_archive(path) as archive:
         members = [info.filename for info in archive.infolist() if info.filename.endswith(".npy")]
@@ -96,11 +95,10 @@ def _explain_damage(where: str) -> Iterator[None]:
 def open_idx(path: AnyPath) -> Source:
     """Open an idx file, plain or gzip: two zero bytes, the type, the number of dimensions, the dimensions, the values.
 
-    Example:
-        >>> path = getfixture("tmp_path") / "labels.idx"
-        >>> _ = path.write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 9]))
-        >>> open_idx(path).load([""])[""]
-        array([7, 9], dtype=uint8)
+    >>> path = getfixture("tmp_path") / "labels.idx"
+    >>> _ = path.write_bytes(bytes([0, 0, 8, 1, 0, 0, 0, 2, 7, 9]))
+    >>> open_idx(path).load([""])[""]
+    array([7, 9], dtype=uint8)
     """
     with explain_read_errors(path.name), open_bytes(path) as file:
         magic = file.read(4)
@@ -121,9 +119,8 @@ def open_idx(path: AnyPath) -> Source:
 def open_arrays(arrays: Mapping[str, Any], name: str) -> Source:
     """Offer named arrays, lists, Series or sparse matrices that are in memory already.
 
-    Example:
-        >>> open_arrays({"x": np.zeros((3, 4)), "y": [1, 2, 3]}, "dict").shapes
-        {'x': (4,), 'y': ()}
+    >>> open_arrays({"x": np.zeros((3, 4)), "y": [1, 2, 3]}, "dict").shapes
+    {'x': (4,), 'y': ()}
     """
     values = {
         key: _to_source_values(value, f"{name}: column {key!r}" if key else name) for key, value in arrays.items()
@@ -145,9 +142,8 @@ def _to_source_values(values: Any, where: str) -> Values:
 def to_numbers(values: pa.ChunkedArray, where: str) -> Array:
     """Numbers as float64, parsed if they are text; what is missing becomes NaN.
 
-    Example:
-        >>> to_numbers(pa.chunked_array([["1.5", None]]), "x")
-        array([1.5, nan])
+    >>> to_numbers(pa.chunked_array([["1.5", None]]), "x")
+    array([1.5, nan])
     """
     parts, row = [np.empty(0)], 0
     for chunk in values.chunks:

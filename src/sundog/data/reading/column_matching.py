@@ -25,12 +25,11 @@ _TRUTHS = {"0", "1", "0.0", "1.0", "True", "False"}
 def match(source: Source, schema: Schema) -> Plan:
     """Find every declared column by name; the one array-valued column left over also by its shape.
 
-    Example:
-        >>> schema = Schema.from_dict({"columns": {"load": {"type": "series", "length": 2, "min": 0, "max": 9}}})
-        >>> match(Source("t.csv", {"load_0": (), "load_1": ()}, dict), schema)
-        {'load': ['load_0', 'load_1']}
-        >>> match(Source("t.npz", {"x": (2,), "day": ()}, dict), schema)
-        {'load': ['x']}
+    >>> schema = Schema.from_dict({"columns": {"load": {"type": "series", "length": 2, "min": 0, "max": 9}}})
+    >>> match(Source("t.csv", {"load_0": (), "load_1": ()}, dict), schema)
+    {'load': ['load_0', 'load_1']}
+    >>> match(Source("t.npz", {"x": (2,), "day": ()}, dict), schema)
+    {'load': ['x']}
     """
     plan = {name: keys for name, column in schema.columns.items() if (keys := _match_name(name, column, source))}
     plan |= {name: [*plan[name], sparse_rows.RUNS] for name in plan if _has_runs(name, source, schema)}
@@ -89,10 +88,9 @@ def _match_shape(column: Column, free: dict[str, Shape]) -> str | None:
 def conform(column: Column, values: list[Values], source: Source, name: str, *, private: bool = True) -> Values:
     """Bring the values of one column to what its encoder takes: Arrow for scalars, arrays, lists or sparse rows.
 
-    Example:
-        >>> column = Schema.from_dict({"columns": {"n": {"type": "integer", "min": 0, "max": 9}}}).columns["n"]
-        >>> conform(column, [np.array([1.0, np.nan])], Source("t.npz", {}, dict), "n").to_pylist()
-        [1.0, None]
+    >>> column = Schema.from_dict({"columns": {"n": {"type": "integer", "min": 0, "max": 9}}}).columns["n"]
+    >>> conform(column, [np.array([1.0, np.nan])], Source("t.npz", {}, dict), "n").to_pylist()
+    [1.0, None]
     """
     where = f"{source.name}: column {name!r}"
     if column.archive_parts:
@@ -129,11 +127,10 @@ def _refuse_retyped(column: Column, values: Values, nulls: Sequence[str], where:
 def refuse_unspelled(values: Values, where: str, kinds: str = "fbM") -> None:
     """Refuse arrays of kinds that numpy spells in another way than sundog does, where spellings count.
 
-    Example:
-        >>> refuse_unspelled(np.array(["1.0"]), "t.npz: column 'id'")
-        >>> refuse_unspelled(np.array([1.0]), "t.npz: column 'id'")
-        Traceback (most recent call last):
-        sundog.errors.DataError: t.npz: column 'id': is an array of float64, but is read as text; save it as text
+    >>> refuse_unspelled(np.array(["1.0"]), "t.npz: column 'id'")
+    >>> refuse_unspelled(np.array([1.0]), "t.npz: column 'id'")
+    Traceback (most recent call last):
+    sundog.errors.DataError: t.npz: column 'id': is an array of float64, but is read as text; save it as text
     """
     if isinstance(values, np.ndarray) and values.dtype.kind in kinds:
         raise DataError(f"{where}: is an array of {values.dtype}, but is read as text; save it as text")
@@ -142,9 +139,8 @@ def refuse_unspelled(values: Values, where: str, kinds: str = "fbM") -> None:
 def to_scalars(values: Values, where: str) -> pa.ChunkedArray:
     """Return one value a record, as Arrow; arrays, lists and matrices are refused.
 
-    Example:
-        >>> to_scalars(np.array([3, 4]), "x").to_pylist()
-        [3, 4]
+    >>> to_scalars(np.array([3, 4]), "x").to_pylist()
+    [3, 4]
     """
     if not isinstance(values, pa.ChunkedArray | np.ndarray):
         raise DataError(f"{where}: is a sparse matrix; one value a record is needed")

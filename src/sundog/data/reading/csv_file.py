@@ -25,11 +25,10 @@ def open_csv(
 
     Every record is one line, except that the `broken` values, in quotes, may have line breaks in them.
 
-    Example:
-        >>> path = getfixture("tmp_path") / "t.csv"
-        >>> _ = path.write_text("zip,n\n01234,1\n")
-        >>> open_csv(path).load(["zip"])["zip"].to_pylist()
-        ['01234']
+    >>> path = getfixture("tmp_path") / "t.csv"
+    >>> _ = path.write_text("zip,n\n01234,1\n")
+    >>> open_csv(path).load(["zip"])["zip"].to_pylist()
+    ['01234']
     """
     header = read_csv_header(path, delimiter)
     shapes = dict.fromkeys(check_unique(header, f"{path.name}: the header"), ())

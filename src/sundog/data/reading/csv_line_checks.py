@@ -30,12 +30,11 @@ def check_lines(file: BinaryIO, name: str, delimiter: str, broken: Sequence[str]
         delimiter: one ASCII character.
         broken: declared values with line breaks in them.
 
-    Example:
-        >>> check_lines(io.BytesIO(b'n,s\n1,"a, b"\n'), "t.csv", ",").read()
-        b'n,s\n1,"a, b"\n'
-        >>> check_lines(io.BytesIO(b'n,s\n1,"a\n2,b\n'), "t.csv", ",").read()
-        Traceback (most recent call last):
-        sundog.errors.DataError: t.csv: line 2 leaves a quote open; write a record on one line, double quotes in quotes
+    >>> check_lines(io.BytesIO(b'n,s\n1,"a, b"\n'), "t.csv", ",").read()
+    b'n,s\n1,"a, b"\n'
+    >>> check_lines(io.BytesIO(b'n,s\n1,"a\n2,b\n'), "t.csv", ",").read()
+    Traceback (most recent call last):
+    sundog.errors.DataError: t.csv: line 2 leaves a quote open; write a record on one line, double quotes in quotes
     """
     if not broken:
         return CheckedLines(file, name, delimiter)

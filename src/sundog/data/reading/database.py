@@ -53,15 +53,14 @@ def hide_password(url: str) -> str:
 def open_database(url: str, *, nulls: Sequence[str] = ("",)) -> Source:
     """Open what the URL names: `?table=NAME` for a table or view, `?query=SELECT …` for a query.
 
-    Example:
-        >>> import sqlite3
-        >>> path = getfixture("tmp_path") / "t.db"
-        >>> with sqlite3.connect(path) as database:
-        ...     _ = database.execute("CREATE TABLE people (age)")
-        ...     _ = database.execute("INSERT INTO people VALUES (31), ('old')")
-        >>> database.close()
-        >>> open_database(f"sqlite:///{path}?table=people").shapes
-        {'age': ()}
+    >>> import sqlite3
+    >>> path = getfixture("tmp_path") / "t.db"
+    >>> with sqlite3.connect(path) as database:
+    ...     _ = database.execute("CREATE TABLE people (age)")
+    ...     _ = database.execute("INSERT INTO people VALUES (31), ('old')")
+    >>> database.close()
+    >>> open_database(f"sqlite:///{path}?table=people").shapes
+    {'age': ()}
     """
     sqlalchemy = import_extra("sqlalchemy", "sql")
     name = hide_secrets(url)

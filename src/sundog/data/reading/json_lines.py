@@ -29,11 +29,10 @@ def open_json_lines(
         nulls: spellings of a missing value, beside null and a key that is not there.
         wanted: the columns to keep; all of them by default.
 
-    Example:
-        >>> path = getfixture("tmp_path") / "t.jsonl"
-        >>> _ = path.write_text('{"a": 1, "b": "x"}\n{"b": "y"}\n')
-        >>> open_json_lines(path).shapes
-        {'a': (), 'b': ()}
+    >>> path = getfixture("tmp_path") / "t.jsonl"
+    >>> _ = path.write_text('{"a": 1, "b": "x"}\n{"b": "y"}\n')
+    >>> open_json_lines(path).shapes
+    {'a': (), 'b': ()}
     """
     records = list(_parse_records(path, wanted))
     if not records:

@@ -17,9 +17,8 @@ _PLAIN = (str, int, float, bytes, date, Decimal, list)  # bool is an int, dateti
 def open_objects(columns: Mapping[str, list[Any]], name: str, nulls: Sequence[str]) -> Source:
     """Offer lists of values under their names.
 
-    Example:
-        >>> open_objects({"a": [1, "x", None]}, "t.xlsx", [""]).shapes
-        {'a': ()}
+    >>> open_objects({"a": [1, "x", None]}, "t.xlsx", [""]).shapes
+    {'a': ()}
     """
     return replace(arrays.open_arrays(columns, name), nulls=tuple(nulls))
 
@@ -27,10 +26,9 @@ def open_objects(columns: Mapping[str, list[Any]], name: str, nulls: Sequence[st
 def simplify_value(value: Any) -> Any:
     """Return a value as every column type takes it: what has no form there is spelled, and looks at nothing but itself.
 
-    Example:
-        >>> import datetime
-        >>> simplify_value(datetime.time(12, 30)), simplify_value(memoryview(b"a")), simplify_value(None)
-        ('12:30:00', b'a', None)
+    >>> import datetime
+    >>> simplify_value(datetime.time(12, 30)), simplify_value(memoryview(b"a")), simplify_value(None)
+    ('12:30:00', b'a', None)
     """
     if value is None or isinstance(value, _PLAIN):
         return value

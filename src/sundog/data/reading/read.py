@@ -52,10 +52,9 @@ class Raw:
     def bound_contributions(self, cap: int) -> Raw:
         """Return the first `cap` records of each unit, in file order; which ones never depends on other units.
 
-        Example:
-            >>> raw = Raw("t", 4, {"x": np.array([1, 2, 3, 4])}, unit=pa.chunked_array([["a", "b", "a", "a"]]))
-            >>> raw.bound_contributions(2).columns["x"]
-            array([1, 2, 3])
+        >>> raw = Raw("t", 4, {"x": np.array([1, 2, 3, 4])}, unit=pa.chunked_array([["a", "b", "a", "a"]]))
+        >>> raw.bound_contributions(2).columns["x"]
+        array([1, 2, 3])
         """
         if self.unit is None:
             return self
@@ -73,11 +72,10 @@ def read(source: Any, schema: Schema, *, labels: Any = None, private: bool = Tru
         labels: a path or array for the one scalar column that the source does not have.
         private: whether the records are somebody's; arrays that one record may have retyped are refused then.
 
-    Example:
-        >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 99}}})
-        >>> raw = read(pd.DataFrame({"age": [31, 47], "name": ["Ann", "Bo"]}), schema)
-        >>> raw.count, raw.ignored
-        (2, ('name',))
+    >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 99}}})
+    >>> raw = read(pd.DataFrame({"age": [31, 47], "name": ["Ann", "Bo"]}), schema)
+    >>> raw.count, raw.ignored
+    (2, ('name',))
     """
     opened = open_source(source, schema)
     plan = match(opened, schema)
@@ -105,10 +103,9 @@ def read(source: Any, schema: Schema, *, labels: Any = None, private: bool = Tru
 def encode(raw: Raw, schema: Schema) -> Records:
     """Encode every column, after keeping the first `cap` records of each unit.
 
-    Example:
-        >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 20, "max": 99}}})
-        >>> encode(read({"age": [31, 47]}, schema), schema).codes["age"]
-        array([11, 27], dtype=uint8)
+    >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 20, "max": 99}}})
+    >>> encode(read({"age": [31, 47]}, schema), schema).codes["age"]
+    array([11, 27], dtype=uint8)
     """
     kept = raw.bound_contributions(schema.cap) if schema.unit else raw
     # Row numbers in messages count what is encoded, so the message says when that is not the whole file.
@@ -203,9 +200,8 @@ def _list_multiline_texts(schema: Schema | None) -> list[str]:
 def find_first_of_each(ids: pa.ChunkedArray, cap: int) -> Array:
     """Return the places of the first `cap` occurrences of each id, ascending.
 
-    Example:
-        >>> find_first_of_each(pa.chunked_array([["b", "a", "b", "b"]]), 2)
-        array([0, 1, 2])
+    >>> find_first_of_each(pa.chunked_array([["b", "a", "b", "b"]]), 2)
+    array([0, 1, 2])
     """
     codes = pc.dictionary_encode(ids).unify_dictionaries()
     group = np.concatenate([chunk.indices.to_numpy() for chunk in codes.chunks])

@@ -71,9 +71,8 @@ class Source:
 def take_first_line(error: BaseException) -> str:
     r"""Return the first line of a library's message, so that ours stays one line.
 
-    Example:
-        >>> take_first_line(ValueError("bad\nvery bad"))
-        'bad'
+    >>> take_first_line(ValueError("bad\nvery bad"))
+    'bad'
     """
     lines = str(error).strip().splitlines()
     return lines[0].strip().rstrip(".") if lines else type(error).__name__

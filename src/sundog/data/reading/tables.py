@@ -55,9 +55,8 @@ def open_ipc(path: AnyPath) -> Source:
 def open_table(table: pa.Table, name: str) -> Source:
     """Offer the columns of an Arrow table.
 
-    Example:
-        >>> open_table(pa.table({"a": [1, 2]}), "table").load(["a"])["a"].to_pylist()
-        [1, 2]
+    >>> open_table(pa.table({"a": [1, 2]}), "table").load(["a"])["a"].to_pylist()
+    [1, 2]
     """
     shapes: dict[str, tuple[int, ...]] = dict.fromkeys(check_unique(table.column_names, name), ())
     return Source(name, shapes, lambda names: {column: _convert_views(table[column]) for column in names})
@@ -84,10 +83,9 @@ def _convert_views(values: pa.ChunkedArray) -> pa.ChunkedArray:
 def open_frame(frame: pd.DataFrame, name: str) -> Source:
     """Offer the columns of a pandas DataFrame; the index is no column and does not matter.
 
-    Example:
-        >>> frame = pd.DataFrame({"a": ["x", None]}, index=[7, 9])
-        >>> open_frame(frame, "DataFrame").load(["a"])["a"].to_pylist()
-        ['x', None]
+    >>> frame = pd.DataFrame({"a": ["x", None]}, index=[7, 9])
+    >>> open_frame(frame, "DataFrame").load(["a"])["a"].to_pylist()
+    ['x', None]
     """
     labels = [str(label) for label in frame.columns]
 
@@ -101,9 +99,8 @@ def open_frame(frame: pd.DataFrame, name: str) -> Source:
 def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
     """Turn a Series, a numpy array or a list into Arrow; NaN, NaT and None become nulls.
 
-    Example:
-        >>> to_arrow(np.array([1.0, np.nan]), "x").to_pylist()
-        [1.0, None]
+    >>> to_arrow(np.array([1.0, np.nan]), "x").to_pylist()
+    [1.0, None]
     """
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise DataError(f"{where}: has shape {values.shape}; one value a record is needed")
@@ -119,9 +116,8 @@ def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
 def to_source_values(values: Any, where: str) -> Values:
     """Return a list, a Series or an array as a source offers it: objects stay objects until their column is known.
 
-    Example:
-        >>> to_source_values([{"tea"}, ["milk", 1]], "baskets")
-        array([{'tea'}, list(['milk', 1])], dtype=object)
+    >>> to_source_values([{"tea"}, ["milk", 1]], "baskets")
+    array([{'tea'}, list(['milk', 1])], dtype=object)
     """
     if isinstance(values, list | tuple):
         return np.fromiter(values, object, len(values))
@@ -136,11 +132,10 @@ def to_source_values(values: Any, where: str) -> Values:
 def nullify(values: pa.ChunkedArray, spellings: Sequence[str]) -> pa.ChunkedArray:
     """Make the given spellings nulls: texts, and numbers that are spelled so.
 
-    Example:
-        >>> nullify(pa.chunked_array([["a", "NA"]]), ["NA"]).to_pylist()
-        ['a', None]
-        >>> nullify(pa.chunked_array([[-1.0, 2.5]]), ["-1"]).to_pylist()
-        [None, 2.5]
+    >>> nullify(pa.chunked_array([["a", "NA"]]), ["NA"]).to_pylist()
+    ['a', None]
+    >>> nullify(pa.chunked_array([[-1.0, 2.5]]), ["-1"]).to_pylist()
+    [None, 2.5]
     """
     if not spellings:
         return values
@@ -182,9 +177,8 @@ def _is_spelled(values: pa.Array, spellings: Sequence[str]) -> pa.Array | None:
 def build_missing_error(column: str, source: Source) -> DataError:
     """Say that a declared column is not there, and what may be behind it.
 
-    Example:
-        >>> str(build_missing_error("age", Source("t.csv", {"Age": ()}, lambda names: {})))
-        "t.csv: column 'age' is missing (did you mean 'Age'?); add it to the data or take it out of the schema"
+    >>> str(build_missing_error("age", Source("t.csv", {"Age": ()}, lambda names: {})))
+    "t.csv: column 'age' is missing (did you mean 'Age'?); add it to the data or take it out of the schema"
     """
     names = list(source.shapes)
     if len(names) == 1 and (delimiter := next((mark for mark in ";|\t," if mark in names[0]), None)):

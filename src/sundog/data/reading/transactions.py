@@ -11,11 +11,10 @@ from sundog.errors import DataError
 def open_transactions(path: AnyPath) -> Source:
     r"""Open a transaction file: one record a line, its items apart as the column says, an empty line an empty set.
 
-    Example:
-        >>> path = getfixture("tmp_path") / "t.txt"
-        >>> _ = path.write_text("1 2\n\n3\n")
-        >>> open_transactions(path).load([""])[""].to_pylist()
-        ['1 2', '', '3']
+    >>> path = getfixture("tmp_path") / "t.txt"
+    >>> _ = path.write_text("1 2\n\n3\n")
+    >>> open_transactions(path).load([""])[""].to_pylist()
+    ['1 2', '', '3']
     """
     with explain_read_errors(path.name), open_bytes(path) as file:
         lines = file.read().decode("utf-8-sig").replace("\r\n", "\n").split("\n")

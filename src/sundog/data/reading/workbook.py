@@ -21,14 +21,13 @@ Row = tuple[Any, ...]
 def open_workbook(path: AnyPath, *, sheet: str | None = None, nulls: Sequence[str] = ("",)) -> Source:
     """Open a sheet of a workbook: the one that is named, or the only one.
 
-    Example:
-        >>> from openpyxl import Workbook
-        >>> book, path = Workbook(), getfixture("tmp_path") / "t.xlsx"
-        >>> for row in (["age", "sex"], [31, "f"], [47, None]):
-        ...     book.active.append(row)
-        >>> book.save(path)
-        >>> open_workbook(path).shapes
-        {'age': (), 'sex': ()}
+    >>> from openpyxl import Workbook
+    >>> book, path = Workbook(), getfixture("tmp_path") / "t.xlsx"
+    >>> for row in (["age", "sex"], [31, "f"], [47, None]):
+    ...     book.active.append(row)
+    >>> book.save(path)
+    >>> open_workbook(path).shapes
+    {'age': (), 'sex': ()}
     """
     rows = _iter_rows(path, sheet)
     header = _read_header(next(rows, ()), path.name)

@@ -26,13 +26,12 @@ Spell = Callable[[Any], list[pa.Array]]
 class Speller:
     r"""Turns records into csv lines, quoting only what needs it.
 
-    Example:
-        >>> from sundog.data.reading.read import encode, read
-        >>> schema = Schema.from_dict({"columns": {"a": {"type": "categorical", "values": ["x", "y, z"]}}})
-        >>> speller = Speller(schema, ",")
-        >>> records = encode(read({"a": ["y, z", "x"]}, schema), schema)
-        >>> speller.spell_header(), b"".join(speller.spell_lines(records))
-        (b'a\n', b'"y, z"\nx\n')
+    >>> from sundog.data.reading.read import encode, read
+    >>> schema = Schema.from_dict({"columns": {"a": {"type": "categorical", "values": ["x", "y, z"]}}})
+    >>> speller = Speller(schema, ",")
+    >>> records = encode(read({"a": ["y, z", "x"]}, schema), schema)
+    >>> speller.spell_header(), b"".join(speller.spell_lines(records))
+    (b'a\n', b'"y, z"\nx\n')
     """
 
     def __init__(self, schema: Schema, delimiter: str) -> None:
@@ -82,10 +81,9 @@ class Speller:
 def choose_null_spelling(name: str, column: Column, nulls: Sequence[str]) -> str:
     """Return how a missing value is written: as the first declared spelling that no value of the column has.
 
-    Example:
-        >>> from sundog.data.columns import CategoricalColumn
-        >>> choose_null_spelling("c", CategoricalColumn(values=["", "x"], nullable=True), ["", "NA"])
-        'NA'
+    >>> from sundog.data.columns import CategoricalColumn
+    >>> choose_null_spelling("c", CategoricalColumn(values=["", "x"], nullable=True), ["", "NA"])
+    'NA'
     """
     free = column.find_null_spellings(nulls)
     if column.nullable and not free:

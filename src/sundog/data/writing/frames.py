@@ -14,12 +14,11 @@ from sundog.extras import import_extra
 def to_table(records: Records) -> pa.Table:
     """Return an Arrow table; sets are lists of items, images and series lists of fixed length.
 
-    Example:
-        >>> from sundog.data.schema import Schema
-        >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 20, "max": 99}}})
-        >>> import numpy as np
-        >>> to_table(Records(schema, {"age": np.array([0, 7])}, 2)).to_pydict()
-        {'age': [20, 27]}
+    >>> from sundog.data.schema import Schema
+    >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 20, "max": 99}}})
+    >>> import numpy as np
+    >>> to_table(Records(schema, {"age": np.array([0, 7])}, 2)).to_pydict()
+    {'age': [20, 27]}
     """
     return pa.table({name: column.to_arrow(records.codes[name]) for name, column in records.schema.columns.items()})
 
@@ -27,12 +26,11 @@ def to_table(records: Records) -> pa.Table:
 def to_frame(records: Records) -> pd.DataFrame:
     """Return a pandas DataFrame; sets are lists of items, a series is one column a step, and images do not fit.
 
-    Example:
-        >>> from sundog.data.schema import Schema
-        >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 9, "nullable": True}}})
-        >>> import numpy as np
-        >>> to_frame(Records(schema, {"age": np.array([3, 10])}, 2))["age"].tolist()
-        [3, <NA>]
+    >>> from sundog.data.schema import Schema
+    >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 9, "nullable": True}}})
+    >>> import numpy as np
+    >>> to_frame(Records(schema, {"age": np.array([3, 10])}, 2))["age"].tolist()
+    [3, <NA>]
     """
     columns: dict[str, Any] = {}
     for name, column in records.schema.columns.items():

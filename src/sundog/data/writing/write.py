@@ -108,14 +108,13 @@ def _open_stream(stream: Stream, schema: Schema) -> Iterator[Writer]:
 def open_writer(path: str | os.PathLike[str] | Stream, schema: Schema) -> Iterator[Writer]:
     r"""Write records to a file that appears, complete, when the block ends, and not at all if it ends in an error.
 
-    Example:
-        >>> from sundog.data.reading.read import encode, read
-        >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 99}}})
-        >>> path = getfixture("tmp_path") / "out.csv"
-        >>> with open_writer(path, schema) as writer:
-        ...     writer.write(encode(read({"age": [31, 47]}, schema), schema))
-        >>> path.read_text()
-        'age\n31\n47\n'
+    >>> from sundog.data.reading.read import encode, read
+    >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 99}}})
+    >>> path = getfixture("tmp_path") / "out.csv"
+    >>> with open_writer(path, schema) as writer:
+    ...     writer.write(encode(read({"age": [31, 47]}, schema), schema))
+    >>> path.read_text()
+    'age\n31\n47\n'
     """
     if isinstance(path, Stream):
         with _open_stream(path, schema) as writer:
