@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypedDict
 
 from sundog.data.bins import QUANTILE_BINS
 from sundog.data.columns import AnyColumn, Column, OrderedColumn, Scale, Unknown
@@ -30,6 +30,13 @@ def list_unknown_columns(schema: Schema) -> list[str]:
     return [name for name, column in schema.columns.items() if not column.complete or column.awaits_quantiles]
 
 
+class _Arguments(TypedDict):
+    epsilon: float
+    ledger: Ledger
+    purpose: str
+    contribution: int
+
+
 @dataclass(frozen=True)
 class Spending:
     """What one measurement of this stage may spend."""
@@ -38,6 +45,10 @@ class Spending:
     epsilon: float
     delta: float
     contribution: int
+
+    def to_arguments(self, purpose: str) -> _Arguments:
+        """Return the arguments that all mechanisms take: who pays how much, and for what."""
+        return {"epsilon": self.epsilon, "ledger": self.ledger, "purpose": purpose, "contribution": self.contribution}
 
 
 @dataclass(frozen=True)
@@ -97,33 +108,17 @@ def _locate(raw: Raw, name: str) -> str:
 
 def _find_values(counts: Any, _: Column, name: str, share: Spending) -> Any:
     """Return the values that enough records hold, at the risk of δ."""
-    return stable_set(
-        counts,
-        epsilon=share.epsilon,
-        delta=share.delta,
-        ledger=share.ledger,
-        purpose=f"values of {name}",
-        contribution=share.contribution,
-    )
+    return stable_set(counts, delta=share.delta, **share.to_arguments(f"values of {name}"))
 
 
 def _find_range(numbers: Any, _: Column, name: str, share: Spending) -> Any:
     """Bound that hold about all numbers; None where there are too few."""
-    return noisy_bounds(
-        numbers, epsilon=share.epsilon, ledger=share.ledger, purpose=f"range of {name}", contribution=share.contribution
-    )
+    return noisy_bounds(numbers, **share.to_arguments(f"range of {name}"))
 
 
 def _find_extent(numbers: Any, column: Column, name: str, share: Spending) -> Any:
     """Return the first and the last interval that enough records lie in; None where there is none."""
-    return noisy_extent(
-        numbers,
-        size=column.extent_intervals,
-        epsilon=share.epsilon,
-        ledger=share.ledger,
-        purpose=f"range of {name}",
-        contribution=share.contribution,
-    )
+    return noisy_extent(numbers, size=column.extent_intervals, **share.to_arguments(f"range of {name}"))
 
 
 _MEASURE: Mapping[Unknown, Callable[[Any, Column, str, Spending], Any]] = {
@@ -139,10 +134,7 @@ def _cut(column: OrderedColumn, codes: Any, name: str, share: Spending) -> Colum
         codes,
         [i / QUANTILE_BINS for i in range(1, QUANTILE_BINS)],
         size=column.lattice_size,
-        epsilon=share.epsilon,
-        ledger=share.ledger,
-        purpose=f"quantiles of {name}",
-        contribution=share.contribution,
+        **share.to_arguments(f"quantiles of {name}"),
     )
     after = {cut + 1 for cut, times in Counter(cuts).items() if times > 1}
     starts = sorted({*cuts, *after} - {0, column.lattice_size})

@@ -76,6 +76,17 @@ def describe_value(value: object) -> str:
     return text if len(text) <= 40 else text[:39] + "…"
 
 
+def format_value(value: object, limit: int = 60) -> str:
+    """Return a value on one line, as an error message can carry it.
+
+    >>> format_value("a" * 100)
+    "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…"
+    """
+    text = repr(value if isinstance(value, (str, bytes, int, float, bool, type(None))) else str(value))
+    text = text if isinstance(value, (str, bytes)) else text.strip("'")
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
 def _locate(loc: tuple[int | str, ...], keys: Mapping[str, Sequence[str]]) -> tuple[str, str, str]:
     """("columns", "age", "integer", "min") → "column 'age': ", "integer", "min"."""
     column = ""

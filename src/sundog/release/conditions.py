@@ -21,9 +21,8 @@ import pandas as pd
 
 from sundog.data.code_set import CodeSet
 from sundog.data.columns import AnyColumn, Form, IntegerColumn, ScalarColumn, Scale
-from sundog.data.columns.arrow import format_value
 from sundog.data.schema import Schema
-from sundog.data.validation_errors import suggest
+from sundog.data.validation_errors import format_value, suggest
 from sundog.errors import DataError
 
 Conditions: TypeAlias = Mapping[str, Any] | Iterable[str] | str

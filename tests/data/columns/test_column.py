@@ -33,10 +33,11 @@ from sundog.data.columns import (
     list_column_types,
     register_column_type,
 )
-from sundog.data.columns.arrow import Mask, format_value
+from sundog.data.columns.arrow import Mask
 from sundog.data.columns.containers import to_python, unwrap_one
 from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
+from sundog.data.validation_errors import format_value
 from sundog.errors import DataError, SchemaError
 
 SOURCE = Path(sundog.__file__).parent

@@ -17,6 +17,16 @@ def is_text(kind: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
+def is_list(kind: Any) -> bool:
+    """Return whether an Arrow type holds lists, of a fixed length or not."""
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def unwrap_dictionary(kind: Any) -> Any:
+    """Return the Arrow type of the values of a dictionary; any other type as it is."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
 def is_missing(values: Any) -> Mask:
     """Return which values are null; NaN counts as null."""
     return to_numpy(pc.is_null(values, nan_is_null=True))
@@ -38,14 +48,3 @@ def cast_where(texts: Any, pattern: str, kind: Any) -> tuple[NDArray[Any], NDArr
 def find_smallest_dtype(size: int) -> np.dtype[Any]:
     """Return the smallest unsigned integer type that holds the codes 0 … size - 1."""
     return np.min_scalar_type(max(size - 1, 0))
-
-
-def format_value(value: object, limit: int = 60) -> str:
-    """Return a value on one line, as an error message can carry it.
-
-    >>> format_value("a" * 100)
-    "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…"
-    """
-    text = repr(value if isinstance(value, (str, bytes, int, float, bool, type(None))) else str(value))
-    text = text if isinstance(value, (str, bytes)) else text.strip("'")
-    return text if len(text) <= limit else text[: limit - 1] + "…"

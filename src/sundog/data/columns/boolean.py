@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import model_validator
 
-from sundog.data.columns.arrow import Mask, format_value
+from sundog.data.columns.arrow import Mask
 from sundog.data.columns.containers import to_python, unwrap_one
 from sundog.data.columns.forms import Scale
 from sundog.data.columns.frame_dtypes import TEXT
@@ -20,6 +20,7 @@ from sundog.data.columns.number_parsing import parse_number_unless_code
 from sundog.data.columns.scalar import ScalarColumn
 from sundog.data.columns.time_parsing import Time
 from sundog.data.columns.value_kinds import spell_number
+from sundog.data.validation_errors import format_value
 
 _SPELLINGS = {
     **dict.fromkeys(("true", "t", "yes", "y", "1"), 1),

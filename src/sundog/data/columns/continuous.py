@@ -12,13 +12,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
-from sundog.data.columns.arrow import Mask, format_value, is_missing
+from sundog.data.columns.arrow import Mask, is_missing
 from sundog.data.columns.containers import split_kinds, take_one, unwrap_one
 from sundog.data.columns.frame_dtypes import REALS, TEXT, round_inward
 from sundog.data.columns.lattice import Lattice, choose_resolution
 from sundog.data.columns.number import NumberColumn
 from sundog.data.columns.number_parsing import to_float64
 from sundog.data.columns.ordered import Number, describe_out_of_bounds
+from sundog.data.validation_errors import format_value
 from sundog.errors import DataError
 
 Resolution = Annotated[Number, Field(gt=0)]

@@ -13,11 +13,12 @@ from numpy.typing import NDArray
 from pydantic import Field, field_validator, model_validator
 
 from sundog.data.columns import time_parsing
-from sundog.data.columns.arrow import Mask, format_value
+from sundog.data.columns.arrow import Mask
 from sundog.data.columns.containers import unwrap_one
 from sundog.data.columns.forms import Unknown
 from sundog.data.columns.frame_dtypes import TEXT, TIME
 from sundog.data.columns.ordered import OrderedColumn, describe_out_of_bounds
+from sundog.data.validation_errors import format_value
 
 MICROSECONDS = {
     "day": 86_400_000_000,

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from sundog.data.columns.arrow import is_list
 from sundog.data.columns.containers import to_chunks
 from sundog.errors import DataError
 
@@ -80,9 +81,7 @@ def _from_arrow(values: Any, shape: tuple[int, ...], where: str) -> NDArray[Any]
     for chunk in to_chunks(values, where=where):
         flat = chunk
         lengths = np.ones(len(chunk), np.int64)
-        while (
-            pa.types.is_list(flat.type) or pa.types.is_large_list(flat.type) or pa.types.is_fixed_size_list(flat.type)
-        ):
+        while is_list(flat.type):
             inner = np.asarray(flat.value_lengths().fill_null(0), np.int64)
             lengths = _sum_lengths(inner, lengths)
             flat = flat.flatten()

@@ -11,12 +11,13 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
-from sundog.data.columns.arrow import Mask, format_value
+from sundog.data.columns.arrow import Mask
 from sundog.data.columns.containers import ROUNDED, unwrap_one
 from sundog.data.columns.frame_dtypes import NUMBERS, TEXT
 from sundog.data.columns.number import NumberColumn
 from sundog.data.columns.number_parsing import COARSEST, parse_integer, parse_number_unless_code, to_int64
 from sundog.data.columns.ordered import Whole, describe_out_of_bounds
+from sundog.data.validation_errors import format_value
 
 _FAR = 2**61  # learned bounds lie between this and its negative
 

@@ -22,7 +22,7 @@ from pydantic import (
     model_validator,
 )
 
-from sundog.data.columns.arrow import Mask, format_value
+from sundog.data.columns.arrow import Mask
 from sundog.data.columns.containers import ROUNDED, spell_values, to_python, unwrap_one
 from sundog.data.columns.forms import Unknown
 from sundog.data.columns.frame_dtypes import NUMBERS, REALS, TEXT, find_number_problem
@@ -37,7 +37,7 @@ from sundog.data.columns.number_parsing import (
 from sundog.data.columns.scalar import ScalarColumn
 from sundog.data.columns.time_parsing import Time, parse_iso
 from sundog.data.columns.value_kinds import spell
-from sundog.data.validation_errors import describe_value, suggest
+from sundog.data.validation_errors import describe_value, format_value, suggest
 
 
 def _check_value(value: Any) -> Any:

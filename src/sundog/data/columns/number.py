@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pydantic import field_validator
 
-from sundog.data.columns.arrow import format_value
 from sundog.data.columns.forms import Unknown
 from sundog.data.columns.frame_dtypes import NUMBERS, find_number_problem
 from sundog.data.columns.number_format import NumberFormat
 from sundog.data.columns.number_parsing import parse_integer, parse_number
 from sundog.data.columns.ordered import OrderedColumn
+from sundog.data.validation_errors import format_value
 from sundog.errors import DataError
 
 

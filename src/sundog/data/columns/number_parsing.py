@@ -21,8 +21,8 @@ COARSEST = 2**10  # how far apart float64 values within int64 are at most
 # The one grammar of numbers: Arrow and Python each accept more (0x1F, 1_000, nan), and not the same more.
 _PLAIN_INTEGER = r"^-?[0-9]{1,18}$"
 _LONG_INTEGER = r"^\+?(-?[0-9]+)(?:\.0*)?$"
-_NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
-_IS_NUMBER = re.compile(_NUMBER)
+NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
+_IS_NUMBER = re.compile(NUMBER)
 _IS_CODE = re.compile(r"^[-+]?0[0-9]")  # a leading zero is that of a postal code, not of a number
 
 
@@ -141,7 +141,7 @@ def _text_to_int64(texts: Any) -> Int64s:
 
 def _text_to_float64(texts: Any) -> tuple[NDArray[np.float64], Mask]:
     texts = pc.utf8_trim_whitespace(texts)
-    values, rest = cast_where(texts, _NUMBER, pa.float64())
+    values, rest = cast_where(texts, NUMBER, pa.float64())
     bad = np.zeros(len(texts), bool)
     for row, text in zip(rest, texts.take(pa.array(rest)).to_pylist(), strict=True):
         number = parse_number(text)

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from sundog.data.columns.arrow import Mask, format_value
+from sundog.data.columns.arrow import Mask
 from sundog.data.columns.column import MAX_CODES
 from sundog.data.columns.forms import Scale
 from sundog.data.columns.scalar import ScalarColumn
+from sundog.data.validation_errors import format_value
 from sundog.errors import SchemaError
 
 

@@ -17,13 +17,15 @@ from sundog.data.columns import arrow, frame_dtypes
 from sundog.data.columns.column import Column
 from sundog.data.columns.containers import MIXED, split_kinds, take_one, to_chunks
 from sundog.data.columns.forms import Form, Scale
+from sundog.data.columns.number_parsing import EXACT
 from sundog.data.validation_errors import suggest
 from sundog.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-EXACT = 2**53  # float64 holds every whole number up to this one
+
+_EMPTY = "is empty but the column is not nullable; declare `nullable: true` or fill it"
 
 
 class ScalarColumn(Column):
@@ -70,7 +72,7 @@ class ScalarColumn(Column):
             row = int(wrong.argmax())
             at = f"{where}: row {first_row + row + 1}"
             if missing[row]:
-                raise DataError(f"{at} is empty but the column is not nullable; declare `nullable: true` or fill it")
+                raise DataError(f"{at} {_EMPTY}")
             raise DataError(f"{at}: {self._explain_refusal(take_one(chunk, row))}")
         if self.nullable:
             codes[missing] = self.lattice_size
@@ -188,7 +190,7 @@ class ScalarColumn(Column):
             absent = arrow.is_missing(chunk)
             if absent.any() and not self.nullable:
                 at = f"{where}: row {row + int(absent.argmax()) + 1}"
-                raise DataError(f"{at} is empty but the column is not nullable; declare `nullable: true` or fill it")
+                raise DataError(f"{at} {_EMPTY}")
             row += len(chunk)
             yield chunk
 

@@ -17,6 +17,7 @@ from sundog.data.columns.column import Column
 from sundog.data.columns.containers import MIXED, from_objects, simplify, spell_values, to_chunks
 from sundog.data.columns.forms import Form
 from sundog.data.columns.ordered import Whole
+from sundog.data.validation_errors import format_value
 from sundog.errors import DataError
 
 
@@ -47,7 +48,7 @@ class SetColumn(Column):
             seen: set[str] = set()
             for item in universe:
                 if str(item) in seen:
-                    raise ValueError(f"universe lists {arrow.format_value(item)} twice; keep one")
+                    raise ValueError(f"universe lists {format_value(item)} twice; keep one")
                 seen.add(str(item))
         return universe
 
@@ -178,7 +179,7 @@ class SetColumn(Column):
         undeclared = item == -1
         if undeclared.any() and self.undeclared == "error":
             at = int(undeclared.argmax())
-            place, name = f"{where}: row {first_row + int(row[at]) + 1}", arrow.format_value(found[at].as_py())
+            place, name = f"{where}: row {first_row + int(row[at]) + 1}", format_value(found[at].as_py())
             fix = "add it to the universe, fix the row or declare `undeclared: drop`"
             raise DataError(f"{place}: item {name} is not declared; {fix}")
         return row[item >= 0], item[item >= 0]

@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,11 @@ import pyarrow.compute as pc
 from sundog.data.columns import arrow, time_parsing
 from sundog.data.columns.containers import spell_values, to_chunks
 from sundog.data.columns.datetime import MICROSECONDS
+from sundog.data.columns.number_parsing import EXACT
 from sundog.data.drafting.proposed_bins import is_wide, propose_edges, propose_special
 from sundog.data.drafting.text_formats import TIME_OF_DAY, TextFormat, find_text_format
 from sundog.data.reading.source import Values
+from sundog.data.validation_errors import format_value
 
 Array = np.ndarray[Any, Any]
 Declaration = dict[str, Any]
@@ -26,7 +27,6 @@ Declaration = dict[str, Any]
 LISTED = 100  # more values than this are listed only where enough records hold them
 FREQUENT = 10  # records: so many
 MOST = 1000  # more frequent values than this are better learned than listed
-EXACT = 2**53  # float64 holds every whole number below this one
 DIGITS = 9  # the finest decimal resolution that is looked for
 ENOUGH = 20  # so many values, nearly all different, look like names and not like categories
 FEW = 50  # so many different ones may still be kinds of user, not users
@@ -69,8 +69,8 @@ def guess_column(values: Values, *, blanks: bool = True) -> Guess:
     if not isinstance(values, pa.ChunkedArray):
         longest = int(np.diff(values.indptr).max(initial=1))
         return Guess({"type": "set", "universe": values.shape[1], "max_size": longest})
-    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    kind = arrow.unwrap_dictionary(values.type)
+    if arrow.is_list(kind):
         return _guess_lists(values)
     distinct, counts = _count_distinct(values)
     if not len(distinct):
@@ -95,7 +95,7 @@ def is_named_id(name: str, values: Values) -> bool:
     """
     if not isinstance(values, pa.ChunkedArray) or pa.types.is_nested(values.type):
         return False
-    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    kind = arrow.unwrap_dictionary(values.type)
     if not (arrow.is_text(kind) or pa.types.is_integer(kind)):
         return False
     return bool(_ID_NAME.search(name) or (_OWNER_NAME.search(name) and len(pc.unique(values).drop_null()) > FEW))
@@ -198,7 +198,7 @@ def _guess_numbered(values: pa.ChunkedArray, distinct: pa.Array) -> Declaration:
 
 
 def _quote_some(texts: Sequence[str]) -> str:
-    shown = ", ".join(arrow.format_value(text, 30) for text in texts[:3])
+    shown = ", ".join(format_value(text, 30) for text in texts[:3])
     return f"{shown} and {len(texts) - 3} other texts" if len(texts) > 3 else shown
 
 
@@ -277,7 +277,7 @@ def _guess_times(micros: Array, zone: str | None) -> Declaration:
     resolution = next(name for name, size in MICROSECONDS.items() if not (micros % size).any())
     if zone is not None and resolution == "day":
         resolution = "hour"  # midnight in UTC is not midnight everywhere
-    low, high = (_iso(int(bound), zone) for bound in (micros.min(), micros.max()))
+    low, high = (str(time_parsing.Time(int(bound), zone is not None)) for bound in (micros.min(), micros.max()))
     guess = {"type": "datetime", "min": low, "max": high, "resolution": resolution}
     return guess if zone is None else {**guess, "timezone": zone}
 
@@ -286,11 +286,6 @@ def _guess_time_of_day(micros: Array) -> Declaration:
     """From midnight to midnight, which tells nothing of the data; text in a DataFrame, which knows no time of day."""
     bounds = {"min": f"{TIME_OF_DAY}T00:00:00", "max": f"{TIME_OF_DAY}T23:59:59"}
     return {**_guess_times(micros, None), **bounds, "dtype": "str"}
-
-
-def _iso(micros: int, zone: str | None) -> str:
-    text = (datetime(1970, 1, 1) + timedelta(microseconds=micros)).isoformat()
-    return text.removesuffix("T00:00:00") if zone is None else f"{text}+00:00"
 
 
 def _guess_array(values: Array) -> Declaration:

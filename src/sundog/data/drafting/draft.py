@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sundog.data.columns import sparse_rows
-from sundog.data.columns.arrow import is_text
+from sundog.data.columns.arrow import is_list, is_text, unwrap_dictionary
 from sundog.data.columns.containers import MIXED, spell_values
 from sundog.data.drafting.column_guesses import Declaration, Guess, guess_column, is_named_id
 from sundog.data.drafting.observed_dtypes import declare_dtypes, observe_dtypes
@@ -83,7 +83,7 @@ def _declare_nullable(guess: Guess, values: Values, nulls: list[str]) -> Declara
     declaration: Declaration = guess.declaration or {}
     if not isinstance(values, pa.ChunkedArray) or pa.types.is_nested(values.type):
         return declaration
-    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    kind = unwrap_dictionary(values.type)
     missing = set(nulls) - {str(value) for value in declaration.get("values", ())}
     if is_text(kind) and missing & set(pc.unique(values).to_pylist()):
         return {**declaration, "nullable": True}
@@ -130,8 +130,7 @@ def _get_type(values: Any) -> Any:
 
 def _is_deep(kind: Any) -> bool:
     """Return whether an Arrow type nests more than a list of values does."""
-    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    return bool(pa.types.is_nested(kind.value_type if is_list else kind))
+    return bool(pa.types.is_nested(kind.value_type if is_list(kind) else kind))
 
 
 def _infer_type(values: Any, where: str) -> pa.ChunkedArray:

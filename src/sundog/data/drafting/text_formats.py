@@ -20,7 +20,6 @@ from sundog.data.columns.number_format import NumberFormat
 Array = np.ndarray[Any, Any]
 
 PLAIN_INTEGER = r"^[-+]?(0|[1-9][0-9]{0,17})$"
-_PLAIN = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
 _CODE = r"^0[0-9]"  # a leading zero means a code (postal, phone), not a number
 _ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}([ T][0-9]{2}:[0-9]{2}.*)?$"
 _COMPACT = r"^(19|20)[0-9]{2}(0[1-9]|1[0-2])(0[1-9]|[12][0-9]|3[01])$"
@@ -156,7 +155,7 @@ def _swap_day_and_month(date: str) -> str:
 def _find_number_formats(texts: pa.Array) -> Iterator[TextFormat]:
     if _has_match(texts, _CODE):
         return
-    fits = _matches(texts, _PLAIN)
+    fits = _matches(texts, number_parsing.NUMBER)
     if fits.any() and not _dots_are_thousands(texts):
         yield _read_numbers(texts, fits, None, None)
     for prefix, suffix in _find_affixes(texts):

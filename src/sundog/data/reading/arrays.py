@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 from scipy import sparse
 
-from sundog.data.columns.arrow import format_value
 from sundog.data.columns.arrow import is_missing as absent
 from sundog.data.columns.containers import split_kinds, unwrap_one
 from sundog.data.columns.grids import refuse_masked
@@ -27,9 +26,11 @@ from sundog.data.reading.source import (
     check_memory,
     explain_read_errors,
     open_bytes,
+    refuse_directory,
     take_first_line,
 )
 from sundog.data.reading.tables import to_source_values
+from sundog.data.validation_errors import format_value
 from sundog.errors import DataError
 
 Array = np.ndarray[Any, Any]
@@ -70,8 +71,7 @@ def _load_npz(path: AnyPath, names: list[str]) -> dict[str, Values]:
 @contextmanager
 def _open_archive(path: AnyPath) -> Iterator[zipfile.ZipFile]:
     with explain_read_errors(path.name):
-        if path.is_dir():
-            raise IsADirectoryError(path)
+        refuse_directory(path)
         with path.open("rb") as file, _explain_damage(f"{path.name}: the archive"), zipfile.ZipFile(file) as archive:
             yield archive
 

@@ -21,7 +21,7 @@ from scipy import sparse
 from sundog.data.columns.containers import spell_values
 from sundog.data.reading import arrays, csv_file, database, json_lines, tables, transactions, workbook
 from sundog.data.reading.column_matching import Plan, conform, match, refuse_unspelled, to_scalars
-from sundog.data.reading.source import BARE, AnyPath, Piped, Source, Values, explain_read_errors
+from sundog.data.reading.source import BARE, AnyPath, Piped, Source, Values, explain_read_errors, refuse_directory
 from sundog.data.reading.tables import build_missing_error, nullify
 from sundog.data.records import Records
 from sundog.data.schema import Schema
@@ -176,8 +176,7 @@ def _open_path(path: AnyPath, schema: Schema | None) -> Source:
         return transactions.open_transactions(path)
     with explain_read_errors(path.name):
         path.stat()
-        if path.is_dir():
-            raise IsADirectoryError(path)
+        refuse_directory(path)
     raise DataError(f"{path.name}: is of no known format; give {FORMATS}")
 
 

@@ -101,10 +101,15 @@ def explain_read_errors(name: str) -> Iterator[None]:
         ) from None
 
 
-def open_bytes(path: AnyPath) -> BinaryIO:
-    """Open a file, unpacking gzip when the content (not the name) says so."""
+def refuse_directory(path: AnyPath) -> None:
+    """Raise IsADirectoryError for a directory: some libraries would read all files in it."""
     if path.is_dir():
         raise IsADirectoryError(path)
+
+
+def open_bytes(path: AnyPath) -> BinaryIO:
+    """Open a file, unpacking gzip when the content (not the name) says so."""
+    refuse_directory(path)
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
     if isinstance(path, Piped):

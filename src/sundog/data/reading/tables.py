@@ -16,7 +16,16 @@ from sundog.data.columns import arrow
 from sundog.data.columns.containers import MIXED, to_chunks
 from sundog.data.columns.number_parsing import EXACT, parse_number_unless_code, to_float64
 from sundog.data.columns.value_kinds import spell_number
-from sundog.data.reading.source import AnyPath, Piped, Source, Values, explain_read_errors, take_first_line
+from sundog.data.reading.source import (
+    AnyPath,
+    Piped,
+    Source,
+    Values,
+    explain_read_errors,
+    refuse_directory,
+    take_first_line,
+)
+from sundog.data.validation_errors import format_value
 from sundog.errors import DataError
 
 
@@ -33,8 +42,7 @@ def open_parquet(path: AnyPath) -> Source:
         return {name: table[name] for name in names}
 
     with explain_read_errors(path.name):
-        if path.is_dir():
-            raise IsADirectoryError(path)
+        refuse_directory(path)
         names = pq.read_schema(opened()).names
     return Source(path.name, dict.fromkeys(check_unique(names, path.name), ()), load)
 
@@ -42,8 +50,7 @@ def open_parquet(path: AnyPath) -> Source:
 def open_ipc(path: AnyPath) -> Source:
     """Open an Arrow IPC file or stream (.arrow, .feather)."""
     with explain_read_errors(path.name):
-        if path.is_dir():
-            raise IsADirectoryError(path)
+        refuse_directory(path)
         with pa.BufferReader(path.content) if isinstance(path, Piped) else pa.OSFile(str(path)) as file:
             is_file = file.read(6) == b"ARROW1"
             file.seek(0)
@@ -182,7 +189,7 @@ def build_missing_error(column: str, source: Source) -> DataError:
     """
     names = list(source.shapes)
     if len(names) == 1 and (delimiter := next((mark for mark in ";|\t," if mark in names[0]), None)):
-        shown = arrow.format_value(names[0], 40)
+        shown = format_value(names[0], 40)
         return DataError(f"{source.name}: the header is one field, {shown}; declare `delimiter: {delimiter!r}`")
     plain = {name.strip().lower(): name for name in names}
     close = difflib.get_close_matches(column.lower(), plain, n=1)

@@ -9,7 +9,7 @@ from typing import Any
 from xml.etree.ElementTree import ParseError
 
 from sundog.data.reading.python_values import open_objects, simplify_value
-from sundog.data.reading.source import AnyPath, Source, explain_read_errors
+from sundog.data.reading.source import AnyPath, Source, explain_read_errors, refuse_directory
 from sundog.data.reading.tables import check_unique
 from sundog.data.validation_errors import suggest
 from sundog.errors import DataError
@@ -44,8 +44,7 @@ def open_workbook(path: AnyPath, *, sheet: str | None = None, nulls: Sequence[st
 def _iter_rows(path: AnyPath, sheet: str | None) -> Iterator[Row]:
     openpyxl = import_extra("openpyxl", "xlsx")
     with explain_read_errors(path.name):
-        if path.is_dir():
-            raise IsADirectoryError(path)
+        refuse_directory(path)
         with path.open("rb") as file, warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of what it does not read: charts, validations, …
             try:
