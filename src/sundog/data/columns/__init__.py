@@ -1,7 +1,7 @@
 """The column types, one file each: pure functions between values and codes, and all else that depends on the type.
 
-A type of your own is a class that derives from `ScalarColumn`, `OrderedColumn` or another of the base classes;
-`register_column_type` makes schemas accept it. The types of this package are listed in `AnyColumn` instead.
+To add a type of your own, derive a class from `ScalarColumn`, `OrderedColumn` or another base class, and pass it to
+`register_column_type`. The types of this package are listed in `AnyColumn`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Column = TypeVar("_Column", bound=Column)
 
 
 def _validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-    """Return a column of one of the types below, or of one that was registered."""
+    """Return a column of a built-in or a registered type."""
     return _build_adapter(tuple(list_column_types().values())).validate_python(value) if _REGISTERED else handler(value)
 
 
@@ -67,7 +67,7 @@ def list_column_types() -> dict[str, type[Column]]:
 
 
 def register_column_type(kind: type[_Column]) -> type[_Column]:
-    """Make schemas accept a column type, by the default of its `type`; also a decorator for its class."""
+    """Make schemas accept a column type, named by the default of its `type`; also usable as a class decorator."""
     name = kind.model_fields["type"].default
     if not isinstance(name, str) or name in _BUILT_IN:
         raise ValueError(f"a column type needs a name of its own as the default of `type`, got {name!r}")

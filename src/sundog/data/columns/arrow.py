@@ -1,4 +1,4 @@
-"""Small helpers between numpy, Arrow and text that every column type shares."""
+"""Helpers for Arrow arrays and types that all column types share."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def is_list(kind: Any) -> bool:
 
 
 def unwrap_dictionary(kind: Any) -> Any:
-    """Return the Arrow type of the values of a dictionary; any other type as it is."""
+    """Return the value type of a dictionary type; any other Arrow type unchanged."""
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
@@ -33,13 +33,16 @@ def is_missing(values: Any) -> Mask:
 
 
 def to_numpy(values: Any) -> NDArray[Any]:
-    """Return an Arrow array as numpy, copied only where it must be."""
+    """Return an Arrow array as a numpy array, copied only if necessary."""
     result: NDArray[Any] = values.to_numpy(zero_copy_only=False)
     return result
 
 
 def cast_where(texts: Any, pattern: str, kind: Any) -> tuple[NDArray[Any], NDArray[np.int64]]:
-    """Cast all texts that match a pattern at once; zero for the others, and which rows those are (nulls are not)."""
+    """Cast the texts that match a pattern; return the values (0 for the others) and the rows that do not match.
+
+    Nulls count as matching.
+    """
     fits = pc.match_substring_regex(texts, pattern)
     values = np.array(to_numpy(pc.if_else(fits, texts, None).cast(kind).fill_null(0)))
     return values, np.flatnonzero(to_numpy(fits.fill_null(True)) == 0)

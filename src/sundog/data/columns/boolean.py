@@ -29,7 +29,7 @@ _SPELLINGS = {
 
 
 class BooleanColumn(ScalarColumn):
-    """True or false: code 1 or 0. In text any usual spelling is understood, and `true` and `false` name others.
+    """True or false: code 1 or 0. The usual spellings are understood in text; `true` and `false` declare others.
 
     >>> smoker = BooleanColumn(true="ja", false="nein")
     >>> smoker.encode(pa.array(["ja", "nein", "True"]), where="survey.csv: column 'smoker'").tolist()
@@ -47,7 +47,7 @@ class BooleanColumn(ScalarColumn):
 
     @property
     def lattice_size(self) -> int:
-        """False and true."""
+        """Two: false and true."""
         return 2
 
     @model_validator(mode="after")
@@ -70,11 +70,11 @@ class BooleanColumn(ScalarColumn):
 
     @property
     def is_respelled(self) -> bool:
-        """Whether it has spellings of its own: the data holds text then, and text comes back."""
+        """Whether the schema declares spellings: the data holds text then, and text is written."""
         return (self.true, self.false) != ("true", "false")
 
     def spell(self, values: Any) -> Any:
-        """Return decoded values as text, such that `encode` gives the same codes."""
+        """Return decoded values as text that `encode` maps back to the same codes."""
         return pc.if_else(values, self.true, self.false)
 
     @cached_property
@@ -112,6 +112,6 @@ class BooleanColumn(ScalarColumn):
 
 
 def _normalize(text: str) -> str:
-    """Return a text as it is compared: in lower case, and a number in its one spelling (1.0 is 1)."""
+    """Return a text in the form that is compared: lower case, numbers in their canonical spelling (1.0 is 1)."""
     number = parse_number_unless_code(text.strip())
     return text.strip().casefold() if number is None else spell_number(number)

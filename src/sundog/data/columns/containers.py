@@ -1,9 +1,9 @@
-"""Values out of any container into Arrow, each one read alone: see "A record is encoded alone" in docs/privacy.md.
+"""Convert the values of any container to Arrow, each one alone: see "A record is encoded alone" in docs/privacy.md.
 
-A container may have been changed by a single record before it came here: one blank makes floats of integers, one text
-makes objects of numbers, one more digit changes the scale of decimals. So nothing here asks for the type of a column.
-Each value has a *kind* (text, number, truth, time on the wall, instant) and, within all numbers, one value and one
-spelling: 1, 1.0, `Decimal("1.00")`, `numpy.float32(1)` and True are the number 1, spelled "1".
+A single record may have changed the type of its container: one blank turns integers into floats, one text turns numbers
+into objects, one more digit changes the scale of decimals. So nothing here depends on the type of a column. Each value
+has a *kind* (text, number, truth, wall time, instant). Equal numbers have one value and one spelling, whatever their
+type: 1, 1.0, `Decimal("1.00")`, `numpy.float32(1)` and True are the number 1, spelled "1".
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ MIXED = pa.dense_union([pa.field(name, kind) for name, kind in KINDS.items()])
 
 
 def to_chunks(values: Any, *, where: str = "") -> Iterator[Any]:
-    """Yield the values of a list, a Series or an array (numpy, Arrow) as Arrow arrays, each value by itself.
+    """Yield the values of a list, a Series or an array (numpy, Arrow) as Arrow arrays, each value converted alone.
 
-    What comes out is text, numbers, booleans, dates and timestamps, dictionaries of these, `MIXED`, or nested lists.
+    The arrays hold text, numbers, booleans, dates and timestamps, dictionaries of these, `MIXED`, or nested lists.
     `where` begins the error message about a value that cannot be read.
 
     >>> [chunk] = to_chunks([1, "x", None, 2.5])
@@ -55,9 +55,9 @@ def to_chunks(values: Any, *, where: str = "") -> Iterator[Any]:
 
 
 def from_objects(values: Iterable[Any], *, where: str = "", rows: Sequence[int] | None = None) -> Any:
-    """Python objects, each converted by itself; a plain array where all are of one kind, otherwise `MIXED`.
+    """Convert Python objects, each one alone, to an array of their kind; to `MIXED` if there are several kinds.
 
-    `rows` tells which row each value belongs to, where that is not simply the first, the second, ….
+    `rows` are the row numbers of the values in error messages; by default 1, 2, ….
     """
     held: list[list[Any]] = [[] for _ in KINDS]
     tags, offsets = [], []
@@ -82,27 +82,27 @@ def from_objects(values: Iterable[Any], *, where: str = "", rows: Sequence[int] 
 
 
 def take_one(chunk: Any, row: int) -> Any:
-    """Return the value of one row, as an Arrow array of its own."""
+    """Return the value of one row as an Arrow array of length 1."""
     [(_, one)] = split_kinds(chunk.slice(row, 1))
     return one.dictionary_decode() if pa.types.is_dictionary(one.type) else one
 
 
 def split_kinds(chunk: Any) -> list[tuple[Any, Any]]:
-    """Return the parts of a chunk that are of one kind each, with the rows where they stand (a slice or an array).
+    """Split a chunk by kind; return pairs of rows (a slice or an array) and the array of their values.
 
     >>> [(rows.tolist(), part.to_pylist()) for rows, part in split_kinds(from_objects([1, "x", 2]))]
     [([1], ['x']), ([0, 2], [1, 2])]
     """
     if chunk.type != MIXED:
         return [(slice(None), chunk)]
-    if chunk.offset:  # pyarrow's `type_codes` forgets where a slice begins
+    if chunk.offset:  # pyarrow's `type_codes` ignores the offset of a slice
         chunk = chunk.take(pa.array(np.arange(len(chunk))))
     tags, offsets = to_numpy(chunk.type_codes), to_numpy(chunk.offsets)
     rows = [np.flatnonzero(tags == tag) for tag in range(len(KINDS))]
     return [(row, chunk.field(tag).take(pa.array(offsets[row]))) for tag, row in enumerate(rows) if len(row)]
 
 
-# --- containers that have a type -----------------------------------------------------------------------------------
+# --- typed containers -----------------------------------------------------------------------------------
 
 
 def _from_numpy(values: NDArray[Any], where: str) -> Any:
@@ -124,7 +124,7 @@ def _from_numpy(values: NDArray[Any], where: str) -> Any:
 
 
 def _from_object_array(values: NDArray[Any], where: str) -> Any:
-    """Objects, quickly where all are of one kind: which makes no difference to any of them."""
+    """Convert an array of objects; the fast path for objects of one kind gives the same values."""
     from pandas.api.types import infer_dtype
 
     kind = _QUICK.get("string" if values.dtype.kind in "UT" else infer_dtype(values, skipna=True))
@@ -138,7 +138,7 @@ _QUICK = {"string": pa.string(), "integer": pa.int64(), "floating": pa.float64()
 
 
 def _as_series(values: Any) -> pd.Series[Any] | None:
-    """Return values of pandas; it is not imported to tell that values of others are not."""
+    """Return pandas values as a Series, None for others; pandas is not imported only to find out."""
     if "pandas" not in sys.modules:
         return None
     import pandas as pd
@@ -160,7 +160,7 @@ def _from_pandas(series: pd.Series[Any], where: str) -> Iterator[Any]:
             yield pa.DictionaryArray.from_arrays(index, categories, ordered=bool(dtype.ordered))
     elif isinstance(dtype, pd.DatetimeTZDtype):
         times = series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
-        zone = getattr(dtype.tz, "key", "UTC")  # for drafts to propose; instants are what they are
+        zone = getattr(dtype.tz, "key", "UTC")  # only proposed in drafts; instants do not depend on it
         yield pa.array(time_parsing.from_numpy(times), pa.timestamp("us", zone), mask=np.isnat(times))
     elif isinstance(dtype, np.dtype | pd.SparseDtype):
         yield _from_numpy(np.asarray(series), where)
@@ -171,7 +171,7 @@ def _from_pandas(series: pd.Series[Any], where: str) -> Iterator[Any]:
 
 
 def simplify(values: Any, *, where: str = "") -> Any:
-    """Return the same values, with the rarer ways that Arrow has to hold them turned into the usual ones."""
+    """Return the same values, with rare Arrow types converted to common ones."""
     kind = values.type
     if kind == MIXED or (is_text(kind) and not pa.types.is_string_view(kind)):
         return values
@@ -219,7 +219,7 @@ _UNUSUAL: tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...] = (
 
 
 def spell_values(chunk: Any, *, where: str) -> Any:
-    """Return the one spelling of each value of a chunk, as Arrow text; nulls stay null, and NaN becomes null.
+    """Return the canonical spelling of each value of a chunk, as Arrow text; nulls stay null, and NaN becomes null.
 
     >>> spell_values(pa.array([1.0, 2.5, None]), where="t.parquet: column 'n'").to_pylist()
     ['1', '2.5', None]
@@ -241,7 +241,7 @@ def spell_values(chunk: Any, *, where: str) -> Any:
 
 
 def refuse_rounded(chunk: Any, where: str) -> None:
-    """Refuse floats that may be whole numbers with their last digits lost."""
+    """Refuse floats that may be whole numbers whose last digits were lost."""
     if pa.types.is_floating(chunk.type) and len(chunk):
         numbers = np.abs(to_numpy(chunk.cast(pa.float64()).fill_null(0)))
         if (np.isfinite(numbers) & (numbers >= EXACT)).any():
@@ -252,14 +252,14 @@ ROUNDED = "a floating-point number of 2^53 or more may have lost its last digits
 
 
 def unwrap_one(one: Any) -> Any:
-    """Return the value in an Arrow array of one, for an error message."""
+    """Return the value of an Arrow array of length 1, for an error message."""
     return to_python(one)[0]
 
 
 def to_python(values: Any) -> list[Any]:
-    """Return the values of an Arrow array of one kind in Python: text, int, float, bool, `time_parsing.Time` or None.
+    """Return the values of an Arrow array of one kind as str, int, float, bool, `time_parsing.Time` or None.
 
-    As among objects, decimals are whole numbers or floats, and whole numbers beyond 64 bits are text.
+    As in `from_objects`, decimals become int or float, and whole numbers beyond 64 bits become text.
     """
     if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
         micros, aware, _ = time_parsing.read(values, None)

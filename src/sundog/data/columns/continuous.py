@@ -28,7 +28,7 @@ _FINEST_LEARNED = 2**49  # steps between learned bounds; a finer resolution beco
 
 
 def fill_resolution(resolution: float | None, info: ValidationInfo) -> float | None:
-    """Return the declared resolution, or the default one as soon as the bounds are known."""
+    """Return the declared resolution, or the default one if the bounds are known."""
     low, high = info.data.get("min"), info.data.get("max")
     if resolution is None and low is not None and high is not None:
         return choose_resolution(low, high)
@@ -56,23 +56,23 @@ class ContinuousColumn(NumberColumn):
 
     @cached_property
     def lattice(self) -> Lattice:
-        """Where the values live."""
+        """The lattice of the values."""
         if self.min is None or self.max is None or self.resolution is None:
             raise ValueError("the bounds of this column must be learned first")
         return Lattice(self.min, self.max, self.resolution)
 
     @property
     def lattice_size(self) -> int:
-        """The number of points between min and max."""
+        """The number of lattice points from min to max."""
         return self.lattice.size
 
     def find_first_code(self, value: Any) -> int:
-        """Return the first code whose value is not below the given one (`lattice_size` where all are)."""
+        """Return the first code whose value is not below the given one; `lattice_size` if all are below."""
         return self.lattice.find_at_or_above(float(value))
 
     @property
     def spacing(self) -> tuple[float, float]:
-        """The resolution, and the distance of the bounds."""
+        """The resolution, and the distance between the bounds."""
         return self.lattice.step, self.lattice.high - self.lattice.low
 
     @property
@@ -81,11 +81,11 @@ class ContinuousColumn(NumberColumn):
         return (*REALS, *TEXT)
 
     def misreads_text(self, nulls: Sequence[str]) -> bool:  # noqa: ARG002
-        """Return a float32 is another number in text."""
+        """Return True: a float32 is another number when written as text."""
         return True
 
     def to_learning_input(self, values: Any, *, where: str) -> Any:
-        """Return the numbers."""
+        """Return the numbers that are present."""
         parts = [np.empty(0)]
         for chunk in self._iter_chunks(values, where):
             for _, part in split_kinds(chunk):
@@ -102,7 +102,7 @@ class ContinuousColumn(NumberColumn):
         return self.with_bounds(*answer)
 
     def _adapt_to_bounds(self, low: Any, high: Any) -> dict[str, Any]:
-        """Return a resolution that is too fine for so wide a range becomes the default one, a millionth of it."""
+        """Return the default resolution, a millionth of the range, if the declared one is too fine for the range."""
         too_fine = self.resolution and (high - low) / self.resolution > _FINEST_LEARNED
         return {"resolution": None} if too_fine else {}
 
@@ -114,7 +114,7 @@ class ContinuousColumn(NumberColumn):
         return f"dtype {name} holds nothing from {self.min} to {self.max}; use float64" if low > high else None
 
     def _to_float32(self, values: Any) -> Any:
-        """Return the nearest float32 that is not beyond the bounds: what comes back can be read again."""
+        """Return the nearest float32 within the bounds, so that written values can be read again."""
         near = super()._to_float32(values)
         if self.min is None or self.max is None:
             return near
@@ -140,7 +140,8 @@ class ContinuousColumn(NumberColumn):
         value = unwrap_one(one)
         (number,), (bad,) = to_float64(self.to_plain(one))
         if bad:
-            return f"{format_value(value)} is not a number{self._expected}; fix it, or list it under `nulls` if it means missing"
+            fix = "fix it, or list it under `nulls` if it means missing"
+            return f"{format_value(value)} is not a number{self._expected}; {fix}"
         if np.isinf(number):
             return f"{format_value(value)} is infinite; fix the row or declare `out_of_bounds: clamp`"
         return describe_out_of_bounds(value, below=bool(number < self.lattice.low), low=self.min, high=self.max)

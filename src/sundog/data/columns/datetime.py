@@ -28,14 +28,14 @@ MICROSECONDS = {
     "millisecond": 1_000,
     "microsecond": 1,
 }
-_LONGEST_FORMAT = 100  # characters; a pattern is made of them
-_EARLIEST, _LATEST, _YEARS = "1900-01-01", "2100-01-01", 200  # learned dates are looked for between these
-_TICKS = {"s": 10**6, "ms": 10**3, "us": 1, "ns": 1}  # microseconds in the unit, or one
-_NS_LIMIT = 2**63 // 1000  # microseconds that nanoseconds of 64 bits can count
+_LONGEST_FORMAT = 100  # characters; the format becomes a regular expression
+_EARLIEST, _LATEST, _YEARS = "1900-01-01", "2100-01-01", 200  # the range in which dates are learned
+_TICKS = {"s": 10**6, "ms": 10**3, "us": 1, "ns": 1}  # microseconds a unit, at least 1
+_NS_LIMIT = 2**63 // 1000  # microseconds that fit 64 bits of nanoseconds
 
 
 class DatetimeColumn(OrderedColumn):
-    """A time, cut down to its `resolution` as calendars do: 18:59 belongs to its hour and to its day.
+    """A time, rounded down to its `resolution` as calendars do: 18:59 belongs to its hour and to its day.
 
     Text is ISO 8601, or as `format` says (`%d.%m.%Y`). With a `timezone`, times without an offset are local
     ones, and days are local days; without one, times with an offset are refused.
@@ -65,7 +65,7 @@ class DatetimeColumn(OrderedColumn):
         if name == "localtime":
             raise ValueError("timezone 'localtime' is another one on each machine; use a name such as 'Europe/Berlin'")
         if name is not None:
-            try:  # Python knows some that Arrow does not (posixrules, Factory)
+            try:  # Python knows some names that Arrow does not (posixrules, Factory)
                 ZoneInfo(name)
                 time_parsing.to_wall(np.zeros(1, np.int64), name)
             except (ValueError, OSError, KeyError, pa.ArrowException):
@@ -77,7 +77,7 @@ class DatetimeColumn(OrderedColumn):
     @field_validator("min", "max", "edges", "special", mode="before")
     @classmethod
     def _spell_out(cls, value: Any) -> Any:
-        """Dates and times are kept as ISO text, which is how the schema file shows them."""
+        """Return dates and times as ISO text, as the schema file shows them."""
         if isinstance(value, (list, tuple)):
             return tuple(cls._spell_out(item) for item in value)
         return value.isoformat() if isinstance(value, (date, datetime)) else value
@@ -96,7 +96,7 @@ class DatetimeColumn(OrderedColumn):
         return int(self._ends[1] - self._origin) // self._unit + 1
 
     def find_first_code(self, value: Any) -> int:
-        """Return the code of an ISO time, cut down to the resolution."""
+        """Return the code of an ISO time, rounded down to the resolution."""
         return self.find_first_codes([value])[0]
 
     def find_first_codes(self, values: Sequence[Any]) -> list[int]:
@@ -109,27 +109,27 @@ class DatetimeColumn(OrderedColumn):
 
     @property
     def _origin(self) -> int:
-        """Min on the clock that codes count on, cut down to a whole (local) day, hour, … ."""
+        """Min on the clock of the codes, rounded down to a whole (local) day, hour, …."""
         if self.min is None or self.max is None:
             raise ValueError("the bounds of this column must be learned first")
         return int(self._ends[0])
 
     @property
     def _counts_local_days(self) -> bool:
-        # Local days are not all 24 hours long, so they are counted on the wall clock; all else counts instants.
+        # Local days are not all 24 hours long, so they are counted on the wall clock; other resolutions count instants.
         return self.timezone is not None and self.resolution == "day"
 
     def to_position(self, value: Any) -> int:
-        """Return an ISO time in microseconds on the clock that codes count on, cut down to the resolution."""
+        """Return an ISO time in microseconds on the clock of the codes, rounded down to the resolution."""
         return self.to_positions([value])[0]
 
     def to_positions(self, values: Sequence[Any]) -> list[int]:
-        """ISO times in microseconds on the clock that codes count on, cut down to the resolution."""
+        """Return ISO times in microseconds on the clock of the codes, rounded down to the resolution."""
         micros, aware, wall = self._parse_times(values)
         cut = wall % self._unit
         if self.timezone is None or self._counts_local_days:
             ticks = wall - cut
-        else:  # a text with an offset tells which of two equal hours is meant
+        else:  # an offset says which of two equal hours is meant
             ticks = np.where(aware, micros - cut, time_parsing.to_instants(wall - cut, self.timezone))
         return [int(tick) for tick in ticks]
 
@@ -137,7 +137,7 @@ class DatetimeColumn(OrderedColumn):
         return bool(self._parse_times([value])[2][0] % self._unit == 0)
 
     def _parse_times(self, values: Sequence[Any]) -> tuple[time_parsing.Micros, Mask, time_parsing.Micros]:
-        """ISO times in microseconds as they are written, which have an offset, and what the clock on the wall shows."""
+        """Return ISO times in microseconds as written, a mask of those with an offset, and their wall times."""
         texts = [value.isoformat() if isinstance(value, date) else str(value) for value in values]
         micros, aware, bad = time_parsing.parse_iso(pa.array(texts, pa.string()))
         if bad.any():
@@ -151,7 +151,7 @@ class DatetimeColumn(OrderedColumn):
         return micros, aware, np.where(aware, time_parsing.to_wall(micros, self.timezone), micros)
 
     def spell(self, values: Any) -> Any:
-        """Return decoded times as text, in the declared `format` or ISO 8601, such that `encode` gives the same codes."""
+        """Return decoded times as text in the declared `format` or ISO 8601, which `encode` maps to the same codes."""
         if self.format is not None:
             return time_parsing.spell(values, self.format)
         offset = "%z" if self.timezone is not None and self.resolution != "day" else ""
@@ -166,11 +166,11 @@ class DatetimeColumn(OrderedColumn):
     # --- comparing with a time ---
 
     def list_readings(self) -> list[Self]:
-        """Return the column as it reads the data, and ISO 8601 where the data has a format of its own."""
+        """Return the column as declared, and also for ISO 8601 if it declares another format."""
         return [self] if self.format is None else [self, self.model_copy(update={"format": None})]
 
     def parse_bound(self, value: Any) -> Any:
-        """Return a time in microseconds, however early, late or fine."""
+        """Return a time in microseconds; it may lie outside the bounds, or between two values of the column."""
         anytime = {"min": "0001-01-01", "max": "9999-12-31", "resolution": "microsecond"}
         wide = type(self).model_validate({"timezone": self.timezone, "format": self.format, **anytime})
         return wide.decode_number(wide.find_code(value))
@@ -182,12 +182,12 @@ class DatetimeColumn(OrderedColumn):
     # --- learning ---
 
     def to_learning_input(self, values: Any, *, where: str) -> Any:
-        """Return the number of the year (of two centuries) that each time lies in."""
+        """Return the number of the year of each time, counted from 1900."""
         wide = self._two_centuries
         return np.asarray(wide.encode_present(values, where=where) * _YEARS // wide.lattice_size)
 
     def complete_with(self, answer: Any) -> Self:
-        """Return the column from the beginning of the first year to the end of the last one."""
+        """Return the column with bounds at the start of the first year and the end of the last."""
         wide = self._two_centuries
         first, last = answer
         ends = [
@@ -204,7 +204,7 @@ class DatetimeColumn(OrderedColumn):
 
     @property
     def possible_dtypes(self) -> tuple[str, ...]:
-        """Times, days where there is nothing finer, and text."""
+        """Times, dates if the resolution is a day, and text."""
         return (*TIME, *(["date"] if self.resolution == "day" and self.timezone is None else []), *TEXT)
 
     def _find_limit_problem(self, name: str) -> str | None:
@@ -221,7 +221,7 @@ class DatetimeColumn(OrderedColumn):
         return None
 
     def to_arrays(self, codes: Any, null: str) -> dict[str, NDArray[Any]]:
-        """Time of numpy, or text with an offset where there is a timezone, which numpy's times do not have."""
+        """Return numpy times, or text with an offset if there is a timezone, which numpy does not support."""
         values = self.decode(codes)
         if self.timezone is None:
             return {"": values.to_numpy(zero_copy_only=False)}
@@ -245,7 +245,7 @@ class DatetimeColumn(OrderedColumn):
         return codes, bad | refused | outside
 
     def _to_clock(self, micros: time_parsing.Micros, aware: Mask) -> tuple[time_parsing.Micros, Mask]:
-        """Time on the clock that codes count on, and which of them that clock does not know."""
+        """Return times on the clock of the codes, and a mask of those that do not exist on it."""
         if self.timezone is None:
             return micros, aware
         if self._counts_local_days:
@@ -265,7 +265,8 @@ class DatetimeColumn(OrderedColumn):
         micros, aware, bad = time_parsing.read(one, self.format)
         if bad[0]:
             expected, fix = (f"as {self.format}", "fix it") if self.format else ("in ISO 8601", "declare its `format`")
-            return f"{format_value(value)} is not a time written {expected}; {fix}, or list it under `nulls` if it means missing"
+            problem = f"{format_value(value)} is not a time written {expected}"
+            return f"{problem}; {fix}, or list it under `nulls` if it means missing"
         if aware[0] and self.timezone is None:
             return f"{format_value(value)} has a timezone but none is declared; declare `timezone`"
         ticks, skipped = self._to_clock(micros, aware)

@@ -14,11 +14,11 @@ REAL = {"float32": pa.float32(), "float64": pa.float64()}
 TEXT = ("str", "string", "object")
 TIME = {f"datetime64[{unit}]": unit for unit in ("s", "ms", "us", "ns")}
 
-_EXACT = {"float32": 2**24, "float64": 2**53}  # whole numbers up to here are floats of that size
+_EXACT = {"float32": 2**24, "float64": 2**53}  # up to here the type holds every whole number
 
 
 def to_nullable(name: str) -> str:
-    """Return the pandas dtype that holds the same values and missing ones.
+    """Return the pandas dtype that holds the same values and also missing ones.
 
     >>> to_nullable("uint8"), to_nullable("bool")
     ('UInt8', 'boolean')
@@ -34,7 +34,7 @@ DTYPES = (*NUMBERS, "bool", "boolean", *TEXT, "category", *TIME, "date")
 
 
 def find_number_problem(name: str, values: Sequence[Any]) -> str | None:
-    """Why a numeric dtype cannot hold all of these numbers, and what to do; None where it can.
+    """Return why a numeric dtype cannot hold all of these numbers, and what to do; None if it can.
 
     >>> find_number_problem("int8", [0, 300])
     'dtype int8 does not hold 300 (its values are -128 to 127); use a larger one'

@@ -19,13 +19,13 @@ from sundog.data.columns.number_parsing import COARSEST, parse_integer, parse_nu
 from sundog.data.columns.ordered import Whole, describe_out_of_bounds
 from sundog.data.validation_errors import format_value
 
-_FAR = 2**61  # learned bounds lie between this and its negative
+_FAR = 2**61  # learned bounds lie between −2^61 and 2^61
 
 Int64 = Annotated[Whole, Field(ge=-(2**63), le=2**63 - 1)]
 
 
 class IntegerColumn(NumberColumn):
-    """A whole number: age, count, score. With a `step` the nearest of min, min + step, …, max is kept.
+    """A whole number, such as an age or a count. With a `step`, the nearest of min, min + step, …, max is kept.
 
     >>> age = IntegerColumn(min=17, max=90, nullable=True)
     >>> age.encode(pa.array(["17", "90", None]), where="adult.csv: column 'age'").tolist()
@@ -48,7 +48,7 @@ class IntegerColumn(NumberColumn):
         return -(-(high - low) // self.step) + 1
 
     def find_first_code(self, value: Any) -> int:
-        """Return the first code whose value is not below the given one (`lattice_size` where all are)."""
+        """Return the first code whose value is not below the given one; `lattice_size` if all are below."""
         low, high = self._bounds
         return self.lattice_size if value > high else max(0, -int((low - value) // self.step))
 
@@ -60,7 +60,7 @@ class IntegerColumn(NumberColumn):
 
     @property
     def spacing(self) -> tuple[float, float]:
-        """The step, and the distance of the bounds, of which the last step may be a part only."""
+        """The step, and the distance between the bounds; the last step may be shorter."""
         low, high = self._bounds
         return self.step, high - low
 
@@ -70,11 +70,11 @@ class IntegerColumn(NumberColumn):
         return (*NUMBERS, *TEXT)
 
     def misreads_text(self, nulls: Sequence[str]) -> bool:
-        """It reads '7.0' as 7, but not where 7 means missing."""
+        """Return whether a null spelling is a number: '7.0' is read as 7, but not as a missing value spelled '7'."""
         return any(parse_number_unless_code(null) is not None for null in nulls)
 
     def to_learning_input(self, values: Any, *, where: str) -> Any:
-        """Return the numbers."""
+        """Return the numbers that are present."""
         wide = self.replace(min=-_FAR, max=_FAR, step=1, bins=None)
         return (wide.encode_present(values, where=where) - _FAR).astype(np.float64)
 

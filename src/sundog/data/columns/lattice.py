@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from sundog.data.columns.arrow import Mask
 
-FINEST = 2**50  # steps between 0 and the largest value; beyond, neighbouring float64 values run together
+FINEST = 2**50  # steps between 0 and the largest value; with more, neighbouring points are the same float64
 
 
 def choose_resolution(low: float, high: float) -> float:
@@ -29,13 +29,13 @@ def choose_resolution(low: float, high: float) -> float:
 
 
 def to_fraction(value: float) -> Fraction:
-    """Return a float as the decimal number it is printed as: 0.1 is one tenth."""
+    """Return the decimal number that a float is printed as: 0.1 is one tenth."""
     return Fraction(repr(value))
 
 
 @dataclass(frozen=True)
 class Lattice:
-    """The numbers `low`, `low + step`, …, and `high` itself as the last one, however the division works out.
+    """The numbers `low`, `low + step`, …, and `high`, which is always the last; the last step may be shorter.
 
     >>> lattice = Lattice(0.0, 0.25, 0.1)
     >>> lattice.decode(np.arange(lattice.size)).tolist()
@@ -49,7 +49,7 @@ class Lattice:
     step: float
 
     def find_problem(self) -> str | None:
-        """Return what makes this lattice impossible, if anything does."""
+        """Return why this lattice is impossible; None if it is possible."""
         if not math.isfinite(self.high - self.low):
             return f"the range from {self.low} to {self.high} is too wide for float64; narrow min and max"
         widest = max(
@@ -61,7 +61,7 @@ class Lattice:
 
     @cached_property
     def size(self) -> int:
-        """The number of points; one that is less than rounding below `high` is `high` itself.
+        """The number of points; a point below `high` by no more than a rounding error is `high` itself.
 
         >>> Lattice(0.0, 1e6, 1 / 3).size
         3000001
@@ -71,9 +71,9 @@ class Lattice:
         return size - (size > 1 and max(float(before), self.low + (size - 2) * self.step) >= self.high)
 
     def encode(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the nearest point of each value; a value outside the bounds gets the bound."""
+        """Return the index of the nearest point of each value; values outside the bounds are clamped."""
         inside = np.clip(values, self.low, self.high)
-        # The last step may be shorter than the others: decide between its two ends by distance.
+        # The last step may be shorter than the others: choose the nearer of its two ends.
         codes = np.rint((inside - self.low) / self.step).clip(0, self.size - 1).astype(np.int64)
         if self.size > 1:
             middle = (self._decode_one(self.size - 2) + self.high) / 2
@@ -82,7 +82,7 @@ class Lattice:
         return codes
 
     def decode(self, codes: NDArray[Any]) -> NDArray[np.float64]:
-        """Return the value of each point, as its decimal is printed: 0.07, never 0.07000000000000001."""
+        """Return the value of each point, rounded to its decimals: 0.07, not 0.07000000000000001."""
         scaled = self._scaled
         if scaled is None:
             values = self.low + codes * self.step
@@ -92,7 +92,7 @@ class Lattice:
         return np.where(codes == self.size - 1, self.high, values)
 
     def find_at_or_above(self, value: float) -> int:
-        """Return the first point that is not below a value (`size` where all are)."""
+        """Return the first point that is not below a value; `size` if all are below."""
         if value > self.high:
             return self.size
         return max(0, math.ceil((to_fraction(value) - to_fraction(self.low)) / to_fraction(self.step)))
@@ -115,7 +115,7 @@ class Lattice:
 
     @cached_property
     def _scaled(self) -> tuple[int, int, float] | None:
-        """Low and step as whole numbers of 10**-digits, where float64 can divide them back exactly."""
+        """Low and step in units of 10**-digits, and 10**digits; None if float64 cannot divide them exactly."""
         digits = max(0, *(-_find_exponent(number) for number in (self.low, self.step)))
         low, step = to_fraction(self.low) * 10**digits, to_fraction(self.step) * 10**digits
         if digits > 22 or max(abs(low), abs(low + self.size * step)) >= 2**53:

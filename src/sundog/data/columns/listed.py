@@ -1,4 +1,4 @@
-"""What categorical and ordinal columns share: a declared list of values, kept in their spelling and type."""
+"""What categorical and ordinal columns share: a declared list of values with their spelling and type."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _check_value(value: Any) -> Any:
     return value
 
 
-UNDECLARED = "(not declared)"  # the category of what another tool made up
+UNDECLARED = "(not declared)"  # the category of values that are not declared, in data of another tool
 Value = Annotated[StrictStr | StrictBool | StrictInt | StrictFloat, BeforeValidator(_check_value)]
 
 
@@ -77,14 +77,17 @@ class ListedColumn(ScalarColumn):
         return len(self._known)
 
     def declare_learned(self) -> Self:
-        """Return the column without `learn`; what was not learned goes on becoming `other`, where there is one."""
+        """Return the column without `learn`; values that were not learned still become `other`, if it is declared."""
         policy = {} if self.other is None else {"undeclared": "other"}
         return self.replace(learn=False, **policy)
 
     # --- learning ---
 
     def to_learning_input(self, values: Any, *, where: str) -> Counter[str]:
-        """Return how often each spelling occurs; a value has one, whatever the others are, so spellings may be published."""
+        """Return the count of each spelling.
+
+        The spelling of a value does not depend on other records, so it may be published.
+        """
         counts: Counter[str] = Counter()
         for chunk in self._iter_chunks(values, where):
             for pair in spell_values(chunk, where=where).drop_null().value_counts().to_pylist():
@@ -92,14 +95,14 @@ class ListedColumn(ScalarColumn):
         return counts
 
     def complete_with(self, answer: Any) -> Self:
-        """Return the column with the values that were found, and a catch-all category for the others."""
+        """Return the column with the values that were found and a catch-all category."""
         other = "other" if self.other is None else self.other
         values = [str(value) if isinstance(other, str) else value for value in answer]  # one column, one type
         return self.replace(values=[*values, *([] if other in values else [other])], other=other)
 
     @property
     def has_nothing_learned(self) -> bool:
-        """Whether values were learned and none was found: all records are in the catch-all category."""
+        """Whether values were learned but none was found: all records are in the catch-all category."""
         return self.learn and self.values == (self.other,)
 
     # --- sources, dtypes ---
@@ -111,15 +114,15 @@ class ListedColumn(ScalarColumn):
 
     @property
     def reads_text(self) -> bool:
-        """Whether the values are text; those that are learned are."""
+        """Whether the values are text, as learned values always are."""
         return self.values is None or isinstance(self.values[0], str)
 
     def misreads_text(self, nulls: Sequence[str]) -> bool:  # noqa: ARG002
-        """Return a number may have several spellings, of which numpy has one."""
+        """Return True: a number may have several spellings, and numpy writes only one."""
         return True
 
     def tighten(self) -> Self:
-        """Return the column without forgiveness: what it does not list is no category."""
+        """Return the column without a catch-all category: values that are not listed are refused."""
         return self.model_copy(update={"learn": False, "undeclared": "error", "other": None})
 
     def _list_relaxed_keys(self) -> dict[str, Any]:
@@ -133,14 +136,14 @@ class ListedColumn(ScalarColumn):
 
     @property
     def possible_dtypes(self) -> tuple[str, ...]:
-        """Categories, text, and what the values are."""
+        """Categories, text, and the type of the values."""
         kind = type((self.values or ("",))[0])
         typed: dict[type, tuple[str, ...]] = {int: tuple(NUMBERS), float: REALS, bool: ("bool", "boolean")}
         return (*typed.get(kind, ()), "category", *TEXT)
 
     @property
     def unlearned_dtype(self) -> str | None:
-        """Learned values are text."""
+        """Text, as learned values are."""
         return "str"
 
     def _find_limit_problem(self, name: str) -> str | None:
@@ -195,7 +198,7 @@ class ListedColumn(ScalarColumn):
 
     @cached_property
     def _code_of_number(self) -> Mapping[float, int]:
-        """Which declared text stands for a number: its own spelling first, then any other (0.50, True)."""
+        """The code of the declared text for each number: its canonical spelling first, then any other (0.50, True)."""
         found: dict[float, int] = {}
         for text, code in self._code_of.items():
             if (number := parse_number_unless_code(str(text))) is not None and (
@@ -209,7 +212,7 @@ class ListedColumn(ScalarColumn):
 
     @property
     def respells(self) -> bool:
-        """Whether whole numbers stand for texts that spell them in another way: 1 for "1.0" or "true"."""
+        """Whether whole numbers stand for declared texts that spell them differently: 1 for "1.0" or "true"."""
         if self.values is None or not isinstance(self.values[0], str):
             return False
         found = self._code_of_number.items()
@@ -217,7 +220,7 @@ class ListedColumn(ScalarColumn):
 
     @cached_property
     def _code_of_time(self) -> Mapping[Time, int]:
-        """Which declared text stands for a time."""
+        """The code of the declared text for each time."""
         micros, aware, bad = parse_iso(pa.array([str(text) for text in self._code_of], pa.string()))
         times = zip(micros.tolist(), aware.tolist(), strict=True)
         return {Time(*time): code for code, time in reversed(list(enumerate(times))) if not bad[code]}
@@ -229,7 +232,7 @@ class ListedColumn(ScalarColumn):
         return codes, codes < 0
 
     def _find(self, value: Any) -> int | None:
-        """Return the code of one value; None where it is not declared, -1 where a float may have lost which number it was."""
+        """Return the code of one value; None if it is not declared, -1 if it is a float too large to be exact."""
         kind = type(self._known[0])
         if isinstance(value, str):
             return self._code_of.get(_parse_as(value, kind))
@@ -261,7 +264,7 @@ class ListedColumn(ScalarColumn):
 
 
 def _parse_as(text: str, kind: type) -> Any:
-    """Return a text as the declared values are typed."""
+    """Parse a text as the type of the declared values; None if it is not one."""
     if kind is str:
         return text
     if kind is bool:

@@ -1,4 +1,4 @@
-"""What integer and continuous columns share: how their numbers are written in text."""
+"""What integer and continuous columns share: the format of their numbers in text."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sundog.errors import DataError
 
 
 class NumberColumn(OrderedColumn):
-    """A number; text is written plainly, or as the example in `format` shows ("1,234.5")."""
+    """A number; its text is plain, or formatted like the example in `format` ("1,234.5")."""
 
     unknown: ClassVar[Literal[Unknown.RANGE]] = Unknown.RANGE
     text_hint: ClassVar[str] = ", or declare the `format` of the text"
@@ -39,17 +39,17 @@ class NumberColumn(OrderedColumn):
         return example
 
     def to_plain(self, values: Any) -> Any:
-        """Text values as plain numbers; typed ones as they are."""
+        """Return texts as plain numbers; typed values unchanged."""
         return values if self._written is None else self._written.to_plain(values)
 
     def spell(self, values: Any) -> Any:
-        """Return decoded numbers as text, such that `encode` gives the same codes."""
+        """Return decoded numbers as text that `encode` maps back to the same codes."""
         texts = pc.cast(values, pa.string())
         return texts if self._written is None else self._written.spell(texts)
 
     @property
     def reads_text(self) -> bool:
-        """Whether numbers are text in a format of their own."""
+        """Whether a text format is declared."""
         return self.format is not None
 
     def parse_bound(self, value: Any) -> Any:
@@ -62,7 +62,7 @@ class NumberColumn(OrderedColumn):
         return number
 
     def to_position(self, value: Any) -> Any:
-        """Return a bound or an edge as a number that compares with the others: itself."""
+        """Return a bound or an edge unchanged: numbers compare with each other."""
         return value
 
     def _find_limit_problem(self, name: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Categories in an order that means something."""
+"""Categories in a meaningful order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the columns with one value a record share: they are encoded value by value, and have a dtype in a frame."""
+"""What columns with one value a record share: they are encoded value by value, and have a DataFrame dtype."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ScalarColumn(Column):
     form: ClassVar[Literal[Form.SCALAR]] = Form.SCALAR
     scale: ClassVar[Scale]
     distinct: ClassVar[bool] = False  # whether `_encode_array` should see each distinct value once, typed or not
-    objects_are_text: ClassVar[bool] = False  # whether dtype `object` means text, and not values as they are
+    objects_are_text: ClassVar[bool] = False  # whether dtype `object` means text, and not typed values
 
     frame_dtype: str | None = Field(default=None, alias="dtype")  # in a DataFrame; `dtype` is that of the codes
 
@@ -79,9 +79,9 @@ class ScalarColumn(Column):
         return codes
 
     def _encode_kind(self, values: Any) -> tuple[NDArray[Any], arrow.Mask, arrow.Mask]:
-        """Return codes, refused and missing of an Arrow array whose values are of one kind."""
+        """Return codes and masks of refused and missing values, for an Arrow array of one kind."""
         if self.distinct or arrow.is_text(values.type):
-            values = values.dictionary_encode()  # so that each spelling is looked at once
+            values = values.dictionary_encode()  # so that each spelling is parsed once
         if pa.types.is_dictionary(values.type):
             return self._encode_distinct(values)
         missing = arrow.is_missing(values)
@@ -89,7 +89,7 @@ class ScalarColumn(Column):
         return codes.astype(self.dtype, copy=False), bad & ~missing, missing
 
     def _encode_distinct(self, chunk: Any) -> tuple[NDArray[Any], arrow.Mask, arrow.Mask]:
-        """Return codes, refused and missing of a dictionary array, from those of its few distinct values."""
+        """Return codes and masks of refused and missing values, for a dictionary array."""
         absent = arrow.is_missing(chunk.indices)
         if not len(chunk.dictionary):
             return np.zeros(len(chunk), self.dtype), np.zeros(len(chunk), bool), absent
@@ -100,23 +100,23 @@ class ScalarColumn(Column):
 
     @abstractmethod
     def _encode_array(self, values: Any) -> tuple[NDArray[Any], arrow.Mask]:
-        """Return the codes of an Arrow array, and which values have none. What stands at a null does not matter."""
+        """Return the codes of an Arrow array, and a mask of the values without a code; both are arbitrary at nulls."""
 
     @abstractmethod
     def _decode_array(self, codes: NDArray[Any], null: arrow.Mask | None) -> Any:
-        """Return the Arrow array of valid codes, null where `null` says so."""
+        """Return the values of valid codes as an Arrow array, with nulls at the mask `null`."""
 
     @abstractmethod
     def _explain_refusal(self, one: Any) -> str:
-        """Why the value in an Arrow array of one has no code, and what to do about it."""
+        """Return why the value of an Arrow array of length 1 has no code, and what to do."""
 
-    # --- one value that is asked for ---
+    # --- conditions on values ---
 
     def find_code(self, *spellings: Any, missing: Sequence[str] = ()) -> int:
-        """Return the code of the first of these spellings that the column declares; a DataError says why none is.
+        """Return the code of the first of these spellings that the column declares; raise DataError if none is.
 
         Args:
-            spellings: how one value may be meant.
+            spellings: alternative spellings of one value.
             missing: the spellings of a missing value.
         """
         refusal = None
@@ -131,22 +131,22 @@ class ScalarColumn(Column):
         raise DataError(f"{reason}; ask for a value that the schema declares") from None
 
     def find_first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
-        """Return the first code whose value is above the given one, or equal to it; `lattice_size` where there is none.
+        """Return the first code whose value is above the given one, or equal to it; `lattice_size` if there is none.
 
-        Types of an ordinal or interval scale say which one it is.
+        Types of an ordinal or interval scale override it.
         """
         raise NotImplementedError(f"a {self.type} column compares no values")
 
     def tighten(self) -> Self:
-        """Return the column without forgiveness: it refuses what it would clamp, or count as another category."""
+        """Return the column without clamping and without a catch-all category: it refuses such values."""
         return self.model_copy(update={"learn": False})
 
     def list_readings(self) -> list[Self]:
-        """Return the column in each of the ways that a value may be written for it."""
+        """Return the column for each format in which a value may be written."""
         return [self]
 
     def label(self, code: int) -> str:
-        """Return the value of a code in few letters, for plots."""
+        """Return a short text for the value of a code, for plots."""
         (value,) = self._shorten(self.decode(np.array([code]))).to_pylist()
         return "missing" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
@@ -157,7 +157,7 @@ class ScalarColumn(Column):
 
     @property
     def spacing(self) -> tuple[float, float]:
-        """The distance of neighbouring values, and of the lowest and the highest."""
+        """The distance between neighbouring values, and between the lowest and the highest."""
         return 1, self.lattice_size - 1
 
     @property
@@ -167,12 +167,12 @@ class ScalarColumn(Column):
 
     @property
     def squared_norms(self) -> tuple[int, int]:
-        """One feature is 1, the others are 0."""
+        """One and one: a single feature is 1, the others are 0."""
         return 1, 1
 
     @property
     def largest_distance(self) -> int:
-        """That of two records in different bins."""
+        """The distance between two records in different bins."""
         return 2
 
     # --- learning ---
@@ -183,7 +183,7 @@ class ScalarColumn(Column):
         return (codes[codes != self.null_code] if self.nullable else codes).astype(np.int64)
 
     def _iter_chunks(self, values: Any, where: str) -> Iterator[Any]:
-        """Yield the values as Arrow arrays; those with missing values are refused where the column is not nullable."""
+        """Yield the values as Arrow arrays; refuse missing values unless the column is nullable."""
         row = 0
         for part in to_chunks(values, where=where):
             chunk = part.dictionary_decode() if pa.types.is_dictionary(part.type) else part
@@ -203,11 +203,11 @@ class ScalarColumn(Column):
 
     @property
     def unlearned_dtype(self) -> str | None:
-        """The dtype of what is yet to be learned, where it is known."""
+        """The dtype before the column is learned; None if it is not known."""
         return None
 
     def find_dtype_problem(self) -> str | None:
-        """Why the declared dtype cannot hold the values that are declared, and what to do; None where it can.
+        """Return why the declared dtype cannot hold the declared values, and what to do; None if it can.
 
         >>> from sundog.data.columns import IntegerColumn
         >>> IntegerColumn(min=0, max=300, dtype="int8").find_dtype_problem()
@@ -226,26 +226,26 @@ class ScalarColumn(Column):
         return self._find_limit_problem(name)
 
     def _find_limit_problem(self, name: str) -> str | None:  # noqa: ARG002
-        """Why one of the possible dtypes does not hold all values."""
+        """Return why one of the possible dtypes does not hold all values; None if it does."""
         return None
 
     @property
     def is_respelled(self) -> bool:
-        """Whether the column declares spellings of its own for typed values, so that text comes back as text."""
+        """Whether the column declares spellings for typed values, so that they are written as text."""
         return False
 
     def spell(self, values: Any) -> Any:
-        """Return decoded values as text, such that `encode` gives the same codes."""
+        """Return decoded values as text that `encode` maps back to the same codes."""
         return pc.cast(values, pa.string())
 
     # --- writing ---
 
     def to_text(self, codes: Any) -> list[Any]:
-        """Return the values as the column's own reader takes them."""
+        """Return the values as text that `encode` reads."""
         return [self.spell(self.decode(codes))]
 
     def to_arrow(self, codes: Any) -> Any:
-        """Return the values as the schema types and spells them.
+        """Return the values in the type and spelling that the schema declares.
 
         >>> from sundog.data.columns import BooleanColumn, IntegerColumn
         >>> BooleanColumn(true="Yes", false="No").to_arrow([1, 0]).to_pylist()
@@ -275,7 +275,7 @@ class ScalarColumn(Column):
         return {name: self.to_series(codes)}
 
     def to_series(self, codes: Any) -> pd.Series[Any]:
-        """Return the values as pandas has them.
+        """Return the values as a pandas Series of the declared dtype.
 
         >>> from sundog.data.columns import IntegerColumn
         >>> IntegerColumn(min=0, max=9, nullable=True).to_series([3, 10]).tolist()
@@ -317,9 +317,9 @@ class ScalarColumn(Column):
         return {"": values.cast(pa.float64()).to_numpy(zero_copy_only=False)}
 
     def _to_categories(self, codes: Any) -> Any:
-        """Categories are all that are declared, in their order, whether they occur or not."""
+        """Return a dictionary array of all declared categories in their order, whether they occur or not."""
         numbers: NDArray[np.int64] = np.asarray(codes).astype(np.int64)
-        self.decode(numbers)  # refuses codes that are none
+        self.decode(numbers)  # refuses invalid codes
         declared = self.decode(np.arange(self.lattice_size))
         declared = self.spell(declared) if self.is_respelled else declared
         indices = pa.array(numbers, pa.int32(), mask=numbers >= self.lattice_size)

@@ -30,7 +30,7 @@ from sundog.errors import DataError
 
 
 class SeriesColumn(ArrayColumn):
-    """So many numbers in a row, each kept to the nearest multiple of `resolution` above min; NaN is a missing one.
+    """A fixed number of measurements, each rounded to a multiple of `resolution` above min; NaN is a missing one.
 
     >>> load = SeriesColumn(length=3, min=0, max=10, resolution=0.5)
     >>> load.encode(np.array([[0.0, 0.5, 10.0]]), where="load.npz: column 'load'").tolist()
@@ -69,17 +69,17 @@ class SeriesColumn(ArrayColumn):
 
     @cached_property
     def lattice(self) -> Lattice:
-        """Where the values live."""
+        """The lattice of the values."""
         assert self.min is not None and self.max is not None and self.resolution is not None  # noqa: S101, PT018
         return Lattice(self.min, self.max, self.resolution)
 
     @property
     def lattice_size(self) -> int:
-        """The number of points between min and max."""
+        """The number of lattice points from min to max."""
         return self.lattice.size
 
     def name_table_columns(self, name: str) -> list[str]:
-        """Return one column a step.
+        """Return one name a step.
 
         >>> SeriesColumn(length=2, min=0, max=1).name_table_columns("y")
         ['y_0', 'y_1']
@@ -87,11 +87,11 @@ class SeriesColumn(ArrayColumn):
         return [f"{name}_{step}" for step in range(self.length)]
 
     def misreads_text(self, nulls: Sequence[str]) -> bool:  # noqa: ARG002
-        """Return a float32 is another number in text."""
+        """Return True: a float32 is another number when written as text."""
         return True
 
     def to_text(self, codes: Any) -> list[Any]:
-        """Return the numbers of each step."""
+        """Return one array of text a step."""
         return [pc.cast(pa.array(step, from_pandas=True), pa.string()) for step in self.decode(codes).T]
 
     def to_frame(self, name: str, codes: Any) -> dict[str, Any]:
@@ -113,9 +113,9 @@ class SeriesColumn(ArrayColumn):
         outside = self.lattice.is_outside(numbers)
         if outside.any() and self.out_of_bounds == "error":
             row, value = find_first(numbers, outside)
-            raise DataError(
-                f"{where}: row {row}: {describe_out_of_bounds(value, below=value < self.lattice.low, low=self.min, high=self.max)}"
-            )
+            below = value < self.lattice.low
+            problem = describe_out_of_bounds(value, below=below, low=self.min, high=self.max)
+            raise DataError(f"{where}: row {row}: {problem}")
         codes = self.lattice.encode(np.where(missing, self.lattice.low, numbers))
         return np.where(missing, self.lattice_size, codes).astype(self.dtype)
 

@@ -68,7 +68,7 @@ class SetColumn(Column):
 
     @property
     def lattice_size(self) -> int:
-        """In or out."""
+        """Two: in or out."""
         return 2
 
     @property
@@ -83,20 +83,20 @@ class SetColumn(Column):
 
     @property
     def squared_norms(self) -> tuple[int, int]:
-        """The number of items that a set may have."""
+        """Zero and `max_size`: the possible numbers of items."""
         return 0, self.max_size
 
     @property
     def largest_distance(self) -> int:
-        """That of two sets without a common item."""
+        """The distance between two sets without a common item."""
         return min(self.shape[0], 2 * self.max_size)
 
     def relax(self) -> Self:
-        """Return the column itself: other items are no part of its sets."""
+        """Return the column itself: undeclared items are not part of its sets."""
         return self
 
     def encode(self, values: Any, *, where: str) -> Any:
-        """Return the sets as a sparse array of (records, items); takes lists, lines of items, or a matrix of 0 and 1."""
+        """Return a sparse array of (records, items), given lists, lines of items, or a matrix of 0 and 1."""
         if hasattr(values, "tocsr") or (isinstance(values, np.ndarray) and values.ndim != 1):
             return self._from_matrix(values, where)
         rows: list[NDArray[Any]] = []
@@ -116,7 +116,7 @@ class SetColumn(Column):
         return sparse.csr_array(codes).astype(np.uint8)
 
     def from_parts(self, parts: Sequence[Any], *, where: str) -> Any:
-        """Return a sparse array out of its parts, or out of the items of all records in turn and where each record begins."""
+        """Return a sparse array, given its parts, or the items of all records and where each record begins."""
         if len(parts) == 2:
             items, starts = parts
             return sparse_rows.from_runs(items, starts, where)
@@ -124,16 +124,16 @@ class SetColumn(Column):
         return sparse_rows.from_parts(indices, indptr, shape, where)
 
     def to_arrow(self, codes: Any) -> Any:
-        """List of items."""
+        """Return lists of items."""
         return sparse_rows.to_lists(self.items, codes)
 
     def to_frame(self, name: str, codes: Any) -> dict[str, Any]:
-        """List of items."""
+        """Return lists of items."""
         return {name: self.to_arrow(codes).to_pandas()}
 
     @property
     def text_problem(self) -> str | None:
-        """Items that cannot be told apart in a line of text."""
+        """Why items cannot be separated in a line of text; None if they can."""
         if any(self.separator in str(item) or not str(item) for item in self.items):
             return f"items with {self.separator!r} or without a name do not fit a csv; write .parquet"
         return None
@@ -157,7 +157,7 @@ class SetColumn(Column):
 
     @cached_property
     def separator(self) -> str:
-        """What stands between items in text: a space, or a bar when items have spaces of their own.
+        """The separator of items in text: a space, or a bar if items contain spaces.
 
         >>> SetColumn(universe=["whole milk", "bread"], max_size=2).separator
         '|'
@@ -169,7 +169,7 @@ class SetColumn(Column):
         return {str(item): code for code, item in enumerate(self.items)}
 
     def _encode_chunk(self, chunk: Any, where: str, first_row: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the items of each record as pairs of row and item."""
+        """Return the row and the code of each item."""
         lists = self._chunk_to_lists(chunk, where, first_row)
         row = arrow.to_numpy(pc.list_parent_indices(lists))
         items = simplify(pc.list_flatten(lists), where=where)
@@ -195,7 +195,7 @@ class SetColumn(Column):
             yield self._to_lists(values, where)
 
     def _to_lists(self, records: Any, where: str) -> Any:
-        """Record in memory as lists of spellings."""
+        """Return records in memory as lists of spellings."""
         items: list[Any] = []
         ends, rows = [0], []
         for row, record in enumerate(records, start=1):
@@ -231,7 +231,7 @@ class SetColumn(Column):
         return chunk
 
     def _split(self, texts: Any) -> Any:
-        """Lines of text as lists of items, each spelling once, however often it occurs."""
+        """Split lines of text into lists of items; each distinct line is split once."""
         if self.separator == " ":
             return pc.split_pattern_regex(pc.utf8_trim_whitespace(texts), r"\s+")
         known = texts.dictionary_encode()
@@ -239,7 +239,7 @@ class SetColumn(Column):
         return pa.array(lists, pa.list_(pa.string())).take(known.indices)
 
     def _find_code(self, name: str | None) -> int:
-        """Return the code of an item; -1 where it is not declared, -2 for the nothing that an empty line holds."""
+        """Return the code of an item; -1 if it is not declared, -2 for the empty text of an empty line."""
         if name is None:
             return -1
         code = self._code_of.get(name, self._code_of.get(name.strip()))

@@ -36,7 +36,7 @@ def to_lists(items: Sequence[object], codes: Any) -> Any:
 
 
 def from_parts(indices: Array, indptr: Array, shape: Array, where: str) -> Any:
-    """Build the matrix from the arrays of an archive, trusting none of them.
+    """Build the matrix from the arrays of an archive, after checking them.
 
     >>> from_parts(np.array([0, 2]), np.array([0, 1, 2]), np.array([2, 3]), "a.npz").toarray()
     array([[1, 0, 0],
@@ -63,7 +63,7 @@ def from_parts(indices: Array, indptr: Array, shape: Array, where: str) -> Any:
 
 
 def from_runs(items: Array, indptr: Array, where: str) -> Any:
-    """Build the matrix from the items of all records in turn, by number and as often as they occur: visits, for one.
+    """Build the matrix from the item numbers of all records, one record after another; items may repeat.
 
     >>> from_runs(np.array([2, 0, 2, 1]), np.array([0, 3, 3, 4]), "a.npz").toarray()
     array([[1, 0, 1],
@@ -73,5 +73,5 @@ def from_runs(items: Array, indptr: Array, where: str) -> Any:
     whole = all(isinstance(part, np.ndarray) and part.ndim == 1 and part.dtype.kind in "iu" for part in (items, indptr))
     if not whole or len(indptr) == 0:
         raise DataError(f"{where}: its items and {RUNS!r} do not fit together; save both as arrays of whole numbers")
-    beyond = int(items.max(initial=0)) + 1  # whether all of these are declared is for the column to say
+    beyond = int(items.max(initial=0)) + 1  # the column checks that all of them are declared
     return from_parts(items, indptr, np.array([len(indptr) - 1, beyond]), where)

@@ -1,4 +1,4 @@
-"""One value: its kind, and its one spelling."""
+"""The kind and the canonical spelling of one value."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _NOTHING: _Tagged = (TEXT, None)
 
 
 def tag_value(value: Any) -> _Tagged:
-    """Return the kind of one value, and the value as Arrow holds it."""
-    if "pandas" in sys.modules:  # no value can be of its types before, and it takes half a second to import
+    """Return the kind of one value, and the value in the Arrow type of that kind."""
+    if "pandas" in sys.modules:  # otherwise no value can be of its types, and importing it takes half a second
         _register_pandas()
     return _tag(value)
 
@@ -105,7 +105,7 @@ def _tag_real(value: Any) -> _Tagged:
 def _tag_decimal(value: Decimal) -> _Tagged:
     if value.is_nan():
         return _NOTHING
-    # Beyond 10^400 it is infinite as a float64, too, and far too long to spell out.
+    # Beyond 10^400 it is infinite as a float64 as well, and too long to spell out.
     is_whole = value.is_finite() and value.adjusted() < 400 and value == value.to_integral_value()
     return _tag_whole(int(value)) if is_whole else _tag_real(float(value))
 
@@ -162,7 +162,7 @@ def _register_pandas() -> None:
 
 
 def spell(value: Any) -> str:
-    """Return the one spelling of a value, whatever its type.
+    """Return the canonical spelling of a value, which does not depend on its type.
 
     >>> [spell(value) for value in (1, 1.0, Decimal("1.00"), True, -0.0, 0.5, date(2020, 1, 1), " x")]
     ['1', '1', '1', '1', '0', '0.5', '2020-01-01', ' x']
@@ -174,5 +174,5 @@ def spell(value: Any) -> str:
 
 
 def spell_number(number: float) -> str:
-    """Return the one spelling of a number: whole ones without a point, others with as few digits as tell them apart."""
+    """Return the canonical spelling of a number: without a point if it is whole, else as short as is exact."""
     return str(int(number)) if math.isfinite(number) and number == int(number) else repr(float(number))
