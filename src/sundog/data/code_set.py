@@ -1,4 +1,4 @@
-"""A set of codes of one column: what a condition such as `age >= 40` allows."""
+"""Sets of codes of one column, such as those that a condition `age >= 40` allows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Counts = NDArray[np.uint64]  # a lattice may have 2**63 codes, which int64 does not count to
+Counts = NDArray[np.uint64]  # a lattice may have 2**63 codes, one more than int64 holds
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class CodeSet:
 
     @classmethod
     def between(cls, first: int, last: int) -> CodeSet:
-        """Return all codes from `first` to `last`; none where `last` is below `first`."""
+        """Return all codes from `first` to `last`; the empty set if `last` is below `first`."""
         return cls(((first, last),) if first <= last else ())
 
     def __bool__(self) -> bool:
@@ -73,7 +73,7 @@ class CodeSet:
         return self._count_up_to(last) - self._count_below(first)
 
     def draw(self, first: NDArray[np.int64], last: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return one of these codes from each `first` to each `last`, all of them equally likely; there must be one."""
+        """Draw one of these codes, uniformly, from each `first` to each `last`; there must be one."""
         rank = rng.integers(self._count_below(first), self._count_up_to(last), dtype=np.uint64)
         place = np.searchsorted(self._before, rank, side="right") - 1
         drawn: NDArray[np.int64] = (self._firsts[place] + (rank - self._before[place])).astype(np.int64)
@@ -89,7 +89,7 @@ class CodeSet:
 
     @cached_property
     def _before(self) -> Counts:
-        """How many codes the ranges before each range have."""
+        """The number of codes before each range."""
         sizes = self._lasts - self._firsts + np.uint64(1)
         return np.asarray(np.concatenate([np.zeros(1, np.uint64), np.cumsum(sizes, dtype=np.uint64)])[:-1])
 

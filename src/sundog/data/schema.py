@@ -64,7 +64,7 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         return self
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both declare the same; comments do not count."""
+        """Return whether both schemas declare the same; comments are ignored."""
         return isinstance(other, Schema) and self.__dict__ == other.__dict__
 
     @property
@@ -78,7 +78,7 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         return all(column.complete for column in self.columns.values())
 
     def declare_learned(self) -> Schema:
-        """Return the same schema as a declaration: what is complete is known, whoever learned it, and is not learned again."""
+        """Return the schema with all learned columns as declared ones, which are not learned again."""
         finished = {name: column.declare_learned() for name, column in self.columns.items() if column.is_learned}
         return self.with_columns(finished) if finished else self
 
@@ -88,19 +88,19 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
 
     @classmethod
     def from_dict(cls, data: Any, where: str = "schema") -> Schema:
-        """Return a schema from plain data; a SchemaError of one line begins with `where`."""
+        """Return a schema from plain data; the message of a SchemaError begins with `where`."""
         if not isinstance(data, dict):
             raise SchemaError(f"{where}: must be a mapping with `columns`, got {describe_value(data)}")
         _refuse_too_large(data.get("columns"), where)
         return cls._validate_data(_with_text_keys(data, where), where)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the schema as plain JSON-able data, defaults left out."""
+        """Return the schema as JSON-serializable data, without defaults."""
         return {**self._to_data(), "columns": {name: column.to_dict() for name, column in self.columns.items()}}
 
     @classmethod
     def of(cls, declared: Schema | str | os.PathLike[str] | Mapping[str, Any]) -> Schema:
-        """Return a schema, whether it is given as one, as the path of its file or as plain data.
+        """Return a schema, given a schema, the path of its file, or plain data.
 
         >>> Schema.of({"columns": {"age": {"type": "integer", "min": 17, "max": 90}}}).columns["age"].max
         90
@@ -116,26 +116,26 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Schema:
-        """Read a schema file; every problem is a SchemaError of one line."""
+        """Read a schema file; raise SchemaError, with a message of one line, for every problem."""
         return cls.from_dict(schema_yaml.load(Path(path)), where=str(path))
 
     def save(self, path: str | Path) -> None:
-        """Write a schema file that reads well, all of it or nothing."""
+        """Write a schema file atomically."""
         schema_yaml.save(self.to_yaml(), Path(path))
 
     def to_yaml(self) -> str:
-        """Return the text of a schema file, with the comments that a draft has."""
+        """Return the text of a schema file, with the comments of a draft."""
         return schema_yaml.dump(self.to_dict(), self._comments)
 
     def with_comments(self, columns: Mapping[str, Sequence[str]], end: Sequence[str]) -> Schema:
-        """Return the same schema with comments for its file: some for each column, some at the end."""
+        """Return the same schema with comments for its file, by column and at the end."""
         commented = self.model_copy()
         commented._comments = schema_yaml.Comments(columns, end)
         return commented
 
     @classmethod
     def draft(cls, data: Any, name: str | None = None) -> Schema:
-        """Return a first guess from the data itself, which is NOT PRIVATE until someone has reviewed it."""
+        """Return a draft guessed from the data, which is NOT PRIVATE until someone has reviewed it."""
         from sundog.data.drafting.draft import draft
 
         return draft(data, name=name)
@@ -145,7 +145,7 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         return self.to_yaml()
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: a row for each column."""
+        """Return the HTML for notebooks: a table of the columns."""
         rest = {key: value for key, value in self._to_data().items() if key not in ("sundog", "reviewed")}
         columns = {name: column.to_dict() for name, column in self.columns.items()}
         rows = [(name, column.pop("type"), _format_keys(column)) for name, column in columns.items()]
@@ -166,7 +166,7 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
 
 
 def _refuse_too_large(columns: Any, where: str) -> None:
-    """Count before anything is made of it: a schema may come in a file from a stranger."""
+    """Refuse too many columns, edges or values before validation: a schema file may be hostile."""
     if not isinstance(columns, dict):
         return
     if len(columns) > MOST_COLUMNS:
@@ -181,7 +181,7 @@ def _refuse_too_large(columns: Any, where: str) -> None:
 
 
 def _with_text_keys(data: dict[Any, Any], where: str) -> dict[Any, Any]:
-    """Return the same data with column names checked to be text; `true:` and `false:` (boolean spellings) become text."""
+    """Return the data with the keys true and false (boolean spellings) as text; refuse names that are not text."""
     columns = data.get("columns")
     if not isinstance(columns, dict):
         return data
@@ -201,7 +201,7 @@ def _with_text_keys(data: dict[Any, Any], where: str) -> dict[Any, Any]:
 
 
 def _format_keys(keys: Mapping[str, Any]) -> str:
-    """Return what is declared, on one line; long lists are cut short."""
+    """Return the declared keys on one line, with long lists shortened."""
     return ", ".join(f"{key}: {_format_value(value)}" for key, value in keys.items())
 
 

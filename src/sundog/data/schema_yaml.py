@@ -1,4 +1,4 @@
-"""Schema files: YAML read strictly and without surprises, written to be read by people."""
+"""Schema files: YAML that is read strictly and written to be readable."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _DRAFT_HEADER = """\
 
 @dataclass(frozen=True)
 class Comments:
-    """What a draft says about its columns, and about those that it leaves out."""
+    """The comments of a draft on its columns, and on the columns that it leaves out."""
 
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
     end: Sequence[str] = ()
@@ -40,7 +40,7 @@ class Comments:
 NO_COMMENTS = Comments()
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C one is ten times as fast
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C loader is ten times as fast
     """Safe YAML in which text stays text, and categories keep their spelling.
 
     PyYAML's rules would turn yes and no into booleans, 12:30 into 750, 010 into 8, 1.10 into 1.1, 2020-01-01 into a
@@ -51,10 +51,10 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes whatever any YAML reader might take for something else, and writes each column on a line."""
+    """Quotes text that a YAML reader might take for another type, and writes each column on a line."""
 
 
-# All that is not text: true, false, null, and numbers written the way they are printed.
+# Everything that is not text: true, false, null, and numbers as Python prints them.
 for _tag, _pattern, _first in (
     ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
     ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
@@ -66,7 +66,7 @@ for _tag, _pattern, _first in (
 
 
 def _construct_mapping(loader: Any, node: Any) -> dict[Any, Any]:
-    """Return a mapping, with a key given twice refused: the second would silently win."""
+    """Return a mapping; refuse a repeated key, as the second would silently win."""
     result: dict[Any, Any] = {}
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node, deep=True)
@@ -88,7 +88,7 @@ class _Flow(dict[str, Any]):
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    # PyYAML folds lines at characters that others do not take for line ends; escaped, they are safe.
+    # PyYAML breaks lines at characters that other readers do not treat as line ends; escape them.
     return dumper.represent_scalar(f"{_TAG}str", text, style=None if text.isprintable() else '"')
 
 
@@ -98,7 +98,7 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def load(path: Path) -> Any:
-    """Return the plain data of a schema file, or a SchemaError of one line."""
+    """Return the plain data of a schema file; raise SchemaError, with a message of one line, if it is not valid."""
     text = _read(path)
     try:
         data = yaml.load(text, Loader=_Loader)  # noqa: S506  # a safe loader
@@ -144,7 +144,7 @@ def _format_comments(lines: Sequence[str]) -> str:
 
 
 def save(text: str, path: Path) -> None:
-    """Write a schema file, all of it or nothing."""
+    """Write a schema file atomically."""
     try:
         with replacing(path) as file:
             file.write(text.encode())

@@ -1,4 +1,4 @@
-"""One human line for what pydantic found wrong."""
+"""Error messages of one line: what pydantic found wrong, suggestions, and values in messages."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-# Kinds of pydantic error, by how their names begin, and what the value must be instead.
+# What the value must be, by the beginning of the type of a pydantic error.
 _MUST_BE = {
     "int_": "a whole number",
     "float_": "a number",
@@ -32,15 +32,15 @@ def explain(error: ValidationError, keys: Mapping[str, Sequence[str]] | None = N
     """Return the first problem as one line: which column, which key, what is wrong, what to do.
 
     Args:
-        error: What pydantic raised.
-        keys: The keys that each column type knows ("" for the schema itself), for suggestions.
+        error: the exception of pydantic.
+        keys: the keys of each column type ("" for the schema itself), for suggestions.
     """
     keys = keys or {}
-    # A value that fits none of several types is one problem, though pydantic lists it once a type.
+    # A value that fits none of several types is one problem, though pydantic lists it for each type.
     problems: dict[tuple[str, str, str], list[Any]] = {}
     for found in error.errors(include_url=False):
         problems.setdefault(_locate(found["loc"], keys), []).append(found)
-    # A key that is misspelled is also missing: what was written says more than what was not.
+    # A misspelled key is also missing: report only the misspelling.
     told = [problem for problem in problems.items() if not _is_misspelled(problem, problems)]
     (column, kind, key), same = told[0]
     more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
@@ -48,7 +48,7 @@ def explain(error: ValidationError, keys: Mapping[str, Sequence[str]] | None = N
 
 
 def suggest(name: object, known: Iterable[str], otherwise: str | None = None) -> str:
-    """Return a suggestion; where nothing is close the choices, or what is to be said otherwise.
+    """Suggest the closest known name; if none is close, return `otherwise`, or list the names.
 
     >>> suggest("nulable", ["nullable", "min"])
     "did you mean 'nullable'?"
@@ -63,7 +63,7 @@ def suggest(name: object, known: Iterable[str], otherwise: str | None = None) ->
 
 
 def describe_value(value: object) -> str:
-    """Return a value in a few characters, however large or deep it is.
+    """Return a short description of a value of any size: its text, or the kind of a container.
 
     >>> describe_value([1, 2]), describe_value(None), describe_value("x")
     ('a list', 'nothing', "'x'")
@@ -77,7 +77,7 @@ def describe_value(value: object) -> str:
 
 
 def format_value(value: object, limit: int = 60) -> str:
-    """Return a value on one line, as an error message can carry it.
+    """Return a value on one line for an error message, cut at `limit` characters.
 
     >>> format_value("a" * 100)
     "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa…"
@@ -88,7 +88,7 @@ def format_value(value: object, limit: int = 60) -> str:
 
 
 def _locate(loc: tuple[int | str, ...], keys: Mapping[str, Sequence[str]]) -> tuple[str, str, str]:
-    """("columns", "age", "integer", "min") → "column 'age': ", "integer", "min"."""
+    """Return column, type and key: ("columns", "age", "integer", "min") → "column 'age': ", "integer", "min"."""
     column = ""
     if len(loc) > 1 and loc[0] == "columns":
         column, loc = f"column {describe_value(loc[1])}: ", loc[2:]
@@ -121,7 +121,7 @@ def _describe_problem(same: Sequence[Any], kind: str, key: str, keys: Mapping[st
 
 
 def _is_misspelled(problem: tuple[tuple[str, str, str], list[Any]], problems: Mapping[Any, list[Any]]) -> bool:
-    """Return whether a missing key is there under a name that is nearly its own."""
+    """Return whether a missing key is present under a similar name."""
     (column, kind, key), same = problem
     others = (place[2] for place, found in problems.items() if place[:2] == (column, kind) and _is_extra(found))
     return bool(same[0]["type"] == "missing") and any(_is_near(other, key) for other in others)

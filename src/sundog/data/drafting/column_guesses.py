@@ -1,4 +1,4 @@
-"""What kind of column some values look like: the guesses behind a drafted schema."""
+"""Guess the declaration of a column from its values, for a drafted schema."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from sundog.data.validation_errors import format_value
 Array = np.ndarray[Any, Any]
 Declaration = dict[str, Any]
 
-LISTED = 100  # more values than this are listed only where enough records hold them
-FREQUENT = 10  # records: so many
-MOST = 1000  # more frequent values than this are better learned than listed
-DIGITS = 9  # the finest decimal resolution that is looked for
-ENOUGH = 20  # so many values, nearly all different, look like names and not like categories
-FEW = 50  # so many different ones may still be kinds of user, not users
+LISTED = 100  # with more values than this, only frequent ones are listed
+FREQUENT = 10  # records
+MOST = 1000  # with more frequent values than this, they are learned, not listed
+DIGITS = 9  # decimals of the finest resolution that is tried
+ENOUGH = 20  # from this many values on, nearly all different, they look like names
+FEW = 50  # up to this many distinct values may be kinds of users, not users
 BOOLEANS = ({"true", "false"}, {"yes", "no"}, {"t", "f"}, {"y", "n"})
 
 _ID_NAME = re.compile(r"(^|[_ .-])(id|uuid|guid|key)$", re.IGNORECASE)
@@ -41,12 +41,12 @@ _OWNER_NAME = re.compile(
 
 @dataclass(frozen=True)
 class Guess:
-    """What a column looks like.
+    """The guessed declaration of a column.
 
     Args:
-        declaration: what to declare; None where the column is better left out.
-        notes: what was seen, for whoever reviews the draft.
-        nulls: texts that are to count as missing for the declaration to hold.
+        declaration: what to declare; None if the column should be left out.
+        notes: comments for the reviewer of the draft.
+        nulls: texts that must count as missing for the declaration to hold.
     """
 
     declaration: Declaration | None
@@ -58,8 +58,8 @@ def guess_column(values: Values, *, blanks: bool = True) -> Guess:
     """Return the declaration that the values suggest.
 
     Args:
-        values: those of one column.
-        blanks: whether the schema can say which texts count as missing, as it can for csv files.
+        values: the values of one column.
+        blanks: whether the schema can declare which texts count as missing, as for csv files.
 
     >>> guess_column(pa.chunked_array([["1.5", "2.25", None]])).declaration
     {'type': 'continuous', 'min': 1.5, 'max': 2.25, 'resolution': 0.01, 'nullable': True}
@@ -88,7 +88,7 @@ def guess_column(values: Values, *, blanks: bool = True) -> Guess:
 
 
 def is_named_id(name: str, values: Values) -> bool:
-    """Return whether a column is called as if it told records or people apart.
+    """Return whether a column has the name of an identifier of records or people.
 
     >>> is_named_id("patient_id", pa.chunked_array([[1, 1]])), is_named_id("age", pa.chunked_array([[1, 2]]))
     (True, False)
@@ -102,7 +102,7 @@ def is_named_id(name: str, values: Values) -> bool:
 
 
 def _count_distinct(values: pa.ChunkedArray) -> tuple[pa.Array, Array]:
-    """Return the different values, and how many rows have each; gaps are left out."""
+    """Return the distinct values and their counts, without missing values."""
     pairs = pc.value_counts(values.unify_dictionaries() if pa.types.is_dictionary(values.type) else values)
     distinct, counts = pairs.field("values"), arrow.to_numpy(pairs.field("counts"))
     if isinstance(distinct, pa.DictionaryArray):
@@ -157,7 +157,7 @@ def _guess_formatted(writing: TextFormat, distinct: pa.Array, counts: Array) -> 
 
 
 def _explain_identifier(texts: list[str], counts: Array) -> str | None:
-    """Why texts tell records apart instead of describing them, if they do."""
+    """Return why texts look like identifiers; None if they do not."""
     rows = int(counts.sum())
     if rows >= ENOUGH and len(texts) >= 0.9 * rows:
         return "looks like an identifier (nearly all values differ) and is left out"
@@ -186,7 +186,7 @@ def _guess_categories(texts: list[str], counts: Array) -> Guess:
 
 
 def _are_categories(values: pa.ChunkedArray, distinct: pa.Array) -> bool:
-    """Return whether numbers are a few categories, as whoever made the data says."""
+    """Return whether numbers are stored as a few categories."""
     numeric = pa.types.is_integer(distinct.type) or pa.types.is_floating(distinct.type)
     return bool(pa.types.is_dictionary(values.type) and numeric and len(distinct) <= LISTED)
 
@@ -206,7 +206,7 @@ def _quote_some(texts: Sequence[str]) -> str:
 
 
 def _add_bins(declaration: Declaration, distinct: pa.Array, counts: Array, notes: Sequence[str] = ()) -> Guess:
-    """Return the declaration with special values that many rows share, and a note with edges that could be declared."""
+    """Add special values that many rows share to the declaration, and proposed edges to the notes."""
     if declaration["type"] == "integer" and _is_running(declaration, counts):
         notes = [f"all {len(counts):,} values differ, with few gaps: does it number the rows? then remove it", *notes]
     numeric = declaration["type"] in ("integer", "continuous") and not pa.types.is_decimal(distinct.type)
@@ -229,7 +229,7 @@ def _add_bins(declaration: Declaration, distinct: pa.Array, counts: Array, notes
 
 
 def _is_running(declaration: Declaration, counts: Array) -> bool:
-    """Return whether integers number the rows: so many that happen to differ would lie further apart."""
+    """Return whether integers number the rows: all differ, with few gaps."""
     span = declaration["max"] - declaration["min"] + 1
     return bool(len(counts) >= ENOUGH and (counts == 1).all() and span <= 2 * len(counts))
 
@@ -257,33 +257,32 @@ def _guess_numbers(values: Array, whole_is_integer: bool) -> Declaration:
     low, high = float(values.min()), float(values.max())
     if digits == 0 and whole_is_integer and max(abs(low), abs(high)) < EXACT:
         return {"type": "integer", "min": int(low), "max": int(high)}
-    if (
-        digits is None or max(abs(low), abs(high)) >= EXACT
-    ):  # as many decimals as six digits of the range need, so that a bound does not spell out somebody's value
+    if digits is None or max(abs(low), abs(high)) >= EXACT:
+        # Six digits of the range, so that a bound does not reveal a person's exact value.
         digits = min(15, 6 - math.floor(math.log10(max(high - low, abs(high), abs(low), 1e-9))))
     step = float(f"1e{-digits}")
-    # A float32 is a little off the decimal it stands for: bounds go out by a step where they would cut it off.
+    # A float32 differs a little from the decimal it stands for: move a bound out by a step if it would exclude it.
     near, far = round(low, digits), round(high, digits)
     low, high = near if near <= low else round(near - step, digits), far if far >= high else round(far + step, digits)
     return {"type": "continuous", "min": low, "max": high, "resolution": step}
 
 
 def _count_decimals(values: Array) -> int | None:
-    """Return the number of decimals that all values get by with, if there is a small one."""
+    """Return the smallest number of decimals that represents all values exactly; None if there is none."""
     return next((d for d in range(DIGITS + 1) if (np.round(values, d) == values).all()), None)
 
 
 def _guess_times(micros: Array, zone: str | None) -> Declaration:
     resolution = next(name for name, size in MICROSECONDS.items() if not (micros % size).any())
     if zone is not None and resolution == "day":
-        resolution = "hour"  # midnight in UTC is not midnight everywhere
+        resolution = "hour"  # midnight in UTC is not midnight in other timezones
     low, high = (str(time_parsing.Time(int(bound), zone is not None)) for bound in (micros.min(), micros.max()))
     guess = {"type": "datetime", "min": low, "max": high, "resolution": resolution}
     return guess if zone is None else {**guess, "timezone": zone}
 
 
 def _guess_time_of_day(micros: Array) -> Declaration:
-    """From midnight to midnight, which tells nothing of the data; text in a DataFrame, which knows no time of day."""
+    """Return a declaration from midnight to midnight, which reveals nothing; as text, for lack of a dtype."""
     bounds = {"min": f"{TIME_OF_DAY}T00:00:00", "max": f"{TIME_OF_DAY}T23:59:59"}
     return {**_guess_times(micros, None), **bounds, "dtype": "str"}
 

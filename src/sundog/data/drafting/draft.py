@@ -1,4 +1,4 @@
-"""A first guess at a schema, made by looking at the data: a place to start from, NOT PRIVATE until it was reviewed."""
+"""Draft a schema from the data, as a starting point: NOT PRIVATE until reviewed."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
 
 
 def draft(data: Any, name: str | None = None) -> Schema:
-    """Guess a schema from data; every bound and category in it is copied from the records.
+    """Draft a schema from data; its bounds and categories are copied from the records.
 
     Args:
-        data: a path, or whatever `read` takes.
+        data: a path, or any other source that `read` accepts.
         name: what to call the data in messages.
 
     >>> import pandas as pd
@@ -79,7 +79,7 @@ def _guess(key: str, values: Values, blanks: bool) -> Guess:
 
 
 def _declare_nullable(guess: Guess, values: Values, nulls: list[str]) -> Declaration:
-    """Return the declaration, nullable where a text that means missing in another column is here, too, and is not listed."""
+    """Return the declaration, nullable if the values include a text that another column declares missing."""
     declaration: Declaration = guess.declaration or {}
     if not isinstance(values, pa.ChunkedArray) or pa.types.is_nested(values.type):
         return declaration
@@ -91,16 +91,16 @@ def _declare_nullable(guess: Guess, values: Values, nulls: list[str]) -> Declara
 
 
 def _open(data: Any) -> tuple[Source, str]:
-    """Open the data; of a csv, find the delimiter too."""
+    """Open the data; return the source and the delimiter, which is found for a csv file."""
     if not (isinstance(data, str | os.PathLike) and str(data).lower().endswith((".csv", ".csv.gz"))):
         return open_source(data), ","
     path = Path(data)
-    delimiter = max(",;\t|", key=lambda mark: len(csv_file.read_csv_header(path, mark)))  # the first of the best
+    delimiter = max(",;\t|", key=lambda mark: len(csv_file.read_csv_header(path, mark)))  # the first of several best
     return csv_file.open_csv(path, delimiter=delimiter), delimiter
 
 
 def _load_columns(source: Source, where: str) -> dict[str, Values]:
-    """Everything in the source that has a value for each record."""
+    """Load all columns of the source that have a value for each record."""
     loaded = source.load(list(source.shapes))
     if set(sparse_rows.PARTS) <= set(loaded):
         indices, indptr, shape = (loaded.pop(part) for part in sparse_rows.PARTS)
@@ -129,12 +129,12 @@ def _get_type(values: Any) -> Any:
 
 
 def _is_deep(kind: Any) -> bool:
-    """Return whether an Arrow type nests more than a list of values does."""
+    """Return whether an Arrow type is nested more deeply than a list of values."""
     return bool(pa.types.is_nested(kind.value_type if is_list(kind) else kind))
 
 
 def _infer_type(values: Any, where: str) -> pa.ChunkedArray:
-    """Return one Arrow type for all values, as far as there is one: a draft may look at them together."""
+    """Return the values in one Arrow type, inferred from all of them together, which only a draft may do."""
     if (
         isinstance(values, np.ndarray)
         and values.dtype == object
@@ -151,7 +151,7 @@ def _infer_type(values: Any, where: str) -> pa.ChunkedArray:
 
 
 def _find_nulls(columns: Any) -> list[str]:
-    """Return the usual spellings of a missing value that occur, and cells of white space; an empty cell always is one."""
+    """Return the spellings of a missing value that occur: the usual ones, white space, and always the empty text."""
     found = {""}
     for values in columns:
         if isinstance(values, pa.ChunkedArray) and not pa.types.is_nested(values.type):
@@ -162,10 +162,10 @@ def _find_nulls(columns: Any) -> list[str]:
 
 
 def _choose_name(guess: Guess) -> str:
-    """Return what to call values that came without a name."""
+    """Return a name for an unnamed column."""
     kind = str((guess.declaration or {})["type"])
     return {"set": "items"}.get(kind, kind)
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=4)  # whoever called Schema.draft
+    warnings.warn(message, UserWarning, stacklevel=4)  # the caller of Schema.draft

@@ -1,7 +1,7 @@
-"""Which dtypes a draft declares: those that were seen in the data, where a column can have them and needs to.
+"""The dtypes that a draft declares: those observed in the data, unless they are the defaults.
 
-One record can change the dtype of a frame (a blank makes int64 float64), so synthetic data has the dtypes that the
-schema declares; see `ScalarColumn.to_arrow`.
+One record can change the dtype of a frame (a blank turns int64 into float64), so synthetic data has the dtypes that
+the schema declares; see `ScalarColumn.to_arrow`.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def declare_dtypes(guesses: Mapping[str, dict[str, Any]], seen: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """Drafted columns with the dtypes that were seen in the data, where they can be declared and need to be.
+    """Return drafted columns with the dtypes observed in the data, where they are possible and not the default.
 
     >>> declare_dtypes({"n": {"type": "integer", "min": 0, "max": 9}}, {"n": "int16"})
     {'n': {'type': 'integer', 'min': 0, 'max': 9, 'dtype': 'int16'}}
@@ -32,7 +32,7 @@ def declare_dtypes(guesses: Mapping[str, dict[str, Any]], seen: Mapping[str, str
     for name in (name for name in found if seen.get(name) in DTYPES):
         try:
             column: AnyColumn = TypeAdapter(AnyColumn).validate_python({**found[name], "dtype": seen[name]})
-        except ValidationError:  # which the schema will explain
+        except ValidationError:  # the schema explains the error
             continue
         if column.form is Form.SCALAR and not column.find_dtype_problem() and seen[name] != _find_default_dtype(column):
             found[name]["dtype"] = seen[name]
@@ -40,7 +40,7 @@ def declare_dtypes(guesses: Mapping[str, dict[str, Any]], seen: Mapping[str, str
 
 
 def _find_default_dtype(column: ScalarColumn) -> str | None:
-    """Return the dtype that the column has where none is declared."""
+    """Return the dtype of the column if none is declared."""
     if not column.complete:
         return column.unlearned_dtype
     plain = column.model_copy(update={"frame_dtype": None})
@@ -48,13 +48,13 @@ def _find_default_dtype(column: ScalarColumn) -> str | None:
 
 
 def drop_timezone(dtype: Any) -> str:
-    """Return the name of a pandas dtype without its timezone, which has a place of its own in the schema."""
+    """Return the name of a pandas dtype without its timezone, which the schema declares separately."""
     name = str(dtype)
     return f"{name.partition(',')[0]}]" if name.startswith("datetime64[") and "," in name else name
 
 
 def observe_dtypes(data: Any, columns: Mapping[str, Any]) -> dict[str, str]:
-    """Return the dtypes of a DataFrame, or those that the Arrow types of a table correspond to."""
+    """Return the dtypes of a DataFrame, or the dtypes that correspond to the Arrow types of a table."""
     seen = {name: _name_arrow_dtype(values) for name, values in columns.items() if isinstance(values, pa.ChunkedArray)}
     import pandas as pd
 
@@ -65,7 +65,7 @@ def observe_dtypes(data: Any, columns: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _name_frame_dtype(values: pd.Series[Any]) -> str:
-    """Return the dtype of a frame's column; objects are dates, text, or of several types, which no dtype keeps apart."""
+    """Return the dtype of a DataFrame column; for objects, "date" or "object" (text), "" if of several types."""
     if values.dtype != object:
         return drop_timezone(values.dtype)
     kinds = {type(value) for value in values.dropna()}

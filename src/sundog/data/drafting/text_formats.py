@@ -1,4 +1,4 @@
-"""How the texts of a column are written: as numbers, as times or as neither, and which few of them are not."""
+"""Find the format of the texts of a column: numbers, times or neither, and the few texts that differ."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ _ISO_FORMATS = {
     "%Y-%m-%dT%H:%M": f"^{_ISO_DAY}T{_ISO_TIME}$",
     _USUAL_ISO: f"^{_ISO_DAY}T{_ISO_TIME}:[0-9]{{2}}$",
 }
-TIME_OF_DAY = "1900-01-01"  # the day that a format without one means
-_SAMPLE = 1000  # texts that are looked at for currencies and units
+TIME_OF_DAY = "1900-01-01"  # Python's day for a format without one
+_SAMPLE = 1000  # texts that are searched for currencies and units
 
-_MOST_STRAYS = 0.1  # of the rows, and of the different texts
-_LEAST_WRITTEN = 10  # different texts that are written so, where some are not
+_MOST_STRAYS = 0.1  # of the rows, and of the distinct texts
+_LEAST_WRITTEN = 10  # distinct texts in the format, if some are not
 
 
 @dataclass(frozen=True)
 class TextFormat:
-    """How most texts of a column are written.
+    """The format of most texts of a column.
 
     Args:
-        fits: which of the different texts are.
-        numbers: of the texts that fit, where they are numbers.
-        times: of the texts that fit, in microseconds, where they are times.
+        fits: a mask of the distinct texts in this format.
+        numbers: the values of the texts that fit, if they are numbers.
+        times: the values of the texts that fit, in microseconds, if they are times.
         whole: whether the numbers are written without decimals.
         aware: whether the times have offsets.
         format: the `format` to declare; None for plain numbers and ISO 8601.
@@ -69,11 +69,11 @@ class TextFormat:
 
 
 def find_text_format(texts: pa.Array, counts: Array) -> TextFormat | None:
-    """Return the writing that the most rows have, if nearly all of them have it.
+    """Return the format of most rows; None unless nearly all rows have it.
 
     Args:
-        texts: the different texts.
-        counts: how many rows each has.
+        texts: the distinct texts.
+        counts: the number of rows of each.
 
     >>> found = find_text_format(pa.array(["1,234", "12", "7"]), np.array([1, 1, 1]))
     >>> found.format, found.numbers.tolist()
@@ -83,7 +83,7 @@ def find_text_format(texts: pa.Array, counts: Array) -> TextFormat | None:
     best, most = None, 0
     for writing in (*_find_time_formats(texts), *_find_number_formats(texts)):
         rows = int(counts[writing.fits].sum())
-        if rows > most:  # of equal ones the first
+        if rows > most:  # the first of equals
             best, most = writing, rows
     if best is None or best.fits.all():
         return best
@@ -124,7 +124,7 @@ def _find_time_formats(texts: pa.Array) -> Iterator[TextFormat]:
 
 
 def _choose_iso_format(texts: pa.Array, micros: Array) -> str | None:
-    """Return the `format` of ISO times that are not written as columns write them: with a T, and seconds unless days will do.
+    """Return the `format` of ISO times; None if columns write them so by default.
 
     >>> _choose_iso_format(pa.array(["2020-01-31 10:30"]), np.array([1580466600000000]))
     '%Y-%m-%d %H:%M'
@@ -144,7 +144,7 @@ def _try_time_format(texts: pa.Array, fits: Mask, text_format: str, doubt: str |
 
 
 def _swap_day_and_month(date: str) -> str:
-    """Return the same date with day and month the other way round, where both are usual."""
+    """Return a date format with day and month swapped; "" if that is not a common format."""
     other = date.replace("%d", "%_").replace("%m", "%d").replace("%_", "%m")
     return other if other in _DATES else ""
 
@@ -179,7 +179,7 @@ def _read_numbers(texts: pa.Array, fits: Mask, form: NumberFormat | None, doubt:
 
 
 def _count_decimals(plain: pa.Array) -> int:
-    """Return how many decimals all numbers are written with, if zeros are among them; 0 where they differ.
+    """Return the fixed number of decimals, trailing zeros included; 0 if it is not fixed.
 
     >>> _count_decimals(pa.array(["7.00", "12.50"])), _count_decimals(pa.array(["7", "12.50"]))
     (2, 0)
@@ -192,7 +192,7 @@ def _count_decimals(plain: pa.Array) -> int:
 
 
 def _explain_doubt(texts: pa.Array, fits: Mask, form: NumberFormat) -> str | None:
-    """Return what to say where a mark that is taken to separate thousands could be a decimal one."""
+    """Return a note if the thousands separator could also be a decimal mark."""
     if form.thousands not in (",", ".") or _has_match(
         texts.filter(pa.array(fits)), re.escape(form.thousands) + r".*[.,]"
     ):
@@ -204,14 +204,14 @@ def _explain_doubt(texts: pa.Array, fits: Mask, form: NumberFormat) -> str | Non
 
 
 def _dots_are_thousands(texts: pa.Array) -> bool:
-    """Return whether all numbers with a dot have three digits behind it, and the others three at most."""
+    """Return whether all numbers with a dot have three digits after it, and the others at most three digits."""
     dotted, undotted = _matches(texts, _DOTTED), _matches(texts, _UNDOTTED)
     others = _matches(texts, r"^[-+]?[0-9.]+$") & ~dotted & ~undotted
     return bool(dotted.sum() > 2 and undotted.sum() >= max(1, 0.05 * dotted.sum()) and not others.any())
 
 
 def _find_affixes(texts: pa.Array) -> list[tuple[str, str]]:
-    """Return what stands around numbers, if anything does: nothing, and a currency or unit that most of them have."""
+    """Return the pairs of prefix and suffix to try: none, and the currency or unit that most numbers have."""
     found: Counter[tuple[str, str]] = Counter()
     looked_at = texts.slice(0, _SAMPLE).to_pylist()
     for text in looked_at:
@@ -222,7 +222,7 @@ def _find_affixes(texts: pa.Array) -> list[tuple[str, str]]:
 
 
 def _is_affix(text: str, *, before: bool) -> bool:
-    """Return a currency ($, USD 5), a sign such as %, or a unit behind a space: not the A of A123, which is a code."""
+    """Return whether a text is a currency ($, USD 5), a sign such as %, or a unit after a space; A123 is a code."""
     word = text.strip()
     if not word or len(word) > 8:
         return False

@@ -39,7 +39,7 @@ IDX_TYPES = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E
 
 
 def open_npz(path: AnyPath, *, nulls: Sequence[str] = ("",)) -> Source:
-    """Open an npz archive; only the headers of its arrays are read until one is asked for.
+    """Open an npz archive; only the headers of its arrays are read until one is loaded.
 
     >>> path = getfixture("tmp_path") / "a.npz"
     >>> np.savez(path, x=np.zeros((3, 28, 28), np.uint8), label=[1, 2, 3])
@@ -88,7 +88,13 @@ def _read_header(archive: zipfile.ZipFile, member: str, file: str) -> tuple[Shap
 def _explain_damage(where: str) -> Iterator[None]:
     try:
         yield
-    except (ValueError, KeyError, OverflowError, NotImplementedError, RuntimeError) as error:  # bad headers, odd zips
+    except (
+        ValueError,
+        KeyError,
+        OverflowError,
+        NotImplementedError,
+        RuntimeError,
+    ) as error:  # invalid headers and zip files
         raise DataError(f"{where} is damaged ({take_first_line(error)}); save it again") from None
 
 
@@ -117,7 +123,7 @@ def open_idx(path: AnyPath) -> Source:
 
 
 def open_arrays(arrays: Mapping[str, Any], name: str) -> Source:
-    """Offer named arrays, lists, Series or sparse matrices that are in memory already.
+    """Open named arrays, lists, Series or sparse matrices in memory.
 
     >>> open_arrays({"x": np.zeros((3, 4)), "y": [1, 2, 3]}, "dict").shapes
     {'x': (4,), 'y': ()}
@@ -140,7 +146,7 @@ def _to_source_values(values: Any, where: str) -> Values:
 
 
 def to_numbers(values: pa.ChunkedArray, where: str) -> Array:
-    """Numbers as float64, parsed if they are text; what is missing becomes NaN.
+    """Return numbers as float64, parsed if they are text; missing ones are NaN.
 
     >>> to_numbers(pa.chunked_array([["1.5", None]]), "x")
     array([1.5, nan])

@@ -1,9 +1,8 @@
-"""A csv file on its way to the parser: every record must be one line, so that no line changes how another is read.
+"""Checks of the lines of a csv file: every record must be one line, so that no line changes how another is read.
 
-A quote that a line leaves open would swallow the lines after it, up to the next quote in somebody else's record, which
-cannot be told from a field with line breaks in it. So both are refused, with one exception: where a value that the
-schema declares has a line break, that very value may stand in quotes. See "A record is encoded alone" in
-docs/privacy.md for why this is enough.
+A quote left open would swallow the lines after it, up to the next quote in another record. That cannot be
+distinguished from a field with line breaks, so both are refused, with one exception: a declared value with a line
+break may stand in quotes. See "A record is encoded alone" in docs/privacy.md for why this is enough.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ BOM = b"\xef\xbb\xbf"
 _QUOTE, _BREAK, _RETURN = b'"\n\r'
 
 
-def check_lines(file: BinaryIO, name: str, delimiter: str, broken: Sequence[str] = ()) -> Any:
-    r"""Return the file, to be read by a csv parser; a line that could reach into others raises a DataError while it is read.
+def check_lines(file: BinaryIO, name: str, delimiter: str, multiline: Sequence[str] = ()) -> Any:
+    r"""Return the file for a csv parser; reading it raises DataError at a line that could affect other lines.
 
     Args:
-        file: the csv, unpacked.
-        name: of the file, for messages.
+        file: the decompressed csv file.
+        name: the name of the file, for messages.
         delimiter: one ASCII character.
-        broken: declared values with line breaks in them.
+        multiline: declared values that contain line breaks.
 
     >>> check_lines(io.BytesIO(b'n,s\n1,"a, b"\n'), "t.csv", ",").read()
     b'n,s\n1,"a, b"\n'
@@ -36,18 +35,18 @@ def check_lines(file: BinaryIO, name: str, delimiter: str, broken: Sequence[str]
     Traceback (most recent call last):
     sundog.errors.DataError: t.csv: line 2 leaves a quote open; write a record on one line, double quotes in quotes
     """
-    if not broken:
+    if not multiline:
         return CheckedLines(file, name, delimiter)
     data = file.read()
-    CheckedLines(io.BytesIO(_mend(data, name, delimiter, broken)), name, delimiter, strict=True).read()
+    CheckedLines(io.BytesIO(_mask_multiline(data, name, delimiter, multiline)), name, delimiter, strict=True).read()
     return io.BytesIO(data)
 
 
 class CheckedLines:
-    """A file that passes on what it reads, and raises a DataError at the first line that could reach into others.
+    """A file that passes on the bytes it reads, and raises DataError at the first line that could affect other lines.
 
-    Allowed are fields in quotes, with quotes inside them doubled, and fields without quotes. A quote inside a field
-    that does not begin with one is an inch mark or the like, and allowed where no value may have line breaks.
+    Fields in quotes, with quotes inside doubled, and fields without quotes are allowed. A quote inside a field that
+    does not begin with one (an inch mark) is allowed if no value may contain line breaks.
     """
 
     closed = False
@@ -55,17 +54,17 @@ class CheckedLines:
     def __init__(self, file: BinaryIO, name: str, delimiter: str, *, strict: bool = False) -> None:
         self._file = file
         self._name = name
-        self._before, self._after = np.zeros((2, 256), bool)  # what may stand around a quote that opens or closes
+        self._before, self._after = np.zeros((2, 256), bool)  # bytes allowed around an opening or closing quote
         self._before[[ord(delimiter), _BREAK, _QUOTE]] = self._after[[ord(delimiter), _BREAK, _RETURN, _QUOTE]] = True
         mark = re.escape(delimiter).encode()
         unquoted = rb'[^"%b]*' % mark if strict else rb'(?:[^"%b][^%b]*)?' % (mark, mark)
         field = rb'(?:"(?:[^"]|"")*"|%b)' % unquoted
         self._line_of_fields = re.compile(rb"%b(?:%b%b)*" % (field, mark, field))
-        self._lines = 0  # that were checked
+        self._lines = 0  # checked so far
         self._rest = b""  # the beginning of the next line
 
     def read(self, size: int = -1) -> bytes:
-        """Return the next bytes, after all lines that they complete were checked."""
+        """Return the next bytes, after checking all lines that they complete."""
         data = self._file.read(size)
         found = self._rest + data
         end = found.rfind(b"\n") + 1 if data and size >= 0 else len(found)
@@ -92,12 +91,12 @@ class CheckedLines:
         self._lines += lines.count(b"\n")
 
     def _find_suspects(self, lines: bytes) -> Iterator[tuple[int, bytes]]:
-        """Yield the lines in which a quote stands anywhere but at the ends of a field or doubled in it, or one is missing."""
+        """Yield the lines with a quote that is unpaired, or neither at an end of a field nor doubled."""
         text = np.frombuffer(lines + b"\n", np.uint8)
         quotes, breaks = np.flatnonzero(text == _QUOTE), np.flatnonzero(text == _BREAK)
         upto = np.searchsorted(quotes, breaks)
         unpaired = np.flatnonzero(np.diff(upto, prepend=0) % 2)
-        # Where no line leaves a quote open, every other quote opens. What is before the first is the break at the end.
+        # If no line leaves a quote open, every other quote opens. Index -1 is the line break at the end.
         opens, closes = (quotes[::2], quotes[1::2]) if not len(unpaired) else (quotes, quotes)
         astray = np.concatenate([opens[~self._before[text[opens - 1]]], closes[~self._after[text[closes + 1]]]])
         for line in np.union1d(unpaired, np.searchsorted(breaks, astray)):
@@ -112,16 +111,16 @@ def _describe_problem(line: bytes) -> str:
     return "leaves a quote open" if line.count(b'"') % 2 else "has a quote that neither begins nor ends its field"
 
 
-def _mend(data: bytes, name: str, delimiter: str, broken: Sequence[str]) -> bytes:
-    """Return the file with a short text in the place of each declared value that has line breaks, to be checked as lines."""
+def _mask_multiline(data: bytes, name: str, delimiter: str, multiline: Sequence[str]) -> bytes:
+    """Return the file with a short text in place of each declared value with line breaks, to be checked as lines."""
     mark = re.escape(delimiter).encode()
     end = rb"(?=%b|\r?\n|\r?\Z)" % mark
-    texts = sorted({text.replace('"', '""').encode() + b'"' for text in broken}, key=len, reverse=True)
+    texts = sorted({text.replace('"', '""').encode() + b'"' for text in multiline}, key=len, reverse=True)
     fields = b"|".join(b'"' + re.escape(text) for text in texts)
-    mended = re.sub(rb"(?m)(?:^|(?<=%b))(?:%b)%b" % (mark, fields, end), b'"x"', data)
-    # A line that begins as such a value ends could complete the open quote of the line before it.
+    masked = re.sub(rb"(?m)(?:^|(?<=%b))(?:%b)%b" % (mark, fields, end), b'"x"', data)
+    # A line that begins like the end of such a value could complete the open quote of the line before it.
     tails = b"|".join(re.escape(text.rpartition(b"\n")[2]) for text in texts if b"\n" in text)
-    if tails and (found := re.search(rb"(?m)^(?:%b)%b" % (tails, end), mended)):
-        line = mended.count(b"\n", 0, found.start()) + 1
+    if tails and (found := re.search(rb"(?m)^(?:%b)%b" % (tails, end), masked)):
+        line = masked.count(b"\n", 0, found.start()) + 1
         raise DataError(f"{name}: line {line} could belong to a value with a line break; give the data as parquet")
-    return mended
+    return masked

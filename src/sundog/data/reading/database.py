@@ -1,6 +1,6 @@
-"""Databases: a table or a query behind an SQLAlchemy URL, such as `sqlite:///visits.db?table=people`.
+"""Databases: a table or a query of an SQLAlchemy URL, such as `sqlite:///visits.db?table=people`.
 
-Values come as the driver gives them, each by itself: no column type of the database converts them.
+Values are taken from the driver, each one alone: no column type of the database converts them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from sundog.errors import DataError
 from sundog.extras import import_extra
 
 _URL = re.compile(r"[a-z][a-z0-9+]*://", re.IGNORECASE)
-_PASSWORD = re.compile(r"(?<=://)([^:/@?]*):.*@")  # which may hold an @ or a ? itself
+_PASSWORD = re.compile(r"(?<=://)([^:/@?]*):.*@")  # the password may contain @ and ?
 
 
 def is_url(source: object) -> bool:
@@ -32,7 +32,7 @@ def is_url(source: object) -> bool:
 
 
 def hide_secrets(url: str) -> str:
-    """Return a URL as it can be shown: without its password and its options.
+    """Return a URL to be shown: without its password and its options.
 
     >>> hide_secrets("postgresql://ann:se:cr@t@host/visits?table=people&sslpassword=x")
     'postgresql://ann:***@host/visits'
@@ -41,7 +41,7 @@ def hide_secrets(url: str) -> str:
 
 
 def hide_password(url: str) -> str:
-    """Return a URL as it can be typed again: without its password, and of its options only what is read.
+    """Return a URL to be typed again: without its password, with its table or query as the only option.
 
     >>> hide_password("postgresql://ann:secret@host/visits?table=people&sslpassword=x")
     'postgresql://ann:***@host/visits?table=people'
@@ -51,7 +51,7 @@ def hide_password(url: str) -> str:
 
 
 def open_database(url: str, *, nulls: Sequence[str] = ("",)) -> Source:
-    """Open what the URL names: `?table=NAME` for a table or view, `?query=SELECT …` for a query.
+    """Open a database URL: `?table=NAME` for a table or view, `?query=SELECT …` for a query.
 
     >>> import sqlite3
     >>> path = getfixture("tmp_path") / "t.db"
@@ -73,7 +73,7 @@ def open_database(url: str, *, nulls: Sequence[str] = ("",)) -> Source:
     if not isinstance(table or query, str) or (table is None) == (query is None):
         raise DataError(f"{name}: name one table (?table=people) or one query (?query=SELECT …) in the URL")
     if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
-        raise DataError(f"{name}: there is no such file; check the path")  # sqlite would make an empty one
+        raise DataError(f"{name}: there is no such file; check the path")  # sqlite would create an empty one
     try:
         engine = sqlalchemy.create_engine(parsed.set(query=options))
         try:
@@ -99,7 +99,7 @@ def open_database(url: str, *, nulls: Sequence[str] = ("",)) -> Source:
 
 
 def _select(sqlalchemy: Any, connection: Any, table: str, name: str) -> str:
-    """Return all of a table or view; `schema.table` names one of another schema."""
+    """Return the query for all of a table or view; `schema.table` names one of another schema."""
     found = sqlalchemy.inspect(connection)
     quote_name = connection.dialect.identifier_preparer.quote_identifier
     schema, dot, rest = table.rpartition(".")

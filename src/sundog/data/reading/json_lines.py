@@ -1,4 +1,4 @@
-"""JSON lines: one object a line, whose keys are the columns; a key that a line lacks is a missing value."""
+"""JSON lines: one object a line, whose keys are the columns; an absent key is a missing value."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from sundog.errors import DataError
 
 
 class _RepeatedKeyError(ValueError):
-    """One object has a key twice: the second would silently win."""
+    """A key occurs twice in one object: the second would silently win."""
 
 
 class _Nested(dict[str, Any]):
-    """An object, told apart from the record that holds it."""
+    """A parsed object."""
 
 
 def open_json_lines(
@@ -26,7 +26,7 @@ def open_json_lines(
 
     Args:
         path: the file.
-        nulls: spellings of a missing value, beside null and a key that is not there.
+        nulls: spellings of a missing value, besides null and an absent key.
         wanted: the columns to keep; all of them by default.
 
     >>> path = getfixture("tmp_path") / "t.jsonl"
@@ -50,7 +50,7 @@ def _parse_records(path: AnyPath, wanted: Collection[str | None] | None) -> Iter
 
 
 def _parse_record(line: bytes, where: str, wanted: Collection[str | None] | None) -> dict[str, Any]:
-    """Return the object of one line; what is wrong with it is said without quoting it."""
+    """Return the object of one line; error messages do not quote the line."""
     try:
         record = json.loads(line.decode("utf-8"), object_pairs_hook=_build_object)
     except UnicodeDecodeError:

@@ -1,4 +1,4 @@
-"""Columns of Python values, as workbooks, JSON lines and databases hold them: each value is read by itself."""
+"""Columns of Python values, from workbooks, JSON lines and databases: each value is read alone."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PLAIN = (str, int, float, bytes, date, Decimal, list)  # bool is an int, dateti
 
 
 def open_objects(columns: Mapping[str, list[Any]], name: str, nulls: Sequence[str]) -> Source:
-    """Offer lists of values under their names.
+    """Open lists of values by name.
 
     >>> open_objects({"a": [1, "x", None]}, "t.xlsx", [""]).shapes
     {'a': ()}
@@ -24,7 +24,7 @@ def open_objects(columns: Mapping[str, list[Any]], name: str, nulls: Sequence[st
 
 
 def simplify_value(value: Any) -> Any:
-    """Return a value as every column type takes it: what has no form there is spelled, and looks at nothing but itself.
+    """Return a value of a type that every column accepts; other types become text, each value alone.
 
     >>> import datetime
     >>> simplify_value(datetime.time(12, 30)), simplify_value(memoryview(b"a")), simplify_value(None)

@@ -1,7 +1,7 @@
-"""Reading: any supported source to `Raw` (named values, untouched), and `Raw` to `Records` (integer codes).
+"""Read any supported source into `Raw` (named values, not encoded), and encode `Raw` as `Records` (integer codes).
 
-The three steps: open the source by its kind; match each declared column to what the source offers; bring the values
-to the column's form. Only declared columns are loaded, in the order of the file.
+Reading has three steps: open the source by its kind, match each declared column to the names in the source, and
+convert the values for the column's encoder. Only declared columns are loaded, in the order of the file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _SHEET = "?sheet="
 
 @dataclass(frozen=True)
 class Raw:
-    """What was read, before any encoding: text, typed or array values under the declared names."""
+    """Values before encoding: text, typed or array values by declared name."""
 
     name: str
     count: int
@@ -44,13 +44,13 @@ class Raw:
     ignored: tuple[str, ...] = field(default=())
 
     def take(self, index: np.ndarray[Any, Any]) -> Raw:
-        """Return the records at these places, in this order."""
+        """Return the records at these positions, in this order."""
         columns = {name: _take(values, index) for name, values in self.columns.items()}
         unit = None if self.unit is None else _take(self.unit, index)
         return replace(self, count=len(index), columns=columns, unit=unit)
 
     def bound_contributions(self, cap: int) -> Raw:
-        """Return the first `cap` records of each unit, in file order; which ones never depends on other units.
+        """Return the first `cap` records of each unit, in file order; the choice never depends on other units.
 
         >>> raw = Raw("t", 4, {"x": np.array([1, 2, 3, 4])}, unit=pa.chunked_array([["a", "b", "a", "a"]]))
         >>> raw.bound_contributions(2).columns["x"]
@@ -68,9 +68,9 @@ def read(source: Any, schema: Schema, *, labels: Any = None, private: bool = Tru
     Args:
         source: a path (csv, JSON lines, parquet, Arrow, xlsx, npz, idx, transactions), a database URL, a DataFrame
             (pandas or polars), an Arrow table, an array, a sparse matrix, a list of sets, or a dict of arrays.
-        schema: what to look for.
+        schema: the declared columns.
         labels: a path or array for the one scalar column that the source does not have.
-        private: whether the records are somebody's; arrays that one record may have retyped are refused then.
+        private: whether the records are private; arrays whose type one record may have changed are refused then.
 
     >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 99}}})
     >>> raw = read(pd.DataFrame({"age": [31, 47], "name": ["Ann", "Bo"]}), schema)
@@ -108,7 +108,7 @@ def encode(raw: Raw, schema: Schema) -> Records:
     array([11, 27], dtype=uint8)
     """
     kept = raw.bound_contributions(schema.cap) if schema.unit else raw
-    # Row numbers in messages count what is encoded, so the message says when that is not the whole file.
+    # Row numbers in messages count encoded records, so the message says if these are not the whole file.
     name = raw.name if kept.count == raw.count else f"{raw.name} (first {schema.cap} of each {schema.unit!r})"
     codes = {
         column: schema.columns[column].encode(values, where=f"{name}: column {column!r}")
@@ -118,7 +118,7 @@ def encode(raw: Raw, schema: Schema) -> Records:
 
 
 def _number_people(unit: pa.ChunkedArray | None) -> np.ndarray[Any, np.dtype[np.int64]] | None:
-    """Numbers for ids: which person has which number says nothing, and nothing of it is released."""
+    """Return a number for each id; the numbers carry no information and are not released."""
     if unit is None:
         return None
     numbers = unit.combine_chunks().dictionary_encode()
@@ -127,7 +127,7 @@ def _number_people(unit: pa.ChunkedArray | None) -> np.ndarray[Any, np.dtype[np.
 
 
 def open_source(source: Any, schema: Schema | None = None) -> Source:
-    """Open whatever was given, by its type or, for a path, by its suffix."""
+    """Open a source by its type or, for a path, by its suffix."""
     if isinstance(source, str) and database.is_url(source):
         return database.open_database(source, nulls=schema.nulls if schema else ("",))
     if isinstance(source, str | os.PathLike):
@@ -155,11 +155,11 @@ def _open_path(path: AnyPath, schema: Schema | None) -> Source:
     delimiter = schema.delimiter if schema else ","
     nulls = schema.nulls if schema else ("",)
     if name.endswith(".csv"):
-        return csv_file.open_csv(path, delimiter=delimiter, nulls=nulls, broken=_list_multiline_texts(schema))
+        return csv_file.open_csv(path, delimiter=delimiter, nulls=nulls, multiline=_list_multiline_texts(schema))
     if name.endswith(".tsv"):
-        return csv_file.open_csv(path, delimiter="\t", nulls=nulls, broken=_list_multiline_texts(schema))
+        return csv_file.open_csv(path, delimiter="\t", nulls=nulls, multiline=_list_multiline_texts(schema))
     if name.endswith((".jsonl", ".ndjson")):
-        # By their own names alone: a key that one record has must not say how others are put together.
+        # Only exact names: a key of one record must not change how other records are read.
         wanted = None if schema is None else {*schema.columns, schema.unit}
         return json_lines.open_json_lines(path, nulls=nulls, wanted=wanted)
     if name.endswith(".xlsx"):
@@ -181,7 +181,7 @@ def _open_path(path: AnyPath, schema: Schema | None) -> Source:
 
 
 def _split_sheet(path: AnyPath) -> tuple[AnyPath, str | None]:
-    """Return a workbook and the sheet that is named behind it: `people.xlsx?sheet=Adults`."""
+    """Split the path of a workbook from the name of its sheet: `people.xlsx?sheet=Adults`."""
     text = str(path)
     if isinstance(path, Piped) or _SHEET not in text or path.exists():
         return path, None
@@ -190,21 +190,21 @@ def _split_sheet(path: AnyPath) -> tuple[AnyPath, str | None]:
 
 
 def _list_multiline_texts(schema: Schema | None) -> list[str]:
-    """Return the declared texts that have line breaks in them."""
+    """Return the declared texts that contain line breaks."""
     columns = schema.columns.values() if schema else ()
     texts = [str(text) for column in columns for text in column.declared_texts]
     return [text for text in texts if "\n" in text or "\r" in text]
 
 
 def find_first_of_each(ids: pa.ChunkedArray, cap: int) -> Array:
-    """Return the places of the first `cap` occurrences of each id, ascending.
+    """Return the positions of the first `cap` occurrences of each id, ascending.
 
     >>> find_first_of_each(pa.chunked_array([["b", "a", "b", "b"]]), 2)
     array([0, 1, 2])
     """
     codes = pc.dictionary_encode(ids).unify_dictionaries()
     group = np.concatenate([chunk.indices.to_numpy() for chunk in codes.chunks])
-    order = np.argsort(group, kind="stable")  # units together, each in file order
+    order = np.argsort(group, kind="stable")  # sorted by unit, each in file order
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
     rank = np.arange(len(group)) - np.repeat(starts, np.diff(starts, append=len(group)))
     return np.sort(order[rank < cap])
@@ -224,7 +224,7 @@ def _check_plan(plan: Plan, source: Source, schema: Schema, labelled: bool) -> N
 
 
 def _read_labels(labels: Any, name: str, schema: Schema, count: int) -> Values:
-    """Return the one column that labels hold: the one of that name, or the only one there is."""
+    """Return the column of labels: the one of that name, or the only one."""
     source = open_source(labels, schema)
     key = name if name in source.shapes else next(iter(source.shapes))
     if key != name and len(source.shapes) > 1:
@@ -236,7 +236,7 @@ def _read_labels(labels: Any, name: str, schema: Schema, count: int) -> Values:
 
 
 def _read_unit_ids(values: Values, source: Source, unit: str) -> pa.ChunkedArray:
-    """Return the ids, each spelled in one way only (1 and 1.0 are one person): a person with two ids would count twice."""
+    """Return the ids in their canonical spelling: 1 and 1.0 are one person, who must not count twice."""
     where = f"{source.name}: column {unit!r}"
     refuse_unspelled(values, where)
     ids = nullify(to_scalars(values, where), source.nulls)

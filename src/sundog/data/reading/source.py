@@ -1,7 +1,7 @@
-"""What every reader hands on: named values, loaded only when asked for.
+"""The common interface of all sources: named values, loaded on demand.
 
-A csv file, a DataFrame, an npz archive and a bare array look the same from here: names, the shape of one record under
-each name, and a function that loads some of them. `read.py` decides which name belongs to which declared column.
+A csv file, a DataFrame, an npz archive and an unnamed array look the same: names, the shape of one record under each
+name, and a function that loads some of them. `column_matching.py` decides which name belongs to which column.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Shape: TypeAlias = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Piped:
-    r"""Bytes that came through a pipe; the name says what they are, and they can be opened as often as a file.
+    r"""Bytes read from a pipe; the suffix of the name gives their format, and they can be opened repeatedly.
 
     >>> Piped("stdin.csv", b"a\n1\n").open().read()
     b'a\n1\n'
@@ -45,7 +45,7 @@ class Piped:
         return io.BytesIO(self.content)
 
     def is_dir(self) -> bool:
-        """Return False: standard input is no folder."""
+        """Return False: standard input is not a directory."""
         return False
 
     def stat(self) -> None:
@@ -55,7 +55,7 @@ class Piped:
 AnyPath: TypeAlias = "Path | Piped"
 
 BARE = ""
-"""The name of values that came without one: an ndarray, an idx file, a list of sets."""
+"""The name of unnamed values: an ndarray, an idx file, a list of sets."""
 
 
 @dataclass(frozen=True)
@@ -65,11 +65,11 @@ class Source:
     name: str
     shapes: Mapping[str, Shape]
     load: Callable[[list[str]], dict[str, Values]]
-    nulls: tuple[str, ...] = ()  # spellings of a missing value, for formats that hold everything as text
+    nulls: tuple[str, ...] = ()  # spellings of a missing value, for text formats
 
 
 def take_first_line(error: BaseException) -> str:
-    r"""Return the first line of a library's message, so that ours stays one line.
+    r"""Return the first line of a library's message, to be quoted in a message of one line.
 
     >>> take_first_line(ValueError("bad\nvery bad"))
     'bad'
@@ -80,7 +80,7 @@ def take_first_line(error: BaseException) -> str:
 
 @contextmanager
 def explain_read_errors(name: str) -> Iterator[None]:
-    """Turn what a damaged, hostile or unreadable file makes the libraries raise into one line that names the file."""
+    """Turn what libraries raise for an unreadable or damaged file into a DataError that names the file."""
     try:
         yield
     except FileNotFoundError:
@@ -108,7 +108,7 @@ def refuse_directory(path: AnyPath) -> None:
 
 
 def open_bytes(path: AnyPath) -> BinaryIO:
-    """Open a file, unpacking gzip when the content (not the name) says so."""
+    """Open a file, decompressed if its content (not its name) is gzip."""
     refuse_directory(path)
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
@@ -118,7 +118,7 @@ def open_bytes(path: AnyPath) -> BinaryIO:
 
 
 def check_memory(size: int, name: str) -> None:
-    """Refuse an array whose own header says that it is larger than this machine's memory, before unpacking it."""
+    """Refuse an array that, by its header, is larger than this machine's memory, before decompressing it."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 2**36
     if size > memory:
         raise DataError(f"{name}: needs {size / 2**30:,.0f} GiB, more than this machine's memory; give fewer records")

@@ -1,4 +1,4 @@
-"""Tables: parquet, Arrow IPC, and whatever speaks Arrow in memory (pandas, polars, pyarrow)."""
+"""Tables: parquet, Arrow IPC, and tables in memory (pandas, polars, pyarrow)."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from sundog.errors import DataError
 
 
 def open_parquet(path: AnyPath) -> Source:
-    """Open a parquet file; columns are read when asked for."""
+    """Open a parquet file; columns are read on demand."""
 
-    def opened() -> Any:
+    def open_file() -> Any:
         return pa.BufferReader(path.content) if isinstance(path, Piped) else path
 
     def load(names: list[str]) -> dict[str, Values]:
         with explain_read_errors(path.name):
-            table = pq.read_table(opened(), columns=names, partitioning=None)
-            table.validate(full=True)  # a damaged file can hold offsets that point anywhere
+            table = pq.read_table(open_file(), columns=names, partitioning=None)
+            table.validate(full=True)  # a damaged file may contain invalid offsets
         return {name: table[name] for name in names}
 
     with explain_read_errors(path.name):
         refuse_directory(path)
-        names = pq.read_schema(opened()).names
+        names = pq.read_schema(open_file()).names
     return Source(path.name, dict.fromkeys(check_unique(names, path.name), ()), load)
 
 
@@ -60,7 +60,7 @@ def open_ipc(path: AnyPath) -> Source:
 
 
 def open_table(table: pa.Table, name: str) -> Source:
-    """Offer the columns of an Arrow table.
+    """Open the columns of an Arrow table.
 
     >>> open_table(pa.table({"a": [1, 2]}), "table").load(["a"])["a"].to_pylist()
     [1, 2]
@@ -70,7 +70,7 @@ def open_table(table: pa.Table, name: str) -> Source:
 
 
 def _convert_views(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Text as Arrow's functions take it: polars hands over string views, of which they know little."""
+    """Convert string views, as polars has them, to strings, which all Arrow functions accept."""
     kind = values.type
     if pa.types.is_string_view(kind):
         return values.cast(pa.large_string())
@@ -88,7 +88,7 @@ def _convert_views(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def open_frame(frame: pd.DataFrame, name: str) -> Source:
-    """Offer the columns of a pandas DataFrame; the index is no column and does not matter.
+    """Open the columns of a pandas DataFrame; the index is ignored.
 
     >>> frame = pd.DataFrame({"a": ["x", None]}, index=[7, 9])
     >>> open_frame(frame, "DataFrame").load(["a"])["a"].to_pylist()
@@ -104,7 +104,7 @@ def open_frame(frame: pd.DataFrame, name: str) -> Source:
 
 
 def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
-    """Turn a Series, a numpy array or a list into Arrow; NaN, NaT and None become nulls.
+    """Convert a Series, a numpy array or a list to Arrow; NaN, NaT and None become nulls.
 
     >>> to_arrow(np.array([1.0, np.nan]), "x").to_pylist()
     [1.0, None]
@@ -121,7 +121,7 @@ def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
 
 
 def to_source_values(values: Any, where: str) -> Values:
-    """Return a list, a Series or an array as a source offers it: objects stay objects until their column is known.
+    """Return a list, a Series or an array as values of a source; objects stay objects until their column is known.
 
     >>> to_source_values([{"tea"}, ["milk", 1]], "baskets")
     array([{'tea'}, list(['milk', 1])], dtype=object)
@@ -137,7 +137,7 @@ def to_source_values(values: Any, where: str) -> Values:
 
 
 def nullify(values: pa.ChunkedArray, spellings: Sequence[str]) -> pa.ChunkedArray:
-    """Make the given spellings nulls: texts, and numbers that are spelled so.
+    """Replace texts, and numbers, of the given spellings by nulls.
 
     >>> nullify(pa.chunked_array([["a", "NA"]]), ["NA"]).to_pylist()
     ['a', None]
@@ -166,7 +166,7 @@ def _nullify_chunk(chunk: pa.Array, spellings: Sequence[str]) -> pa.Array:
 
 
 def _is_spelled(values: pa.Array, spellings: Sequence[str]) -> pa.Array | None:
-    """Return which values are spelled like one of these; None where the type alone says that none is."""
+    """Return a mask of the values with one of these spellings; None if the type rules it out."""
     kind = values.type
     if arrow.is_text(kind):
         return pc.is_in(values, pa.array(spellings, kind))
@@ -182,7 +182,7 @@ def _is_spelled(values: pa.Array, spellings: Sequence[str]) -> pa.Array | None:
 
 
 def build_missing_error(column: str, source: Source) -> DataError:
-    """Say that a declared column is not there, and what may be behind it.
+    """Return the error for a declared column that is missing, with the likely cause.
 
     >>> str(build_missing_error("age", Source("t.csv", {"Age": ()}, lambda names: {})))
     "t.csv: column 'age' is missing (did you mean 'Age'?); add it to the data or take it out of the schema"
@@ -202,7 +202,7 @@ def build_missing_error(column: str, source: Source) -> DataError:
 
 
 def check_unique(names: list[str], where: str) -> list[str]:
-    """Return the names, which may not be there twice."""
+    """Return the names; raise DataError if one occurs twice."""
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
         raise DataError(f"{where}: column {twice!r} is there twice; rename one of them")

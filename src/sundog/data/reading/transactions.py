@@ -9,7 +9,7 @@ from sundog.errors import DataError
 
 
 def open_transactions(path: AnyPath) -> Source:
-    r"""Open a transaction file: one record a line, its items apart as the column says, an empty line an empty set.
+    r"""Open a transaction file: one record a line, with the separator of the column; an empty line is an empty set.
 
     >>> path = getfixture("tmp_path") / "t.txt"
     >>> _ = path.write_text("1 2\n\n3\n")

@@ -1,4 +1,4 @@
-"""Workbooks (.xlsx): one sheet, whose first row names the columns; every cell keeps the type that it has by itself."""
+"""Workbooks (.xlsx): one sheet, whose first row names the columns; every cell keeps its own type."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Row = tuple[Any, ...]
 
 
 def open_workbook(path: AnyPath, *, sheet: str | None = None, nulls: Sequence[str] = ("",)) -> Source:
-    """Open a sheet of a workbook: the one that is named, or the only one.
+    """Open the named sheet of a workbook, or its only one.
 
     >>> from openpyxl import Workbook
     >>> book, path = Workbook(), getfixture("tmp_path") / "t.xlsx"
@@ -35,7 +35,7 @@ def open_workbook(path: AnyPath, *, sheet: str | None = None, nulls: Sequence[st
     for number, row in enumerate(rows, start=2):
         if any(value is not None for value in row[len(header) :]):
             raise DataError(f"{path.name}: row {number} has a value in a column without a name; name it")
-        if any(value is not None for value in row):  # a row without any value is no record
+        if any(value is not None for value in row):  # an empty row is not a record
             for place, values in enumerate(columns.values()):
                 values.append(simplify_value(row[place]) if place < len(row) else None)
     return open_objects(columns, path.name, nulls)
@@ -46,12 +46,12 @@ def _iter_rows(path: AnyPath, sheet: str | None) -> Iterator[Row]:
     with explain_read_errors(path.name):
         refuse_directory(path)
         with path.open("rb") as file, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what it does not read: charts, validations, …
+            warnings.simplefilter("ignore")  # about parts that it does not read: charts, validations, …
             try:
                 book = openpyxl.load_workbook(file, read_only=True, data_only=True)
                 sheets = {each.title: each for each in book.worksheets}
                 found = sheets[_choose_sheet(list(sheets), sheet, path.name)]
-                found.reset_dimensions()  # what a file says about its size may be wrong
+                found.reset_dimensions()  # the declared dimensions may be wrong
                 yield from found.iter_rows(values_only=True)
             except (KeyError, ValueError, TypeError, AttributeError, ParseError, zipfile.BadZipFile):
                 raise DataError(f"{path.name}: is not a workbook that can be read; save it as .xlsx again") from None

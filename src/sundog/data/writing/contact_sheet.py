@@ -1,4 +1,4 @@
-"""Records to look at: images and series side by side, by the value of a label where there is one."""
+"""A picture of records: images and series side by side, grouped by a label if there is one."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 ENOUGH, MOST = 100, 1000  # records in a picture
-_LABELS = 20  # with more of them, nobody finds a row
+_LABELS = 20  # the most values of a label
 _DPI = 150
 _CELL = 0.45  # inches
 _LARGEST = 30.0  # inches
-_FINEST = 128  # pixels of a cell, which is no larger than that
-_LONGEST = 40  # letters of a label
+_FINEST = 128  # pixels of a cell
+_LONGEST = 40  # characters of a label
 
 Floats = NDArray[np.float32]  # (count, channels, height, width), from 0 to 1
 Whole = NDArray[np.int64]
@@ -33,12 +33,12 @@ Whole = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Places:
-    """Where each record is in a grid.
+    """The place of each record in a grid.
 
     Args:
-        rows: of each record.
-        columns: likewise.
-        names: what is written beside a row.
+        rows: the row of each record.
+        columns: the column of each record.
+        names: the labels of rows.
     """
 
     rows: Whole
@@ -47,7 +47,7 @@ class Places:
 
     @property
     def size(self) -> tuple[int, int]:
-        """Rows and columns."""
+        """The number of rows and of columns."""
         rows = max(int(self.rows.max(initial=0)), *self.names, 0)
         return rows + 1, int(self.columns.max(initial=0)) + 1
 
@@ -58,19 +58,19 @@ def list_drawable(schema: Schema) -> list[str]:
 
 
 def refuse_many(count: int, name: str) -> None:
-    """Raise if so many records have no room in one picture, with the name of the file."""
+    """Raise DataError, naming the file, if there are too many records for one picture."""
     if count > MOST:
         raise DataError(f"{name}: a picture has room for {MOST:,} records; ask for fewer, or end the name in .npz")
 
 
 def refuse_picture(schema: Schema, name: str) -> None:
-    """Raise if there is nothing to look at, with the name of the file."""
+    """Raise DataError, naming the file, if the schema has no column to draw."""
     if not list_drawable(schema):
         raise DataError(f"{name}: a picture shows images or series, and the schema has neither; end the name in .csv")
 
 
 def draw(records: Records, file: BinaryIO) -> None:
-    """Write a picture of all records, a panel for each column of images or series."""
+    """Write a picture of all records, with a panel for each column of images or series."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -80,7 +80,7 @@ def draw(records: Records, file: BinaryIO) -> None:
     size = (max(2.0, cell * across + 0.8), max(1.0, (cell * rows + 0.4) * len(names)))
     style: dict[Any, Any] = {"text.parse_math": False, "axes.titlesize": 9, "ytick.labelsize": 8}  # `$a_$` is a name
     with rc_context(style), warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a font that lacks a letter, a label that is too long
+        warnings.simplefilter("ignore", UserWarning)  # missing glyphs, labels that are too long
         figure = Figure(figsize=size, layout="constrained")
         for axes, name in zip(figure.subplots(len(names), squeeze=False).flat, names, strict=True):
             column = records.schema.columns[name]
@@ -93,7 +93,7 @@ def draw(records: Records, file: BinaryIO) -> None:
 
 
 def arrange(records: Records) -> Places:
-    """Return a square, or a row for each value of the label and one more where it does not end."""
+    """Arrange the records in a square, or in one or more rows for each value of the label."""
     label = _find_label(records.schema)
     codes = np.zeros(len(records), np.int64) if label is None else np.asarray(records.codes[label], np.int64)
     found, counts = np.unique(codes, return_counts=True)
@@ -109,7 +109,7 @@ def arrange(records: Records) -> Places:
 
 
 def _find_label(schema: Schema) -> str | None:
-    """Return the one column with one value, if it has few."""
+    """Return the name of the only scalar column, if it has few categories."""
     scalars = schema.scalars
     if len(scalars) != 1:
         return None
@@ -127,7 +127,7 @@ def _shorten(value: Any) -> str:
 
 
 def to_pixels(column: ImageColumn, codes: Any, *, finest: int | None = None) -> Floats:
-    """Images ready to be learned from; or to be shown, where so many pixels a side, or twice that, are enough."""
+    """Return images with values from 0 to 1, at full size, or for showing with less than 2·`finest` pixels a side."""
     height, width, channels = (*column.shape, 1)[:3]
     every = 1 if finest is None else max(1, max(height, width) // finest)
     some = np.asarray(codes).reshape(-1, height, width, channels)[:, ::every, ::every]
@@ -136,7 +136,7 @@ def to_pixels(column: ImageColumn, codes: Any, *, finest: int | None = None) -> 
 
 
 def show_images(axes: Axes, images: Floats, places: Places) -> None:
-    """All images as one, with a clear pixel between them."""
+    """Show all images as one, with a transparent pixel between them."""
     _, _, height, width = images.shape
     (rows, across), (tall, wide) = places.size, (height + 1, width + 1)
     canvas = np.zeros((rows * tall, across * wide, 4), np.uint8)
@@ -148,7 +148,7 @@ def show_images(axes: Axes, images: Floats, places: Places) -> None:
 
 
 def _colour(image: Floats) -> NDArray[Any]:
-    """Red, green, blue and opacity; images of other than three channels are shown in grey."""
+    """Return red, green, blue and opacity; images without three channels become grey."""
     colours = image if len(image) == 3 else np.repeat(image.mean(axis=0, keepdims=True), 3, axis=0)
     opaque = np.concatenate([colours, np.ones_like(colours[:1])])
     bytes_: NDArray[Any] = np.rint(255 * opaque.transpose(1, 2, 0)).astype(np.uint8)
@@ -156,7 +156,7 @@ def _colour(image: Floats) -> NDArray[Any]:
 
 
 def _show_series(axes: Axes, values: NDArray[Any], places: Places, name: str) -> None:
-    """All as one line with gaps, on one scale; above a line that is its lowest value."""
+    """Draw all series on one scale, each above a line at the lowest value."""
     finite = values[np.isfinite(values)]
     low, high = (float(finite.min()), float(finite.max())) if len(finite) else (0.0, 1.0)
     heights = (values - low) / (high - low or 1.0)

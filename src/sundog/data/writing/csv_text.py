@@ -1,4 +1,4 @@
-"""Records as csv text: every value spelled so that reading it again gives the same code."""
+"""Write records as csv text: every value is spelled so that reading it gives the same code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 
-TABLE_SIZE = 1 << 12  # a column with up to this many codes is spelled from a table, written once
+TABLE_SIZE = 1 << 12  # the texts of a column with up to this many codes are computed once
 ROWS = 1 << 16
 CELLS = 1 << 22
 
@@ -24,7 +24,7 @@ Spell = Callable[[Any], list[pa.Array]]
 
 
 class Speller:
-    r"""Turns records into csv lines, quoting only what needs it.
+    r"""Converts records to csv lines, with quotes only where they are needed.
 
     >>> from sundog.data.reading.read import encode, read
     >>> schema = Schema.from_dict({"columns": {"a": {"type": "categorical", "values": ["x", "y, z"]}}})
@@ -41,17 +41,17 @@ class Speller:
         self.spells = {name: self._choose_spell(name, column) for name, column in schema.columns.items()}
 
     def spell_header(self) -> bytes:
-        """Return the first line."""
+        """Return the header line."""
         return self.delimiter.join(self._quote(pa.array(self.names, pa.string())).to_pylist()).encode() + b"\n"
 
     def spell_lines(self, records: Records) -> Iterator[bytes]:
-        """Yield the records, some thousand lines at a time."""
+        """Yield the lines of the records, some thousands at a time."""
         rows = max(1, min(ROWS, CELLS // len(self.names)))
         for start in range(0, len(records), rows):
             piece = {name: codes[start : start + rows] for name, codes in records.codes.items()}
             cells = [text for name, spell in self.spells.items() for text in spell(piece[name])]
             lines = pc.binary_join_element_wise(pc.binary_join_element_wise(*cells, self.delimiter), "", "\n")
-            # The bytes of an Arrow text array lie one after the other: they are the csv.
+            # The texts of an Arrow array are contiguous in memory: its buffer is the csv.
             _, offsets, data = lines.buffers()
             yield data.slice(0, int(np.frombuffer(offsets, np.int32)[len(lines)]))
 
@@ -65,7 +65,7 @@ class Speller:
         return lambda codes: [table.take(pa.array(codes))]
 
     def _fill_cells(self, name: str, text: pa.Array) -> pa.Array:
-        """Texts as they stand between delimiters, missing ones spelled out."""
+        """Return the csv cells of texts, with missing values spelled and quotes where needed."""
         return self._quote(pc.fill_null(text, self.nulls[name]))
 
     def _quote(self, text: pa.Array) -> pa.Array:
@@ -79,7 +79,7 @@ class Speller:
 
 
 def choose_null_spelling(name: str, column: Column, nulls: Sequence[str]) -> str:
-    """Return how a missing value is written: as the first declared spelling that no value of the column has.
+    """Return the spelling of a missing value: the first declared one that is not a value of the column.
 
     >>> from sundog.data.columns import CategoricalColumn
     >>> choose_null_spelling("c", CategoricalColumn(values=["", "x"], nullable=True), ["", "NA"])

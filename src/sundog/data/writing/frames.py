@@ -1,4 +1,4 @@
-"""Records as typed values in memory: Arrow, pandas, numpy."""
+"""Convert records to typed values in memory: Arrow, pandas, polars, numpy."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def to_table(records: Records) -> pa.Table:
 
 
 def to_frame(records: Records) -> pd.DataFrame:
-    """Return a pandas DataFrame; sets are lists of items, a series is one column a step, and images do not fit.
+    """Return a pandas DataFrame; sets are lists of items, a series is one column a step; images are refused.
 
     >>> from sundog.data.schema import Schema
     >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 9, "nullable": True}}})
@@ -42,7 +42,7 @@ OUTPUT_TYPES = ("pandas", "polars", "arrow", "arrays")
 
 
 def convert_records(records: Records, form: str) -> Any:
-    """Return the records as one of the forms."""
+    """Return the records as one of `OUTPUT_TYPES`."""
     if form == "arrays":
         return {name: column.to_values(records.codes[name]) for name, column in records.schema.columns.items()}
     if form == "pandas":

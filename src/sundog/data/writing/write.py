@@ -1,4 +1,4 @@
-"""Writing: records to csv, JSON lines, parquet, npz or a picture, piece by piece, all of it or nothing."""
+"""Write records to csv, JSON lines, parquet, npz or a picture, in parts; a file is complete or absent."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ GROUP = 1 << 17  # rows of a parquet row group
 
 @dataclass(frozen=True)
 class Stream:
-    """Where records go that are not written to a file by its name, such as stdout."""
+    """An open stream to write records to, such as stdout."""
 
     file: BinaryIO
     format: str = "csv"
@@ -45,7 +45,7 @@ class Stream:
 
 
 class _Forward:
-    """A stream of which nothing is asked but to take bytes: a pipe does not know where it is."""
+    """A write-only stream that counts its bytes: a pipe cannot tell its position."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file, self.place, self.closed = file, 0, False
@@ -73,7 +73,7 @@ class _Forward:
 
 
 class Writer(ABC):
-    """Takes records, any number of times."""
+    """Appends records to a file."""
 
     def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
         self.file, self.schema, self.name = file, schema, name
@@ -88,15 +88,15 @@ class Writer(ABC):
 
     @abstractmethod
     def finish(self) -> None:
-        """Write what comes last."""
+        """Write the end of the file."""
 
-    def abandon(self) -> None:  # noqa: B027 - most formats hold nothing that must be let go
-        """Let go after an error."""
+    def abandon(self) -> None:  # noqa: B027 - most formats hold no resources
+        """Release resources after an error."""
 
 
 @contextmanager
 def _open_stream(stream: Stream, schema: Schema) -> Iterator[Writer]:
-    """Write records to a stream; what has gone through cannot be taken back."""
+    """Open a writer for a stream; bytes that were written cannot be taken back."""
     with _explain_write_errors(stream.name):
         writer = _choose_writer(Path(stream.name))(cast(BinaryIO, _Forward(stream.file)), schema, stream.name)
         yield writer
@@ -106,7 +106,7 @@ def _open_stream(stream: Stream, schema: Schema) -> Iterator[Writer]:
 
 @contextmanager
 def open_writer(path: str | os.PathLike[str] | Stream, schema: Schema) -> Iterator[Writer]:
-    r"""Write records to a file that appears, complete, when the block ends, and not at all if it ends in an error.
+    r"""Open a writer for a file, which appears when the block ends; after an error, it does not appear.
 
     >>> from sundog.data.reading.read import encode, read
     >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 99}}})
@@ -127,7 +127,7 @@ def open_writer(path: str | os.PathLike[str] | Stream, schema: Schema) -> Iterat
     if not target.parent.is_dir():
         raise DataError(f"{target}: its folder does not exist; create it first")
     opened = None
-    with ExitStack() as stack:  # so that only our own errors are explained, not those of the block
+    with ExitStack() as stack:  # so that only the writer's errors are explained, not those of the block
         try:
             with _explain_write_errors(target.name):
                 opened = kind(stack.enter_context(replacing(target)), schema, target.name)
@@ -143,10 +143,12 @@ def open_writer(path: str | os.PathLike[str] | Stream, schema: Schema) -> Iterat
 
 
 def choose_count(path: str | os.PathLike[str] | Stream, asked: int | None, usual: int | None) -> int | None:
-    """Return how many records to write: as many as were asked for, or as is usual; a picture has fewer.
+    """Return the number of records to write: as asked for, or the usual number; a picture has fewer.
 
-    >>> choose_count("digits.npz", None, 60_000), choose_count("digits.png", None, 60_000), choose_count("digits.png", 7, 60_000)
-    (60000, 100, 7)
+    >>> choose_count("digits.npz", None, 60_000), choose_count("digits.png", None, 60_000)
+    (60000, 100)
+    >>> choose_count("digits.png", 7, 60_000)
+    7
     """
     named = Path(path.name if isinstance(path, Stream) else path)
     if _choose_writer(named) is not PictureWriter:
@@ -165,10 +167,10 @@ def _choose_writer(path: Path) -> type[Writer]:
 
 @contextmanager
 def _explain_write_errors(name: str) -> Iterator[None]:
-    """Turn what a full disk or a forbidden folder makes the libraries raise into one line that names the file."""
+    """Turn the OSError of a full disk or a forbidden folder into a DataError that names the file."""
     try:
         yield
-    except BrokenPipeError:  # whoever reads has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         raise
     except PermissionError:
         raise DataError(f"{name}: may not be written here; check the folder's permissions") from None
@@ -181,7 +183,7 @@ def _explain_write_errors(name: str) -> Iterator[None]:
 
 @contextmanager
 def _name_file(name: str) -> Iterator[None]:
-    """Name the file in what is said about a column."""
+    """Add the name of the file to errors about a column."""
     try:
         yield
     except DataError as error:
@@ -189,7 +191,7 @@ def _name_file(name: str) -> Iterator[None]:
 
 
 class CsvWriter(Writer):
-    """Lines of text, in the schema's own spelling."""
+    """Writes csv lines, with values as the schema spells them."""
 
     def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
         super().__init__(file, schema, name)
@@ -206,11 +208,11 @@ class CsvWriter(Writer):
         self.file.write(data)
 
     def finish(self) -> None:
-        """Nothing is left to write."""
+        """Do nothing: all is written."""
 
 
 class GzipCsvWriter(CsvWriter):
-    """The same, packed; without a time stamp, so that the same records give the same bytes."""
+    """Writes gzip-compressed csv, without a time stamp, so that the same records give the same bytes."""
 
     def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
         self.packer = zlib.compressobj(6, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
@@ -220,12 +222,12 @@ class GzipCsvWriter(CsvWriter):
         self.file.write(self.packer.compress(data))
 
     def finish(self) -> None:
-        """Write what the packer still holds."""
+        """Write the rest of the compressed data."""
         self.file.write(self.packer.flush())
 
 
 class JsonLinesWriter(Writer):
-    """One object a line; sets, series and images are lists."""
+    """Writes one JSON object a line; sets, series and images are lists."""
 
     def _write(self, records: Records) -> None:
         columns = [column.to_json(records.codes[name]) for name, column in self.schema.columns.items()]
@@ -235,11 +237,11 @@ class JsonLinesWriter(Writer):
             self.file.write(json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n")
 
     def finish(self) -> None:
-        """Nothing is left to write."""
+        """Do nothing: all is written."""
 
 
 class ParquetWriter(Writer):
-    """Typed columns; sets are lists of items, images and series lists of fixed length."""
+    """Writes typed columns; sets are lists of items, images and series lists of fixed length."""
 
     def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
         super().__init__(file, schema, name)
@@ -254,13 +256,13 @@ class ParquetWriter(Writer):
         self.parquet.close()
 
     def abandon(self) -> None:
-        """Close the library's writer now; it would try when it is garbage-collected."""
+        """Close the library's writer now, before garbage collection does."""
         with suppress(Exception):
             self.parquet.close()
 
 
 class NpzWriter(Writer):
-    """One array a column; the codes, which are small, wait in memory until all are there."""
+    """Writes one array a column; the codes, which are small, are kept in memory until the end."""
 
     def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
         super().__init__(file, schema, name)
@@ -275,9 +277,9 @@ class NpzWriter(Writer):
             self.parts[column].append(codes)
 
     def finish(self) -> None:
-        """Write one column after the other."""
+        """Write the arrays of all columns."""
         several = [column.archive_parts for column in self.schema.columns.values() if column.archive_parts]
-        # The parts of one column alone have their usual names, unless a column is called so.
+        # The parts of a single such column have no prefix, unless a column has the name of a part.
         plain = len(several) == 1 and not {*several[0]} & {*self.schema.columns}
         with zipfile.ZipFile(self.file, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, column in self.schema.columns.items():
@@ -290,7 +292,7 @@ class NpzWriter(Writer):
 
 
 class PictureWriter(Writer):
-    """Images and series to look at: not too many."""
+    """Draws a limited number of images and series."""
 
     def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
         super().__init__(file, schema, name)
@@ -302,12 +304,12 @@ class PictureWriter(Writer):
         refuse_many(sum(map(len, self.parts)), self.name)
 
     def finish(self) -> None:
-        """Draw them."""
+        """Draw the picture."""
         draw(concatenate(self.parts), self.file)
 
 
 def _make_empty(schema: Schema) -> Records:
-    """Return no records, but of the right shapes."""
+    """Return zero records of the schema."""
     return Records(schema, {name: column.make_empty_codes() for name, column in schema.columns.items()}, 0)
 
 
