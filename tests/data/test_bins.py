@@ -130,7 +130,7 @@ def test_edges(column: Column, starts: list[int]) -> None:
 
 def test_quantiles_are_measured_elsewhere() -> None:
     column = IntegerColumn(min=10, max=99, bins="quantiles")
-    with pytest.raises(SchemaError, match="must be measured with budget first"):
+    with pytest.raises(SchemaError, match="must be measured within the budget first"):
         make_bins(column)
     assert column.find_starts([50, 20.5, 50, -3, 99, 200]) == [0, 11, 40, 89]
     times = DatetimeColumn(min="2020-01-01", max="2020-12-31", resolution="day", bins="quantiles")

@@ -405,7 +405,7 @@ def test_records() -> None:
 
 def test_the_timezone_of_a_machine_is_no_declaration() -> None:
     column = {"type": "datetime", "min": "2020-01-01", "max": "2021-01-01", "timezone": "localtime"}
-    with pytest.raises(SchemaError, match="'localtime' is another one on each machine; use a name such as"):
+    with pytest.raises(SchemaError, match="'localtime' differs between machines; use a name such as"):
         Schema.from_dict({"columns": {"t": column}})
 
 

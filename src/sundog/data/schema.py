@@ -54,7 +54,7 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         public = [name for name, column in self.columns.items() if column.public]
         if public and self.unit is not None:
             raise ValueError(
-                f"column {public[0]!r} is public, which says whose records were left out; remove public or unit"
+                f"column {public[0]!r} is public, which would reveal whose records were left out; remove public or unit"
             )
         if self.unit is None and "cap" in self.model_fields_set:
             raise ValueError("cap is given without unit; name the column of the privacy unit in `unit`")
@@ -112,7 +112,9 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         if isinstance(declared, Mapping):
             return cls.from_dict(dict(declared))
         kind = type(declared).__name__
-        raise SchemaError(f"schema: {kind} is none; give a Schema, the path of a schema file, or a dict with `columns`")
+        raise SchemaError(
+            f"schema: cannot be of type {kind}; give a Schema, the path of a schema file, or a dict with `columns`"
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Schema:
@@ -177,7 +179,7 @@ def _refuse_too_large(columns: Any, where: str) -> None:
         lists = [column.get(key) for column in columns.values() if isinstance(column, dict)]
         count = sum(len(some) for some in lists if isinstance(some, (list, tuple)))
         if count > most:
-            raise SchemaError(f"{where}: `{key}` of all columns are {count:,}, more than {most:,}; {fix}")
+            raise SchemaError(f"{where}: all columns together have {count:,} `{key}`, more than {most:,}; {fix}")
 
 
 def _with_text_keys(data: dict[Any, Any], where: str) -> dict[Any, Any]:

@@ -38,7 +38,7 @@ class _Arguments(TypedDict):
 
 
 @dataclass(frozen=True)
-class Spending:
+class MeasurementBudget:
     """The budget of one measurement."""
 
     ledger: Ledger
@@ -68,10 +68,10 @@ class SchemaLearning:
     def learn(self, *, epsilon: float, delta: float, ledger: Ledger) -> Schema:
         """Return the completed schema, for a total of (ε, δ)."""
         keyed = sum(self.schema.columns[name].unknown is Unknown.VALUES for name in self.values)
-        share = Spending(ledger, epsilon / max(self.measurements, 1), delta / max(keyed, 1), self.schema.cap)
+        share = MeasurementBudget(ledger, epsilon / max(self.measurements, 1), delta / max(keyed, 1), self.schema.cap)
         return self.schema.with_columns({name: self._learn_column(name, share) for name in self.values})
 
-    def _learn_column(self, name: str, share: Spending) -> Column:
+    def _learn_column(self, name: str, share: MeasurementBudget) -> Column:
         column: AnyColumn = self.schema.columns[name]
         if not column.complete:
             assert column.unknown is not None  # noqa: S101  `prepare` refuses such columns
@@ -106,29 +106,29 @@ def _locate(raw: Raw, name: str) -> str:
 # --- the measurements, by what is unknown about a column ---
 
 
-def _find_values(counts: Any, _: Column, name: str, share: Spending) -> Any:
+def _find_values(counts: Any, _: Column, name: str, share: MeasurementBudget) -> Any:
     """Return the values that enough records hold, except with probability δ."""
     return stable_set(counts, delta=share.delta, **share.to_arguments(f"values of {name}"))
 
 
-def _find_range(numbers: Any, _: Column, name: str, share: Spending) -> Any:
+def _find_range(numbers: Any, _: Column, name: str, share: MeasurementBudget) -> Any:
     """Return bounds that contain about all numbers; None if there are too few."""
     return noisy_bounds(numbers, **share.to_arguments(f"range of {name}"))
 
 
-def _find_extent(numbers: Any, column: Column, name: str, share: Spending) -> Any:
+def _find_extent(numbers: Any, column: Column, name: str, share: MeasurementBudget) -> Any:
     """Return the first and the last interval with enough records; None if there is none."""
     return noisy_extent(numbers, size=column.extent_intervals, **share.to_arguments(f"range of {name}"))
 
 
-_MEASURE: Mapping[Unknown, Callable[[Any, Column, str, Spending], Any]] = {
+_MEASURE: Mapping[Unknown, Callable[[Any, Column, str, MeasurementBudget], Any]] = {
     Unknown.VALUES: _find_values,
     Unknown.RANGE: _find_range,
     Unknown.EXTENT: _find_extent,
 }
 
 
-def _cut(column: OrderedColumn, codes: Any, name: str, share: Spending) -> Column:
+def _cut(column: OrderedColumn, codes: Any, name: str, share: MeasurementBudget) -> Column:
     """Return the column with edges at noisy quantiles; a value at several quantiles has a bin of its own."""
     cuts = noisy_quantiles(
         codes,

@@ -115,7 +115,9 @@ def _describe_problem(same: Sequence[Any], kind: str, key: str, keys: Mapping[st
             return f"unknown type {describe_value(value['type'])}; {suggest(value['type'], types)}"
         case "union_tag_not_found":
             near = next((name for name in map(str, value) if _is_near(name, "type")), None)
-            return f"unknown key {describe_value(near)}; did you mean 'type'?" if near else _report_missing_type(types)
+            if near:
+                return f"unknown key {describe_value(near)}; did you mean 'type'?"
+            return f"type is missing; choose from {', '.join(types)}"
     wanted = " or ".join(dict.fromkeys(_describe_wanted(each) for each in same))
     return f"{key + ' ' if key else ''}must be {wanted}, got {describe_value(value)}"
 
@@ -133,10 +135,6 @@ def _is_extra(found: Sequence[Any]) -> bool:
 
 def _is_near(name: str, key: str) -> bool:
     return bool(difflib.get_close_matches(name[:100].lower(), [key]))
-
-
-def _report_missing_type(types: Sequence[str]) -> str:
-    return f"type is missing; choose from {', '.join(types)}"
 
 
 def _describe_wanted(found: Any) -> str:

@@ -142,7 +142,7 @@ def test_polars_in_and_out() -> None:
         ({"type": "integer", "min": 0, "max": 3, "dtype": "category"}, "does not hold the values of a column of this"),
         ({"type": "continuous", "min": 0, "max": 1, "dtype": "int8"}, "does not hold the values of a column of this"),
         ({"type": "continuous", "min": 0, "max": 1e39, "dtype": "float32"}, "dtype float32 does not hold 1e+39"),
-        ({"type": "continuous", "min": 0.1, "max": 0.1, "dtype": "float32"}, "holds nothing from 0.1 to 0.1"),
+        ({"type": "continuous", "min": 0.1, "max": 0.1, "dtype": "float32"}, "holds no value from 0.1 to 0.1"),
         ({"type": "boolean", "nullable": True, "dtype": "bool"}, "use boolean"),
         ({"type": "categorical", "values": ["a"], "dtype": "int8"}, "does not hold the values of a column of this"),
         ({"type": "categorical", "values": [1, 300], "dtype": "int8"}, "dtype int8 does not hold 300"),

@@ -207,8 +207,8 @@ def days(text_format: str) -> list[str]:
 
 MESSY: dict[str, tuple[list[str], dict[str, Any], str]] = {
     "blanks": ([f" {age} " if age % 3 else " " for age in AGES], {"type": "integer", "nullable": True}, ""),
-    "commas": ([grouped(a, 0) for a in AMOUNTS], {"type": "integer", "format": "1,234"}, "were it decimal"),
-    "dots": ([grouped(a, 0, ".,") for a in AMOUNTS], {"type": "integer", "format": "1.234"}, "were it decimal"),
+    "commas": ([grouped(a, 0) for a in AMOUNTS], {"type": "integer", "format": "1,234"}, "if it is a decimal mark"),
+    "dots": ([grouped(a, 0, ".,") for a in AMOUNTS], {"type": "integer", "format": "1.234"}, "if it is a decimal mark"),
     "spaces": ([grouped(a, 2, " ,") for a in AMOUNTS], {"type": "continuous", "format": "1 234,50"}, ""),
     "no-break spaces": ([grouped(a, 0, "\u00a0.") for a in AMOUNTS], {"type": "integer", "format": "1 234"}, ""),
     "swiss": ([grouped(a, 2, "'.") for a in AMOUNTS], {"type": "continuous", "format": "1'234.50"}, ""),

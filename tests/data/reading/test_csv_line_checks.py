@@ -53,8 +53,8 @@ def test_an_open_quote_swallows_nothing(tmp_path: Path, name: str) -> None:
         (b'2,"a" ', "line 3 has a quote that"),
         (b'2,"a\nb"', "line 3 leaves a quote open"),
         (b'2,"a\r\nb"', "line 3 leaves a quote open"),
-        (b"2,a\rb", "line 3 has a carriage return in it"),
-        (b"2,a\r3,a", "line 3 has a carriage return in it"),
+        (b"2,a\rb", "line 3 contains a carriage return"),
+        (b"2,a\r3,a", "line 3 contains a carriage return"),
         (b"2,a\0", "zero byte"),
         (b"2", "row 2 has 1 fields, the header has 2"),
         (b"2,a,", "row 2 has 3 fields, the header has 2"),
@@ -68,7 +68,7 @@ def test_a_spoiled_line_is_named(tmp_path: Path, line: bytes, says: str) -> None
 def test_a_zero_byte_far_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_file, "BLOCK", 64)
     (tmp_path / "t.csv").write_bytes(b"n,s\n" + b"1,a\n" * 50 + b"1,a\0\n")
-    assert "line 52 has a zero byte in it" in refusal(tmp_path / "t.csv")
+    assert "line 52 contains a zero byte" in refusal(tmp_path / "t.csv")
 
 
 @pytest.mark.parametrize("line", ['1,"a"', '1,5" pipe', '"1","a, ""b"""', "1,a\ufeff", "1,\u2028a\f\x1a", "1,a\r"])
@@ -172,4 +172,4 @@ def test_delimiters_that_cannot_be(mark: str) -> None:
 def test_a_carriage_return_in_transactions(tmp_path: Path) -> None:
     schema = Schema.from_dict({"columns": {"x": {"type": "set", "universe": 4, "max_size": 3}}})
     (tmp_path / "t.txt").write_bytes(b"1 2\r\n3\r1\n")
-    assert "t.txt: line 2 has a carriage return in it" in refusal(tmp_path / "t.txt", schema)
+    assert "t.txt: line 2 contains a carriage return" in refusal(tmp_path / "t.txt", schema)

@@ -416,7 +416,7 @@ BAD_CSV: dict[str, tuple[bytes, str]] = {
     "header only": (b"age,sex\n", "has no records"),
     "missing column": (b"Age,sex\n31,f\n", "column 'age' is missing (did you mean 'Age'?)"),
     "missing column, no likeness": (b"x,sex\n31,f\n", "column 'age' is missing (there are: 'x', 'sex')"),
-    "duplicate header": (b"age,sex,age\n1,f,2\n", "the header: column 'age' is there twice"),
+    "duplicate header": (b"age,sex,age\n1,f,2\n", "the header: column 'age' occurs twice"),
     "semicolons": (b"age;sex\n31;f\n", "declare `delimiter: ';'`"),
     "tabs": (b"age\tsex\n31\tf\n", "declare `delimiter: '\\t'`"),
     "short row": (b"age,sex\n31,f\n47\n5,f\n", "row 2 has 1 fields, the header has 2"),
@@ -473,7 +473,7 @@ def test_missing_files_directories_and_odd_names(tmp_path: Path) -> None:
     for suffix in (".csv", ".parquet", ".arrow", ".npz", ".idx", ".txt", ".xyz", ""):
         (tmp_path / f"d{suffix}").mkdir(exist_ok=True)
         assert "is a directory" in complaint(tmp_path / f"d{suffix}")
-    assert "is of no known format" in complaint(tmp_path / "t.ods")
+    assert "has an unknown format" in complaint(tmp_path / "t.ods")
     assert "nothing that can be read" in complaint(object())
 
 
@@ -481,7 +481,7 @@ def test_missing_files_directories_and_odd_names(tmp_path: Path) -> None:
 def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(GOOD)
     (tmp_path / "t.csv").chmod(0)
-    assert "may not be read" in complaint(tmp_path / "t.csv")
+    assert "cannot be read without permission" in complaint(tmp_path / "t.csv")
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "npz"])
@@ -582,7 +582,7 @@ def test_label_problems(tmp_path: Path) -> None:
 
 def test_frame_problems() -> None:
     twice = pd.DataFrame([[1, "f", 2]], columns=["age", "sex", "age"])
-    assert "column 'age' is there twice" in complaint(twice)
+    assert "column 'age' occurs twice" in complaint(twice)
     assert "has no records" in complaint(pd.DataFrame({"age": [], "sex": []}))
     assert "column 'age' is missing" in complaint(pd.DataFrame())
     assert "column 'age': row 2 is empty" in complaint(pd.DataFrame({"age": [1, None], "sex": ["f", "m"]}))

@@ -203,8 +203,8 @@ def complaint(source: Any, schema: Schema = SCHEMA) -> str:
             "t.jsonl: line 1: 'age' holds an object; give each of its values a key of its own",
         ),
         (b'{"age": [[1]]}\n', "t.jsonl: line 1: 'age' holds a list of lists or objects"),
-        (b'{"age": 1, "age": 2}\n', "t.jsonl: line 1: the key 'age' is there twice; keep one"),
-        (b'{"age": 1}\n{"x": {"a": 1, "a": 2}}\n', "t.jsonl: line 2: the key 'a' is there twice"),
+        (b'{"age": 1, "age": 2}\n', "t.jsonl: line 1: the key 'age' occurs twice; keep one"),
+        (b'{"age": 1}\n{"x": {"a": 1, "a": 2}}\n', "t.jsonl: line 2: the key 'a' occurs twice"),
         (b'{"age": "\xff"}\n', "t.jsonl: line 1 is not UTF-8 text"),
         (b"[" * 100_000 + b"\n", "t.jsonl: line 1 is not a JSON object"),
         (b'{"age": ' + b"9" * 5000 + b"}\n", "t.jsonl: line 1 is not a JSON object"),
@@ -249,7 +249,7 @@ def test_a_cell_that_is_no_xml(tmp_path: Path) -> None:
         book.active.append(row)
     book.save(tmp_path / "t.xlsx")
     schema = Schema.from_dict({"columns": {"age": COLUMNS["age"]}})
-    assert "is not a workbook that can be read" in complaint(tmp_path / "t.xlsx", schema)
+    assert "cannot be read as a workbook" in complaint(tmp_path / "t.xlsx", schema)
 
 
 def test_polars_types_that_arrow_does_not_have() -> None:
@@ -263,7 +263,7 @@ def test_polars_types_that_arrow_does_not_have() -> None:
         ([], "its first row is empty"),
         ([[None, None]], "its first row is empty"),
         ([["age", None, "x"], [1, 2, 3]], "column 2 has no name in the first row"),
-        ([["age", "age"], [1, 2]], "column 'age' is there twice"),
+        ([["age", "age"], [1, 2]], "column 'age' occurs twice"),
         ([["age"], [1], [2, 3]], "row 3 has a value in a column without a name"),
         ([["age"]], "has no records"),
         ([["Age"], [1]], "column 'age' is missing (did you mean 'Age'?)"),
@@ -303,8 +303,8 @@ def test_queries_and_views(tmp_path: Path) -> None:
         ("?table=people&query=SELECT 1", "name one table (?table=people) or one query"),
         ("?table=people&table=x", "name one table"),
         ("?query=SELEC 1", "cannot be read"),
-        ("?query=SELECT 1 AS a, 2 AS a", "column 'a' is there twice"),
-        ("?query=DELETE FROM people", "gives no records; write a SELECT"),
+        ("?query=SELECT 1 AS a, 2 AS a", "column 'a' occurs twice"),
+        ("?query=DELETE FROM people", "returns no records; write a SELECT"),
         ("?table=people'; DROP TABLE people; --", "there is no table"),
     ],
     ids=str,
@@ -320,7 +320,7 @@ def test_a_database_that_is_not_there_is_not_made(tmp_path: Path) -> None:
     assert not (tmp_path / "none.db").exists()
     (tmp_path / "t.db").write_bytes(b"age\n1\n" * 100)
     assert "cannot be read" in complaint(f"sqlite:///{tmp_path}/t.db?table=people")
-    assert "knows no database" in complaint("nosuchdb://host/x?table=people")
+    assert "does not support the database" in complaint("nosuchdb://host/x?table=people")
     assert "is not a database URL" in complaint("sqlite://:x:y:z//?table=people")
 
 

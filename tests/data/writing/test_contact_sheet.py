@@ -129,7 +129,7 @@ def test_what_cannot_be_seen_is_refused(tmp_path: Path) -> None:
 def test_too_many_to_be_seen_are_refused(tmp_path: Path) -> None:
     records = records_of(MOST, image=IMAGE)
     write(tmp_path / "all.png", records)
-    with pytest.raises(DataError, match=r"^more\.png: a picture has room for 1,000 records"):
+    with pytest.raises(DataError, match=r"^more\.png: a picture shows at most 1,000 records"):
         write(tmp_path / "more.png", records, records.take([0]))
     assert [path.name for path in tmp_path.iterdir()] == ["all.png"]
 
@@ -137,7 +137,7 @@ def test_too_many_to_be_seen_are_refused(tmp_path: Path) -> None:
 def test_a_picture_has_a_hundred_records_unless_told() -> None:
     assert choose_count("Digits.PNG", None, 5000) == 100
     assert choose_count("digits.csv.gz", None, 5000) == 5000
-    with pytest.raises(DataError, match=r"^all\.png: a picture has room for 1,000 records"):
+    with pytest.raises(DataError, match=r"^all\.png: a picture shows at most 1,000 records"):
         choose_count("folder/all.png", 1001, 5000)
 
 

@@ -157,7 +157,7 @@ def test_a_value_spelled_like_null_is_not_null(tmp_path: Path, suffix: str) -> N
     assert [path.name for path in tmp_path.iterdir()] == [f"t.{suffix}"]
 
 
-# Line breaks in a csv are tested by "two\nlines" above and in test_csv_line_checks.py: not all of them can be read back.
+# Line breaks in a csv are tested by "two\nlines" above and in test_csv_line_checks.py: not all can be read back.
 TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0\r\n"), max_size=5)
 
 
@@ -323,7 +323,7 @@ def test_bad_targets_are_one_line(tmp_path: Path) -> None:
     for name, schema, says in (
         ("none/t.csv", SMALL, "none/t.csv: its folder does not exist"),
         ("d.csv", SMALL, "d.csv: is a directory"),
-        ("t.xlsx", SMALL, "t.xlsx: is of no known format"),
+        ("t.xlsx", SMALL, "t.xlsx: has an unknown format"),
         ("t.csv", schema_of(IMAGES), "t.csv: column 'image': images do not fit a csv"),
         ("t.csv", schema_of({"s": {"type": "set", "universe": ["a b", "c|d"], "max_size": 2}}), "column 's'"),
     ):

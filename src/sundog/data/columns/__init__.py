@@ -70,7 +70,7 @@ def register_column_type(kind: type[_Column]) -> type[_Column]:
     """Make schemas accept a column type, named by the default of its `type`; also usable as a class decorator."""
     name = kind.model_fields["type"].default
     if not isinstance(name, str) or name in _BUILT_IN:
-        raise ValueError(f"a column type needs a name of its own as the default of `type`, got {name!r}")
+        raise ValueError(f"a column type needs a new name as the default of `type`, got {name!r}")
     _REGISTERED[name] = kind
     return kind
 

@@ -111,7 +111,7 @@ class ContinuousColumn(NumberColumn):
         if problem or name.lower() != "float32" or self.min is None or self.max is None:
             return problem
         low, high = round_inward(self.min, self.max)
-        return f"dtype {name} holds nothing from {self.min} to {self.max}; use float64" if low > high else None
+        return f"dtype {name} holds no value from {self.min} to {self.max}; use float64" if low > high else None
 
     def _to_float32(self, values: Any) -> Any:
         """Return the nearest float32 within the bounds, so that written values can be read again."""

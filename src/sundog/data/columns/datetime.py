@@ -63,7 +63,7 @@ class DatetimeColumn(OrderedColumn):
     @classmethod
     def _is_a_timezone(cls, name: str | None) -> str | None:
         if name == "localtime":
-            raise ValueError("timezone 'localtime' is another one on each machine; use a name such as 'Europe/Berlin'")
+            raise ValueError("timezone 'localtime' differs between machines; use a name such as 'Europe/Berlin'")
         if name is not None:
             try:  # Python knows some names that Arrow does not (posixrules, Factory)
                 ZoneInfo(name)
@@ -85,7 +85,9 @@ class DatetimeColumn(OrderedColumn):
     @model_validator(mode="after")
     def _has_a_format(self) -> Self:
         if self.format is not None and (len(self.format) > _LONGEST_FORMAT or not time_parsing.is_format(self.format)):
-            raise ValueError(f"format {format_value(self.format)} is not one; write it as '%Y-%m-%d %H:%M:%S'")
+            raise ValueError(
+                f"format {format_value(self.format)} is not a time format; write it as '%Y-%m-%d %H:%M:%S'"
+            )
         if self.format is not None and "%z" in self.format and self.timezone is None:
             raise ValueError("format has an offset (%z) but no timezone is declared; declare `timezone`")
         return self
@@ -271,7 +273,8 @@ class DatetimeColumn(OrderedColumn):
             return f"{format_value(value)} has a timezone but none is declared; declare `timezone`"
         ticks, skipped = self._to_clock(micros, aware)
         if skipped[0]:
-            return f"{format_value(value)} was skipped by the clocks of {self.timezone}; write it with its offset"
+            problem = f"{format_value(value)} does not exist in {self.timezone}, where the clocks skip it"
+            return f"{problem}; write it with its offset"
         return describe_out_of_bounds(value, below=bool(ticks[0] < self._origin), low=self.min, high=self.max)
 
 

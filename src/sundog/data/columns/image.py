@@ -45,7 +45,7 @@ class ImageColumn(ArrayColumn):
             key = "nullable" if self.nullable else "learn"
             raise ValueError(f"an image column cannot be `{key}`; remove it")
         if self.tones is not None and self.tones > self.levels:
-            raise ValueError(f"tones is {self.tones}, which is more than the {self.levels} levels there are; lower it")
+            raise ValueError(f"tones ({self.tones}) is above levels ({self.levels}); lower it")
         return self
 
     @property

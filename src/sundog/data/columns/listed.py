@@ -175,7 +175,9 @@ class ListedColumn(ScalarColumn):
     @model_validator(mode="after")
     def _is_possible(self) -> Self:
         if self.values is None and not self.learn:
-            raise ValueError("values is missing; list the categories, or say `learn: true` to pay for them")
+            raise ValueError(
+                "values is missing; list the categories, or say `learn: true` to learn them within the budget"
+            )
         if self.learn and self.other is not None and not isinstance(self.other, str):
             raise ValueError("`other` of a column that is learned must be text; quote it")
         if self.undeclared == "other" and self.other is None and not self.learn:
@@ -257,7 +259,7 @@ class ListedColumn(ScalarColumn):
         near = plain.get(str(value).strip().casefold())
         if near is not None:
             differs = "stray whitespace" if str(value).strip() == str(near).strip() else "upper and lower case"
-            return f"{format_value(value)} is not a declared value, but {format_value(near)} is; mind {differs}"
+            return f"{format_value(value)} is not a declared value, but {format_value(near)} is; check {differs}"
         near = suggest(value, [known for known in self._known[:10] if isinstance(known, str)])
         fix = "add it to values, fix the row or declare `undeclared: other`"
         return f"{format_value(value)} is not a declared value; {near if near.startswith('did') else fix}"

@@ -40,7 +40,7 @@ def check_bounds(low: Any, high: Any, *, learn: bool) -> None:
     """Refuse missing bounds; only a column with `learn: true` may omit them."""
     for key, bound in (("min", low), ("max", high)):
         if bound is None and not learn:
-            raise ValueError(f"{key} is missing; declare it, or say `learn: true` to pay for it from the budget")
+            raise ValueError(f"{key} is missing; declare it, or say `learn: true` to learn it within the budget")
 
 
 def check_order(low: Any, high: Any, *, shown_as: tuple[Any, Any]) -> None:
@@ -117,7 +117,7 @@ class OrderedColumn(ScalarColumn):
     def bin_limit(self) -> int:
         """The declared number of bins; by default one for each code, or `DEFAULT_BINS` if there are many codes."""
         if self.bins == "quantiles":
-            raise SchemaError("`bins: quantiles` must be measured with budget first; fit does so, or declare `edges`")
+            raise SchemaError("`bins: quantiles` must be measured within the budget first; fit, or declare `edges`")
         default = self.lattice_size if self.lattice_size <= SMALL_LATTICE else DEFAULT_BINS
         return self.bins if isinstance(self.bins, int) else default
 
@@ -254,7 +254,7 @@ class OrderedColumn(ScalarColumn):
             raise ValueError("edges and bins are both given; keep one of them")
         positions = self.to_positions(self.edges or ())
         if any(after <= before for before, after in pairwise(positions)):
-            raise ValueError("edges must ascend, each above the one before; sort them")
+            raise ValueError("edges must be in ascending order without repeats; sort them")
         if not self.complete:
             return self
         low, high = self._ends

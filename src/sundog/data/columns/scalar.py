@@ -222,7 +222,7 @@ class ScalarColumn(Column):
             return f"dtype {name} does not hold the values of a column of this type; use {', '.join(possible)}"
         if self.nullable and (name in frame_dtypes.WHOLE or name == "bool"):
             use = frame_dtypes.to_nullable(name)
-            return f"dtype {name} has no missing values and the column is nullable; use {use}"
+            return f"dtype {name} cannot hold missing values, but the column is nullable; use {use}"
         return self._find_limit_problem(name)
 
     def _find_limit_problem(self, name: str) -> str | None:  # noqa: ARG002

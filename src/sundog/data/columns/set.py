@@ -57,8 +57,8 @@ class SetColumn(Column):
         if self.max_size > self.shape[0]:
             raise ValueError(f"max_size ({self.max_size}) is above the number of items ({self.shape[0]}); lower it")
         if self.nullable or self.learn:
-            key, fix = ("nullable", "an empty set says it") if self.nullable else ("learn", "declare the universe")
-            raise ValueError(f"a set column cannot be `{key}`; remove it, {fix}")
+            key, fix = ("nullable", "use an empty set") if self.nullable else ("learn", "declare the universe")
+            raise ValueError(f"a set column cannot be `{key}`; remove it and {fix}")
         return self
 
     @property
@@ -259,7 +259,7 @@ class SetColumn(Column):
             at = int(beyond.argmax())
             fix = "enlarge the universe or declare `undeclared: drop`"
             raise DataError(
-                f"{where}: row {row[at] + 1}: item {item[at]} is beyond the {self.shape[0]} declared; {fix}"
+                f"{where}: row {row[at] + 1}: item {item[at]} is not among the {self.shape[0]} declared; {fix}"
             )
         return self._cap_sizes(row[~beyond], item[~beyond], matrix.shape[0])
 

@@ -49,7 +49,7 @@ def from_parts(indices: Array, indptr: Array, shape: Array, where: str) -> Any:
         raise DataError(f"{where}: indices, indptr and shape do not fit together; save the matrix again")
     steps = indptr.astype(np.int64)
     if steps[0] != 0 or steps[-1] != len(indices) or (np.diff(steps) < 0).any():
-        raise DataError(f"{where}: indptr does not cut indices into {int(shape[0])} records; save the matrix again")
+        raise DataError(f"{where}: indptr does not divide indices into {int(shape[0])} records; save the matrix again")
     places = indices.astype(np.int64)
     bad = np.flatnonzero((places < 0) | (places >= int(shape[1])))
     if len(bad):

@@ -59,7 +59,7 @@ def _tag_text(value: str) -> _Tagged:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise ValueError("holds text with half a surrogate pair, which UTF-8 does not have") from None
+        raise ValueError("holds text with a lone surrogate, which UTF-8 cannot encode") from None
     return TEXT, str.__str__(value)
 
 
@@ -147,18 +147,18 @@ def _refuse_duration(_: Any) -> _Tagged:
 def _register_pandas() -> None:
     import pandas as pd
 
-    def interval(value: pd.Interval) -> _Tagged:
+    def tag_interval(value: pd.Interval) -> _Tagged:
         before, behind = "[" if value.closed_left else "(", "]" if value.closed_right else ")"
         return TEXT, f"{before}{spell(value.left)}, {spell(value.right)}{behind}"
 
-    def stamp(value: pd.Timestamp) -> _Tagged:
+    def tag_timestamp(value: pd.Timestamp) -> _Tagged:
         return (WALL if value.tz is None else INSTANT), _tag_datetime64(value.to_datetime64())[1]
 
     for missing in (pd.NA, pd.NaT):
         _tag.register(type(missing), _tag_nothing)
     _tag.register(pd.Period, _tag_by_name)
-    _tag.register(pd.Interval, interval)
-    _tag.register(pd.Timestamp, stamp)
+    _tag.register(pd.Interval, tag_interval)
+    _tag.register(pd.Timestamp, tag_timestamp)
 
 
 def spell(value: Any) -> str:

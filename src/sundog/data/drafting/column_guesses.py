@@ -132,7 +132,7 @@ def _guess_text(distinct: pa.Array, counts: Array, values: pa.ChunkedArray, *, b
     if writing is None:
         return guess
     strays = _quote_some([text for text, fits in zip(texts, writing.fits, strict=True) if not fits])
-    return replace(guess, notes=[f"nearly all values are numbers or times, but {strays}: fix them", *guess.notes])
+    return replace(guess, notes=[f"nearly all values are numbers or times, except {strays}: fix them", *guess.notes])
 
 
 def _guess_formatted(writing: TextFormat, distinct: pa.Array, counts: Array) -> Guess:

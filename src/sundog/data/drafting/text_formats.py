@@ -110,7 +110,7 @@ def _find_time_formats(texts: pa.Array) -> Iterator[TextFormat]:
     for time in _CLOCKS[1:]:
         fits = _matches(texts, f"^{re.sub(r'%.', lambda part: _DIGITS[part[0]], time.strip())}$")
         if fits.any():
-            doubt = f"a time of day, on {TIME_OF_DAY}; were it a duration, make it a number"
+            doubt = f"a time of day, on {TIME_OF_DAY}; if it is a duration, make it a number"
             yield from _try_time_format(texts, fits, time.strip(), doubt)
     for date in _DATES:
         for time in _CLOCKS:
@@ -198,8 +198,9 @@ def _explain_doubt(texts: pa.Array, fits: Mask, form: NumberFormat) -> str | Non
     ):
         return None
     other = NumberFormat("", form.thousands, form.prefix, form.suffix).make_example(whole=False)
-    return f"{form.thousands!r} is taken to separate thousands; were it decimal, declare a continuous column" + (
-        f" with format {other!r}" if form.thousands == "," else " without format"
+    return (
+        f"{form.thousands!r} is taken to separate thousands; if it is a decimal mark, declare a continuous column"
+        + (f" with format {other!r}" if form.thousands == "," else " without format")
     )
 
 

@@ -88,4 +88,4 @@ def _diagnose(path: AnyPath, delimiter: str, header: list[str], message: str) ->
                     return f"{name}: row {number} has {len(row)} fields, the header has {len(header)}; fix that row"
     if "straddling" in message:
         return f"{name}: a row is longer than {BLOCK >> 20} MiB; check its line ends"
-    return f"{name}: is not a csv file that can be read; check delimiter and quotes"
+    return f"{name}: cannot be read as csv; check delimiter and quotes"

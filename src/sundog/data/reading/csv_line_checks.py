@@ -33,7 +33,7 @@ def check_lines(file: BinaryIO, name: str, delimiter: str, multiline: Sequence[s
     b'n,s\n1,"a, b"\n'
     >>> check_lines(io.BytesIO(b'n,s\n1,"a\n2,b\n'), "t.csv", ",").read()
     Traceback (most recent call last):
-    sundog.errors.DataError: t.csv: line 2 leaves a quote open; write a record on one line, double quotes in quotes
+    sundog.errors.DataError: t.csv: line 2 leaves a quote open; write each record on one line, and double inner quotes
     """
     if not multiline:
         return CheckedLines(file, name, delimiter)
@@ -79,14 +79,15 @@ class CheckedLines:
     def _check(self, lines: bytes) -> None:
         if b"\0" in lines:
             at = lines.count(b"\n", 0, lines.index(b"\0"))
-            raise self._build_error(at, "has a zero byte in it; save the file as csv in UTF-8")
+            raise self._build_error(at, "contains a zero byte; save the file as csv in UTF-8")
         if lines.count(b"\r") != lines.count(b"\r\n"):
             at = lines.count(b"\n", 0, next(re.finditer(rb"\r(?!\n)", lines)).start())
-            raise self._build_error(at, "has a carriage return in it; take it out, and end lines with \\n or \\r\\n")
+            raise self._build_error(at, "contains a carriage return; remove it, and end lines with \\n or \\r\\n")
         for at, line in self._find_suspects(lines) if b'"' in lines else ():
             if not self._line_of_fields.fullmatch(line):
                 raise self._build_error(
-                    at, f"{_describe_problem(line)}; write a record on one line, double quotes in quotes"
+                    at,
+                    f"{_describe_problem(line)}; write each record on one line, and double inner quotes",
                 )
         self._lines += lines.count(b"\n")
 

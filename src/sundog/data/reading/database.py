@@ -85,7 +85,7 @@ def open_database(url: str, *, nulls: Sequence[str] = ("",)) -> Source:
     except sqlalchemy.exc.NoSuchModuleError:
         known = "such as sqlite, postgresql or mysql"
         raise DataError(
-            f"{name}: SQLAlchemy knows no database {parsed.drivername!r}; use one that it does, {known}"
+            f"{name}: SQLAlchemy does not support the database {parsed.drivername!r}; use one that it does, {known}"
         ) from None
     except ModuleNotFoundError as error:
         raise DataError(
@@ -95,7 +95,7 @@ def open_database(url: str, *, nulls: Sequence[str] = ("",)) -> Source:
         reason = take_first_line(getattr(error, "orig", None) or error)
         for secret in {parsed.password, quote(parsed.password or "", safe="")} - {None, ""}:
             reason = reason.replace(str(secret), "***")
-        raise DataError(f"{name}: cannot be read ({reason}); check the URL, the table and your rights") from None
+        raise DataError(f"{name}: cannot be read ({reason}); check the URL, the table and your permissions") from None
 
 
 def _select(sqlalchemy: Any, connection: Any, table: str, name: str) -> str:
@@ -115,7 +115,7 @@ def _select(sqlalchemy: Any, connection: Any, table: str, name: str) -> str:
 def _read(connection: Any, statement: str, name: str, nulls: Sequence[str]) -> Source:
     result = connection.execution_options(stream_results=True).exec_driver_sql(statement)
     if not result.returns_rows:
-        raise DataError(f"{name}: the query gives no records; write a SELECT")
+        raise DataError(f"{name}: the query returns no records; write a SELECT")
     names = check_unique(list(result.keys()), f"{name}: the result")
     columns: dict[str, list[Any]] = {key: [] for key in names}
     for row in result:

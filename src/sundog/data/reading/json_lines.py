@@ -15,10 +15,6 @@ class _RepeatedKeyError(ValueError):
     """A key occurs twice in one object: the second would silently win."""
 
 
-class _Nested(dict[str, Any]):
-    """A parsed object."""
-
-
 def open_json_lines(
     path: AnyPath, *, nulls: Sequence[str] = ("",), wanted: Collection[str | None] | None = None
 ) -> Source:
@@ -56,7 +52,7 @@ def _parse_record(line: bytes, where: str, wanted: Collection[str | None] | None
     except UnicodeDecodeError:
         raise DataError(f"{where} is not UTF-8 text; save it as UTF-8") from None
     except _RepeatedKeyError as error:
-        raise DataError(f"{where}: the key {str(error)!r} is there twice; keep one") from None
+        raise DataError(f"{where}: the key {str(error)!r} occurs twice; keep one") from None
     except (ValueError, RecursionError):
         raise DataError(f"{where} is not a JSON object; write one object a line") from None
     if not isinstance(record, dict):
@@ -69,8 +65,8 @@ def _parse_record(line: bytes, where: str, wanted: Collection[str | None] | None
     return kept
 
 
-def _build_object(pairs: list[tuple[str, Any]]) -> _Nested:
-    found = _Nested(pairs)
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         raise _RepeatedKeyError(next(key for place, key in enumerate(keys) if key in keys[:place]))

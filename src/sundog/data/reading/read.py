@@ -146,7 +146,7 @@ def open_source(source: Any, schema: Schema | None = None) -> Source:
     ):
         return arrays.open_arrays({BARE: source}, type(source).__name__)
     kind = type(source).__name__
-    raise DataError(f"{kind}: is nothing that can be read; give a path, DataFrame, table, array, sparse matrix or list")
+    raise DataError(f"{kind}: cannot be read; give a path, DataFrame, table, array, sparse matrix or list")
 
 
 def _open_path(path: AnyPath, schema: Schema | None) -> Source:
@@ -177,7 +177,7 @@ def _open_path(path: AnyPath, schema: Schema | None) -> Source:
     with explain_read_errors(path.name):
         path.stat()
         refuse_directory(path)
-    raise DataError(f"{path.name}: is of no known format; give {FORMATS}")
+    raise DataError(f"{path.name}: has an unknown format; give {FORMATS}")
 
 
 def _split_sheet(path: AnyPath) -> tuple[AnyPath, str | None]:

@@ -88,7 +88,7 @@ def explain_read_errors(name: str) -> Iterator[None]:
     except IsADirectoryError:
         raise DataError(f"{name or '.'}: is a directory; name a file in it") from None
     except PermissionError:
-        raise DataError(f"{name}: may not be read; check its permissions") from None
+        raise DataError(f"{name}: cannot be read without permission; check its permissions") from None
     except UnicodeDecodeError as error:
         raise DataError(f"{name}: is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     except (MemoryError, pa.ArrowMemoryError):

@@ -205,5 +205,5 @@ def check_unique(names: list[str], where: str) -> list[str]:
     """Return the names; raise DataError if one occurs twice."""
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise DataError(f"{where}: column {twice!r} is there twice; rename one of them")
+        raise DataError(f"{where}: column {twice!r} occurs twice; rename one of them")
     return names

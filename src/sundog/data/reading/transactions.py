@@ -19,7 +19,7 @@ def open_transactions(path: AnyPath) -> Source:
     with explain_read_errors(path.name), open_bytes(path) as file:
         lines = file.read().decode("utf-8-sig").replace("\r\n", "\n").split("\n")
     if broken := next((number for number, line in enumerate(lines, start=1) if "\r" in line), None):
-        raise DataError(f"{path.name}: line {broken} has a carriage return in it; end lines with \\n or \\r\\n")
+        raise DataError(f"{path.name}: line {broken} contains a carriage return; end lines with \\n or \\r\\n")
     if lines[-1] == "":
         lines.pop()
     text = pa.chunked_array([pa.array(lines, pa.string())])

@@ -54,7 +54,7 @@ def _iter_rows(path: AnyPath, sheet: str | None) -> Iterator[Row]:
                 found.reset_dimensions()  # the declared dimensions may be wrong
                 yield from found.iter_rows(values_only=True)
             except (KeyError, ValueError, TypeError, AttributeError, ParseError, zipfile.BadZipFile):
-                raise DataError(f"{path.name}: is not a workbook that can be read; save it as .xlsx again") from None
+                raise DataError(f"{path.name}: cannot be read as a workbook; save it as .xlsx again") from None
 
 
 def _choose_sheet(sheets: list[str], sheet: str | None, name: str) -> str:

@@ -60,7 +60,7 @@ def list_drawable(schema: Schema) -> list[str]:
 def refuse_many(count: int, name: str) -> None:
     """Raise DataError, naming the file, if there are too many records for one picture."""
     if count > MOST:
-        raise DataError(f"{name}: a picture has room for {MOST:,} records; ask for fewer, or end the name in .npz")
+        raise DataError(f"{name}: a picture shows at most {MOST:,} records; ask for fewer, or end the name in .npz")
 
 
 def refuse_picture(schema: Schema, name: str) -> None:

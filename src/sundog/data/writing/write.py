@@ -162,7 +162,7 @@ def _choose_writer(path: Path) -> type[Writer]:
     for suffix, kind in WRITERS.items():
         if name.endswith(suffix):
             return kind
-    raise DataError(f"{path.name}: is of no known format; end the name in {', '.join(WRITERS)}")
+    raise DataError(f"{path.name}: has an unknown format; end the name in {', '.join(WRITERS)}")
 
 
 @contextmanager
@@ -173,7 +173,7 @@ def _explain_write_errors(name: str) -> Iterator[None]:
     except BrokenPipeError:  # the reader has closed the pipe
         raise
     except PermissionError:
-        raise DataError(f"{name}: may not be written here; check the folder's permissions") from None
+        raise DataError(f"{name}: cannot be written without permission; check the folder's permissions") from None
     except OSError as error:
         reason = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else take_first_line(error)
         raise DataError(
