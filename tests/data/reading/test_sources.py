@@ -21,7 +21,7 @@ import pytest
 
 from sundog.data.reading.database import hide_secrets
 from sundog.data.reading.read import encode, read
-from sundog.data.reading.source import Piped
+from sundog.data.reading.source import PipedInput
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
 
@@ -381,6 +381,6 @@ def test_every_format_comes_through_a_pipe() -> None:
     np.savez(archive, age=frame["age"].to_numpy(), job=frame["job"].to_numpy(str))
     content["npz"] = archive.getvalue()
     for kind, data in content.items():
-        assert codes(Piped(f"stdin.{kind.split()[0]}", data), schema) == {"age": [31, 47], "job": [0, 1]}, kind
-    assert "stdin.csv" in complaint(Piped("stdin.csv", b"age,job\n1\n"), schema)
-    assert "stdin.csv: is empty" in complaint(Piped("stdin.csv", b""), schema)
+        assert codes(PipedInput(f"stdin.{kind.split()[0]}", data), schema) == {"age": [31, 47], "job": [0, 1]}, kind
+    assert "stdin.csv" in complaint(PipedInput("stdin.csv", b"age,job\n1\n"), schema)
+    assert "stdin.csv: is empty" in complaint(PipedInput("stdin.csv", b""), schema)

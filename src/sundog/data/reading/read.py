@@ -21,7 +21,7 @@ from scipy import sparse
 from sundog.data.columns.containers import spell_values
 from sundog.data.reading import arrays, csv_file, database, json_lines, tables, transactions, workbook
 from sundog.data.reading.column_matching import Plan, conform, match, refuse_unspelled, to_scalars
-from sundog.data.reading.source import BARE, AnyPath, Piped, Source, Values, explain_read_errors, refuse_directory
+from sundog.data.reading.source import BARE, AnyPath, PipedInput, Source, Values, explain_read_errors, refuse_directory
 from sundog.data.reading.tables import build_missing_error, nullify
 from sundog.data.records import Records
 from sundog.data.schema import Schema
@@ -132,7 +132,7 @@ def open_source(source: Any, schema: Schema | None = None) -> Source:
         return database.open_database(source, nulls=schema.nulls if schema else ("",))
     if isinstance(source, str | os.PathLike):
         return _open_path(Path(source), schema)
-    if isinstance(source, Piped):
+    if isinstance(source, PipedInput):
         return _open_path(source, schema)
     if isinstance(source, pd.DataFrame):
         return tables.open_frame(source, "DataFrame")
@@ -183,7 +183,7 @@ def _open_path(path: AnyPath, schema: Schema | None) -> Source:
 def _split_sheet(path: AnyPath) -> tuple[AnyPath, str | None]:
     """Split the path of a workbook from the name of its sheet: `people.xlsx?sheet=Adults`."""
     text = str(path)
-    if isinstance(path, Piped) or _SHEET not in text or path.exists():
+    if isinstance(path, PipedInput) or _SHEET not in text or path.exists():
         return path, None
     file, _, sheet = text.rpartition(_SHEET)
     return Path(file), sheet

@@ -30,10 +30,10 @@ Shape: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Piped:
+class PipedInput:
     r"""Bytes read from a pipe; the suffix of the name gives their format, and they can be opened repeatedly.
 
-    >>> Piped("stdin.csv", b"a\n1\n").open().read()
+    >>> PipedInput("stdin.csv", b"a\n1\n").open().read()
     b'a\n1\n'
     """
 
@@ -52,7 +52,7 @@ class Piped:
         """Do nothing: standard input exists."""
 
 
-AnyPath: TypeAlias = "Path | Piped"
+AnyPath: TypeAlias = "Path | PipedInput"
 
 BARE = ""
 """The name of unnamed values: an ndarray, an idx file, a list of sets."""
@@ -112,7 +112,7 @@ def open_bytes(path: AnyPath) -> BinaryIO:
     refuse_directory(path)
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
-    if isinstance(path, Piped):
+    if isinstance(path, PipedInput):
         return cast(BinaryIO, gzip.open(path.open())) if packed else path.open()
     return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
 

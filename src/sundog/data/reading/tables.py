@@ -18,7 +18,7 @@ from sundog.data.columns.number_parsing import EXACT, parse_number_unless_code, 
 from sundog.data.columns.value_kinds import spell_number
 from sundog.data.reading.source import (
     AnyPath,
-    Piped,
+    PipedInput,
     Source,
     Values,
     explain_read_errors,
@@ -33,7 +33,7 @@ def open_parquet(path: AnyPath) -> Source:
     """Open a parquet file; columns are read on demand."""
 
     def open_file() -> Any:
-        return pa.BufferReader(path.content) if isinstance(path, Piped) else path
+        return pa.BufferReader(path.content) if isinstance(path, PipedInput) else path
 
     def load(names: list[str]) -> dict[str, Values]:
         with explain_read_errors(path.name):
@@ -51,7 +51,7 @@ def open_ipc(path: AnyPath) -> Source:
     """Open an Arrow IPC file or stream (.arrow, .feather)."""
     with explain_read_errors(path.name):
         refuse_directory(path)
-        with pa.BufferReader(path.content) if isinstance(path, Piped) else pa.OSFile(str(path)) as file:
+        with pa.BufferReader(path.content) if isinstance(path, PipedInput) else pa.OSFile(str(path)) as file:
             is_file = file.read(6) == b"ARROW1"
             file.seek(0)
             table = (pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)).read_all()
