@@ -58,28 +58,28 @@ REAL = {"type": "continuous", "min": 0, "max": 9, "resolution": 0.1, "out_of_bou
 LEARNED = {"type": "categorical", "learn": True, "nullable": True}
 
 
-def listed(*values: Any, other: Any, kind: str = "categorical") -> dict[str, Any]:
+def declare_values(*values: Any, other: Any, kind: str = "categorical") -> dict[str, Any]:
     """A column of these values and one for all that is not declared."""
     return {"type": kind, "values": [*values, other], "undeclared": "other", "other": other, "nullable": True}
 
 
 SCALARS = {
-    "text, numbers": Case(listed("1", "2", other="o"), [1, 2, 1]),
-    "text, floats": Case(listed("1", "2.5", other="o"), [1.0, 2.5, 1.0]),
-    "text, texts": Case(listed("1", "2.0", "01", other="o"), ["1", "2.0", "01"]),
-    "text, decimals": Case(listed("0.5", "0.25", other="o"), [Decimal("0.5"), Decimal("0.2"), Decimal("0.5")]),
-    "text, spelled twice": Case(listed("1", "1.0", "True", "x", other="o"), [1.0, 1.0]),
+    "text, numbers": Case(declare_values("1", "2", other="o"), [1, 2, 1]),
+    "text, floats": Case(declare_values("1", "2.5", other="o"), [1.0, 2.5, 1.0]),
+    "text, texts": Case(declare_values("1", "2.0", "01", other="o"), ["1", "2.0", "01"]),
+    "text, decimals": Case(declare_values("0.5", "0.25", other="o"), [Decimal("0.5"), Decimal("0.2"), Decimal("0.5")]),
+    "text, spelled twice": Case(declare_values("1", "1.0", "True", "x", other="o"), [1.0, 1.0]),
     "text, spelled twice and refused": Case(
         {"type": "categorical", "values": ["1", "1.0", "True", "x"], "nullable": True}, [True]
     ),
-    "text, spelled otherwise": Case(listed("1.0", "false", other="o"), [1, 0]),
-    "text, intervals": Case(listed("(0, 1]", "(0.0, 1.0]", other="o"), [pd.Interval(0, 1)]),
-    "text, booleans": Case(listed("True", "False", other="o"), [True, False, True]),
-    "text, days": Case(listed("2020-01-02", "2020-03-04", other="o"), DAYS),
-    "whole numbers": Case(listed(1, 2, other=-1, kind="ordinal"), [1, 2, 2]),
-    "whole numbers, gaps": Case(listed(1, 2, other=-1), [1.0, float("nan")]),
-    "whole numbers, booleans": Case(listed(1, 0, other=-1), [True, False]),
-    "real numbers": Case(listed(0.5, 2.0, other=-1.0), [0.5, 2.0, 0.5]),
+    "text, spelled otherwise": Case(declare_values("1.0", "false", other="o"), [1, 0]),
+    "text, intervals": Case(declare_values("(0, 1]", "(0.0, 1.0]", other="o"), [pd.Interval(0, 1)]),
+    "text, booleans": Case(declare_values("True", "False", other="o"), [True, False, True]),
+    "text, days": Case(declare_values("2020-01-02", "2020-03-04", other="o"), DAYS),
+    "whole numbers": Case(declare_values(1, 2, other=-1, kind="ordinal"), [1, 2, 2]),
+    "whole numbers, gaps": Case(declare_values(1, 2, other=-1), [1.0, float("nan")]),
+    "whole numbers, booleans": Case(declare_values(1, 0, other=-1), [True, False]),
+    "real numbers": Case(declare_values(0.5, 2.0, other=-1.0), [0.5, 2.0, 0.5]),
     "truths": Case({"type": "categorical", "values": [True, False], "nullable": True}, [True, False, True]),
     "truths, numbers": Case(
         {"type": "categorical", "values": [True, False], "undeclared": "other", "other": False}, [1, 1]
@@ -180,7 +180,7 @@ HOSTILE_GRIDS: list[Any] = [
 # --- the property --------------------------------------------------------------------------------------------------
 
 
-def outcome(source: Any, schema: Schema) -> tuple[int, Any]:
+def read_outcome(source: Any, schema: Schema) -> tuple[int, Any]:
     """How many records there are, and their codes; of a column that is learned, what the mechanism is given."""
     raw, column = read(source, schema), schema.columns["x"]
     bins = column.model_dump().get("bins")
@@ -196,12 +196,12 @@ def outcome(source: Any, schema: Schema) -> tuple[int, Any]:
 _KNOWN: dict[tuple[int, int], Any] = {}
 
 
-def known(case: Case, container: Container, path: Path) -> tuple[int, Any]:
+def recall_outcome(case: Case, container: Container, path: Path) -> tuple[int, Any]:
     """The outcome without any other record; LookupError where there is none."""
     key = (id(case), id(container))
     if key not in _KNOWN:
         try:
-            _KNOWN[key] = (case, outcome(container(case.records, path), case.schema))
+            _KNOWN[key] = (case, read_outcome(container(case.records, path), case.schema))
         except Exception as error:
             _KNOWN[key] = (case, error)
     found: Any = _KNOWN[key][1]
@@ -210,7 +210,9 @@ def known(case: Case, container: Container, path: Path) -> tuple[int, Any]:
     return found  # type: ignore[no-any-return]
 
 
-def broken_by_order(records: list[Any], order: list[int], case: Case, container: Container, path: Path) -> str | None:
+def find_change_by_order(
+    records: list[Any], order: list[int], case: Case, container: Container, path: Path
+) -> str | None:
     """What another order of the records changes but their order; None where nothing.
 
     LookupError where no such container can hold them.
@@ -222,7 +224,7 @@ def broken_by_order(records: list[Any], order: list[int], case: Case, container:
         except Exception as error:
             raise LookupError from error
         try:
-            found.append(outcome(source, case.schema))
+            found.append(read_outcome(source, case.schema))
         except DataError:
             found.append(None)
     before, after = found
@@ -233,18 +235,18 @@ def broken_by_order(records: list[Any], order: list[int], case: Case, container:
     return None if before[0] == after[0] and same else f"{before} became {after}"
 
 
-def broken_by(record: Any, place: int, case: Case, container: Container, path: Path) -> str | None:
+def find_change_by_record(record: Any, place: int, case: Case, container: Container, path: Path) -> str | None:
     """What one more record changes about the others; None where nothing, or where the data are refused with it.
 
     LookupError where the records cannot be read without it, or no such container can hold it.
     """
-    before, alone = known(case, container, path)
+    before, alone = recall_outcome(case, container, path)
     try:
         joined = container([*case.records[:place], record, *case.records[place:]], path)
     except Exception as error:
         raise LookupError from error
     try:
-        after, codes = outcome(joined, case.schema)
+        after, codes = read_outcome(joined, case.schema)
     except DataError:
         return None
     if after != before + 1:

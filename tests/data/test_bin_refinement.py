@@ -36,11 +36,11 @@ WIDE: dict[str, dict[str, Any]] = {
 }
 
 
-def schema_of(columns: dict[str, dict[str, Any]], **rest: Any) -> Schema:
+def make_schema(columns: dict[str, dict[str, Any]], **rest: Any) -> Schema:
     return Schema.from_dict({**rest, "columns": columns})
 
 
-def people(n: int = N) -> dict[str, Any]:
+def make_people(n: int = N) -> dict[str, Any]:
     rng = np.random.default_rng(0)
     minutes = np.where(rng.random(n) < 0.3, 0, rng.integers(0, 500_000, n))
     return {
@@ -51,11 +51,11 @@ def people(n: int = N) -> dict[str, Any]:
     }
 
 
-def fitted(data: dict[str, Any], schema: Schema, **request: Any) -> Release:
+def fit_release(data: dict[str, Any], schema: Schema, **request: Any) -> Release:
     return Synthesizer("independent", **{"epsilon": 1.0, "delta": 1e-6, **request}).fit(data, schema).release_
 
 
-def edges_of(schema: Schema, name: str) -> list[Any]:
+def get_edges(schema: Schema, name: str) -> list[Any]:
     column = schema.columns[name]
     assert isinstance(column, OrderedColumn)
     return list(column.edges or ())
@@ -63,7 +63,7 @@ def edges_of(schema: Schema, name: str) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def release() -> Release:
-    return fitted(people(), schema_of(WIDE))
+    return fit_release(make_people(), make_schema(WIDE))
 
 
 # --- special values ---
@@ -117,21 +117,21 @@ def test_special_values_of_every_ordered_type() -> None:
 )
 def test_impossible_special_values_are_refused(column: dict[str, Any], message: str) -> None:
     with pytest.raises(SchemaError) as caught:
-        schema_of({"x": column})
+        make_schema({"x": column})
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_special_values_survive_a_schema_file(tmp_path: Path) -> None:
     columns = {**WIDE, "days": {**WIDE["days"], "special": [-1]}, "when": {**WIDE["when"], "special": ["2020-01-01"]}}
-    schema = schema_of(columns)
+    schema = make_schema(columns)
     schema.save(tmp_path / "s.yaml")
     assert Schema.load(tmp_path / "s.yaml") == schema
 
 
 def test_special_values_cost_nothing() -> None:
     columns = {name: {**WIDE[name], "bins": 64, "special": [WIDE[name]["min"]]} for name in ("days", "seconds")}
-    release = fitted(people(), schema_of(columns))
+    release = fit_release(make_people(), make_schema(columns))
     assert [charge.purpose for charge in release.certificate.charges] == ["marginal of days", "marginal of seconds"]
     frame = release.sample(10_000, seed=0)
     assert (frame["days"] == -1).mean() == pytest.approx(0.82, abs=0.02)
@@ -139,7 +139,7 @@ def test_special_values_cost_nothing() -> None:
 
 
 def test_a_learned_range_is_wide_enough_for_special_values() -> None:
-    schema = schema_of({"n": {"type": "integer", "learn": True, "special": [-99]}})
+    schema = make_schema({"n": {"type": "integer", "learn": True, "special": [-99]}})
     ledger = Ledger(epsilon=9.0, delta=1e-6)
     raw = read({"n": np.arange(5000) % 90 + 5}, schema)
     column = prepare(raw, schema).learn(epsilon=8.0, delta=1e-7, ledger=ledger).columns["n"]
@@ -151,7 +151,7 @@ def test_a_learned_range_is_wide_enough_for_special_values() -> None:
 
 
 def test_values_that_many_share_keep_their_share(release: Release) -> None:
-    frame, real = release.sample(10_000, seed=0), people()
+    frame, real = release.sample(10_000, seed=0), make_people()
     for name, value in (("days", -1), ("seconds", 0), ("balance", -1000.0), ("when", np.datetime64("2020-01-01"))):
         assert (frame[name].to_numpy() == value).mean() == pytest.approx((real[name] == value).mean(), abs=0.02)
 
@@ -161,16 +161,16 @@ def test_bins_are_narrow_where_records_are_and_as_many_as_before(release: Releas
         column = release.schema.columns[name]
         assert make_bins(column).count == DEFAULT_BINS
         assert column.to_dict()["bins"] == "refined"
-    seconds = fitted(people(), schema_of({"seconds": WIDE["seconds"]}), epsilon=8.0).schema
-    narrow = [edge for edge in edges_of(seconds, "seconds") if edge <= 2500]
+    seconds = fit_release(make_people(), make_schema({"seconds": WIDE["seconds"]}), epsilon=8.0).schema
+    narrow = [edge for edge in get_edges(seconds, "seconds") if edge <= 2500]
     assert len(narrow) >= 20  # of a range up to 50,000: with equal width there would be three
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 0.1])
 def test_where_nothing_stands_out_of_the_noise_bins_have_equal_width(epsilon: float) -> None:
-    schema = schema_of(WIDE)
+    schema = make_schema(WIDE)
     ledger = Ledger(epsilon=1.0, delta=1e-5, noise=NoiseSource.seeded(0))  # once in a while noise stands out of noise
-    few = {name: values[:60] for name, values in people().items()}
+    few = {name: values[:60] for name, values in make_people().items()}
     plan = Refinement.plan(schema, epsilon=epsilon, delta=1e-6)
     refined, coarse = plan.refine(encode(read(few, schema), schema), ledger)
     assert coarse == list(WIDE)
@@ -213,7 +213,7 @@ def test_edges_begin_bins_where_they_should_although_floats_are_inexact() -> Non
 
 def test_edges_depend_on_the_data_through_noisy_counts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """With noise that makes all noisy counts those of another dataset, nothing of this one is left in the edges."""
-    schema = schema_of(WIDE)
+    schema = make_schema(WIDE)
     told: list[npt.NDArray[np.int64]] = []
 
     def replay(histogram: Any, ledger: Ledger) -> npt.NDArray[np.int64]:
@@ -223,9 +223,10 @@ def test_edges_depend_on_the_data_through_noisy_counts_alone(monkeypatch: pytest
     told[:] = [np.rint(rng.standard_cauchy(300) * 200).astype(np.int64) for _ in range(7)]
     monkeypatch.setattr(tree, "histogram_noise", replay)
     plan = Refinement.plan(schema, epsilon=1.0, delta=1e-6)
-    other = {name: np.repeat(values[-1:], 40) for name, values in people().items()}
+    other = {name: np.repeat(values[-1:], 40) for name, values in make_people().items()}
     outcomes = [
-        plan.refine(encode(read(data, schema), schema), Ledger(epsilon=1.0, delta=1e-5)) for data in (people(), other)
+        plan.refine(encode(read(data, schema), schema), Ledger(epsilon=1.0, delta=1e-5))
+        for data in (make_people(), other)
     ]
     assert outcomes[0] == outcomes[1]
 
@@ -233,7 +234,7 @@ def test_edges_depend_on_the_data_through_noisy_counts_alone(monkeypatch: pytest
 @pytest.mark.parametrize("cap", [1, 3])
 def test_refinement_is_charged_as_planned_and_takes_its_share(cap: int) -> None:
     unit = {"unit": "who", "cap": cap} if cap > 1 else {}
-    schema = schema_of({**WIDE, "flag": {"type": "boolean"}}, **unit)
+    schema = make_schema({**WIDE, "flag": {"type": "boolean"}}, **unit)
     plan = Refinement.plan(schema, epsilon=1.0, delta=1e-6)
     assert [charge.purpose for charge in plan.charges] == [f"bins of {name}" for name in WIDE]
     assert [charge.count for charge in plan.charges] == [cap * levels for levels in (2, 2, 3, 3)]
@@ -241,7 +242,7 @@ def test_refinement_is_charged_as_planned_and_takes_its_share(cap: int) -> None:
     rho = sum(charge.count / sigma**2 for charge, sigma in zip(plan.charges, sigmas, strict=True))
     assert rho * gaussian_noise_for(epsilon=1.0, delta=1e-6) ** 2 == pytest.approx(SHARE)
     ledger = Ledger(epsilon=1.0, delta=1e-6)
-    data = {**people(300), "flag": np.arange(300) % 2 == 0, "who": np.arange(300) // 2}
+    data = {**make_people(300), "flag": np.arange(300) % 2 == 0, "who": np.arange(300) // 2}
     for few in (300, 1):  # how many levels the data needs changes nothing
         records = encode(read({name: values[:few] for name, values in data.items()}, schema), schema)
         before = len(ledger.charges)
@@ -253,7 +254,7 @@ def test_all_stages_together_keep_to_the_budget(release: Release) -> None:
     certificate = release.certificate
     assert 0.998 <= epsilon_spent(certificate.charges, delta=certificate.delta) <= 1
     assert release.verify() == []
-    equal = fitted(people(), schema_of({name: {**column, "bins": 64} for name, column in WIDE.items()}))
+    equal = fit_release(make_people(), make_schema({name: {**column, "bins": 64} for name, column in WIDE.items()}))
     noise, less = (
         next(c.event.sigma for c in each.certificate.charges if c.purpose == "marginal of days")  # type: ignore[union-attr]
         for each in (release, equal)
@@ -281,24 +282,26 @@ def test_what_is_declared_is_not_refined() -> None:
 
 @pytest.mark.parametrize("bins", ["refined", "quantiles"])
 def test_measured_edges_say_so_and_are_a_declaration_for_the_next_fit(bins: str) -> None:
-    first = fitted(people(), schema_of({"days": {**WIDE["days"], "bins": bins}}))
+    first = fit_release(make_people(), make_schema({"days": {**WIDE["days"], "bins": bins}}))
     assert first.schema.to_dict()["columns"]["days"]["bins"] == bins
-    edges = edges_of(first.schema, "days")
+    edges = get_edges(first.schema, "days")
     assert {"bins of days", "quantiles of days"} & {charge.purpose for charge in first.certificate.charges}
-    second = fitted(people(), first.schema)
+    second = fit_release(make_people(), first.schema)
     assert [charge.purpose for charge in second.certificate.charges] == ["marginal of days"]
     assert "bins" not in second.schema.to_dict()["columns"]["days"]
-    assert edges_of(second.schema, "days") == edges
+    assert get_edges(second.schema, "days") == edges
     assert second.schema.declare_learned() is second.schema
 
 
 def test_bins_and_edges_together_are_still_refused() -> None:
     with pytest.raises(SchemaError, match="edges and bins are both given"):
-        schema_of({"x": {"type": "integer", "min": 0, "max": 9999, "bins": 64, "edges": [5]}})
+        make_schema({"x": {"type": "integer", "min": 0, "max": 9999, "bins": 64, "edges": [5]}})
 
 
 def test_quantile_bins_keep_a_value_that_many_share() -> None:
-    release = fitted(people(), schema_of({"seconds": {**WIDE["seconds"], "bins": "quantiles"}}), epsilon=20.0)
+    release = fit_release(
+        make_people(), make_schema({"seconds": {**WIDE["seconds"], "bins": "quantiles"}}), epsilon=20.0
+    )
     assert (release.sample(10_000, seed=0)["seconds"] == 0).mean() == pytest.approx(0.78, abs=0.02)
 
 
@@ -306,8 +309,8 @@ def test_quantile_bins_keep_a_value_that_many_share() -> None:
 
 
 def test_a_learned_range_is_refined_too() -> None:
-    schema = schema_of({"seconds": {"type": "integer", "learn": True}})
-    release = fitted(people(), schema, epsilon=2.0)
+    schema = make_schema({"seconds": {"type": "integer", "learn": True}})
+    release = fit_release(make_people(), schema, epsilon=2.0)
     assert [charge.purpose for charge in release.certificate.charges] == [
         "range of seconds",
         "bins of seconds",
@@ -323,28 +326,28 @@ def test_an_interrupted_fit_keeps_refined_bins(tmp_path: Path, monkeypatch: pyte
         raise KeyboardInterrupt
 
     settings = {"epochs": 1, "hidden": 4}
-    schema, out = schema_of({"days": WIDE["days"]}, records=N), tmp_path / "o.sundog"
+    schema, out = make_schema({"days": WIDE["days"]}, records=N), tmp_path / "o.sundog"
     synthesizer = Synthesizer("rbm", epsilon=1.0, delta=1e-6, settings=settings)
     with monkeypatch.context() as patch:
         patch.setattr(Rbm, "fit", stop)
         with pytest.raises(KeyboardInterrupt):
-            synthesizer.fit(people(), schema, out=out)
-    release = synthesizer.fit(people(), schema, out=out, resume=True).release_
+            synthesizer.fit(make_people(), schema, out=out)
+    release = synthesizer.fit(make_people(), schema, out=out, resume=True).release_
     assert [charge.purpose for charge in release.certificate.charges].count("bins of days") == 1
-    assert edges_of(release.schema, "days")[0] == 0  # −1 by itself
+    assert get_edges(release.schema, "days")[0] == 0  # −1 by itself
 
 
 @pytest.mark.parametrize(("n", "coarse"), [(N, False), (100, True)])
 def test_fit_says_which_columns_are_coarse(n: int, coarse: bool) -> None:
     told: list[str] = []
     synthesizer = Synthesizer("independent", epsilon=1.0, delta=1e-6)
-    synthesizer.fit(people(n), schema_of({"days": WIDE["days"]}), progress=lambda what, _: told.append(what))
+    synthesizer.fit(make_people(n), make_schema({"days": WIDE["days"]}), progress=lambda what, _: told.append(what))
     assert any("bins" in line and "5%" in line for line in told)  # the split of the budget
     assert any(line.startswith("coarse bins: 'days'\n") for line in told) == coarse
 
 
 def test_a_column_of_which_nothing_was_learned_is_said() -> None:
-    schema = schema_of({"zip": {"type": "categorical", "learn": True}, "b": {"type": "boolean"}})
+    schema = make_schema({"zip": {"type": "categorical", "learn": True}, "b": {"type": "boolean"}})
     data = {"zip": [f"{code:05}" for code in range(1000)], "b": [True, False] * 500}
     with pytest.warns(UserWarning, match="column 'zip': no value was frequent enough to be learned"):
         Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(data, schema)

@@ -47,7 +47,7 @@ ALLOWED = 0  # tests of the class of a column outside data/columns
 # --- who asks for the type of a column ---
 
 
-def column_classes() -> set[str]:
+def list_column_classes() -> set[str]:
     """The names of all column classes, the abstract ones included."""
     found: set[type] = set()
     for kind in list_column_types().values():
@@ -55,9 +55,9 @@ def column_classes() -> set[str]:
     return {kind.__name__ for kind in found}
 
 
-def questions(tree: ast.AST) -> Iterator[ast.AST]:
+def find_questions(tree: ast.AST) -> Iterator[ast.AST]:
     """Where code asks for the class of a column, or compares the name of its type."""
-    names = column_classes()
+    names = list_column_classes()
     for node in ast.walk(tree):
         is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         if is_call and node.func.id in ("isinstance", "issubclass") and _mentions(node.args[1], names):  # type: ignore[attr-defined]
@@ -82,7 +82,7 @@ def _is_type_name(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant) and node.value in list_column_types()
 
 
-def outside() -> list[Path]:
+def list_modules_outside() -> list[Path]:
     """The modules that may not ask; drafting is where declarations are made, by the names of types."""
     apart = [SOURCE / "data" / "columns", SOURCE / "data" / "drafting"]
     return [path for path in sorted(SOURCE.rglob("*.py")) if not any(path.is_relative_to(folder) for folder in apart)]
@@ -91,8 +91,8 @@ def outside() -> list[Path]:
 def test_nothing_outside_asks_for_the_class_of_a_column() -> None:
     found = [
         f"{path.relative_to(SOURCE)}:{node.lineno}"  # type: ignore[attr-defined]
-        for path in outside()
-        for node in questions(ast.parse(path.read_text()))
+        for path in list_modules_outside()
+        for node in find_questions(ast.parse(path.read_text()))
     ]
     assert len(found) <= ALLOWED, found
 
@@ -109,7 +109,7 @@ def test_nothing_outside_asks_for_the_class_of_a_column() -> None:
     ],
 )
 def test_such_questions_are_found(code: str) -> None:
-    assert len(list(questions(ast.parse(code)))) == 1
+    assert len(list(find_questions(ast.parse(code)))) == 1
 
 
 def test_every_type_says_what_it_is_like() -> None:
@@ -164,7 +164,7 @@ def grades(monkeypatch: pytest.MonkeyPatch) -> Schema:
     return Schema.from_dict({"columns": declared, "nulls": ["", "NA"]})
 
 
-def people(count: int) -> dict[str, list[Any]]:
+def make_people(count: int) -> dict[str, list[Any]]:
     rng = np.random.default_rng(0)
     hours = rng.integers(0, 10, count)
     found = ["DCBA"[min(3, hour // 3)] for hour in hours]
@@ -172,7 +172,7 @@ def people(count: int) -> dict[str, list[Any]]:
 
 
 def test_a_type_of_ones_own_goes_all_the_way(grades: Schema, tmp_path: Path) -> None:
-    data, out = people(600), tmp_path / "grades.sundog"
+    data, out = make_people(600), tmp_path / "grades.sundog"
     fitted = sundog.Synthesizer("independent", epsilon=5.0, delta=1e-6, seed=0).fit(data, grades)
     fitted.release_.save(out)
     release = sundog.Release.load(out)
@@ -194,7 +194,7 @@ def test_a_type_of_ones_own_goes_all_the_way(grades: Schema, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet", "npz", "csv.gz"])
 def test_it_is_written_to_every_format_and_read_again(grades: Schema, suffix: str, tmp_path: Path) -> None:
-    release = sundog.Synthesizer("independent", epsilon=5.0, delta=1e-6, seed=0).fit(people(200), grades).release_
+    release = sundog.Synthesizer("independent", epsilon=5.0, delta=1e-6, seed=0).fit(make_people(200), grades).release_
     path = tmp_path / f"made.{suffix}"
     release.write(path, 100, seed=0)
     found = encode(read(path, grades), grades)
@@ -216,7 +216,7 @@ def test_names_of_types_are_not_taken_twice() -> None:
     class Taken(GradeColumn):
         type: Literal["set"] = "set"  # type: ignore[assignment]
 
-    with pytest.raises(ValueError, match="needs a name of its own"):
+    with pytest.raises(ValueError, match="needs a new name"):
         register_column_type(Taken)
 
 
@@ -236,7 +236,7 @@ PROMISES: list[Column] = [
 ]
 
 
-def some_codes(column: Column, count: int) -> Any:
+def draw_codes(column: Column, count: int) -> Any:
     rng = np.random.default_rng(0)
     codes = rng.integers(0, column.size, (count, *column.shape)).astype(column.dtype)
     return sparse.csr_array(codes * (codes.cumsum(axis=1) <= 2)) if column.form is Form.SET else codes
@@ -249,7 +249,7 @@ def test_all_types_are_tried() -> None:
 @pytest.mark.parametrize("column", PROMISES, ids=lambda column: column.type)
 class TestPromises:
     def test_what_is_written_as_values_has_the_same_codes(self, column: Column) -> None:
-        codes = some_codes(column, 50)
+        codes = draw_codes(column, 50)
         for written in (column.to_values(codes), column.to_arrow(codes)):
             again = column.encode(written, where="x")
             assert (again != codes).sum() == 0
@@ -257,9 +257,9 @@ class TestPromises:
     def test_what_is_written_as_text_has_the_same_codes(self, column: Column) -> None:
         if column.text_problem:
             with pytest.raises(DataError, match="do not fit"):
-                column.to_text(some_codes(column, 5))
+                column.to_text(draw_codes(column, 5))
             return
-        codes, texts = some_codes(column, 50), column.to_text(some_codes(column, 50))
+        codes, texts = draw_codes(column, 50), column.to_text(draw_codes(column, 50))
         assert len(texts) == len(column.name_table_columns("x"))
         parts = dict(zip(column.name_table_columns("x"), texts, strict=True))
         schema = Schema.model_construct(columns={"x": column})
@@ -280,7 +280,7 @@ class TestPromises:
         assert column.to_json(column.make_empty_codes()) == []
 
     def test_json_holds_a_value_for_each_record(self, column: Column) -> None:
-        found = column.to_json(some_codes(column, 20))
+        found = column.to_json(draw_codes(column, 20))
         assert len(found) == 20
         json.dumps(found, allow_nan=False)
 

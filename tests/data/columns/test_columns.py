@@ -48,7 +48,7 @@ def round_trip(column: Column, values: Any) -> list[Any]:
     return result
 
 
-def refused(column: Column, values: Any) -> str:
+def catch_message(column: Column, values: Any) -> str:
     with pytest.raises(DataError) as caught:
         encode(column, values)
     message = str(caught.value)
@@ -146,7 +146,9 @@ def test_huge_integers_are_not_rounded_through_floats() -> None:
 def test_integers_refuse(value: object, says: str) -> None:
     column = IntegerColumn(min=17, max=90)
     good: list[Any] = ["17", "18"] if isinstance(value, str) else [17, 18]
-    message = refused(column, np.array([*good, value], object) if not isinstance(value, datetime) else [value] * 3)
+    message = catch_message(
+        column, np.array([*good, value], object) if not isinstance(value, datetime) else [value] * 3
+    )
     assert says in message
     assert ("row 1" if isinstance(value, datetime) else "row 3") in message
     assert ";" in message, "a message names the fix"
@@ -160,7 +162,7 @@ def test_integers_clamp(value: object, code: int) -> None:
 
 
 def test_rows_are_counted_across_chunks() -> None:
-    assert "row 4:" in refused(IntegerColumn(min=0, max=9), pa.chunked_array([["1", "2"], ["3", "10"]]))
+    assert "row 4:" in catch_message(IntegerColumn(min=0, max=9), pa.chunked_array([["1", "2"], ["3", "10"]]))
 
 
 # ---- continuous
@@ -232,7 +234,7 @@ def test_the_default_resolution_is_a_millionth_of_the_range(low: float, high: fl
     ],
 )
 def test_continuous_refuses(value: object, says: str) -> None:
-    assert says in refused(ContinuousColumn(min=0, max=1), [value])
+    assert says in catch_message(ContinuousColumn(min=0, max=1), [value])
 
 
 @pytest.mark.parametrize(("value", "code"), [(-5, 0), (math.inf, 10), ("-inf", 0), ("1e400", 10), (Decimal("0.3"), 3)])
@@ -296,7 +298,7 @@ def test_whole_numbers_that_became_floats_are_still_their_category() -> None:
     ],
 )
 def test_undeclared_categories_are_refused(values: list[Any], value: object, says: str) -> None:
-    assert says in refused(CategoricalColumn(values=tuple(values)), [values[0], value])
+    assert says in catch_message(CategoricalColumn(values=tuple(values)), [values[0], value])
 
 
 def test_undeclared_categories_can_go_to_a_declared_one() -> None:
@@ -318,9 +320,9 @@ def test_booleans_are_understood_and_refused() -> None:
     assert encode(BooleanColumn(nullable=True), np.array([0.0, 1.0, np.nan])).tolist() == [0, 1, 2]
     assert encode(BooleanColumn(true="alive", false="dead"), ["dead", " Alive"]).tolist() == [0, 1]
     assert encode(BooleanColumn(true="0", false="1"), ["0", "1"]).tolist() == [1, 0]
-    assert "'maybe' is neither true nor false" in refused(BooleanColumn(), ["maybe"])
-    assert "2 is neither true nor false" in refused(BooleanColumn(), [2])
-    assert "is empty" in refused(BooleanColumn(), [True, None])
+    assert "'maybe' is neither true nor false" in catch_message(BooleanColumn(), ["maybe"])
+    assert "2 is neither true nor false" in catch_message(BooleanColumn(), [2])
+    assert "is empty" in catch_message(BooleanColumn(), [True, None])
 
 
 # ---- datetimes
@@ -336,14 +338,14 @@ RESOLUTIONS = {
 FIRST, LAST = datetime(1850, 1, 1), datetime(2100, 12, 31, 23, 59, 59, 999999)
 
 
-def floored(time: datetime, step: timedelta) -> datetime:
+def floor_time(time: datetime, step: timedelta) -> datetime:
     return time - (time - datetime(1, 1, 1)) % step
 
 
 @given(st.sampled_from(list(RESOLUTIONS)), with_nulls(st.datetimes(FIRST, LAST)))
 def test_times_survive_at_their_resolution(resolution: Any, values: list[Any]) -> None:
     column = DatetimeColumn(min=FIRST.isoformat(), max=LAST.isoformat(), resolution=resolution, nullable=True)
-    expected = [None if value is None else floored(value, RESOLUTIONS[resolution]) for value in values]
+    expected = [None if value is None else floor_time(value, RESOLUTIONS[resolution]) for value in values]
     assert round_trip(column, pa.array(values, pa.timestamp("us"))) == expected
     assert (
         round_trip(column, pa.array([None if v is None else v.isoformat(" ") for v in values], pa.string())) == expected
@@ -358,7 +360,7 @@ def test_times_survive_at_their_resolution(resolution: Any, values: list[Any]) -
 )
 def test_instants_survive_in_any_timezone(zone: str, resolution: Any, values: list[datetime]) -> None:
     column = DatetimeColumn(min="1970-01-01", max="2038-01-01", timezone=zone, resolution=resolution)
-    instants = [floored(value, RESOLUTIONS[resolution]).replace(tzinfo=UTC) for value in values]
+    instants = [floor_time(value, RESOLUTIONS[resolution]).replace(tzinfo=UTC) for value in values]
     typed = pa.array(instants, pa.timestamp("us", "America/New_York"))
     for written in (typed, pa.array([value.isoformat() for value in instants])):
         # Python calls the two hours that a clock shows twice unequal to any time of another zone.
@@ -395,7 +397,7 @@ def test_an_hour_that_the_clock_shows_twice_keeps_its_offset() -> None:
         text.replace("0:00+0", "0:00+0") for text in ["2020-10-25T02:30:00+0200", "2020-10-25T02:30:00+0100"]
     ]
     assert encode(column, ["2020-10-25 02:30"]).tolist() == encode(column, twice[:1]).tolist()
-    assert "does not exist in Europe/Berlin, where the clocks skip it" in refused(column, ["2020-03-29 02:30"])
+    assert "does not exist in Europe/Berlin, where the clocks skip it" in catch_message(column, ["2020-03-29 02:30"])
 
 
 @pytest.mark.parametrize(
@@ -412,8 +414,8 @@ def test_formats(text_format: str, text: str) -> None:
     column = DatetimeColumn(min="1920-01-01", max="2020-12-31", resolution="day", format=text_format)
     assert encode(column, [text]).tolist() == [2]
     assert encode(column, column.spell(column.decode([2]))).tolist() == [2]
-    assert text_format in refused(column, [text, "31.02.1920"])
-    assert "is above max" in refused(column, [text.replace("1920", "2021")])
+    assert text_format in catch_message(column, [text, "31.02.1920"])
+    assert "is above max" in catch_message(column, [text.replace("1920", "2021")])
 
 
 @pytest.mark.parametrize(
@@ -451,7 +453,7 @@ def test_times_before_1970_are_cut_down_not_up(values: Any) -> None:
 )
 def test_datetimes_refuse(value: object, says: str) -> None:
     values = np.array([value]) if isinstance(value, np.datetime64) else [value]
-    assert says in refused(DatetimeColumn(min="1920-01-01", max="2020-12-31"), values)
+    assert says in catch_message(DatetimeColumn(min="1920-01-01", max="2020-12-31"), values)
 
 
 def test_datetimes_clamp() -> None:
@@ -499,10 +501,10 @@ def test_images_refuse() -> None:
     for bad in (16, -1, 0.5, np.nan, np.inf):
         wrong = good.copy()
         wrong[1, 0, 1] = bad
-        assert f"row 2: pixel {float(bad)} is not a whole number in 0 … 15" in refused(column, wrong)
-    assert "its records have shape [3, 3], the schema says [2, 2]" in refused(column, np.zeros((1, 3, 3)))
-    assert "give it an array of numbers" in refused(column, np.array([["a", "b"]]))
-    assert "row 2 has 3 numbers, the schema says 4" in refused(column, pa.array([[1, 2, 3, 4], [1, 2, 3]]))
+        assert f"row 2: pixel {float(bad)} is not a whole number in 0 … 15" in catch_message(column, wrong)
+    assert "its records have shape [3, 3], the schema says [2, 2]" in catch_message(column, np.zeros((1, 3, 3)))
+    assert "give it an array of numbers" in catch_message(column, np.array([["a", "b"]]))
+    assert "row 2 has 3 numbers, the schema says 4" in catch_message(column, pa.array([[1, 2, 3, 4], [1, 2, 3]]))
 
 
 @given(st.integers(1, 6), st.sampled_from([0.01, 0.5, 3.0]), st.integers(0, 2**32))
@@ -521,10 +523,10 @@ def test_series_survive(length: int, resolution: float, seed: int) -> None:
 
 def test_series_refuse_and_clamp() -> None:
     column = SeriesColumn(length=2, min=0, max=1, resolution=0.1)
-    assert "row 2 has a gap but the column is not nullable" in refused(column, np.array([[0, 1], [0, np.nan]]))
-    assert "row 1: 2.0 is above max (1.0)" in refused(column, np.array([[0, 2.0]]))
-    assert "row 1: inf is above max" in refused(column, np.array([[0, np.inf]]))
-    assert "its records have shape [3]" in refused(column, np.zeros((1, 3)))
+    assert "row 2 has a gap but the column is not nullable" in catch_message(column, np.array([[0, 1], [0, np.nan]]))
+    assert "row 1: 2.0 is above max (1.0)" in catch_message(column, np.array([[0, 2.0]]))
+    assert "row 1: inf is above max" in catch_message(column, np.array([[0, np.inf]]))
+    assert "its records have shape [3]" in catch_message(column, np.zeros((1, 3)))
     clamping = column.model_copy(update={"out_of_bounds": "clamp"})
     assert encode(clamping, np.array([[-np.inf, 7]])).tolist() == [[0, 10]]
 
@@ -553,11 +555,11 @@ def test_sets_survive_up_to_their_cap(sets: list[list[int]], max_size: int) -> N
 
 def test_sets_refuse_and_drop() -> None:
     column = SetColumn(universe=("a", "b"), max_size=2)
-    assert "row 2: item 'c' is not declared; add it to the universe" in refused(column, [["a"], ["b", "c"]])
-    assert "row 2: item None is not declared" in refused(column, [["a"], ["b", None]])
-    assert "row 1 is not a set; give it a list instead" in refused(column, [1, 2])
-    assert "row 2 is missing; write an empty set instead" in refused(column, [["a"], None])
-    assert "row 1: item 2 is not among the 2 declared" in refused(column, sparse.csr_array([[0, 0, 1]]))
+    assert "row 2: item 'c' is not declared; add it to the universe" in catch_message(column, [["a"], ["b", "c"]])
+    assert "row 2: item None is not declared" in catch_message(column, [["a"], ["b", None]])
+    assert "row 1 is not a set; give it a list instead" in catch_message(column, [1, 2])
+    assert "row 2 is missing; write an empty set instead" in catch_message(column, [["a"], None])
+    assert "row 1: item 2 is not among the 2 declared" in catch_message(column, sparse.csr_array([[0, 0, 1]]))
     dropping = SetColumn(universe=("a", "b"), max_size=2, undeclared="drop")
     assert encode(dropping, [["c", "b"], ["c"]]).toarray().tolist() == [[0, 1], [0, 0]]
     assert encode(dropping, sparse.csr_array([[0, 1, 1]])).toarray().tolist() == [[0, 1]]
@@ -566,7 +568,7 @@ def test_sets_refuse_and_drop() -> None:
 # ---- what holds for all of them
 
 
-def everything(**more: Any) -> list[Column]:
+def make_columns(**more: Any) -> list[Column]:
     return [
         CategoricalColumn(values=("a", "rest"), undeclared="other", other="rest", **more),
         BooleanColumn(**more),
@@ -576,7 +578,7 @@ def everything(**more: Any) -> list[Column]:
     ]
 
 
-@pytest.mark.parametrize("column", everything(nullable=True), ids=lambda column: str(column.type))
+@pytest.mark.parametrize("column", make_columns(nullable=True), ids=lambda column: str(column.type))
 def test_one_extreme_record_changes_nothing_for_the_others(column: Column) -> None:
     usual = column.decode(np.arange(2))
     extreme = {"categorical": "never seen", "boolean": True, "datetime": datetime(9999, 1, 1)}.get(column.type, 1e18)
@@ -589,7 +591,7 @@ def test_one_extreme_record_changes_nothing_for_the_others(column: Column) -> No
     assert column.model_dump_json() == before
 
 
-@pytest.mark.parametrize("column", [*everything(), *everything(nullable=True)], ids=lambda column: str(column.type))
+@pytest.mark.parametrize("column", [*make_columns(), *make_columns(nullable=True)], ids=lambda column: str(column.type))
 def test_nothing_and_only_nulls(column: Column) -> None:
     assert encode(column, pa.array([], pa.string())).tolist() == []
     assert encode(column, pa.chunked_array([], pa.string())).tolist() == []
@@ -604,7 +606,7 @@ def test_nothing_and_only_nulls(column: Column) -> None:
         if column.nullable:
             assert round_trip(column, values) == [None, None]
         else:
-            assert "row 1 is empty" in refused(column, values)
+            assert "row 1 is empty" in catch_message(column, values)
 
 
 def test_codes_outside_are_a_bug_not_a_value() -> None:
@@ -614,9 +616,9 @@ def test_codes_outside_are_a_bug_not_a_value() -> None:
 
 def test_scalars_refuse_arrays() -> None:
     column = IntegerColumn(min=0, max=9)
-    assert "not one value a record" in refused(column, np.zeros((2, 2)))
-    assert "not one value a record" in refused(column, pa.array([[1], [2]]))
-    assert "holds bytes that are not UTF-8 text" in refused(column, pa.array([b"\xff"]))
+    assert "not one value a record" in catch_message(column, np.zeros((2, 2)))
+    assert "not one value a record" in catch_message(column, pa.array([[1], [2]]))
+    assert "holds bytes that are not UTF-8 text" in catch_message(column, pa.array([b"\xff"]))
 
 
 # ---- learning
@@ -625,7 +627,7 @@ def test_scalars_refuse_arrays() -> None:
 def test_a_column_to_be_learned_is_completed_and_then_forgiving() -> None:
     age = IntegerColumn(learn=True)
     assert not age.complete
-    assert "must be learned first" in refused(age, [3])
+    assert "must be learned first" in catch_message(age, [3])
     learned = age.replace(min=0, max=9)
     assert learned.complete
     assert learned.learn
@@ -701,14 +703,14 @@ def test_a_code_is_not_a_number() -> None:
     "column", [IntegerColumn(min=0, max=2**60), CategoricalColumn(values=("a", "o"), undeclared="other", other="o")]
 )
 def test_floats_that_lost_their_last_digits_are_refused(column: Any) -> None:
-    assert "may have lost its last digits; give the column as integers or text" in refused(column, [2.0**53])
-    assert "may have lost its last digits" in refused(column, np.array([2.0**53]))
+    assert "may have lost its last digits; give the column as integers or text" in catch_message(column, [2.0**53])
+    assert "may have lost its last digits" in catch_message(column, np.array([2.0**53]))
 
 
 def test_booleans_beside_spellings_that_say_otherwise() -> None:
     column = BooleanColumn(true="2", false="1")
     assert column.encode([2, 1, "2"], where="t").tolist() == [1, 0, 1]
-    assert "True is ambiguous beside the declared spellings 2 and 1" in refused(column, [True])
+    assert "True is ambiguous beside the declared spellings 2 and 1" in catch_message(column, [True])
 
 
 def test_a_30th_of_february_changes_no_other_day() -> None:

@@ -46,14 +46,14 @@ FRAME = pd.DataFrame(
 )
 
 
-def drafted(data: Any) -> Schema:
+def draft_quietly(data: Any) -> Schema:
     with warnings.catch_warnings(action="ignore"):
         return Schema.draft(data)
 
 
 @pytest.fixture(scope="module")
 def schema() -> Schema:
-    return drafted(FRAME)
+    return draft_quietly(FRAME)
 
 
 def test_a_frame_comes_back_with_its_own_dtypes_and_spellings(schema: Schema) -> None:
@@ -112,7 +112,7 @@ def test_arrow_and_polars_tables_are_drafted_with_their_types() -> None:
         }
     )
     for data in (table, pl.from_arrow(table)):
-        columns = drafted(data).to_dict()["columns"]
+        columns = draft_quietly(data).to_dict()["columns"]
         assert {name: column.get("dtype") for name, column in columns.items()} == {
             "n": "Int16",
             "x": "float32",
@@ -123,7 +123,7 @@ def test_arrow_and_polars_tables_are_drafted_with_their_types() -> None:
 
 def test_polars_in_and_out() -> None:
     frame = pl.DataFrame({"n": pl.Series([1, 2, 3] * 20, dtype=pl.Int16), "c": ["x", "y", None] * 20})
-    schema = Schema.from_dict({**drafted(frame).to_dict(), "reviewed": True})
+    schema = Schema.from_dict({**draft_quietly(frame).to_dict(), "reviewed": True})
     back = Synthesizer("independent", epsilon=5.0, delta=1e-6).fit(frame, schema).release_.sample(60, as_="polars")
     assert isinstance(back, pl.DataFrame)
     assert back.schema["n"] == pl.Int16

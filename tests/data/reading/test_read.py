@@ -41,20 +41,20 @@ NUMBERED = Schema.from_dict({"columns": {"items": {"type": "set", "universe": 4,
 PIXELS = np.arange(24, dtype=np.uint8).reshape(4, 2, 3)
 
 
-def of(**columns: Any) -> Schema:
+def declare_columns(**columns: Any) -> Schema:
     return Schema.from_dict({"columns": columns})
 
 
-def codes(source: Any, schema: Schema, **options: Any) -> dict[str, Any]:
+def read_codes(source: Any, schema: Schema, **options: Any) -> dict[str, Any]:
     records = encode(read(source, schema, **options), schema)
     return {name: c.toarray().tolist() if sparse.issparse(c) else c.tolist() for name, c in records.codes.items()}
 
 
-def idx(array: np.ndarray[Any, Any]) -> bytes:
+def to_idx(array: np.ndarray[Any, Any]) -> bytes:
     return bytes([0, 0, 8, array.ndim]) + struct.pack(f">{array.ndim}I", *array.shape) + array.astype("u1").tobytes()
 
 
-def complaint(source: Any, schema: Schema = TABLE, **options: Any) -> str:
+def catch_message(source: Any, schema: Schema = TABLE, **options: Any) -> str:
     with pytest.raises(SundogError) as caught:
         encode(read(source, schema, **options), schema)
     message = str(caught.value)
@@ -92,14 +92,14 @@ def test_every_table_file_gives_the_same_records(tmp_path: Path, name: str) -> N
     FILES[name](tmp_path / name)
     raw = read(tmp_path / name, TABLE)
     assert (raw.name, raw.count, raw.ignored) == (name, 3, ("extra",))
-    assert codes(str(tmp_path / name), TABLE) == EXPECTED
+    assert read_codes(str(tmp_path / name), TABLE) == EXPECTED
 
 
 def test_an_arrow_stream_file(tmp_path: Path) -> None:
     table = pa.Table.from_pandas(FRAME)
     with pa.ipc.new_stream(tmp_path / "t.arrow", table.schema) as stream:
         stream.write_table(table)
-    assert codes(tmp_path / "t.arrow", TABLE) == EXPECTED
+    assert read_codes(tmp_path / "t.arrow", TABLE) == EXPECTED
 
 
 @pytest.mark.parametrize(
@@ -121,24 +121,26 @@ def test_an_arrow_stream_file(tmp_path: Path) -> None:
     ids=lambda source: type(source).__name__,
 )
 def test_every_table_in_memory_gives_the_same_records(source: Any) -> None:
-    assert codes(source, TABLE) == EXPECTED
+    assert read_codes(source, TABLE) == EXPECTED
 
 
 def test_one_row_works(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("age,sex\n7,m")
-    assert codes(tmp_path / "t.csv", TABLE) == {"age": [7], "sex": [1]}
+    assert read_codes(tmp_path / "t.csv", TABLE) == {"age": [7], "sex": [1]}
 
 
 def test_a_byte_order_mark_quotes_and_line_ends_in_cells(tmp_path: Path) -> None:
-    schema = of(a={"type": "categorical", "values": ['x, "y"\nz', "w"]}, b={"type": "integer", "min": 0, "max": 9})
+    schema = declare_columns(
+        a={"type": "categorical", "values": ['x, "y"\nz', "w"]}, b={"type": "integer", "min": 0, "max": 9}
+    )
     (tmp_path / "t.csv").write_bytes(b'\xef\xbb\xbf"a",b\r\n"x, ""y""\nz",1\r\nw,2\r\n')
-    assert codes(tmp_path / "t.csv", schema) == {"a": [0, 1], "b": [1, 2]}
+    assert read_codes(tmp_path / "t.csv", schema) == {"a": [0, 1], "b": [1, 2]}
 
 
 def test_text_is_never_guessed_at(tmp_path: Path) -> None:
-    schema = of(zip={"type": "categorical", "values": ["01234", "1e3", "1000", "true", "NaN"]})
+    schema = declare_columns(zip={"type": "categorical", "values": ["01234", "1e3", "1000", "true", "NaN"]})
     (tmp_path / "t.csv").write_text("zip\n01234\nNaN\n1e3\ntrue\n1000\n")
-    assert codes(tmp_path / "t.csv", schema) == {"zip": [0, 4, 1, 3, 2]}
+    assert read_codes(tmp_path / "t.csv", schema) == {"zip": [0, 4, 1, 3, 2]}
 
 
 def test_a_declared_category_wins_over_a_null_spelling(tmp_path: Path) -> None:
@@ -152,11 +154,13 @@ def test_a_declared_category_wins_over_a_null_spelling(tmp_path: Path) -> None:
         }
     )
     (tmp_path / "t.csv").write_text("country,n\nNA,NA\n,1\nDE,\n")
-    assert codes(tmp_path / "t.csv", schema) == {"country": [0, 2, 1], "n": [10, 1, 10]}
+    assert read_codes(tmp_path / "t.csv", schema) == {"country": [0, 2, 1], "n": [10, 1, 10]}
 
 
 def test_order_is_that_of_the_file_across_blocks(tmp_path: Path) -> None:
-    schema = of(n={"type": "integer", "min": 0, "max": 10**6}, s={"type": "categorical", "values": ["a", "b" * 60]})
+    schema = declare_columns(
+        n={"type": "integer", "min": 0, "max": 10**6}, s={"type": "categorical", "values": ["a", "b" * 60]}
+    )
     n = np.random.default_rng(1).integers(0, 10**6, 300_000)
     pd.DataFrame({"n": n, "s": np.where(n % 2, "a", "b" * 60)}).to_csv(tmp_path / "t.csv", index=False)
     assert (tmp_path / "t.csv").stat().st_size > 1 << 23  # more than one block
@@ -166,7 +170,7 @@ def test_order_is_that_of_the_file_across_blocks(tmp_path: Path) -> None:
 
 
 def test_missing_values_of_every_kind_are_missing() -> None:
-    schema = of(
+    schema = declare_columns(
         n={"type": "integer", "min": 0, "max": 9, "nullable": True},
         x={"type": "continuous", "min": 0, "max": 1, "resolution": 0.5, "nullable": True},
         t={"type": "datetime", "min": "2020-01-01", "max": "2020-01-31", "resolution": "day", "nullable": True},
@@ -183,12 +187,12 @@ def test_missing_values_of_every_kind_are_missing() -> None:
         }
     )
     expected = {"n": [1, 10], "x": [1, 3], "t": [2, 31], "c": [0, 1], "b": [1, 2]}
-    assert codes(frame, schema) == expected
-    assert codes(frame.astype(object).where(frame.notna(), None), schema) == expected
+    assert read_codes(frame, schema) == expected
+    assert read_codes(frame.astype(object).where(frame.notna(), None), schema) == expected
 
 
 def test_times_with_a_timezone() -> None:
-    schema = of(
+    schema = declare_columns(
         t={
             "type": "datetime",
             "min": "2020-01-01",
@@ -198,8 +202,8 @@ def test_times_with_a_timezone() -> None:
         }
     )
     local = pd.to_datetime(["2020-01-01 05:00"]).tz_localize("Europe/Zurich")
-    assert codes(pd.DataFrame({"t": local}), schema) == {"t": [5]}
-    assert codes(pd.DataFrame({"t": local.tz_convert("UTC")}), schema) == {"t": [5]}
+    assert read_codes(pd.DataFrame({"t": local}), schema) == {"t": [5]}
+    assert read_codes(pd.DataFrame({"t": local.tz_convert("UTC")}), schema) == {"t": [5]}
 
 
 # --- images, series
@@ -208,15 +212,15 @@ def test_times_with_a_timezone() -> None:
 def test_images_from_every_source(tmp_path: Path) -> None:
     labels = np.array([0, 2, 1, 1])
     expected = {"image": PIXELS.tolist(), "label": labels.tolist()}
-    (tmp_path / "x-idx3-ubyte.gz").write_bytes(gzip.compress(idx(PIXELS)))
-    (tmp_path / "y.idx").write_bytes(idx(labels))
+    (tmp_path / "x-idx3-ubyte.gz").write_bytes(gzip.compress(to_idx(PIXELS)))
+    (tmp_path / "y.idx").write_bytes(to_idx(labels))
     np.savez(tmp_path / "named.npz", image=PIXELS, label=labels)
     np.savez(tmp_path / "x.npz", other=np.zeros((4, 6)), x=PIXELS, label=labels)
     np.savez_compressed(tmp_path / "flat.npz", pixels=PIXELS.reshape(4, 6), label=labels)
     np.savez(tmp_path / "y.npz", labels=labels)
     pd.DataFrame({"label": labels}).to_csv(tmp_path / "y.csv", index=False)
     for name in ("named.npz", "x.npz", "flat.npz"):
-        assert codes(tmp_path / name, IMAGES) == expected, name
+        assert read_codes(tmp_path / name, IMAGES) == expected, name
     for target in (
         tmp_path / "y.idx",
         tmp_path / "y.npz",
@@ -225,19 +229,21 @@ def test_images_from_every_source(tmp_path: Path) -> None:
         labels.tolist(),
         pd.Series(labels),
     ):
-        assert codes(tmp_path / "x-idx3-ubyte.gz", IMAGES, labels=target) == expected
-        assert codes(PIXELS, IMAGES, labels=target) == expected
-    assert codes({"image": PIXELS.tolist(), "label": labels}, IMAGES) == expected
+        assert read_codes(tmp_path / "x-idx3-ubyte.gz", IMAGES, labels=target) == expected
+        assert read_codes(PIXELS, IMAGES, labels=target) == expected
+    assert read_codes({"image": PIXELS.tolist(), "label": labels}, IMAGES) == expected
 
 
 def test_idx_of_wider_types(tmp_path: Path) -> None:
-    schema = of(n={"type": "integer", "min": -500, "max": 500})
+    schema = declare_columns(n={"type": "integer", "min": -500, "max": 500})
     (tmp_path / "n.idx").write_bytes(bytes([0, 0, 0x0B, 1, 0, 0, 0, 2]) + np.array([-300, 300], ">i2").tobytes())
-    assert codes(tmp_path / "n.idx", schema) == {"n": [200, 800]}
+    assert read_codes(tmp_path / "n.idx", schema) == {"n": [200, 800]}
 
 
 def test_series_as_columns_lists_and_arrays(tmp_path: Path) -> None:
-    schema = of(load={"type": "series", "length": 2, "min": 0, "max": 9, "resolution": 1, "nullable": True})
+    schema = declare_columns(
+        load={"type": "series", "length": 2, "min": 0, "max": 9, "resolution": 1, "nullable": True}
+    )
     values = np.array([[1.0, 2.0], [3.0, np.nan]])
     expected = {"load": [[1, 2], [3, 10]]}
     pd.DataFrame(values, columns=["load_0", "load_1"]).to_csv(tmp_path / "t.csv", index=False)
@@ -249,7 +255,7 @@ def test_series_as_columns_lists_and_arrays(tmp_path: Path) -> None:
         {"load": values},
         pd.DataFrame({"load": list(values)}),
     ):
-        assert codes(source, schema) == expected
+        assert read_codes(source, schema) == expected
 
 
 # --- sets
@@ -267,13 +273,13 @@ def test_sets_from_every_source(tmp_path: Path) -> None:
     np.savez(tmp_path / "t.npz", item_names=np.array(["bread", "milk", "tea"]), **parts)
     files = [tmp_path / name for name in ("t.txt", "t.dat.gz", "t.csv", "t.parquet", "t.npz")]
     for source in (*files, matrix, csr, sparse.coo_matrix(matrix), lists, [set(x) for x in lists], {"basket": lists}):
-        assert codes(source, SETS) == {"basket": matrix.tolist()}, source
+        assert read_codes(source, SETS) == {"basket": matrix.tolist()}, source
 
 
 def test_items_with_spaces_stand_apart_by_bars(tmp_path: Path) -> None:
-    schema = of(basket={"type": "set", "universe": ["whole milk", "tea"], "max_size": 2})
+    schema = declare_columns(basket={"type": "set", "universe": ["whole milk", "tea"], "max_size": 2})
     (tmp_path / "t.csv").write_text("basket\nwhole milk|tea\ntea\n\n")
-    assert codes(tmp_path / "t.csv", schema) == {"basket": [[1, 1], [0, 1], [0, 0]]}
+    assert read_codes(tmp_path / "t.csv", schema) == {"basket": [[1, 1], [0, 1], [0, 0]]}
 
 
 @pytest.mark.parametrize(
@@ -291,7 +297,7 @@ def test_items_with_spaces_stand_apart_by_bars(tmp_path: Path) -> None:
 )
 def test_a_sparse_matrix_is_not_trusted(tmp_path: Path, parts: dict[str, Any], says: str) -> None:
     np.savez(tmp_path / "t.npz", **parts)
-    message = complaint(tmp_path / "t.npz", NUMBERED)
+    message = catch_message(tmp_path / "t.npz", NUMBERED)
     assert says in message
     assert message.startswith("t.npz")
 
@@ -300,11 +306,11 @@ def test_items_in_turn_make_sets(tmp_path: Path) -> None:
     visits: dict[str, Any] = {"basket": np.array([2, 1, 1, 2, 0], np.uint8), "indptr": np.array([0, 4, 4, 5], np.int32)}
     np.savez(tmp_path / "t.npz", names=np.array(["bread", "milk", "tea"]), **visits)
     for source in (tmp_path / "t.npz", visits):
-        assert codes(source, SETS) == {"basket": [[0, 1, 1], [0, 0, 0], [1, 0, 0]]}
-    dropping = of(basket={"type": "set", "universe": 2, "max_size": 1, "undeclared": "drop"})
-    assert codes(tmp_path / "t.npz", dropping) == {"basket": [[0, 1], [0, 0], [1, 0]]}
+        assert read_codes(source, SETS) == {"basket": [[0, 1, 1], [0, 0, 0], [1, 0, 0]]}
+    dropping = declare_columns(basket={"type": "set", "universe": 2, "max_size": 1, "undeclared": "drop"})
+    assert read_codes(tmp_path / "t.npz", dropping) == {"basket": [[0, 1], [0, 0], [1, 0]]}
     whole = {"basket": np.eye(3, dtype=np.uint8), "indptr": np.arange(4)}  # a matrix is a matrix, whatever is beside it
-    assert codes(whole, SETS) == {"basket": np.eye(3).tolist()}
+    assert read_codes(whole, SETS) == {"basket": np.eye(3).tolist()}
 
 
 def test_a_table_may_have_a_column_of_any_name(tmp_path: Path) -> None:
@@ -314,15 +320,17 @@ def test_a_table_may_have_a_column_of_any_name(tmp_path: Path) -> None:
     frame.to_parquet(tmp_path / "t.parquet")
     texts: dict[str, Any] = {"basket": frame["basket"].to_numpy(str), "indptr": frame["indptr"].to_numpy()}
     np.savez(tmp_path / "t.npz", **texts)
-    both = of(**{"basket": SETS.to_dict()["columns"]["basket"], "indptr": {"type": "integer", "min": 0, "max": 9}})
+    both = declare_columns(
+        **{"basket": SETS.to_dict()["columns"]["basket"], "indptr": {"type": "integer", "min": 0, "max": 9}}
+    )
     baskets = [[1, 1, 0], [0, 0, 0], [0, 1, 1]]
     files = [tmp_path / f"t.{kind}" for kind in ("csv", "parquet", "npz")]
     for source in (*files, frame, pa.Table.from_pandas(frame), texts):
-        assert codes(source, SETS) == {"basket": baskets}, source
-        assert codes(source, both) == {"basket": baskets, "indptr": [0, 1, 2]}, source
+        assert read_codes(source, SETS) == {"basket": baskets}, source
+        assert read_codes(source, both) == {"basket": baskets, "indptr": [0, 1, 2]}, source
     whole = {"basket": np.array([0, 1, 2]), "indptr": np.array([0, 2, 3])}
-    assert codes(whole, SETS) == {"basket": [[1, 1, 0], [0, 0, 1]]}  # as many items as numbers of another kind
-    assert "give it lists of items" in complaint(whole, both)  # what is declared is a column
+    assert read_codes(whole, SETS) == {"basket": [[1, 1, 0], [0, 0, 1]]}  # as many items as numbers of another kind
+    assert "give it lists of items" in catch_message(whole, both)  # what is declared is a column
 
 
 @pytest.mark.parametrize(
@@ -342,7 +350,7 @@ def test_a_table_may_have_a_column_of_any_name(tmp_path: Path) -> None:
 )
 def test_items_in_turn_are_not_trusted(tmp_path: Path, items: Any, indptr: Any, says: str) -> None:
     np.savez(tmp_path / "t.npz", basket=np.array(items), indptr=np.array(indptr))
-    message = complaint(tmp_path / "t.npz", SETS)
+    message = catch_message(tmp_path / "t.npz", SETS)
     assert says in message
     assert message.startswith("t.npz")
 
@@ -380,10 +388,10 @@ def test_the_cap_agrees_with_a_slow_loop_and_units_do_not_touch_each_other(ids: 
 def test_one_person_has_one_id_however_it_is_stored() -> None:
     schema = Schema.from_dict({"unit": "who", "columns": {"n": {"type": "integer", "min": 0, "max": 9}}})
     twice = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), pa.array(["a", "a", "b"]))
-    assert codes(pa.table({"who": twice, "n": [1, 2, 3]}), schema) == {"n": [1, 3]}
-    assert codes({"who": ["a", " a", "b"], "n": [1, 2, 3]}, schema) == {"n": [1, 3]}
+    assert read_codes(pa.table({"who": twice, "n": [1, 2, 3]}), schema) == {"n": [1, 3]}
+    assert read_codes({"who": ["a", " a", "b"], "n": [1, 2, 3]}, schema) == {"n": [1, 3]}
     none = pa.DictionaryArray.from_arrays(pa.array([0, 1]), pa.array(["a", None]))
-    assert "row 2" in complaint(pa.table({"who": none, "n": [1, 2]}), schema)
+    assert "row 2" in catch_message(pa.table({"who": none, "n": [1, 2]}), schema)
 
 
 def test_capping_twice_is_capping_once() -> None:
@@ -395,15 +403,15 @@ def test_capping_twice_is_capping_once() -> None:
 def test_a_record_of_nobody_is_refused(tmp_path: Path) -> None:
     schema = Schema.from_dict({"unit": "who", "columns": {"n": {"type": "integer", "min": 0, "max": 9}}})
     (tmp_path / "t.csv").write_text("who,n\na,1\n,2\n")
-    assert "t.csv: column 'who': row 2" in complaint(tmp_path / "t.csv", schema)
-    assert "'who' is missing" in complaint(pd.DataFrame({"n": [1]}), schema)
-    assert "row 1" in complaint(pd.DataFrame({"n": [1], "who": [np.nan]}), schema)
+    assert "t.csv: column 'who': row 2" in catch_message(tmp_path / "t.csv", schema)
+    assert "'who' is missing" in catch_message(pd.DataFrame({"n": [1]}), schema)
+    assert "row 1" in catch_message(pd.DataFrame({"n": [1], "who": [np.nan]}), schema)
 
 
 def test_a_bad_row_after_the_cap_says_which_rows_are_counted() -> None:
     schema = Schema.from_dict({"unit": "who", "columns": {"n": {"type": "integer", "min": 0, "max": 9}}})
     frame = pd.DataFrame({"who": ["a", "a", "b"], "n": [1, 2, 99]})
-    assert "(first 1 of each 'who'): column 'n': row 2" in complaint(frame, schema)
+    assert "(first 1 of each 'who'): column 'n': row 2" in catch_message(frame, schema)
 
 
 # --- bad input, one line each
@@ -438,7 +446,7 @@ BAD_CSV: dict[str, tuple[bytes, str]] = {
 def test_a_bad_csv_gives_one_line(tmp_path: Path, case: str) -> None:
     content, says = BAD_CSV[case]
     (tmp_path / "t.csv").write_bytes(content)
-    message = complaint(tmp_path / "t.csv")
+    message = catch_message(tmp_path / "t.csv")
     assert message.startswith("t.csv: ")
     assert says in message
 
@@ -447,41 +455,41 @@ def test_a_gzip_cut_short_far_from_its_start(tmp_path: Path) -> None:
     lines = b"".join(b"%d,f\n" % n for n in np.random.default_rng(0).integers(0, 120, 2_000_000))
     packed = gzip.compress(b"age,sex\n" + lines, 1)
     (tmp_path / "t.csv.gz").write_bytes(packed[:-9])
-    assert complaint(tmp_path / "t.csv.gz").startswith("t.csv.gz: is damaged or cut short")
+    assert catch_message(tmp_path / "t.csv.gz").startswith("t.csv.gz: is damaged or cut short")
 
 
 def test_a_row_that_never_ends(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(b'age,sex\n31,"' + b"x" * (20 << 20))
-    assert complaint(tmp_path / "t.csv").startswith("t.csv: ")
+    assert catch_message(tmp_path / "t.csv").startswith("t.csv: ")
 
 
 def test_bad_bytes_in_a_later_block_name_the_column(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(b"age,sex\n" + b"31,f\n" * 2_000_000 + b"31,\xe9\n")
-    assert "column 'sex'" in complaint(tmp_path / "t.csv")
+    assert "column 'sex'" in catch_message(tmp_path / "t.csv")
 
 
 def test_no_private_row_is_quoted_in_the_message(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(b"age,sex\n31,f\n47,m,my secret\n")
-    assert "secret" not in complaint(tmp_path / "t.csv")
+    assert "secret" not in catch_message(tmp_path / "t.csv")
 
 
 def test_missing_files_directories_and_odd_names(tmp_path: Path) -> None:
     (tmp_path / "d.csv").mkdir()
     (tmp_path / "t.ods").write_bytes(b"PK")
     for suffix in (".csv", ".parquet", ".arrow", ".npz", ".idx", ".txt", ".xyz"):
-        assert "there is no such file" in complaint(tmp_path / f"none{suffix}")
+        assert "there is no such file" in catch_message(tmp_path / f"none{suffix}")
     for suffix in (".csv", ".parquet", ".arrow", ".npz", ".idx", ".txt", ".xyz", ""):
         (tmp_path / f"d{suffix}").mkdir(exist_ok=True)
-        assert "is a directory" in complaint(tmp_path / f"d{suffix}")
-    assert "has an unknown format" in complaint(tmp_path / "t.ods")
-    assert "nothing that can be read" in complaint(object())
+        assert "is a directory" in catch_message(tmp_path / f"d{suffix}")
+    assert "has an unknown format" in catch_message(tmp_path / "t.ods")
+    assert "nothing that can be read" in catch_message(object())
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")
 def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(GOOD)
     (tmp_path / "t.csv").chmod(0)
-    assert "cannot be read without permission" in complaint(tmp_path / "t.csv")
+    assert "cannot be read without permission" in catch_message(tmp_path / "t.csv")
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "npz"])
@@ -490,7 +498,7 @@ def test_truncated_binary_files(tmp_path: Path, suffix: str, cut: int) -> None:
     path = tmp_path / f"t.{suffix}"
     FILES[f"t.{suffix}"](path)
     path.write_bytes(path.read_bytes()[:cut])
-    assert complaint(path).startswith(f"t.{suffix}: ")
+    assert catch_message(path).startswith(f"t.{suffix}: ")
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "npz", "idx", "csv", "csv.gz"])
@@ -498,7 +506,7 @@ def test_garbage_of_every_name(tmp_path: Path, suffix: str) -> None:
     rng = np.random.default_rng(5)
     for start in (b"", b"PAR1", b"ARROW1\0\0", b"PK\x03\x04", b"\0\0\x08\x03", b"\x1f\x8b\x08\0"):
         (tmp_path / f"t.{suffix}").write_bytes(start + rng.bytes(500))
-        assert complaint(tmp_path / f"t.{suffix}").startswith(f"t.{suffix}: ")
+        assert catch_message(tmp_path / f"t.{suffix}").startswith(f"t.{suffix}: ")
 
 
 @pytest.mark.parametrize("suffix", ["parquet", "arrow", "npz", "csv.gz"])
@@ -522,24 +530,24 @@ def test_flipped_bits_never_escape_as_other_errors(tmp_path: Path, suffix: str) 
 def test_npz_problems(tmp_path: Path) -> None:
     path = tmp_path / "t.npz"
     np.savez(path, image=PIXELS, label=np.array([0, 1, {}, 2], dtype=object))
-    assert "array 'label' holds pickled objects" in complaint(path, IMAGES)
+    assert "array 'label' holds pickled objects" in catch_message(path, IMAGES)
     np.savez(path, image=PIXELS)
-    assert "column 'label' is missing" in complaint(path, IMAGES)
+    assert "column 'label' is missing" in catch_message(path, IMAGES)
     np.savez(path, label=np.zeros(4, int), a=np.zeros((4, 5)))
-    assert "column 'image' is missing" in complaint(path, IMAGES)
+    assert "column 'image' is missing" in catch_message(path, IMAGES)
     np.savez(path, image=PIXELS, label=np.zeros(3, int))
-    assert "'label' has 3 records, 'image' has 4" in complaint(path, IMAGES)
+    assert "'label' has 3 records, 'image' has 4" in catch_message(path, IMAGES)
     np.savez(path, image=PIXELS[:, :1], label=np.zeros(4, int))
-    assert "column 'image'" in complaint(path, IMAGES)
+    assert "column 'image'" in catch_message(path, IMAGES)
     np.savez(path, image=PIXELS, label=np.zeros((4, 2), int))
-    assert "one value a record is needed" in complaint(path, IMAGES)
+    assert "one value a record is needed" in catch_message(path, IMAGES)
     np.savez(path, image=PIXELS, label=np.int64(3))
-    assert "one value a record is needed" in complaint(path, IMAGES)
+    assert "one value a record is needed" in catch_message(path, IMAGES)
     np.savez(path, image=PIXELS[:0], label=np.zeros(0, int))
-    assert "has no records" in complaint(path, IMAGES)
+    assert "has no records" in catch_message(path, IMAGES)
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("readme.txt", "hello")
-    assert "holds no arrays" in complaint(path, IMAGES)
+    assert "holds no arrays" in catch_message(path, IMAGES)
 
 
 def test_an_archive_that_claims_to_be_huge(tmp_path: Path) -> None:
@@ -547,12 +555,12 @@ def test_an_archive_that_claims_to_be_huge(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "t.npz", "w") as archive:
         archive.writestr("image.npy", b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header)
         archive.writestr("label.npy", b"\x93NUMPY\x01\0" + struct.pack("<H", len(header)) + header)
-    assert "more than this machine's memory" in complaint(tmp_path / "t.npz", IMAGES)
+    assert "more than this machine's memory" in catch_message(tmp_path / "t.npz", IMAGES)
 
 
 def test_idx_problems(tmp_path: Path) -> None:
     path = tmp_path / "x.idx"
-    whole = idx(PIXELS)
+    whole = to_idx(PIXELS)
     for content, says in (
         (b"\0\0\x07\x03" + whole[4:], "wrong magic number"),
         (b"\x01" + whole[1:], "wrong magic number"),
@@ -564,41 +572,43 @@ def test_idx_problems(tmp_path: Path) -> None:
         (gzip.compress(whole)[:-10], "damaged or cut short"),
     ):
         path.write_bytes(content)
-        message = complaint(path, IMAGES, labels=[0, 1, 2, 0])
+        message = catch_message(path, IMAGES, labels=[0, 1, 2, 0])
         assert message.startswith("x.idx: ")
         assert says in message
 
 
 def test_label_problems(tmp_path: Path) -> None:
-    (tmp_path / "y.idx").write_bytes(idx(np.zeros(3)))
-    assert complaint(PIXELS, IMAGES, labels=tmp_path / "y.idx").startswith("y.idx: 3 labels for 4 records")
-    assert "3 labels for 4 records" in complaint(PIXELS, IMAGES, labels=[0, 1, 2])
-    assert "column 'label' is missing" in complaint(PIXELS, IMAGES)
-    assert "leave out the labels" in complaint({"image": PIXELS, "label": [0, 1, 2, 0]}, IMAGES, labels=[0, 1, 2, 0])
-    assert "column 'label'" in complaint(PIXELS, IMAGES, labels=[0, 1, 2, 5])
+    (tmp_path / "y.idx").write_bytes(to_idx(np.zeros(3)))
+    assert catch_message(PIXELS, IMAGES, labels=tmp_path / "y.idx").startswith("y.idx: 3 labels for 4 records")
+    assert "3 labels for 4 records" in catch_message(PIXELS, IMAGES, labels=[0, 1, 2])
+    assert "column 'label' is missing" in catch_message(PIXELS, IMAGES)
+    assert "leave out the labels" in catch_message(
+        {"image": PIXELS, "label": [0, 1, 2, 0]}, IMAGES, labels=[0, 1, 2, 0]
+    )
+    assert "column 'label'" in catch_message(PIXELS, IMAGES, labels=[0, 1, 2, 5])
     pd.DataFrame({"a": [0] * 4, "b": [0] * 4}).to_csv(tmp_path / "y.csv", index=False)
-    assert "'label' is missing" in complaint(PIXELS, IMAGES, labels=tmp_path / "y.csv")
+    assert "'label' is missing" in catch_message(PIXELS, IMAGES, labels=tmp_path / "y.csv")
 
 
 def test_frame_problems() -> None:
     twice = pd.DataFrame([[1, "f", 2]], columns=["age", "sex", "age"])
-    assert "column 'age' occurs twice" in complaint(twice)
-    assert "has no records" in complaint(pd.DataFrame({"age": [], "sex": []}))
-    assert "column 'age' is missing" in complaint(pd.DataFrame())
-    assert "column 'age': row 2 is empty" in complaint(pd.DataFrame({"age": [1, None], "sex": ["f", "m"]}))
-    assert "column 'age'" in complaint(pd.DataFrame({"age": [[1], [2]], "sex": ["f", "m"]}))
-    assert "column 'age'" in complaint(pd.DataFrame({"age": [1, "old"], "sex": ["f", "m"]}))
-    assert "column 'sex'" in complaint(pd.DataFrame({"age": [1], "sex": [object()]}))
+    assert "column 'age' occurs twice" in catch_message(twice)
+    assert "has no records" in catch_message(pd.DataFrame({"age": [], "sex": []}))
+    assert "column 'age' is missing" in catch_message(pd.DataFrame())
+    assert "column 'age': row 2 is empty" in catch_message(pd.DataFrame({"age": [1, None], "sex": ["f", "m"]}))
+    assert "column 'age'" in catch_message(pd.DataFrame({"age": [[1], [2]], "sex": ["f", "m"]}))
+    assert "column 'age'" in catch_message(pd.DataFrame({"age": [1, "old"], "sex": ["f", "m"]}))
+    assert "column 'sex'" in catch_message(pd.DataFrame({"age": [1], "sex": [object()]}))
 
 
 def test_set_problems(tmp_path: Path) -> None:
     (tmp_path / "t.txt").write_text("milk\nbeer\n")
-    assert complaint(tmp_path / "t.txt", SETS).startswith("t.txt: column 'basket': row 2: item 'beer'")
+    assert catch_message(tmp_path / "t.txt", SETS).startswith("t.txt: column 'basket': row 2: item 'beer'")
     (tmp_path / "t.txt").write_bytes(b"milk\n\xff\n")
-    assert "is not UTF-8" in complaint(tmp_path / "t.txt", SETS)
+    assert "is not UTF-8" in catch_message(tmp_path / "t.txt", SETS)
     (tmp_path / "t.txt").write_text("")
-    assert "has no records" in complaint(tmp_path / "t.txt", SETS)
-    assert "item 3" in complaint(sparse.csr_array(np.eye(4)), SETS)
+    assert "has no records" in catch_message(tmp_path / "t.txt", SETS)
+    assert "item 3" in catch_message(sparse.csr_array(np.eye(4)), SETS)
 
 
 SERIES = {"type": "series", "length": 2, "min": 0, "max": 9, "nullable": True}
@@ -616,28 +626,28 @@ HIDDEN = np.ma.MaskedArray([[1, 2], [3, 4], [5, 6]], [[False, False], [False, Tr
     ids=["series", "list of series", "images", "sets"],
 )
 def test_what_is_masked_in_arrays_of_several_axes_is_refused(column: dict[str, Any], values: Any) -> None:
-    said = complaint({"x": values}, of(x=column))
+    said = catch_message({"x": values}, declare_columns(x=column))
     assert said == "dict: column 'x': row 2 has masked values; fill them, or make them NaN: `.filled(np.nan)`"
     shown = [row for row in values if not np.ma.is_masked(row)]
     whole = values[[0, 2]] if isinstance(values, np.ndarray) else shown
-    assert len(codes({"x": whole}, of(x=column))["x"]) == 2
+    assert len(read_codes({"x": whole}, declare_columns(x=column))["x"]) == 2
 
 
 def test_a_masked_value_is_a_missing_one() -> None:
-    age = of(age={"type": "integer", "min": 0, "max": 9, "nullable": True})
+    age = declare_columns(age={"type": "integer", "min": 0, "max": 9, "nullable": True})
     for values in ([1, np.ma.masked, 2], np.ma.MaskedArray([1, 7, 2], [False, True, False])):
-        assert codes({"age": values}, age) == {"age": [1, 10, 2]}
+        assert read_codes({"age": values}, age) == {"age": [1, 10, 2]}
 
 
 def test_series_problems(tmp_path: Path) -> None:
-    schema = of(load={"type": "series", "length": 3, "min": 0, "max": 9})
+    schema = declare_columns(load={"type": "series", "length": 3, "min": 0, "max": 9})
     (tmp_path / "t.csv").write_text("load_0,load_1\n1,2\n")
-    assert "column 'load_2' is missing" in complaint(tmp_path / "t.csv", schema)
+    assert "column 'load_2' is missing" in catch_message(tmp_path / "t.csv", schema)
     (tmp_path / "t.csv").write_text("load_0,load_1,load_2\n1,2,3\n1,x,3\n")
-    assert "column 'load', step 1: row 2: 'x' is not a number" in complaint(tmp_path / "t.csv", schema)
+    assert "column 'load', step 1: row 2: 'x' is not a number" in catch_message(tmp_path / "t.csv", schema)
     (tmp_path / "t.csv").write_text("load_0,load_1,load_2\n1,,3\n")
-    assert "column 'load'" in complaint(tmp_path / "t.csv", schema)
-    assert "column 'load'" in complaint({"load": [[1, 2, 3], [1, 2]]}, schema)
+    assert "column 'load'" in catch_message(tmp_path / "t.csv", schema)
+    assert "column 'load'" in catch_message({"load": [[1, 2, 3], [1, 2]]}, schema)
 
 
 def test_records_of_several_types_are_capped_and_counted() -> None:
@@ -657,19 +667,25 @@ def test_records_of_several_types_are_capped_and_counted() -> None:
 
 @pytest.mark.parametrize("matrix", [np.array([[1, 0], [0, None]], object), np.array([["1", "0"]]), np.zeros((2, 2, 2))])
 def test_a_matrix_of_anything_but_numbers_is_no_set(matrix: Any) -> None:
-    assert "give it a matrix of 0 and 1, or lists of items" in complaint({"items": matrix}, NUMBERED)
+    assert "give it a matrix of 0 and 1, or lists of items" in catch_message({"items": matrix}, NUMBERED)
 
 
 def test_arrays_that_a_text_among_them_would_spell_otherwise() -> None:
     column = {"type": "categorical", "values": ["1", "o"], "undeclared": "other", "other": "o"}
-    assert "is an array of float64, but is read as text" in complaint({"x": np.array([1.0])}, of(x=column))
-    assert codes({"x": np.array([1])}, of(x=column)) == {"x": [0]}
-    assert codes({"x": np.array([1.0])}, of(x=column), private=False) == {"x": [0]}
+    assert "is an array of float64, but is read as text" in catch_message(
+        {"x": np.array([1.0])}, declare_columns(x=column)
+    )
+    assert read_codes({"x": np.array([1])}, declare_columns(x=column)) == {"x": [0]}
+    assert read_codes({"x": np.array([1.0])}, declare_columns(x=column), private=False) == {"x": [0]}
     number = {"type": "continuous", "min": 0, "max": 9}
-    assert "is an array of text; save it as numbers" in complaint({"x": np.array(["1.5"])}, of(x=number))
-    written = of(x={**number, "format": "1.234,5"})
-    assert "is an array of float64, but is read as text" in complaint({"x": np.array([1.5])}, written)
-    assert codes({"x": np.array(["1,5"])}, written) == codes({"x": np.array([1.5])}, of(x=number))
+    assert "is an array of text; save it as numbers" in catch_message(
+        {"x": np.array(["1.5"])}, declare_columns(x=number)
+    )
+    written = declare_columns(x={**number, "format": "1.234,5"})
+    assert "is an array of float64, but is read as text" in catch_message({"x": np.array([1.5])}, written)
+    assert read_codes({"x": np.array(["1,5"])}, written) == read_codes(
+        {"x": np.array([1.5])}, declare_columns(x=number)
+    )
 
 
 def test_null_spellings_are_numbers_too(tmp_path: Path) -> None:
@@ -678,4 +694,4 @@ def test_null_spellings_are_numbers_too(tmp_path: Path) -> None:
     )
     for values in ([3, -1], [3.0, -1.0]):
         np.savez(tmp_path / "t.npz", n=np.array(values))
-        assert codes(tmp_path / "t.npz", schema) == {"n": [12, 19]}
+        assert read_codes(tmp_path / "t.npz", schema) == {"n": [12, 19]}
