@@ -1,4 +1,4 @@
-"""Containers that hold records of a column `x`, each made as its library makes it from values of any type."""
+"""Containers of records of a column `x`, each made by its own library from values of any type."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ import pyarrow.parquet as pq
 from scipy import sparse
 
 Container = Callable[[list[Any], Path], Any]
-"""Values of column `x` to what `read` takes; an exception where this container cannot hold them."""
+"""From values of column `x` to a source; raises an exception if this container cannot hold them."""
 
 
 def to_object_array(values: Sequence[Any]) -> np.ndarray[Any, Any]:
-    """An array of objects, however long each is."""
+    """Return an array of objects, of any length each."""
     return np.fromiter(values, object, len(values))
 
 
 def mask_missing(values: Sequence[Any]) -> np.ma.MaskedArray[Any, Any]:
-    """An array as numpy makes it, with what is missing masked."""
+    """Return the array that numpy makes, with missing values masked."""
     gaps = [value is None for value in values]
     return np.ma.MaskedArray(np.array([1 if gap else value for value, gap in zip(values, gaps, strict=True)]), gaps)
 
 
 def make_labels(values: Any) -> list[int]:
-    """Another column, of numbers."""
+    """Return another column, of numbers."""
     return [5] * len(values)
 
 
@@ -50,13 +50,13 @@ def to_table(values: Any) -> pa.Table:
 
 
 def refuse_changed(found: Any, values: list[Any]) -> None:
-    """Refuse containers that turned their values into others: sundog can do nothing about that."""
+    """Refuse containers that changed their values before sundog reads them."""
     if any(not pd.isna(now) and now != value for now, value in zip(found, values, strict=True)):
         raise ValueError
 
 
 def infer_arrow(values: list[Any]) -> pa.Array:
-    """As pyarrow infers it, which crashes on numpy's times beside its floats."""
+    """Return the array that pyarrow infers; it crashes on numpy times beside numpy floats."""
     if {"M", "f"} <= {value.dtype.kind for value in values if isinstance(value, np.generic)}:
         raise TypeError
     array = pa.array(values, from_pandas=True)
@@ -77,7 +77,7 @@ def to_csv(values: list[Any], path: Path, **options: Any) -> Path:
 
 
 def spoil_csv(values: list[Any], path: Path) -> Path:
-    """As programs write that know nothing of quotes."""
+    """Write a csv file without any quoting."""
     path.write_text("x,k\n" + "".join(f"{'' if value is None else value},5\n" for value in values), newline="")
     return path
 
@@ -179,7 +179,7 @@ def to_matrix(values: list[Any]) -> np.ndarray[Any, Any]:
 
 
 def to_lines(values: list[Any]) -> list[str]:
-    """Each record as a line of text."""
+    """Return each record as a line of text."""
     return [value if isinstance(value, str) else " ".join(str(item) for item in value) for value in values]
 
 

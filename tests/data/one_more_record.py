@@ -1,4 +1,4 @@
-"""What the test of rule 4 is made of: columns with records, and records that do harm."""
+"""The material of the tests for rule 4: columns with records, hostile records, and the property itself."""
 
 from __future__ import annotations
 
@@ -27,16 +27,16 @@ from sundog.errors import DataError
 
 @dataclass(frozen=True)
 class Case:
-    """A column, and records of it that belong to others."""
+    """A column and its records."""
 
     column: dict[str, Any]
     records: list[Any]
     nulls: tuple[str, ...] = ("",)
-    labelled: bool = True  # with a column `k` beside it, which tells the records apart
+    labelled: bool = True  # whether there is another column `k`
 
     @cached_property
     def bare(self) -> Case:
-        """The same without another column."""
+        """The case without another column."""
         return replace(self, labelled=False)
 
     @cached_property
@@ -59,7 +59,7 @@ LEARNED = {"type": "categorical", "learn": True, "nullable": True}
 
 
 def declare_values(*values: Any, other: Any, kind: str = "categorical") -> dict[str, Any]:
-    """A column of these values and one for all that is not declared."""
+    """Return a column of these values, and one for all others."""
     return {"type": kind, "values": [*values, other], "undeclared": "other", "other": other, "nullable": True}
 
 
@@ -137,7 +137,7 @@ GRIDS = {
     "series": Case({**REAL, "type": "series", "length": 2}, [[0.15, 0.35], [5.0, 9.0]]),
 }
 
-# --- records that do harm ------------------------------------------------------------------------------------------
+# --- hostile records ------------------------------------------------------------------------------------------
 
 NOTHINGS: list[Any] = [None, float("nan"), pd.NA, pd.NaT, Decimal("NaN"), "", "NA", "nan"]
 TEXTS: list[Any] = ["x", "1", "1.0", " 1", "1e400", "2020-02-30", "2020-13-01T00:00", "2021-01-01T00:00-08:00", "7"]
@@ -181,7 +181,7 @@ HOSTILE_GRIDS: list[Any] = [
 
 
 def read_outcome(source: Any, schema: Schema) -> tuple[int, Any]:
-    """How many records there are, and their codes; of a column that is learned, what the mechanism is given."""
+    """Return the number of records and their codes; for a learned column, the input of the mechanism."""
     raw, column = read(source, schema), schema.columns["x"]
     bins = column.model_dump().get("bins")
     if column.complete and bins in (None, "refined"):
@@ -197,7 +197,7 @@ _KNOWN: dict[tuple[int, int], Any] = {}
 
 
 def recall_outcome(case: Case, container: Container, path: Path) -> tuple[int, Any]:
-    """The outcome without any other record; LookupError where there is none."""
+    """Return the outcome without any other record; raise LookupError if there is none."""
     key = (id(case), id(container))
     if key not in _KNOWN:
         try:
@@ -213,9 +213,9 @@ def recall_outcome(case: Case, container: Container, path: Path) -> tuple[int, A
 def find_change_by_order(
     records: list[Any], order: list[int], case: Case, container: Container, path: Path
 ) -> str | None:
-    """What another order of the records changes but their order; None where nothing.
+    """Return what another order of the records changes, except their order; None if nothing.
 
-    LookupError where no such container can hold them.
+    Raise LookupError if the container cannot hold them.
     """
     found: list[Any] = []
     for each in (records, [records[place] for place in order]):
@@ -236,9 +236,9 @@ def find_change_by_order(
 
 
 def find_change_by_record(record: Any, place: int, case: Case, container: Container, path: Path) -> str | None:
-    """What one more record changes about the others; None where nothing, or where the data are refused with it.
+    """Return what one more record changes about the others; None if nothing, or if the data are refused with it.
 
-    LookupError where the records cannot be read without it, or no such container can hold it.
+    Raise LookupError if the records cannot be read without it, or the container cannot hold it.
     """
     before, alone = recall_outcome(case, container, path)
     try:

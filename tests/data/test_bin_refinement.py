@@ -1,4 +1,4 @@
-"""Refined bins and special values: what they find, what they cost, what they may depend on."""
+"""Refined bins and special values: their quality, their cost, and what they depend on."""
 
 from __future__ import annotations
 
@@ -169,7 +169,7 @@ def test_bins_are_narrow_where_records_are_and_as_many_as_before(release: Releas
 @pytest.mark.parametrize("epsilon", [0.01, 0.1])
 def test_where_nothing_stands_out_of_the_noise_bins_have_equal_width(epsilon: float) -> None:
     schema = make_schema(WIDE)
-    ledger = Ledger(epsilon=1.0, delta=1e-5, noise=NoiseSource.seeded(0))  # once in a while noise stands out of noise
+    ledger = Ledger(epsilon=1.0, delta=1e-5, noise=NoiseSource.seeded(0))  # now and then noise alone stands out
     few = {name: values[:60] for name, values in make_people().items()}
     plan = Refinement.plan(schema, epsilon=epsilon, delta=1e-6)
     refined, coarse = plan.refine(encode(read(few, schema), schema), ledger)
@@ -181,7 +181,7 @@ def test_where_nothing_stands_out_of_the_noise_bins_have_equal_width(epsilon: fl
 @pytest.mark.parametrize("special", [(), (0, 7, 128), tuple(range(20)), tuple(range(64))])
 @pytest.mark.parametrize("size", [129, 300, 70_000, 2**40, 2**62])
 def test_any_noise_makes_as_many_bins(size: int, special: tuple[int, ...]) -> None:
-    """However wild the counts: as many bins as by default, so that neither plan nor release tells."""
+    """Any counts give the default number of bins, so that neither plan nor release reveals anything."""
     column = IntegerColumn(min=0, max=size - 1, special=special or None)
     own = {start for code in special for start in (code, code + 1)}
     rng = np.random.default_rng(0)
@@ -212,7 +212,7 @@ def test_edges_begin_bins_where_they_should_although_floats_are_inexact() -> Non
 
 
 def test_edges_depend_on_the_data_through_noisy_counts_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With noise that makes all noisy counts those of another dataset, nothing of this one is left in the edges."""
+    """If the noise gives the noisy counts of another dataset, the edges are those of that dataset."""
     schema = make_schema(WIDE)
     told: list[npt.NDArray[np.int64]] = []
 

@@ -1,4 +1,4 @@
-"""Bins: every code in one bin, every bin back to its own codes, and no look at the data."""
+"""Bins: every code is in one bin, every bin gives its own codes, and bins do not depend on the data."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""A record is encoded alone: one more record, whatever it holds and wherever it stands, changes nothing about others.
+"""A record is encoded alone: one more record, of any content and at any place, changes nothing about the others.
 
-The property is tested over every container and every column type, and then on five ways in which it was once broken.
+The property is tested for every container and every column type, and with five planted bugs that once broke it.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def find_violations(
     path: Path,
     every: int = 1,
 ) -> Iterator[str]:
-    """The ways in which one of the records, first, last or between, changes how the others are read.
+    """Yield the ways in which one of the records, first, last or between, changes how the others are read.
 
     With `every` above 1 each record is tried only in some containers, and each container with some records.
     """
@@ -61,7 +61,7 @@ def find_violations(
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    with warnings.catch_warnings(action="ignore"):  # of pandas, about what the containers are made of
+    with warnings.catch_warnings(action="ignore"):  # by pandas, when containers are made
         yield
 
 
@@ -191,7 +191,7 @@ def test_the_order_of_records_is_only_their_order() -> None:
 
 
 def _convert_to_one_type(values: Any, *, where: str = "") -> Iterator[Any]:
-    """Arrow's guess at the type of a column, and everything spelled out where it has none."""
+    """Yield the values in the type that Arrow infers for the column, or as text if it infers none."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         yield from values.chunks if isinstance(values, pa.ChunkedArray) else [values]
         return

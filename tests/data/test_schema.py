@@ -1,4 +1,4 @@
-"""Schema files: what is saved is loaded, and whatever is wrong is one line that names file, column and fix."""
+"""Schema files: they survive a round trip, and errors are one line that names file, column and fix."""
 
 from __future__ import annotations
 
@@ -349,7 +349,7 @@ def test_malformed_files(tmp_path: Path, text: str | bytes, says: str) -> None:
 
 
 def test_as_many_records_as_may_be_declared(tmp_path: Path) -> None:
-    """More would let a small file ask for an accountant's work that takes minutes."""
+    """With more, a small file could keep the accountant busy for minutes."""
     assert Schema.load(write(tmp_path, f"records: {10**11}\ncolumns: {{a: {{type: boolean}}}}")).records == 10**11
 
 

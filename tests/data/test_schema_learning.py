@@ -1,4 +1,4 @@
-"""Learning what a schema leaves open: what is found, what is never found, and what it costs."""
+"""Learning a schema: what is found, what is never found, and the cost."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def people() -> pd.DataFrame:
 def learn_schema(
     frame: Any, schema: Schema, *, epsilon: float = 2.0, delta: float = 1e-6, seed: int = 0
 ) -> tuple[Schema, Ledger]:
-    """With noise that is the same in every run: one range in a thousand is wrong, and that is no failure."""
+    """Learn with fixed noise: one range in a thousand is wrong, which is not a failure."""
     ledger = Ledger(epsilon=100.0, delta=10 * delta, noise=NoiseSource.seeded(seed))
     return prepare(read(frame, schema), schema).learn(epsilon=epsilon, delta=delta, ledger=ledger), ledger
 

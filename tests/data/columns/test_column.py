@@ -1,4 +1,4 @@
-"""A column type is one class: nothing outside `data/columns` asks which one a column is of."""
+"""A column type is one class: no code outside `data/columns` tests for the class of a column."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from sundog.data.validation_errors import format_value
 from sundog.errors import DataError, SchemaError
 
 SOURCE = Path(sundog.__file__).parent
-ALLOWED = 0  # tests of the class of a column outside data/columns
+ALLOWED = 0  # isinstance tests on columns outside data/columns
 
 
-# --- who asks for the type of a column ---
+# --- tests for the type of a column ---
 
 
 def list_column_classes() -> set[str]:
-    """The names of all column classes, the abstract ones included."""
+    """Return the names of all column classes, abstract ones included."""
     found: set[type] = set()
     for kind in list_column_types().values():
         found |= {each for each in kind.__mro__ if issubclass(each, Column)}
@@ -56,7 +56,7 @@ def list_column_classes() -> set[str]:
 
 
 def find_questions(tree: ast.AST) -> Iterator[ast.AST]:
-    """Where code asks for the class of a column, or compares the name of its type."""
+    """Yield the nodes that test for the class of a column, or compare the name of its type."""
     names = list_column_classes()
     for node in ast.walk(tree):
         is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
@@ -78,12 +78,12 @@ def _is_name(node: ast.AST) -> bool:
 
 
 def _is_type_name(node: ast.AST) -> bool:
-    """`"image"` and the like, beside `column.type`."""
+    """Return whether a node is the name of a column type, such as "image"."""
     return isinstance(node, ast.Constant) and node.value in list_column_types()
 
 
 def list_modules_outside() -> list[Path]:
-    """The modules that may not ask; drafting is where declarations are made, by the names of types."""
+    """Return the modules that may not test for types; drafting names types in declarations."""
     apart = [SOURCE / "data" / "columns", SOURCE / "data" / "drafting"]
     return [path for path in sorted(SOURCE.rglob("*.py")) if not any(path.is_relative_to(folder) for folder in apart)]
 
@@ -123,7 +123,7 @@ def test_every_type_says_what_it_is_like() -> None:
 
 
 class GradeColumn(ScalarColumn):
-    """A school grade, from A down to the worst one that is declared."""
+    """A school grade, from A down to the declared worst one."""
 
     scale: ClassVar[Literal[Scale.ORDINAL]] = Scale.ORDINAL
 
@@ -220,7 +220,7 @@ def test_names_of_types_are_not_taken_twice() -> None:
         register_column_type(Taken)
 
 
-# --- what every type promises ---
+# --- the interface of all types ---
 
 PROMISES: list[Column] = [
     CategoricalColumn(values=("a", "b, c", "NA")),
@@ -284,5 +284,5 @@ class TestPromises:
         assert len(found) == 20
         json.dumps(found, allow_nan=False)
 
-    def test_a_forgiving_column_is_forgiving_already(self, column: Column) -> None:
+    def test_relaxing_twice_is_relaxing_once(self, column: Column) -> None:
         assert column.relax().relax() == column.relax()

@@ -1,4 +1,4 @@
-"""Every column type: what goes in comes out, what does not belong is refused with one helpful line."""
+"""Every column type: values survive a round trip, and others are refused with a message of one line."""
 
 from __future__ import annotations
 
@@ -186,7 +186,7 @@ def test_continuous_values_move_at_most_half_a_resolution(
         if before is not None:
             assert abs(after - before) <= res / 2 + 4 * math.ulp(abs(low) + width)
             assert low <= after <= low + width
-    # what is on the lattice stays there, also through text
+    # values on the lattice stay there, also as text
     assert round_trip(column, pa.array(kept, pa.float64())) == kept
     assert round_trip(column, pa.array([None if value is None else repr(value) for value in kept], pa.string())) == kept
 
@@ -363,7 +363,7 @@ def test_instants_survive_in_any_timezone(zone: str, resolution: Any, values: li
     instants = [floor_time(value, RESOLUTIONS[resolution]).replace(tzinfo=UTC) for value in values]
     typed = pa.array(instants, pa.timestamp("us", "America/New_York"))
     for written in (typed, pa.array([value.isoformat() for value in instants])):
-        # Python calls the two hours that a clock shows twice unequal to any time of another zone.
+        # In Python, the two hours that a clock shows twice are unequal to any time of another zone.
         assert [time.astimezone(UTC) for time in round_trip(column, written)] == instants
     decoded = column.decode(encode(column, typed))
     assert decoded.type == pa.timestamp("us", zone)

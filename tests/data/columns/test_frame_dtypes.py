@@ -1,4 +1,4 @@
-"""What comes back into a DataFrame has the dtypes and the spellings that the schema declares."""
+"""DataFrames of synthetic records have the dtypes and spellings that the schema declares."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_a_frame_comes_back_with_its_own_dtypes_and_spellings(schema: Schema) ->
 
 
 def test_the_dtypes_are_those_of_the_schema_whatever_the_private_frame_has(schema: Schema) -> None:
-    """One blank turns int64 into float64: if the frame decided, it would tell."""
+    """One blank turns int64 into float64: dtypes of the private frame would reveal it."""
     column = {"type": "integer", "min": 0, "max": 99, "nullable": True, "dtype": "Int8"}
     one = Schema.from_dict({"columns": {"n": column}})
     synthesizer = Synthesizer("independent", epsilon=1.0, delta=1e-6)

@@ -1,4 +1,4 @@
-"""Numbers as files write them: read by value, refused where they are written otherwise, written back the same way."""
+"""Formats of numbers: texts are read by value, refused in another format, and written in the same one."""
 
 from __future__ import annotations
 

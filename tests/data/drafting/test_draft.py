@@ -1,4 +1,4 @@
-"""Drafting: sensible guesses, loud warnings, and the shipped schemas that were reviewed."""
+"""Drafts of schemas: guesses, warnings, and the reviewed schemas that are shipped."""
 
 from __future__ import annotations
 
@@ -293,7 +293,7 @@ def test_a_draft_of_a_messy_table_can_be_fitted(tmp_path: Path, name: str) -> No
     assert any(note in line for line in comments) if note else not any("decimal" in line for line in comments)
     with warnings.catch_warnings(action="ignore"):
         synthesizer = Synthesizer("independent", epsilon=5.0, delta=1e-6).fit(tmp_path / "t.csv", schema)
-    with open_writer(tmp_path / "out.csv", schema) as writer:  # and what is written is read again
+    with open_writer(tmp_path / "out.csv", schema) as writer:  # and written values can be read again
         writer.write(encode(read(synthesizer.release_.sample(50, seed=0), schema), schema))
     assert len(encode(read(tmp_path / "out.csv", schema), schema)) == 50
 

@@ -86,7 +86,7 @@ FIELD = st.text(st.sampled_from('ab" '), max_size=4)
 @given(lines=st.lists(LINE | st.builds("{},{}".format, FIELD, FIELD), max_size=8), block=st.sampled_from([64, 1 << 20]))
 @example(lines=['"",",",', 'a,""""'], block=64)
 def test_the_lines_of_a_file_are_its_records(tmp_path: Path, lines: list[str], block: int) -> None:
-    """Whatever is accepted has one record a line, and each is what its line says when it is read alone."""
+    """An accepted file has one record a line, which is the same when its line is read alone."""
     text = "x,y\n" + "".join(f"{line}\n" for line in lines)
     (tmp_path / "t.csv").write_bytes(text.encode())
     with pytest.MonkeyPatch.context() as patch:
@@ -123,7 +123,7 @@ def test_a_declared_value_may_have_a_line_break(tmp_path: Path) -> None:
         (["a\n"], [b'1,"a', b'",",3']),
         (["a\nb,"], [b'1,"a', b'b,",",3']),
         (["a\nb"], [b"1,o", b'b",3']),
-        (["a\nb"], [b'1,5" pipe']),  # nothing but fields in quotes and without any
+        (["a\nb"], [b'1,5" pipe']),  # only fields in quotes and fields without any
     ],
 )
 def test_an_open_quote_beside_a_declared_line_break(tmp_path: Path, values: list[str], lines: list[bytes]) -> None:

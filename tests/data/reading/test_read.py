@@ -1,4 +1,4 @@
-"""Reading: every source gives the same records, and every bad one gives one line that says what to do."""
+"""Readers: every source gives the same records, and every bad one a message of one line with a fix."""
 
 from __future__ import annotations
 
@@ -314,7 +314,7 @@ def test_items_in_turn_make_sets(tmp_path: Path) -> None:
 
 
 def test_a_table_may_have_a_column_of_any_name(tmp_path: Path) -> None:
-    """What an archive calls the beginnings of records is a column like any other where each record has one value."""
+    """A table may have a column with the name of the record starts in an archive."""
     frame = pd.DataFrame({"basket": ["milk bread", "", "tea milk"], "indptr": [0, 1, 2]})
     frame.to_csv(tmp_path / "t.csv", index=False)
     frame.to_parquet(tmp_path / "t.parquet")
@@ -378,7 +378,7 @@ def test_the_cap_agrees_with_a_slow_loop_and_units_do_not_touch_each_other(ids: 
             slow.append(place)
     kept = find_first_of_each(chunks, cap).tolist()
     assert kept == slow
-    # Take unit "a" away: what is kept of the others is the same.
+    # Without unit "a", the same records of the others are kept.
     rest = [place for place, who in enumerate(ids) if who != "a"]
     if rest:
         again = find_first_of_each(pa.chunked_array([[ids[place] for place in rest]]), cap)

@@ -1,4 +1,4 @@
-"""Workbooks, JSON lines, databases and pipes: each record is read by itself, and bad input gets one line."""
+"""Workbooks, JSON lines, databases and pipes: each record is read alone, and bad input gets a message of one line."""
 
 from __future__ import annotations
 
@@ -104,7 +104,9 @@ def read_codes(source: Any, schema: Schema = SCHEMA) -> dict[str, list[int]]:
 
 @every_reader
 def test_records_are_those_that_were_written(reader: str, tmp_path: Path) -> None:
-    rows = [row for row in ROWS if reader != "xlsx" or row["age"] is not None]  # an empty row of a sheet is none
+    rows = [
+        row for row in ROWS if reader != "xlsx" or row["age"] is not None
+    ]  # an empty row of a sheet is not a record
     kept = [place for place, row in enumerate(ROWS) if row in rows]
     found = read_codes(READERS[reader](rows, tmp_path))
     assert {name: found[name] for name in CODES} == {name: [c[i] for i in kept] for name, c in CODES.items()}
@@ -126,7 +128,7 @@ TYPED: dict[str, list[Any]] = {
 @pytest.mark.parametrize("reader", TYPED)
 @pytest.mark.parametrize("name", COLUMNS)
 def test_one_more_record_changes_no_other(reader: str, name: str, tmp_path: Path) -> None:
-    """Whatever it holds, wherever it stands: it is refused, or the codes of the others are what they were."""
+    """Any record, anywhere, is refused or leaves the codes of the others unchanged."""
     rows = [ROWS[0], ROWS[1], ROWS[3]]
     alone = read_codes(READERS[reader](rows, tmp_path))
     read_too = 0

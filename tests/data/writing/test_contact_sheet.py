@@ -1,4 +1,4 @@
-"""Pictures of records: every record has a place, and what cannot be shown is refused in one line."""
+"""Pictures of records: every record has a place, and other columns are refused with a message of one line."""
 
 from __future__ import annotations
 

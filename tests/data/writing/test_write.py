@@ -1,4 +1,4 @@
-"""Writing: what is written reads back as the same codes, and a file is there whole or not at all."""
+"""Writers: written records have the same codes when read, and a file is complete or absent."""
 
 from __future__ import annotations
 
