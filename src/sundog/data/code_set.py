@@ -65,7 +65,7 @@ class CodeSet:
         return rest
 
     def count(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> Counts:
-        """Return how many of these codes lie from each `first` to each `last`.
+        """Return the number of these codes from each `first` to each `last`.
 
         >>> CodeSet.of([1, 2, 3, 7]).count(np.array([0, 3]), np.array([2, 9])).tolist()
         [2, 2]
@@ -94,13 +94,13 @@ class CodeSet:
         return np.asarray(np.concatenate([np.zeros(1, np.uint64), np.cumsum(sizes, dtype=np.uint64)])[:-1])
 
     def _count_up_to(self, codes: Any) -> Counts:
-        """Return how many of these codes are not above each of the given ones."""
+        """Return the number of these codes up to each of the given ones."""
         at = np.asarray(codes).astype(np.uint64)
         place = np.searchsorted(self._firsts, at, side="right") - 1
         found = self._before[place] + np.minimum(at, self._lasts[place]) - self._firsts[place] + np.uint64(1)
         return np.where(place >= 0, found, np.uint64(0))
 
     def _count_below(self, codes: Any) -> Counts:
-        """Return how many of these codes are below each of the given ones."""
+        """Return the number of these codes below each of the given ones."""
         at = np.asarray(codes)
         return np.where(at > 0, self._count_up_to(np.maximum(at, 1) - 1), np.uint64(0))

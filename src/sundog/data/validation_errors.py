@@ -41,9 +41,9 @@ def explain(error: ValidationError, keys: Mapping[str, Sequence[str]] | None = N
     for found in error.errors(include_url=False):
         problems.setdefault(_locate(found["loc"], keys), []).append(found)
     # A misspelled key is also missing: report only the misspelling.
-    told = [problem for problem in problems.items() if not _is_misspelled(problem, problems)]
-    (column, kind, key), same = told[0]
-    more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+    reported = [problem for problem in problems.items() if not _is_misspelled(problem, problems)]
+    (column, kind, key), same = reported[0]
+    more = f" (and {len(reported) - 1} more)" if len(reported) > 1 else ""
     return f"{column}{_describe_problem(same, kind, key, keys)}{more}"
 
 

@@ -710,7 +710,7 @@ def test_floats_that_lost_their_last_digits_are_refused(column: Any) -> None:
 def test_booleans_beside_spellings_that_say_otherwise() -> None:
     column = BooleanColumn(true="2", false="1")
     assert column.encode([2, 1, "2"], where="t").tolist() == [1, 0, 1]
-    assert "True is ambiguous beside the declared spellings 2 and 1" in catch_message(column, [True])
+    assert "True is ambiguous with the declared spellings 2 and 1" in catch_message(column, [True])
 
 
 def test_a_30th_of_february_changes_no_other_day() -> None:

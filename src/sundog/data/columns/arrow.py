@@ -28,7 +28,7 @@ def unwrap_dictionary(kind: Any) -> Any:
 
 
 def is_missing(values: Any) -> Mask:
-    """Return which values are null; NaN counts as null."""
+    """Return a mask of the null values; NaN counts as null."""
     return to_numpy(pc.is_null(values, nan_is_null=True))
 
 

@@ -88,7 +88,7 @@ class BooleanColumn(ScalarColumn):
     def _find(self, value: Any) -> int:
         """Return the code of one value, or -1.
 
-        A boolean becomes 1 beside numbers and "True" beside texts, so it is refused where these mean something else.
+        Among numbers a boolean becomes 1, among texts "True", so it is refused if these have another meaning.
         """
         if value is None or isinstance(value, Time):
             return -1
@@ -104,9 +104,7 @@ class BooleanColumn(ScalarColumn):
     def _explain_refusal(self, one: Any) -> str:
         value = unwrap_one(one)
         if isinstance(value, bool):
-            return (
-                f"{value} is ambiguous beside the declared spellings {self.true} and {self.false}; give those instead"
-            )
+            return f"{value} is ambiguous with the declared spellings {self.true} and {self.false}; give those instead"
         fix = "fix it, or declare the spellings `true` and `false`"
         return f"{format_value(value)} is neither {self.true} nor {self.false}; {fix}"
 

@@ -107,7 +107,7 @@ class Lattice:
         return value == self.high or (steps.denominator == 1 and 0 <= steps < self.size)
 
     def is_outside(self, values: NDArray[np.float64]) -> Mask:
-        """Return which values lie beyond the bounds."""
+        """Return a mask of the values outside the bounds."""
         return (values < self.low) | (values > self.high)
 
     def _decode_one(self, code: int) -> float:

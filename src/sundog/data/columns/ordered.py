@@ -145,7 +145,7 @@ class OrderedColumn(ScalarColumn):
         """The number of bins, the null bin included."""
         if self.edges is None and not self.special:
             return super().bin_count
-        return len(self.list_bin_starts()) + int(self.nullable)  # a schema lists only so many
+        return len(self.list_bin_starts()) + int(self.nullable)  # a schema lists a limited number of them
 
     @property
     def awaits_quantiles(self) -> bool:

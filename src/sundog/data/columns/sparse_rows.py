@@ -16,7 +16,7 @@ PARTS = ("indices", "indptr", "shape")
 """The arrays of a set column in an npz archive: compressed sparse rows, all of whose values are one."""
 
 RUNS = "indptr"
-"""The array beside a set column that lists the items of all records one after another: where each record begins."""
+"""The array of the positions where each record begins, if a set column lists the items of all records."""
 
 
 def to_lists(items: Sequence[object], codes: Any) -> Any:

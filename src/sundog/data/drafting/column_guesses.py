@@ -214,18 +214,20 @@ def _add_bins(declaration: Declaration, distinct: pa.Array, counts: Array, notes
         return Guess(declaration, list(notes))
     values = arrow.to_numpy(distinct)
     order = np.argsort(values)
-    values, counts, said = values[order], counts[order], list(notes)
+    values, counts, comments = values[order], counts[order], list(notes)
     special = propose_special(values, counts)
     if declaration["type"] == "integer":
         special = [int(value) for value in special]
     if special:
         share = counts[np.isin(values, special)].sum() / counts.sum()
-        said.append(f"special: {share:.0%} of rows; values with a meaning of their own, each with a bin of its own")
+        comments.append(f"special: {share:.0%} of rows; values with a meaning of their own, each with a bin of its own")
         declaration = {**declaration, "special": special}
     edges = propose_edges(values, counts, special)
     if edges:
-        said.append(f"edges: {edges}  (rounded quantiles; add them to declare bins, else fit refines bins for 5% of ρ)")
-    return Guess(declaration, said)
+        comments.append(
+            f"edges: {edges}  (rounded quantiles; add them to declare bins, else fit refines bins for 5% of ρ)"
+        )
+    return Guess(declaration, comments)
 
 
 def _is_running(declaration: Declaration, counts: Array) -> bool:

@@ -36,7 +36,7 @@ def match(source: Source, schema: Schema) -> Plan:
     used = {key for keys in plan.values() for key in keys} | {schema.unit}
     free = {key: shape for key, shape in source.shapes.items() if key not in used}
     left = [name for name in schema.columns if name not in plan]
-    # Labels are scalars: beside an array-valued column, the unnamed array is not the labels.
+    # Labels are scalars: if an array-valued column is left over, an unnamed array is that column, not the labels.
     left = [name for name in left if schema.columns[name].shape] or left
     if len(left) == 1 and (key := _match_shape(schema.columns[left[0]], free)) is not None:
         plan[left[0]] = [key]

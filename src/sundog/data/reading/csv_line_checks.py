@@ -74,7 +74,7 @@ class CheckedLines:
         return data
 
     def close(self) -> None:
-        """Do nothing: whoever opened the file closes it."""
+        """Do nothing: the opener of the file closes it."""
 
     def _check(self, lines: bytes) -> None:
         if b"\0" in lines:
@@ -99,8 +99,8 @@ class CheckedLines:
         unpaired = np.flatnonzero(np.diff(upto, prepend=0) % 2)
         # If no line leaves a quote open, every other quote opens. Index -1 is the line break at the end.
         opens, closes = (quotes[::2], quotes[1::2]) if not len(unpaired) else (quotes, quotes)
-        astray = np.concatenate([opens[~self._before[text[opens - 1]]], closes[~self._after[text[closes + 1]]]])
-        for line in np.union1d(unpaired, np.searchsorted(breaks, astray)):
+        misplaced = np.concatenate([opens[~self._before[text[opens - 1]]], closes[~self._after[text[closes + 1]]]])
+        for line in np.union1d(unpaired, np.searchsorted(breaks, misplaced)):
             start = breaks[line - 1] + 1 if line else 0
             yield int(line), lines[start : breaks[line]].removesuffix(b"\r")
 
