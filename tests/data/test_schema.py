@@ -211,7 +211,7 @@ def test_saving_replaces_whole_files_or_nothing(tmp_path: Path, monkeypatch: pyt
             "column 'age': 18446744073709551616 codes",
         ),
         ("{type: integer, min: 0, max: 9, step: 0}", "column 'age': step must be at least 1, got 0"),
-        ("{type: integer, min: 0, max: 9, edges: [5, 3]}", "column 'age': edges must ascend"),
+        ("{type: integer, min: 0, max: 9, edges: [5, 3]}", "column 'age': edges must be in ascending order"),
         ("{type: integer, min: 0, max: 9, edges: [5, 30]}", "column 'age': edge 30 is outside min (0) and max (9)"),
         ("{type: integer, min: 0, max: 9, edges: x}", "column 'age': edges must be a list"),
         ("{type: integer, min: 0, max: 9, edges: []}", "column 'age': edges must be a list of at least one"),
@@ -274,7 +274,7 @@ def test_saving_replaces_whole_files_or_nothing(tmp_path: Path, monkeypatch: pyt
         ),
         (
             "{type: datetime, min: 2020-01-01, max: 2020-01-02, format: iso}",
-            "column 'age': format 'iso' is not one",
+            "column 'age': format 'iso' is not a time format",
         ),
         (
             "{type: datetime, min: 2020-01-01, max: 2020-01-02, resolution: week}",

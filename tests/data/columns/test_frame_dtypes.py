@@ -135,7 +135,7 @@ def test_polars_in_and_out() -> None:
     [
         ({"type": "integer", "min": 0, "max": 300, "dtype": "int8"}, "dtype int8 does not hold 300"),
         ({"type": "integer", "min": -1, "max": 3, "dtype": "uint8"}, "dtype uint8 does not hold -1"),
-        ({"type": "integer", "min": 0, "max": 3, "dtype": "int8", "nullable": True}, "has no missing values"),
+        ({"type": "integer", "min": 0, "max": 3, "dtype": "int8", "nullable": True}, "cannot hold missing values"),
         ({"type": "integer", "min": 0, "max": 2**25, "dtype": "float32"}, "does not hold 33554432 exactly; use Int64"),
         ({"type": "integer", "learn": True, "dtype": "int8"}, "may not hold the bounds that are learned"),
         ({"type": "integer", "min": 0, "max": 3, "dtype": "int61"}, "unknown dtype 'int61'; did you mean 'int"),

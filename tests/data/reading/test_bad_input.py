@@ -97,7 +97,7 @@ def test_missing_files_directories_and_odd_names(tmp_path: Path) -> None:
         (tmp_path / f"d{suffix}").mkdir(exist_ok=True)
         assert "is a directory" in catch_message(tmp_path / f"d{suffix}")
     assert "has an unknown format" in catch_message(tmp_path / "t.ods")
-    assert "nothing that can be read" in catch_message(object())
+    assert "cannot be read; give" in catch_message(object())
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root reads everything")

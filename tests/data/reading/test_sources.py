@@ -288,7 +288,7 @@ def test_bad_sheets(rows: list[list[Any]], said: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"PK", b"age\n1\n", b"PK\x03\x04" + bytes(100)], ids=repr)
 def test_files_that_are_no_workbooks(content: bytes, tmp_path: Path) -> None:
     (tmp_path / "t.xlsx").write_bytes(content)
-    assert catch_message(tmp_path / "t.xlsx").startswith("t.xlsx: is ")
+    assert catch_message(tmp_path / "t.xlsx").startswith("t.xlsx: ")
     assert "there is no such file" in catch_message(tmp_path / "none.xlsx")
 
 
