@@ -20,7 +20,7 @@ import pandas as pd
 from report import DATA, Row, arguments, publish
 
 import sundog
-from sundog.data.bins import bins_for
+from sundog.data.bins import make_bins
 from sundog.data.reading.read import encode, read
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
@@ -60,7 +60,7 @@ def draw(data: Any, columns: Mapping[str, Any], model: str, settings: dict[str, 
 
 def pair_distance(real: pd.DataFrame, fake: pd.DataFrame, schema: sundog.Schema) -> float:
     """Return the mean total-variation distance of all pairs of columns, over the bins of a schema."""
-    counts = {name: bins_for(column) for name, column in schema.columns.items()}
+    counts = {name: make_bins(column) for name, column in schema.columns.items()}
     binned = []
     for frame in (real, fake):
         codes = encode(read(frame, schema), schema).codes

@@ -31,7 +31,7 @@ from sklearn.datasets import load_digits
 
 import sundog
 from sundog.data.reading.read import encode, read
-from sundog.data.records import Records, joined
+from sundog.data.records import Records, concatenate
 from sundog.evaluation.comparison import Comparison, split
 from sundog.evaluation.images.image_classifiers import measure_accuracy, train_classifier
 from sundog.evaluation.images.image_sample import ImageView, find_images
@@ -212,7 +212,7 @@ def rows_of(
 
 
 def _records(release: sundog.Release, count: int, seed: int) -> Records:
-    return joined(list(release.batches(count, seed=seed)))
+    return concatenate(list(release.batches(count, seed=seed)))
 
 
 if __name__ == "__main__":

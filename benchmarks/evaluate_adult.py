@@ -22,7 +22,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.metrics import roc_auc_score
 
 import sundog
-from sundog.data.bins import bins_for
+from sundog.data.bins import make_bins
 from sundog.data.reading.read import encode, read
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
@@ -44,7 +44,7 @@ def distance(real: pd.DataFrame, fake: pd.DataFrame, schema: sundog.Schema, size
     binned = []
     for frame in (real, fake):
         records = encode(read(frame, schema), schema)
-        columns = {name: bins_for(column).to_bins(records.codes[name]) for name, column in schema.columns.items()}
+        columns = {name: make_bins(column).to_bins(records.codes[name]) for name, column in schema.columns.items()}
         binned.append(pd.DataFrame(columns))
     found = []
     for names in itertools.combinations(schema.columns, size):

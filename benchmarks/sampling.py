@@ -21,7 +21,7 @@ import pandas as pd
 from report import Row, arguments, interleaved, publish
 
 import sundog
-from sundog.data.bins import bins_for
+from sundog.data.bins import make_bins
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
 
@@ -39,7 +39,7 @@ def peer_sample(release: sundog.Release, n: int) -> pd.DataFrame:
     columns = {}
     marginals = release.model.state().tensors.values()
     for (name, column), marginal in zip(release.schema.columns.items(), marginals, strict=True):
-        bins = bins_for(column)
+        bins = make_bins(column)
         drawn = rng.choice(bins.count, n, p=marginal)
         values: Any = column.decode(bins.to_codes(drawn, rng))
         columns[name] = values.to_pandas()

@@ -10,12 +10,12 @@ from typing import Any
 import yaml
 
 import sundog
-from sundog.data.records import Records, joined
+from sundog.data.records import Records, concatenate
 
 
 def records_of(release: sundog.Release, count: int, seed: int) -> Records:
     """Return so many generated records."""
-    return joined(list(release.batches(count, seed=seed)))
+    return concatenate(list(release.batches(count, seed=seed)))
 
 
 def settings_of(words: Sequence[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Containers that hold records of a column `x`, each made as its library makes it from values of any type."""
+"""Containers of records of a column `x`, each made by its own library from values of any type."""
 
 from __future__ import annotations
 
@@ -22,62 +22,62 @@ import pyarrow.parquet as pq
 from scipy import sparse
 
 Container = Callable[[list[Any], Path], Any]
-"""Values of column `x` to what `read` takes; an exception where this container cannot hold them."""
+"""From values of column `x` to a source; raises an exception if this container cannot hold them."""
 
 
-def objects(values: Sequence[Any]) -> np.ndarray[Any, Any]:
-    """An array of objects, however long each is."""
+def to_object_array(values: Sequence[Any]) -> np.ndarray[Any, Any]:
+    """Return an array of objects, of any length each."""
     return np.fromiter(values, object, len(values))
 
 
-def masked(values: Sequence[Any]) -> np.ma.MaskedArray[Any, Any]:
-    """An array as numpy makes it, with what is missing masked."""
+def mask_missing(values: Sequence[Any]) -> np.ma.MaskedArray[Any, Any]:
+    """Return the array that numpy makes, with missing values masked."""
     gaps = [value is None for value in values]
     return np.ma.MaskedArray(np.array([1 if gap else value for value, gap in zip(values, gaps, strict=True)]), gaps)
 
 
-def labels(values: Any) -> list[int]:
-    """Another column, of numbers."""
+def make_labels(values: Any) -> list[int]:
+    """Return another column, of numbers."""
     return [5] * len(values)
 
 
-def as_frame(series: pd.Series[Any]) -> pd.DataFrame:
-    return pd.DataFrame({"x": series, "k": labels(series)})
+def to_frame(series: pd.Series[Any]) -> pd.DataFrame:
+    return pd.DataFrame({"x": series, "k": make_labels(series)})
 
 
-def as_table(values: Any) -> pa.Table:
-    return pa.table({"x": values, "k": labels(values)})
+def to_table(values: Any) -> pa.Table:
+    return pa.table({"x": values, "k": make_labels(values)})
 
 
-def unchanged(found: Any, values: list[Any]) -> None:
-    """Refuse containers that turned their values into others: sundog can do nothing about that."""
+def refuse_changed(found: Any, values: list[Any]) -> None:
+    """Refuse containers that changed their values before sundog reads them."""
     if any(not pd.isna(now) and now != value for now, value in zip(found, values, strict=True)):
         raise ValueError
 
 
-def arrow(values: list[Any]) -> pa.Array:
-    """As pyarrow infers it, which crashes on numpy's times beside its floats."""
+def infer_arrow(values: list[Any]) -> pa.Array:
+    """Return the array that pyarrow infers; it crashes on numpy times beside numpy floats."""
     if {"M", "f"} <= {value.dtype.kind for value in values if isinstance(value, np.generic)}:
         raise TypeError
     array = pa.array(values, from_pandas=True)
     if not pa.types.is_nested(array.type):
-        unchanged(array.to_pylist(), values)
+        refuse_changed(array.to_pylist(), values)
     return array
 
 
-def nullable(values: list[Any], backend: Any) -> pd.DataFrame:
+def to_nullable_frame(values: list[Any], backend: Any) -> pd.DataFrame:
     series = pd.Series(values, dtype=object).convert_dtypes(dtype_backend=backend)
-    unchanged(series, values)
-    return as_frame(series)
+    refuse_changed(series, values)
+    return to_frame(series)
 
 
 def to_csv(values: list[Any], path: Path, **options: Any) -> Path:
-    as_frame(pd.Series(values, dtype=object)).to_csv(path, index=False, **options)
+    to_frame(pd.Series(values, dtype=object)).to_csv(path, index=False, **options)
     return path
 
 
 def spoil_csv(values: list[Any], path: Path) -> Path:
-    """As programs write that know nothing of quotes."""
+    """Write a csv file without any quoting."""
     path.write_text("x,k\n" + "".join(f"{'' if value is None else value},5\n" for value in values), newline="")
     return path
 
@@ -110,7 +110,7 @@ def to_database(values: list[Any], path: Path) -> str:
 
 
 def to_ipc(values: list[Any], path: Path) -> Path:
-    pyarrow.feather.write_feather(as_table(arrow(values)), path / "t.feather")
+    pyarrow.feather.write_feather(to_table(infer_arrow(values)), path / "t.feather")
     return path / "t.feather"
 
 
@@ -119,11 +119,11 @@ def to_parquet(table: pa.Table, path: Path) -> Path:
     return path / "t.parquet"
 
 
-def pandas_parquet(values: list[Any], path: Path) -> Path:
-    frame = as_frame(pd.Series(values))
+def to_pandas_parquet(values: list[Any], path: Path) -> Path:
+    frame = to_frame(pd.Series(values))
     table = pa.Table.from_pandas(frame)
     if not pa.types.is_nested(table["x"].type):
-        unchanged(table["x"].to_pylist(), list(frame["x"]))
+        refuse_changed(table["x"].to_pylist(), list(frame["x"]))
     frame.to_parquet(path / "p.parquet")
     return path / "p.parquet"
 
@@ -134,21 +134,21 @@ def to_npz(path: Path, **arrays: Any) -> Path:
 
 
 IN_MEMORY: dict[str, Container] = {
-    "lists": lambda values, _: {"x": values, "k": labels(values)},
-    "object array": lambda values, _: {"x": objects(values), "k": labels(values)},
-    "masked array": lambda values, _: {"x": masked(values), "k": labels(values)},
-    "array": lambda values, _: {"x": np.array(values), "k": labels(values)},
-    "frame": lambda values, _: as_frame(pd.Series(values)),
-    "object frame": lambda values, _: as_frame(pd.Series(values, dtype=object)),
-    "nullable frame": lambda values, _: nullable(values, "numpy_nullable"),
-    "arrow frame": lambda values, _: nullable(values, "pyarrow"),
-    "category": lambda values, _: as_frame(pd.Series(values, dtype="category")),
-    "object category": lambda values, _: as_frame(pd.Series(values, dtype=object).astype("category")),
-    "string frame": lambda values, _: as_frame(pd.Series(values, dtype=object).astype("string")),
-    "table": lambda values, _: as_table(arrow(values)),
-    "dictionary": lambda values, _: as_table(arrow(values).dictionary_encode()),
-    "polars": lambda values, _: pl.from_arrow(as_table(arrow(values))),
-    "chunks": lambda values, _: as_table(pa.chunked_array([pa.array(values[i:][:1]) for i in range(len(values))])),
+    "lists": lambda values, _: {"x": values, "k": make_labels(values)},
+    "object array": lambda values, _: {"x": to_object_array(values), "k": make_labels(values)},
+    "masked array": lambda values, _: {"x": mask_missing(values), "k": make_labels(values)},
+    "array": lambda values, _: {"x": np.array(values), "k": make_labels(values)},
+    "frame": lambda values, _: to_frame(pd.Series(values)),
+    "object frame": lambda values, _: to_frame(pd.Series(values, dtype=object)),
+    "nullable frame": lambda values, _: to_nullable_frame(values, "numpy_nullable"),
+    "arrow frame": lambda values, _: to_nullable_frame(values, "pyarrow"),
+    "category": lambda values, _: to_frame(pd.Series(values, dtype="category")),
+    "object category": lambda values, _: to_frame(pd.Series(values, dtype=object).astype("category")),
+    "string frame": lambda values, _: to_frame(pd.Series(values, dtype=object).astype("string")),
+    "table": lambda values, _: to_table(infer_arrow(values)),
+    "dictionary": lambda values, _: to_table(infer_arrow(values).dictionary_encode()),
+    "polars": lambda values, _: pl.from_arrow(to_table(infer_arrow(values))),
+    "chunks": lambda values, _: to_table(pa.chunked_array([pa.array(values[i:][:1]) for i in range(len(values))])),
 }
 IN_FILES: dict[str, Container] = {
     "csv": lambda values, path: to_csv(values, path / "t.csv"),
@@ -156,13 +156,13 @@ IN_FILES: dict[str, Container] = {
     "tsv": lambda values, path: to_csv(values, path / "t.tsv", sep="\t"),
     "spoiled csv": lambda values, path: spoil_csv(values, path / "s.csv"),
     "packed csv": spoil_packed,
-    "parquet": lambda values, path: to_parquet(as_table(arrow(values)), path),
-    "pandas parquet": pandas_parquet,
+    "parquet": lambda values, path: to_parquet(to_table(infer_arrow(values)), path),
+    "pandas parquet": to_pandas_parquet,
     "ipc": to_ipc,
     "json lines": to_json,
     "workbook": to_workbook,
     "database": to_database,
-    "npz": lambda values, path: to_npz(path, x=np.array(values), k=labels(values)),
+    "npz": lambda values, path: to_npz(path, x=np.array(values), k=make_labels(values)),
 }
 
 
@@ -178,13 +178,13 @@ def to_matrix(values: list[Any]) -> np.ndarray[Any, Any]:
     return matrix
 
 
-def lines(values: list[Any]) -> list[str]:
-    """Each record as a line of text."""
+def to_lines(values: list[Any]) -> list[str]:
+    """Return each record as a line of text."""
     return [value if isinstance(value, str) else " ".join(str(item) for item in value) for value in values]
 
 
 def to_transactions(values: list[Any], path: Path) -> Path:
-    (path / "t.txt").write_text("".join(f"{line}\n" for line in lines(values)), newline="")
+    (path / "t.txt").write_text("".join(f"{line}\n" for line in to_lines(values)), newline="")
     return path / "t.txt"
 
 
@@ -196,7 +196,7 @@ SET_CONTAINERS: dict[str, Container] = {
     "sparse": lambda values, _: sparse.csr_array(to_matrix(values)),
     "matrix": lambda values, _: to_matrix(values),
     "transactions": to_transactions,
-    "cells": lambda values, path: to_csv(lines(values), path / "t.csv"),
+    "cells": lambda values, path: to_csv(to_lines(values), path / "t.csv"),
 }
 
 

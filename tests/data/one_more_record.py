@@ -1,4 +1,4 @@
-"""What the test of rule 4 is made of: columns with records, and records that do harm."""
+"""The material of the tests for rule 4: columns with records, hostile records, and the property itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pandas as pd
 from scipy import sparse
 from tests.data.containers import Container
 
-from sundog.data.bin_refinement import _counted
+from sundog.data.bin_refinement import _drop_binned_codes
 from sundog.data.columns import OrderedColumn
 from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
@@ -27,16 +27,16 @@ from sundog.errors import DataError
 
 @dataclass(frozen=True)
 class Case:
-    """A column, and records of it that belong to others."""
+    """A column and its records."""
 
     column: dict[str, Any]
     records: list[Any]
     nulls: tuple[str, ...] = ("",)
-    labelled: bool = True  # with a column `k` beside it, which tells the records apart
+    labelled: bool = True  # whether there is another column `k`
 
     @cached_property
     def bare(self) -> Case:
-        """The same without another column."""
+        """The case without another column."""
         return replace(self, labelled=False)
 
     @cached_property
@@ -58,28 +58,28 @@ REAL = {"type": "continuous", "min": 0, "max": 9, "resolution": 0.1, "out_of_bou
 LEARNED = {"type": "categorical", "learn": True, "nullable": True}
 
 
-def listed(*values: Any, other: Any, kind: str = "categorical") -> dict[str, Any]:
-    """A column of these values and one for all that is not declared."""
+def declare_values(*values: Any, other: Any, kind: str = "categorical") -> dict[str, Any]:
+    """Return a column of these values, and one for all others."""
     return {"type": kind, "values": [*values, other], "undeclared": "other", "other": other, "nullable": True}
 
 
 SCALARS = {
-    "text, numbers": Case(listed("1", "2", other="o"), [1, 2, 1]),
-    "text, floats": Case(listed("1", "2.5", other="o"), [1.0, 2.5, 1.0]),
-    "text, texts": Case(listed("1", "2.0", "01", other="o"), ["1", "2.0", "01"]),
-    "text, decimals": Case(listed("0.5", "0.25", other="o"), [Decimal("0.5"), Decimal("0.2"), Decimal("0.5")]),
-    "text, spelled twice": Case(listed("1", "1.0", "True", "x", other="o"), [1.0, 1.0]),
+    "text, numbers": Case(declare_values("1", "2", other="o"), [1, 2, 1]),
+    "text, floats": Case(declare_values("1", "2.5", other="o"), [1.0, 2.5, 1.0]),
+    "text, texts": Case(declare_values("1", "2.0", "01", other="o"), ["1", "2.0", "01"]),
+    "text, decimals": Case(declare_values("0.5", "0.25", other="o"), [Decimal("0.5"), Decimal("0.2"), Decimal("0.5")]),
+    "text, spelled twice": Case(declare_values("1", "1.0", "True", "x", other="o"), [1.0, 1.0]),
     "text, spelled twice and refused": Case(
         {"type": "categorical", "values": ["1", "1.0", "True", "x"], "nullable": True}, [True]
     ),
-    "text, spelled otherwise": Case(listed("1.0", "false", other="o"), [1, 0]),
-    "text, intervals": Case(listed("(0, 1]", "(0.0, 1.0]", other="o"), [pd.Interval(0, 1)]),
-    "text, booleans": Case(listed("True", "False", other="o"), [True, False, True]),
-    "text, days": Case(listed("2020-01-02", "2020-03-04", other="o"), DAYS),
-    "whole numbers": Case(listed(1, 2, other=-1, kind="ordinal"), [1, 2, 2]),
-    "whole numbers, gaps": Case(listed(1, 2, other=-1), [1.0, float("nan")]),
-    "whole numbers, booleans": Case(listed(1, 0, other=-1), [True, False]),
-    "real numbers": Case(listed(0.5, 2.0, other=-1.0), [0.5, 2.0, 0.5]),
+    "text, spelled otherwise": Case(declare_values("1.0", "false", other="o"), [1, 0]),
+    "text, intervals": Case(declare_values("(0, 1]", "(0.0, 1.0]", other="o"), [pd.Interval(0, 1)]),
+    "text, booleans": Case(declare_values("True", "False", other="o"), [True, False, True]),
+    "text, days": Case(declare_values("2020-01-02", "2020-03-04", other="o"), DAYS),
+    "whole numbers": Case(declare_values(1, 2, other=-1, kind="ordinal"), [1, 2, 2]),
+    "whole numbers, gaps": Case(declare_values(1, 2, other=-1), [1.0, float("nan")]),
+    "whole numbers, booleans": Case(declare_values(1, 0, other=-1), [True, False]),
+    "real numbers": Case(declare_values(0.5, 2.0, other=-1.0), [0.5, 2.0, 0.5]),
     "truths": Case({"type": "categorical", "values": [True, False], "nullable": True}, [True, False, True]),
     "truths, numbers": Case(
         {"type": "categorical", "values": [True, False], "undeclared": "other", "other": False}, [1, 1]
@@ -137,7 +137,7 @@ GRIDS = {
     "series": Case({**REAL, "type": "series", "length": 2}, [[0.15, 0.35], [5.0, 9.0]]),
 }
 
-# --- records that do harm ------------------------------------------------------------------------------------------
+# --- hostile records ------------------------------------------------------------------------------------------
 
 NOTHINGS: list[Any] = [None, float("nan"), pd.NA, pd.NaT, Decimal("NaN"), "", "NA", "nan"]
 TEXTS: list[Any] = ["x", "1", "1.0", " 1", "1e400", "2020-02-30", "2020-13-01T00:00", "2021-01-01T00:00-08:00", "7"]
@@ -180,14 +180,14 @@ HOSTILE_GRIDS: list[Any] = [
 # --- the property --------------------------------------------------------------------------------------------------
 
 
-def outcome(source: Any, schema: Schema) -> tuple[int, Any]:
-    """How many records there are, and their codes; of a column that is learned, what the mechanism is given."""
+def read_outcome(source: Any, schema: Schema) -> tuple[int, Any]:
+    """Return the number of records and their codes; for a learned column, the input of the mechanism."""
     raw, column = read(source, schema), schema.columns["x"]
     bins = column.model_dump().get("bins")
     if column.complete and bins in (None, "refined"):
         codes = encode(raw, schema).codes["x"]
         if isinstance(column, OrderedColumn) and bins == "refined":
-            return raw.count, Counter(_counted(column, codes).tolist())
+            return raw.count, Counter(_drop_binned_codes(column, codes).tolist())
         return raw.count, codes.toarray() if sparse.issparse(codes) else codes
     found = prepare(raw, schema).values["x"]
     return raw.count, found if isinstance(found, Counter) else Counter(found.tolist())
@@ -196,12 +196,12 @@ def outcome(source: Any, schema: Schema) -> tuple[int, Any]:
 _KNOWN: dict[tuple[int, int], Any] = {}
 
 
-def known(case: Case, container: Container, path: Path) -> tuple[int, Any]:
-    """The outcome without any other record; LookupError where there is none."""
+def recall_outcome(case: Case, container: Container, path: Path) -> tuple[int, Any]:
+    """Return the outcome without any other record; raise LookupError if there is none."""
     key = (id(case), id(container))
     if key not in _KNOWN:
         try:
-            _KNOWN[key] = (case, outcome(container(case.records, path), case.schema))
+            _KNOWN[key] = (case, read_outcome(container(case.records, path), case.schema))
         except Exception as error:
             _KNOWN[key] = (case, error)
     found: Any = _KNOWN[key][1]
@@ -210,10 +210,12 @@ def known(case: Case, container: Container, path: Path) -> tuple[int, Any]:
     return found  # type: ignore[no-any-return]
 
 
-def broken_by_order(records: list[Any], order: list[int], case: Case, container: Container, path: Path) -> str | None:
-    """What another order of the records changes but their order; None where nothing.
+def find_change_by_order(
+    records: list[Any], order: list[int], case: Case, container: Container, path: Path
+) -> str | None:
+    """Return what another order of the records changes, except their order; None if nothing.
 
-    LookupError where no such container can hold them.
+    Raise LookupError if the container cannot hold them.
     """
     found: list[Any] = []
     for each in (records, [records[place] for place in order]):
@@ -222,7 +224,7 @@ def broken_by_order(records: list[Any], order: list[int], case: Case, container:
         except Exception as error:
             raise LookupError from error
         try:
-            found.append(outcome(source, case.schema))
+            found.append(read_outcome(source, case.schema))
         except DataError:
             found.append(None)
     before, after = found
@@ -233,18 +235,18 @@ def broken_by_order(records: list[Any], order: list[int], case: Case, container:
     return None if before[0] == after[0] and same else f"{before} became {after}"
 
 
-def broken_by(record: Any, place: int, case: Case, container: Container, path: Path) -> str | None:
-    """What one more record changes about the others; None where nothing, or where the data are refused with it.
+def find_change_by_record(record: Any, place: int, case: Case, container: Container, path: Path) -> str | None:
+    """Return what one more record changes about the others; None if nothing, or if the data are refused with it.
 
-    LookupError where the records cannot be read without it, or no such container can hold it.
+    Raise LookupError if the records cannot be read without it, or the container cannot hold it.
     """
-    before, alone = known(case, container, path)
+    before, alone = recall_outcome(case, container, path)
     try:
         joined = container([*case.records[:place], record, *case.records[place:]], path)
     except Exception as error:
         raise LookupError from error
     try:
-        after, codes = outcome(joined, case.schema)
+        after, codes = read_outcome(joined, case.schema)
     except DataError:
         return None
     if after != before + 1:

@@ -1,4 +1,4 @@
-"""Bins: every code in one bin, every bin back to its own codes, and no look at the data."""
+"""Bins: every code is in one bin, every bin gives its own codes, and bins do not depend on the data."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sundog.data import bins as module
-from sundog.data.bins import Bins, bins_for
+from sundog.data.bins import Bins, make_bins
 from sundog.data.columns import (
     BooleanColumn,
     CategoricalColumn,
@@ -62,7 +62,7 @@ def test_codes_are_uniform_inside_a_bin() -> None:
 
 
 def test_arrays_keep_their_shape() -> None:
-    bins = bins_for(ImageColumn(shape=(4, 4)))
+    bins = make_bins(ImageColumn(shape=(4, 4)))
     pixels = np.arange(32, dtype=np.uint8).reshape(2, 4, 4)
     assert (
         bins.to_bins(pixels).shape == bins.to_codes(bins.to_bins(pixels), np.random.default_rng(0)).shape == (2, 4, 4)
@@ -72,9 +72,9 @@ def test_arrays_keep_their_shape() -> None:
 def test_the_table_and_the_search_agree(monkeypatch: pytest.MonkeyPatch) -> None:
     column = IntegerColumn(min=0, max=9999, nullable=True)
     codes = np.arange(column.size)
-    with_table = bins_for(column).to_bins(codes)
+    with_table = make_bins(column).to_bins(codes)
     monkeypatch.setattr(module, "TABLE", 0)
-    assert (bins_for(column).to_bins(codes) == with_table).all()
+    assert (make_bins(column).to_bins(codes) == with_table).all()
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_the_table_and_the_search_agree(monkeypatch: pytest.MonkeyPatch) -> None
     ],
 )
 def test_defaults(column: Column, count: int) -> None:
-    bins = bins_for(column)
+    bins = make_bins(column)
     assert bins.count == count
     widths = np.diff(np.append(bins.starts.astype(object), bins.size))
     assert max(widths) - min(widths) <= 1
@@ -125,17 +125,17 @@ def test_defaults(column: Column, count: int) -> None:
     ],
 )
 def test_edges(column: Column, starts: list[int]) -> None:
-    assert bins_for(column).starts.tolist() == starts
+    assert make_bins(column).starts.tolist() == starts
 
 
 def test_quantiles_are_measured_elsewhere() -> None:
     column = IntegerColumn(min=10, max=99, bins="quantiles")
-    with pytest.raises(SchemaError, match="must be measured with budget first"):
-        bins_for(column)
-    assert column.starts_at([50, 20.5, 50, -3, 99, 200]) == [0, 11, 40, 89]
+    with pytest.raises(SchemaError, match="must be measured within the budget first"):
+        make_bins(column)
+    assert column.find_starts([50, 20.5, 50, -3, 99, 200]) == [0, 11, 40, 89]
     times = DatetimeColumn(min="2020-01-01", max="2020-12-31", resolution="day", bins="quantiles")
     cuts: list[Any] = [datetime(2020, 1, 3, 5), "2020-01-05", np.datetime64("2020-01-07")]
-    assert times.starts_at(cuts) == [0, 2, 4, 6]
+    assert times.find_starts(cuts) == [0, 2, 4, 6]
 
 
 @pytest.mark.parametrize("starts", [[], [1], [0, 0], [0, 5, 3], [0, 10]])

@@ -1,6 +1,6 @@
-"""A record is encoded alone: one more record, whatever it holds and wherever it stands, changes nothing about others.
+"""A record is encoded alone: one more record, of any content and at any place, changes nothing about the others.
 
-The property is tested over every container and every column type, and then on five ways in which it was once broken.
+The property is tested for every container and every column type, and with five planted bugs that once broke it.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from sundog.data.schema import Schema
 from sundog.errors import DataError
 
 
-def violations(
+def find_violations(
     cases: Mapping[str, Case],
     containers: Mapping[str, Container],
     records: Iterable[Any],
     path: Path,
     every: int = 1,
 ) -> Iterator[str]:
-    """The ways in which one of the records, first, last or between, changes how the others are read.
+    """Yield the ways in which one of the records, first, last or between, changes how the others are read.
 
     With `every` above 1 each record is tried only in some containers, and each container with some records.
     """
@@ -50,7 +50,7 @@ def violations(
                     continue
                 fitting = case.bare if kind in containers_of.BARE else case
                 try:
-                    found = material.broken_by(record, place, fitting, container, path)
+                    found = material.find_change_by_record(record, place, fitting, container, path)
                 except LookupError:
                     continue
                 tried += 1
@@ -61,7 +61,7 @@ def violations(
 
 @pytest.fixture(autouse=True)
 def _quiet() -> Iterator[None]:
-    with warnings.catch_warnings(action="ignore"):  # of pandas, about what the containers are made of
+    with warnings.catch_warnings(action="ignore"):  # by pandas, when containers are made
         yield
 
 
@@ -69,28 +69,28 @@ def _quiet() -> Iterator[None]:
 @pytest.mark.parametrize("name", material.SCALARS)
 def test_values_in_memory(name: str, every: int, tmp_path: Path) -> None:
     case = {name: material.SCALARS[name]}
-    assert not list(violations(case, containers_of.IN_MEMORY, material.HOSTILE, tmp_path, every))
+    assert not list(find_violations(case, containers_of.IN_MEMORY, material.HOSTILE, tmp_path, every))
 
 
 @pytest.mark.parametrize("every", [6, pytest.param(1, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", material.SCALARS)
 def test_values_in_files(name: str, every: int, tmp_path: Path) -> None:
     case = {name: material.SCALARS[name]}
-    assert not list(violations(case, containers_of.IN_FILES, material.FOR_FILES, tmp_path, every))
+    assert not list(find_violations(case, containers_of.IN_FILES, material.FOR_FILES, tmp_path, every))
 
 
 def test_sets(tmp_path: Path) -> None:
-    assert not list(violations(material.SETS, containers_of.SET_CONTAINERS, material.HOSTILE_SETS, tmp_path))
+    assert not list(find_violations(material.SETS, containers_of.SET_CONTAINERS, material.HOSTILE_SETS, tmp_path))
 
 
 def test_images_and_series(tmp_path: Path) -> None:
-    assert not list(violations(material.GRIDS, containers_of.GRID_CONTAINERS, material.HOSTILE_GRIDS, tmp_path))
+    assert not list(find_violations(material.GRIDS, containers_of.GRID_CONTAINERS, material.HOSTILE_GRIDS, tmp_path))
 
 
 def test_numbers_that_numpy_would_spell_otherwise_are_no_ids() -> None:
     for ids in ([1.0, 1], [True, False]):
         with pytest.raises(DataError, match="is read as text; save it as text"):
-            _owners({"x": np.array(ids), "k": [1, 2]})
+            _read_owners({"x": np.array(ids), "k": [1, 2]})
 
 
 def test_steps_of_a_series_are_no_text() -> None:
@@ -115,19 +115,19 @@ def test_who_owns_which_record(ids: list[Any], tmp_path: Path) -> None:
                 if (number + turn) % 8:
                     continue
                 try:
-                    alone = _owners(container(ids, tmp_path))
+                    alone = _read_owners(container(ids, tmp_path))
                     joined = container([*ids[:place], record, *ids[place:]], tmp_path)
                 except Exception:  # noqa: S112 (this container does not hold these)
                     continue
                 try:
-                    rest = np.delete(_owners(joined), place)
+                    rest = np.delete(_read_owners(joined), place)
                 except DataError:
                     continue
                 together = [np.equal.outer(owners, owners).tolist() for owners in (alone, rest)]
                 assert together[0] == together[1], f"{ids} as {kind} with {record!r} at {place}"
 
 
-def _owners(source: Any) -> Any:
+def _read_owners(source: Any) -> Any:
     return read.encode(read.read(source, PEOPLE), PEOPLE).unit
 
 
@@ -149,7 +149,9 @@ def test_any_value_anywhere(data: st.DataObject, tmp_path: Path) -> None:
     kind = data.draw(st.sampled_from(sorted(containers_of.IN_MEMORY)))
     record, place = data.draw(value), data.draw(st.integers(0, len(material.SCALARS[name].records)))
     try:
-        found = material.broken_by(record, place, material.SCALARS[name], containers_of.IN_MEMORY[kind], tmp_path)
+        found = material.find_change_by_record(
+            record, place, material.SCALARS[name], containers_of.IN_MEMORY[kind], tmp_path
+        )
     except LookupError:
         return
     assert found is None, f"{name} as {kind}"
@@ -171,7 +173,7 @@ def test_any_order_of_any_values(data: st.DataObject, tmp_path: Path) -> None:
     records = [*case.records, *data.draw(st.lists(st.sampled_from(hostile), max_size=2))]
     order = data.draw(st.permutations(range(len(records))))
     try:
-        found = material.broken_by_order(records, order, case, containers[kind], tmp_path)
+        found = material.find_change_by_order(records, order, case, containers[kind], tmp_path)
     except LookupError:
         return
     assert found is None, f"{name} as {kind}: {records} in the order {order}"
@@ -179,7 +181,7 @@ def test_any_order_of_any_values(data: st.DataObject, tmp_path: Path) -> None:
 
 def test_the_order_of_records_is_only_their_order() -> None:
     mixed = [1, "2", None, 2.5, True, Decimal("2.0"), datetime(2020, 1, 2), "x"]
-    schema = Schema.from_dict({"columns": {"x": material.listed("1", "2", "2.5", "2020-01-02", other="o")}})
+    schema = Schema.from_dict({"columns": {"x": material.declare_values("1", "2", "2.5", "2020-01-02", other="o")}})
     codes = read.encode(read.read({"x": mixed}, schema), schema).codes["x"]
     turned = read.encode(read.read({"x": mixed[::-1]}, schema), schema).codes["x"]
     assert codes.tolist() == turned[::-1].tolist() == [0, 1, 5, 2, 0, 1, 3, 4]
@@ -188,8 +190,8 @@ def test_the_order_of_records_is_only_their_order() -> None:
 # --- the same test on what was once there ----------------------------------------------------------------------------
 
 
-def _as_one_type(values: Any, *, where: str = "") -> Iterator[Any]:
-    """Arrow's guess at the type of a column, and everything spelled out where it has none."""
+def _convert_to_one_type(values: Any, *, where: str = "") -> Iterator[Any]:
+    """Yield the values in the type that Arrow infers for the column, or as text if it infers none."""
     if isinstance(values, pa.Array | pa.ChunkedArray):
         yield from values.chunks if isinstance(values, pa.ChunkedArray) else [values]
         return
@@ -199,11 +201,11 @@ def _as_one_type(values: Any, *, where: str = "") -> Iterator[Any]:
         yield pa.array([None if value is None or value != value else str(value) for value in values])
 
 
-def _sets_of_one_type(column: SetColumn, values: Any, where: str) -> Iterator[Any]:
-    yield from _as_one_type(values, where=where)
+def _convert_sets_to_one_type(column: SetColumn, values: Any, where: str) -> Iterator[Any]:
+    yield from _convert_to_one_type(values, where=where)
 
 
-def _spelled_as_typed(column: Any, value: Any) -> int | None:
+def _find_as_typed(column: Any, value: Any) -> int | None:
     found: int | None = column._code_of.get(str(value))
     return found
 
@@ -212,31 +214,31 @@ def _tally_as_typed(column: Any, values: Any, *, where: str) -> Counter[str]:
     return Counter(str(value) for value in values.to_pylist() if value is not None)
 
 
-def _unchecked(file: Any, *_: Any) -> Any:
+def _skip_checks(file: Any, *_: Any) -> Any:
     return file
 
 
 def _infer_types(patch: pytest.MonkeyPatch) -> None:
     for module in (scalar, tables):
-        patch.setattr(module, "chunks", _as_one_type)
+        patch.setattr(module, "to_chunks", _convert_to_one_type)
 
 
 def _infer_sets(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(SetColumn, "_chunks", _sets_of_one_type)
+    patch.setattr(SetColumn, "_iter_chunks", _convert_sets_to_one_type)
 
 
 def _share_a_scale(patch: pytest.MonkeyPatch) -> None:
     _infer_types(patch)
-    patch.setattr(listed, "python_values", lambda values: values.to_pylist())
-    patch.setattr(listed.ListedColumn, "_find", _spelled_as_typed)
+    patch.setattr(listed, "to_python", lambda values: values.to_pylist())
+    patch.setattr(listed.ListedColumn, "_find", _find_as_typed)
 
 
 def _learn_spellings(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(listed.ListedColumn, "learning_input", _tally_as_typed)
+    patch.setattr(listed.ListedColumn, "to_learning_input", _tally_as_typed)
 
 
 def _trust_quotes(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(csv_file, "check_lines", _unchecked)
+    patch.setattr(csv_file, "check_lines", _skip_checks)
 
 
 @pytest.mark.parametrize(
@@ -263,10 +265,10 @@ def _trust_quotes(patch: pytest.MonkeyPatch) -> None:
 def test_what_was_broken_is_found(
     mutate: Any, cases: Any, containers: Any, records: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    assert not list(violations(cases, containers, records, tmp_path))
+    assert not list(find_violations(cases, containers, records, tmp_path))
     monkeypatch.setattr(material, "_KNOWN", {})
     mutate(monkeypatch)
-    found = list(violations(cases, containers, records, tmp_path))
+    found = list(find_violations(cases, containers, records, tmp_path))
     assert found
 
 
@@ -274,6 +276,6 @@ def test_an_order_that_matters_is_found(monkeypatch: pytest.MonkeyPatch, tmp_pat
     case, lists = material.SCALARS["datetime, local"], containers_of.IN_MEMORY["lists"]
     records = [*case.records, material.MOMENTS[2]]  # an aware one, which Arrow takes the timezone of if it is the first
     order = [*range(len(records))][::-1]
-    assert material.broken_by_order(records, order, case, lists, tmp_path) is None
+    assert material.find_change_by_order(records, order, case, lists, tmp_path) is None
     _infer_types(monkeypatch)
-    assert material.broken_by_order(records, order, case, lists, tmp_path) is not None
+    assert material.find_change_by_order(records, order, case, lists, tmp_path) is not None

@@ -1,4 +1,4 @@
-"""Schema files: what is saved is loaded, and whatever is wrong is one line that names file, column and fix."""
+"""Schema files: they survive a round trip, and errors are one line that names file, column and fix."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def write(folder: Path, text: str | bytes) -> Path:
     return path
 
 
-def refused(path: Path) -> str:
+def catch_message(path: Path) -> str:
     with pytest.raises(SchemaError) as caught:
         Schema.load(path)
     message = str(caught.value)
@@ -106,7 +106,7 @@ def test_public_columns_come_back(tmp_path: Path) -> None:
 
 def test_public_columns_and_a_unit_do_not_go_together(tmp_path: Path) -> None:
     both = PUBLIC.replace("records: 32561\n", "records: 32561\nunit: person_id\n")
-    message = refused(write(tmp_path, both))
+    message = catch_message(write(tmp_path, both))
     assert message.startswith("column 'load' is public")
     assert message.endswith("remove public or unit")
 
@@ -117,7 +117,7 @@ def test_a_cap_has_a_limit(cap: int, fine: bool, tmp_path: Path) -> None:
     if fine:
         assert Schema.load(path).cap == cap
     else:
-        assert "cap" in refused(path)
+        assert "cap" in catch_message(path)
 
 
 VALUES = (
@@ -211,7 +211,7 @@ def test_saving_replaces_whole_files_or_nothing(tmp_path: Path, monkeypatch: pyt
             "column 'age': 18446744073709551616 codes",
         ),
         ("{type: integer, min: 0, max: 9, step: 0}", "column 'age': step must be at least 1, got 0"),
-        ("{type: integer, min: 0, max: 9, edges: [5, 3]}", "column 'age': edges must ascend"),
+        ("{type: integer, min: 0, max: 9, edges: [5, 3]}", "column 'age': edges must be in ascending order"),
         ("{type: integer, min: 0, max: 9, edges: [5, 30]}", "column 'age': edge 30 is outside min (0) and max (9)"),
         ("{type: integer, min: 0, max: 9, edges: x}", "column 'age': edges must be a list"),
         ("{type: integer, min: 0, max: 9, edges: []}", "column 'age': edges must be a list of at least one"),
@@ -274,7 +274,7 @@ def test_saving_replaces_whole_files_or_nothing(tmp_path: Path, monkeypatch: pyt
         ),
         (
             "{type: datetime, min: 2020-01-01, max: 2020-01-02, format: iso}",
-            "column 'age': format 'iso' is not one",
+            "column 'age': format 'iso' is not a time format",
         ),
         (
             "{type: datetime, min: 2020-01-01, max: 2020-01-02, resolution: week}",
@@ -298,7 +298,7 @@ def test_saving_replaces_whole_files_or_nothing(tmp_path: Path, monkeypatch: pyt
     ],
 )
 def test_malformed_columns(tmp_path: Path, column: str, says: str) -> None:
-    message = refused(write(tmp_path, f"columns:\n  age: {column}\n"))
+    message = catch_message(write(tmp_path, f"columns:\n  age: {column}\n"))
     assert says in message
     assert says.startswith("column") <= message.startswith("column")
 
@@ -345,35 +345,35 @@ def test_malformed_columns(tmp_path: Path, column: str, says: str) -> None:
     ],
 )
 def test_malformed_files(tmp_path: Path, text: str | bytes, says: str) -> None:
-    assert says in refused(write(tmp_path, text))
+    assert says in catch_message(write(tmp_path, text))
 
 
 def test_as_many_records_as_may_be_declared(tmp_path: Path) -> None:
-    """More would let a small file ask for an accountant's work that takes minutes."""
+    """With more, a small file could keep the accountant busy for minutes."""
     assert Schema.load(write(tmp_path, f"records: {10**11}\ncolumns: {{a: {{type: boolean}}}}")).records == 10**11
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    assert "no such file; check the path" in refused(tmp_path / "nothing.yaml")
-    assert "is a folder" in refused(tmp_path)
-    assert "is larger than 16 MiB; is it the data?" in refused(write(tmp_path, b"#" * (MAX_BYTES + 1)))
+    assert "no such file; check the path" in catch_message(tmp_path / "nothing.yaml")
+    assert "is a folder" in catch_message(tmp_path)
+    assert "is larger than 16 MiB; is it the data?" in catch_message(write(tmp_path, b"#" * (MAX_BYTES + 1)))
 
 
 def test_several_problems_are_counted(tmp_path: Path) -> None:
-    assert refused(write(tmp_path, "columns: {a: {type: zz}, b: {type: yy}}")).endswith("(and 1 more)")
+    assert catch_message(write(tmp_path, "columns: {a: {type: zz}, b: {type: yy}}")).endswith("(and 1 more)")
 
 
 @pytest.mark.timeout(120)
 def test_bombs_are_harmless(tmp_path: Path) -> None:
     levels = ["a0: &a0 [x, x, x, x, x, x, x, x, x]"]
     levels += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]" for i in range(1, 20)]
-    assert "columns is missing" in refused(write(tmp_path, "\n".join(levels)))
-    assert "got a list" in refused(
+    assert "columns is missing" in catch_message(write(tmp_path, "\n".join(levels)))
+    assert "got a list" in catch_message(
         write(tmp_path, "\n".join([*levels, "columns: {a: {type: categorical, values: *a19}}"]))
     )
     merges = ["a0: &a0 {k0: x}"]
     merges += [f"a{i}: &a{i} {{k{i}: x, <<: [{', '.join([f'*a{i - 1}'] * 9)}]}}" for i in range(1, 20)]
-    assert "columns is missing" in refused(write(tmp_path, "\n".join(merges)))
+    assert "columns is missing" in catch_message(write(tmp_path, "\n".join(merges)))
 
 
 def test_errors_from_python_are_one_line_too() -> None:
@@ -405,7 +405,7 @@ def test_records() -> None:
 
 def test_the_timezone_of_a_machine_is_no_declaration() -> None:
     column = {"type": "datetime", "min": "2020-01-01", "max": "2021-01-01", "timezone": "localtime"}
-    with pytest.raises(SchemaError, match="'localtime' is another one on each machine; use a name such as"):
+    with pytest.raises(SchemaError, match="'localtime' differs between machines; use a name such as"):
         Schema.from_dict({"columns": {"t": column}})
 
 

@@ -111,10 +111,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sundog.data.columns.arrow import Mask, shown
+from sundog.data.columns.arrow import Mask
 from sundog.data.columns.forms import Scale
 from sundog.data.columns.scalar import ScalarColumn
-from sundog.data.columns.values import python_values, value_of
+from sundog.data.columns.containers import to_python, unwrap_one
+from sundog.data.validation_errors import format_value
 
 """
 

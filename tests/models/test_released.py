@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import torch
 
-from sundog.data.bins import bins_for
+from sundog.data.bins import make_bins
 from sundog.data.schema import Schema
 from sundog.models.gan.gan import _new_generator
 from sundog.models.gan.released import list_generator_shapes
@@ -43,7 +43,7 @@ def test_features_are_where_the_layout_says(name: str) -> None:
     assert all(layout.at(column) == features.at(column) for column in schema.columns)
     for column in schema.columns.values():
         if column.type != "set":
-            assert column.bin_count == bins_for(column).count
+            assert column.bin_count == make_bins(column).count
 
 
 GENERATORS = [

@@ -27,7 +27,7 @@ def run(
     format_: Format = None,
 ) -> None:
     """Draft a schema."""
-    from sundog.data.reading.database import is_url, without_password, without_secrets
+    from sundog.data.reading.database import hide_password, hide_secrets, is_url
     from sundog.data.schema import Schema
     from sundog.files import refuse_output
 
@@ -41,7 +41,7 @@ def run(
         return
     draft.save(out)
     note(f"{out}: drafted from the data, and NOT PRIVATE: look through it, then set `reviewed: true`")
-    source, name = (without_password(data), without_secrets(data)) if is_url(data) else (data, data)
+    source, name = (hide_password(data), hide_secrets(data)) if is_url(data) else (data, data)
     release = "stdin" if data == STDIN else Path(name).name.partition(".")[0]
     piped = [] if format_ is None else ["--format", format_]
     command = ["sundog", "fit", source, *piped, "--schema", str(out), "--epsilon", "1", "-o", f"{release}.sundog"]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from sundog.data.reading.source import Piped
+    from sundog.data.reading.source import PipedInput
 
 STDIN = STDOUT = "-"
 WRITTEN = ("csv", "tsv", "jsonl", "parquet", "npz")
@@ -23,19 +23,19 @@ FormatWritten = Annotated[str | None, typer.Option("--format", help=f"{_HELP} {'
 
 def choose_format(asked: str | None, *, piped: bool, known: Sequence[str]) -> str:
     """Return the format of a pipe; a file has the format of its name."""
-    from sundog.data.validation_errors import did_you_mean
+    from sundog.data.validation_errors import suggest
     from sundog.errors import ArgumentError
 
     if asked is not None and not piped:
         raise ArgumentError("--format is for a pipe (-); the name of a file says its format")
     if asked is not None and asked not in known:
-        raise ArgumentError(f"--format {asked!r}: cannot be used here; {did_you_mean(asked, known)}")
+        raise ArgumentError(f"--format {asked!r}: cannot be used here; {suggest(asked, known)}")
     return asked or known[0]
 
 
-def resolve_sources(format_: str | None, **given: str | None) -> dict[str, str | Piped | None]:
+def resolve_sources(format_: str | None, **given: str | None) -> dict[str, str | PipedInput | None]:
     """Return the sources by name, with the content of stdin for `-`; raise if several are `-`."""
-    from sundog.data.reading.source import Piped
+    from sundog.data.reading.source import PipedInput
     from sundog.errors import ArgumentError
 
     piped = [name for name, source in given.items() if source == STDIN]
@@ -43,6 +43,6 @@ def resolve_sources(format_: str | None, **given: str | None) -> dict[str, str |
         raise ArgumentError(f"{' and '.join(piped)} cannot both come from stdin (-); give one of them as a file")
     kind = choose_format(format_, piped=bool(piped), known=READ)
     return {
-        name: Piped(f"stdin.{kind}", sys.stdin.buffer.read()) if source == STDIN else source
+        name: PipedInput(f"stdin.{kind}", sys.stdin.buffer.read()) if source == STDIN else source
         for name, source in given.items()
     }

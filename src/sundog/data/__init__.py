@@ -1,1 +1,1 @@
-"""Reading, schema and encoders: from a file of any kind to integer codes on a declared lattice, and back."""
+"""Schemas, readers, encoders and writers: from a file of any kind to integer codes, and back."""

@@ -1,4 +1,4 @@
-"""Bins: the lattice of a column cut into the few intervals that count-based models count."""
+"""Bins: the codes of a column divided into the intervals that count-based models count."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from sundog.data.code_set import CodeSet
 from sundog.data.columns import Column
-from sundog.data.columns.arrow import smallest_dtype
+from sundog.data.columns.arrow import find_smallest_dtype
 
-QUANTILE_BINS = 16  # how many bins `bins: quantiles` makes
-TABLE = 2**20  # codes: of fewer, the bin of each is looked up
+QUANTILE_BINS = 16  # the number of bins with `bins: quantiles`
+TABLE = 2**20  # up to this many codes, bins are looked up in a table
 
 
 @dataclass(frozen=True, eq=False)
 class Bins:
-    """Consecutive intervals of codes: bin i holds the codes starts[i] … starts[i + 1] - 1; null has a bin, the last.
+    """Consecutive intervals of codes: bin i holds the codes starts[i] … starts[i + 1] - 1; null has the last bin.
 
     >>> bins = Bins(np.array([0, 10, 20]), size=100, nullable=True)
     >>> bins.count, bins.to_bins(np.array([0, 9, 10, 99, 100])).tolist()
@@ -40,7 +40,7 @@ class Bins:
 
     @property
     def count(self) -> int:
-        """The number of bins, that of null included."""
+        """The number of bins, the null bin included."""
         return len(self.starts) + int(self.nullable)
 
     def to_bins(self, codes: NDArray[Any]) -> NDArray[Any]:
@@ -51,20 +51,20 @@ class Bins:
             found: NDArray[Any] = self._table.take(codes)
             return found
         bins = np.searchsorted(self._first, codes.astype(np.int64), side="right") - 1
-        return bins.astype(smallest_dtype(self.count))
+        return bins.astype(find_smallest_dtype(self.count))
 
     def to_codes(self, bins: NDArray[Any], rng: np.random.Generator, within: CodeSet | None = None) -> NDArray[Any]:
-        """Return a code drawn uniformly inside each bin, or from those of its codes that are in a set."""
+        """Draw a code uniformly from each bin, or from its codes that are in a set."""
         if self._is_identity:
-            return np.asarray(bins, smallest_dtype(self.size + int(self.nullable)))
+            return np.asarray(bins, find_smallest_dtype(self.size + int(self.nullable)))
         first, last = self._first[bins], self._last[bins]
         codes = rng.integers(first, last, endpoint=True) if within is None else within.draw(first, last, rng)
-        return np.asarray(codes.astype(smallest_dtype(self.size + int(self.nullable))))
+        return np.asarray(codes.astype(find_smallest_dtype(self.size + int(self.nullable))))
 
-    def shares(self, allowed: CodeSet) -> NDArray[np.float64]:
-        """Return which part of the codes of each bin is in the set.
+    def compute_shares(self, allowed: CodeSet) -> NDArray[np.float64]:
+        """Return the share of the codes of each bin that is in the set.
 
-        >>> Bins(np.array([0, 10, 20]), size=100, nullable=True).shares(CodeSet.between(5, 19)).tolist()
+        >>> Bins(np.array([0, 10, 20]), size=100, nullable=True).compute_shares(CodeSet.between(5, 19)).tolist()
         [0.5, 1.0, 0.0, 0.0]
         """
         return allowed.count(self._first, self._last) / (self._last - self._first + 1.0)
@@ -75,30 +75,30 @@ class Bins:
 
     @cached_property
     def _first(self) -> NDArray[np.int64]:
-        """The first code of each bin, that of null included."""
+        """The first code of each bin, the null bin included."""
         return np.array([*self.starts.tolist(), *[self.size] * int(self.nullable)], np.int64)
 
     @cached_property
     def _last(self) -> NDArray[np.int64]:
-        """The last code of each bin; ends would not fit where a lattice fills all of int64."""
+        """The last code of each bin; the end after it might not fit int64."""
         return np.append(self._first[1:] - 1, self.size - 1 + int(self.nullable))
 
     @cached_property
     def _table(self) -> NDArray[Any] | None:
         if self.size > TABLE:
             return None
-        return np.repeat(np.arange(self.count, dtype=smallest_dtype(self.count)), self._last - self._first + 1)
+        return np.repeat(np.arange(self.count, dtype=find_smallest_dtype(self.count)), self._last - self._first + 1)
 
 
-def bins_for(column: Column) -> Bins:
-    """Return the bins that a column declares, or else sensible ones; never a look at the data.
+def make_bins(column: Column) -> Bins:
+    """Return the bins that a column declares, or default ones; they do not depend on the data.
 
-    Special values have bins of their own. Default bins are of equal width here; `fit` refines them within the budget.
+    Special values have bins of their own. Default bins have equal width; `fit` refines them within the budget.
 
     >>> from sundog.data.columns import IntegerColumn
-    >>> bins_for(IntegerColumn(min=0, max=99, edges=[18, 65])).starts.tolist()
+    >>> make_bins(IntegerColumn(min=0, max=99, edges=[18, 65])).starts.tolist()
     [0, 18, 65]
-    >>> bins_for(IntegerColumn(min=0, max=9999)).count
+    >>> make_bins(IntegerColumn(min=0, max=9999)).count
     64
     """
-    return Bins(np.array(column.bin_starts(), np.int64), column.lattice_size, column.nullable)
+    return Bins(np.array(column.list_bin_starts(), np.int64), column.lattice_size, column.nullable)

@@ -1,4 +1,4 @@
-"""A set of codes of one column: what a condition such as `age >= 40` allows."""
+"""Sets of codes of one column, such as those that a condition `age >= 40` allows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-Counts = NDArray[np.uint64]  # a lattice may have 2**63 codes, which int64 does not count to
+Counts = NDArray[np.uint64]  # a lattice may have 2**63 codes, one more than int64 holds
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class CodeSet:
 
     @classmethod
     def between(cls, first: int, last: int) -> CodeSet:
-        """Return all codes from `first` to `last`; none where `last` is below `first`."""
+        """Return all codes from `first` to `last`; the empty set if `last` is below `first`."""
         return cls(((first, last),) if first <= last else ())
 
     def __bool__(self) -> bool:
@@ -52,10 +52,10 @@ class CodeSet:
         )
         return CodeSet(tuple((first, last) for first, last in both if first <= last))
 
-    def without(self, other: CodeSet) -> CodeSet:
-        """Return these codes but for those of the other set.
+    def __sub__(self, other: CodeSet) -> CodeSet:
+        """Return the codes that are not in the other set.
 
-        >>> CodeSet.between(0, 9).without(CodeSet.of([0, 4, 5])).ranges
+        >>> (CodeSet.between(0, 9) - CodeSet.of([0, 4, 5])).ranges
         ((1, 3), (6, 9))
         """
         rest = self
@@ -65,16 +65,16 @@ class CodeSet:
         return rest
 
     def count(self, first: NDArray[np.int64], last: NDArray[np.int64]) -> Counts:
-        """Return how many of these codes lie from each `first` to each `last`.
+        """Return the number of these codes from each `first` to each `last`.
 
         >>> CodeSet.of([1, 2, 3, 7]).count(np.array([0, 3]), np.array([2, 9])).tolist()
         [2, 2]
         """
-        return self._up_to(last) - self._below(first)
+        return self._count_up_to(last) - self._count_below(first)
 
     def draw(self, first: NDArray[np.int64], last: NDArray[np.int64], rng: np.random.Generator) -> NDArray[np.int64]:
-        """Return one of these codes from each `first` to each `last`, all of them equally likely; there must be one."""
-        rank = rng.integers(self._below(first), self._up_to(last), dtype=np.uint64)
+        """Draw one of these codes, uniformly, from each `first` to each `last`; there must be one."""
+        rank = rng.integers(self._count_below(first), self._count_up_to(last), dtype=np.uint64)
         place = np.searchsorted(self._before, rank, side="right") - 1
         drawn: NDArray[np.int64] = (self._firsts[place] + (rank - self._before[place])).astype(np.int64)
         return drawn
@@ -89,18 +89,18 @@ class CodeSet:
 
     @cached_property
     def _before(self) -> Counts:
-        """How many codes the ranges before each range have."""
+        """The number of codes before each range."""
         sizes = self._lasts - self._firsts + np.uint64(1)
         return np.asarray(np.concatenate([np.zeros(1, np.uint64), np.cumsum(sizes, dtype=np.uint64)])[:-1])
 
-    def _up_to(self, codes: Any) -> Counts:
-        """Return how many of these codes are not above each of the given ones."""
+    def _count_up_to(self, codes: Any) -> Counts:
+        """Return the number of these codes up to each of the given ones."""
         at = np.asarray(codes).astype(np.uint64)
         place = np.searchsorted(self._firsts, at, side="right") - 1
         found = self._before[place] + np.minimum(at, self._lasts[place]) - self._firsts[place] + np.uint64(1)
         return np.where(place >= 0, found, np.uint64(0))
 
-    def _below(self, codes: Any) -> Counts:
-        """Return how many of these codes are below each of the given ones."""
+    def _count_below(self, codes: Any) -> Counts:
+        """Return the number of these codes below each of the given ones."""
         at = np.asarray(codes)
-        return np.where(at > 0, self._up_to(np.maximum(at, 1) - 1), np.uint64(0))
+        return np.where(at > 0, self._count_up_to(np.maximum(at, 1) - 1), np.uint64(0))

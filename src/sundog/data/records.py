@@ -26,7 +26,9 @@ class Records:
     schema: Schema
     codes: dict[str, Any]  # NDArray of the column's dtype, or scipy.sparse.csr_array for sets
     count: int
-    unit: npt.NDArray[np.int64] | None = None  # whose each is, where the schema has a unit: people by number, from 0
+    unit: npt.NDArray[np.int64] | None = (
+        None  # the number of the person of each record, from 0, if the schema has a unit
+    )
 
     def __post_init__(self) -> None:
         for name, column in self.schema.columns.items():
@@ -44,17 +46,17 @@ class Records:
         return Records(self.schema, {name: codes[rows] for name, codes in self.codes.items()}, len(rows), unit)
 
 
-def joined(parts: Sequence[Records]) -> Records:
-    """Synthetic records that were drawn in parts, as one; there is one part at least."""
+def concatenate(parts: Sequence[Records]) -> Records:
+    """Return the synthetic records of one or more parts together."""
     first = parts[0]
-    codes = {name: stacked([part.codes[name] for part in parts]) for name in first.schema.columns}
+    codes = {name: stack_codes([part.codes[name] for part in parts]) for name in first.schema.columns}
     return Records(first.schema, codes, sum(map(len, parts)))
 
 
-def stacked(parts: Sequence[Any]) -> Any:
-    """Return the codes of one column.
+def stack_codes(parts: Sequence[Any]) -> Any:
+    """Return the codes of several parts of one column together.
 
-    >>> stacked([np.array([1, 2]), np.array([3])]).tolist()
+    >>> stack_codes([np.array([1, 2]), np.array([3])]).tolist()
     [1, 2, 3]
     """
     return sparse.vstack(parts, format="csr") if sparse.issparse(parts[0]) else np.concatenate(parts)

@@ -11,8 +11,8 @@ from pydantic import BaseModel, ConfigDict, Field, PrivateAttr, StrictStr, Valid
 
 from sundog import notebook
 from sundog.data import schema_yaml
-from sundog.data.columns import AnyColumn, Column, Form, ScalarColumn, column_types
-from sundog.data.validation_errors import brief, explain
+from sundog.data.columns import AnyColumn, Column, Form, ScalarColumn, list_column_types
+from sundog.data.validation_errors import describe_value, explain
 from sundog.errors import SchemaError
 
 MOST_COLUMNS = 4096
@@ -44,7 +44,9 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         if not self.columns:
             raise ValueError("columns is empty; declare at least one column")
         if not self.delimiter.isascii() or self.delimiter in '"\r\n\0':
-            raise ValueError(f"delimiter {brief(self.delimiter)} cannot separate fields; use one such as ',' or ';'")
+            raise ValueError(
+                f"delimiter {describe_value(self.delimiter)} cannot separate fields; use one such as ',' or ';'"
+            )
         if "" in self.columns:
             raise ValueError("a column has an empty name; name it")
         if self.unit in self.columns:
@@ -52,17 +54,17 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         public = [name for name, column in self.columns.items() if column.public]
         if public and self.unit is not None:
             raise ValueError(
-                f"column {public[0]!r} is public, which says whose records were left out; remove public or unit"
+                f"column {public[0]!r} is public, which would reveal whose records were left out; remove public or unit"
             )
         if self.unit is None and "cap" in self.model_fields_set:
             raise ValueError("cap is given without unit; name the column of the privacy unit in `unit`")
         for name, column in self.scalars.items():
-            if problem := column.dtype_problem():
+            if problem := column.find_dtype_problem():
                 raise ValueError(f"column {name!r}: {problem}")
         return self
 
     def __eq__(self, other: object) -> bool:
-        """Return whether both declare the same; comments do not count."""
+        """Return whether both schemas declare the same; comments are ignored."""
         return isinstance(other, Schema) and self.__dict__ == other.__dict__
 
     @property
@@ -75,30 +77,30 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         """Whether nothing is left to be learned."""
         return all(column.complete for column in self.columns.values())
 
-    def declared(self) -> Schema:
-        """Return the same schema as a declaration: what is complete is known, whoever learned it, and is not learned again."""
-        finished = {name: column.declared() for name, column in self.columns.items() if column.is_learned}
+    def declare_learned(self) -> Schema:
+        """Return the schema with all learned columns as declared ones, which are not learned again."""
+        finished = {name: column.declare_learned() for name, column in self.columns.items() if column.is_learned}
         return self.with_columns(finished) if finished else self
 
     def with_columns(self, columns: Mapping[str, Column]) -> Schema:
         """Return the same schema with some columns replaced or added."""
-        return self._validated({**self._as_data(), "columns": {**self.columns, **columns}}, "schema")
+        return self._validate_data({**self._to_data(), "columns": {**self.columns, **columns}}, "schema")
 
     @classmethod
     def from_dict(cls, data: Any, where: str = "schema") -> Schema:
-        """Return a schema from plain data; a SchemaError of one line begins with `where`."""
+        """Return a schema from plain data; the message of a SchemaError begins with `where`."""
         if not isinstance(data, dict):
-            raise SchemaError(f"{where}: must be a mapping with `columns`, got {brief(data)}")
+            raise SchemaError(f"{where}: must be a mapping with `columns`, got {describe_value(data)}")
         _refuse_too_large(data.get("columns"), where)
-        return cls._validated(_with_text_keys(data, where), where)
+        return cls._validate_data(_with_text_keys(data, where), where)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the schema as plain JSON-able data, defaults left out."""
-        return {**self._as_data(), "columns": {name: column.to_dict() for name, column in self.columns.items()}}
+        """Return the schema as JSON-serializable data, without defaults."""
+        return {**self._to_data(), "columns": {name: column.to_dict() for name, column in self.columns.items()}}
 
     @classmethod
     def of(cls, declared: Schema | str | os.PathLike[str] | Mapping[str, Any]) -> Schema:
-        """Return a schema, whether it is given as one, as the path of its file or as plain data.
+        """Return a schema, given a schema, the path of its file, or plain data.
 
         >>> Schema.of({"columns": {"age": {"type": "integer", "min": 17, "max": 90}}}).columns["age"].max
         90
@@ -110,30 +112,32 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         if isinstance(declared, Mapping):
             return cls.from_dict(dict(declared))
         kind = type(declared).__name__
-        raise SchemaError(f"schema: {kind} is none; give a Schema, the path of a schema file, or a dict with `columns`")
+        raise SchemaError(
+            f"schema: cannot be of type {kind}; give a Schema, the path of a schema file, or a dict with `columns`"
+        )
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Schema:
-        """Read a schema file; every problem is a SchemaError of one line."""
+        """Read a schema file; raise SchemaError, with a message of one line, for every problem."""
         return cls.from_dict(schema_yaml.load(Path(path)), where=str(path))
 
     def save(self, path: str | Path) -> None:
-        """Write a schema file that reads well, all of it or nothing."""
+        """Write a schema file atomically."""
         schema_yaml.save(self.to_yaml(), Path(path))
 
     def to_yaml(self) -> str:
-        """Return the text of a schema file, with the comments that a draft has."""
+        """Return the text of a schema file, with the comments of a draft."""
         return schema_yaml.dump(self.to_dict(), self._comments)
 
     def with_comments(self, columns: Mapping[str, Sequence[str]], end: Sequence[str]) -> Schema:
-        """Return the same schema with comments for its file: some for each column, some at the end."""
+        """Return the same schema with comments for its file, by column and at the end."""
         commented = self.model_copy()
         commented._comments = schema_yaml.Comments(columns, end)
         return commented
 
     @classmethod
     def draft(cls, data: Any, name: str | None = None) -> Schema:
-        """Return a first guess from the data itself, which is NOT PRIVATE until someone has reviewed it."""
+        """Return a draft guessed from the data, which is NOT PRIVATE until someone has reviewed it."""
         from sundog.data.drafting.draft import draft
 
         return draft(data, name=name)
@@ -143,29 +147,29 @@ class Schema(BaseModel):  # noqa: PLW1641  pydantic gives a frozen model its has
         return self.to_yaml()
 
     def _repr_html_(self) -> str:
-        """Return what a notebook shows: a row for each column."""
-        rest = {key: value for key, value in self._as_data().items() if key not in ("sundog", "reviewed")}
+        """Return the HTML for notebooks: a table of the columns."""
+        rest = {key: value for key, value in self._to_data().items() if key not in ("sundog", "reviewed")}
         columns = {name: column.to_dict() for name, column in self.columns.items()}
-        rows = [(name, column.pop("type"), _declared(column)) for name, column in columns.items()]
+        rows = [(name, column.pop("type"), _format_keys(column)) for name, column in columns.items()]
         said = [] if self.reviewed else ["drafted from the data: NOT PRIVATE until it is reviewed"]
-        said += [_declared(rest)] if rest else []
+        said += [_format_keys(rest)] if rest else []
         table = notebook.build_table(rows, ("column", "type", "declared"))
         return notebook.build_fragment("Schema", *map(notebook.build_paragraph, said), table)
 
-    def _as_data(self) -> dict[str, Any]:
+    def _to_data(self) -> dict[str, Any]:
         rest = self.model_dump(mode="json", exclude_defaults=True, exclude={"columns", "sundog", "reviewed"})
         return {"sundog": 1, "reviewed": self.reviewed, **rest}
 
     @classmethod
-    def _validated(cls, data: dict[str, Any], where: str) -> Schema:
+    def _validate_data(cls, data: dict[str, Any], where: str) -> Schema:
         try:
             return cls.model_validate(data)
         except ValidationError as error:
-            raise SchemaError(f"{where}: {explain(error, _known_keys())}") from None
+            raise SchemaError(f"{where}: {explain(error, _list_keys())}") from None
 
 
 def _refuse_too_large(columns: Any, where: str) -> None:
-    """Count before anything is made of it: a schema may come in a file from a stranger."""
+    """Refuse too many columns, edges or values before validation: a schema file may be hostile."""
     if not isinstance(columns, dict):
         return
     if len(columns) > MOST_COLUMNS:
@@ -176,17 +180,17 @@ def _refuse_too_large(columns: Any, where: str) -> None:
         lists = [column.get(key) for column in columns.values() if isinstance(column, dict)]
         count = sum(len(some) for some in lists if isinstance(some, (list, tuple)))
         if count > most:
-            raise SchemaError(f"{where}: `{key}` of all columns are {count:,}, more than {most:,}; {fix}")
+            raise SchemaError(f"{where}: all columns together have {count:,} `{key}`, more than {most:,}; {fix}")
 
 
 def _with_text_keys(data: dict[Any, Any], where: str) -> dict[Any, Any]:
-    """Return the same data with column names checked to be text; `true:` and `false:` (boolean spellings) become text."""
+    """Return the data with the keys true and false (boolean spellings) as text; refuse names that are not text."""
     columns = data.get("columns")
     if not isinstance(columns, dict):
         return data
     for name in columns:
         if not isinstance(name, str):
-            raise SchemaError(f"{where}: the column name {brief(name)} is not text; put it in quotes")
+            raise SchemaError(f"{where}: the column name {describe_value(name)} is not text; put it in quotes")
     spelled = {True: "true", False: "false"}
     return {
         **data,
@@ -199,12 +203,12 @@ def _with_text_keys(data: dict[Any, Any], where: str) -> dict[Any, Any]:
     }
 
 
-def _declared(keys: Mapping[str, Any]) -> str:
-    """Return what is declared, on one line; long lists are cut short."""
-    return ", ".join(f"{key}: {_shortened(value)}" for key, value in keys.items())
+def _format_keys(keys: Mapping[str, Any]) -> str:
+    """Return the declared keys on one line, with long lists shortened."""
+    return ", ".join(f"{key}: {_format_value(value)}" for key, value in keys.items())
 
 
-def _shortened(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, list):
         more = f", … ({len(value)} in all)" if len(value) > _SHOWN else ""
         return f"[{', '.join(map(str, value[:_SHOWN]))}{more}]"
@@ -214,7 +218,7 @@ def _shortened(value: Any) -> str:
 _SHOWN = 5  # items of a list
 
 
-def _known_keys() -> dict[str, tuple[str, ...]]:
+def _list_keys() -> dict[str, tuple[str, ...]]:
     """Return the keys of the schema itself, under "", and those of each column type."""
-    kinds: dict[str, type[BaseModel]] = {"": Schema, **column_types()}
+    kinds: dict[str, type[BaseModel]] = {"": Schema, **list_column_types()}
     return {name: tuple(field.alias or key for key, field in kind.model_fields.items()) for name, kind in kinds.items()}

@@ -1,4 +1,4 @@
-"""Schema files: YAML read strictly and without surprises, written to be read by people."""
+"""Schema files: YAML that is read strictly and written to be readable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from sundog.data.validation_errors import brief
+from sundog.data.validation_errors import describe_value
 from sundog.errors import SchemaError
 from sundog.files import replace_file
 from sundog.untrusted_text import to_one_line
@@ -31,7 +31,7 @@ _DRAFT_HEADER = """\
 
 @dataclass(frozen=True)
 class Comments:
-    """What a draft says about its columns, and about those that it leaves out."""
+    """The comments of a draft on its columns, and on the columns that it leaves out."""
 
     columns: Mapping[str, Sequence[str]] = field(default_factory=dict)
     end: Sequence[str] = ()
@@ -40,7 +40,7 @@ class Comments:
 NO_COMMENTS = Comments()
 
 
-class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C one is ten times as fast
+class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[misc]  # the C loader is ten times as fast
     """Safe YAML in which text stays text, and categories keep their spelling.
 
     PyYAML's rules would turn yes and no into booleans, 12:30 into 750, 010 into 8, 1.10 into 1.1, 2020-01-01 into a
@@ -51,10 +51,10 @@ class _Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # type: ignore[mi
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes whatever any YAML reader might take for something else, and writes each column on a line."""
+    """Quotes text that a YAML reader might take for another type, and writes each column on a line."""
 
 
-# All that is not text: true, false, null, and numbers written the way they are printed.
+# Everything that is not text: true, false, null, and numbers as Python prints them.
 for _tag, _pattern, _first in (
     ("bool", r"^(?:true|True|TRUE|false|False|FALSE)$", "tTfF"),
     ("null", r"^(?:~|null|Null|NULL|)$", ["~", "n", "N", ""]),
@@ -65,20 +65,22 @@ for _tag, _pattern, _first in (
         _class.add_implicit_resolver(f"{_TAG}{_tag}", re.compile(_pattern), list(_first))
 
 
-def _mapping(loader: Any, node: Any) -> dict[Any, Any]:
-    """Return a mapping, with a key given twice refused: the second would silently win."""
+def _construct_mapping(loader: Any, node: Any) -> dict[Any, Any]:
+    """Return a mapping; refuse a repeated key, as the second would silently win."""
     result: dict[Any, Any] = {}
     for key_node, value_node in node.value:
         key = loader.construct_object(key_node, deep=True)
         if isinstance(key, (dict, list)):
             raise yaml.MarkedYAMLError(problem="a key must be a name", problem_mark=key_node.start_mark)
         if key in result:
-            raise yaml.MarkedYAMLError(problem=f"{brief(key)} is given twice", problem_mark=key_node.start_mark)
+            raise yaml.MarkedYAMLError(
+                problem=f"{describe_value(key)} is given twice", problem_mark=key_node.start_mark
+            )
         result[key] = loader.construct_object(value_node, deep=True)
     return result
 
 
-_Loader.add_constructor(f"{_TAG}map", _mapping)
+_Loader.add_constructor(f"{_TAG}map", _construct_mapping)
 
 
 class _Flow(dict[str, Any]):
@@ -86,7 +88,7 @@ class _Flow(dict[str, Any]):
 
 
 def _represent_text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
-    # PyYAML folds lines at characters that others do not take for line ends; escaped, they are safe.
+    # PyYAML breaks lines at characters that other readers do not treat as line ends; escape them.
     return dumper.represent_scalar(f"{_TAG}str", text, style=None if text.isprintable() else '"')
 
 
@@ -96,7 +98,7 @@ _Dumper.add_representer(str, _represent_text)
 
 
 def load(path: Path) -> Any:
-    """Return the plain data of a schema file, or a SchemaError of one line."""
+    """Return the plain data of a schema file; raise SchemaError, with a message of one line, if it is not valid."""
     text = _read(path)
     try:
         data = yaml.load(text, Loader=_Loader)  # noqa: S506  # a safe loader
@@ -120,29 +122,29 @@ def load(path: Path) -> Any:
 def dump(data: dict[str, Any], comments: Comments = NO_COMMENTS) -> str:
     """Return the text of a schema file."""
     head = "" if data.get("reviewed", True) else _DRAFT_HEADER
-    head += _yaml({key: value for key, value in data.items() if key != "columns"}) if len(data) > 1 else ""
+    head += _dump_yaml({key: value for key, value in data.items() if key != "columns"}) if len(data) > 1 else ""
     columns = [
-        _comment(comments.columns.get(name, ())) + _indented(_yaml({name: _Flow(column)}))
+        _format_comments(comments.columns.get(name, ())) + _indent(_dump_yaml({name: _Flow(column)}))
         for name, column in data["columns"].items()
     ]
-    return f"{head}columns:\n{''.join(columns)}{_comment(['left out:', *comments.end]) if comments.end else ''}"
+    return f"{head}columns:\n{''.join(columns)}{_format_comments(['left out:', *comments.end]) if comments.end else ''}"
 
 
-def _yaml(data: dict[str, Any]) -> str:
+def _dump_yaml(data: dict[str, Any]) -> str:
     text: str = yaml.dump(data, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=108)
     return text
 
 
-def _indented(text: str) -> str:
+def _indent(text: str) -> str:
     return "".join(f"  {line}\n" for line in text.rstrip("\n").split("\n"))
 
 
-def _comment(lines: Sequence[str]) -> str:
+def _format_comments(lines: Sequence[str]) -> str:
     return "".join(f"  # {to_one_line(line)}\n" for line in lines)
 
 
 def save(text: str, path: Path) -> None:
-    """Write a schema file, all of it or nothing."""
+    """Write a schema file atomically."""
     try:
         with replace_file(path) as file:
             file.write(text.encode())

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from sundog.data.bins import Bins, bins_for
+from sundog.data.bins import Bins, make_bins
 from sundog.data.columns import Column, Scale
 from sundog.data.records import Records
 from sundog.evaluation.total_variation import compute_marginal
@@ -48,7 +48,7 @@ def draw_images(rows: Sequence[tuple[Any, Any]], path: Path, title: str) -> None
 
 def _draw_marginal(panel: Any, real: Records, synthetic: Records, name: str) -> None:
     column = real.schema.columns[name]
-    bins = bins_for(column)
+    bins = make_bins(column)
     p, q = compute_marginal(real, name), compute_marginal(synthetic, name)
     labels = _label_bins(column, bins)
     is_listed = column.scale in (Scale.NOMINAL, Scale.ORDINAL)

@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from sundog.data.columns import Form, Scale
-from sundog.data.reading.database import is_url, without_secrets
+from sundog.data.reading.database import hide_secrets, is_url
 from sundog.data.reading.read import encode, read
-from sundog.data.records import Records, joined
+from sundog.data.records import Records, concatenate
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SchemaError
 from sundog.evaluation.comparison import Comparison, choose_rows, make_rng, split, subsample
@@ -139,7 +139,7 @@ def _read_synthetic(request: EvaluationRequest, release: Release | None, schema:
     """
     if release is not None:
         count = min(request.n or release.records or request.rows, request.rows)
-        return joined(list(release.batches(count, seed=request.seed))), count
+        return concatenate(list(release.batches(count, seed=request.seed))), count
     ownerless = schema.model_copy(update={"unit": None, "cap": 1})
     raw = read(request.synthetic, ownerless, private=False)
     if raw.count <= request.rows:
@@ -151,7 +151,7 @@ def _read_synthetic(request: EvaluationRequest, release: Release | None, schema:
 def describe_source(synthetic: Any) -> str:
     """Return the name to show for the synthetic data."""
     if isinstance(synthetic, str) and is_url(synthetic):
-        return without_secrets(synthetic)
+        return hide_secrets(synthetic)
     if isinstance(synthetic, str | os.PathLike):
         return Path(synthetic).name
     return "the release" if isinstance(synthetic, Release) else "the synthetic data"
@@ -176,14 +176,14 @@ def relax_schema(schema: Schema) -> Schema:
     >>> relax_schema(schema).columns["sex"].values
     ('f', 'm', '(not declared)')
     """
-    return schema.with_columns({name: column.forgiving() for name, column in schema.columns.items()})
+    return schema.with_columns({name: column.relax() for name, column in schema.columns.items()})
 
 
 def _read_real(source: Any, strict: Schema, shared: Schema, labels: Any) -> tuple[Records, NDArray[np.int64] | None]:
     """Return real records encoded with the shared schema and their owners; they must satisfy the strict schema."""
     raw = read(source, strict, labels=labels)
     if strict.unit is not None:
-        raw = raw.capped(strict.cap)
+        raw = raw.bound_contributions(strict.cap)
     records = encode(raw, strict)
     owners = None if raw.unit is None else np.unique(raw.unit.to_numpy(), return_inverse=True)[1]
     return (records if shared is strict else encode(raw, shared)), owners

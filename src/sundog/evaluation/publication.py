@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from sundog.data.bins import Bins, bins_for
+from sundog.data.bins import Bins, make_bins
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError, SundogError
@@ -95,7 +95,7 @@ class Publication:
 
 
 def _find_bins(schema: Schema) -> dict[str, Bins]:
-    return {name: bins_for(column) for name, column in schema.scalars.items()}
+    return {name: make_bins(column) for name, column in schema.scalars.items()}
 
 
 def _list_histograms(schema: Schema, models: Sequence[str], scale: float) -> list[tuple[str, float]]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from sundog.data.bins import bins_for
+from sundog.data.bins import make_bins
 from sundog.data.records import Records
 
 
@@ -49,7 +49,7 @@ def compute_marginal(records: Records, *names: str) -> NDArray[np.float64]:
     """
     cells, count = np.zeros(len(records), np.int64), 1
     for name in names:
-        bins = bins_for(records.schema.columns[name])
+        bins = make_bins(records.schema.columns[name])
         cells = cells * bins.count + bins.to_bins(records.codes[name])
         count *= bins.count
     return normalise(np.bincount(cells, minlength=count))

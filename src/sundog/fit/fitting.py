@@ -17,7 +17,7 @@ from typing import Any
 from sundog.data.reading.read import Raw, encode, read
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.data.schema_learning import SchemaLearning, prepare, unknown_columns
+from sundog.data.schema_learning import SchemaLearning, list_unknown_columns, prepare
 from sundog.errors import DataError
 from sundog.files import refuse_full
 from sundog.fit.preflight import check_before_spending, estimate_room, note_written, warn_of_risks
@@ -73,7 +73,7 @@ def run_fit(
         progress: is called with the current stage and the part of it that is done.
         deliver: is called with the result before it is saved; if saving fails, the caller can save it elsewhere.
     """
-    schema = schema.declared()
+    schema = schema.declare_learned()
     progress("reading", 0.0)
     inputs = _read_inputs(request, schema, data, labels)
     if place.out is not None:
@@ -109,7 +109,7 @@ def _read_inputs(request: Request, schema: Schema, data: Any, labels: Any) -> _I
 
 def _encode_known(raw: Raw, schema: Schema) -> Records | None:
     """Return the records if the schema is complete; if not, check the columns that it declares, and return None."""
-    unknown = unknown_columns(schema)
+    unknown = list_unknown_columns(schema)
     if not unknown:
         return encode(raw, schema)
     known = {name: values for name, values in raw.columns.items() if name not in unknown}

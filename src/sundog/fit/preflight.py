@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from sundog.data.schema import Schema
-from sundog.data.schema_learning import unknown_columns
+from sundog.data.schema_learning import list_unknown_columns
 from sundog.errors import BudgetError, DataError, SundogError
 from sundog.files import refuse_folder, refuse_output
 from sundog.fit.request import Request, bound_charges
@@ -139,7 +139,7 @@ def warn_of_risks(schema: Schema, budget: Budget) -> None:
 
 def estimate_room(schema: Schema, configuration: Configuration) -> int:
     """Return about how many bytes a fit needs for checkpoint and release, without columns still to be learned."""
-    unknown = unknown_columns(schema)
+    unknown = list_unknown_columns(schema)
     width = sum(column.feature_count for name, column in schema.columns.items() if name not in unknown)
     return _LEAST_ROOM + _COPIES * _NUMBER * width * configuration.weights_per_feature
 

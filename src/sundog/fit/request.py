@@ -9,9 +9,9 @@ from typing import Any
 
 from sundog.data.bin_refinement import SHARE, Refinement
 from sundog.data.columns import BooleanColumn
-from sundog.data.reading.database import is_url, without_secrets
+from sundog.data.reading.database import hide_secrets, is_url
 from sundog.data.schema import Schema
-from sundog.data.schema_learning import unknown_columns
+from sundog.data.schema_learning import list_unknown_columns
 from sundog.models.auto import choose_model
 from sundog.models.configuration import Configuration
 from sundog.models.protocol import Model
@@ -61,7 +61,7 @@ class Request:
     def _public_name(self) -> str | bool:
         """The source of the public data, without passwords."""
         if isinstance(self.public, str) and is_url(self.public):
-            return without_secrets(self.public)
+            return hide_secrets(self.public)
         return str(self.public) if isinstance(self.public, str | Path) else self.public is not None
 
     def to_dict(self, schema: Schema, ledger: str | Path | None) -> dict[str, Any]:
@@ -118,7 +118,7 @@ def split_budget(request: Request, schema: Schema, budget: Budget) -> Split:
     """Return the share of each stage; records are counted only if the model or δ depends on an undeclared number."""
     needed = {
         "records": schema.records is None and (request.chooses_delta or request.configuration.counts_records),
-        "schema": bool(unknown_columns(schema)),
+        "schema": bool(list_unknown_columns(schema)),
     }
     shares = {stage: share for stage, share in _SHARES.items() if needed[stage]}
     refined = any(column.awaits_refinement for column in schema.columns.values())
@@ -153,5 +153,5 @@ def bound_charges(request: Request, schema: Schema, split: Split, count: int | N
 
 
 def _fill_unknown_columns(schema: Schema) -> Schema:
-    unknown = dict.fromkeys(unknown_columns(schema), BooleanColumn())
+    unknown = dict.fromkeys(list_unknown_columns(schema), BooleanColumn())
     return schema.model_copy(update={"columns": {**schema.columns, **unknown}})

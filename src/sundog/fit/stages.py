@@ -12,7 +12,7 @@ from sundog.data.bin_refinement import Refinement
 from sundog.data.reading.read import Raw
 from sundog.data.records import Records
 from sundog.data.schema import Schema
-from sundog.data.schema_learning import SchemaLearning, nothing_learned
+from sundog.data.schema_learning import SchemaLearning, list_nothing_learned
 from sundog.errors import SundogError
 from sundog.fit.request import SCHEMA_DELTA, Request
 from sundog.fit.run import Run
@@ -66,7 +66,7 @@ def count_records(raw: Raw, schema: Schema, request: Request, split: Split, run:
         return RecordCount(schema.records, paid=0)
 
     def measure(ledger: Ledger) -> dict[str, Any]:
-        capped = raw.capped(schema.cap) if schema.unit else raw
+        capped = raw.bound_contributions(schema.cap) if schema.unit else raw
         epsilon = split.get_epsilon("records")
         noisy = noisy_count(capped.count, epsilon=epsilon, ledger=ledger, purpose=COUNT, contribution=schema.cap)
         return {"count": noisy}
@@ -90,7 +90,7 @@ def learn_schema(learning: SchemaLearning, split: Split, run: Run, progress: Pro
 
     stage = measure_stage("schema", measure, run.ledger, run.checkpoint, paid=paid)
     schema = Schema.from_dict(stage.result)
-    for name in nothing_learned(schema):
+    for name in list_nothing_learned(schema):
         warnings.warn(
             f"column {name!r}: no value was frequent enough to be learned, so every record is "
             f"{schema.columns[name].to_dict()['other']!r}; declare its values, or remove it",
@@ -116,7 +116,7 @@ def refine_bins(
     if stage.result["coarse"]:
         names = ", ".join(repr(name) for name in stage.result["coarse"])
         progress(
-            f"coarse bins: {names}\n  a value that fewer than about {plan.hidden:,.0f} records share is lost in "
+            f"coarse bins: {names}\n  a value that fewer than about {plan.detection_limit:,.0f} records share is lost in "
             "the noise: declare it as `special`, or declare `edges`",
             0.0,
         )

@@ -13,7 +13,7 @@ import numpy as np
 from sundog.data.reading.column_matching import match
 from sundog.data.reading.read import open_source
 from sundog.data.schema import Schema
-from sundog.data.validation_errors import did_you_mean
+from sundog.data.validation_errors import suggest
 from sundog.errors import ArgumentError, DataError, NotFittedError, SundogError
 from sundog.fit.fitting import Fitted, run_fit
 from sundog.fit.preflight import refuse_fit_output
@@ -110,7 +110,7 @@ class Synthesizer:
         'vae'
         """
         for name in (name for name in params if name not in _ARGUMENTS):
-            raise ArgumentError(f"there is no argument {name!r}; {did_you_mean(name, _ARGUMENTS)}")
+            raise ArgumentError(f"there is no argument {name!r}; {suggest(name, _ARGUMENTS)}")
         type(self)(**{**self.get_params(), **params})
         for name, value in params.items():
             setattr(self, name, value)

@@ -18,7 +18,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 from pydantic.fields import FieldInfo
 
 from sundog.data.schema import Schema
-from sundog.data.validation_errors import did_you_mean
+from sundog.data.validation_errors import suggest
 from sundog.errors import ArgumentError
 
 OPTIONS = ("clusters", "component", "public")  # fields that have an option of their own and are not settings
@@ -134,7 +134,7 @@ class Configuration(BaseModel):
 def refuse_unknown_settings(model: str, settings: Mapping[str, Any], known: list[str]) -> None:
     """Raise ArgumentError if the model has no setting of one of the names."""
     for name in (name for name in settings if name not in known):
-        hint = did_you_mean(name, known, otherwise=f"its settings: {', '.join(known) or 'none'}")
+        hint = suggest(name, known, otherwise=f"its settings: {', '.join(known) or 'none'}")
         raise ArgumentError(f"model {model!r} has no setting {name!r}; {hint}")
 
 

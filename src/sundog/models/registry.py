@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from sundog.data.schema import Schema
-from sundog.data.validation_errors import did_you_mean
+from sundog.data.validation_errors import suggest
 from sundog.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def refuse_unknown(name: str) -> None:
     sundog.errors.ArgumentError: there is no model 'rbmm'; did you mean 'rbm'?
     """
     if name not in MODELS:
-        raise ArgumentError(f"there is no model {name!r}; {did_you_mean(name, [AUTO, *MODELS])}")
+        raise ArgumentError(f"there is no model {name!r}; {suggest(name, [AUTO, *MODELS])}")
 
 
 def _import_class(place: str) -> Any:

@@ -21,9 +21,8 @@ import pandas as pd
 
 from sundog.data.code_set import CodeSet
 from sundog.data.columns import AnyColumn, Form, IntegerColumn, ScalarColumn, Scale
-from sundog.data.columns.arrow import shown
 from sundog.data.schema import Schema
-from sundog.data.validation_errors import did_you_mean
+from sundog.data.validation_errors import format_value, suggest
 from sundog.errors import DataError
 
 Conditions: TypeAlias = Mapping[str, Any] | Iterable[str] | str
@@ -76,7 +75,9 @@ def _parse_conditions(where: Conditions, known: Sequence[str]) -> list[Condition
     if isinstance(where, Mapping):
         return [_make_condition(name, value) for name, value in where.items()]
     if not isinstance(where, str) and not isinstance(where, Iterable):
-        raise DataError(f"where: give a mapping of columns to values or a list of conditions, not {shown(where)}")
+        raise DataError(
+            f"where: give a mapping of columns to values or a list of conditions, not {format_value(where)}"
+        )
     return [parse_condition(text, known) for text in ([where] if isinstance(where, str) else where)]
 
 
@@ -95,7 +96,7 @@ def parse_condition(text: Any, known: Sequence[str]) -> Condition:
     (('cook', 'cook'), ('a, b', 'a, b'))
     """
     if not isinstance(text, str):
-        raise DataError(f"where: {shown(text)} is not a condition; write it as text, such as 'age>=40'")
+        raise DataError(f"where: {format_value(text)} is not a condition; write it as text, such as 'age>=40'")
     begun = text.lstrip()
     for name in sorted(known, key=len, reverse=True):
         for spelled in (name, f'"{name}"', f"'{name}'"):
@@ -107,7 +108,7 @@ def parse_condition(text: Any, known: Sequence[str]) -> Condition:
     unknown = _OPERATOR.search(begun)
     if unknown is None or not begun[: unknown.start()].strip():
         raise DataError(
-            f"where: {shown(text)} is not a condition; write it as column=value, column>=value or column in a,b"
+            f"where: {format_value(text)} is not a condition; write it as column=value, column>=value or column in a,b"
         )
     raise _make_column_error(begun[: unknown.start()].strip(), known)
 
@@ -124,12 +125,14 @@ def _parse_values(operator: str, rest: str, *, exact: bool) -> tuple[tuple[str, 
     try:
         split = next(csv.reader([listed], skipinitialspace=True, quotechar=quote), [""])
     except csv.Error:
-        raise DataError(f"where: {shown(listed)} is not a list; separate values by commas and quote odd ones") from None
+        raise DataError(
+            f"where: {format_value(listed)} is not a list; separate values by commas and quote odd ones"
+        ) from None
     return tuple((each, each.strip()) for each in split)
 
 
 def _make_column_error(name: str, known: Sequence[str]) -> DataError:
-    hint = did_you_mean(name, known, otherwise=f"the columns are {', '.join(known)}")
+    hint = suggest(name, known, otherwise=f"the columns are {', '.join(known)}")
     return DataError(f"where: there is no column {name!r}; {hint}")
 
 
@@ -152,11 +155,11 @@ def _encode_condition(condition: Condition, schema: Schema, choices: Mapping[str
     if operator in ("<", "<=", ">", ">="):
         return _compare(column, operator, condition)
     if name in schema.columns:
-        missing = column.null_spellings(schema.nulls)
+        missing = column.find_null_spellings(schema.nulls)
         with _name_column_in_errors(name):
-            exact = [column.code_of(*spellings, missing=missing) for spellings in condition.values]
+            exact = [column.find_code(*spellings, missing=missing) for spellings in condition.values]
     listed = CodeSet.of(exact)
-    return listed if operator in ("=", "in") else CodeSet.between(0, column.lattice_size - 1).without(listed)
+    return listed if operator in ("=", "in") else CodeSet.between(0, column.lattice_size - 1) - listed
 
 
 def _parse_choice(name: str, spellings: Sequence[Any], count: int) -> int:
@@ -183,7 +186,7 @@ def _compare(column: ScalarColumn, operator: str, condition: Condition) -> CodeS
     if column.scale not in (Scale.ORDINAL, Scale.INTERVAL):
         raise DataError(f"where: column {condition.name!r} has no order; use =, != or in")
     with _name_column_in_errors(condition.name):
-        first = column.first_code_above(condition.values[0], or_equal=operator in (">=", "<"))
+        first = column.find_first_code_above(condition.values[0], or_equal=operator in (">=", "<"))
     if operator[0] == ">":
         return CodeSet.between(first, column.lattice_size - 1)
     return CodeSet.between(0, first - 1)

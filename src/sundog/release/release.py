@@ -16,9 +16,9 @@ import numpy as np
 
 import sundog
 from sundog import notebook
-from sundog.data.records import Records, joined
+from sundog.data.records import Records, concatenate
 from sundog.data.schema import Schema
-from sundog.data.writing.frames import FORMS, to_form
+from sundog.data.writing.frames import OUTPUT_TYPES, convert_records
 from sundog.errors import ArgumentError, DataError, SundogError
 from sundog.models.protocol import Model, Where
 from sundog.models.registry import get_model, read_model
@@ -196,10 +196,10 @@ class Release:
             as_: `pandas`, `polars` (an extra) or `arrow` for a table; `arrays` for a dict with the values of each
                 column, the only form for images.
         """
-        if as_ not in FORMS:
-            raise ArgumentError(f"as_ must be {', '.join(FORMS[:-1])} or {FORMS[-1]}, not {as_!r}")
-        records = joined(list(self.batches(self._count(n), seed=seed, where=where)))
-        return to_form(records, as_)
+        if as_ not in OUTPUT_TYPES:
+            raise ArgumentError(f"as_ must be {', '.join(OUTPUT_TYPES[:-1])} or {OUTPUT_TYPES[-1]}, not {as_!r}")
+        records = concatenate(list(self.batches(self._count(n), seed=seed, where=where)))
+        return convert_records(records, as_)
 
     def write(
         self,
@@ -214,9 +214,9 @@ class Release:
 
         Return their number. See `sample` for the arguments.
         """
-        from sundog.data.writing.write import count_for, open_writer
+        from sundog.data.writing.write import choose_count, open_writer
 
-        count, written = self._count(count_for(path, n, self.records)), 0
+        count, written = self._count(choose_count(path, n, self.records)), 0
         batches = self.batches(count, seed=seed, where=where)
         with open_writer(path, self.schema) as writer:
             for batch in batches:

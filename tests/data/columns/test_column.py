@@ -1,4 +1,4 @@
-"""A column type is one class: nothing outside `data/columns` asks which one a column is of."""
+"""A column type is one class: no code outside `data/columns` tests for the class of a column."""
 
 from __future__ import annotations
 
@@ -30,33 +30,34 @@ from sundog.data.columns import (
     Scale,
     SeriesColumn,
     SetColumn,
-    column_types,
+    list_column_types,
     register_column_type,
 )
-from sundog.data.columns.arrow import Mask, shown
-from sundog.data.columns.values import python_values, value_of
+from sundog.data.columns.arrow import Mask
+from sundog.data.columns.containers import to_python, unwrap_one
 from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
+from sundog.data.validation_errors import format_value
 from sundog.errors import DataError, SchemaError
 
 SOURCE = Path(sundog.__file__).parent
-ALLOWED = 0  # tests of the class of a column outside data/columns
+ALLOWED = 0  # isinstance tests on columns outside data/columns
 
 
-# --- who asks for the type of a column ---
+# --- tests for the type of a column ---
 
 
-def column_classes() -> set[str]:
-    """The names of all column classes, the abstract ones included."""
+def list_column_classes() -> set[str]:
+    """Return the names of all column classes, abstract ones included."""
     found: set[type] = set()
-    for kind in column_types().values():
+    for kind in list_column_types().values():
         found |= {each for each in kind.__mro__ if issubclass(each, Column)}
     return {kind.__name__ for kind in found}
 
 
-def questions(tree: ast.AST) -> Iterator[ast.AST]:
-    """Where code asks for the class of a column, or compares the name of its type."""
-    names = column_classes()
+def find_questions(tree: ast.AST) -> Iterator[ast.AST]:
+    """Yield the nodes that test for the class of a column, or compare the name of its type."""
+    names = list_column_classes()
     for node in ast.walk(tree):
         is_call = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
         if is_call and node.func.id in ("isinstance", "issubclass") and _mentions(node.args[1], names):  # type: ignore[attr-defined]
@@ -77,12 +78,12 @@ def _is_name(node: ast.AST) -> bool:
 
 
 def _is_type_name(node: ast.AST) -> bool:
-    """`"image"` and the like, beside `column.type`."""
-    return isinstance(node, ast.Constant) and node.value in column_types()
+    """Return whether a node is the name of a column type, such as "image"."""
+    return isinstance(node, ast.Constant) and node.value in list_column_types()
 
 
-def outside() -> list[Path]:
-    """The modules that may not ask; drafting is where declarations are made, by the names of types."""
+def list_modules_outside() -> list[Path]:
+    """Return the modules that may not test for types; drafting names types in declarations."""
     apart = [SOURCE / "data" / "columns", SOURCE / "data" / "drafting"]
     return [path for path in sorted(SOURCE.rglob("*.py")) if not any(path.is_relative_to(folder) for folder in apart)]
 
@@ -90,8 +91,8 @@ def outside() -> list[Path]:
 def test_nothing_outside_asks_for_the_class_of_a_column() -> None:
     found = [
         f"{path.relative_to(SOURCE)}:{node.lineno}"  # type: ignore[attr-defined]
-        for path in outside()
-        for node in questions(ast.parse(path.read_text()))
+        for path in list_modules_outside()
+        for node in find_questions(ast.parse(path.read_text()))
     ]
     assert len(found) <= ALLOWED, found
 
@@ -108,11 +109,11 @@ def test_nothing_outside_asks_for_the_class_of_a_column() -> None:
     ],
 )
 def test_such_questions_are_found(code: str) -> None:
-    assert len(list(questions(ast.parse(code)))) == 1
+    assert len(list(find_questions(ast.parse(code)))) == 1
 
 
 def test_every_type_says_what_it_is_like() -> None:
-    for name, kind in column_types().items():
+    for name, kind in list_column_types().items():
         assert kind.model_fields["type"].default == name
         assert isinstance(kind.form, Form)
         assert (kind.scale is not None) == (kind.form is Form.SCALAR)
@@ -122,7 +123,7 @@ def test_every_type_says_what_it_is_like() -> None:
 
 
 class GradeColumn(ScalarColumn):
-    """A school grade, from A down to the worst one that is declared."""
+    """A school grade, from A down to the declared worst one."""
 
     scale: ClassVar[Literal[Scale.ORDINAL]] = Scale.ORDINAL
 
@@ -137,21 +138,21 @@ class GradeColumn(ScalarColumn):
     def declared_texts(self) -> Sequence[Any]:
         return [chr(ord("A") + code) for code in range(self.lattice_size)]
 
-    def first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
-        return self.code_of(*spellings) + int(not or_equal)
+    def find_first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
+        return self.find_code(*spellings) + int(not or_equal)
 
-    def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
-        codes = np.array([self._find(value) for value in python_values(values)], np.int64)
+    def _encode_array(self, values: Any) -> tuple[NDArray[Any], Mask]:
+        codes = np.array([self._find(value) for value in to_python(values)], np.int64)
         return codes, codes < 0
 
     def _find(self, value: Any) -> int:
         return self.declared_texts.index(value) if value in self.declared_texts else -1
 
-    def _values(self, codes: NDArray[Any], null: Mask | None) -> Any:
+    def _decode_array(self, codes: NDArray[Any], null: Mask | None) -> Any:
         return pa.array(list(self.declared_texts)).take(pa.array(codes.astype(np.int64), mask=null))
 
-    def _refusal(self, one: Any) -> str:
-        return f"{shown(value_of(one))} is not a grade from A to {self.worst}; fix the row"
+    def _explain_refusal(self, one: Any) -> str:
+        return f"{format_value(unwrap_one(one))} is not a grade from A to {self.worst}; fix the row"
 
 
 @pytest.fixture
@@ -163,7 +164,7 @@ def grades(monkeypatch: pytest.MonkeyPatch) -> Schema:
     return Schema.from_dict({"columns": declared, "nulls": ["", "NA"]})
 
 
-def people(count: int) -> dict[str, list[Any]]:
+def make_people(count: int) -> dict[str, list[Any]]:
     rng = np.random.default_rng(0)
     hours = rng.integers(0, 10, count)
     found = ["DCBA"[min(3, hour // 3)] for hour in hours]
@@ -171,7 +172,7 @@ def people(count: int) -> dict[str, list[Any]]:
 
 
 def test_a_type_of_ones_own_goes_all_the_way(grades: Schema, tmp_path: Path) -> None:
-    data, out = people(600), tmp_path / "grades.sundog"
+    data, out = make_people(600), tmp_path / "grades.sundog"
     fitted = sundog.Synthesizer("independent", epsilon=5.0, delta=1e-6, seed=0).fit(data, grades)
     fitted.release_.save(out)
     release = sundog.Release.load(out)
@@ -193,7 +194,7 @@ def test_a_type_of_ones_own_goes_all_the_way(grades: Schema, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet", "npz", "csv.gz"])
 def test_it_is_written_to_every_format_and_read_again(grades: Schema, suffix: str, tmp_path: Path) -> None:
-    release = sundog.Synthesizer("independent", epsilon=5.0, delta=1e-6, seed=0).fit(people(200), grades).release_
+    release = sundog.Synthesizer("independent", epsilon=5.0, delta=1e-6, seed=0).fit(make_people(200), grades).release_
     path = tmp_path / f"made.{suffix}"
     release.write(path, 100, seed=0)
     found = encode(read(path, grades), grades)
@@ -215,11 +216,11 @@ def test_names_of_types_are_not_taken_twice() -> None:
     class Taken(GradeColumn):
         type: Literal["set"] = "set"  # type: ignore[assignment]
 
-    with pytest.raises(ValueError, match="needs a name of its own"):
+    with pytest.raises(ValueError, match="needs a new name"):
         register_column_type(Taken)
 
 
-# --- what every type promises ---
+# --- the interface of all types ---
 
 PROMISES: list[Column] = [
     CategoricalColumn(values=("a", "b, c", "NA")),
@@ -235,20 +236,20 @@ PROMISES: list[Column] = [
 ]
 
 
-def some_codes(column: Column, count: int) -> Any:
+def draw_codes(column: Column, count: int) -> Any:
     rng = np.random.default_rng(0)
     codes = rng.integers(0, column.size, (count, *column.shape)).astype(column.dtype)
     return sparse.csr_array(codes * (codes.cumsum(axis=1) <= 2)) if column.form is Form.SET else codes
 
 
 def test_all_types_are_tried() -> None:
-    assert {column.type for column in PROMISES} == {*column_types(), "grade"}
+    assert {column.type for column in PROMISES} == {*list_column_types(), "grade"}
 
 
 @pytest.mark.parametrize("column", PROMISES, ids=lambda column: column.type)
 class TestPromises:
     def test_what_is_written_as_values_has_the_same_codes(self, column: Column) -> None:
-        codes = some_codes(column, 50)
+        codes = draw_codes(column, 50)
         for written in (column.to_values(codes), column.to_arrow(codes)):
             again = column.encode(written, where="x")
             assert (again != codes).sum() == 0
@@ -256,17 +257,17 @@ class TestPromises:
     def test_what_is_written_as_text_has_the_same_codes(self, column: Column) -> None:
         if column.text_problem:
             with pytest.raises(DataError, match="do not fit"):
-                column.to_text(some_codes(column, 5))
+                column.to_text(draw_codes(column, 5))
             return
-        codes, texts = some_codes(column, 50), column.to_text(some_codes(column, 50))
-        assert len(texts) == len(column.table_names("x"))
-        parts = dict(zip(column.table_names("x"), texts, strict=True))
+        codes, texts = draw_codes(column, 50), column.to_text(draw_codes(column, 50))
+        assert len(texts) == len(column.name_table_columns("x"))
+        parts = dict(zip(column.name_table_columns("x"), texts, strict=True))
         schema = Schema.model_construct(columns={"x": column})
         again = column.encode(read(pa.table(parts), schema).columns["x"], where="x")
         assert (again != codes).sum() == 0
 
     def test_bins_and_features_are_counted_without_making_them(self, column: Column) -> None:
-        starts = column.bin_starts()
+        starts = column.list_bin_starts()
         assert starts[0] == 0
         assert starts == sorted(set(starts))
         assert column.bin_count == len(starts) + column.nullable
@@ -275,13 +276,13 @@ class TestPromises:
         assert column.largest_distance <= 2 * column.feature_count
 
     def test_no_records_have_the_shape_of_records(self, column: Column) -> None:
-        assert column.empty_codes().shape == (0, *column.shape)
-        assert column.to_json(column.empty_codes()) == []
+        assert column.make_empty_codes().shape == (0, *column.shape)
+        assert column.to_json(column.make_empty_codes()) == []
 
     def test_json_holds_a_value_for_each_record(self, column: Column) -> None:
-        found = column.to_json(some_codes(column, 20))
+        found = column.to_json(draw_codes(column, 20))
         assert len(found) == 20
         json.dumps(found, allow_nan=False)
 
-    def test_a_forgiving_column_is_forgiving_already(self, column: Column) -> None:
-        assert column.forgiving().forgiving() == column.forgiving()
+    def test_relaxing_twice_is_relaxing_once(self, column: Column) -> None:
+        assert column.relax().relax() == column.relax()

@@ -1,4 +1,4 @@
-"""Numbers as files write them: read by value, refused where they are written otherwise, written back the same way."""
+"""Formats of numbers: texts are read by value, refused in another format, and written in the same one."""
 
 from __future__ import annotations
 
@@ -93,7 +93,7 @@ def test_what_is_written_is_read_again(number: int, example: str) -> None:
     text = column.spell(value)
     assert column.encode(text, where="x").tolist() == column.encode(value, where="x").tolist()
     form = NumberFormat.of(example)
-    assert NumberFormat.of(form.example(whole=False)) == form
+    assert NumberFormat.of(form.make_example(whole=False)) == form
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Drafting: sensible guesses, loud warnings, and the shipped schemas that were reviewed."""
+"""Drafts of schemas: guesses, warnings, and the reviewed schemas that are shipped."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from sundog.fit.synthesizer import Synthesizer
 EXAMPLES = Path(__file__).parents[3] / "examples"
 
 
-def quiet(data: Any) -> Schema:
+def draft_quietly(data: Any) -> Schema:
     with warnings.catch_warnings(action="ignore"):
         return draft(data)
 
 
-def columns(data: Any) -> dict[str, Any]:
-    found = quiet(data).to_dict()["columns"]
+def draft_columns(data: Any) -> dict[str, Any]:
+    found = draft_quietly(data).to_dict()["columns"]
     assert isinstance(found, dict)
     return found
 
@@ -49,7 +49,7 @@ NA,01234,Yes,,2020-01-01 12:00,2020-03-01,Bern,0.5,
 
 def test_guesses_from_text(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(CSV)
-    schema = quiet(tmp_path / "t.csv")
+    schema = draft_quietly(tmp_path / "t.csv")
     assert schema.to_dict() == {
         "sundog": 1,
         "reviewed": False,
@@ -93,7 +93,7 @@ def test_guesses_from_types() -> None:
             "words": [["a", "b"], ["c"]],
         }
     )
-    schema = quiet(frame)
+    schema = draft_quietly(frame)
     found = schema.to_dict()["columns"]
     assert found["n"] == {"type": "integer", "min": 1, "max": 5}
     assert found["maybe"] == {"type": "integer", "min": 1, "max": 1, "nullable": True, "dtype": "float64"}
@@ -109,7 +109,7 @@ def test_guesses_from_types() -> None:
 def test_drafted_bounds_spell_out_nobodys_value(scale: float) -> None:
     values = np.random.default_rng(0).normal(0, 1, 500) * scale
     frame = pd.DataFrame({"x": values})
-    schema = quiet(frame)
+    schema = draft_quietly(frame)
     found = schema.to_dict()["columns"]["x"]
     assert found["type"] == "continuous"
     assert found["min"] < values.min()
@@ -124,20 +124,20 @@ def test_drafted_bounds_spell_out_nobodys_value(scale: float) -> None:
 
 
 def test_guesses_from_arrays(tmp_path: Path) -> None:
-    assert columns(np.full((5, 4, 4), 200, np.uint8)) == {"image": {"type": "image", "shape": [4, 4]}}
+    assert draft_columns(np.full((5, 4, 4), 200, np.uint8)) == {"image": {"type": "image", "shape": [4, 4]}}
     series = np.array([[0.1, 0.2, 0.3], [0.4, 0.5, 0.6]], np.float32)
-    found = quiet(series)
+    found = draft_quietly(series)
     assert found.columns["series"].shape == (3,)
     assert len(encode(read(series, found), found)) == 2  # bounds hold although float32 is a little off
-    assert columns(sparse.csr_array(np.eye(3))) == {"items": {"type": "set", "universe": 3, "max_size": 1}}
+    assert draft_columns(sparse.csr_array(np.eye(3))) == {"items": {"type": "set", "universe": 3, "max_size": 1}}
     np.savez(tmp_path / "t.npz", x=series, label=[1, 0], names=np.array(["a", "b", "c"]))
-    assert list(quiet(tmp_path / "t.npz").columns) == ["x", "label"]
+    assert list(draft_quietly(tmp_path / "t.npz").columns) == ["x", "label"]
 
 
 @pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
 def test_the_delimiter_is_found(tmp_path: Path, delimiter: str) -> None:
     (tmp_path / "t.csv").write_text(CSV.replace(",", delimiter))
-    schema = quiet(tmp_path / "t.csv")
+    schema = draft_quietly(tmp_path / "t.csv")
     assert schema.delimiter == delimiter
     assert len(encode(read(tmp_path / "t.csv", schema), schema)) == 3
 
@@ -183,7 +183,7 @@ def test_edges_have_no_negative_zero() -> None:
 
 def test_very_many_frequent_categories_are_to_be_learned() -> None:
     frame = pd.DataFrame({"word": [f"w{i % 2000}" for i in range(30_000)]})
-    assert columns(frame) == {"word": {"type": "categorical", "learn": True}}
+    assert draft_columns(frame) == {"word": {"type": "categorical", "learn": True}}
 
 
 # --- messy tables: the right type, what was seen in a comment, and a fit with the draft on the very file
@@ -197,46 +197,58 @@ CLOCKS = [f"{hour:02}:{minute:02}" for hour, minute in RNG.integers(0, (24, 60),
 ZIPS = [f"{code:05}" for code in RNG.choice(RNG.integers(1000, 9999, 700), 2000)]
 
 
-def grouped(amount: float, decimals: int = 2, marks: str = ",.") -> str:
+def group_digits(amount: float, decimals: int = 2, marks: str = ",.") -> str:
     return f"{amount:,.{decimals}f}".translate(str.maketrans(",.", marks))
 
 
-def days(text_format: str) -> list[str]:
+def spell_days(text_format: str) -> list[str]:
     return [str(text) for text in DAYS.dt.strftime(text_format)]
 
 
 MESSY: dict[str, tuple[list[str], dict[str, Any], str]] = {
     "blanks": ([f" {age} " if age % 3 else " " for age in AGES], {"type": "integer", "nullable": True}, ""),
-    "commas": ([grouped(a, 0) for a in AMOUNTS], {"type": "integer", "format": "1,234"}, "were it decimal"),
-    "dots": ([grouped(a, 0, ".,") for a in AMOUNTS], {"type": "integer", "format": "1.234"}, "were it decimal"),
-    "spaces": ([grouped(a, 2, " ,") for a in AMOUNTS], {"type": "continuous", "format": "1 234,50"}, ""),
-    "no-break spaces": ([grouped(a, 0, "\u00a0.") for a in AMOUNTS], {"type": "integer", "format": "1 234"}, ""),
-    "swiss": ([grouped(a, 2, "'.") for a in AMOUNTS], {"type": "continuous", "format": "1'234.50"}, ""),
-    "dollars": ([f"-${grouped(a)}" if a < 500 else f"${grouped(a)}" for a in AMOUNTS], {"format": "$1,234.50"}, ""),
-    "euros": ([f"{grouped(a, 2, '.,')} €" for a in AMOUNTS], {"type": "continuous", "format": "1.234,50€"}, ""),
+    "commas": (
+        [group_digits(a, 0) for a in AMOUNTS],
+        {"type": "integer", "format": "1,234"},
+        "if it is a decimal mark",
+    ),
+    "dots": (
+        [group_digits(a, 0, ".,") for a in AMOUNTS],
+        {"type": "integer", "format": "1.234"},
+        "if it is a decimal mark",
+    ),
+    "spaces": ([group_digits(a, 2, " ,") for a in AMOUNTS], {"type": "continuous", "format": "1 234,50"}, ""),
+    "no-break spaces": ([group_digits(a, 0, "\u00a0.") for a in AMOUNTS], {"type": "integer", "format": "1 234"}, ""),
+    "swiss": ([group_digits(a, 2, "'.") for a in AMOUNTS], {"type": "continuous", "format": "1'234.50"}, ""),
+    "dollars": (
+        [f"-${group_digits(a)}" if a < 500 else f"${group_digits(a)}" for a in AMOUNTS],
+        {"format": "$1,234.50"},
+        "",
+    ),
+    "euros": ([f"{group_digits(a, 2, '.,')} €" for a in AMOUNTS], {"type": "continuous", "format": "1.234,50€"}, ""),
     "percent": ([f"{age}%" for age in AGES], {"type": "integer", "format": "12%"}, ""),
     "kilograms": ([f"{age / 10} kg" for age in AGES], {"type": "continuous", "format": "12.0 kg"}, ""),
     "decimal comma": ([f"{age / 10}".replace(".", ",") for age in AGES], {"type": "continuous", "format": "12,0"}, ""),
-    "german dates": (days("%d.%m.%Y"), {"type": "datetime", "format": "%d.%m.%Y", "resolution": "day"}, ""),
-    "american dates": (days("%m/%d/%Y"), {"type": "datetime", "format": "%m/%d/%Y"}, ""),
-    "british times": (days("%d/%m/%Y 08:15"), {"format": "%d/%m/%Y %H:%M", "resolution": "minute"}, ""),
-    "compact dates": (days("%Y%m%d"), {"type": "datetime", "format": "%Y%m%d"}, "could be whole numbers"),
+    "german dates": (spell_days("%d.%m.%Y"), {"type": "datetime", "format": "%d.%m.%Y", "resolution": "day"}, ""),
+    "american dates": (spell_days("%m/%d/%Y"), {"type": "datetime", "format": "%m/%d/%Y"}, ""),
+    "british times": (spell_days("%d/%m/%Y 08:15"), {"format": "%d/%m/%Y %H:%M", "resolution": "minute"}, ""),
+    "compact dates": (spell_days("%Y%m%d"), {"type": "datetime", "format": "%Y%m%d"}, "could be whole numbers"),
     "times of day": (CLOCKS, {"type": "datetime", "format": "%H:%M", "resolution": "minute"}, "a time of day"),
     "times with a space": (
-        [f"{day} {clock}:59" for day, clock in zip(days("%Y-%m-%d"), CLOCKS, strict=True)],
+        [f"{day} {clock}:59" for day, clock in zip(spell_days("%Y-%m-%d"), CLOCKS, strict=True)],
         {"type": "datetime", "format": "%Y-%m-%d %H:%M:%S"},
         "",
     ),
     "times as pandas writes them": (
-        [f"{day} {clock}:59.000017" for day, clock in zip(days("%Y-%m-%d"), CLOCKS, strict=True)],
+        [f"{day} {clock}:59.000017" for day, clock in zip(spell_days("%Y-%m-%d"), CLOCKS, strict=True)],
         {"type": "datetime", "format": "%Y-%m-%d %H:%M:%S.%f", "resolution": "microsecond"},
         "",
     ),
-    "times to the minute": (days("%Y-%m-%dT08:15"), {"format": "%Y-%m-%dT%H:%M", "resolution": "minute"}, ""),
-    "midnights": (days("%Y-%m-%dT%H:%M:%S"), {"format": "%Y-%m-%dT%H:%M:%S", "resolution": "day"}, ""),
-    "times with a T": (days("%Y-%m-%dT08:15:00"), {"format": None, "resolution": "minute"}, ""),
+    "times to the minute": (spell_days("%Y-%m-%dT08:15"), {"format": "%Y-%m-%dT%H:%M", "resolution": "minute"}, ""),
+    "midnights": (spell_days("%Y-%m-%dT%H:%M:%S"), {"format": "%Y-%m-%dT%H:%M:%S", "resolution": "day"}, ""),
+    "times with a T": (spell_days("%Y-%m-%dT08:15:00"), {"format": None, "resolution": "minute"}, ""),
     "dates with a gap": (
-        ["-", *days("%d.%m.%Y")[1:]],
+        ["-", *spell_days("%d.%m.%Y")[1:]],
         {"format": "%d.%m.%Y", "nullable": True},
         "'-': read as missing",
     ),
@@ -271,7 +283,7 @@ def test_a_draft_of_a_messy_table_can_be_fitted(tmp_path: Path, name: str) -> No
     values, expected, note = MESSY[name]
     other = np.arange(len(values)) % 3
     pd.DataFrame({"x": values, "other": other}).to_csv(tmp_path / "t.csv", index=False)
-    drafted = quiet(tmp_path / "t.csv")
+    drafted = draft_quietly(tmp_path / "t.csv")
     drafted.save(tmp_path / "s.yaml")
     schema = Schema.load(tmp_path / "s.yaml")
     assert schema == drafted
@@ -281,7 +293,7 @@ def test_a_draft_of_a_messy_table_can_be_fitted(tmp_path: Path, name: str) -> No
     assert any(note in line for line in comments) if note else not any("decimal" in line for line in comments)
     with warnings.catch_warnings(action="ignore"):
         synthesizer = Synthesizer("independent", epsilon=5.0, delta=1e-6).fit(tmp_path / "t.csv", schema)
-    with open_writer(tmp_path / "out.csv", schema) as writer:  # and what is written is read again
+    with open_writer(tmp_path / "out.csv", schema) as writer:  # and written values can be read again
         writer.write(encode(read(synthesizer.release_.sample(50, seed=0), schema), schema))
     assert len(encode(read(tmp_path / "out.csv", schema), schema)) == 50
 
@@ -290,7 +302,7 @@ def test_a_draft_of_a_messy_table_can_be_fitted(tmp_path: Path, name: str) -> No
 def test_times_are_written_as_they_were(tmp_path: Path, name: str) -> None:
     values = MESSY[name][0]
     pd.DataFrame({"x": values}).to_csv(tmp_path / "t.csv", index=False)
-    schema = quiet(tmp_path / "t.csv")
+    schema = draft_quietly(tmp_path / "t.csv")
     with open_writer(tmp_path / "out.csv", schema) as writer:
         writer.write(encode(read(tmp_path / "t.csv", schema), schema))
     assert (tmp_path / "out.csv").read_text().splitlines() == ["x", *values]
@@ -298,9 +310,9 @@ def test_times_are_written_as_they_were(tmp_path: Path, name: str) -> None:
 
 @pytest.mark.parametrize("dtype", [None, object], ids=str)
 def test_texts_of_a_frame_come_back_as_they_were(dtype: Any) -> None:
-    texts = {"day": days("%d.%m.%Y"), "clock": CLOCKS, "amount": [grouped(amount, 0) for amount in AMOUNTS]}
+    texts = {"day": spell_days("%d.%m.%Y"), "clock": CLOCKS, "amount": [group_digits(amount, 0) for amount in AMOUNTS]}
     frame = pd.DataFrame(texts, dtype=dtype)
-    schema = quiet(frame)
+    schema = draft_quietly(frame)
     assert [column.type for column in schema.columns.values()] == ["datetime", "datetime", "integer"]
     pd.testing.assert_frame_equal(to_frame(encode(read(frame, schema), schema)), frame)
 
@@ -311,7 +323,7 @@ def test_categories_that_are_numbers_stay_categories(values: list[float | None],
     kinds = sorted({value for value in values if value is not None})
     frame = pd.DataFrame({"kind": pd.Categorical(values, categories=kinds, ordered=ordered)})
     for source in (frame, pa.Table.from_pandas(frame)):
-        schema = quiet(source)
+        schema = draft_quietly(source)
         declared = schema.to_dict()["columns"]["kind"]
         assert declared["type"] == ("ordinal" if ordered else "categorical")
         assert (declared["values"], declared["dtype"]) == (kinds, "category")
@@ -319,13 +331,13 @@ def test_categories_that_are_numbers_stay_categories(values: list[float | None],
 
 
 def test_many_categories_that_are_numbers_are_numbers() -> None:
-    assert columns(pd.DataFrame({"n": pd.Categorical(range(500))}))["n"]["type"] == "integer"
+    assert draft_columns(pd.DataFrame({"n": pd.Categorical(range(500))}))["n"]["type"] == "integer"
 
 
 def test_times_of_day_are_drafted_from_objects_too() -> None:
     frame = pd.DataFrame({"clock": [time.fromisoformat(text) for text in CLOCKS]})
-    schema = quiet(frame)
-    assert columns(frame)["clock"]["format"] == "%H:%M:%S"
+    schema = draft_quietly(frame)
+    assert draft_columns(frame)["clock"]["format"] == "%H:%M:%S"
     assert to_frame(encode(read(frame, schema), schema))["clock"].tolist() == [f"{text}:00" for text in CLOCKS]
 
 
@@ -351,24 +363,24 @@ def test_what_is_left_out_is_said_in_the_file(tmp_path: Path, values: list[str],
 def test_a_text_that_is_missing_in_one_column_stays_a_category_in_another(tmp_path: Path) -> None:
     frame = pd.DataFrame({"n": ["?", *map(str, AGES[1:])], "answer": ["?", "yes", "no", "perhaps"] * (ROWS // 4)})
     frame.to_csv(tmp_path / "t.csv", index=False)
-    schema = quiet(tmp_path / "t.csv")
+    schema = draft_quietly(tmp_path / "t.csv")
     assert schema.nulls == ("", "?")
     assert schema.to_dict()["columns"]["answer"]["values"] == ["?", "no", "perhaps", "yes"]
     assert len(encode(read(tmp_path / "t.csv", schema), schema)) == ROWS
 
 
 def test_codes_with_leading_zeros_or_letters_are_no_numbers() -> None:
-    found = columns(pd.DataFrame({"zip": ["01234", "10115"] * 5, "code": ["A12", "A13"] * 5}))
+    found = draft_columns(pd.DataFrame({"zip": ["01234", "10115"] * 5, "code": ["A12", "A13"] * 5}))
     assert {column["type"] for column in found.values()} == {"categorical"}
 
 
 def test_comments_are_no_part_of_a_schema(tmp_path: Path) -> None:
     frame = pd.DataFrame({"n": [0] * 900 + list(range(1, 5000, 7))})
-    drafted = quiet(frame)
+    drafted = draft_quietly(frame)
     assert drafted.columns["n"].to_dict()["special"] == [0]
     assert "# special:" in drafted.to_yaml()
     assert "\n  #" not in drafted.with_columns({}).to_yaml()
-    hostile = quiet({"a\nb: c": ["x\x1b[2J", "about\n- 5"] * 3})
+    hostile = draft_quietly({"a\nb: c": ["x\x1b[2J", "about\n- 5"] * 3})
     hostile.save(tmp_path / "s.yaml")
     assert Schema.load(tmp_path / "s.yaml") == hostile
 
@@ -377,28 +389,30 @@ def test_nothing_to_draft_from(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("a,b\n")
     for data in (tmp_path / "t.csv", pd.DataFrame({"a": []}), pd.DataFrame({"a": [None]}), tmp_path / "none.csv"):
         with pytest.raises(DataError) as caught:
-            quiet(data)
+            draft_quietly(data)
         assert "\n" not in str(caught.value)
 
 
 # --- the shipped schemas
 
 
-def demo(name: str) -> Path:
+def find_demo_file(name: str) -> Path:
     return Path(str(resources.files("sundog") / "demo" / name))
 
 
 def test_the_demo_has_the_example_schema() -> None:
-    assert demo("adult.schema.yaml").read_bytes() == (EXAMPLES / "adult.schema.yaml").read_bytes()
+    assert find_demo_file("adult.schema.yaml").read_bytes() == (EXAMPLES / "adult.schema.yaml").read_bytes()
 
 
 def test_the_demo_data_fits_its_schema() -> None:
-    schema = Schema.load(demo("adult.schema.yaml"))
-    raw = read(demo("adult.csv.gz"), schema)
+    schema = Schema.load(find_demo_file("adult.schema.yaml"))
+    raw = read(find_demo_file("adult.csv.gz"), schema)
     assert (raw.count, raw.ignored) == (10_000, ())
     records = encode(raw, schema)
     assert records.codes["age"][:3].tolist() == [39 - 17, 50 - 17, 38 - 17]
-    assert demo("adult.csv.gz").read_bytes()[4:8] == b"\0\0\0\0"  # no time stamp: built again, it is the same file
+    assert (
+        find_demo_file("adult.csv.gz").read_bytes()[4:8] == b"\0\0\0\0"
+    )  # no time stamp: built again, it is the same file
 
 
 @pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.schema.yaml")), ids=lambda path: path.name)
@@ -449,6 +463,6 @@ def test_nested_columns_are_left_out(tmp_path: Path) -> None:
 
 
 def test_values_of_several_types_are_drafted_as_text() -> None:
-    schema = quiet(pd.DataFrame({"x": pd.Series([1, "b", 2.0, None], dtype=object)}))
+    schema = draft_quietly(pd.DataFrame({"x": pd.Series([1, "b", 2.0, None], dtype=object)}))
     found = schema.to_dict()["columns"]["x"]
     assert (found["type"], found["values"], found["nullable"]) == ("categorical", ["1", "2", "b"], True)

@@ -17,7 +17,7 @@ from scipy import sparse, stats
 from tests.contracts.material import KINDS, constant_records, random_records, schema_of
 from tests.contracts.model_contract import ModelContract
 
-from sundog.data.bins import bins_for
+from sundog.data.bins import make_bins
 from sundog.data.columns import SetColumn
 from sundog.data.reading.read import encode, read
 from sundog.data.records import Records
@@ -67,7 +67,7 @@ def true_marginals(records: Records) -> dict[str, Floats]:
         if isinstance(column, SetColumn):
             marginals[name] = codes.toarray().mean(axis=0)
             continue
-        bins = bins_for(column)
+        bins = make_bins(column)
         counts = np.zeros((math.prod(column.shape), bins.count))
         for record in codes.reshape(len(records), -1):
             for position, bin_ in enumerate(bins.to_bins(record)):
@@ -128,7 +128,7 @@ def _adult() -> tuple[Records, dict[str, Floats]]:
         declared = Schema.load(schema)
         records = encode(read(data, declared), declared)
     counts = {
-        name: np.bincount(bins_for(column).to_bins(records.codes[name]), minlength=bins_for(column).count)
+        name: np.bincount(make_bins(column).to_bins(records.codes[name]), minlength=make_bins(column).count)
         for name, column in declared.columns.items()
     }
     return records, {name: count / len(records) for name, count in counts.items()}
@@ -209,7 +209,7 @@ def test_the_noise_of_a_capped_unit_has_the_standard_deviation_it_is_charged_for
 
 
 def true_counts(records: Records) -> Floats:
-    bins = bins_for(records.schema.columns["n"])
+    bins = make_bins(records.schema.columns["n"])
     return np.bincount(bins.to_bins(records.codes["n"]), minlength=bins.count).astype(float)
 
 

@@ -13,7 +13,7 @@ from tests.contracts.material import KINDS, constant_records, plain, random_reco
 from torch import Tensor
 from torch.nn import functional
 
-from sundog.data.bins import bins_for
+from sundog.data.bins import make_bins
 from sundog.data.code_set import CodeSet
 from sundog.data.columns import ScalarColumn, SetColumn
 from sundog.data.records import Records
@@ -39,8 +39,8 @@ def oracle_vector(features: Features, records: Records, row: int) -> list[float]
     for name, column in records.schema.columns.items():
         codes = records.codes[name]
         if isinstance(column, ScalarColumn):
-            cell = int(bins_for(column).to_bins(codes[row : row + 1])[0])
-            cells += [float(number == cell) for number in range(bins_for(column).count)]
+            cell = int(make_bins(column).to_bins(codes[row : row + 1])[0])
+            cells += [float(number == cell) for number in range(make_bins(column).count)]
         elif isinstance(column, SetColumn):
             items += codes.toarray()[row].tolist()
         else:
@@ -59,7 +59,7 @@ def oracle_loss(records: Records, logits: Tensor, row: int) -> float:
     columns = records.schema.columns
     for column in columns.values():
         size = math.prod(column.shape)
-        cells += bins_for(column).count if isinstance(column, ScalarColumn) else 0
+        cells += make_bins(column).count if isinstance(column, ScalarColumn) else 0
         items += size if isinstance(column, SetColumn) else 0
         gapped += size if column.shape and column.nullable else 0
     at_cell, at_item, at_gapped = 0, cells, cells + items
@@ -72,7 +72,7 @@ def oracle_loss(records: Records, logits: Tensor, row: int) -> float:
     for name, column in columns.items():
         codes = records.codes[name]
         if isinstance(column, ScalarColumn):
-            bins = bins_for(column)
+            bins = make_bins(column)
             cell = torch.tensor([int(bins.to_bins(codes[row : row + 1])[0])])
             total += float(functional.cross_entropy(logits[None, at_cell : at_cell + bins.count], cell))
             at_cell += bins.count
@@ -260,7 +260,7 @@ def test_logits_that_are_certain_give_the_record_back(kind: str) -> None:
     for name, column in records.schema.columns.items():
         assert isinstance(column, SetColumn) or drawn[name].dtype == column.dtype
         assert drawn[name].shape == (40, *column.shape)
-        if not isinstance(column, ScalarColumn) or bins_for(column).count == column.size:
+        if not isinstance(column, ScalarColumn) or make_bins(column).count == column.size:
             assert plain(drawn[name]) == plain(records.codes[name]), name
     assert torch.allclose(again, x, atol=1e-6)  # the same cells, whatever is drawn inside of them
 

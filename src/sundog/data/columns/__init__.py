@@ -1,7 +1,7 @@
 """The column types, one file each: pure functions between values and codes, and all else that depends on the type.
 
-A type of your own is a class that derives from `ScalarColumn`, `OrderedColumn` or another of the base classes;
-`register_column_type` makes schemas accept it. The types of this package are listed in `AnyColumn` instead.
+To add a type of your own, derive a class from `ScalarColumn`, `OrderedColumn` or another base class, and pass it to
+`register_column_type`. The types of this package are listed in `AnyColumn`.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ _Column = TypeVar("_Column", bound=Column)
 
 
 def _validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
-    """Return a column of one of the types below, or of one that was registered."""
-    return _adapter(tuple(column_types().values())).validate_python(value) if _REGISTERED else handler(value)
+    """Return a column of a built-in or a registered type."""
+    return _build_adapter(tuple(list_column_types().values())).validate_python(value) if _REGISTERED else handler(value)
 
 
 @cache
-def _adapter(kinds: tuple[type[Column], ...]) -> TypeAdapter[Column]:
+def _build_adapter(kinds: tuple[type[Column], ...]) -> TypeAdapter[Column]:
     union: Any = reduce(or_, kinds)
     return TypeAdapter(Annotated[union, Field(discriminator="type")])
 
@@ -61,16 +61,16 @@ _BUILT_IN: dict[str, type[Column]] = {
 }
 
 
-def column_types() -> dict[str, type[Column]]:
+def list_column_types() -> dict[str, type[Column]]:
     """Return all column types by the names that schemas give them."""
     return {**_BUILT_IN, **_REGISTERED}
 
 
 def register_column_type(kind: type[_Column]) -> type[_Column]:
-    """Make schemas accept a column type, by the default of its `type`; also a decorator for its class."""
+    """Make schemas accept a column type, named by the default of its `type`; also usable as a class decorator."""
     name = kind.model_fields["type"].default
     if not isinstance(name, str) or name in _BUILT_IN:
-        raise ValueError(f"a column type needs a name of its own as the default of `type`, got {name!r}")
+        raise ValueError(f"a column type needs a new name as the default of `type`, got {name!r}")
     _REGISTERED[name] = kind
     return kind
 
@@ -93,6 +93,6 @@ __all__ = [
     "SeriesColumn",
     "SetColumn",
     "Unknown",
-    "column_types",
+    "list_column_types",
     "register_column_type",
 ]

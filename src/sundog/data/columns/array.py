@@ -17,7 +17,7 @@ class ArrayColumn(Column):
     scale: ClassVar[None] = None
     default_bins: ClassVar[int]
 
-    if TYPE_CHECKING:  # each type declares it among its own keys
+    if TYPE_CHECKING:  # a key of each type
         bins: Any
 
     @property
@@ -27,25 +27,25 @@ class ArrayColumn(Column):
 
     @property
     def feature_count(self) -> int:
-        """An intensity at each position."""
+        """One intensity for each position."""
         return math.prod(self.shape)
 
     @property
     def squared_norms(self) -> tuple[int, int]:
-        """Intensities lie between 0 and 1; a missing one is 0, and its flag is 1."""
+        """The bounds for intensities between 0 and 1; a missing one is 0, and its flag is 1."""
         return 0, math.prod(self.shape)
 
     @property
     def largest_distance(self) -> int:
-        """That of the lowest and the highest intensities, or of those and missing ones."""
+        """The distance between the lowest and the highest intensities, or between those and missing ones."""
         return math.prod(self.shape) * (2 if self.nullable else 1)
 
     def to_arrow(self, codes: Any) -> Any:
-        """List of a fixed length."""
+        """Return lists of a fixed length."""
         flat = pa.array(np.ascontiguousarray(self.decode(codes)).reshape(-1))
         return pa.FixedSizeListArray.from_arrays(flat, math.prod(self.shape))
 
     def to_json(self, codes: Any) -> list[Any]:
-        """List, with None for a missing number."""
+        """Return lists, with None for a missing number."""
         found = super().to_json(codes)
         return [[None if number != number else number for number in row] for row in found] if self.nullable else found

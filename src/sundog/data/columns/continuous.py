@@ -12,13 +12,14 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 from pydantic import Field, ValidationInfo, field_validator
 
-from sundog.data.columns.arrow import Mask, missing, shown
-from sundog.data.columns.frame_dtypes import REALS, TEXT, inner_float32
-from sundog.data.columns.lattice import Lattice, default_resolution
+from sundog.data.columns.arrow import Mask, is_missing
+from sundog.data.columns.containers import split_kinds, take_one, unwrap_one
+from sundog.data.columns.frame_dtypes import REALS, TEXT, round_inward
+from sundog.data.columns.lattice import Lattice, choose_resolution
 from sundog.data.columns.number import NumberColumn
-from sundog.data.columns.numbers import to_float64
-from sundog.data.columns.ordered import Number, beyond
-from sundog.data.columns.values import alone, kinds, value_of
+from sundog.data.columns.number_parsing import to_float64
+from sundog.data.columns.ordered import Number, describe_out_of_bounds
+from sundog.data.validation_errors import format_value
 from sundog.errors import DataError
 
 Resolution = Annotated[Number, Field(gt=0)]
@@ -26,11 +27,11 @@ Resolution = Annotated[Number, Field(gt=0)]
 _FINEST_LEARNED = 2**49  # steps between learned bounds; a finer resolution becomes the default one
 
 
-def filled_resolution(resolution: float | None, info: ValidationInfo) -> float | None:
-    """Return the declared resolution, or the default one as soon as the bounds are known."""
+def fill_resolution(resolution: float | None, info: ValidationInfo) -> float | None:
+    """Return the declared resolution, or the default one if the bounds are known."""
     low, high = info.data.get("min"), info.data.get("max")
     if resolution is None and low is not None and high is not None:
-        return default_resolution(low, high)
+        return choose_resolution(low, high)
     return resolution
 
 
@@ -51,27 +52,27 @@ class ContinuousColumn(NumberColumn):
     edges: Annotated[tuple[Number, ...], Field(fail_fast=True, min_length=1, max_length=65_536)] | None = None
     special: Annotated[tuple[Number, ...], Field(min_length=1, max_length=1024)] | None = None
 
-    _fill = field_validator("resolution")(filled_resolution)
+    _fill = field_validator("resolution")(fill_resolution)
 
     @cached_property
     def lattice(self) -> Lattice:
-        """Where the values live."""
+        """The lattice of the values."""
         if self.min is None or self.max is None or self.resolution is None:
             raise ValueError("the bounds of this column must be learned first")
         return Lattice(self.min, self.max, self.resolution)
 
     @property
     def lattice_size(self) -> int:
-        """The number of points between min and max."""
+        """The number of lattice points from min to max."""
         return self.lattice.size
 
-    def first_code(self, value: Any) -> int:
-        """Return the first code whose value is not below the given one (`lattice_size` where all are)."""
-        return self.lattice.first_at_or_above(float(value))
+    def find_first_code(self, value: Any) -> int:
+        """Return the first code whose value is not below the given one; `lattice_size` if all are below."""
+        return self.lattice.find_at_or_above(float(value))
 
     @property
     def spacing(self) -> tuple[float, float]:
-        """The resolution, and the distance of the bounds."""
+        """The resolution, and the distance between the bounds."""
         return self.lattice.step, self.lattice.high - self.lattice.low
 
     @property
@@ -80,18 +81,18 @@ class ContinuousColumn(NumberColumn):
         return (*REALS, *TEXT)
 
     def misreads_text(self, nulls: Sequence[str]) -> bool:  # noqa: ARG002
-        """Return a float32 is another number in text."""
+        """Return True: a float32 is another number when written as text."""
         return True
 
-    def learning_input(self, values: Any, *, where: str) -> Any:
-        """Return the numbers."""
+    def to_learning_input(self, values: Any, *, where: str) -> Any:
+        """Return the numbers that are present."""
         parts = [np.empty(0)]
-        for chunk in self._chunks_without_gaps(values, where):
-            for _, part in kinds(chunk):
-                numbers, bad = to_float64(self.plain(part))
-                absent = missing(part)
+        for chunk in self._iter_chunks(values, where):
+            for _, part in split_kinds(chunk):
+                numbers, bad = to_float64(self.to_plain(part))
+                absent = is_missing(part)
                 if (bad & ~absent).any():
-                    value = shown(value_of(alone(part, int((bad & ~absent).argmax()))))
+                    value = format_value(unwrap_one(take_one(part, int((bad & ~absent).argmax()))))
                     raise DataError(f"{where}: {value} is not a number; fix it or declare the column categorical")
                 parts.append(numbers[~absent])
         return np.concatenate(parts)
@@ -100,48 +101,47 @@ class ContinuousColumn(NumberColumn):
         """Return the column with the learned bounds."""
         return self.with_bounds(*answer)
 
-    def _fitted_to(self, low: Any, high: Any) -> dict[str, Any]:
-        """Return a resolution that is too fine for so wide a range becomes the default one, a millionth of it."""
+    def _adapt_to_bounds(self, low: Any, high: Any) -> dict[str, Any]:
+        """Return the default resolution, a millionth of the range, if the declared one is too fine for the range."""
         too_fine = self.resolution and (high - low) / self.resolution > _FINEST_LEARNED
         return {"resolution": None} if too_fine else {}
 
-    def _limit_problem(self, name: str) -> str | None:
-        problem = super()._limit_problem(name)
+    def _find_limit_problem(self, name: str) -> str | None:
+        problem = super()._find_limit_problem(name)
         if problem or name.lower() != "float32" or self.min is None or self.max is None:
             return problem
-        low, high = inner_float32(self.min, self.max)
-        return f"dtype {name} holds nothing from {self.min} to {self.max}; use float64" if low > high else None
+        low, high = round_inward(self.min, self.max)
+        return f"dtype {name} holds no value from {self.min} to {self.max}; use float64" if low > high else None
 
     def _to_float32(self, values: Any) -> Any:
-        """Return the nearest float32 that is not beyond the bounds: what comes back can be read again."""
+        """Return the nearest float32 within the bounds, so that written values can be read again."""
         near = super()._to_float32(values)
         if self.min is None or self.max is None:
             return near
-        low, high = (pa.scalar(float(bound), pa.float32()) for bound in inner_float32(self.min, self.max))
+        low, high = (pa.scalar(float(bound), pa.float32()) for bound in round_inward(self.min, self.max))
         return pc.max_element_wise(pc.min_element_wise(near, high, skip_nulls=False), low, skip_nulls=False)
 
     def _is_on_lattice(self, value: Any) -> bool:
         return self.lattice.holds(value)
 
-    def _problem(self) -> str | None:
-        return self.lattice.problem()
+    def _find_problem(self) -> str | None:
+        return self.lattice.find_problem()
 
-    def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
-        numbers, bad = to_float64(self.plain(values))
+    def _encode_array(self, values: Any) -> tuple[NDArray[Any], Mask]:
+        numbers, bad = to_float64(self.to_plain(values))
         below, above = numbers < self.lattice.low, numbers > self.lattice.high
-        codes, outside = self._bounded(self.lattice.encode(numbers), below, above)
+        codes, outside = self._apply_bounds(self.lattice.encode(numbers), below, above)
         return codes, bad | outside
 
-    def _values(self, codes: NDArray[Any], null: Mask | None) -> Any:
+    def _decode_array(self, codes: NDArray[Any], null: Mask | None) -> Any:
         return pa.array(self.lattice.decode(codes), mask=null)
 
-    def _refusal(self, one: Any) -> str:
-        value = value_of(one)
-        (number,), (bad,) = to_float64(self.plain(one))
+    def _explain_refusal(self, one: Any) -> str:
+        value = unwrap_one(one)
+        (number,), (bad,) = to_float64(self.to_plain(one))
         if bad:
-            return (
-                f"{shown(value)} is not a number{self._expected}; fix it, or list it under `nulls` if it means missing"
-            )
+            fix = "fix it, or list it under `nulls` if it means missing"
+            return f"{format_value(value)} is not a number{self._expected}; {fix}"
         if np.isinf(number):
-            return f"{shown(value)} is infinite; fix the row or declare `out_of_bounds: clamp`"
-        return beyond(value, below=bool(number < self.lattice.low), low=self.min, high=self.max)
+            return f"{format_value(value)} is infinite; fix the row or declare `out_of_bounds: clamp`"
+        return describe_out_of_bounds(value, below=bool(number < self.lattice.low), low=self.min, high=self.max)

@@ -1,4 +1,4 @@
-"""What a column type is like: the few properties that models, measures and plots dispatch on."""
+"""The properties of column types that models, measures and plots dispatch on."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Form(StrEnum):
-    """What a record holds in a column."""
+    """The form of the value that a record holds in a column."""
 
     SCALAR = "scalar"  # one value
     IMAGE = "image"  # a grid of intensities
@@ -18,13 +18,13 @@ class Scale(StrEnum):
     """The level of measurement of a scalar column (Stevens 1946): what may be done with its codes."""
 
     NOMINAL = "nominal"  # compare for equality
-    BINARY = "binary"  # the same, and there are two of them
+    BINARY = "binary"  # compare for equality, between two values
     ORDINAL = "ordinal"  # sort
     INTERVAL = "interval"  # subtract
 
 
 class Unknown(StrEnum):
-    """What `learn: true` leaves to be measured with budget."""
+    """What must be measured, within the budget, for a column with `learn: true`."""
 
     VALUES = "values"  # which values occur
     RANGE = "range"  # min and max of numbers

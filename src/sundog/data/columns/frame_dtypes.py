@@ -14,29 +14,29 @@ REAL = {"float32": pa.float32(), "float64": pa.float64()}
 TEXT = ("str", "string", "object")
 TIME = {f"datetime64[{unit}]": unit for unit in ("s", "ms", "us", "ns")}
 
-_EXACT = {"float32": 2**24, "float64": 2**53}  # whole numbers up to here are floats of that size
+_EXACT = {"float32": 2**24, "float64": 2**53}  # up to here the type holds every whole number
 
 
-def nullable_name(name: str) -> str:
-    """Return the pandas dtype that holds the same values and missing ones.
+def to_nullable(name: str) -> str:
+    """Return the pandas dtype that holds the same values and also missing ones.
 
-    >>> nullable_name("uint8"), nullable_name("bool")
+    >>> to_nullable("uint8"), to_nullable("bool")
     ('UInt8', 'boolean')
     """
     return "boolean" if name == "bool" else name.replace("uint", "UInt") if name[0] == "u" else name.capitalize()
 
 
-EXTENDED = {nullable_name(name): kind for name, kind in {**WHOLE, **REAL, "bool": pa.bool_()}.items()}
+EXTENDED = {to_nullable(name): kind for name, kind in {**WHOLE, **REAL, "bool": pa.bool_()}.items()}
 EXTENDED |= {"string": pa.string()}
-NUMBERS = {**WHOLE, **REAL, **{nullable_name(name): kind for name, kind in {**WHOLE, **REAL}.items()}}
+NUMBERS = {**WHOLE, **REAL, **{to_nullable(name): kind for name, kind in {**WHOLE, **REAL}.items()}}
 REALS = tuple(name for name in NUMBERS if "loat" in name)
 DTYPES = (*NUMBERS, "bool", "boolean", *TEXT, "category", *TIME, "date")
 
 
-def number_problem(name: str, values: Sequence[Any]) -> str | None:
-    """Why a numeric dtype cannot hold all of these numbers, and what to do; None where it can.
+def find_number_problem(name: str, values: Sequence[Any]) -> str | None:
+    """Return why a numeric dtype cannot hold all of these numbers, and what to do; None if it can.
 
-    >>> number_problem("int8", [0, 300])
+    >>> find_number_problem("int8", [0, 300])
     'dtype int8 does not hold 300 (its values are -128 to 127); use a larger one'
     """
     kind = NUMBERS[name]
@@ -55,7 +55,7 @@ def number_problem(name: str, values: Sequence[Any]) -> str | None:
     return None
 
 
-def inner_float32(low: float, high: float) -> tuple[np.float32, np.float32]:
+def round_inward(low: float, high: float) -> tuple[np.float32, np.float32]:
     """Return the first float32 that is not below `low`, and the last that is not above `high`."""
     with np.errstate(over="ignore"):
         first, last = np.float32(low), np.float32(high)

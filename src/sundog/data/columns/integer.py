@@ -11,20 +11,21 @@ import pyarrow as pa
 from numpy.typing import NDArray
 from pydantic import Field
 
-from sundog.data.columns.arrow import Mask, shown
+from sundog.data.columns.arrow import Mask
+from sundog.data.columns.containers import ROUNDED, unwrap_one
 from sundog.data.columns.frame_dtypes import NUMBERS, TEXT
 from sundog.data.columns.number import NumberColumn
-from sundog.data.columns.numbers import COARSEST, number_of, parse_integer, to_int64
-from sundog.data.columns.ordered import Whole, beyond
-from sundog.data.columns.values import ROUNDED, value_of
+from sundog.data.columns.number_parsing import COARSEST, parse_integer, parse_number_unless_code, to_int64
+from sundog.data.columns.ordered import Whole, describe_out_of_bounds
+from sundog.data.validation_errors import format_value
 
-_FAR = 2**61  # learned bounds lie between this and its negative
+_FAR = 2**61  # learned bounds lie between −2^61 and 2^61
 
 Int64 = Annotated[Whole, Field(ge=-(2**63), le=2**63 - 1)]
 
 
 class IntegerColumn(NumberColumn):
-    """A whole number: age, count, score. With a `step` the nearest of min, min + step, …, max is kept.
+    """A whole number, such as an age or a count. With a `step`, the nearest of min, min + step, …, max is kept.
 
     >>> age = IntegerColumn(min=17, max=90, nullable=True)
     >>> age.encode(pa.array(["17", "90", None]), where="adult.csv: column 'age'").tolist()
@@ -46,8 +47,8 @@ class IntegerColumn(NumberColumn):
         low, high = self._bounds
         return -(-(high - low) // self.step) + 1
 
-    def first_code(self, value: Any) -> int:
-        """Return the first code whose value is not below the given one (`lattice_size` where all are)."""
+    def find_first_code(self, value: Any) -> int:
+        """Return the first code whose value is not below the given one; `lattice_size` if all are below."""
         low, high = self._bounds
         return self.lattice_size if value > high else max(0, -int((low - value) // self.step))
 
@@ -59,7 +60,7 @@ class IntegerColumn(NumberColumn):
 
     @property
     def spacing(self) -> tuple[float, float]:
-        """The step, and the distance of the bounds, of which the last step may be a part only."""
+        """The step, and the distance between the bounds; the last step may be shorter."""
         low, high = self._bounds
         return self.step, high - low
 
@@ -69,39 +70,39 @@ class IntegerColumn(NumberColumn):
         return (*NUMBERS, *TEXT)
 
     def misreads_text(self, nulls: Sequence[str]) -> bool:
-        """It reads '7.0' as 7, but not where 7 means missing."""
-        return any(number_of(null) is not None for null in nulls)
+        """Return whether a null spelling is a number: '7.0' is read as 7, but not as a missing value spelled '7'."""
+        return any(parse_number_unless_code(null) is not None for null in nulls)
 
-    def learning_input(self, values: Any, *, where: str) -> Any:
-        """Return the numbers."""
+    def to_learning_input(self, values: Any, *, where: str) -> Any:
+        """Return the numbers that are present."""
         wide = self.replace(min=-_FAR, max=_FAR, step=1, bins=None)
-        return (wide.present_codes(values, where=where) - _FAR).astype(np.float64)
+        return (wide.encode_present(values, where=where) - _FAR).astype(np.float64)
 
     def complete_with(self, answer: Any) -> Self:
         """Return the column with whole bounds around the learned ones."""
         low, high = (int(max(-_FAR, min(_FAR, end))) for end in (math.floor(answer[0]), math.ceil(answer[1])))
         return self.with_bounds(low, high)
 
-    def _limit_problem(self, name: str) -> str | None:
+    def _find_limit_problem(self, name: str) -> str | None:
         if self.learn and name in NUMBERS:
             holds_all = name.lower() in ("int64", "float64")
             return None if holds_all else f"dtype {name} may not hold the bounds that are learned; leave it out"
-        return super()._limit_problem(name)
+        return super()._find_limit_problem(name)
 
     def _is_on_lattice(self, value: Any) -> bool:
         low, high = self._bounds
         return bool(value == high or (value - low) % self.step == 0)
 
-    def _codes(self, values: Any) -> tuple[NDArray[Any], Mask]:
-        found = to_int64(self.plain(values))
+    def _encode_array(self, values: Any) -> tuple[NDArray[Any], Mask]:
+        found = to_int64(self.to_plain(values))
         low, high = self._bounds
         below, above = found.too_low | (found.values < low), found.too_high | (found.values > high)
-        codes, bad = self._bounded(self._nearest(np.clip(found.values, low, high)), below, above)
+        codes, bad = self._apply_bounds(self._find_nearest(np.clip(found.values, low, high)), below, above)
         # A rounded float beyond the bounds may have been a whole number within them.
         within = (found.values >= low - COARSEST) & (found.values <= high + COARSEST)
         return codes, bad | found.bad | (found.rounded & within)
 
-    def _nearest(self, values: NDArray[np.int64]) -> NDArray[np.uint64]:
+    def _find_nearest(self, values: NDArray[np.int64]) -> NDArray[np.uint64]:
         low, high = self._bounds
         # Unsigned arithmetic wraps around, so that the distance is exact even where int64 would overflow.
         offset = values.view(np.uint64) - np.uint64(low % 2**64)
@@ -113,18 +114,18 @@ class IntegerColumn(NumberColumn):
         step = np.where(code == whole, np.uint64(max((high - low) % self.step, 1)), np.uint64(self.step))
         return code + (rest >= step - rest) * (rest > 0)
 
-    def _values(self, codes: NDArray[Any], null: Mask | None) -> Any:
+    def _decode_array(self, codes: NDArray[Any], null: Mask | None) -> Any:
         low, high = self._bounds
         values = (codes.astype(np.uint64) * np.uint64(self.step) + np.uint64(low % 2**64)).view(np.int64)
         return pa.array(np.where(codes == self.lattice_size - 1, high, values), mask=null)
 
-    def _refusal(self, one: Any) -> str:
-        value = value_of(one)
-        number = int(value) if isinstance(value, bool) else parse_integer(str(value_of(self.plain(one))))
+    def _explain_refusal(self, one: Any) -> str:
+        value = unwrap_one(one)
+        number = int(value) if isinstance(value, bool) else parse_integer(str(unwrap_one(self.to_plain(one))))
         if number is None:
             fix = "fix it, or list it under `nulls` if it means missing"
-            return f"{shown(value)} is not a whole number{self._expected}; {fix}"
+            return f"{format_value(value)} is not a whole number{self._expected}; {fix}"
         low, high = self._bounds
         if self.clamps or low <= number <= high:
-            return f"{shown(value)}: {ROUNDED}"
-        return beyond(value, below=number < low, low=low, high=high)
+            return f"{format_value(value)}: {ROUNDED}"
+        return describe_out_of_bounds(value, below=number < low, low=low, high=high)

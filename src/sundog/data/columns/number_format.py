@@ -1,6 +1,6 @@
-"""How numbers are written in a file, said by an example: "1,234.5", "1.234,5", "$1,234.50", "12%".
+"""The format of numbers in a file, declared by an example: "1,234.5", "1.234,5", "$1,234.50", "12%".
 
-An example whose last decimal is 0 says that so many decimals are always written: 7 is "$7.00" then, and "$7" otherwise.
+An example that ends in a decimal 0 fixes the number of decimals: with "$1,234.50", 7 is written "$7.00", not "$7".
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from sundog.data.columns.arrow import is_text
 SPACES = " \u00a0\u202f"
 THOUSANDS = ",.'’" + SPACES
 _EXAMPLE = re.compile(r"(?P<prefix>[^\d+-]*)(?P<number>\d(?:.*\d)?)(?P<suffix>[^\d+-]*)", re.DOTALL)
-_NO_NUMBER = "?"  # what stands for a text that is not written so, for the reader of plain numbers to refuse
+_NO_NUMBER = "?"  # replaces a text in another format, so that the parser of plain numbers refuses it
 
 
 @dataclass(frozen=True)
 class NumberFormat:
-    """Thousands separator, decimal mark and what stands before and behind a number; each may be left out of a text.
+    """Thousands separator, decimal mark, prefix and suffix of a number; a text may omit each of them.
 
     >>> NumberFormat.of("$1,234.50")
     NumberFormat(thousands=',', decimal='.', prefix='$', suffix='', decimals=2)
@@ -37,15 +37,15 @@ class NumberFormat:
     decimal: str = "."
     prefix: str = ""
     suffix: str = ""
-    decimals: int = 0  # written at least
+    decimals: int = 0  # at least
 
     @classmethod
     def of(cls, example: str) -> NumberFormat:
-        """Return the format that an example shows; a mark before exactly three digits at the end separates thousands."""
+        """Return the format of an example; a single mark before exactly three last digits separates thousands."""
         found = _EXAMPLE.fullmatch(example.strip())
         marks = re.findall(r"\D", found["number"]) if found else []
         if not found or len(set(marks)) > 2:
-            raise ValueError("is no example of a number")
+            raise ValueError("is not an example of a number")
         thousands, decimal = "", "."
         if len(set(marks)) == 2 or (marks and re.fullmatch(r"\d{1,3}(\D\d{3})+", found["number"])):
             thousands = marks[0]
@@ -57,15 +57,15 @@ class NumberFormat:
         decimals = len(rest) if rest.endswith("0") else 0
         made = cls(thousands, decimal, found["prefix"].strip(), found["suffix"].strip(), decimals)
         if thousands not in THOUSANDS or decimal not in ".," or thousands == decimal or not made._fits(example):
-            raise ValueError("is no example of a number")
+            raise ValueError("is not an example of a number")
         return made
 
-    def example(self, *, whole: bool) -> str:
-        """Return a number that shows it.
+    def make_example(self, *, whole: bool) -> str:
+        """Return a number in this format, as an example.
 
-        >>> NumberFormat.of("$1,234.5").example(whole=True), NumberFormat.of("12%").example(whole=False)
+        >>> NumberFormat.of("$1,234.5").make_example(whole=True), NumberFormat.of("12%").make_example(whole=False)
         ('$1,234', '12.5%')
-        >>> NumberFormat(decimals=2).example(whole=False)
+        >>> NumberFormat(decimals=2).make_example(whole=False)
         '12.50'
         """
         number = "1234" if self.thousands or self.decimals == 3 else "12"  # 12.500 would show thousands
@@ -75,14 +75,14 @@ class NumberFormat:
 
     @property
     def pattern(self) -> str:
-        """What a text must look like, less white space around it."""
+        """The regular expression of a text in this format, without surrounding white space."""
         grouped = f"[0-9]{{1,3}}(?:{self.separator}[0-9]{{3}})+|" if self.thousands else ""
         before = f"(?:{re.escape(self.prefix)}[{SPACES}]*)?" if self.prefix else ""
         behind = f"(?:[{SPACES}]*{re.escape(self.suffix)})?" if self.suffix else ""
         return f"^([-+]?){before}([-+]?)({grouped}[0-9]+)({re.escape(self.decimal)}[0-9]*)?{behind}$"
 
     def to_plain(self, values: Any) -> Any:
-        """Texts of an Arrow array as plain numbers, each by itself; typed values stay as they are."""
+        """Return the texts of an Arrow array as plain numbers, each converted alone; typed values unchanged."""
         if not is_text(values.type) or self == NumberFormat(decimals=self.decimals):
             return values
         texts = pc.utf8_trim_whitespace(values)
@@ -95,7 +95,7 @@ class NumberFormat:
         return pc.if_else(fits, pc.binary_join_element_wise(whole, rest, nothing), pa.scalar(_NO_NUMBER, texts.type))
 
     def spell(self, texts: Any) -> Any:
-        """Plain numbers of an Arrow array as texts of this format.
+        """Return the plain numbers of an Arrow array as texts in this format.
 
         >>> NumberFormat.of("$1,234.5").spell(pa.array(["-1234567.5", "7", None])).to_pylist()
         ['-$1,234,567.5', '$7', None]
@@ -106,7 +106,7 @@ class NumberFormat:
 
     @property
     def separator(self) -> str:
-        """A pattern for what separates thousands: one kind of space is as good as another."""
+        """A regular expression for the thousands separator; all kinds of space are equivalent."""
         return f"[{SPACES}]" if self.thousands in SPACES else re.escape(self.thousands)
 
     def _fits(self, text: str) -> bool:
@@ -114,7 +114,7 @@ class NumberFormat:
 
     def _spell(self, text: str) -> str:
         sign, digits = ("-", text[1:]) if text.startswith("-") else ("", text)
-        if "e" in digits:  # which floats are printed with where they are very large or small
+        if "e" in digits:  # how very large and very small floats are printed
             digits = f"{float(digits):f}"
         whole, _, rest = digits.partition(".")
         grouped = f"{int(whole):,}".replace(",", self.thousands)

@@ -1,4 +1,4 @@
-"""Categories in an order that means something."""
+"""Categories in a meaningful order."""
 
 from __future__ import annotations
 
@@ -21,6 +21,6 @@ class OrdinalColumn(ListedColumn):
 
     type: Literal["ordinal"] = "ordinal"
 
-    def first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
+    def find_first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
         """Return the code of a declared value, or the one after it."""
-        return self.code_of(*spellings) + int(not or_equal)
+        return self.find_code(*spellings) + int(not or_equal)

@@ -1,4 +1,4 @@
-"""What the columns with one value a record share: they are encoded value by value, and have a dtype in a frame."""
+"""What columns with one value a record share: they are encoded value by value, and have a DataFrame dtype."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from pydantic import Field
 
 from sundog.data.columns import arrow, frame_dtypes
 from sundog.data.columns.column import Column
+from sundog.data.columns.containers import MIXED, split_kinds, take_one, to_chunks
 from sundog.data.columns.forms import Form, Scale
-from sundog.data.columns.values import MIXED, alone, chunks, kinds
-from sundog.data.validation_errors import did_you_mean
+from sundog.data.columns.number_parsing import EXACT
+from sundog.data.validation_errors import suggest
 from sundog.errors import DataError
 
 if TYPE_CHECKING:
     import pandas as pd
 
-EXACT = 2**53  # float64 holds every whole number up to this one
+
+_EMPTY = "is empty but the column is not nullable; declare `nullable: true` or fill it"
 
 
 class ScalarColumn(Column):
@@ -31,8 +33,8 @@ class ScalarColumn(Column):
 
     form: ClassVar[Literal[Form.SCALAR]] = Form.SCALAR
     scale: ClassVar[Scale]
-    distinct: ClassVar[bool] = False  # whether `_codes` should see each distinct value once, typed or not
-    objects_are_text: ClassVar[bool] = False  # whether dtype `object` means text, and not values as they are
+    distinct: ClassVar[bool] = False  # whether `_encode_array` should see each distinct value once, typed or not
+    objects_are_text: ClassVar[bool] = False  # whether dtype `object` means text, and not typed values
 
     frame_dtype: str | None = Field(default=None, alias="dtype")  # in a DataFrame; `dtype` is that of the codes
 
@@ -46,80 +48,80 @@ class ScalarColumn(Column):
         self._require_complete(where)
         parts: list[NDArray[Any]] = [np.empty(0, self.dtype)]
         row = 0
-        for chunk in chunks(values, where=where):
+        for chunk in to_chunks(values, where=where):
             parts.append(self._encode_chunk(chunk, where, row))
             row += len(chunk)
         return np.concatenate(parts)
 
     def decode(self, codes: Any) -> Any:
         """Return the values of the codes, as an Arrow array with nulls for the null code."""
-        codes = self._checked(codes)
+        codes = self._check_codes(codes)
         if not self.nullable:
-            return self._values(codes, None)
+            return self._decode_array(codes, None)
         null = codes == self.null_code
-        return self._values(np.where(null, 0, codes), null)
+        return self._decode_array(np.where(null, 0, codes), null)
 
     def _encode_chunk(self, chunk: Any, where: str, first_row: int) -> NDArray[Any]:
         if pa.types.is_nested(chunk.type) and chunk.type != MIXED:
             raise DataError(f"{where}: holds {chunk.type}, not one value a record; declare another type")
         codes, (bad, missing) = np.empty(len(chunk), self.dtype), np.zeros((2, len(chunk)), bool)
-        for rows, part in kinds(chunk):
+        for rows, part in split_kinds(chunk):
             codes[rows], bad[rows], missing[rows] = self._encode_kind(part)
         wrong = bad if self.nullable else bad | missing
         if wrong.any():
             row = int(wrong.argmax())
             at = f"{where}: row {first_row + row + 1}"
             if missing[row]:
-                raise DataError(f"{at} is empty but the column is not nullable; declare `nullable: true` or fill it")
-            raise DataError(f"{at}: {self._refusal(alone(chunk, row))}")
+                raise DataError(f"{at} {_EMPTY}")
+            raise DataError(f"{at}: {self._explain_refusal(take_one(chunk, row))}")
         if self.nullable:
             codes[missing] = self.lattice_size
         return codes
 
     def _encode_kind(self, values: Any) -> tuple[NDArray[Any], arrow.Mask, arrow.Mask]:
-        """Return codes, refused and missing of an Arrow array whose values are of one kind."""
+        """Return codes and masks of refused and missing values, for an Arrow array of one kind."""
         if self.distinct or arrow.is_text(values.type):
-            values = values.dictionary_encode()  # so that each spelling is looked at once
+            values = values.dictionary_encode()  # so that each spelling is parsed once
         if pa.types.is_dictionary(values.type):
             return self._encode_distinct(values)
-        missing = arrow.missing(values)
-        codes, bad = self._codes(values)
+        missing = arrow.is_missing(values)
+        codes, bad = self._encode_array(values)
         return codes.astype(self.dtype, copy=False), bad & ~missing, missing
 
     def _encode_distinct(self, chunk: Any) -> tuple[NDArray[Any], arrow.Mask, arrow.Mask]:
-        """Return codes, refused and missing of a dictionary array, from those of its few distinct values."""
-        absent = arrow.missing(chunk.indices)
+        """Return codes and masks of refused and missing values, for a dictionary array."""
+        absent = arrow.is_missing(chunk.indices)
         if not len(chunk.dictionary):
             return np.zeros(len(chunk), self.dtype), np.zeros(len(chunk), bool), absent
         index = arrow.to_numpy(chunk.indices.fill_null(0))
-        codes, bad = self._codes(chunk.dictionary)
-        missing = absent | arrow.missing(chunk.dictionary)[index]
+        codes, bad = self._encode_array(chunk.dictionary)
+        missing = absent | arrow.is_missing(chunk.dictionary)[index]
         return codes.astype(self.dtype)[index], bad[index] & ~missing, missing
 
     @abstractmethod
-    def _codes(self, values: Any) -> tuple[NDArray[Any], arrow.Mask]:
-        """Return the codes of an Arrow array, and which values have none. What stands at a null does not matter."""
+    def _encode_array(self, values: Any) -> tuple[NDArray[Any], arrow.Mask]:
+        """Return the codes of an Arrow array, and a mask of the values without a code; both are arbitrary at nulls."""
 
     @abstractmethod
-    def _values(self, codes: NDArray[Any], null: arrow.Mask | None) -> Any:
-        """Return the Arrow array of valid codes, null where `null` says so."""
+    def _decode_array(self, codes: NDArray[Any], null: arrow.Mask | None) -> Any:
+        """Return the values of valid codes as an Arrow array, with nulls at the mask `null`."""
 
     @abstractmethod
-    def _refusal(self, one: Any) -> str:
-        """Why the value in an Arrow array of one has no code, and what to do about it."""
+    def _explain_refusal(self, one: Any) -> str:
+        """Return why the value of an Arrow array of length 1 has no code, and what to do."""
 
-    # --- one value that is asked for ---
+    # --- conditions on values ---
 
-    def code_of(self, *spellings: Any, missing: Sequence[str] = ()) -> int:
-        """Return the code of the first of these spellings that the column declares; a DataError says why none is.
+    def find_code(self, *spellings: Any, missing: Sequence[str] = ()) -> int:
+        """Return the code of the first of these spellings that the column declares; raise DataError if none is.
 
         Args:
-            spellings: how one value may be meant.
+            spellings: alternative spellings of one value.
             missing: the spellings of a missing value.
         """
         refusal = None
         given = list(dict.fromkeys(spellings)) if isinstance(spellings[0], str) else list(spellings)
-        for reader, value in product(self.strict().readings(), given):
+        for reader, value in product(self.tighten().list_readings(), given):
             try:
                 absent = self.nullable and isinstance(value, str) and value in missing
                 return int(reader.encode([None if absent else value], where="")[0])
@@ -128,34 +130,34 @@ class ScalarColumn(Column):
         reason = str(refusal).removeprefix(": row 1").lstrip(": ").partition(";")[0]
         raise DataError(f"{reason}; ask for a value that the schema declares") from None
 
-    def first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
-        """Return the first code whose value is above the given one, or equal to it; `lattice_size` where there is none.
+    def find_first_code_above(self, spellings: Sequence[Any], *, or_equal: bool) -> int:
+        """Return the first code whose value is above the given one, or equal to it; `lattice_size` if there is none.
 
-        Types of an ordinal or interval scale say which one it is.
+        Types of an ordinal or interval scale override it.
         """
         raise NotImplementedError(f"a {self.type} column compares no values")
 
-    def strict(self) -> Self:
-        """Return the column without forgiveness: it refuses what it would clamp, or count as another category."""
+    def tighten(self) -> Self:
+        """Return the column without clamping and without a catch-all category: it refuses such values."""
         return self.model_copy(update={"learn": False})
 
-    def readings(self) -> list[Self]:
-        """Return the column in each of the ways that a value may be written for it."""
+    def list_readings(self) -> list[Self]:
+        """Return the column for each format in which a value may be written."""
         return [self]
 
     def label(self, code: int) -> str:
-        """Return the value of a code in few letters, for plots."""
-        (value,) = self._short_values(self.decode(np.array([code]))).to_pylist()
+        """Return a short text for the value of a code, for plots."""
+        (value,) = self._shorten(self.decode(np.array([code]))).to_pylist()
         return "missing" if value is None else f"{value:.4g}" if isinstance(value, float) else str(value)
 
-    def _short_values(self, values: Any) -> Any:
+    def _shorten(self, values: Any) -> Any:
         return values
 
     # --- features ---
 
     @property
     def spacing(self) -> tuple[float, float]:
-        """The distance of neighbouring values, and of the lowest and the highest."""
+        """The distance between neighbouring values, and between the lowest and the highest."""
         return 1, self.lattice_size - 1
 
     @property
@@ -165,30 +167,30 @@ class ScalarColumn(Column):
 
     @property
     def squared_norms(self) -> tuple[int, int]:
-        """One feature is 1, the others are 0."""
+        """One and one: a single feature is 1, the others are 0."""
         return 1, 1
 
     @property
     def largest_distance(self) -> int:
-        """That of two records in different bins."""
+        """The distance between two records in different bins."""
         return 2
 
     # --- learning ---
 
-    def present_codes(self, values: Any, *, where: str) -> NDArray[np.int64]:
+    def encode_present(self, values: Any, *, where: str) -> NDArray[np.int64]:
         """Return the codes of the values that are not missing."""
         codes = self.encode(values, where=where)
         return (codes[codes != self.null_code] if self.nullable else codes).astype(np.int64)
 
-    def _chunks_without_gaps(self, values: Any, where: str) -> Iterator[Any]:
-        """Yield the values as Arrow arrays; those with missing values are refused where the column is not nullable."""
+    def _iter_chunks(self, values: Any, where: str) -> Iterator[Any]:
+        """Yield the values as Arrow arrays; refuse missing values unless the column is nullable."""
         row = 0
-        for part in chunks(values, where=where):
+        for part in to_chunks(values, where=where):
             chunk = part.dictionary_decode() if pa.types.is_dictionary(part.type) else part
-            absent = arrow.missing(chunk)
+            absent = arrow.is_missing(chunk)
             if absent.any() and not self.nullable:
                 at = f"{where}: row {row + int(absent.argmax()) + 1}"
-                raise DataError(f"{at} is empty but the column is not nullable; declare `nullable: true` or fill it")
+                raise DataError(f"{at} {_EMPTY}")
             row += len(chunk)
             yield chunk
 
@@ -201,49 +203,49 @@ class ScalarColumn(Column):
 
     @property
     def unlearned_dtype(self) -> str | None:
-        """The dtype of what is yet to be learned, where it is known."""
+        """The dtype before the column is learned; None if it is not known."""
         return None
 
-    def dtype_problem(self) -> str | None:
-        """Why the declared dtype cannot hold the values that are declared, and what to do; None where it can.
+    def find_dtype_problem(self) -> str | None:
+        """Return why the declared dtype cannot hold the declared values, and what to do; None if it can.
 
         >>> from sundog.data.columns import IntegerColumn
-        >>> IntegerColumn(min=0, max=300, dtype="int8").dtype_problem()
+        >>> IntegerColumn(min=0, max=300, dtype="int8").find_dtype_problem()
         'dtype int8 does not hold 300 (its values are -128 to 127); use a larger one'
         """
         name, possible = self.frame_dtype, self.possible_dtypes
         if name is None:
             return None
         if name not in frame_dtypes.DTYPES:
-            return f"unknown dtype {name!r}; {did_you_mean(name, frame_dtypes.DTYPES)}"
+            return f"unknown dtype {name!r}; {suggest(name, frame_dtypes.DTYPES)}"
         if name not in possible:
             return f"dtype {name} does not hold the values of a column of this type; use {', '.join(possible)}"
         if self.nullable and (name in frame_dtypes.WHOLE or name == "bool"):
-            use = frame_dtypes.nullable_name(name)
-            return f"dtype {name} has no missing values and the column is nullable; use {use}"
-        return self._limit_problem(name)
+            use = frame_dtypes.to_nullable(name)
+            return f"dtype {name} cannot hold missing values, but the column is nullable; use {use}"
+        return self._find_limit_problem(name)
 
-    def _limit_problem(self, name: str) -> str | None:  # noqa: ARG002
-        """Why one of the possible dtypes does not hold all values."""
+    def _find_limit_problem(self, name: str) -> str | None:  # noqa: ARG002
+        """Return why one of the possible dtypes does not hold all values; None if it does."""
         return None
 
     @property
     def is_respelled(self) -> bool:
-        """Whether the column declares spellings of its own for typed values, so that text comes back as text."""
+        """Whether the column declares spellings for typed values, so that they are written as text."""
         return False
 
     def spell(self, values: Any) -> Any:
-        """Return decoded values as text, such that `encode` gives the same codes."""
+        """Return decoded values as text that `encode` maps back to the same codes."""
         return pc.cast(values, pa.string())
 
     # --- writing ---
 
     def to_text(self, codes: Any) -> list[Any]:
-        """Return the values as the column's own reader takes them."""
+        """Return the values as text that `encode` reads."""
         return [self.spell(self.decode(codes))]
 
     def to_arrow(self, codes: Any) -> Any:
-        """Return the values as the schema types and spells them.
+        """Return the values in the type and spelling that the schema declares.
 
         >>> from sundog.data.columns import BooleanColumn, IntegerColumn
         >>> BooleanColumn(true="Yes", false="No").to_arrow([1, 0]).to_pylist()
@@ -253,7 +255,7 @@ class ScalarColumn(Column):
         """
         name = self.frame_dtype
         if name == "category":
-            return self._categories(codes)
+            return self._to_categories(codes)
         values = self.decode(codes)
         if name in (None, "object"):
             is_text = self.is_respelled or (name == "object" and self.objects_are_text)
@@ -273,7 +275,7 @@ class ScalarColumn(Column):
         return {name: self.to_series(codes)}
 
     def to_series(self, codes: Any) -> pd.Series[Any]:
-        """Return the values as pandas has them.
+        """Return the values as a pandas Series of the declared dtype.
 
         >>> from sundog.data.columns import IntegerColumn
         >>> IntegerColumn(min=0, max=9, nullable=True).to_series([3, 10]).tolist()
@@ -314,10 +316,10 @@ class ScalarColumn(Column):
             return {"": np.array(values.cast(pa.string()).fill_null(null).to_pylist())}
         return {"": values.cast(pa.float64()).to_numpy(zero_copy_only=False)}
 
-    def _categories(self, codes: Any) -> Any:
-        """Categories are all that are declared, in their order, whether they occur or not."""
+    def _to_categories(self, codes: Any) -> Any:
+        """Return a dictionary array of all declared categories in their order, whether they occur or not."""
         numbers: NDArray[np.int64] = np.asarray(codes).astype(np.int64)
-        self.decode(numbers)  # refuses codes that are none
+        self.decode(numbers)  # refuses invalid codes
         declared = self.decode(np.arange(self.lattice_size))
         declared = self.spell(declared) if self.is_respelled else declared
         indices = pa.array(numbers, pa.int32(), mask=numbers >= self.lattice_size)

@@ -14,9 +14,10 @@ from pydantic import Field, StrictInt, StrictStr, field_validator, model_validat
 
 from sundog.data.columns import arrow, sparse_rows
 from sundog.data.columns.column import Column
+from sundog.data.columns.containers import MIXED, from_objects, simplify, spell_values, to_chunks
 from sundog.data.columns.forms import Form
 from sundog.data.columns.ordered import Whole
-from sundog.data.columns.values import MIXED, chunks, from_objects, plain, spellings
+from sundog.data.validation_errors import format_value
 from sundog.errors import DataError
 
 
@@ -47,7 +48,7 @@ class SetColumn(Column):
             seen: set[str] = set()
             for item in universe:
                 if str(item) in seen:
-                    raise ValueError(f"universe lists {arrow.shown(item)} twice; keep one")
+                    raise ValueError(f"universe lists {format_value(item)} twice; keep one")
                 seen.add(str(item))
         return universe
 
@@ -56,8 +57,8 @@ class SetColumn(Column):
         if self.max_size > self.shape[0]:
             raise ValueError(f"max_size ({self.max_size}) is above the number of items ({self.shape[0]}); lower it")
         if self.nullable or self.learn:
-            key, fix = ("nullable", "an empty set says it") if self.nullable else ("learn", "declare the universe")
-            raise ValueError(f"a set column cannot be `{key}`; remove it, {fix}")
+            key, fix = ("nullable", "use an empty set") if self.nullable else ("learn", "declare the universe")
+            raise ValueError(f"a set column cannot be `{key}`; remove it and {fix}")
         return self
 
     @property
@@ -67,7 +68,7 @@ class SetColumn(Column):
 
     @property
     def lattice_size(self) -> int:
-        """In or out."""
+        """Two: in or out."""
         return 2
 
     @property
@@ -82,31 +83,31 @@ class SetColumn(Column):
 
     @property
     def squared_norms(self) -> tuple[int, int]:
-        """The number of items that a set may have."""
+        """Zero and `max_size`: the possible numbers of items."""
         return 0, self.max_size
 
     @property
     def largest_distance(self) -> int:
-        """That of two sets without a common item."""
+        """The distance between two sets without a common item."""
         return min(self.shape[0], 2 * self.max_size)
 
-    def forgiving(self) -> Self:
-        """Return the column itself: other items are no part of its sets."""
+    def relax(self) -> Self:
+        """Return the column itself: undeclared items are not part of its sets."""
         return self
 
     def encode(self, values: Any, *, where: str) -> Any:
-        """Return the sets as a sparse array of (records, items); takes lists, lines of items, or a matrix of 0 and 1."""
+        """Return a sparse array of (records, items), given lists, lines of items, or a matrix of 0 and 1."""
         if hasattr(values, "tocsr") or (isinstance(values, np.ndarray) and values.ndim != 1):
             return self._from_matrix(values, where)
         rows: list[NDArray[Any]] = []
         items: list[NDArray[Any]] = []
         first_row = 0
-        for chunk in self._chunks(values, where):
+        for chunk in self._iter_chunks(values, where):
             row, item = self._encode_chunk(chunk, where, first_row)
             rows.append(row + first_row)
             items.append(item)
             first_row += len(chunk)
-        return self._capped(np.concatenate([[], *rows]), np.concatenate([[], *items]), first_row)
+        return self._cap_sizes(np.concatenate([[], *rows]), np.concatenate([[], *items]), first_row)
 
     def decode(self, codes: Any) -> Any:
         """Return the sets as a sparse array of (records, items)."""
@@ -115,7 +116,7 @@ class SetColumn(Column):
         return sparse.csr_array(codes).astype(np.uint8)
 
     def from_parts(self, parts: Sequence[Any], *, where: str) -> Any:
-        """Return a sparse array out of its parts, or out of the items of all records in turn and where each record begins."""
+        """Return a sparse array, given its parts, or the items of all records and where each record begins."""
         if len(parts) == 2:
             items, starts = parts
             return sparse_rows.from_runs(items, starts, where)
@@ -123,16 +124,16 @@ class SetColumn(Column):
         return sparse_rows.from_parts(indices, indptr, shape, where)
 
     def to_arrow(self, codes: Any) -> Any:
-        """List of items."""
+        """Return lists of items."""
         return sparse_rows.to_lists(self.items, codes)
 
     def to_frame(self, name: str, codes: Any) -> dict[str, Any]:
-        """List of items."""
+        """Return lists of items."""
         return {name: self.to_arrow(codes).to_pandas()}
 
     @property
     def text_problem(self) -> str | None:
-        """Items that cannot be told apart in a line of text."""
+        """Why items cannot be separated in a line of text; None if they can."""
         if any(self.separator in str(item) or not str(item) for item in self.items):
             return f"items with {self.separator!r} or without a name do not fit a csv; write .parquet"
         return None
@@ -148,7 +149,7 @@ class SetColumn(Column):
         rows = sparse.csr_array(codes)
         return {"indices": rows.indices, "indptr": rows.indptr, "shape": np.array(rows.shape, np.int64)}
 
-    def empty_codes(self) -> Any:
+    def make_empty_codes(self) -> Any:
         """Return a sparse array of no records."""
         from scipy import sparse
 
@@ -156,7 +157,7 @@ class SetColumn(Column):
 
     @cached_property
     def separator(self) -> str:
-        """What stands between items in text: a space, or a bar when items have spaces of their own.
+        """The separator of items in text: a space, or a bar if items contain spaces.
 
         >>> SetColumn(universe=["whole milk", "bread"], max_size=2).separator
         '|'
@@ -168,43 +169,43 @@ class SetColumn(Column):
         return {str(item): code for code, item in enumerate(self.items)}
 
     def _encode_chunk(self, chunk: Any, where: str, first_row: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return the items of each record as pairs of row and item."""
-        lists = self._as_lists(chunk, where, first_row)
+        """Return the row and the code of each item."""
+        lists = self._chunk_to_lists(chunk, where, first_row)
         row = arrow.to_numpy(pc.list_parent_indices(lists))
-        items = plain(pc.list_flatten(lists), where=where)
-        found = (spellings(items, where=where) if items.type == MIXED else items).dictionary_encode()
-        known = [self._code(name) for name in spellings(found.dictionary, where=where).to_pylist()]
+        items = simplify(pc.list_flatten(lists), where=where)
+        found = (spell_values(items, where=where) if items.type == MIXED else items).dictionary_encode()
+        known = [self._find_code(name) for name in spell_values(found.dictionary, where=where).to_pylist()]
         item = np.array([*known, -1])[arrow.to_numpy(found.indices.fill_null(len(known)))]
         undeclared = item == -1
         if undeclared.any() and self.undeclared == "error":
             at = int(undeclared.argmax())
-            place, name = f"{where}: row {first_row + int(row[at]) + 1}", arrow.shown(found[at].as_py())
+            place, name = f"{where}: row {first_row + int(row[at]) + 1}", format_value(found[at].as_py())
             fix = "add it to the universe, fix the row or declare `undeclared: drop`"
             raise DataError(f"{place}: item {name} is not declared; {fix}")
         return row[item >= 0], item[item >= 0]
 
-    def _chunks(self, values: Any, where: str) -> Iterator[Any]:
+    def _iter_chunks(self, values: Any, where: str) -> Iterator[Any]:
         """Yield the records as Arrow arrays of text or lists."""
         from pandas.api.types import infer_dtype
 
         typed = isinstance(values, np.ndarray) and values.dtype.kind != "O"
         if typed or isinstance(values, pa.Array | pa.ChunkedArray) or infer_dtype(values, skipna=True) == "string":
-            yield from chunks(values, where=where)
+            yield from to_chunks(values, where=where)
         else:
-            yield self._lists(values, where)
+            yield self._to_lists(values, where)
 
-    def _lists(self, records: Any, where: str) -> Any:
-        """Record in memory as lists of spellings."""
+    def _to_lists(self, records: Any, where: str) -> Any:
+        """Return records in memory as lists of spellings."""
         items: list[Any] = []
         ends, rows = [0], []
         for row, record in enumerate(records, start=1):
-            items += self._items(record, f"{where}: row {row}")
+            items += self._split_record(record, f"{where}: row {row}")
             rows += [row] * (len(items) - ends[-1])
             ends.append(len(items))
-        texts = spellings(from_objects(items, where=where, rows=rows), where=where)
+        texts = spell_values(from_objects(items, where=where, rows=rows), where=where)
         return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), texts)
 
-    def _items(self, record: Any, at: str) -> list[Any]:
+    def _split_record(self, record: Any, at: str) -> list[Any]:
         """Return the items of one record: a collection, or a line of text."""
         if isinstance(record, str):
             return list(self._split(pa.array([record]))[0].as_py())
@@ -215,11 +216,11 @@ class SetColumn(Column):
             f"{at} {'is missing; write an empty set' if missing else 'is not a set; give it a list'} instead"
         )
 
-    def _as_lists(self, chunk: Any, where: str, first_row: int) -> Any:
+    def _chunk_to_lists(self, chunk: Any, where: str, first_row: int) -> Any:
         if pa.types.is_dictionary(chunk.type):
             chunk = chunk.dictionary_decode()
         if chunk.null_count:
-            row = first_row + int(arrow.missing(chunk).argmax()) + 1
+            row = first_row + int(arrow.is_missing(chunk).argmax()) + 1
             raise DataError(f"{where}: row {row} is missing; write an empty set instead")
         if arrow.is_text(chunk.type):
             return self._split(chunk)
@@ -230,15 +231,15 @@ class SetColumn(Column):
         return chunk
 
     def _split(self, texts: Any) -> Any:
-        """Lines of text as lists of items, each spelling once, however often it occurs."""
+        """Split lines of text into lists of items; each distinct line is split once."""
         if self.separator == " ":
             return pc.split_pattern_regex(pc.utf8_trim_whitespace(texts), r"\s+")
         known = texts.dictionary_encode()
         lists = [[item for item in cell.split(self.separator) if item] for cell in known.dictionary.to_pylist()]
         return pa.array(lists, pa.list_(pa.string())).take(known.indices)
 
-    def _code(self, name: str | None) -> int:
-        """Return the code of an item; -1 where it is not declared, -2 for the nothing that an empty line holds."""
+    def _find_code(self, name: str | None) -> int:
+        """Return the code of an item; -1 if it is not declared, -2 for the empty text of an empty line."""
         if name is None:
             return -1
         code = self._code_of.get(name, self._code_of.get(name.strip()))
@@ -258,11 +259,11 @@ class SetColumn(Column):
             at = int(beyond.argmax())
             fix = "enlarge the universe or declare `undeclared: drop`"
             raise DataError(
-                f"{where}: row {row[at] + 1}: item {item[at]} is beyond the {self.shape[0]} declared; {fix}"
+                f"{where}: row {row[at] + 1}: item {item[at]} is not among the {self.shape[0]} declared; {fix}"
             )
-        return self._capped(row[~beyond], item[~beyond], matrix.shape[0])
+        return self._cap_sizes(row[~beyond], item[~beyond], matrix.shape[0])
 
-    def _capped(self, row: NDArray[Any], item: NDArray[Any], count: int) -> Any:
+    def _cap_sizes(self, row: NDArray[Any], item: NDArray[Any], count: int) -> Any:
         """Return each record's first `max_size` items in the order of the universe, each once."""
         from scipy import sparse
 

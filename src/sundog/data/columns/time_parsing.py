@@ -1,4 +1,4 @@
-"""Times as microseconds since 1970, on the clock on the wall or as instants (UTC)."""
+"""Parse and write times as microseconds since 1970: wall times, or instants (UTC)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DAY = 86_400_000_000
 _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 EPOCH = datetime(1970, 1, 1)
 MICROSECOND = timedelta(microseconds=1)
-# A day beyond the years 1 and 9999: outside any bounds, and still far from where int64 ends.
+# A day beyond the years 1 and 9999: outside any bounds, and far from the limits of int64.
 _EARLIEST = (datetime.min - EPOCH) // MICROSECOND - DAY
 _LATEST = (datetime.max - EPOCH) // MICROSECOND + DAY
 
@@ -31,13 +31,13 @@ _SIMPLE_DIRECTIVES = frozenset("YmdHMS")
 
 
 class Time(NamedTuple):
-    """One time: microseconds since 1970, and whether it is an instant (UTC) or what a clock on the wall shows."""
+    """One time: microseconds since 1970, and whether it is an instant (UTC) or a wall time."""
 
     micros: int
     aware: bool
 
     def __str__(self) -> str:
-        """ISO 8601, without the hours of a midnight on the wall.
+        """Return ISO 8601; midnight as a wall time is a date alone.
 
         >>> str(Time(0, aware=False)), str(Time(90_000_000, aware=True))
         ('1970-01-01', '1970-01-01T00:01:30+00:00')
@@ -50,7 +50,7 @@ class Time(NamedTuple):
 
 
 def read(values: Any, text_format: str | None) -> tuple[Micros, Mask, Mask]:
-    """Return the times of an Arrow array: microseconds, which are instants and not wall times, which are no times."""
+    """Return the times of an Arrow array in microseconds, a mask of instants, and one of values that are no times."""
     kind = values.type
     if is_text(kind):
         return parse_iso(values) if text_format is None else _parse_format(values, text_format)
@@ -65,7 +65,7 @@ def read(values: Any, text_format: str | None) -> tuple[Micros, Mask, Mask]:
 
 
 def from_numpy(times: NDArray[Any]) -> Micros:
-    """Numpy's times of any unit in microseconds, rounded down; what stands at NaT does not matter.
+    """Return numpy times of any unit in microseconds, rounded down; the result is arbitrary at NaT.
 
     >>> from_numpy(np.array(["1969-12-31T23:59:59.9999999", "1970-01-02"], "M8[ns]")).tolist()
     [-1, 86400000000]
@@ -77,12 +77,12 @@ def from_numpy(times: NDArray[Any]) -> Micros:
         return times.astype("M8[us]").astype(np.int64)
     seconds = times.astype("M8[s]")
     ticks = seconds.astype(np.int64)
-    wrapped = seconds.astype(times.dtype) != times  # beyond what seconds can count
+    wrapped = seconds.astype(times.dtype) != times  # overflows when counted in seconds
     return _to_micros(np.where(wrapped, np.sign(times.astype(np.int64)) * 2**62, ticks), 1)
 
 
 def is_format(text_format: str) -> bool:
-    """Return whether Python can both write and read times this way.
+    """Return whether Python can both write and read times in this format.
 
     >>> is_format("%d.%m.%Y"), is_format("%Q"), is_format("iso")
     (True, False, False)
@@ -95,18 +95,18 @@ def is_format(text_format: str) -> bool:
 
 
 def to_instants(wall: Micros, timezone: str) -> Micros:
-    """Wall times as instants: of an hour that the clock shows twice the first, for one that it skips what follows."""
+    """Return wall times as instants: the first of two that the clock shows twice, the next for one that it skips."""
     local = pa.array(wall, pa.timestamp("us"))
-    return _ticks(pc.assume_timezone(local, timezone, ambiguous="earliest", nonexistent="latest"))
+    return _to_ticks(pc.assume_timezone(local, timezone, ambiguous="earliest", nonexistent="latest"))
 
 
 def to_wall(instants: Micros, timezone: str) -> Micros:
-    """Return what the clock on the wall shows at each instant."""
-    return _ticks(pc.local_timestamp(pa.array(instants, pa.timestamp("us", timezone))))
+    """Return the wall time at each instant."""
+    return _to_ticks(pc.local_timestamp(pa.array(instants, pa.timestamp("us", timezone))))
 
 
 def parse_iso(texts: Any) -> tuple[Micros, Mask, Mask]:
-    """ISO 8601, with or without an offset."""
+    """Parse ISO 8601 with or without an offset; return the same as `read`."""
     texts = pc.utf8_trim_whitespace(texts)
     micros, rest = _cast(texts, f"^{_ISO}$", pa.timestamp("us"))
     aware, bad = np.zeros(len(texts), bool), np.zeros(len(texts), bool)
@@ -120,20 +120,20 @@ def parse_iso(texts: Any) -> tuple[Micros, Mask, Mask]:
 
 
 def spell(times: Any, text_format: str, unit: str = "s") -> Any:
-    """Arrow timestamps as text; seconds have as many digits as the unit."""
+    """Return Arrow timestamps as text; the unit sets the decimals of the seconds."""
     if "%S.%f" in text_format and text_format.count("%f") == text_format.count("%S") == 1:
         text_format, unit = text_format.replace("%S.%f", "%S"), "us"
-    if _directives(text_format) <= _SIMPLE_DIRECTIVES | {"z"}:
+    if _find_directives(text_format) <= _SIMPLE_DIRECTIVES | {"z"}:
         return pc.strftime(times.cast(pa.timestamp(unit, times.type.tz), safe=False), format=text_format)
     distinct = times.dictionary_encode()
     texts = [None if time is None else time.strftime(text_format) for time in distinct.dictionary.to_pylist()]
     return pa.array(texts, pa.string()).take(distinct.indices)
 
 
-def _directives(text_format: str) -> set[str]:
+def _find_directives(text_format: str) -> set[str]:
     """Return the letters after each % of a format.
 
-    >>> sorted(_directives("%d.%m.%Y 100%%"))
+    >>> sorted(_find_directives("%d.%m.%Y 100%%"))
     ['%', 'Y', 'd', 'm']
     """
     return set(re.findall(r"%(.)", text_format))
@@ -141,7 +141,7 @@ def _directives(text_format: str) -> set[str]:
 
 def _parse_format(texts: Any, text_format: str) -> tuple[Micros, Mask, Mask]:
     texts = pc.utf8_trim_whitespace(texts)
-    pattern, iso = _as_iso(text_format)
+    pattern, iso = _rewrite_as_iso(text_format)
     fits = pc.match_substring_regex(texts, pattern)
     rewritten = pc.if_else(fits, pc.replace_substring_regex(texts, pattern, iso), "")
     micros, rest = _cast(rewritten, f"^{_ISO}$", pa.timestamp("us"))
@@ -151,12 +151,14 @@ def _parse_format(texts: Any, text_format: str) -> tuple[Micros, Mask, Mask]:
     return micros, aware, bad
 
 
-def _as_iso(text_format: str) -> tuple[str, str]:
-    r"""Return a pattern for texts of a format, and what rewrites them to ISO 8601; it fits nothing where that is not simple.
+def _rewrite_as_iso(text_format: str) -> tuple[str, str]:
+    r"""Return a pattern for texts of a format, and its replacement in ISO 8601.
 
-    >>> _as_iso("%d.%m.%Y")
+    The pattern matches nothing if the format cannot be rewritten.
+
+    >>> _rewrite_as_iso("%d.%m.%Y")
     ('^([0-9]{2})\\.([0-9]{2})\\.([0-9]{4})$', '\\3-\\2-\\1T00:00:00')
-    >>> _as_iso("%H:%M")  # of the day that Python takes where a format has none
+    >>> _rewrite_as_iso("%H:%M")  # on Python's default day
     ('^([0-9]{2}):([0-9]{2})$', '1900-01-01T\\1:\\2:00')
     """
     literals, letters = re.split(r"%.", text_format), re.findall(r"%(.)", text_format)
@@ -172,11 +174,11 @@ def _as_iso(text_format: str) -> tuple[str, str]:
 
 
 def _cast(texts: Any, pattern: str, kind: Any) -> tuple[Micros, NDArray[np.int64]]:
-    """Return the times of all texts that match a pattern, and which rows are left for the slow road."""
+    """Return the times of all texts that match a pattern, and the rows that remain for the slow parser."""
     try:
         values, rest = cast_where(texts, pattern, kind)
         return values.astype(np.int64), rest
-    except pa.ArrowInvalid:  # there is a 30th of February among them, which must not change how the others are read
+    except pa.ArrowInvalid:  # one 30th of February must not change how the others are read
         if len(texts) == 1:
             return np.zeros(1, np.int64), np.zeros(1, np.int64)
     half = len(texts) // 2
@@ -200,7 +202,7 @@ def _parse_each(texts: Any, parse: Callable[[str], datetime]) -> tuple[Micros, M
 
 
 def _to_micros(ticks: NDArray[np.int64], per_second: int) -> Micros:
-    """Ticks of any unit as microseconds, rounded down also before 1970; far-off ones stop at year 0 and 10000."""
+    """Return ticks of any unit as microseconds, rounded down, also before 1970; clip them to the years 0 and 10000."""
     if per_second > 1_000_000:
         ticks = ticks // (per_second // 1_000_000)
         return np.clip(ticks, _EARLIEST, _LATEST)
@@ -208,6 +210,6 @@ def _to_micros(ticks: NDArray[np.int64], per_second: int) -> Micros:
     return np.clip(ticks, _EARLIEST // factor, _LATEST // factor) * factor
 
 
-def _ticks(timestamps: Any) -> Micros:
+def _to_ticks(timestamps: Any) -> Micros:
     result: Micros = to_numpy(timestamps.view(pa.int64()))
     return result

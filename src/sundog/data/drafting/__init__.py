@@ -1,1 +1,1 @@
-"""A first guess at a schema, by looking at the data: NOT PRIVATE until it was reviewed."""
+"""Drafts of schemas, guessed from the data: NOT PRIVATE until reviewed."""

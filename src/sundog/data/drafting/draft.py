@@ -1,4 +1,4 @@
-"""A first guess at a schema, made by looking at the data: a place to start from, NOT PRIVATE until it was reviewed."""
+"""Draft a schema from the data, as a starting point: NOT PRIVATE until reviewed."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sundog.data.columns import sparse_rows
-from sundog.data.columns.arrow import is_text
-from sundog.data.columns.values import MIXED, spellings
-from sundog.data.drafting.column_types import Declaration, Guess, guess_column, is_named_id
-from sundog.data.dtypes import seen_dtypes, with_dtypes
+from sundog.data.columns.arrow import is_list, is_text, unwrap_dictionary
+from sundog.data.columns.containers import MIXED, spell_values
+from sundog.data.drafting.column_guesses import Declaration, Guess, guess_column, is_named_id
+from sundog.data.drafting.observed_dtypes import declare_dtypes, observe_dtypes
 from sundog.data.reading import csv_file, tables
 from sundog.data.reading.read import open_source
 from sundog.data.reading.source import BARE, Source, Values
@@ -28,26 +28,25 @@ NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null")
 
 
 def draft(data: Any, name: str | None = None) -> Schema:
-    """Guess a schema from data; every bound and category in it is copied from the records.
+    """Draft a schema from data; its bounds and categories are copied from the records.
 
     Args:
-        data: a path, or whatever `read` takes.
+        data: a path, or any other source that `read` accepts.
         name: what to call the data in messages.
 
-    Example:
-        >>> import pandas as pd
-        >>> with warnings.catch_warnings(action="ignore"):
-        ...     schema = draft(pd.DataFrame({"age": [31, 47], "smokes": ["yes", "no"]}))
-        >>> schema.to_dict()["columns"]
-        {'age': {'type': 'integer', 'min': 31, 'max': 47},
-         'smokes': {'type': 'boolean', 'true': 'yes', 'false': 'no'}}
+    >>> import pandas as pd
+    >>> with warnings.catch_warnings(action="ignore"):
+    ...     schema = draft(pd.DataFrame({"age": [31, 47], "smokes": ["yes", "no"]}))
+    >>> schema.to_dict()["columns"]
+    {'age': {'type': 'integer', 'min': 31, 'max': 47},
+     'smokes': {'type': 'boolean', 'true': 'yes', 'false': 'no'}}
     """
     source, delimiter = _open(data)
     where = name or source.name
-    loaded = _columns(source, where)
-    nulls = _nulls(loaded.values()) if source.nulls else []
+    loaded = _load_columns(source, where)
+    nulls = _find_nulls(loaded.values()) if source.nulls else []
     guesses = {
-        key: _guess(key, tables.blank(read, nulls) if isinstance(read, pa.ChunkedArray) else read, bool(source.nulls))
+        key: _guess(key, tables.nullify(read, nulls) if isinstance(read, pa.ChunkedArray) else read, bool(source.nulls))
         for key, read in loaded.items()
     }
     for key, guess in guesses.items():
@@ -63,10 +62,10 @@ def draft(data: Any, name: str | None = None) -> Schema:
         head["delimiter"] = delimiter
     if nulls and nulls != [""]:
         head["nulls"] = nulls
-    columns = {key or _name_of(guess): _nullable(guess, loaded[key], nulls) for key, guess in kept.items()}
-    seen = {} if source.nulls else seen_dtypes(data, loaded)  # text has no dtypes
-    schema = Schema.from_dict({**head, "columns": with_dtypes(columns, seen)}, where=where)
-    notes = {key or _name_of(guess): guess.notes for key, guess in kept.items()}
+    columns = {key or _choose_name(guess): _declare_nullable(guess, loaded[key], nulls) for key, guess in kept.items()}
+    seen = {} if source.nulls else observe_dtypes(data, loaded)  # text has no dtypes
+    schema = Schema.from_dict({**head, "columns": declare_dtypes(columns, seen)}, where=where)
+    notes = {key or _choose_name(guess): guess.notes for key, guess in kept.items()}
     left_out = [f"{key}: {guess.notes[0]}" for key, guess in guesses.items() if guess.declaration is None]
     return schema.with_comments(notes, left_out)
 
@@ -79,12 +78,12 @@ def _guess(key: str, values: Values, blanks: bool) -> Guess:
     return guess_column(values, blanks=blanks)
 
 
-def _nullable(guess: Guess, values: Values, nulls: list[str]) -> Declaration:
-    """Return the declaration, nullable where a text that means missing in another column is here, too, and is not listed."""
+def _declare_nullable(guess: Guess, values: Values, nulls: list[str]) -> Declaration:
+    """Return the declaration, nullable if the values include a text that another column declares missing."""
     declaration: Declaration = guess.declaration or {}
     if not isinstance(values, pa.ChunkedArray) or pa.types.is_nested(values.type):
         return declaration
-    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    kind = unwrap_dictionary(values.type)
     missing = set(nulls) - {str(value) for value in declaration.get("values", ())}
     if is_text(kind) and missing & set(pc.unique(values).to_pylist()):
         return {**declaration, "nullable": True}
@@ -92,16 +91,16 @@ def _nullable(guess: Guess, values: Values, nulls: list[str]) -> Declaration:
 
 
 def _open(data: Any) -> tuple[Source, str]:
-    """Open the data; of a csv, find the delimiter too."""
+    """Open the data; return the source and the delimiter, which is found for a csv file."""
     if not (isinstance(data, str | os.PathLike) and str(data).lower().endswith((".csv", ".csv.gz"))):
         return open_source(data), ","
     path = Path(data)
-    delimiter = max(",;\t|", key=lambda mark: len(csv_file.csv_header(path, mark)))  # the first of the best
+    delimiter = max(",;\t|", key=lambda mark: len(csv_file.read_csv_header(path, mark)))  # the first of several best
     return csv_file.open_csv(path, delimiter=delimiter), delimiter
 
 
-def _columns(source: Source, where: str) -> dict[str, Values]:
-    """Everything in the source that has a value for each record."""
+def _load_columns(source: Source, where: str) -> dict[str, Values]:
+    """Load all columns of the source that have a value for each record."""
     loaded = source.load(list(source.shapes))
     if set(sparse_rows.PARTS) <= set(loaded):
         indices, indptr, shape = (loaded.pop(part) for part in sparse_rows.PARTS)
@@ -115,28 +114,27 @@ def _columns(source: Source, where: str) -> dict[str, Values]:
         _warn(f"{where}: {key!r} has {lengths[key]} values for {count} records and is left out")
         del loaded[key]
     found = {
-        key: _inferred(values, f"{where}: column {key!r}") if getattr(values, "ndim", 1) == 1 else values
+        key: _infer_type(values, f"{where}: column {key!r}") if getattr(values, "ndim", 1) == 1 else values
         for key, values in loaded.items()
     }
-    deep = {key: _type(values) for key, values in found.items() if _is_deep(_type(values))}
+    deep = {key: _get_type(values) for key, values in found.items() if _is_deep(_get_type(values))}
     for key, kind in deep.items():
         _warn(f"{where}: column {key!r} holds {kind}, for which there is no column type; it is left out")
         del found[key]
     return found
 
 
-def _type(values: Any) -> Any:
+def _get_type(values: Any) -> Any:
     return values.type if isinstance(values, pa.ChunkedArray) else pa.null()
 
 
 def _is_deep(kind: Any) -> bool:
-    """Return whether an Arrow type nests more than a list of values does."""
-    is_list = pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind)
-    return bool(pa.types.is_nested(kind.value_type if is_list else kind))
+    """Return whether an Arrow type is nested more deeply than a list of values."""
+    return bool(pa.types.is_nested(kind.value_type if is_list(kind) else kind))
 
 
-def _inferred(values: Any, where: str) -> pa.ChunkedArray:
-    """Return one Arrow type for all values, as far as there is one: a draft may look at them together."""
+def _infer_type(values: Any, where: str) -> pa.ChunkedArray:
+    """Return the values in one Arrow type, inferred from all of them together, which only a draft may do."""
     if (
         isinstance(values, np.ndarray)
         and values.dtype == object
@@ -148,12 +146,12 @@ def _inferred(values: Any, where: str) -> pa.ChunkedArray:
         raise DataError(f"{where}: its lists hold values of several types; make them text or numbers")
     column = tables.to_arrow(values, where)
     if column.type == MIXED:
-        return pa.chunked_array([spellings(chunk, where=where) for chunk in column.chunks])
+        return pa.chunked_array([spell_values(chunk, where=where) for chunk in column.chunks])
     return column
 
 
-def _nulls(columns: Any) -> list[str]:
-    """Return the usual spellings of a missing value that occur, and cells of white space; an empty cell always is one."""
+def _find_nulls(columns: Any) -> list[str]:
+    """Return the spellings of a missing value that occur: the usual ones, white space, and always the empty text."""
     found = {""}
     for values in columns:
         if isinstance(values, pa.ChunkedArray) and not pa.types.is_nested(values.type):
@@ -163,11 +161,11 @@ def _nulls(columns: Any) -> list[str]:
     return [*(null for null in NULLS if null in found), *sorted(found - set(NULLS))]
 
 
-def _name_of(guess: Guess) -> str:
-    """Return what to call values that came without a name."""
+def _choose_name(guess: Guess) -> str:
+    """Return a name for an unnamed column."""
     kind = str((guess.declaration or {})["type"])
     return {"set": "items"}.get(kind, kind)
 
 
 def _warn(message: str) -> None:
-    warnings.warn(message, UserWarning, stacklevel=4)  # whoever called Schema.draft
+    warnings.warn(message, UserWarning, stacklevel=4)  # the caller of Schema.draft

@@ -1,4 +1,4 @@
-"""Special values and edges to propose for a drafted column of numbers."""
+"""Propose special values and edges for a drafted column of numbers."""
 
 from __future__ import annotations
 
@@ -12,17 +12,16 @@ from sundog.data.columns.ordered import SMALL_LATTICE
 Array = np.ndarray[Any, Any]
 
 _OFTEN = 0.05  # of the rows
-_TIMES = 4  # as often as values usually occur
+_TIMES = 4  # times the median count
 _MOST = 10
 _EDGES = 16
 
 
 def propose_special(values: Array, counts: Array) -> list[Any]:
-    """Return values that many rows share, far more than share other ones: codes such as −1, 0 or 99999.
+    """Return values that are far more frequent than the others: codes such as −1, 0 or 99999.
 
-    Example:
-        >>> propose_special(np.arange(-1, 500), np.array([900, *[2] * 500]))
-        [-1]
+    >>> propose_special(np.arange(-1, 500), np.array([900, *[2] * 500]))
+    [-1]
     """
     often = (counts >= _OFTEN * counts.sum()) & (counts >= _TIMES * np.median(counts))
     if len(values) < _MOST or often.sum() > _MOST:
@@ -31,11 +30,10 @@ def propose_special(values: Array, counts: Array) -> list[Any]:
 
 
 def propose_edges(values: Array, counts: Array, special: list[Any]) -> list[Any]:
-    """Quantiles of the other values, rounded so that an edge is nobody's value.
+    """Return quantiles of the other values, rounded so that no edge is a person's value.
 
-    Example:
-        >>> propose_edges(np.arange(1600), np.ones(1600), [])[:4]
-        [100, 200, 300, 400]
+    >>> propose_edges(np.arange(1600), np.ones(1600), [])[:4]
+    [100, 200, 300, 400]
     """
     rest = ~np.isin(values, special)
     values, counts = values[rest], counts[rest]
@@ -51,6 +49,6 @@ def propose_edges(values: Array, counts: Array, special: list[Any]) -> list[Any]
 
 
 def is_wide(declaration: dict[str, Any]) -> bool:
-    """Return whether the declared range has more values than bins by default."""
+    """Return whether the declared range has more values than can each have a bin of its own."""
     step = declaration.get("resolution", 1)
     return bool((declaration["max"] - declaration["min"]) / step >= SMALL_LATTICE)

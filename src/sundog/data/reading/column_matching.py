@@ -1,4 +1,4 @@
-"""Which part of a source belongs to which declared column, and the form that the column's encoder takes."""
+"""Match the declared columns to the names in a source, and convert their values for the encoders."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from sundog.data.columns import Column, Form, Scale, sparse_rows
-from sundog.data.columns.values import MIXED
+from sundog.data.columns.containers import MIXED
 from sundog.data.reading import arrays, tables
 from sundog.data.reading.source import BARE, Shape, Source, Values
 from sundog.data.schema import Schema
@@ -23,35 +23,34 @@ _TRUTHS = {"0", "1", "0.0", "1.0", "True", "False"}
 
 
 def match(source: Source, schema: Schema) -> Plan:
-    """Find every declared column by name; the one array-valued column left over also by its shape.
+    """Match each declared column by name; if one array-valued column is left over, also by its shape.
 
-    Example:
-        >>> schema = Schema.from_dict({"columns": {"load": {"type": "series", "length": 2, "min": 0, "max": 9}}})
-        >>> match(Source("t.csv", {"load_0": (), "load_1": ()}, dict), schema)
-        {'load': ['load_0', 'load_1']}
-        >>> match(Source("t.npz", {"x": (2,), "day": ()}, dict), schema)
-        {'load': ['x']}
+    >>> schema = Schema.from_dict({"columns": {"load": {"type": "series", "length": 2, "min": 0, "max": 9}}})
+    >>> match(Source("t.csv", {"load_0": (), "load_1": ()}, dict), schema)
+    {'load': ['load_0', 'load_1']}
+    >>> match(Source("t.npz", {"x": (2,), "day": ()}, dict), schema)
+    {'load': ['x']}
     """
-    plan = {name: keys for name, column in schema.columns.items() if (keys := _by_name(name, column, source))}
-    plan |= {name: [*plan[name], sparse_rows.RUNS] for name in plan if _in_turn(name, source, schema)}
+    plan = {name: keys for name, column in schema.columns.items() if (keys := _match_name(name, column, source))}
+    plan |= {name: [*plan[name], sparse_rows.RUNS] for name in plan if _has_runs(name, source, schema)}
     used = {key for keys in plan.values() for key in keys} | {schema.unit}
     free = {key: shape for key, shape in source.shapes.items() if key not in used}
     left = [name for name in schema.columns if name not in plan]
-    # Labels are scalars: beside one array-valued column they are what is left over, not what the bare array is.
+    # Labels are scalars: if an array-valued column is left over, an unnamed array is that column, not the labels.
     left = [name for name in left if schema.columns[name].shape] or left
-    if len(left) == 1 and (key := _by_shape(schema.columns[left[0]], free)) is not None:
+    if len(left) == 1 and (key := _match_shape(schema.columns[left[0]], free)) is not None:
         plan[left[0]] = [key]
     return plan
 
 
-def _by_name(name: str, column: Column, source: Source) -> list[str]:
+def _match_name(name: str, column: Column, source: Source) -> list[str]:
     if name in source.shapes:
         return [name]
-    keys = column.table_names(name)
+    keys = column.name_table_columns(name)
     if keys[0] in source.shapes:
         for key in keys:
             if key not in source.shapes:
-                raise tables.missing(key, source)
+                raise tables.build_missing_error(key, source)
         return keys
     for prefix in (f"{name}_", "") if column.archive_parts else ():
         keys = [prefix + part for part in column.archive_parts]
@@ -60,8 +59,11 @@ def _by_name(name: str, column: Column, source: Source) -> list[str]:
     return []
 
 
-def _in_turn(name: str, source: Source, schema: Schema) -> bool:
-    """Return whether the items of all records stand there one after another; texts only do if they are no column, either."""
+def _has_runs(name: str, source: Source, schema: Schema) -> bool:
+    """Return whether a set column is stored as the items of all records, one after another.
+
+    Texts count only if they cannot be one value a record.
+    """
     is_set = schema.columns[name].form is Form.SET and source.shapes.get(name) == ()
     if not is_set or sparse_rows.RUNS not in source.shapes or sparse_rows.RUNS in {*schema.columns, schema.unit}:
         return False
@@ -71,11 +73,11 @@ def _in_turn(name: str, source: Source, schema: Schema) -> bool:
         return False
     if items.dtype.kind not in "UST" or starts.dtype.kind not in "iu" or items.shape != starts.shape:
         return True
-    # Numbers that one text among them made texts: `from_runs` refuses them.
+    # Numbers that a single text turned into texts: `from_runs` refuses them.
     return bool(starts[0] == 0 and starts[-1] == len(items) and (np.diff(starts.astype(np.int64)) >= 0).all())
 
 
-def _by_shape(column: Column, free: dict[str, Shape]) -> str | None:
+def _match_shape(column: Column, free: dict[str, Shape]) -> str | None:
     if BARE in free:
         return BARE
     if not column.shape:
@@ -87,12 +89,11 @@ def _by_shape(column: Column, free: dict[str, Shape]) -> str | None:
 
 
 def conform(column: Column, values: list[Values], source: Source, name: str, *, private: bool = True) -> Values:
-    """Bring the values of one column to what its encoder takes: Arrow for scalars, arrays, lists or sparse rows.
+    """Convert the values of one column for its encoder: Arrow for scalars, arrays, lists or sparse rows.
 
-    Example:
-        >>> column = Schema.from_dict({"columns": {"n": {"type": "integer", "min": 0, "max": 9}}}).columns["n"]
-        >>> conform(column, [np.array([1.0, np.nan])], Source("t.npz", {}, dict), "n").to_pylist()
-        [1.0, None]
+    >>> column = Schema.from_dict({"columns": {"n": {"type": "integer", "min": 0, "max": 9}}}).columns["n"]
+    >>> conform(column, [np.array([1.0, np.nan])], Source("t.npz", {}, dict), "n").to_pylist()
+    [1.0, None]
     """
     where = f"{source.name}: column {name!r}"
     if column.archive_parts:
@@ -100,21 +101,21 @@ def conform(column: Column, values: list[Values], source: Source, name: str, *, 
     if len(values) > 1:
         for step in values if private else ():
             _refuse_retyped(column, step, source.nulls, where)
-        steps = (tables.blank(scalars(step, where), source.nulls) for step in values)
+        steps = (tables.nullify(to_scalars(step, where), source.nulls) for step in values)
         return np.column_stack([arrays.to_numbers(step, f"{where}, step {i}") for i, step in enumerate(steps)])
     if column.shape:
         return values[0]
-    nulls = column.null_spellings(source.nulls)
+    nulls = column.find_null_spellings(source.nulls)
     if private:
         _refuse_retyped(column, values[0], nulls, where)
-    return tables.blank(scalars(values[0], where), nulls)
+    return tables.nullify(to_scalars(values[0], where), nulls)
 
 
 def _refuse_retyped(column: Column, values: Values, nulls: Sequence[str], where: str) -> None:
-    """Refuse arrays whose values numpy would spell differently if one of the others was text or a number.
+    """Refuse arrays whose values numpy would spell differently if another value were text or a number.
 
-    Beside a text numpy makes '1.0' of 1.0, 'True' of True, 'nan' of a gap and '0.1' of a float32 that is not quite 0.1;
-    beside a number it makes 1 of True.
+    In an array with a text, numpy turns 1.0 into '1.0', True into 'True', a missing value into 'nan' and a float32 near
+    0.1 into '0.1'; in an array with a number, it turns True into 1.
     """
     kind = values.dtype.kind if isinstance(values, np.ndarray) else ""
     if column.reads_text:
@@ -127,24 +128,22 @@ def _refuse_retyped(column: Column, values: Values, nulls: Sequence[str], where:
 
 
 def refuse_unspelled(values: Values, where: str, kinds: str = "fbM") -> None:
-    """Refuse arrays of kinds that numpy spells in another way than sundog does, where spellings count.
+    """Refuse arrays of kinds that numpy spells differently from sundog, for columns that are read as text.
 
-    Example:
-        >>> refuse_unspelled(np.array(["1.0"]), "t.npz: column 'id'")
-        >>> refuse_unspelled(np.array([1.0]), "t.npz: column 'id'")
-        Traceback (most recent call last):
-        sundog.errors.DataError: t.npz: column 'id': is an array of float64, but is read as text; save it as text
+    >>> refuse_unspelled(np.array(["1.0"]), "t.npz: column 'id'")
+    >>> refuse_unspelled(np.array([1.0]), "t.npz: column 'id'")
+    Traceback (most recent call last):
+    sundog.errors.DataError: t.npz: column 'id': is an array of float64, but is read as text; save it as text
     """
     if isinstance(values, np.ndarray) and values.dtype.kind in kinds:
         raise DataError(f"{where}: is an array of {values.dtype}, but is read as text; save it as text")
 
 
-def scalars(values: Values, where: str) -> pa.ChunkedArray:
-    """Return one value a record, as Arrow; arrays, lists and matrices are refused.
+def to_scalars(values: Values, where: str) -> pa.ChunkedArray:
+    """Return one value a record as an Arrow array; refuse arrays, lists and matrices.
 
-    Example:
-        >>> scalars(np.array([3, 4]), "x").to_pylist()
-        [3, 4]
+    >>> to_scalars(np.array([3, 4]), "x").to_pylist()
+    [3, 4]
     """
     if not isinstance(values, pa.ChunkedArray | np.ndarray):
         raise DataError(f"{where}: is a sparse matrix; one value a record is needed")

@@ -1,4 +1,4 @@
-"""Csv files, read as exact text: the column types convert each value on its own."""
+"""Csv files, read as exact text: the column types convert each value alone."""
 
 from __future__ import annotations
 
@@ -9,37 +9,36 @@ from collections.abc import Sequence
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from sundog.data.reading.csv_lines import check_lines
-from sundog.data.reading.source import AnyPath, Source, Values, open_bytes, reading
-from sundog.data.reading.tables import unique
+from sundog.data.reading.csv_line_checks import check_lines
+from sundog.data.reading.source import AnyPath, Source, Values, explain_read_errors, open_bytes
+from sundog.data.reading.tables import check_unique
 from sundog.errors import DataError
 
-BLOCK = 1 << 23  # bytes parsed at a time; also the longest row that a csv may have
-TEXT = pa.dictionary(pa.int32(), pa.string())  # repeated spellings are stored once, and later parsed once
+BLOCK = 1 << 23  # bytes parsed at a time; also the longest possible row
+TEXT = pa.dictionary(pa.int32(), pa.string())  # repeated spellings are stored and parsed once
 
 
 def open_csv(
-    path: AnyPath, *, delimiter: str = ",", nulls: Sequence[str] = ("",), broken: Sequence[str] = ()
+    path: AnyPath, *, delimiter: str = ",", nulls: Sequence[str] = ("",), multiline: Sequence[str] = ()
 ) -> Source:
-    r"""Open a csv file (plain or gzip); every column is text, so that spellings survive.
+    r"""Open a csv file, plain or gzip; every column is text, so that spellings are preserved.
 
-    Every record is one line, except that the `broken` values, in quotes, may have line breaks in them.
+    Every record is one line, except that the `multiline` values may contain line breaks, in quotes.
 
-    Example:
-        >>> path = getfixture("tmp_path") / "t.csv"
-        >>> _ = path.write_text("zip,n\n01234,1\n")
-        >>> open_csv(path).load(["zip"])["zip"].to_pylist()
-        ['01234']
+    >>> path = getfixture("tmp_path") / "t.csv"
+    >>> _ = path.write_text("zip,n\n01234,1\n")
+    >>> open_csv(path).load(["zip"])["zip"].to_pylist()
+    ['01234']
     """
-    header = csv_header(path, delimiter)
-    shapes = dict.fromkeys(unique(header, f"{path.name}: the header"), ())
-    return Source(path.name, shapes, lambda names: _load_csv(path, delimiter, header, names, broken), tuple(nulls))
+    header = read_csv_header(path, delimiter)
+    shapes = dict.fromkeys(check_unique(header, f"{path.name}: the header"), ())
+    return Source(path.name, shapes, lambda names: _load_csv(path, delimiter, header, names, multiline), tuple(nulls))
 
 
-def csv_header(path: AnyPath, delimiter: str) -> list[str]:
-    """Return the names in the first line; only the beginning of the file is unpacked."""
+def read_csv_header(path: AnyPath, delimiter: str) -> list[str]:
+    """Return the names in the first line; only the beginning of the file is decompressed."""
     name = path.name
-    with reading(name):
+    with explain_read_errors(name):
         with open_bytes(path) as file:
             start = file.read(BLOCK)
         if b"\0" in start:
@@ -54,16 +53,16 @@ def csv_header(path: AnyPath, delimiter: str) -> list[str]:
 
 
 def _load_csv(
-    path: AnyPath, delimiter: str, header: list[str], names: list[str], broken: Sequence[str]
+    path: AnyPath, delimiter: str, header: list[str], names: list[str], multiline: Sequence[str]
 ) -> dict[str, Values]:
-    with reading(path.name), open_bytes(path) as file:
+    with explain_read_errors(path.name), open_bytes(path) as file:
         try:
             table = pacsv.read_csv(
-                pa.PythonFile(check_lines(file, path.name, delimiter, broken), mode="r"),
+                pa.PythonFile(check_lines(file, path.name, delimiter, multiline), mode="r"),
                 read_options=pacsv.ReadOptions(block_size=BLOCK),
-                # A lone empty line is a missing value when there is one column, and nothing otherwise.
+                # With one column, an empty line is a missing value; otherwise it is ignored.
                 parse_options=pacsv.ParseOptions(
-                    delimiter=delimiter, newlines_in_values=bool(broken), ignore_empty_lines=len(header) > 1
+                    delimiter=delimiter, newlines_in_values=bool(multiline), ignore_empty_lines=len(header) > 1
                 ),
                 convert_options=pacsv.ConvertOptions(
                     include_columns=names, column_types=dict.fromkeys(names, TEXT), strings_can_be_null=False
@@ -75,7 +74,7 @@ def _load_csv(
 
 
 def _diagnose(path: AnyPath, delimiter: str, header: list[str], message: str) -> str:
-    """Say what is wrong with a csv that pyarrow refused, by reading it again, slowly; never quote a private row."""
+    """Return what is wrong with a csv file that pyarrow refused, by reading it again; never quote a private row."""
     name = path.name
     if "UTF8" in message:
         column = next((f" column {c!r}" for i, c in enumerate(header) if f"column #{i}:" in message), "")
@@ -89,4 +88,4 @@ def _diagnose(path: AnyPath, delimiter: str, header: list[str], message: str) ->
                     return f"{name}: row {number} has {len(row)} fields, the header has {len(header)}; fix that row"
     if "straddling" in message:
         return f"{name}: a row is longer than {BLOCK >> 20} MiB; check its line ends"
-    return f"{name}: is not a csv file that can be read; check delimiter and quotes"
+    return f"{name}: cannot be read as csv; check delimiter and quotes"

@@ -1,6 +1,6 @@
-"""Databases: a table or a query behind an SQLAlchemy URL, such as `sqlite:///visits.db?table=people`.
+"""Databases: a table or a query of an SQLAlchemy URL, such as `sqlite:///visits.db?table=people`.
 
-Values come as the driver gives them, each by itself: no column type of the database converts them.
+Values are taken from the driver, each one alone: no column type of the database converts them.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from sundog.data.reading.python_values import open_objects, plain
-from sundog.data.reading.source import Source, one_line
-from sundog.data.reading.tables import unique
-from sundog.data.validation_errors import did_you_mean
+from sundog.data.reading.python_values import open_objects, simplify_value
+from sundog.data.reading.source import Source, take_first_line
+from sundog.data.reading.tables import check_unique
+from sundog.data.validation_errors import suggest
 from sundog.errors import DataError
 from sundog.extras import import_extra
 
 _URL = re.compile(r"[a-z][a-z0-9+]*://", re.IGNORECASE)
-_PASSWORD = re.compile(r"(?<=://)([^:/@?]*):.*@")  # which may hold an @ or a ? itself
+_PASSWORD = re.compile(r"(?<=://)([^:/@?]*):.*@")  # the password may contain @ and ?
 
 
 def is_url(source: object) -> bool:
@@ -31,40 +31,39 @@ def is_url(source: object) -> bool:
     return isinstance(source, str) and _URL.match(source) is not None
 
 
-def without_secrets(url: str) -> str:
-    """Return a URL as it can be shown: without its password and its options.
+def hide_secrets(url: str) -> str:
+    """Return a URL to be shown: without its password and its options.
 
-    >>> without_secrets("postgresql://ann:se:cr@t@host/visits?table=people&sslpassword=x")
+    >>> hide_secrets("postgresql://ann:se:cr@t@host/visits?table=people&sslpassword=x")
     'postgresql://ann:***@host/visits'
     """
     return _PASSWORD.sub(r"\1:***@", url).partition("?")[0]
 
 
-def without_password(url: str) -> str:
-    """Return a URL as it can be typed again: without its password, and of its options only what is read.
+def hide_password(url: str) -> str:
+    """Return a URL to be typed again: without its password, with its table or query as the only option.
 
-    >>> without_password("postgresql://ann:secret@host/visits?table=people&sslpassword=x")
+    >>> hide_password("postgresql://ann:secret@host/visits?table=people&sslpassword=x")
     'postgresql://ann:***@host/visits?table=people'
     """
     options = _PASSWORD.sub(r"\1:***@", url).partition("?")[2].split("&")
-    return "?".join([without_secrets(url), *(o for o in options if o.startswith(("table=", "query=")))])
+    return "?".join([hide_secrets(url), *(o for o in options if o.startswith(("table=", "query=")))])
 
 
 def open_database(url: str, *, nulls: Sequence[str] = ("",)) -> Source:
-    """Open what the URL names: `?table=NAME` for a table or view, `?query=SELECT …` for a query.
+    """Open a database URL: `?table=NAME` for a table or view, `?query=SELECT …` for a query.
 
-    Example:
-        >>> import sqlite3
-        >>> path = getfixture("tmp_path") / "t.db"
-        >>> with sqlite3.connect(path) as database:
-        ...     _ = database.execute("CREATE TABLE people (age)")
-        ...     _ = database.execute("INSERT INTO people VALUES (31), ('old')")
-        >>> database.close()
-        >>> open_database(f"sqlite:///{path}?table=people").shapes
-        {'age': ()}
+    >>> import sqlite3
+    >>> path = getfixture("tmp_path") / "t.db"
+    >>> with sqlite3.connect(path) as database:
+    ...     _ = database.execute("CREATE TABLE people (age)")
+    ...     _ = database.execute("INSERT INTO people VALUES (31), ('old')")
+    >>> database.close()
+    >>> open_database(f"sqlite:///{path}?table=people").shapes
+    {'age': ()}
     """
     sqlalchemy = import_extra("sqlalchemy", "sql")
-    name = without_secrets(url)
+    name = hide_secrets(url)
     try:
         parsed = sqlalchemy.make_url(url)
     except (sqlalchemy.exc.ArgumentError, ValueError):
@@ -74,7 +73,7 @@ def open_database(url: str, *, nulls: Sequence[str] = ("",)) -> Source:
     if not isinstance(table or query, str) or (table is None) == (query is None):
         raise DataError(f"{name}: name one table (?table=people) or one query (?query=SELECT …) in the URL")
     if parsed.get_backend_name() == "sqlite" and not Path(parsed.database or "").is_file():
-        raise DataError(f"{name}: there is no such file; check the path")  # sqlite would make an empty one
+        raise DataError(f"{name}: there is no such file; check the path")  # sqlite would create an empty one
     try:
         engine = sqlalchemy.create_engine(parsed.set(query=options))
         try:
@@ -86,21 +85,21 @@ def open_database(url: str, *, nulls: Sequence[str] = ("",)) -> Source:
     except sqlalchemy.exc.NoSuchModuleError:
         known = "such as sqlite, postgresql or mysql"
         raise DataError(
-            f"{name}: SQLAlchemy knows no database {parsed.drivername!r}; use one that it does, {known}"
+            f"{name}: SQLAlchemy does not support the database {parsed.drivername!r}; use one that it does, {known}"
         ) from None
     except ModuleNotFoundError as error:
         raise DataError(
             f"{name}: the driver {error.name!r} is not installed; install it with: pip install {error.name}"
         ) from None
     except sqlalchemy.exc.SQLAlchemyError as error:
-        reason = one_line(getattr(error, "orig", None) or error)
+        reason = take_first_line(getattr(error, "orig", None) or error)
         for secret in {parsed.password, quote(parsed.password or "", safe="")} - {None, ""}:
             reason = reason.replace(str(secret), "***")
-        raise DataError(f"{name}: cannot be read ({reason}); check the URL, the table and your rights") from None
+        raise DataError(f"{name}: cannot be read ({reason}); check the URL, the table and your permissions") from None
 
 
 def _select(sqlalchemy: Any, connection: Any, table: str, name: str) -> str:
-    """Return all of a table or view; `schema.table` names one of another schema."""
+    """Return the query for all of a table or view; `schema.table` names one of another schema."""
     found = sqlalchemy.inspect(connection)
     quote_name = connection.dialect.identifier_preparer.quote_identifier
     schema, dot, rest = table.rpartition(".")
@@ -109,17 +108,17 @@ def _select(sqlalchemy: Any, connection: Any, table: str, name: str) -> str:
     if dot and found.has_table(rest, schema=schema):
         return f"SELECT * FROM {quote_name(schema)}.{quote_name(rest)}"  # noqa: S608  it is quoted
     known = [*found.get_table_names(), *found.get_view_names()]
-    hint = did_you_mean(table, known) if known else "it has no tables"
+    hint = suggest(table, known) if known else "it has no tables"
     raise DataError(f"{name}: there is no table {table!r}; {hint}")
 
 
 def _read(connection: Any, statement: str, name: str, nulls: Sequence[str]) -> Source:
     result = connection.execution_options(stream_results=True).exec_driver_sql(statement)
     if not result.returns_rows:
-        raise DataError(f"{name}: the query gives no records; write a SELECT")
-    names = unique(list(result.keys()), f"{name}: the result")
+        raise DataError(f"{name}: the query returns no records; write a SELECT")
+    names = check_unique(list(result.keys()), f"{name}: the result")
     columns: dict[str, list[Any]] = {key: [] for key in names}
     for row in result:
         for values, value in zip(columns.values(), row, strict=True):
-            values.append(plain(value))
+            values.append(simplify_value(value))
     return open_objects(columns, name, nulls)

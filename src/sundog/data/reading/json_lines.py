@@ -1,4 +1,4 @@
-"""JSON lines: one object a line, whose keys are the columns; a key that a line lacks is a missing value."""
+"""JSON lines: one object a line, whose keys are the columns; an absent key is a missing value."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from sundog.data.reading.python_values import open_objects
-from sundog.data.reading.source import AnyPath, Source, open_bytes, reading
+from sundog.data.reading.source import AnyPath, Source, explain_read_errors, open_bytes
 from sundog.errors import DataError
 
 
 class _RepeatedKeyError(ValueError):
-    """One object has a key twice: the second would silently win."""
-
-
-class _Nested(dict[str, Any]):
-    """An object, told apart from the record that holds it."""
+    """A key occurs twice in one object: the second would silently win."""
 
 
 def open_json_lines(
@@ -26,38 +22,37 @@ def open_json_lines(
 
     Args:
         path: the file.
-        nulls: spellings of a missing value, beside null and a key that is not there.
+        nulls: spellings of a missing value, besides null and an absent key.
         wanted: the columns to keep; all of them by default.
 
-    Example:
-        >>> path = getfixture("tmp_path") / "t.jsonl"
-        >>> _ = path.write_text('{"a": 1, "b": "x"}\n{"b": "y"}\n')
-        >>> open_json_lines(path).shapes
-        {'a': (), 'b': ()}
+    >>> path = getfixture("tmp_path") / "t.jsonl"
+    >>> _ = path.write_text('{"a": 1, "b": "x"}\n{"b": "y"}\n')
+    >>> open_json_lines(path).shapes
+    {'a': (), 'b': ()}
     """
-    records = list(_records(path, wanted))
+    records = list(_parse_records(path, wanted))
     if not records:
         raise DataError(f"{path.name}: has no records; give one JSON object a line")
     names = dict.fromkeys(key for record in records for key in record)
     return open_objects({key: [record.get(key) for record in records] for key in names}, path.name, nulls)
 
 
-def _records(path: AnyPath, wanted: Collection[str | None] | None) -> Iterator[dict[str, Any]]:
-    with reading(path.name), open_bytes(path) as file:
+def _parse_records(path: AnyPath, wanted: Collection[str | None] | None) -> Iterator[dict[str, Any]]:
+    with explain_read_errors(path.name), open_bytes(path) as file:
         for number, line in enumerate(file, start=1):
             text = line.removeprefix(b"\xef\xbb\xbf") if number == 1 else line
             if text.strip():
-                yield _record(text, f"{path.name}: line {number}", wanted)
+                yield _parse_record(text, f"{path.name}: line {number}", wanted)
 
 
-def _record(line: bytes, where: str, wanted: Collection[str | None] | None) -> dict[str, Any]:
-    """Return the object of one line; what is wrong with it is said without quoting it."""
+def _parse_record(line: bytes, where: str, wanted: Collection[str | None] | None) -> dict[str, Any]:
+    """Return the object of one line; error messages do not quote the line."""
     try:
-        record = json.loads(line.decode("utf-8"), object_pairs_hook=_pairs)
+        record = json.loads(line.decode("utf-8"), object_pairs_hook=_build_object)
     except UnicodeDecodeError:
         raise DataError(f"{where} is not UTF-8 text; save it as UTF-8") from None
     except _RepeatedKeyError as error:
-        raise DataError(f"{where}: the key {str(error)!r} is there twice; keep one") from None
+        raise DataError(f"{where}: the key {str(error)!r} occurs twice; keep one") from None
     except (ValueError, RecursionError):
         raise DataError(f"{where} is not a JSON object; write one object a line") from None
     if not isinstance(record, dict):
@@ -66,17 +61,17 @@ def _record(line: bytes, where: str, wanted: Collection[str | None] | None) -> d
     for key, value in kept.items():
         items = value if isinstance(value, list) else [value]
         if any(isinstance(item, list | dict) for item in items):
-            raise DataError(f"{where}: {key!r} holds {_kind(value)}; give each of its values a key of its own")
+            raise DataError(f"{where}: {key!r} holds {_describe_kind(value)}; give each of its values a key of its own")
     return kept
 
 
-def _pairs(pairs: list[tuple[str, Any]]) -> _Nested:
-    found = _Nested(pairs)
+def _build_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
     if len(found) < len(pairs):
         keys = [key for key, _ in pairs]
         raise _RepeatedKeyError(next(key for place, key in enumerate(keys) if key in keys[:place]))
     return found
 
 
-def _kind(value: Any) -> str:
+def _describe_kind(value: Any) -> str:
     return "an object" if isinstance(value, dict) else "a list of lists or objects"

@@ -1,4 +1,4 @@
-"""Columns of Python values, as workbooks, JSON lines and databases hold them: each value is read by itself."""
+"""Columns of Python values, from workbooks, JSON lines and databases: each value is read alone."""
 
 from __future__ import annotations
 
@@ -15,22 +15,20 @@ _PLAIN = (str, int, float, bytes, date, Decimal, list)  # bool is an int, dateti
 
 
 def open_objects(columns: Mapping[str, list[Any]], name: str, nulls: Sequence[str]) -> Source:
-    """Offer lists of values under their names.
+    """Open lists of values by name.
 
-    Example:
-        >>> open_objects({"a": [1, "x", None]}, "t.xlsx", [""]).shapes
-        {'a': ()}
+    >>> open_objects({"a": [1, "x", None]}, "t.xlsx", [""]).shapes
+    {'a': ()}
     """
     return replace(arrays.open_arrays(columns, name), nulls=tuple(nulls))
 
 
-def plain(value: Any) -> Any:
-    """Return a value as every column type takes it: what has no form there is spelled, and looks at nothing but itself.
+def simplify_value(value: Any) -> Any:
+    """Return a value of a type that every column accepts; other types become text, each value alone.
 
-    Example:
-        >>> import datetime
-        >>> plain(datetime.time(12, 30)), plain(memoryview(b"a")), plain(None)
-        ('12:30:00', b'a', None)
+    >>> import datetime
+    >>> simplify_value(datetime.time(12, 30)), simplify_value(memoryview(b"a")), simplify_value(None)
+    ('12:30:00', b'a', None)
     """
     if value is None or isinstance(value, _PLAIN):
         return value

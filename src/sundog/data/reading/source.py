@@ -1,7 +1,7 @@
-"""What every reader hands on: named values, loaded only when asked for.
+"""The common interface of all sources: named values, loaded on demand.
 
-A csv file, a DataFrame, an npz archive and a bare array look the same from here: names, the shape of one record under
-each name, and a function that loads some of them. `read.py` decides which name belongs to which declared column.
+A csv file, a DataFrame, an npz archive and an unnamed array look the same: names, the shape of one record under each
+name, and a function that loads some of them. `column_matching.py` decides which name belongs to which column.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ Shape: TypeAlias = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
-class Piped:
-    r"""Bytes that came through a pipe; the name says what they are, and they can be opened as often as a file.
+class PipedInput:
+    r"""Bytes read from a pipe; the suffix of the name gives their format, and they can be opened repeatedly.
 
-    >>> Piped("stdin.csv", b"a\n1\n").open().read()
+    >>> PipedInput("stdin.csv", b"a\n1\n").open().read()
     b'a\n1\n'
     """
 
@@ -45,17 +45,17 @@ class Piped:
         return io.BytesIO(self.content)
 
     def is_dir(self) -> bool:
-        """Return False: standard input is no folder."""
+        """Return False: standard input is not a directory."""
         return False
 
     def stat(self) -> None:
         """Do nothing: standard input exists."""
 
 
-AnyPath: TypeAlias = "Path | Piped"
+AnyPath: TypeAlias = "Path | PipedInput"
 
 BARE = ""
-"""The name of values that came without one: an ndarray, an idx file, a list of sets."""
+"""The name of unnamed values: an ndarray, an idx file, a list of sets."""
 
 
 @dataclass(frozen=True)
@@ -65,23 +65,22 @@ class Source:
     name: str
     shapes: Mapping[str, Shape]
     load: Callable[[list[str]], dict[str, Values]]
-    nulls: tuple[str, ...] = ()  # spellings of a missing value, for formats that hold everything as text
+    nulls: tuple[str, ...] = ()  # spellings of a missing value, for text formats
 
 
-def one_line(error: BaseException) -> str:
-    r"""Return the first line of a library's message, so that ours stays one line.
+def take_first_line(error: BaseException) -> str:
+    r"""Return the first line of a library's message, to be quoted in a message of one line.
 
-    Example:
-        >>> one_line(ValueError("bad\nvery bad"))
-        'bad'
+    >>> take_first_line(ValueError("bad\nvery bad"))
+    'bad'
     """
     lines = str(error).strip().splitlines()
     return lines[0].strip().rstrip(".") if lines else type(error).__name__
 
 
 @contextmanager
-def reading(name: str) -> Iterator[None]:
-    """Turn what a damaged, hostile or unreadable file makes the libraries raise into one line that names the file."""
+def explain_read_errors(name: str) -> Iterator[None]:
+    """Turn what libraries raise for an unreadable or damaged file into a DataError that names the file."""
     try:
         yield
     except FileNotFoundError:
@@ -89,30 +88,37 @@ def reading(name: str) -> Iterator[None]:
     except IsADirectoryError:
         raise DataError(f"{name or '.'}: is a directory; name a file in it") from None
     except PermissionError:
-        raise DataError(f"{name}: may not be read; check its permissions") from None
+        raise DataError(f"{name}: cannot be read without permission; check its permissions") from None
     except UnicodeDecodeError as error:
         raise DataError(f"{name}: is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     except (MemoryError, pa.ArrowMemoryError):
         raise DataError(f"{name}: does not fit in memory; give fewer records or columns") from None
     except (zlib.error, lzma.LZMAError, zipfile.BadZipFile, gzip.BadGzipFile, EOFError, struct.error) as error:
-        raise DataError(f"{name}: is damaged or cut short ({one_line(error)}); copy it again") from None
+        raise DataError(f"{name}: is damaged or cut short ({take_first_line(error)}); copy it again") from None
     except (pa.ArrowException, OSError) as error:
-        raise DataError(f"{name}: cannot be read ({one_line(error)}); copy it again or check its format") from None
+        raise DataError(
+            f"{name}: cannot be read ({take_first_line(error)}); copy it again or check its format"
+        ) from None
+
+
+def refuse_directory(path: AnyPath) -> None:
+    """Raise IsADirectoryError for a directory: some libraries would read all files in it."""
+    if path.is_dir():
+        raise IsADirectoryError(path)
 
 
 def open_bytes(path: AnyPath) -> BinaryIO:
-    """Open a file, unpacking gzip when the content (not the name) says so."""
-    if path.is_dir():
-        raise IsADirectoryError(path)
+    """Open a file, decompressed if its content (not its name) is gzip."""
+    refuse_directory(path)
     with path.open("rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
-    if isinstance(path, Piped):
+    if isinstance(path, PipedInput):
         return cast(BinaryIO, gzip.open(path.open())) if packed else path.open()
     return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
 
 
 def check_memory(size: int, name: str) -> None:
-    """Refuse an array whose own header says that it is larger than this machine's memory, before unpacking it."""
+    """Refuse an array that, by its header, is larger than this machine's memory, before decompressing it."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 2**36
     if size > memory:
         raise DataError(f"{name}: needs {size / 2**30:,.0f} GiB, more than this machine's memory; give fewer records")

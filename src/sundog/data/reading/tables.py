@@ -1,4 +1,4 @@
-"""Tables: parquet, Arrow IPC, and whatever speaks Arrow in memory (pandas, polars, pyarrow)."""
+"""Tables: parquet, Arrow IPC, and tables in memory (pandas, polars, pyarrow)."""
 
 from __future__ import annotations
 
@@ -13,38 +13,45 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from sundog.data.columns import arrow
-from sundog.data.columns.kinds import spell_number
-from sundog.data.columns.numbers import EXACT, number_of, to_float64
-from sundog.data.columns.values import MIXED, chunks
-from sundog.data.reading.source import AnyPath, Piped, Source, Values, one_line, reading
+from sundog.data.columns.containers import MIXED, to_chunks
+from sundog.data.columns.number_parsing import EXACT, parse_number_unless_code, to_float64
+from sundog.data.columns.value_kinds import spell_number
+from sundog.data.reading.source import (
+    AnyPath,
+    PipedInput,
+    Source,
+    Values,
+    explain_read_errors,
+    refuse_directory,
+    take_first_line,
+)
+from sundog.data.validation_errors import format_value
 from sundog.errors import DataError
 
 
 def open_parquet(path: AnyPath) -> Source:
-    """Open a parquet file; columns are read when asked for."""
+    """Open a parquet file; columns are read on demand."""
 
-    def opened() -> Any:
-        return pa.BufferReader(path.content) if isinstance(path, Piped) else path
+    def open_file() -> Any:
+        return pa.BufferReader(path.content) if isinstance(path, PipedInput) else path
 
     def load(names: list[str]) -> dict[str, Values]:
-        with reading(path.name):
-            table = pq.read_table(opened(), columns=names, partitioning=None)
-            table.validate(full=True)  # a damaged file can hold offsets that point anywhere
+        with explain_read_errors(path.name):
+            table = pq.read_table(open_file(), columns=names, partitioning=None)
+            table.validate(full=True)  # a damaged file may contain invalid offsets
         return {name: table[name] for name in names}
 
-    with reading(path.name):
-        if path.is_dir():
-            raise IsADirectoryError(path)
-        names = pq.read_schema(opened()).names
-    return Source(path.name, dict.fromkeys(unique(names, path.name), ()), load)
+    with explain_read_errors(path.name):
+        refuse_directory(path)
+        names = pq.read_schema(open_file()).names
+    return Source(path.name, dict.fromkeys(check_unique(names, path.name), ()), load)
 
 
 def open_ipc(path: AnyPath) -> Source:
     """Open an Arrow IPC file or stream (.arrow, .feather)."""
-    with reading(path.name):
-        if path.is_dir():
-            raise IsADirectoryError(path)
-        with pa.BufferReader(path.content) if isinstance(path, Piped) else pa.OSFile(str(path)) as file:
+    with explain_read_errors(path.name):
+        refuse_directory(path)
+        with pa.BufferReader(path.content) if isinstance(path, PipedInput) else pa.OSFile(str(path)) as file:
             is_file = file.read(6) == b"ARROW1"
             file.seek(0)
             table = (pa.ipc.open_file(file) if is_file else pa.ipc.open_stream(file)).read_all()
@@ -53,18 +60,17 @@ def open_ipc(path: AnyPath) -> Source:
 
 
 def open_table(table: pa.Table, name: str) -> Source:
-    """Offer the columns of an Arrow table.
+    """Open the columns of an Arrow table.
 
-    Example:
-        >>> open_table(pa.table({"a": [1, 2]}), "table").load(["a"])["a"].to_pylist()
-        [1, 2]
+    >>> open_table(pa.table({"a": [1, 2]}), "table").load(["a"])["a"].to_pylist()
+    [1, 2]
     """
-    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(unique(table.column_names, name), ())
-    return Source(name, shapes, lambda names: {column: _without_views(table[column]) for column in names})
+    shapes: dict[str, tuple[int, ...]] = dict.fromkeys(check_unique(table.column_names, name), ())
+    return Source(name, shapes, lambda names: {column: _convert_views(table[column]) for column in names})
 
 
-def _without_views(values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Text as Arrow's functions take it: polars hands over string views, of which they know little."""
+def _convert_views(values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Convert string views, as polars has them, to strings, which all Arrow functions accept."""
     kind = values.type
     if pa.types.is_string_view(kind):
         return values.cast(pa.large_string())
@@ -82,44 +88,43 @@ def _without_views(values: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def open_frame(frame: pd.DataFrame, name: str) -> Source:
-    """Offer the columns of a pandas DataFrame; the index is no column and does not matter.
+    """Open the columns of a pandas DataFrame; the index is ignored.
 
-    Example:
-        >>> frame = pd.DataFrame({"a": ["x", None]}, index=[7, 9])
-        >>> open_frame(frame, "DataFrame").load(["a"])["a"].to_pylist()
-        ['x', None]
+    >>> frame = pd.DataFrame({"a": ["x", None]}, index=[7, 9])
+    >>> open_frame(frame, "DataFrame").load(["a"])["a"].to_pylist()
+    ['x', None]
     """
     labels = [str(label) for label in frame.columns]
 
     def load(names: list[str]) -> dict[str, Values]:
         found = {column: frame.iloc[:, labels.index(column)] for column in names}
-        return {column: in_memory(values, f"{name}: column {column!r}") for column, values in found.items()}
+        return {column: to_source_values(values, f"{name}: column {column!r}") for column, values in found.items()}
 
-    return Source(name, dict.fromkeys(unique(labels, name), ()), load)
+    return Source(name, dict.fromkeys(check_unique(labels, name), ()), load)
 
 
 def to_arrow(values: Any, where: str) -> pa.ChunkedArray:
-    """Turn a Series, a numpy array or a list into Arrow; NaN, NaT and None become nulls.
+    """Convert a Series, a numpy array or a list to Arrow; NaN, NaT and None become nulls.
 
-    Example:
-        >>> to_arrow(np.array([1.0, np.nan]), "x").to_pylist()
-        [1.0, None]
+    >>> to_arrow(np.array([1.0, np.nan]), "x").to_pylist()
+    [1.0, None]
     """
     if isinstance(values, np.ndarray) and values.ndim != 1:
         raise DataError(f"{where}: has shape {values.shape}; one value a record is needed")
     try:
-        parts = list(chunks(values, where=where))
+        parts = list(to_chunks(values, where=where))
     except (pa.ArrowException, TypeError, ValueError) as error:
-        raise DataError(f"{where}: cannot be read as a column ({one_line(error)}); make it text or numbers") from None
+        raise DataError(
+            f"{where}: cannot be read as a column ({take_first_line(error)}); make it text or numbers"
+        ) from None
     return pa.chunked_array(parts, parts[0].type if parts else pa.string())
 
 
-def in_memory(values: Any, where: str) -> Values:
-    """Return a list, a Series or an array as a source offers it: objects stay objects until their column is known.
+def to_source_values(values: Any, where: str) -> Values:
+    """Return a list, a Series or an array as values of a source; objects stay objects until their column is known.
 
-    Example:
-        >>> in_memory([{"tea"}, ["milk", 1]], "baskets")
-        array([{'tea'}, list(['milk', 1])], dtype=object)
+    >>> to_source_values([{"tea"}, ["milk", 1]], "baskets")
+    array([{'tea'}, list(['milk', 1])], dtype=object)
     """
     if isinstance(values, list | tuple):
         return np.fromiter(values, object, len(values))
@@ -131,42 +136,41 @@ def in_memory(values: Any, where: str) -> Values:
     return to_arrow(values, where)
 
 
-def blank(values: pa.ChunkedArray, spellings: Sequence[str]) -> pa.ChunkedArray:
-    """Make the given spellings nulls: texts, and numbers that are spelled so.
+def nullify(values: pa.ChunkedArray, spellings: Sequence[str]) -> pa.ChunkedArray:
+    """Replace texts, and numbers, of the given spellings by nulls.
 
-    Example:
-        >>> blank(pa.chunked_array([["a", "NA"]]), ["NA"]).to_pylist()
-        ['a', None]
-        >>> blank(pa.chunked_array([[-1.0, 2.5]]), ["-1"]).to_pylist()
-        [None, 2.5]
+    >>> nullify(pa.chunked_array([["a", "NA"]]), ["NA"]).to_pylist()
+    ['a', None]
+    >>> nullify(pa.chunked_array([[-1.0, 2.5]]), ["-1"]).to_pylist()
+    [None, 2.5]
     """
     if not spellings:
         return values
-    return pa.chunked_array([_blank(chunk, spellings) for chunk in values.chunks], values.type)
+    return pa.chunked_array([_nullify_chunk(chunk, spellings) for chunk in values.chunks], values.type)
 
 
-def _blank(chunk: pa.Array, spellings: Sequence[str]) -> pa.Array:
+def _nullify_chunk(chunk: pa.Array, spellings: Sequence[str]) -> pa.Array:
     if chunk.type == MIXED:
         whole = pa.concat_arrays([chunk])
-        children = [_blank(whole.field(place), spellings) for place in range(whole.type.num_fields)]
+        children = [_nullify_chunk(whole.field(place), spellings) for place in range(whole.type.num_fields)]
         names = [field.name for field in whole.type]
         return pa.UnionArray.from_dense(whole.type_codes, whole.offsets, children, names)
     if isinstance(chunk, pa.DictionaryArray):
-        gone = _are(chunk.dictionary, spellings)
+        gone = _is_spelled(chunk.dictionary, spellings)
         if gone is None or not pc.any(gone).as_py():
             return chunk
         indices = pc.if_else(gone.take(chunk.indices), pa.scalar(None, chunk.indices.type), chunk.indices)
         return pa.DictionaryArray.from_arrays(indices, chunk.dictionary, ordered=chunk.type.ordered)
-    gone = _are(chunk, spellings)
+    gone = _is_spelled(chunk, spellings)
     return chunk if gone is None else pc.if_else(gone, pa.scalar(None, chunk.type), chunk)
 
 
-def _are(values: pa.Array, spellings: Sequence[str]) -> pa.Array | None:
-    """Return which values are spelled like one of these; None where the type alone says that none is."""
+def _is_spelled(values: pa.Array, spellings: Sequence[str]) -> pa.Array | None:
+    """Return a mask of the values with one of these spellings; None if the type rules it out."""
     kind = values.type
     if arrow.is_text(kind):
         return pc.is_in(values, pa.array(spellings, kind))
-    spelled = {text: number_of(text) for text in spellings}
+    spelled = {text: parse_number_unless_code(text) for text in spellings}
     numbers = [
         float(number)
         for text, number in spelled.items()
@@ -177,16 +181,15 @@ def _are(values: pa.Array, spellings: Sequence[str]) -> pa.Array | None:
     return pa.array(np.isin(to_float64(values)[0], numbers))
 
 
-def missing(column: str, source: Source) -> DataError:
-    """Say that a declared column is not there, and what may be behind it.
+def build_missing_error(column: str, source: Source) -> DataError:
+    """Return the error for a declared column that is missing, with the likely cause.
 
-    Example:
-        >>> str(missing("age", Source("t.csv", {"Age": ()}, lambda names: {})))
-        "t.csv: column 'age' is missing (did you mean 'Age'?); add it to the data or take it out of the schema"
+    >>> str(build_missing_error("age", Source("t.csv", {"Age": ()}, lambda names: {})))
+    "t.csv: column 'age' is missing (did you mean 'Age'?); add it to the data or take it out of the schema"
     """
     names = list(source.shapes)
     if len(names) == 1 and (delimiter := next((mark for mark in ";|\t," if mark in names[0]), None)):
-        shown = arrow.shown(names[0], 40)
+        shown = format_value(names[0], 40)
         return DataError(f"{source.name}: the header is one field, {shown}; declare `delimiter: {delimiter!r}`")
     plain = {name.strip().lower(): name for name in names}
     close = difflib.get_close_matches(column.lower(), plain, n=1)
@@ -198,9 +201,9 @@ def missing(column: str, source: Source) -> DataError:
     return DataError(f"{source.name}: column {column!r} is missing ({hint}); {fix}")
 
 
-def unique(names: list[str], where: str) -> list[str]:
-    """Return the names, which may not be there twice."""
+def check_unique(names: list[str], where: str) -> list[str]:
+    """Return the names; raise DataError if one occurs twice."""
     if len(set(names)) < len(names):
         twice = next(name for i, name in enumerate(names) if name in names[:i])
-        raise DataError(f"{where}: column {twice!r} is there twice; rename one of them")
+        raise DataError(f"{where}: column {twice!r} occurs twice; rename one of them")
     return names

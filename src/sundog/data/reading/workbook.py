@@ -1,4 +1,4 @@
-"""Workbooks (.xlsx): one sheet, whose first row names the columns; every cell keeps the type that it has by itself."""
+"""Workbooks (.xlsx): one sheet, whose first row names the columns; every cell keeps its own type."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from xml.etree.ElementTree import ParseError
 
-from sundog.data.reading.python_values import open_objects, plain
-from sundog.data.reading.source import AnyPath, Source, reading
-from sundog.data.reading.tables import unique
-from sundog.data.validation_errors import did_you_mean
+from sundog.data.reading.python_values import open_objects, simplify_value
+from sundog.data.reading.source import AnyPath, Source, explain_read_errors, refuse_directory
+from sundog.data.reading.tables import check_unique
+from sundog.data.validation_errors import suggest
 from sundog.errors import DataError
 from sundog.extras import import_extra
 
@@ -19,59 +19,57 @@ Row = tuple[Any, ...]
 
 
 def open_workbook(path: AnyPath, *, sheet: str | None = None, nulls: Sequence[str] = ("",)) -> Source:
-    """Open a sheet of a workbook: the one that is named, or the only one.
+    """Open the named sheet of a workbook, or its only one.
 
-    Example:
-        >>> from openpyxl import Workbook
-        >>> book, path = Workbook(), getfixture("tmp_path") / "t.xlsx"
-        >>> for row in (["age", "sex"], [31, "f"], [47, None]):
-        ...     book.active.append(row)
-        >>> book.save(path)
-        >>> open_workbook(path).shapes
-        {'age': (), 'sex': ()}
+    >>> from openpyxl import Workbook
+    >>> book, path = Workbook(), getfixture("tmp_path") / "t.xlsx"
+    >>> for row in (["age", "sex"], [31, "f"], [47, None]):
+    ...     book.active.append(row)
+    >>> book.save(path)
+    >>> open_workbook(path).shapes
+    {'age': (), 'sex': ()}
     """
-    rows = _rows(path, sheet)
-    header = _header(next(rows, ()), path.name)
+    rows = _iter_rows(path, sheet)
+    header = _read_header(next(rows, ()), path.name)
     columns: dict[str, list[Any]] = {name: [] for name in header}
     for number, row in enumerate(rows, start=2):
         if any(value is not None for value in row[len(header) :]):
             raise DataError(f"{path.name}: row {number} has a value in a column without a name; name it")
-        if any(value is not None for value in row):  # a row without any value is no record
+        if any(value is not None for value in row):  # an empty row is not a record
             for place, values in enumerate(columns.values()):
-                values.append(plain(row[place]) if place < len(row) else None)
+                values.append(simplify_value(row[place]) if place < len(row) else None)
     return open_objects(columns, path.name, nulls)
 
 
-def _rows(path: AnyPath, sheet: str | None) -> Iterator[Row]:
+def _iter_rows(path: AnyPath, sheet: str | None) -> Iterator[Row]:
     openpyxl = import_extra("openpyxl", "xlsx")
-    with reading(path.name):
-        if path.is_dir():
-            raise IsADirectoryError(path)
+    with explain_read_errors(path.name):
+        refuse_directory(path)
         with path.open("rb") as file, warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of what it does not read: charts, validations, …
+            warnings.simplefilter("ignore")  # about parts that it does not read: charts, validations, …
             try:
                 book = openpyxl.load_workbook(file, read_only=True, data_only=True)
                 sheets = {each.title: each for each in book.worksheets}
-                found = sheets[_chosen(list(sheets), sheet, path.name)]
-                found.reset_dimensions()  # what a file says about its size may be wrong
+                found = sheets[_choose_sheet(list(sheets), sheet, path.name)]
+                found.reset_dimensions()  # the declared dimensions may be wrong
                 yield from found.iter_rows(values_only=True)
             except (KeyError, ValueError, TypeError, AttributeError, ParseError, zipfile.BadZipFile):
-                raise DataError(f"{path.name}: is not a workbook that can be read; save it as .xlsx again") from None
+                raise DataError(f"{path.name}: cannot be read as a workbook; save it as .xlsx again") from None
 
 
-def _chosen(sheets: list[str], sheet: str | None, name: str) -> str:
+def _choose_sheet(sheets: list[str], sheet: str | None, name: str) -> str:
     if sheet is None and len(sheets) != 1:
         listed = ", ".join(map(repr, sheets)) or "none"
         raise DataError(f"{name}: has several sheets ({listed}); name one, such as {name}?sheet={sheets[0]}")
     if sheet is not None and sheet not in sheets:
-        raise DataError(f"{name}: there is no sheet {sheet!r}; {did_you_mean(sheet, sheets)}")
+        raise DataError(f"{name}: there is no sheet {sheet!r}; {suggest(sheet, sheets)}")
     return sheets[0] if sheet is None else sheet
 
 
-def _header(row: Row, name: str) -> list[str]:
+def _read_header(row: Row, name: str) -> list[str]:
     last = max((place for place, value in enumerate(row) if value is not None), default=-1)
     if last < 0:
         raise DataError(f"{name}: its first row is empty; put the column names there")
     if None in row[: last + 1]:
         raise DataError(f"{name}: column {row.index(None) + 1} has no name in the first row; name it")
-    return unique([str(value) for value in row[: last + 1]], f"{name}: the first row")
+    return check_unique([str(value) for value in row[: last + 1]], f"{name}: the first row")

@@ -1,4 +1,4 @@
-"""Records as csv text: every value spelled so that reading it again gives the same code."""
+"""Write records as csv text: every value is spelled so that reading it gives the same code."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import DataError
 
-TABLE_SIZE = 1 << 12  # a column with up to this many codes is spelled from a table, written once
+TABLE_SIZE = 1 << 12  # the texts of a column with up to this many codes are computed once
 ROWS = 1 << 16
 CELLS = 1 << 22
 
@@ -24,52 +24,51 @@ Spell = Callable[[Any], list[pa.Array]]
 
 
 class Speller:
-    r"""Turns records into csv lines, quoting only what needs it.
+    r"""Converts records to csv lines, with quotes only where they are needed.
 
-    Example:
-        >>> from sundog.data.reading.read import encode, read
-        >>> schema = Schema.from_dict({"columns": {"a": {"type": "categorical", "values": ["x", "y, z"]}}})
-        >>> speller = Speller(schema, ",")
-        >>> records = encode(read({"a": ["y, z", "x"]}, schema), schema)
-        >>> speller.header(), b"".join(speller.lines(records))
-        (b'a\n', b'"y, z"\nx\n')
+    >>> from sundog.data.reading.read import encode, read
+    >>> schema = Schema.from_dict({"columns": {"a": {"type": "categorical", "values": ["x", "y, z"]}}})
+    >>> speller = Speller(schema, ",")
+    >>> records = encode(read({"a": ["y, z", "x"]}, schema), schema)
+    >>> speller.spell_header(), b"".join(speller.spell_lines(records))
+    (b'a\n', b'"y, z"\nx\n')
     """
 
     def __init__(self, schema: Schema, delimiter: str) -> None:
         self.delimiter = delimiter
-        self.names = [part for name, column in schema.columns.items() for part in column.table_names(name)]
-        self.nulls = {name: null_spelling(name, column, schema.nulls) for name, column in schema.columns.items()}
-        self.spells = {name: self._spell(name, column) for name, column in schema.columns.items()}
+        self.names = [part for name, column in schema.columns.items() for part in column.name_table_columns(name)]
+        self.nulls = {name: choose_null_spelling(name, column, schema.nulls) for name, column in schema.columns.items()}
+        self.spells = {name: self._choose_spell(name, column) for name, column in schema.columns.items()}
 
-    def header(self) -> bytes:
-        """Return the first line."""
-        return self.delimiter.join(self._quoted(pa.array(self.names, pa.string())).to_pylist()).encode() + b"\n"
+    def spell_header(self) -> bytes:
+        """Return the header line."""
+        return self.delimiter.join(self._quote(pa.array(self.names, pa.string())).to_pylist()).encode() + b"\n"
 
-    def lines(self, records: Records) -> Iterator[bytes]:
-        """Yield the records, some thousand lines at a time."""
+    def spell_lines(self, records: Records) -> Iterator[bytes]:
+        """Yield the lines of the records, some thousands at a time."""
         rows = max(1, min(ROWS, CELLS // len(self.names)))
         for start in range(0, len(records), rows):
             piece = {name: codes[start : start + rows] for name, codes in records.codes.items()}
             cells = [text for name, spell in self.spells.items() for text in spell(piece[name])]
             lines = pc.binary_join_element_wise(pc.binary_join_element_wise(*cells, self.delimiter), "", "\n")
-            # The bytes of an Arrow text array lie one after the other: they are the csv.
+            # The texts of an Arrow array are contiguous in memory: its buffer is the csv.
             _, offsets, data = lines.buffers()
             yield data.slice(0, int(np.frombuffer(offsets, np.int32)[len(lines)]))
 
-    def _spell(self, name: str, column: Column) -> Spell:
+    def _choose_spell(self, name: str, column: Column) -> Spell:
         if problem := column.text_problem:
             raise DataError(f"column {name!r}: {problem}")
         if not column.is_scalar or column.size > TABLE_SIZE:
-            return lambda codes: [self._cells(name, text) for text in column.to_text(codes)]
+            return lambda codes: [self._fill_cells(name, text) for text in column.to_text(codes)]
         (texts,) = column.to_text(np.arange(column.size))
-        table = self._cells(name, texts)
+        table = self._fill_cells(name, texts)
         return lambda codes: [table.take(pa.array(codes))]
 
-    def _cells(self, name: str, text: pa.Array) -> pa.Array:
-        """Texts as they stand between delimiters, missing ones spelled out."""
-        return self._quoted(pc.fill_null(text, self.nulls[name]))
+    def _fill_cells(self, name: str, text: pa.Array) -> pa.Array:
+        """Return the csv cells of texts, with missing values spelled and quotes where needed."""
+        return self._quote(pc.fill_null(text, self.nulls[name]))
 
-    def _quoted(self, text: pa.Array) -> pa.Array:
+    def _quote(self, text: pa.Array) -> pa.Array:
         """Quote cells with a delimiter, a quote or a line end, and the empty cells of a table of one column."""
         special = f'["\r\n{re.escape(self.delimiter)}]' + ("|^$" if len(self.names) == 1 else "")
         needs = pc.match_substring_regex(text, special)
@@ -79,15 +78,14 @@ class Speller:
         return pc.if_else(needs, pc.binary_join_element_wise('"', doubled, '"', ""), text)
 
 
-def null_spelling(name: str, column: Column, nulls: Sequence[str]) -> str:
-    """Return how a missing value is written: as the first declared spelling that no value of the column has.
+def choose_null_spelling(name: str, column: Column, nulls: Sequence[str]) -> str:
+    """Return the spelling of a missing value: the first declared one that is not a value of the column.
 
-    Example:
-        >>> from sundog.data.columns import CategoricalColumn
-        >>> null_spelling("c", CategoricalColumn(values=["", "x"], nullable=True), ["", "NA"])
-        'NA'
+    >>> from sundog.data.columns import CategoricalColumn
+    >>> choose_null_spelling("c", CategoricalColumn(values=["", "x"], nullable=True), ["", "NA"])
+    'NA'
     """
-    free = column.null_spellings(nulls)
+    free = column.find_null_spellings(nulls)
     if column.nullable and not free:
         raise DataError(f"column {name!r}: every spelling in `nulls` is one of its values; add another to `nulls`")
     return free[0] if free else ""

@@ -1,4 +1,4 @@
-"""Records as typed values in memory: Arrow, pandas, numpy."""
+"""Convert records to typed values in memory: Arrow, pandas, polars, numpy."""
 
 from __future__ import annotations
 
@@ -14,25 +14,23 @@ from sundog.extras import import_extra
 def to_table(records: Records) -> pa.Table:
     """Return an Arrow table; sets are lists of items, images and series lists of fixed length.
 
-    Example:
-        >>> from sundog.data.schema import Schema
-        >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 20, "max": 99}}})
-        >>> import numpy as np
-        >>> to_table(Records(schema, {"age": np.array([0, 7])}, 2)).to_pydict()
-        {'age': [20, 27]}
+    >>> from sundog.data.schema import Schema
+    >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 20, "max": 99}}})
+    >>> import numpy as np
+    >>> to_table(Records(schema, {"age": np.array([0, 7])}, 2)).to_pydict()
+    {'age': [20, 27]}
     """
     return pa.table({name: column.to_arrow(records.codes[name]) for name, column in records.schema.columns.items()})
 
 
 def to_frame(records: Records) -> pd.DataFrame:
-    """Return a pandas DataFrame; sets are lists of items, a series is one column a step, and images do not fit.
+    """Return a pandas DataFrame; sets are lists of items, a series is one column a step; images are refused.
 
-    Example:
-        >>> from sundog.data.schema import Schema
-        >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 9, "nullable": True}}})
-        >>> import numpy as np
-        >>> to_frame(Records(schema, {"age": np.array([3, 10])}, 2))["age"].tolist()
-        [3, <NA>]
+    >>> from sundog.data.schema import Schema
+    >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 9, "nullable": True}}})
+    >>> import numpy as np
+    >>> to_frame(Records(schema, {"age": np.array([3, 10])}, 2))["age"].tolist()
+    [3, <NA>]
     """
     columns: dict[str, Any] = {}
     for name, column in records.schema.columns.items():
@@ -40,11 +38,11 @@ def to_frame(records: Records) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-FORMS = ("pandas", "polars", "arrow", "arrays")
+OUTPUT_TYPES = ("pandas", "polars", "arrow", "arrays")
 
 
-def to_form(records: Records, form: str) -> Any:
-    """Return the records as one of the forms."""
+def convert_records(records: Records, form: str) -> Any:
+    """Return the records as one of `OUTPUT_TYPES`."""
     if form == "arrays":
         return {name: column.to_values(records.codes[name]) for name, column in records.schema.columns.items()}
     if form == "pandas":

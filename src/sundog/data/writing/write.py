@@ -1,4 +1,4 @@
-"""Writing: records to csv, JSON lines, parquet, npz or a picture, piece by piece, all of it or nothing."""
+"""Write records to csv, JSON lines, parquet, npz or a picture, in parts; a file is complete or absent."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 import pyarrow.parquet as pq
 
-from sundog.data.reading.source import one_line
-from sundog.data.records import Records, joined, stacked
+from sundog.data.reading.source import take_first_line
+from sundog.data.records import Records, concatenate, stack_codes
 from sundog.data.schema import Schema
 from sundog.data.writing.contact_sheet import ENOUGH, draw, refuse_many, refuse_picture
-from sundog.data.writing.csv_text import Speller, null_spelling
+from sundog.data.writing.csv_text import Speller, choose_null_spelling
 from sundog.data.writing.frames import to_frame, to_table
 from sundog.errors import DataError
 from sundog.files import replace_file
 
-__all__ = ["Stream", "Writer", "count_for", "open_writer", "to_frame", "to_table"]
+__all__ = ["Stream", "Writer", "choose_count", "open_writer", "to_frame", "to_table"]
 
 GROUP = 1 << 17  # rows of a parquet row group
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Where records go that are not written to a file by its name, such as stdout."""
+    """An open stream to write records to, such as stdout."""
 
     file: BinaryIO
     format: str = "csv"
@@ -45,7 +45,7 @@ class Stream:
 
 
 class _Forward:
-    """A stream of which nothing is asked but to take bytes: a pipe does not know where it is."""
+    """A write-only stream that counts its bytes: a pipe cannot tell its position."""
 
     def __init__(self, file: BinaryIO) -> None:
         self.file, self.place, self.closed = file, 0, False
@@ -73,14 +73,14 @@ class _Forward:
 
 
 class Writer(ABC):
-    """Takes records, any number of times."""
+    """Appends records to a file."""
 
     def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
         self.file, self.schema, self.name = file, schema, name
 
     def write(self, records: Records) -> None:
         """Append records."""
-        with _writing(self.name):
+        with _explain_write_errors(self.name):
             self._write(records)
 
     @abstractmethod
@@ -88,17 +88,17 @@ class Writer(ABC):
 
     @abstractmethod
     def finish(self) -> None:
-        """Write what comes last."""
+        """Write the end of the file."""
 
-    def abandon(self) -> None:  # noqa: B027 - most formats hold nothing that must be let go
-        """Let go after an error."""
+    def abandon(self) -> None:  # noqa: B027 - most formats hold no resources
+        """Release resources after an error."""
 
 
 @contextmanager
 def _open_stream(stream: Stream, schema: Schema) -> Iterator[Writer]:
-    """Write records to a stream; what has gone through cannot be taken back."""
-    with _writing(stream.name):
-        writer = _writer_for(Path(stream.name))(cast(BinaryIO, _Forward(stream.file)), schema, stream.name)
+    """Open a writer for a stream; bytes that were written cannot be taken back."""
+    with _explain_write_errors(stream.name):
+        writer = _choose_writer(Path(stream.name))(cast(BinaryIO, _Forward(stream.file)), schema, stream.name)
         yield writer
         writer.finish()
         stream.file.flush()
@@ -106,83 +106,84 @@ def _open_stream(stream: Stream, schema: Schema) -> Iterator[Writer]:
 
 @contextmanager
 def open_writer(path: str | os.PathLike[str] | Stream, schema: Schema) -> Iterator[Writer]:
-    r"""Write records to a file that appears, complete, when the block ends, and not at all if it ends in an error.
+    r"""Open a writer for a file, which appears when the block ends; after an error, it does not appear.
 
-    Example:
-        >>> from sundog.data.reading.read import encode, read
-        >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 99}}})
-        >>> path = getfixture("tmp_path") / "out.csv"
-        >>> with open_writer(path, schema) as writer:
-        ...     writer.write(encode(read({"age": [31, 47]}, schema), schema))
-        >>> path.read_text()
-        'age\n31\n47\n'
+    >>> from sundog.data.reading.read import encode, read
+    >>> schema = Schema.from_dict({"columns": {"age": {"type": "integer", "min": 0, "max": 99}}})
+    >>> path = getfixture("tmp_path") / "out.csv"
+    >>> with open_writer(path, schema) as writer:
+    ...     writer.write(encode(read({"age": [31, 47]}, schema), schema))
+    >>> path.read_text()
+    'age\n31\n47\n'
     """
     if isinstance(path, Stream):
         with _open_stream(path, schema) as writer:
             yield writer
         return
     target = Path(path)
-    kind = _writer_for(target)
+    kind = _choose_writer(target)
     if target.is_dir():
         raise DataError(f"{target.name}: is a directory; name a file")
     if not target.parent.is_dir():
         raise DataError(f"{target}: its folder does not exist; create it first")
     opened = None
-    with ExitStack() as stack:  # so that only our own errors are explained, not those of the block
+    with ExitStack() as stack:  # so that only the writer's errors are explained, not those of the block
         try:
-            with _writing(target.name):
+            with _explain_write_errors(target.name):
                 opened = kind(stack.enter_context(replace_file(target)), schema, target.name)
             yield opened
-            with _writing(target.name):
+            with _explain_write_errors(target.name):
                 opened.finish()
         except BaseException:
             if opened is not None:
                 opened.abandon()
             raise
-        with _writing(target.name):
+        with _explain_write_errors(target.name):
             stack.close()
 
 
-def count_for(path: str | os.PathLike[str] | Stream, asked: int | None, usual: int | None) -> int | None:
-    """Return how many records to write: as many as were asked for, or as is usual; a picture has fewer.
+def choose_count(path: str | os.PathLike[str] | Stream, asked: int | None, usual: int | None) -> int | None:
+    """Return the number of records to write: as asked for, or the usual number; a picture has fewer.
 
-    >>> count_for("digits.npz", None, 60_000), count_for("digits.png", None, 60_000), count_for("digits.png", 7, 60_000)
-    (60000, 100, 7)
+    >>> choose_count("digits.npz", None, 60_000), choose_count("digits.png", None, 60_000)
+    (60000, 100)
+    >>> choose_count("digits.png", 7, 60_000)
+    7
     """
     named = Path(path.name if isinstance(path, Stream) else path)
-    if _writer_for(named) is not PictureWriter:
+    if _choose_writer(named) is not PictureWriter:
         return usual if asked is None else asked
     refuse_many(asked or 0, named.name)
     return ENOUGH if asked is None else asked
 
 
-def _writer_for(path: Path) -> type[Writer]:
+def _choose_writer(path: Path) -> type[Writer]:
     name = path.name.lower()
     for suffix, kind in WRITERS.items():
         if name.endswith(suffix):
             return kind
-    raise DataError(f"{path.name}: is of no known format; end the name in {', '.join(WRITERS)}")
+    raise DataError(f"{path.name}: has an unknown format; end the name in {', '.join(WRITERS)}")
 
 
 @contextmanager
-def _writing(name: str) -> Iterator[None]:
-    """Turn what a full disk or a forbidden folder makes the libraries raise into one line that names the file."""
+def _explain_write_errors(name: str) -> Iterator[None]:
+    """Turn the OSError of a full disk or a forbidden folder into a DataError that names the file."""
     try:
         yield
-    except BrokenPipeError:  # whoever reads has seen enough
+    except BrokenPipeError:  # the reader has closed the pipe
         raise
     except PermissionError:
-        raise DataError(f"{name}: may not be written here; check the folder's permissions") from None
+        raise DataError(f"{name}: cannot be written without permission; check the folder's permissions") from None
     except OSError as error:
-        reason = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else one_line(error)
+        reason = "the disk is full" if error.errno in (errno.ENOSPC, errno.EDQUOT) else take_first_line(error)
         raise DataError(
             f"{name}: cannot be written ({reason}); nothing was kept, free space or choose another folder"
         ) from None
 
 
 @contextmanager
-def _naming(name: str) -> Iterator[None]:
-    """Name the file in what is said about a column."""
+def _name_file(name: str) -> Iterator[None]:
+    """Add the name of the file to errors about a column."""
     try:
         yield
     except DataError as error:
@@ -190,28 +191,28 @@ def _naming(name: str) -> Iterator[None]:
 
 
 class CsvWriter(Writer):
-    """Lines of text, in the schema's own spelling."""
+    """Writes csv lines, with values as the schema spells them."""
 
     def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
         super().__init__(file, schema, name)
         delimiter = "\t" if ".tsv" in name.lower() else schema.delimiter
-        with _naming(name):
+        with _name_file(name):
             self.speller = Speller(schema, delimiter)
-        self._put(self.speller.header())
+        self._put(self.speller.spell_header())
 
     def _write(self, records: Records) -> None:
-        for lines in self.speller.lines(records):
+        for lines in self.speller.spell_lines(records):
             self._put(lines)
 
     def _put(self, data: Any) -> None:
         self.file.write(data)
 
     def finish(self) -> None:
-        """Nothing is left to write."""
+        """Do nothing: all is written."""
 
 
 class GzipCsvWriter(CsvWriter):
-    """The same, packed; without a time stamp, so that the same records give the same bytes."""
+    """Writes gzip-compressed csv, without a time stamp, so that the same records give the same bytes."""
 
     def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
         self.packer = zlib.compressobj(6, zlib.DEFLATED, 16 + zlib.MAX_WBITS)
@@ -221,12 +222,12 @@ class GzipCsvWriter(CsvWriter):
         self.file.write(self.packer.compress(data))
 
     def finish(self) -> None:
-        """Write what the packer still holds."""
+        """Write the rest of the compressed data."""
         self.file.write(self.packer.flush())
 
 
 class JsonLinesWriter(Writer):
-    """One object a line; sets, series and images are lists."""
+    """Writes one JSON object a line; sets, series and images are lists."""
 
     def _write(self, records: Records) -> None:
         columns = [column.to_json(records.codes[name]) for name, column in self.schema.columns.items()]
@@ -236,15 +237,15 @@ class JsonLinesWriter(Writer):
             self.file.write(json.dumps(record, ensure_ascii=False, allow_nan=False).encode() + b"\n")
 
     def finish(self) -> None:
-        """Nothing is left to write."""
+        """Do nothing: all is written."""
 
 
 class ParquetWriter(Writer):
-    """Typed columns; sets are lists of items, images and series lists of fixed length."""
+    """Writes typed columns; sets are lists of items, images and series lists of fixed length."""
 
     def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
         super().__init__(file, schema, name)
-        self.parquet = pq.ParquetWriter(file, to_table(_none(schema)).schema)
+        self.parquet = pq.ParquetWriter(file, to_table(_make_empty(schema)).schema)
 
     def _write(self, records: Records) -> None:
         for start in range(0, len(records), GROUP):
@@ -255,33 +256,35 @@ class ParquetWriter(Writer):
         self.parquet.close()
 
     def abandon(self) -> None:
-        """Close the library's writer now; it would try when it is garbage-collected."""
+        """Close the library's writer now, before garbage collection does."""
         with suppress(Exception):
             self.parquet.close()
 
 
 class NpzWriter(Writer):
-    """One array a column; the codes, which are small, wait in memory until all are there."""
+    """Writes one array a column; the codes, which are small, are kept in memory until the end."""
 
     def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
         super().__init__(file, schema, name)
-        with _naming(name):
-            self.nulls = {key: null_spelling(key, column, schema.nulls) for key, column in schema.columns.items()}
-        self.parts: dict[str, list[Any]] = {column: [codes] for column, codes in _none(schema).codes.items()}
+        with _name_file(name):
+            self.nulls = {
+                key: choose_null_spelling(key, column, schema.nulls) for key, column in schema.columns.items()
+            }
+        self.parts: dict[str, list[Any]] = {column: [codes] for column, codes in _make_empty(schema).codes.items()}
 
     def _write(self, records: Records) -> None:
         for column, codes in records.codes.items():
             self.parts[column].append(codes)
 
     def finish(self) -> None:
-        """Write one column after the other."""
+        """Write the arrays of all columns."""
         several = [column.archive_parts for column in self.schema.columns.values() if column.archive_parts]
-        # The parts of one column alone have their usual names, unless a column is called so.
+        # The parts of a single such column have no prefix, unless a column has the name of a part.
         plain = len(several) == 1 and not {*several[0]} & {*self.schema.columns}
         with zipfile.ZipFile(self.file, "w", zipfile.ZIP_DEFLATED) as archive:
             for name, column in self.schema.columns.items():
                 parts = self.parts.pop(name)
-                codes = stacked(parts)
+                codes = stack_codes(parts)
                 for key, array in column.to_arrays(codes, self.nulls[name]).items():
                     member = name if not key else key if plain else f"{name}_{key}"
                     with archive.open(f"{member}.npy", "w", force_zip64=True) as stream:
@@ -289,25 +292,25 @@ class NpzWriter(Writer):
 
 
 class PictureWriter(Writer):
-    """Images and series to look at: not too many."""
+    """Draws a limited number of images and series."""
 
     def __init__(self, file: BinaryIO, schema: Schema, name: str) -> None:
         super().__init__(file, schema, name)
         refuse_picture(schema, name)
-        self.parts = [_none(schema)]
+        self.parts = [_make_empty(schema)]
 
     def _write(self, records: Records) -> None:
         self.parts.append(records)
         refuse_many(sum(map(len, self.parts)), self.name)
 
     def finish(self) -> None:
-        """Draw them."""
-        draw(joined(self.parts), self.file)
+        """Draw the picture."""
+        draw(concatenate(self.parts), self.file)
 
 
-def _none(schema: Schema) -> Records:
-    """Return no records, but of the right shapes."""
-    return Records(schema, {name: column.empty_codes() for name, column in schema.columns.items()}, 0)
+def _make_empty(schema: Schema) -> Records:
+    """Return zero records of the schema."""
+    return Records(schema, {name: column.make_empty_codes() for name, column in schema.columns.items()}, 0)
 
 
 WRITERS: dict[str, type[Writer]] = {

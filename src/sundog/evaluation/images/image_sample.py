@@ -9,7 +9,7 @@ import numpy as np
 
 from sundog.data.columns import Form
 from sundog.data.records import Records
-from sundog.data.writing.contact_sheet import pixels
+from sundog.data.writing.contact_sheet import to_pixels
 from sundog.errors import DataError
 from sundog.evaluation.comparison import Comparison
 from sundog.evaluation.images.image_classifiers import Images, Labels
@@ -57,7 +57,7 @@ class ImageView:
             rows = rows[records.codes[self.target][rows] < len(self.classes)]  # the code of null is the last
         records = records.take(rows[: min(most, max(1, NUMBERS // math.prod(column.shape)))])
         labels = np.zeros(len(records)) if self.target is None else records.codes[self.target]
-        return ImageSample(pixels(column, records.codes[self.name]), labels.astype(np.int64))
+        return ImageSample(to_pixels(column, records.codes[self.name]), labels.astype(np.int64))
 
 
 def find_images(comparison: Comparison, name: str) -> ImageView:

@@ -11,7 +11,7 @@ import numpy as np
 
 from sundog.data.columns import Column
 from sundog.data.records import Records
-from sundog.data.validation_errors import did_you_mean
+from sundog.data.validation_errors import suggest
 from sundog.errors import DataError
 from sundog.evaluation.comparison import Comparison, subsample
 from sundog.evaluation.prediction.design_matrix import (
@@ -101,7 +101,7 @@ def _choose_columns(comparison: Comparison) -> tuple[str, list[str]]:
     if target is None:
         raise DataError("no target is given; name the column to predict")
     if target not in columns:
-        raise DataError(f"target: there is no column {target!r}; {did_you_mean(target, scalars)}")
+        raise DataError(f"target: there is no column {target!r}; {suggest(target, scalars)}")
     if target not in scalars:
         raise DataError(
             f"column {target!r} of type {columns[target].type} cannot be a target; name a column of single values"

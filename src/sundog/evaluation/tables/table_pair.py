@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from sundog.data.bins import Bins, bins_for
+from sundog.data.bins import Bins, make_bins
 from sundog.data.columns import ScalarColumn
 from sundog.errors import DataError
 from sundog.evaluation.bootstrap import Blocks, Floats, Labels
@@ -93,7 +93,7 @@ class TablePair:
 
 def choose_bins(column: ScalarColumn) -> Bins:
     """Return the declared bins; default ones where quantile bins were declared but never learned."""
-    return bins_for(column.with_default_bins())
+    return make_bins(column.with_default_bins())
 
 
 def compute_offsets(column: ScalarColumn, codes: NDArray[Any]) -> Floats:

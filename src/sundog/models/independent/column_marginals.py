@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from sundog.data.bins import Bins, bins_for
+from sundog.data.bins import Bins, make_bins
 from sundog.data.code_set import CodeSet
 from sundog.data.columns import AnyColumn, Column, Form, SetColumn
 from sundog.models.systematic_sampling import draw_cells
@@ -84,7 +84,7 @@ class CellMarginal(Marginal):
 
     @cached_property
     def _bins(self) -> Bins:
-        return bins_for(self.column)
+        return make_bins(self.column)
 
     @property
     def cells(self) -> int:
@@ -128,7 +128,7 @@ class CellMarginal(Marginal):
 
     def draw(self, p: Floats, n: int, rng: np.random.Generator, within: CodeSet | None = None) -> Any:
         """Draw a bin for each record and position, and a code inside it."""
-        p = p if within is None else _restrict(p, self._bins.shares(within))
+        p = p if within is None else _restrict(p, self._bins.compute_shares(within))
         codes = self._bins.to_codes(draw_cells(p, n, rng), rng, within)
         return codes.reshape(n, *self.column.shape).astype(self.column.dtype, copy=False)
 

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from sundog.data.bins import bins_for
+from sundog.data.bins import make_bins
 from sundog.data.columns import AnyColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
@@ -130,7 +130,7 @@ class Independent:
         """Return the log-probability of the conditions, summed over the columns."""
         total = 0.0
         for name, codes in where.items():
-            shares = bins_for(self.schema.columns[name]).shares(to_code_set(codes))
+            shares = make_bins(self.schema.columns[name]).compute_shares(to_code_set(codes))
             total += math.log(max(float(self.marginals[name] @ shares), _LEAST))
         return total
 

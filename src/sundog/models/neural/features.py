@@ -20,7 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sundog.data.bins import bins_for
+from sundog.data.bins import make_bins
 from sundog.data.columns import Column, SetColumn
 from sundog.data.records import Records
 from sundog.data.schema import Schema
@@ -54,7 +54,7 @@ class Features:
 
     def __init__(self, schema: Schema) -> None:
         self.schema, layout = schema, Layout(schema)
-        self._bins = {name: bins_for(schema.columns[name]) for name in layout.cells}
+        self._bins = {name: make_bins(schema.columns[name]) for name in layout.cells}
         self._sets: dict[str, Any] = {name: schema.columns[name] for name in layout.items}
         self._arrays = {name: schema.columns[name] for name in layout.levels}
         self._at, self._gaps_at = layout.places, layout.gaps
@@ -140,7 +140,7 @@ class Features:
     def log_shares(self, name: str, where: Where) -> Tensor:
         """Return the log-share of each cell's codes that a condition allows: −∞ for a cell without any."""
         with np.errstate(divide="ignore"):
-            shares = np.log(self._bins[name].shares(to_code_set(where[name])))
+            shares = np.log(self._bins[name].compute_shares(to_code_set(where[name])))
         return torch.from_numpy(shares).float()
 
     def restrict(self, logits: Tensor, where: Where) -> Tensor:

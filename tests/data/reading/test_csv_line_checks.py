@@ -26,7 +26,7 @@ TABLE = Schema.from_dict(
 )
 
 
-def refusal(path: Path, schema: Schema = TABLE) -> str:
+def catch_message(path: Path, schema: Schema = TABLE) -> str:
     with pytest.raises(DataError) as caught:
         encode(read(path, schema), schema)
     message = str(caught.value)
@@ -41,7 +41,7 @@ def test_an_open_quote_swallows_nothing(tmp_path: Path, name: str) -> None:
     rows[500] = '500,"a'
     text = "n,s\n" + "\n".join(rows) + "\n"
     (tmp_path / name).write_bytes(text.encode() if name == "t.csv" else gzip.compress(text.encode()))
-    assert f"{name}: line 502 leaves a quote open;" in refusal(tmp_path / name)
+    assert f"{name}: line 502 leaves a quote open;" in catch_message(tmp_path / name)
 
 
 @pytest.mark.parametrize(
@@ -53,8 +53,8 @@ def test_an_open_quote_swallows_nothing(tmp_path: Path, name: str) -> None:
         (b'2,"a" ', "line 3 has a quote that"),
         (b'2,"a\nb"', "line 3 leaves a quote open"),
         (b'2,"a\r\nb"', "line 3 leaves a quote open"),
-        (b"2,a\rb", "line 3 has a carriage return in it"),
-        (b"2,a\r3,a", "line 3 has a carriage return in it"),
+        (b"2,a\rb", "line 3 contains a carriage return"),
+        (b"2,a\r3,a", "line 3 contains a carriage return"),
         (b"2,a\0", "zero byte"),
         (b"2", "row 2 has 1 fields, the header has 2"),
         (b"2,a,", "row 2 has 3 fields, the header has 2"),
@@ -62,13 +62,13 @@ def test_an_open_quote_swallows_nothing(tmp_path: Path, name: str) -> None:
 )
 def test_a_spoiled_line_is_named(tmp_path: Path, line: bytes, says: str) -> None:
     (tmp_path / "t.csv").write_bytes(b"n,s\n1,a\n" + line + b"\n3,a\n")
-    assert says in refusal(tmp_path / "t.csv")
+    assert says in catch_message(tmp_path / "t.csv")
 
 
 def test_a_zero_byte_far_from_the_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_file, "BLOCK", 64)
     (tmp_path / "t.csv").write_bytes(b"n,s\n" + b"1,a\n" * 50 + b"1,a\0\n")
-    assert "line 52 has a zero byte in it" in refusal(tmp_path / "t.csv")
+    assert "line 52 contains a zero byte" in catch_message(tmp_path / "t.csv")
 
 
 @pytest.mark.parametrize("line", ['1,"a"', '1,5" pipe', '"1","a, ""b"""', "1,a\ufeff", "1,\u2028a\f\x1a", "1,a\r"])
@@ -86,7 +86,7 @@ FIELD = st.text(st.sampled_from('ab" '), max_size=4)
 @given(lines=st.lists(LINE | st.builds("{},{}".format, FIELD, FIELD), max_size=8), block=st.sampled_from([64, 1 << 20]))
 @example(lines=['"",",",', 'a,""""'], block=64)
 def test_the_lines_of_a_file_are_its_records(tmp_path: Path, lines: list[str], block: int) -> None:
-    """Whatever is accepted has one record a line, and each is what its line says when it is read alone."""
+    """An accepted file has one record a line, which is the same when its line is read alone."""
     text = "x,y\n" + "".join(f"{line}\n" for line in lines)
     (tmp_path / "t.csv").write_bytes(text.encode())
     with pytest.MonkeyPatch.context() as patch:
@@ -102,14 +102,14 @@ def test_the_lines_of_a_file_are_its_records(tmp_path: Path, lines: list[str], b
 # --- values that the schema declares with a line break ---------------------------------------------------------------
 
 
-def broken(*values: str) -> Schema:
+def declare_values(*values: str) -> Schema:
     column = {"type": "categorical", "values": [*values, "o"], "undeclared": "other", "other": "o"}
     return Schema.from_dict({"columns": {"n": {"type": "integer", "min": 0, "max": 9}, "s": column}})
 
 
 def test_a_declared_value_may_have_a_line_break(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_bytes(b'n,s\n1,"a ""b""\nc"\n2,"d, e"\n3,"a ""b""\nc"\n')
-    schema = broken('a "b"\nc', "d, e")
+    schema = declare_values('a "b"\nc', "d, e")
     codes = encode(read(tmp_path / "t.csv", schema), schema).codes
     assert (codes["n"].tolist(), codes["s"].tolist()) == ([1, 2, 3], [0, 1, 0])
 
@@ -123,13 +123,13 @@ def test_a_declared_value_may_have_a_line_break(tmp_path: Path) -> None:
         (["a\n"], [b'1,"a', b'",",3']),
         (["a\nb,"], [b'1,"a', b'b,",",3']),
         (["a\nb"], [b"1,o", b'b",3']),
-        (["a\nb"], [b'1,5" pipe']),  # nothing but fields in quotes and without any
+        (["a\nb"], [b'1,5" pipe']),  # only fields in quotes and fields without any
     ],
 )
 def test_an_open_quote_beside_a_declared_line_break(tmp_path: Path, values: list[str], lines: list[bytes]) -> None:
-    schema = broken(*values)
+    schema = declare_values(*values)
     (tmp_path / "t.csv").write_bytes(b"\n".join([b"n,s", *lines, b""]))
-    refusal(tmp_path / "t.csv", schema)
+    catch_message(tmp_path / "t.csv", schema)
 
 
 BREAKS = st.text(st.sampled_from('a,"\n'), min_size=1, max_size=3)
@@ -143,7 +143,7 @@ BREAKS = st.text(st.sampled_from('a,"\n'), min_size=1, max_size=3)
     place=st.integers(0, 4),
 )
 def test_no_line_completes_another(tmp_path: Path, values: list[str], rows: list[int], extra: str, place: int) -> None:
-    schema = broken(*values)
+    schema = declare_values(*values)
     known = [*values, "o"]
     fields = [known[row % len(known)].replace('"', '""') for row in rows]
     lines = [f'{row},"{field}"' for row, field in enumerate(fields)]
@@ -172,4 +172,4 @@ def test_delimiters_that_cannot_be(mark: str) -> None:
 def test_a_carriage_return_in_transactions(tmp_path: Path) -> None:
     schema = Schema.from_dict({"columns": {"x": {"type": "set", "universe": 4, "max_size": 3}}})
     (tmp_path / "t.txt").write_bytes(b"1 2\r\n3\r1\n")
-    assert "t.txt: line 2 has a carriage return in it" in refusal(tmp_path / "t.txt", schema)
+    assert "t.txt: line 2 contains a carriage return" in catch_message(tmp_path / "t.txt", schema)

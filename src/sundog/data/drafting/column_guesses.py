@@ -1,4 +1,4 @@
-"""What kind of column some values look like: the guesses behind a drafted schema."""
+"""Guess the declaration of a column from its values, for a drafted schema."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -14,22 +13,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sundog.data.columns import arrow, time_parsing
+from sundog.data.columns.containers import spell_values, to_chunks
 from sundog.data.columns.datetime import MICROSECONDS
-from sundog.data.columns.values import chunks, spellings
+from sundog.data.columns.number_parsing import EXACT
 from sundog.data.drafting.proposed_bins import is_wide, propose_edges, propose_special
-from sundog.data.drafting.spellings import TIME_OF_DAY, Writing, find_writing
+from sundog.data.drafting.text_formats import TIME_OF_DAY, TextFormat, find_text_format
 from sundog.data.reading.source import Values
+from sundog.data.validation_errors import format_value
 
 Array = np.ndarray[Any, Any]
 Declaration = dict[str, Any]
 
-LISTED = 100  # more values than this are listed only where enough records hold them
-FREQUENT = 10  # records: so many
-MOST = 1000  # more frequent values than this are better learned than listed
-EXACT = 2**53  # float64 holds every whole number below this one
-DIGITS = 9  # the finest decimal resolution that is looked for
-ENOUGH = 20  # so many values, nearly all different, look like names and not like categories
-FEW = 50  # so many different ones may still be kinds of user, not users
+LISTED = 100  # with more values than this, only frequent ones are listed
+FREQUENT = 10  # records
+MOST = 1000  # with more frequent values than this, they are learned, not listed
+DIGITS = 9  # decimals of the finest resolution that is tried
+ENOUGH = 20  # from this many values on, nearly all different, they look like names
+FEW = 50  # up to this many distinct values may be kinds of users, not users
 BOOLEANS = ({"true", "false"}, {"yes", "no"}, {"t", "f"}, {"y", "n"})
 
 _ID_NAME = re.compile(r"(^|[_ .-])(id|uuid|guid|key)$", re.IGNORECASE)
@@ -41,12 +41,12 @@ _OWNER_NAME = re.compile(
 
 @dataclass(frozen=True)
 class Guess:
-    """What a column looks like.
+    """The guessed declaration of a column.
 
     Args:
-        declaration: what to declare; None where the column is better left out.
-        notes: what was seen, for whoever reviews the draft.
-        nulls: texts that are to count as missing for the declaration to hold.
+        declaration: what to declare; None if the column should be left out.
+        notes: comments for the reviewer of the draft.
+        nulls: texts that must count as missing for the declaration to hold.
     """
 
     declaration: Declaration | None
@@ -58,22 +58,21 @@ def guess_column(values: Values, *, blanks: bool = True) -> Guess:
     """Return the declaration that the values suggest.
 
     Args:
-        values: those of one column.
-        blanks: whether the schema can say which texts count as missing, as it can for csv files.
+        values: the values of one column.
+        blanks: whether the schema can declare which texts count as missing, as for csv files.
 
-    Example:
-        >>> guess_column(pa.chunked_array([["1.5", "2.25", None]])).declaration
-        {'type': 'continuous', 'min': 1.5, 'max': 2.25, 'resolution': 0.01, 'nullable': True}
+    >>> guess_column(pa.chunked_array([["1.5", "2.25", None]])).declaration
+    {'type': 'continuous', 'min': 1.5, 'max': 2.25, 'resolution': 0.01, 'nullable': True}
     """
     if isinstance(values, np.ndarray):
         return Guess(_guess_array(values))
     if not isinstance(values, pa.ChunkedArray):
         longest = int(np.diff(values.indptr).max(initial=1))
         return Guess({"type": "set", "universe": values.shape[1], "max_size": longest})
-    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-    if pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+    kind = arrow.unwrap_dictionary(values.type)
+    if arrow.is_list(kind):
         return _guess_lists(values)
-    distinct, counts = _counted(values)
+    distinct, counts = _count_distinct(values)
     if not len(distinct):
         return Guess(None, ["is empty and is left out"])
     if arrow.is_text(kind):
@@ -82,34 +81,33 @@ def guess_column(values: Values, *, blanks: bool = True) -> Guess:
         guess = Guess(_guess_numbered(values, distinct))
     else:
         values = values.cast(kind) if pa.types.is_dictionary(values.type) else values
-        guess = _with_bins(_guess_typed(distinct), distinct, counts)
+        guess = _add_bins(_guess_typed(distinct), distinct, counts)
     if guess.declaration and pc.any(pc.is_null(values, nan_is_null=True)).as_py():
         return replace(guess, declaration={**guess.declaration, "nullable": True})
     return guess
 
 
 def is_named_id(name: str, values: Values) -> bool:
-    """Return whether a column is called as if it told records or people apart.
+    """Return whether a column has the name of an identifier of records or people.
 
-    Example:
-        >>> is_named_id("patient_id", pa.chunked_array([[1, 1]])), is_named_id("age", pa.chunked_array([[1, 2]]))
-        (True, False)
+    >>> is_named_id("patient_id", pa.chunked_array([[1, 1]])), is_named_id("age", pa.chunked_array([[1, 2]]))
+    (True, False)
     """
     if not isinstance(values, pa.ChunkedArray) or pa.types.is_nested(values.type):
         return False
-    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    kind = arrow.unwrap_dictionary(values.type)
     if not (arrow.is_text(kind) or pa.types.is_integer(kind)):
         return False
     return bool(_ID_NAME.search(name) or (_OWNER_NAME.search(name) and len(pc.unique(values).drop_null()) > FEW))
 
 
-def _counted(values: pa.ChunkedArray) -> tuple[pa.Array, Array]:
-    """Return the different values, and how many rows have each; gaps are left out."""
+def _count_distinct(values: pa.ChunkedArray) -> tuple[pa.Array, Array]:
+    """Return the distinct values and their counts, without missing values."""
     pairs = pc.value_counts(values.unify_dictionaries() if pa.types.is_dictionary(values.type) else values)
     distinct, counts = pairs.field("values"), arrow.to_numpy(pairs.field("counts"))
     if isinstance(distinct, pa.DictionaryArray):
         distinct = distinct.dictionary_decode()
-    there = ~arrow.missing(distinct)
+    there = ~arrow.is_missing(distinct)
     return distinct.filter(pa.array(there)), counts[there]
 
 
@@ -122,22 +120,22 @@ def _guess_text(distinct: pa.Array, counts: Array, values: pa.ChunkedArray, *, b
         true = next(text for lower, text in spelled.items() if lower[0] in "ty")
         false = next(text for lower, text in spelled.items() if lower[0] in "fn")
         return Guess({"type": "boolean", "true": true, "false": false})
-    writing = find_writing(distinct, counts)
+    writing = find_text_format(distinct, counts)
     if writing is not None and (blanks or writing.fits.all()):
-        return _guess_written(writing, distinct, counts)
+        return _guess_formatted(writing, distinct, counts)
     if pa.types.is_dictionary(values.type) and values.type.ordered:
         return Guess({"type": "ordinal", "values": values.chunk(0).dictionary.to_pylist()})
     texts = distinct.to_pylist()
-    if reason := _why_id(texts, counts):
+    if reason := _explain_identifier(texts, counts):
         return Guess(None, [reason])
     guess = _guess_categories(texts, counts)
     if writing is None:
         return guess
-    strays = _quoted([text for text, fits in zip(texts, writing.fits, strict=True) if not fits])
-    return replace(guess, notes=[f"nearly all values are numbers or times, but {strays}: fix them", *guess.notes])
+    strays = _quote_some([text for text, fits in zip(texts, writing.fits, strict=True) if not fits])
+    return replace(guess, notes=[f"nearly all values are numbers or times, except {strays}: fix them", *guess.notes])
 
 
-def _guess_written(writing: Writing, distinct: pa.Array, counts: Array) -> Guess:
+def _guess_formatted(writing: TextFormat, distinct: pa.Array, counts: Array) -> Guess:
     notes = [] if writing.doubt is None else [writing.doubt]
     if writing.times is not None and (writing.format or "").startswith("%H"):
         guess = Guess(_guess_time_of_day(writing.times), notes)
@@ -145,21 +143,21 @@ def _guess_written(writing: Writing, distinct: pa.Array, counts: Array) -> Guess
         guess = Guess(_guess_times(writing.times, "UTC" if writing.aware else None), notes)
     else:
         found = pa.array(writing.numbers)
-        guess = _with_bins(_guess_typed(found, whole_is_integer=False), found, counts[writing.fits], notes)
+        guess = _add_bins(_guess_typed(found, whole_is_integer=False), found, counts[writing.fits], notes)
     if writing.format is not None and guess.declaration:
         guess = replace(guess, declaration={**guess.declaration, "format": writing.format})
     strays = distinct.filter(pa.array(~writing.fits)).to_pylist()
     if not strays or not guess.declaration:
         return guess
     rows = int(counts[~writing.fits].sum())
-    held = f"{rows} of {int(counts.sum())} rows {'holds' if rows == 1 else 'hold'} {_quoted(strays)}"
+    held = f"{rows} of {int(counts.sum())} rows {'holds' if rows == 1 else 'hold'} {_quote_some(strays)}"
     note = f"{held}: read as missing (`nulls`); fix the data if that is wrong"
     declaration = {**guess.declaration, "nullable": True}
     return Guess(declaration, [note, *guess.notes], strays)
 
 
-def _why_id(texts: list[str], counts: Array) -> str | None:
-    """Why texts tell records apart instead of describing them, if they do."""
+def _explain_identifier(texts: list[str], counts: Array) -> str | None:
+    """Return why texts look like identifiers; None if they do not."""
     rows = int(counts.sum())
     if rows >= ENOUGH and len(texts) >= 0.9 * rows:
         return "looks like an identifier (nearly all values differ) and is left out"
@@ -188,7 +186,7 @@ def _guess_categories(texts: list[str], counts: Array) -> Guess:
 
 
 def _are_categories(values: pa.ChunkedArray, distinct: pa.Array) -> bool:
-    """Return whether numbers are a few categories, as whoever made the data says."""
+    """Return whether numbers are stored as a few categories."""
     numeric = pa.types.is_integer(distinct.type) or pa.types.is_floating(distinct.type)
     return bool(pa.types.is_dictionary(values.type) and numeric and len(distinct) <= LISTED)
 
@@ -199,16 +197,16 @@ def _guess_numbered(values: pa.ChunkedArray, distinct: pa.Array) -> Declaration:
     return {"type": "categorical", "values": sorted(distinct.to_pylist())}
 
 
-def _quoted(texts: Sequence[str]) -> str:
-    shown = ", ".join(arrow.shown(text, 30) for text in texts[:3])
+def _quote_some(texts: Sequence[str]) -> str:
+    shown = ", ".join(format_value(text, 30) for text in texts[:3])
     return f"{shown} and {len(texts) - 3} other texts" if len(texts) > 3 else shown
 
 
 # --- numbers and times ---
 
 
-def _with_bins(declaration: Declaration, distinct: pa.Array, counts: Array, notes: Sequence[str] = ()) -> Guess:
-    """Return the declaration with special values that many rows share, and a note with edges that could be declared."""
+def _add_bins(declaration: Declaration, distinct: pa.Array, counts: Array, notes: Sequence[str] = ()) -> Guess:
+    """Add special values that many rows share to the declaration, and proposed edges to the notes."""
     if declaration["type"] == "integer" and _is_running(declaration, counts):
         notes = [f"all {len(counts):,} values differ, with few gaps: does it number the rows? then remove it", *notes]
     numeric = declaration["type"] in ("integer", "continuous") and not pa.types.is_decimal(distinct.type)
@@ -216,22 +214,24 @@ def _with_bins(declaration: Declaration, distinct: pa.Array, counts: Array, note
         return Guess(declaration, list(notes))
     values = arrow.to_numpy(distinct)
     order = np.argsort(values)
-    values, counts, said = values[order], counts[order], list(notes)
+    values, counts, comments = values[order], counts[order], list(notes)
     special = propose_special(values, counts)
     if declaration["type"] == "integer":
         special = [int(value) for value in special]
     if special:
         share = counts[np.isin(values, special)].sum() / counts.sum()
-        said.append(f"special: {share:.0%} of rows; values with a meaning of their own, each with a bin of its own")
+        comments.append(f"special: {share:.0%} of rows; values with a meaning of their own, each with a bin of its own")
         declaration = {**declaration, "special": special}
     edges = propose_edges(values, counts, special)
     if edges:
-        said.append(f"edges: {edges}  (rounded quantiles; add them to declare bins, else fit refines bins for 5% of ρ)")
-    return Guess(declaration, said)
+        comments.append(
+            f"edges: {edges}  (rounded quantiles; add them to declare bins, else fit refines bins for 5% of ρ)"
+        )
+    return Guess(declaration, comments)
 
 
 def _is_running(declaration: Declaration, counts: Array) -> bool:
-    """Return whether integers number the rows: so many that happen to differ would lie further apart."""
+    """Return whether integers number the rows: all differ, with few gaps."""
     span = declaration["max"] - declaration["min"] + 1
     return bool(len(counts) >= ENOUGH and (counts == 1).all() and span <= 2 * len(counts))
 
@@ -255,44 +255,38 @@ def _guess_numbers(values: Array, whole_is_integer: bool) -> Declaration:
     values = values[np.isfinite(values)]
     if not len(values):
         return {"type": "continuous", "min": 0.0, "max": 0.0}
-    digits = _digits(values)
+    digits = _count_decimals(values)
     low, high = float(values.min()), float(values.max())
     if digits == 0 and whole_is_integer and max(abs(low), abs(high)) < EXACT:
         return {"type": "integer", "min": int(low), "max": int(high)}
-    if (
-        digits is None or max(abs(low), abs(high)) >= EXACT
-    ):  # as many decimals as six digits of the range need, so that a bound does not spell out somebody's value
+    if digits is None or max(abs(low), abs(high)) >= EXACT:
+        # Six digits of the range, so that a bound does not reveal a person's exact value.
         digits = min(15, 6 - math.floor(math.log10(max(high - low, abs(high), abs(low), 1e-9))))
     step = float(f"1e{-digits}")
-    # A float32 is a little off the decimal it stands for: bounds go out by a step where they would cut it off.
+    # A float32 differs a little from the decimal it stands for: move a bound out by a step if it would exclude it.
     near, far = round(low, digits), round(high, digits)
     low, high = near if near <= low else round(near - step, digits), far if far >= high else round(far + step, digits)
     return {"type": "continuous", "min": low, "max": high, "resolution": step}
 
 
-def _digits(values: Array) -> int | None:
-    """Return the number of decimals that all values get by with, if there is a small one."""
+def _count_decimals(values: Array) -> int | None:
+    """Return the smallest number of decimals that represents all values exactly; None if there is none."""
     return next((d for d in range(DIGITS + 1) if (np.round(values, d) == values).all()), None)
 
 
 def _guess_times(micros: Array, zone: str | None) -> Declaration:
     resolution = next(name for name, size in MICROSECONDS.items() if not (micros % size).any())
     if zone is not None and resolution == "day":
-        resolution = "hour"  # midnight in UTC is not midnight everywhere
-    low, high = (_iso(int(bound), zone) for bound in (micros.min(), micros.max()))
+        resolution = "hour"  # midnight in UTC is not midnight in other timezones
+    low, high = (str(time_parsing.Time(int(bound), zone is not None)) for bound in (micros.min(), micros.max()))
     guess = {"type": "datetime", "min": low, "max": high, "resolution": resolution}
     return guess if zone is None else {**guess, "timezone": zone}
 
 
 def _guess_time_of_day(micros: Array) -> Declaration:
-    """From midnight to midnight, which tells nothing of the data; text in a DataFrame, which knows no time of day."""
+    """Return a declaration from midnight to midnight, which reveals nothing; as text, for lack of a dtype."""
     bounds = {"min": f"{TIME_OF_DAY}T00:00:00", "max": f"{TIME_OF_DAY}T23:59:59"}
     return {**_guess_times(micros, None), **bounds, "dtype": "str"}
-
-
-def _iso(micros: int, zone: str | None) -> str:
-    text = (datetime(1970, 1, 1) + timedelta(microseconds=micros)).isoformat()
-    return text.removesuffix("T00:00:00") if zone is None else f"{text}+00:00"
 
 
 def _guess_array(values: Array) -> Declaration:
@@ -312,7 +306,7 @@ def _guess_lists(values: pa.ChunkedArray) -> Guess:
         bounds = _guess_numbers(flat.to_numpy(), whole_is_integer=False)
         return Guess({**bounds, "type": "series", "length": longest})
     if not pa.types.is_integer(flat.type):
-        flat = pa.chunked_array([spellings(chunk, where="a list") for chunk in chunks(flat)], pa.string())
+        flat = pa.chunked_array([spell_values(chunk, where="a list") for chunk in to_chunks(flat)], pa.string())
     items = sorted(pc.unique(flat).drop_null().to_pylist())
     if not items:
         return Guess(None, ["is empty and is left out"])

@@ -1,9 +1,9 @@
-"""Values out of any container into Arrow, each one read alone: see "A record is encoded alone" in docs/privacy.md.
+"""Convert the values of any container to Arrow, each one alone: see "A record is encoded alone" in docs/privacy.md.
 
-A container may have been changed by a single record before it came here: one blank makes floats of integers, one text
-makes objects of numbers, one more digit changes the scale of decimals. So nothing here asks for the type of a column.
-Each value has a *kind* (text, number, truth, time on the wall, instant) and, within all numbers, one value and one
-spelling: 1, 1.0, `Decimal("1.00")`, `numpy.float32(1)` and True are the number 1, spelled "1".
+A single record may have changed the type of its container: one blank turns integers into floats, one text turns numbers
+into objects, one more digit changes the scale of decimals. So nothing here depends on the type of a column. Each value
+has a *kind* (text, number, truth, wall time, instant). Equal numbers have one value and one spelling, whatever their
+type: 1, 1.0, `Decimal("1.00")`, `numpy.float32(1)` and True are the number 1, spelled "1".
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from sundog.data.columns import time_parsing
 from sundog.data.columns.arrow import is_text, to_numpy
-from sundog.data.columns.kinds import KINDS, TEXT, spell, tagged
-from sundog.data.columns.numbers import EXACT
+from sundog.data.columns.number_parsing import EXACT
+from sundog.data.columns.value_kinds import KINDS, TEXT, spell, tag_value
 from sundog.errors import DataError
 
 if TYPE_CHECKING:
@@ -31,21 +31,21 @@ MIXED = pa.dense_union([pa.field(name, kind) for name, kind in KINDS.items()])
 """The Arrow type of a column whose values are of several kinds."""
 
 
-def chunks(values: Any, *, where: str = "") -> Iterator[Any]:
-    """Yield the values of a list, a Series or an array (numpy, Arrow) as Arrow arrays, each value by itself.
+def to_chunks(values: Any, *, where: str = "") -> Iterator[Any]:
+    """Yield the values of a list, a Series or an array (numpy, Arrow) as Arrow arrays, each value converted alone.
 
-    What comes out is text, numbers, booleans, dates and timestamps, dictionaries of these, `MIXED`, or nested lists.
+    The arrays hold text, numbers, booleans, dates and timestamps, dictionaries of these, `MIXED`, or nested lists.
     `where` begins the error message about a value that cannot be read.
 
-    >>> [chunk] = chunks([1, "x", None, 2.5])
+    >>> [chunk] = to_chunks([1, "x", None, 2.5])
     >>> chunk.to_pylist()
     [1, 'x', None, 2.5]
     """
     if isinstance(values, pa.ChunkedArray):
         for chunk in values.chunks:
-            yield plain(chunk, where=where)
+            yield simplify(chunk, where=where)
     elif isinstance(values, pa.Array):
-        yield plain(values, where=where)
+        yield simplify(values, where=where)
     elif (series := _as_series(values)) is not None:
         yield from _from_pandas(series, where)
     elif isinstance(values, np.ndarray):
@@ -55,15 +55,15 @@ def chunks(values: Any, *, where: str = "") -> Iterator[Any]:
 
 
 def from_objects(values: Iterable[Any], *, where: str = "", rows: Sequence[int] | None = None) -> Any:
-    """Python objects, each converted by itself; a plain array where all are of one kind, otherwise `MIXED`.
+    """Convert Python objects, each one alone, to an array of their kind; to `MIXED` if there are several kinds.
 
-    `rows` tells which row each value belongs to, where that is not simply the first, the second, ….
+    `rows` are the row numbers of the values in error messages; by default 1, 2, ….
     """
     held: list[list[Any]] = [[] for _ in KINDS]
     tags, offsets = [], []
     for place, value in enumerate(values):
         try:
-            tag, held_value = tagged(value)
+            tag, held_value = tag_value(value)
         except (TypeError, ValueError, OverflowError) as error:
             at = f"{where}: row {rows[place] if rows else place + 1}"
             raise DataError(f"{at}: {error}; make it text or a number") from None
@@ -81,28 +81,28 @@ def from_objects(values: Iterable[Any], *, where: str = "", rows: Sequence[int] 
     return pa.UnionArray.from_dense(pa.array(tags, pa.int8()), pa.array(offsets, pa.int32()), children, list(KINDS))
 
 
-def alone(chunk: Any, row: int) -> Any:
-    """Return the value of one row, as an Arrow array of its own."""
-    [(_, one)] = kinds(chunk.slice(row, 1))
+def take_one(chunk: Any, row: int) -> Any:
+    """Return the value of one row as an Arrow array of length 1."""
+    [(_, one)] = split_kinds(chunk.slice(row, 1))
     return one.dictionary_decode() if pa.types.is_dictionary(one.type) else one
 
 
-def kinds(chunk: Any) -> list[tuple[Any, Any]]:
-    """Return the parts of a chunk that are of one kind each, with the rows where they stand (a slice or an array).
+def split_kinds(chunk: Any) -> list[tuple[Any, Any]]:
+    """Split a chunk by kind; return pairs of rows (a slice or an array) and the array of their values.
 
-    >>> [(rows.tolist(), part.to_pylist()) for rows, part in kinds(from_objects([1, "x", 2]))]
+    >>> [(rows.tolist(), part.to_pylist()) for rows, part in split_kinds(from_objects([1, "x", 2]))]
     [([1], ['x']), ([0, 2], [1, 2])]
     """
     if chunk.type != MIXED:
         return [(slice(None), chunk)]
-    if chunk.offset:  # pyarrow's `type_codes` forgets where a slice begins
+    if chunk.offset:  # pyarrow's `type_codes` ignores the offset of a slice
         chunk = chunk.take(pa.array(np.arange(len(chunk))))
     tags, offsets = to_numpy(chunk.type_codes), to_numpy(chunk.offsets)
     rows = [np.flatnonzero(tags == tag) for tag in range(len(KINDS))]
     return [(row, chunk.field(tag).take(pa.array(offsets[row]))) for tag, row in enumerate(rows) if len(row)]
 
 
-# --- containers that have a type -----------------------------------------------------------------------------------
+# --- typed containers -----------------------------------------------------------------------------------
 
 
 def _from_numpy(values: NDArray[Any], where: str) -> Any:
@@ -119,12 +119,12 @@ def _from_numpy(values: NDArray[Any], where: str) -> Any:
     if kind in "biuf":
         return pa.array(values.astype(values.dtype.newbyteorder("="), copy=False), from_pandas=True)
     if kind in "USTO":
-        return _objects(values, where)
+        return _from_object_array(values, where)
     raise DataError(f"{where}: holds {values.dtype} values; make them text or numbers")
 
 
-def _objects(values: NDArray[Any], where: str) -> Any:
-    """Objects, quickly where all are of one kind: which makes no difference to any of them."""
+def _from_object_array(values: NDArray[Any], where: str) -> Any:
+    """Convert an array of objects; the fast path for objects of one kind gives the same values."""
     from pandas.api.types import infer_dtype
 
     kind = _QUICK.get("string" if values.dtype.kind in "UT" else infer_dtype(values, skipna=True))
@@ -138,7 +138,7 @@ _QUICK = {"string": pa.string(), "integer": pa.int64(), "floating": pa.float64()
 
 
 def _as_series(values: Any) -> pd.Series[Any] | None:
-    """Return values of pandas; it is not imported to tell that values of others are not."""
+    """Return pandas values as a Series, None for others; pandas is not imported only to find out."""
     if "pandas" not in sys.modules:
         return None
     import pandas as pd
@@ -153,30 +153,30 @@ def _from_pandas(series: pd.Series[Any], where: str) -> Iterator[Any]:
     if isinstance(dtype, pd.CategoricalDtype):
         codes = np.asarray(series.cat.codes, np.int32)
         index = pa.array(codes, mask=codes < 0)
-        categories = pa.concat_arrays([*chunks(dtype.categories, where=where)] or [pa.array([], pa.string())])
+        categories = pa.concat_arrays([*to_chunks(dtype.categories, where=where)] or [pa.array([], pa.string())])
         if categories.type == MIXED:
             yield categories.take(index)
         else:
             yield pa.DictionaryArray.from_arrays(index, categories, ordered=bool(dtype.ordered))
     elif isinstance(dtype, pd.DatetimeTZDtype):
         times = series.dt.tz_convert("UTC").dt.tz_localize(None).to_numpy()
-        zone = getattr(dtype.tz, "key", "UTC")  # for drafts to propose; instants are what they are
+        zone = getattr(dtype.tz, "key", "UTC")  # only proposed in drafts; instants do not depend on it
         yield pa.array(time_parsing.from_numpy(times), pa.timestamp("us", zone), mask=np.isnat(times))
     elif isinstance(dtype, np.dtype | pd.SparseDtype):
         yield _from_numpy(np.asarray(series), where)
     elif isinstance(dtype, pd.ArrowDtype | pd.StringDtype) or pd.api.types.is_numeric_dtype(dtype):
-        yield from chunks(pa.array(series.array, from_pandas=True), where=where)
+        yield from to_chunks(pa.array(series.array, from_pandas=True), where=where)
     else:
         yield from_objects(series.astype(object), where=where)
 
 
-def plain(values: Any, *, where: str = "") -> Any:
-    """Return the same values, with the rarer ways that Arrow has to hold them turned into the usual ones."""
+def simplify(values: Any, *, where: str = "") -> Any:
+    """Return the same values, with rare Arrow types converted to common ones."""
     kind = values.type
     if kind == MIXED or (is_text(kind) and not pa.types.is_string_view(kind)):
         return values
     if pa.types.is_dictionary(kind):
-        inner = plain(values.dictionary, where=where)
+        inner = simplify(values.dictionary, where=where)
         if inner.type == MIXED or pa.types.is_nested(inner.type):
             return inner.take(values.indices)
         return pa.DictionaryArray.from_arrays(values.indices, inner, ordered=kind.ordered)
@@ -192,56 +192,56 @@ def plain(values: Any, *, where: str = "") -> Any:
     return values
 
 
-def _by_objects(values: Any) -> Any:
+def _convert_by_objects(values: Any) -> Any:
     return from_objects(values.to_pylist())
 
 
-def _as_strings(values: Any) -> Any:
+def _convert_to_strings(values: Any) -> Any:
     return values.cast(pa.binary()).cast(pa.large_string())
 
 
 _UNUSUAL: tuple[tuple[Callable[[Any], bool], Callable[[Any], Any]], ...] = (
     (pa.types.is_null, lambda values: values.cast(pa.string())),
     (pa.types.is_string_view, lambda values: values.cast(pa.large_string())),
-    (pa.types.is_binary, _as_strings),
+    (pa.types.is_binary, _convert_to_strings),
     (pa.types.is_large_binary, lambda values: values.cast(pa.large_string())),
-    (pa.types.is_fixed_size_binary, _as_strings),
+    (pa.types.is_fixed_size_binary, _convert_to_strings),
     (pa.types.is_binary_view, lambda values: values.cast(pa.binary()).cast(pa.large_string())),
     (pa.types.is_float16, lambda values: values.cast(pa.float32())),
     (pa.types.is_decimal32, lambda values: values.cast(pa.decimal128(38, values.type.scale))),
     (pa.types.is_decimal64, lambda values: values.cast(pa.decimal128(38, values.type.scale))),
-    (pa.types.is_time, _by_objects),
-    (pa.types.is_union, _by_objects),
-    (pa.types.is_run_end_encoded, lambda values: plain(pc.run_end_decode(values))),
-    (lambda kind: isinstance(kind, pa.UuidType), _by_objects),
-    (lambda kind: isinstance(kind, pa.BaseExtensionType), lambda values: plain(values.storage)),
+    (pa.types.is_time, _convert_by_objects),
+    (pa.types.is_union, _convert_by_objects),
+    (pa.types.is_run_end_encoded, lambda values: simplify(pc.run_end_decode(values))),
+    (lambda kind: isinstance(kind, pa.UuidType), _convert_by_objects),
+    (lambda kind: isinstance(kind, pa.BaseExtensionType), lambda values: simplify(values.storage)),
 )
 
 
-def spellings(chunk: Any, *, where: str) -> Any:
-    """Return the one spelling of each value of a chunk, as Arrow text; nulls stay null, and NaN becomes null.
+def spell_values(chunk: Any, *, where: str) -> Any:
+    """Return the canonical spelling of each value of a chunk, as Arrow text; nulls stay null, and NaN becomes null.
 
-    >>> spellings(pa.array([1.0, 2.5, None]), where="t.parquet: column 'n'").to_pylist()
+    >>> spell_values(pa.array([1.0, 2.5, None]), where="t.parquet: column 'n'").to_pylist()
     ['1', '2.5', None]
     """
     kind = chunk.type
     if kind == MIXED:
-        parts = [(rows, spellings(part, where=where)) for rows, part in kinds(chunk)]
+        parts = [(rows, spell_values(part, where=where)) for rows, part in split_kinds(chunk)]
         order = np.argsort(np.concatenate([np.empty(0, np.int64), *(rows for rows, _ in parts)]))
         return pa.concat_arrays([part for _, part in parts]).take(pa.array(order))
     if is_text(kind):
         return chunk.cast(pa.string()) if not pa.types.is_string(kind) else chunk
     if pa.types.is_dictionary(kind):
-        return spellings(chunk.dictionary, where=where).take(chunk.indices)
+        return spell_values(chunk.dictionary, where=where).take(chunk.indices)
     if pa.types.is_integer(kind):
         return chunk.cast(pa.string())
     refuse_rounded(chunk, where)
     distinct = chunk.dictionary_encode()
-    return pa.array([spell(value) for value in python_values(distinct.dictionary)], pa.string()).take(distinct.indices)
+    return pa.array([spell(value) for value in to_python(distinct.dictionary)], pa.string()).take(distinct.indices)
 
 
 def refuse_rounded(chunk: Any, where: str) -> None:
-    """Refuse floats that may be whole numbers with their last digits lost."""
+    """Refuse floats that may be whole numbers whose last digits were lost."""
     if pa.types.is_floating(chunk.type) and len(chunk):
         numbers = np.abs(to_numpy(chunk.cast(pa.float64()).fill_null(0)))
         if (np.isfinite(numbers) & (numbers >= EXACT)).any():
@@ -251,15 +251,15 @@ def refuse_rounded(chunk: Any, where: str) -> None:
 ROUNDED = "a floating-point number of 2^53 or more may have lost its last digits; give the column as integers or text"
 
 
-def value_of(one: Any) -> Any:
-    """Return the value in an Arrow array of one, for an error message."""
-    return python_values(one)[0]
+def unwrap_one(one: Any) -> Any:
+    """Return the value of an Arrow array of length 1, for an error message."""
+    return to_python(one)[0]
 
 
-def python_values(values: Any) -> list[Any]:
-    """Return the values of an Arrow array of one kind in Python: text, int, float, bool, `time_parsing.Time` or None.
+def to_python(values: Any) -> list[Any]:
+    """Return the values of an Arrow array of one kind as str, int, float, bool, `time_parsing.Time` or None.
 
-    As among objects, decimals are whole numbers or floats, and whole numbers beyond 64 bits are text.
+    As in `from_objects`, decimals become int or float, and whole numbers beyond 64 bits become text.
     """
     if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
         micros, aware, _ = time_parsing.read(values, None)
@@ -270,5 +270,5 @@ def python_values(values: Any) -> list[Any]:
         ]
     found: list[Any] = values.to_pylist()
     if pa.types.is_decimal(values.type) or pa.types.is_uint64(values.type):
-        found = [tagged(value)[1] for value in found]
+        found = [tag_value(value)[1] for value in found]
     return found

@@ -1,4 +1,4 @@
-"""One value: its kind, and its one spelling."""
+"""The kind and the canonical spelling of one value."""
 
 from __future__ import annotations
 
@@ -31,115 +31,115 @@ _Tagged = tuple[int, Any]
 _NOTHING: _Tagged = (TEXT, None)
 
 
-def tagged(value: Any) -> _Tagged:
-    """Return the kind of one value, and the value as Arrow holds it."""
-    if "pandas" in sys.modules:  # no value can be of its types before, and it takes half a second to import
+def tag_value(value: Any) -> _Tagged:
+    """Return the kind of one value, and the value in the Arrow type of that kind."""
+    if "pandas" in sys.modules:  # otherwise no value can be of its types, and importing it takes half a second
         _register_pandas()
-    return _tagged(value)
+    return _tag(value)
 
 
 @singledispatch
-def _tagged(value: Any) -> _Tagged:
+def _tag(value: Any) -> _Tagged:
     if isinstance(value, pa.Scalar):
-        return tagged(value.as_py())
+        return tag_value(value.as_py())
     if np.ma.is_masked(value):
         return _NOTHING
     if isinstance(value, np.ndarray) and value.ndim == 0:
-        return tagged(value.item() if value.dtype.kind not in "Mm" else value[()])
+        return tag_value(value.item() if value.dtype.kind not in "Mm" else value[()])
     raise TypeError(f"holds a value of type {type(value).__name__}")
 
 
-@_tagged.register(type(None))
-def _nothing(_: Any) -> _Tagged:
+@_tag.register(type(None))
+def _tag_nothing(_: Any) -> _Tagged:
     return _NOTHING
 
 
-@_tagged.register
-def _text(value: str) -> _Tagged:
+@_tag.register
+def _tag_text(value: str) -> _Tagged:
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise ValueError("holds text with half a surrogate pair, which UTF-8 does not have") from None
+        raise ValueError("holds text with a lone surrogate, which UTF-8 cannot encode") from None
     return TEXT, str.__str__(value)
 
 
-@_tagged.register(bytes)
-@_tagged.register(bytearray)
-def _bytes(value: Any) -> _Tagged:
+@_tag.register(bytes)
+@_tag.register(bytearray)
+def _tag_bytes(value: Any) -> _Tagged:
     try:
         return TEXT, value.decode()
     except UnicodeDecodeError:
         raise ValueError("holds bytes that are not UTF-8 text") from None
 
 
-@_tagged.register(time)
-def _time_of_day(value: Any) -> _Tagged:
+@_tag.register(time)
+def _tag_time_of_day(value: Any) -> _Tagged:
     return TEXT, value.isoformat()
 
 
-@_tagged.register(uuid.UUID)
-def _named(value: Any) -> _Tagged:
+@_tag.register(uuid.UUID)
+def _tag_by_name(value: Any) -> _Tagged:
     return TEXT, str(value)
 
 
-@_tagged.register(bool)
-@_tagged.register(np.bool_)
-def _truth(value: Any) -> _Tagged:
+@_tag.register(bool)
+@_tag.register(np.bool_)
+def _tag_truth(value: Any) -> _Tagged:
     return TRUTH, bool(value)
 
 
-@_tagged.register(Integral)
-def _whole(value: Any) -> _Tagged:
+@_tag.register(Integral)
+def _tag_whole(value: Any) -> _Tagged:
     number = int(value)
     return (WHOLE, number) if -(2**63) <= number < 2**63 else (TEXT, str(number))
 
 
-@_tagged.register(float)
-@_tagged.register(np.floating)
-def _real(value: Any) -> _Tagged:
+@_tag.register(float)
+@_tag.register(np.floating)
+def _tag_real(value: Any) -> _Tagged:
     number = float(value)
     return _NOTHING if math.isnan(number) else (REAL, number)
 
 
-@_tagged.register
-def _decimal(value: Decimal) -> _Tagged:
+@_tag.register
+def _tag_decimal(value: Decimal) -> _Tagged:
     if value.is_nan():
         return _NOTHING
-    # Beyond 10^400 it is infinite as a float64, too, and far too long to spell out.
+    # Beyond 10^400 it is infinite as a float64 as well, and too long to spell out.
     is_whole = value.is_finite() and value.adjusted() < 400 and value == value.to_integral_value()
-    return _whole(int(value)) if is_whole else _real(float(value))
+    return _tag_whole(int(value)) if is_whole else _tag_real(float(value))
 
 
-@_tagged.register
-def _fraction(value: Fraction) -> _Tagged:
-    return _whole(value.numerator) if value.denominator == 1 else _real(float(value))
+@_tag.register
+def _tag_fraction(value: Fraction) -> _Tagged:
+    return _tag_whole(value.numerator) if value.denominator == 1 else _tag_real(float(value))
 
 
-@_tagged.register
-def _day(value: date) -> _Tagged:
+@_tag.register
+def _tag_day(value: date) -> _Tagged:
     return WALL, (value - time_parsing.EPOCH.date()).days * time_parsing.DAY
 
 
-@_tagged.register
-def _moment(value: datetime) -> _Tagged:
+@_tag.register
+def _tag_moment(value: datetime) -> _Tagged:
     offset = value.utcoffset()
     micros = (value.replace(tzinfo=None) - time_parsing.EPOCH) // time_parsing.MICROSECOND
     return (WALL, micros) if offset is None else (INSTANT, micros - offset // time_parsing.MICROSECOND)
 
 
-@_tagged.register
-def _datetime64(value: np.datetime64) -> _Tagged:
+@_tag.register
+def _tag_datetime64(value: np.datetime64) -> _Tagged:
     return _NOTHING if np.isnat(value) else (WALL, int(time_parsing.from_numpy(np.array([value]))[0]))
 
 
-@_tagged.register
-def _time(value: time_parsing.Time) -> _Tagged:
+@_tag.register
+def _tag_time(value: time_parsing.Time) -> _Tagged:
     return (INSTANT if value.aware else WALL), value.micros
 
 
-@_tagged.register(timedelta)
-@_tagged.register(np.timedelta64)
-def _duration(_: Any) -> _Tagged:
+@_tag.register(timedelta)
+@_tag.register(np.timedelta64)
+def _refuse_duration(_: Any) -> _Tagged:
     raise TypeError("holds a duration")
 
 
@@ -147,32 +147,32 @@ def _duration(_: Any) -> _Tagged:
 def _register_pandas() -> None:
     import pandas as pd
 
-    def interval(value: pd.Interval) -> _Tagged:
+    def tag_interval(value: pd.Interval) -> _Tagged:
         before, behind = "[" if value.closed_left else "(", "]" if value.closed_right else ")"
         return TEXT, f"{before}{spell(value.left)}, {spell(value.right)}{behind}"
 
-    def stamp(value: pd.Timestamp) -> _Tagged:
-        return (WALL if value.tz is None else INSTANT), _datetime64(value.to_datetime64())[1]
+    def tag_timestamp(value: pd.Timestamp) -> _Tagged:
+        return (WALL if value.tz is None else INSTANT), _tag_datetime64(value.to_datetime64())[1]
 
     for missing in (pd.NA, pd.NaT):
-        _tagged.register(type(missing), _nothing)
-    _tagged.register(pd.Period, _named)
-    _tagged.register(pd.Interval, interval)
-    _tagged.register(pd.Timestamp, stamp)
+        _tag.register(type(missing), _tag_nothing)
+    _tag.register(pd.Period, _tag_by_name)
+    _tag.register(pd.Interval, tag_interval)
+    _tag.register(pd.Timestamp, tag_timestamp)
 
 
 def spell(value: Any) -> str:
-    """Return the one spelling of a value, whatever its type.
+    """Return the canonical spelling of a value, which does not depend on its type.
 
     >>> [spell(value) for value in (1, 1.0, Decimal("1.00"), True, -0.0, 0.5, date(2020, 1, 1), " x")]
     ['1', '1', '1', '1', '0', '0.5', '2020-01-01', ' x']
     """
-    tag, held = tagged(value)
+    tag, held = tag_value(value)
     if tag in (WALL, INSTANT):
         return str(time_parsing.Time(held, tag == INSTANT))
     return spell_number(held) if tag in (WHOLE, REAL, TRUTH) else str(held)
 
 
 def spell_number(number: float) -> str:
-    """Return the one spelling of a number: whole ones without a point, others with as few digits as tell them apart."""
+    """Return the canonical spelling of a number: without a point if it is whole, else as short as is exact."""
     return str(int(number)) if math.isfinite(number) and number == int(number) else repr(float(number))

@@ -1,4 +1,4 @@
-"""Numbers out of Arrow arrays of any type: text is parsed, whole numbers stay exact."""
+"""Parse the numbers of Arrow arrays of any type; whole numbers stay exact."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from numpy.typing import NDArray
 from sundog.data.columns.arrow import Mask, cast_where, is_text, to_numpy
 
 INT64_MIN, INT64_MAX = -(2**63), 2**63 - 1
-EXACT = 2**53  # from here on a float64 no longer tells whole numbers apart
-COARSEST = 2**10  # how far apart float64 values within int64 are at most
+EXACT = 2**53  # from here on, float64 does not hold every whole number
+COARSEST = 2**10  # the largest gap between neighbouring float64 values within int64
 
-# The one grammar of numbers: Arrow and Python each accept more (0x1F, 1_000, nan), and not the same more.
+# The only grammar of numbers: Arrow and Python accept more (0x1F, 1_000, nan), and differ in what they accept.
 _PLAIN_INTEGER = r"^-?[0-9]{1,18}$"
 _LONG_INTEGER = r"^\+?(-?[0-9]+)(?:\.0*)?$"
-_NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
-_IS_NUMBER = re.compile(_NUMBER)
-_IS_CODE = re.compile(r"^[-+]?0[0-9]")  # a leading zero is that of a postal code, not of a number
+NUMBER = r"^[-+]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$"
+_IS_NUMBER = re.compile(NUMBER)
+_IS_CODE = re.compile(r"^[-+]?0[0-9]")  # a leading zero marks a code, such as a postal code
 
 
 class Int64s(NamedTuple):
-    """Whole numbers; where one does not fit int64 or is no whole number, a mask says so."""
+    """Whole numbers, with masks of the values that do not fit int64 or are not whole numbers."""
 
     values: NDArray[np.int64]
     too_low: Mask
     too_high: Mask
     bad: Mask
-    rounded: Mask  # out of a float that no longer tells whole numbers apart
+    rounded: Mask  # from a float too large to be exact
 
 
 def parse_number(text: str) -> float | None:
-    """Return a number, infinite included, or None.
+    """Return the number (possibly infinite) that a text spells; None if it is not a number.
 
     >>> parse_number(" 1e3 "), parse_number("-inf"), parse_number("1,5"), parse_number("nan")
     (1000.0, -inf, None, None)
@@ -49,7 +49,7 @@ def parse_number(text: str) -> float | None:
 
 
 def parse_integer(text: str) -> int | float | None:
-    """Return a whole number of any size, however it is written; an infinity; or None.
+    """Return a whole number of any size, in any notation, or an infinity; None if the text is neither.
 
     >>> parse_integer("17.0"), parse_integer("9223372036854775807"), parse_integer("1.5")
     (17, 9223372036854775807, None)
@@ -61,18 +61,18 @@ def parse_integer(text: str) -> int | float | None:
         return number
     try:
         return int(text)
-    except ValueError:  # 17.0, 1e3, or more digits than Python cares to convert
+    except ValueError:  # 17.0, 1e3, or more digits than Python converts
         if not math.isfinite(number) or not number.is_integer():
             return None
         exact = Decimal(text.strip()) if abs(number) >= EXACT else Decimal(number)
         return int(exact) if exact == exact.to_integral_value() else None
 
 
-def number_of(text: str) -> int | float | None:
-    """Return the number that a text spells, if it is not a code such as 01234.
+def parse_number_unless_code(text: str) -> int | float | None:
+    """Return the number that a text spells; None if it is no number, or a code such as 01234.
 
-    >>> number_of("0.50"), number_of("7.0"), number_of("01234"), number_of("x")
-    (0.5, 7, None, None)
+    >>> [parse_number_unless_code(text) for text in ("0.50", "7.0", "01234", "x")]
+    [0.5, 7, None, None]
     """
     if not _IS_NUMBER.match(text) or _IS_CODE.match(text):
         return None
@@ -99,10 +99,10 @@ def to_int64(values: Any) -> Int64s:
 
 
 def to_float64(values: Any) -> tuple[NDArray[np.float64], Mask]:
-    """Return the numbers of an Arrow array, and which values are none."""
+    """Return the numbers of an Arrow array, and a mask of the values that are not numbers."""
     kind = values.type
     none = np.zeros(len(values), bool)
-    if pa.types.is_decimal(kind):  # not by a cast, whose last digit depends on the scale that all of them share
+    if pa.types.is_decimal(kind):  # a cast would make the last digit depend on the scale that all values share
         values, kind = values.cast(pa.string()), pa.string()
     if is_text(kind):
         return _text_to_float64(values)
@@ -141,7 +141,7 @@ def _text_to_int64(texts: Any) -> Int64s:
 
 def _text_to_float64(texts: Any) -> tuple[NDArray[np.float64], Mask]:
     texts = pc.utf8_trim_whitespace(texts)
-    values, rest = cast_where(texts, _NUMBER, pa.float64())
+    values, rest = cast_where(texts, NUMBER, pa.float64())
     bad = np.zeros(len(texts), bool)
     for row, text in zip(rest, texts.take(pa.array(rest)).to_pylist(), strict=True):
         number = parse_number(text)

@@ -1,4 +1,4 @@
-"""What comes back into a DataFrame has the dtypes and the spellings that the schema declares."""
+"""DataFrames of synthetic records have the dtypes and spellings that the schema declares."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ FRAME = pd.DataFrame(
 )
 
 
-def drafted(data: Any) -> Schema:
+def draft_quietly(data: Any) -> Schema:
     with warnings.catch_warnings(action="ignore"):
         return Schema.draft(data)
 
 
 @pytest.fixture(scope="module")
 def schema() -> Schema:
-    return drafted(FRAME)
+    return draft_quietly(FRAME)
 
 
 def test_a_frame_comes_back_with_its_own_dtypes_and_spellings(schema: Schema) -> None:
@@ -72,7 +72,7 @@ def test_a_frame_comes_back_with_its_own_dtypes_and_spellings(schema: Schema) ->
 
 
 def test_the_dtypes_are_those_of_the_schema_whatever_the_private_frame_has(schema: Schema) -> None:
-    """One blank turns int64 into float64: if the frame decided, it would tell."""
+    """One blank turns int64 into float64: dtypes of the private frame would reveal it."""
     column = {"type": "integer", "min": 0, "max": 99, "nullable": True, "dtype": "Int8"}
     one = Schema.from_dict({"columns": {"n": column}})
     synthesizer = Synthesizer("independent", epsilon=1.0, delta=1e-6)
@@ -112,7 +112,7 @@ def test_arrow_and_polars_tables_are_drafted_with_their_types() -> None:
         }
     )
     for data in (table, pl.from_arrow(table)):
-        columns = drafted(data).to_dict()["columns"]
+        columns = draft_quietly(data).to_dict()["columns"]
         assert {name: column.get("dtype") for name, column in columns.items()} == {
             "n": "Int16",
             "x": "float32",
@@ -123,7 +123,7 @@ def test_arrow_and_polars_tables_are_drafted_with_their_types() -> None:
 
 def test_polars_in_and_out() -> None:
     frame = pl.DataFrame({"n": pl.Series([1, 2, 3] * 20, dtype=pl.Int16), "c": ["x", "y", None] * 20})
-    schema = Schema.from_dict({**drafted(frame).to_dict(), "reviewed": True})
+    schema = Schema.from_dict({**draft_quietly(frame).to_dict(), "reviewed": True})
     back = Synthesizer("independent", epsilon=5.0, delta=1e-6).fit(frame, schema).release_.sample(60, as_="polars")
     assert isinstance(back, pl.DataFrame)
     assert back.schema["n"] == pl.Int16
@@ -135,14 +135,14 @@ def test_polars_in_and_out() -> None:
     [
         ({"type": "integer", "min": 0, "max": 300, "dtype": "int8"}, "dtype int8 does not hold 300"),
         ({"type": "integer", "min": -1, "max": 3, "dtype": "uint8"}, "dtype uint8 does not hold -1"),
-        ({"type": "integer", "min": 0, "max": 3, "dtype": "int8", "nullable": True}, "has no missing values"),
+        ({"type": "integer", "min": 0, "max": 3, "dtype": "int8", "nullable": True}, "cannot hold missing values"),
         ({"type": "integer", "min": 0, "max": 2**25, "dtype": "float32"}, "does not hold 33554432 exactly; use Int64"),
         ({"type": "integer", "learn": True, "dtype": "int8"}, "may not hold the bounds that are learned"),
         ({"type": "integer", "min": 0, "max": 3, "dtype": "int61"}, "unknown dtype 'int61'; did you mean 'int"),
         ({"type": "integer", "min": 0, "max": 3, "dtype": "category"}, "does not hold the values of a column of this"),
         ({"type": "continuous", "min": 0, "max": 1, "dtype": "int8"}, "does not hold the values of a column of this"),
         ({"type": "continuous", "min": 0, "max": 1e39, "dtype": "float32"}, "dtype float32 does not hold 1e+39"),
-        ({"type": "continuous", "min": 0.1, "max": 0.1, "dtype": "float32"}, "holds nothing from 0.1 to 0.1"),
+        ({"type": "continuous", "min": 0.1, "max": 0.1, "dtype": "float32"}, "holds no value from 0.1 to 0.1"),
         ({"type": "boolean", "nullable": True, "dtype": "bool"}, "use boolean"),
         ({"type": "categorical", "values": ["a"], "dtype": "int8"}, "does not hold the values of a column of this"),
         ({"type": "categorical", "values": [1, 300], "dtype": "int8"}, "dtype int8 does not hold 300"),

@@ -1,4 +1,4 @@
-"""Arrays of numbers in a declared shape, out of numpy or nested Arrow lists."""
+"""Convert numpy arrays, nested Arrow lists and Python lists to arrays of numbers in a declared shape."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from sundog.data.columns.values import chunks
+from sundog.data.columns.arrow import is_list
+from sundog.data.columns.containers import to_chunks
 from sundog.errors import DataError
 
 
 def to_grid(values: Any, shape: tuple[int, ...], *, where: str) -> NDArray[Any]:
-    """Return the values as one numeric array of (records, *shape); flat records and axes of length 1 are forgiven."""
+    """Return the values as one numeric array of (records, *shape); flat records and axes of length 1 are accepted."""
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         grid = _from_arrow(values, shape, where)
     elif isinstance(values, np.ndarray) and values.dtype.kind != "O":
@@ -34,21 +35,21 @@ def to_grid(values: Any, shape: tuple[int, ...], *, where: str) -> NDArray[Any]:
 
 
 def refuse_masked(values: NDArray[Any], where: str, first_row: int = 1) -> None:
-    """Refuse records with masked values: what lies under a mask is nobody's to read, and not all columns have gaps."""
+    """Refuse records with masked values: a value under a mask must not be read, and not all columns are nullable."""
     masked = np.ma.getmaskarray(values).any(axis=tuple(range(1, values.ndim)))
     if masked.any():
         row = first_row + int(masked.argmax())
         raise DataError(f"{where}: row {row} has masked values; fill them, or make them NaN: `.filled(np.nan)`")
 
 
-def first_wrong(grid: NDArray[Any], wrong: NDArray[np.bool_]) -> tuple[int, Any]:
-    """Return the 1-based row of the first marked value, and the value."""
+def find_first(grid: NDArray[Any], wrong: NDArray[np.bool_]) -> tuple[int, Any]:
+    """Return the row (from 1) of the first value that a mask selects, and the value."""
     flat = int(wrong.argmax())
     return flat // math.prod(grid.shape[1:]) + 1, grid.flat[flat].item()
 
 
 def _from_objects(records: Any, shape: tuple[int, ...], where: str) -> NDArray[np.float64]:
-    """Record in memory, each converted by itself: an array, or list of numbers in which None is a gap."""
+    """Convert records, each one alone: an array, or a list of numbers in which None is missing."""
     size = math.prod(shape)
     grid = np.empty((len(records), size))
     for row, record in enumerate(records):
@@ -63,7 +64,7 @@ def _from_objects(records: Any, shape: tuple[int, ...], where: str) -> NDArray[n
 
 
 def _is_numeric(record: Any) -> bool:
-    """Return whether numpy reads a record as an array of numbers, gaps included."""
+    """Return whether numpy reads a record as an array of numbers, missing ones included."""
     try:
         array = np.asarray(record)
     except ValueError:  # ragged
@@ -74,17 +75,15 @@ def _is_numeric(record: Any) -> bool:
 
 
 def _from_arrow(values: Any, shape: tuple[int, ...], where: str) -> NDArray[Any]:
-    """Nested lists, flattened: every record must hold exactly as many numbers as the shape does."""
+    """Flatten nested lists; every record must hold exactly as many numbers as the shape."""
     size, first_row = math.prod(shape), 0
     parts = [np.empty((0, size))]
-    for chunk in chunks(values, where=where):
+    for chunk in to_chunks(values, where=where):
         flat = chunk
         lengths = np.ones(len(chunk), np.int64)
-        while (
-            pa.types.is_list(flat.type) or pa.types.is_large_list(flat.type) or pa.types.is_fixed_size_list(flat.type)
-        ):
+        while is_list(flat.type):
             inner = np.asarray(flat.value_lengths().fill_null(0), np.int64)
-            lengths = _sums(inner, lengths)
+            lengths = _sum_lengths(inner, lengths)
             flat = flat.flatten()
         if (lengths != size).any():
             row = int((lengths != size).argmax())
@@ -96,8 +95,8 @@ def _from_arrow(values: Any, shape: tuple[int, ...], where: str) -> NDArray[Any]
     return np.concatenate(parts[1:] or parts)
 
 
-def _sums(inner: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the number of grandchildren of each record, from those of its children and how many children it has."""
+def _sum_lengths(inner: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the total length of the inner lists of each record, given its number of inner lists."""
     total = np.concatenate([[0], np.cumsum(inner)])
     ends = np.cumsum(lengths)
     result: NDArray[np.int64] = total[ends] - total[ends - lengths]
