@@ -1,4 +1,4 @@
-"""Calibration and accounting beside dp-accounting itself: the same answers, sooner.
+"""Calibration and accounting beside dp-accounting: results and run times.
 
 python benchmarks/accounting.py [--quick] [--json FILE]
 """
@@ -57,7 +57,7 @@ def peer_noise(rate: float, steps: int, epsilon: float) -> float:
 
 
 def ours_from_scratch(question: dict[str, Any]) -> float:
-    """Ours without the memory of the last time it was asked."""
+    """Return our noise multiplier, computed with empty caches."""
     for cached in (accountant._pld, accountant._single_pld, renyi._renyi):
         cached.cache_clear()
     return noise_multiplier_for(**question)

@@ -1,7 +1,7 @@
-"""What `auto` takes beside every other model: on parts of Adult of several sizes, and on days of 96 values.
+"""The choice of `auto` beside every other model: on subsets of Adult of several sizes, and on daily series.
 
-Tables: the mean total variation of two columns, between records drawn and the test file. Days, at ε = 6: how far
-spectra and autocorrelations are from the real ones.
+Tables: the mean total variation distance of two-way marginals between samples and the test file. Series, at ε = 6: the
+distances of spectra and autocorrelations from the real ones.
 
     SUNDOG_DATA=../shared/data python benchmarks/auto_choice.py [--quick] [--json FILE] [--models NAME ...]
         [--records N ...] [--epsilons E ...] [--data tables|series ...]
@@ -61,7 +61,7 @@ def fitted(model: str, data: Any, schema: sundog.Schema, epsilon: float, *, quic
 
 
 def beside(name: str, taken: str, found: Found) -> list[Row]:
-    """Return what `auto` takes, beside each other model."""
+    """Return the rows of the model that `auto` chooses beside each other model."""
     print(name, f"(auto: {taken})", {model: {m: round(v, 4) for m, v in each.items()} for model, each in found.items()})
     rows = []
     for model, measures in found.items():

@@ -1,7 +1,7 @@
-"""Default bins against bins of equal width: sentinels, zeros, a rule between columns, and the pairs of Adult.
+"""Default bins beside bins of equal width: sentinels, zeros, a rule between columns, and two-way marginals of Adult.
 
-A bank's table is generated: −1 in `last_contact` where nobody was called before (82%), 0 in `transfers` for 78%, and no
-`duration` without a transfer. Adult has its schema without the hand-made edges; distances are taken on those edges.
+The table of a bank is generated: `last_contact` is −1 if there was no earlier contact (82%), `transfers` is 0 for 78%,
+and `duration` is 0 without a transfer. Adult has its schema without the hand-made edges; distances use those edges.
 
     SUNDOG_DATA=../shared/data python benchmarks/default_bins.py [--quick] [--json FILE]
 """
@@ -53,7 +53,7 @@ def with_equal_width(columns: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]
 
 
 def draw(data: Any, columns: Mapping[str, Any], model: str, settings: dict[str, Any]) -> pd.DataFrame:
-    """Synthetic records at ε = 1, as many as there are."""
+    """Draw as many synthetic records as there are real ones, at ε = 1."""
     synth = sundog.Synthesizer(model, epsilon=1.0, delta=1e-6, settings=settings)
     return synth.fit(data, {"columns": dict(columns)}).release_.sample(len(data), seed=1)
 
@@ -75,7 +75,7 @@ def pair_distance(real: pd.DataFrame, fake: pd.DataFrame, schema: sundog.Schema)
 
 
 def bank_rows(options: argparse.Namespace) -> list[Row]:
-    """Return how far shares of spikes are off, and how often the rule is broken."""
+    """Return the errors of the shares of spikes, and how often the rule is violated."""
     real = bank(2_000 if options.quick else 20_000)
     drawn = {
         kind: draw(real, columns, "rbm", {"epochs": 1 if options.quick else 10})
@@ -93,7 +93,7 @@ def bank_rows(options: argparse.Namespace) -> list[Row]:
 
 
 def adult_rows(options: argparse.Namespace) -> list[Row]:
-    """Distances of pairs, without hand-made edges and with them."""
+    """Return the distances of two-way marginals, without hand-made edges and with them."""
     source = DATA / "adult_train.csv.gz"
     if options.quick or not source.exists():
         source = Path(str(resources.files("sundog.demo") / "adult.csv.gz"))

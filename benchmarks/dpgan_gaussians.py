@@ -1,10 +1,10 @@
-"""Six Gaussians in the plane by a GAN at ε = 8, as in Figs. 1 and 2 of Frigerio et al. (2019).
+"""A GAN on six Gaussians in the plane at ε = 8, as in Figs. 1 and 2 of Frigerio et al. (2019).
 
-A mode counts as found if, within three of its deviations, there are at least half and at most twice as many synthetic
-records as real ones; all six must be found, by each of ten seeds. What is near no mode is counted as well. The distance
-is Wasserstein's between as many real and synthetic points, each moved to one other; its peer is that of two sets of
-real points, on average. Trainings of several lengths are fitted, each within ε = 8 and on its own, with and without
-decay of the clipping bound, and at so large an ε that they are hardly private.
+A mode counts as found if there are at least half and at most twice as many synthetic points as real ones within three
+standard deviations; all six must be found, with each of ten seeds. The share of points far from every mode is also
+counted. The distance is the Wasserstein distance between equally many real and synthetic points; its peer is the mean
+distance of two sets of real points. There are separate fits for several numbers of epochs, each at ε = 8, with and
+without decay of the clipping bound, and at an ε so large that they are hardly private.
 
     python benchmarks/dpgan_gaussians.py [--quick] [--json FILE] [--plot FILE] [--seeds N] [--set NAME=VALUE …]
 """
@@ -36,13 +36,13 @@ WAYS: Mapping[str, tuple[float, dict[str, Any]]] = {
 RECORDS, MODES, RADIUS, DEVIATION = 20_000, 6, 1.0, 0.1
 SCHEMA = {"columns": {name: {"type": "continuous", "min": -1.5, "max": 1.5, "resolution": 0.001} for name in "xy"}}
 EPOCHS = (3, 10, 30)
-FEW = 3  # seeds, for all but the longest trainings at ε = 8
+FEW = 3  # seeds, except for the longest trainings at ε = 8
 IDEALS = 20  # sets of real points
-COMPARED = 1000  # points; the time to move them grows with the third power
+COMPARED = 1000  # points; computing the distance takes cubic time
 WIDTH = 3.0  # deviations
 
 Points = NDArray[np.float64]
-Run = tuple[str, int, int]  # a way, epochs, and a seed
+Run = tuple[str, int, int]  # strategy, epochs, seed
 
 
 def centres() -> Points:
@@ -51,13 +51,13 @@ def centres() -> Points:
 
 
 def real_points(count: int, rng: np.random.Generator) -> Points:
-    """Equally many of each mode, on average."""
+    """Draw points from the six modes with equal probabilities."""
     points = centres()[rng.integers(MODES, size=count)] + DEVIATION * rng.standard_normal((count, 2))
     return np.asarray(points.clip(-1.5, 1.5))
 
 
 def found_modes(points: Points, real: Points) -> int:
-    """Return how many modes have at least half, and at most twice, the share of points that they should have.
+    """Return how many modes have between half and twice the share of points that they have in the real data.
 
     >>> real = real_points(6000, np.random.default_rng(0))
     >>> found_modes(real, real), found_modes(real[real[:, 0] < 0.7], real), found_modes(real[:, [1, 0]], real)
@@ -69,12 +69,12 @@ def found_modes(points: Points, real: Points) -> int:
 
 
 def astray(points: Points) -> float:
-    """Return the share of points that are near no mode."""
+    """Return the share of points that are far from every mode."""
     return float((cdist(points, centres()) >= WIDTH * DEVIATION).all(axis=1).mean())
 
 
 def distance(points: Points, others: Points) -> float:
-    """Return the mean way of points that are moved to others, one to one and together as short as can be."""
+    """Return the Wasserstein distance of two sets of equally many points."""
     ways = cdist(points[:COMPARED], others[:COMPARED])
     return float(ways[linear_sum_assignment(ways)].mean())
 
@@ -91,7 +91,7 @@ def runs(options: argparse.Namespace) -> Iterator[Run]:
 
 
 def sampled(run: Run, real: Points, settings: Mapping[str, Any]) -> Points:
-    """As many synthetic points as there are real ones."""
+    """Draw as many synthetic points as there are real ones."""
     way, epochs, seed = run
     epsilon, own = WAYS[way]
     asked = {**own, "epochs": epochs, **settings}
@@ -102,7 +102,7 @@ def sampled(run: Run, real: Points, settings: Mapping[str, Any]) -> Points:
 
 
 def picture(points: Mapping[Run, Points], real: Points, ideal: float, distances: Mapping[Run, float], to: Path) -> None:
-    """Distances against epochs, and the points of the first seed's longest trainings."""
+    """Draw the distances against epochs, and the points of the longest trainings with the first seed."""
     from matplotlib.figure import Figure
 
     ways = list(dict.fromkeys(way for way, _, _ in points))

@@ -1,21 +1,21 @@
-"""MNIST by a private GAN at ε = 10, 4 and 1, δ = 1e-5; and the ablation of Zhang, Ji and Wang (2018), Tables 8 and 9.
+"""A GAN on MNIST at ε = 10, 4 and 1, δ = 1e-5, and the ablation of Zhang, Ji and Wang (2018), Tables 8 and 9.
 
-Each release is fitted by `sundog fit` in a process of its own: its time is that of everything, from the start of Python
-to the file. The network of the literature learns from as many generated records, labels included, and is asked about
-real test images: nothing is chosen by them (dpgan/downstream.py). The Inception score and the Fréchet distance
-are by a network that knows real training images. Peers are, in the same run, real training images and ten images over
-and over, the mean of each class; and what was published. Class means have the best Inception score of all: it does not
-ask whether images of a class differ, and says nothing of a generator that starts from them. The other two do.
+Each release is fitted by `sundog fit` in a separate process and timed from the start of Python to the file. The usual
+network of the literature is trained on as many generated records and their labels, and tested on real images, by which
+nothing is chosen (dpgan/downstream.py). The Inception score and the Fréchet distance use a network that was trained on
+real training images. Peers are, in the same run, the real training images and the mean image of each class, repeated;
+and published figures. Class means have the best Inception score of all: the score does not measure whether images of a
+class differ, so it says nothing about a generator that starts from class means. The other two scores do.
 
-With `--ablation` each strategy of the text is fitted at one ε, on the same 98% of the records, and the others are
-public: `kinds` clips weights and biases apart, `clusters` five groups of parameters, `bounds` takes bounds from public
-records, `warm` starts on them, `decay` lets a fixed bound fall, `dpnorm` (not of this text) takes the noisy mode of the
-norms of private records. Groups are accounted as what they are (dpgan_steps.py): all spend the same. Peers are `none`,
-in the same run, the public records by themselves, and the text's Inception scores. `--records` takes fewer of the
+With `--ablation` each strategy of the paper is fitted at one ε, on the same 98% of the records; the others are public.
+`kinds` clips weights and biases separately, `clusters` five groups of parameters, `bounds` takes bounds from public
+records, `warm` starts on them, `decay` decreases a fixed bound, and `dpnorm` (not in this paper) uses the noisy mode of
+the norms of private records. Groups are accounted jointly (dpgan_steps.py): all strategies spend the same. Peers are
+`none`, in the same run, the public records alone, and the paper's Inception scores. `--records` uses fewer of the
 training records: on two cores all of MNIST takes a day.
 
-`--keep` names a folder for releases and outcomes. What is found there of the same code is not done again:
-a stopped run goes on.
+`--keep` names a folder for releases and outcomes. Outcomes of the same code are not computed again, so a stopped run
+can be continued.
 
     SUNDOG_DATA=../shared/data python benchmarks/dpgan_images.py [--quick] [--json FILE] [--plot FILE] [--ablation]
         [--epsilons E ...] [--seeds N] [--records N] [--device cpu|cuda] [--processes N] [--keep FOLDER]
@@ -40,8 +40,8 @@ from report import Row, arguments, publish
 
 import sundog
 
-PUBLIC = 0.02  # of the training records, as in the text
-ABLATION = 4.0  # the ε of the text's tables
+PUBLIC = 0.02  # share of the training records, as in the paper
+ABLATION = 4.0  # the ε of the paper's tables
 TEN_MINUTES = 600.0
 TEXT = 8.64  # Inception score of dp-GAN in Table 2, at ε = 4
 PUBLISHED = {10.0: {"Bie et al. 2023": 0.950, "Dockhorn et al. 2023": 0.981}}  # accuracy
@@ -51,7 +51,7 @@ MEASURES = {"accuracy": "accuracy", "inception": "Inception", "frechet": "Fréch
 
 @dataclass(frozen=True)
 class Strategy:
-    """Settings of a model, whether it is given public records, and the text's Inception score if it has one."""
+    """The settings of a model, whether it gets public records, and the paper's Inception score if there is one."""
 
     settings: tuple[str, ...] = ()
     public: bool = False
@@ -74,17 +74,17 @@ STRATEGIES = {
 }
 
 Outcomes = dict[Fit, Worth]
-_trials: Trials  # of a process in a pool, which has them once, and with them one judge
+_trials: Trials  # global in each process of the pool, so that they are loaded once
 
 
 def extend(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", type=Path, help="draw samples of the first seed into this file")
-    parser.add_argument("--ablation", action="store_true", help="the strategies of the text, at ε = 4")
+    parser.add_argument("--ablation", action="store_true", help="the strategies of the paper, at ε = 4")
     parser.add_argument("--epsilons", nargs="+", type=float)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--records", type=int, help="of training, at most; the public ones among them")
+    parser.add_argument("--records", type=int, help="the most training records to use, including the public ones")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--processes", type=int, default=1, help="fits at a time; more than one are not timed")
+    parser.add_argument("--processes", type=int, default=1, help="parallel fits; more than one are not timed")
     parser.add_argument("--keep", type=Path, help="a folder for releases and outcomes")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE")
 
@@ -101,7 +101,7 @@ def main() -> None:
 
 
 def planned(options: argparse.Namespace) -> list[Fit]:
-    """Return all fits of the first seed come first, so that a run that is stopped has some of each."""
+    """Return all fits, ordered by seed, so that a stopped run has some of each strategy."""
     ways = STRATEGIES if options.ablation else {"gan": Strategy(score=TEXT)}
     epsilons, seeds, settings = options.epsilons, options.seeds, options.set
     if options.quick:
@@ -115,7 +115,7 @@ def planned(options: argparse.Namespace) -> list[Fit]:
 
 
 def contest(trials: Trials, options: argparse.Namespace) -> None:
-    """Fit and judge; the rows are written anew after each."""
+    """Fit and score; write all rows again after each."""
     fits = planned(options)
     found: Outcomes = {}
     for fit, worth in outcomes(trials, [*trials.controls, *fits], options.processes):
@@ -133,11 +133,11 @@ def contest(trials: Trials, options: argparse.Namespace) -> None:
         picture(releases, options.plot)
 
 
-# --- fits, some at a time ------------------------------------------------------------------------------------------
+# --- parallel fits -------------------------------------------------------------------------------------------------
 
 
 def outcomes(trials: Trials, fits: Sequence[Fit], processes: int) -> Iterator[tuple[Fit, Worth]]:
-    """As they come."""
+    """Yield the outcomes as they are completed."""
     if processes == 1:
         for fit in fits:
             yield fit, once(trials, fit)
@@ -156,7 +156,7 @@ def _one(fit: Fit) -> tuple[Fit, Worth]:
 
 
 def once(trials: Trials, fit: Fit) -> Worth:
-    """Return the outcome of this very fit, if it was kept; or of one that is done now."""
+    """Return the kept outcome of this fit, or run it."""
     path = trials.folder / f"{fit.stem}.json"
     asked = {**asdict(fit), "settings": list(fit.settings), "records": len(trials.train), "code": code()}
     if path.exists():
@@ -172,7 +172,7 @@ def once(trials: Trials, fit: Fit) -> Worth:
 
 
 def rows_of(found: Outcomes, trials: Trials, options: argparse.Namespace) -> list[Row]:
-    """Means over seeds, of what has been found so far."""
+    """Return the means over seeds of the outcomes so far."""
     rows: list[Row] = []
     controls = {fit.name: worth for fit, worth in found.items() if fit.epsilon == math.inf}
     means = {(fit.name, fit.epsilon): _mean(found, fit) for fit in found if fit.epsilon < math.inf}

@@ -1,10 +1,10 @@
-"""Days of 96 values from a private GAN at ε = 6, as in Fig. 3 of Frigerio et al. (2019): households and transformers.
+"""A GAN on daily series of 96 values at ε = 6, as in Fig. 3 of Frigerio et al. (2019): households and transformers.
 
-Nine tenths of the days are learned from. Distances of spectra, autocorrelations and totals are those between generated
-days and those, as `sundog evaluate` measures them. The peer is the same GAN without any noise and clipping, in the same
-run; beside it the held-out tenth stands in place of generated days, which is as good as it gets. Totals and
-values are shares of the declared range. With `--unit house` a household with its 49 days is what is protected. With
-`--plot` six generated days are drawn over the real days nearest to them under dynamic time warping.
+Nine tenths of the days are used for training. Distances of spectra, autocorrelations and totals are those between
+generated days and training days, as measured by `sundog evaluate`. The peer is the same GAN without noise and clipping,
+in the same run. The held-out tenth in place of generated days is the ceiling. Totals and values are shares of the
+declared range. With `--unit house` the unit of privacy is a household with its 49 days. With `--plot` six generated
+days are drawn over their nearest real days under dynamic time warping.
 
     SUNDOG_DATA=../shared/data python benchmarks/dpgan_series.py [--quick] [--json FILE] [--plot FILE] [--seeds N]
         [--data NAME ...] [--shapes NAME ...] [--unit day|house] [--device cpu|cuda] [--set NAME=VALUE ...]
@@ -34,7 +34,7 @@ Measures = Mapping[str, Measure]
 
 
 def fitted(days: Days, shape: str, seed: int, options: argparse.Namespace, *, private: bool) -> sundog.Release:
-    """Return a release; the one that is not private has no noise, and nothing is clipped."""
+    """Return a release; if it is not private, without noise and clipping."""
     settings = {
         "shape": shape,
         **({} if private else {"clip": UNCLIPPED}),
@@ -54,7 +54,7 @@ def fitted(days: Days, shape: str, seed: int, options: argparse.Namespace, *, pr
 
 
 def contest(days: Days, shape: str, options: argparse.Namespace, ceiling: Measures) -> list[Row]:
-    """Return one shape of networks, private and not."""
+    """Return the rows of one shape of networks, private beside not private."""
     measured: dict[bool, list[Measures]] = {True: [], False: []}
     seconds = []
     for seed in range(options.seeds):
@@ -82,17 +82,17 @@ def said(measure: Measure) -> str:
 
 
 def draw(section: Section, path: Path, name: str) -> None:
-    """Generated days over the real ones that are nearest."""
+    """Draw generated days over their nearest real days."""
     (picture,) = (each for each in section.pictures if "nearest" in each.title)
     picture.draw().savefig(path.with_stem(f"{path.stem}-{name}"), dpi=150)
 
 
 def extend(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--plot", type=Path, help="draw days into files with this beginning")
+    parser.add_argument("--plot", type=Path, help="draw days into files whose names begin with this")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--data", nargs="+", choices=["meters", "ETTm1"], default=["meters", "ETTm1"])
     parser.add_argument("--shapes", nargs="+", default=["mlp"], help="also lstm, conv")
-    parser.add_argument("--unit", choices=["day", "house"], default="day", help="what is protected, of the meters")
+    parser.add_argument("--unit", choices=["day", "house"], default="day", help="the unit of privacy of the meters")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE")
 

@@ -1,17 +1,17 @@
-"""Accuracy of private clustering of MNIST against ε: Figure 3 of the DPGM paper (Acs et al. 2019), and what is fair.
+"""Accuracy of private clustering of MNIST against ε: Figure 3 of the DPGM paper (Acs et al. 2019), with fair peers.
 
-Images are binarised at half; the accuracy is that of the best match of ten clusters with ten digits; δ = 1e-5.
+Images are binarised at one half; the accuracy is that of the best matching of ten clusters with ten digits; δ = 1e-5.
 
-- kernel: `find_clusters` as it is, without public records and with the first 1,000 test images as public ones.
-- kernel, d = 50 and 200: Algorithm 2 with its errors put right, but no more: 20 iterations on all d features, from
-  ten random public images. So are the papers' curves.
-- plain, clip √m: the papers' peer, 20 iterations on pixels, each image as long as the longest that there could be.
-- plain, fair: pixels too, but around the mean, clipped at a usual length, 3 iterations; started from a k-means of the
-  public images, or from a packing of the sphere around a noisy mean.
+- kernel: `find_clusters`, without public records and with the first 1,000 test images as public ones.
+- kernel, d = 50 and 200: Algorithm 2, corrected but otherwise unchanged: 20 iterations on all d features, from ten
+  random public images, as in the papers' curves.
+- plain, clip √m: the papers' peer, 20 iterations on pixels, clipped at the largest possible norm.
+- plain, fair: pixels around the mean, clipped at a typical norm, 3 iterations; started from a k-means of the public
+  images, or from a packing of the sphere around a noisy mean.
 
-All get the same joint Gaussian, split between counts and sums in the best way, and start clusters again that were
-lost, so the peers are better here than in the paper. Each row of ours stands beside the peer with the same knowledge.
-Our two are judged by the first 10,000 images, the others by all of them.
+All use the same joint Gaussian, split optimally between counts and sums, and restart lost clusters, so the peers are
+better here than in the paper. Each of our rows is beside the peer with the same public data. Our two are scored on the
+first 10,000 images, the others on all of them.
 
     SUNDOG_DATA=../shared/data python benchmarks/dpgm_clustering.py [--quick] [--seeds N] [--plot FILE] [--json FILE]
 """
@@ -50,8 +50,8 @@ Curve = npt.NDArray[np.float64]  # accuracy by ε
 EPSILONS = (0.1, 0.2, 0.5, 1.0, 2.0)
 DELTA, K = 1e-5, 10
 ITERATIONS, FEW = 20, 3
-CLIP = 0.3  # of √m, around the mean: where most images end
-JUDGED = 10_000  # images by which a clustering of all of them is judged
+CLIP = 0.3  # times √m, around the mean: most images are within
+JUDGED = 10_000  # images on which a clustering of all of them is scored
 
 
 @dataclass(frozen=True)
@@ -101,11 +101,11 @@ def ours(data: Material, plans: list[ClusteringPlan], seed: int) -> Curve:
     return np.array(found)
 
 
-# --- peers: simulated for all ε at once, which private_lloyd would take hours for; nothing is released here ---
+# --- peers: simulated for all ε at once, for speed; nothing is released here ---
 
 
 def lloyd(data: Material, points: Floats, start: Floats, *, clip: float, iterations: int, sums: int = 0) -> Curve:
-    """Private Lloyd from one start at every ε; `sums` were measured before with the same noise."""
+    """Run private Lloyd from one start at every ε; `sums` were measured before with the same noise."""
     width = points.shape[1]
     weight = width**-0.25
     noise = np.repeat(one_sum() * math.sqrt((iterations + sums) * (1 + weight**2)), K)
@@ -126,7 +126,7 @@ def lloyd(data: Material, points: Floats, start: Floats, *, clip: float, iterati
 
 
 def assigned(points: Floats, centres: Floats) -> npt.NDArray[np.int64]:
-    """Return the nearest of each ten centres: one column for each ε."""
+    """Return the nearest of ten centres, one column for each ε."""
     scores = points @ centres.T - np.square(centres).sum(axis=1) / 2
     return np.asarray(scores.reshape(len(points), len(EPSILONS), K).argmax(axis=2))
 
@@ -174,7 +174,7 @@ def plain_and_fair(data: Material, public: bool, seed: int) -> Curve:
         known = rows_of(data.public)
         mean = known.mean(axis=0)
         start = KMeans(K, n_init=3, random_state=seed).fit(known - mean).cluster_centers_.astype(np.float32)
-    else:  # the mean is as good as exact at every ε, so it need not be drawn for each; it is paid for
+    else:  # the noise of the mean is negligible at every ε, so it is not drawn; its cost is charged
         mean = points.mean(axis=0)
         start = (clip / 2 * packing(K, points.shape[1], rng)).astype(np.float32)
     points -= mean

@@ -1,8 +1,8 @@
-"""ε against epochs, as in Fig. 2 of Acs et al. (2019): their accountant, and ours of the same noise.
+"""ε against epochs, as in Fig. 2 of Acs et al. (2019): their accountant, and ours for the same noise.
 
-`dpgm/accounting.py` says what each counts. The first row holds their accountant against the ε they state for MNIST. The
-rows `by moments` account our events with their kind of accountant, orders up to 32: the difference there is owed to
-counting a step once and its noise in full, and the rest to privacy loss distributions.
+`dpgm/accounting.py` describes both. The first row compares their accountant with the ε they state for MNIST. The rows
+`by moments` account our events with their kind of accountant, orders up to 32: the difference there is due to charging
+a step once, with all of its noise; the rest is due to privacy loss distributions.
 
 python benchmarks/dpgm_epsilon.py [--quick] [--json FILE] [--plot FILE]
 """

@@ -1,11 +1,11 @@
 """MNIST in black and white at ε = 1.74, as in Fig. 4 of Acs et al. (2019): with and without clusters.
 
-Each release is fitted by `sundog fit` in a process of its own, at δ = 1e-5: its time is that of everything, from the
-start of Python to the file. It is judged by what a classifier that has learned from as many synthetic records knows of
-real test images. Clusters see the labels, and then follow them; so the same model has two fits more: one without
-clusters whose decoder is told the label (`vae` alone), and one whose clusters see images only. The peers of each are
-those before it, and of the first a classifier that has learned from the real records. With `--plot` the samples of the
-first seed are drawn, each row from one cluster.
+Each release is fitted by `sundog fit` in a separate process at δ = 1e-5, and timed from the start of Python to the
+file. Its score is the accuracy on real test images of a classifier trained on as many synthetic records. Clusters that
+are found with labels follow the labels. So there are two more fits of the same model: one without clusters whose
+decoder is conditioned on the label (only `vae`), and one whose clusters are found by images alone. The peers of each
+are those before it; the peer of the first is a classifier trained on the real records. With `--plot` the samples of
+the first seed are drawn, each row from one cluster.
 
     SUNDOG_DATA=../shared/data python benchmarks/dpgm_mnist.py [--quick] [--json FILE] [--plot FILE] [--seeds N]
         [--models NAME ...] [--clusters K ...] [--device cpu|cuda] [--judges N] [--set NAME=VALUE ...]
@@ -45,7 +45,7 @@ ACROSS = 10  # samples of each cluster in the picture
 
 @dataclass(frozen=True)
 class Digits:
-    """Images and labels, and how `sundog fit` is told of those to learn from."""
+    """Images and labels, and the arguments that name them for `sundog fit`."""
 
     files: Sequence[str]
     train: Records
@@ -53,7 +53,7 @@ class Digits:
 
 
 class Contestant(NamedTuple):
-    """What is fitted, by the name it has in the table."""
+    """A fit, with its name in the table."""
 
     name: str
     model: str
@@ -86,7 +86,7 @@ def mnist() -> Digits:
 
 
 def small(folder: Path) -> Digits:
-    """Return the digits of scikit-learn, two thirds of them in a file."""
+    """Return the digits of scikit-learn, and write two thirds of them to a file."""
     found = load_digits()
     image = {"type": "image", "shape": [8, 8], "levels": 17, "tones": 2}
     label = {"type": "categorical", "values": list(range(10))}
@@ -101,7 +101,7 @@ def small(folder: Path) -> Digits:
 
 
 def known(view: ImageView, learned: Records, test: Records, seed: int, steps: int) -> float:
-    """Return the part of real test images whose class a classifier names that has learned from these records."""
+    """Return the accuracy on real test images of a classifier trained on these records."""
     rng = np.random.default_rng(seed)
     images, real = view.sample(learned, len(learned), rng), view.sample(test, len(test), rng)
     judge = train_classifier("cnn", images.pixels, images.labels, classes=len(view.classes), seed=seed, steps=steps)
@@ -111,7 +111,7 @@ def known(view: ImageView, learned: Records, test: Records, seed: int, steps: in
 def fitted(
     digits: Digits, who: Contestant, seed: int, folder: Path, options: argparse.Namespace
 ) -> tuple[sundog.Release, float]:
-    """Return a release, and the seconds it took."""
+    """Return a release and the seconds that the fit took."""
     out = folder / "fitted.sundog"
     asked = {"model": who.model, "clusters": who.clusters, "seed": seed, "epsilon": EPSILON, "delta": DELTA, "out": out}
     arguments_ = [word for name, value in asked.items() for word in (f"--{name}", str(value))]
@@ -127,7 +127,7 @@ def fitted(
 
 
 def picture(releases: dict[str, sundog.Release], path: Path) -> None:
-    """Sample of each release side by side, a row for each cluster."""
+    """Draw samples of each release side by side, a row for each cluster."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(3.2 * len(releases), 3.6), layout="constrained")
@@ -155,7 +155,7 @@ def extend(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--models", nargs="+", default=["vae", "rbm"])
     parser.add_argument("--clusters", nargs="+", type=int, default=[1, 10])
     parser.add_argument("--device", choices=SECONDS, default="cpu")
-    parser.add_argument("--judges", type=int, default=1, help="how many classifiers learn at a time")
+    parser.add_argument("--judges", type=int, default=1, help="how many classifiers are trained in parallel")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE")
 
 
@@ -166,7 +166,7 @@ def main() -> None:
 
 
 def contest(folder: Path, options: argparse.Namespace) -> list[Row]:
-    """Return all fits, one after the other; then all judges."""
+    """Run all fits one after another, then all classifiers, and return the rows."""
     if options.quick or not (DATA / "mnist-train-images-idx3-ubyte.gz").exists():
         print("on the digits of scikit-learn; set SUNDOG_DATA for MNIST")
         digits = small(folder)

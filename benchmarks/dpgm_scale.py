@@ -1,9 +1,9 @@
-"""A million sets of a thousand possible items: clusters, and one epoch of a mixture, on two cores.
+"""Time and memory of a mixture on a million sets of a thousand possible items: clusters and one epoch, on two cores.
 
-Sets are generated: each is of one of twenty kinds, which differ in how common items are, and has about ten. Each size
-runs in a process of its own, whose largest memory is that of the whole fit. The peers are ten minutes a million, 4 GiB,
-and, for the time of a record, that of the size before: time must be linear in records. The papers' largest data, of
-which nobody has a copy, is as large as `--sizes 4400000 --items 1303`.
+Sets are generated: each is of one of twenty kinds, which differ in the frequencies of items, and has about ten items.
+Each size runs in a separate process, whose peak memory is that of the whole fit. The peers are ten minutes per million,
+4 GiB, and, for the time per record, that of the size before: time must be linear in records. `--sizes 4400000 --items
+1303` is the size of the papers' largest data, which is not available.
 
     python benchmarks/dpgm_scale.py [--quick] [--json FILE] [--sizes N ...] [--items N] [--model NAME] [--clusters K]
 """
@@ -25,7 +25,7 @@ MINUTES, GIBIBYTES = 10.0, 4.0  # the first for a million records
 
 
 def generated(records: int, items: int) -> Any:
-    """Set of several kinds, a few at a time so that no dense table is ever there."""
+    """Generate sets of several kinds, in pieces, so that there is never a dense table."""
     rng = np.random.default_rng(0)
     common = rng.gamma(0.3, size=(KINDS, items))
     chance = np.minimum(0.5, HELD * common / common.sum(axis=1, keepdims=True))
@@ -38,7 +38,7 @@ def generated(records: int, items: int) -> Any:
 
 
 def measured(records: int, items: int, model: str, clusters: int) -> tuple[float, float]:
-    """Minutes and GiB of one fit."""
+    """Return the minutes and GiB of one fit."""
     import torch
 
     import sundog

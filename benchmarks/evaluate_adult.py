@@ -1,8 +1,8 @@
-"""Adult: how long a whole evaluation takes, and that its figures are those of a few lines of pandas and scikit-learn.
+"""Evaluation on Adult: its run time, and its figures beside those of a few lines of pandas and scikit-learn.
 
-The release is `independent` at ε = 1. The peer of the time is what a single forest of 200 trees takes to be trained on
-the same records; that of the distances is a recomputation with pandas; that of the models are scikit-learn's own, on
-one-hot columns as pandas makes them.
+The release is `independent` at ε = 1. The peer of the time is the training of a single forest of 200 trees on the same
+records; that of the distances is a recomputation with pandas; those of the models are scikit-learn's on one-hot
+columns made by pandas.
 
     SUNDOG_DATA=../shared/data python benchmarks/evaluate_adult.py [--quick] [--json FILE]
 """
@@ -29,8 +29,8 @@ SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
 TARGET, POSITIVE = "income", ">50K"
 
 
-def frames(*, quick: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the records to learn from, and those to test on."""
+def load_adult(*, quick: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the training and the test records."""
     if not quick and (DATA / "adult_train.csv.gz").exists():
         return pd.read_csv(DATA / "adult_train.csv.gz"), pd.read_csv(DATA / "adult_test.csv.gz")
     print("on the bundled slice; set SUNDOG_DATA for all of Adult")
@@ -76,7 +76,7 @@ def area(
 
 def main() -> None:
     options = arguments(__doc__ or "")
-    train, test = frames(quick=options.quick)
+    train, test = load_adult(quick=options.quick)
     schema = sundog.Schema.load(SCHEMA)
     release = sundog.Synthesizer(model="independent", epsilon=1.0, delta=1e-5).fit(train, schema).release_
     start = time.perf_counter()
@@ -85,7 +85,7 @@ def main() -> None:
         report.to_html(Path(folder) / "report.html")
         report.to_json(Path(folder) / "report.json")
     taken = time.perf_counter() - start
-    fake = release.sample(release.records, seed=0)  # those that the report has drawn
+    fake = release.sample(release.records, seed=0)  # the records of the report
     assert isinstance(fake, pd.DataFrame)
     rows = [Row("report and JSON", taken, "s", "a forest of 200 trees", forest_seconds(train))]
     for size in (1, 2):

@@ -1,7 +1,7 @@
-"""The first fit of a newcomer: 5,000 records of Adult, from the start of the process to the file.
+"""A first fit with default settings: 5,000 records of Adult, from the start of the process to the file.
 
-All by default, with the model that `auto` chooses; alone, and beside a process that keeps every core busy. The peer
-computes on every core and compiles its steps whether that pays or not. Compiling and training are timed apart.
+The model is that chosen by `auto`. It is fitted on an idle machine, and beside processes that keep every core busy. The
+peer uses every core and always compiles its steps. Compiling and training are timed separately.
 
     python benchmarks/first_hour.py [--quick] [--json FILE]
 """
@@ -25,7 +25,7 @@ from report import Row, arguments, publish
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
 DEFAULTS, EVERY_CORE, COMPILED = "defaults", "every core", "every core, always compiled"
 
-# The commands of `sundog fit`, with a clock around what compiles and what trains.
+# The command `sundog fit`, with timers around compiling and training.
 PROGRAM = """
 import json, sys, time
 kind, seconds, *arguments = sys.argv[1], {"compiling": 0.0, "training": 0.0}, *sys.argv[2:]
@@ -57,7 +57,7 @@ sys.exit(code)
 
 
 def fit(folder: Path, kind: str, *, quick: bool) -> dict[str, float]:
-    """Return the seconds of one fit: all of them, in the compiler, and in training."""
+    """Return the seconds of one fit: in total, compiling, and training."""
     out = folder / "out.sundog"
     out.unlink(missing_ok=True)
     options = ["--model", "rbm", "--set", "epochs=1"] if quick else []
@@ -70,7 +70,7 @@ def fit(folder: Path, kind: str, *, quick: bool) -> dict[str, float]:
 
 @contextlib.contextmanager
 def busy() -> Iterator[None]:
-    """Every core has something else to do."""
+    """Keep every core busy with another process."""
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
     try:
         yield

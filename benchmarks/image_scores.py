@@ -1,8 +1,8 @@
-"""Scores of real MNIST images, as they are and under noise: whether the ruler of images is straight.
+"""Validation of the image scores: real MNIST images, with and without noise.
 
-The Inception score of real test images stands beside that of the paper (Zhang, Ji and Wang 2018, Table 2: 9.96), the
-Fréchet distance of two halves of them beside the plain one, without a jackknife. Noise of growing deviation must make
-both worse: the peers are the score without noise, and the distance of images whose pixels know nothing of each other.
+The Inception score of real test images is beside that of the paper (Zhang, Ji and Wang 2018, Table 2: 9.96), the
+Fréchet distance of two halves of them beside the one without a jackknife. Noise of increasing standard deviation must
+make both worse: the peers are the score without noise, and the distance of images with independent pixels.
 
     SUNDOG_DATA=../shared/data python benchmarks/image_scores.py [--quick] [--json FILE]
 """
@@ -26,7 +26,7 @@ from sundog.evaluation.images.image_scores import frechet_distance, inception_sc
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "mnist.schema.yaml"
 PAPER = 9.96
-NOISE = (0.1, 0.2, 0.4)  # the deviation, where black is 0 and white is 1
+NOISE = (0.1, 0.2, 0.4)  # standard deviation; black is 0, white is 1
 
 
 def mnist(part: str) -> Records:

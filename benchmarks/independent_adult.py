@@ -1,6 +1,6 @@
-"""Adult, `independent`, ε = 1: how long a fit takes and how far the marginals are from the real ones.
+"""`independent` on Adult at ε = 1: the time of a fit, and the distance of the marginals from the real ones.
 
-The peer of the distance is a bootstrap of the real data itself: what resampling alone costs, with no privacy at all.
+The peer of the distance is a bootstrap of the real data: the error of sampling alone, without privacy.
 
     SUNDOG_DATA=../shared/data python benchmarks/independent_adult.py [--quick] [--json FILE]
 """

@@ -1,7 +1,7 @@
-"""Drawing records: rows a second into memory, and a large csv in flat memory.
+"""Sampling: rows per second into memory, and peak memory while writing a large csv.
 
-The peer draws the same columns with numpy's `Generator.choice` and writes with pandas. Networks are measured by the
-time of one processor, `rbm` beside `vae`.
+The peer draws the same columns with numpy's `Generator.choice` and writes with pandas. Networks are measured in CPU
+time, `rbm` beside `vae`.
 
     python benchmarks/sampling.py [--quick] [--json FILE]
 """
@@ -25,7 +25,7 @@ from sundog.data.bins import bins_for
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
 
-# The kernel's high-water mark of this very program: what getrusage reports is inherited from the parent.
+# The peak memory of this program by the kernel; getrusage starts at that of the parent process.
 PEAK = """
 import sys, sundog
 sundog.Release.load(sys.argv[1]).write(sys.argv[2], int(sys.argv[3]), seed=1)
@@ -34,7 +34,7 @@ print(next(int(line.split()[1]) / 1024 for line in open("/proc/self/status") if 
 
 
 def peer_sample(release: sundog.Release, n: int) -> pd.DataFrame:
-    """Return the same marginals, drawn the obvious way."""
+    """Draw the same marginals with numpy."""
     rng = np.random.default_rng(1)
     columns = {}
     marginals = release.model.state().tensors.values()
@@ -47,13 +47,13 @@ def peer_sample(release: sundog.Release, n: int) -> pd.DataFrame:
 
 
 def peak_megabytes(release: Path, out: Path, rows: int) -> float:
-    """Return the memory of a process that writes so many rows."""
+    """Return the peak memory of a process that writes this many rows."""
     command = [sys.executable, "-c", PEAK, str(release), str(out), str(rows)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
 def rows_a_second(model: str, data: Path, n: int) -> float:
-    """Of a network that was hardly trained, by the time of one processor: the weights make no difference."""
+    """Return the rows per CPU second of a briefly trained network; the weights do not affect the speed."""
     schema = sundog.Schema.load(SCHEMA)
     release = sundog.Synthesizer(model=model, epsilon=1.0, settings={"epochs": 1}).fit(data, schema).release_
     started = time.process_time()

@@ -1,6 +1,6 @@
-"""How long it takes to begin: importing sundog, `sundog --help`, and checking a release of a neural network.
+"""Start-up time: importing sundog, `sundog --help`, and verifying a release of a neural network.
 
-Seconds of CPU, so that a busy machine tells the same as an idle one.
+In CPU seconds, which depend less on other load than wall time.
 
 python benchmarks/startup.py [--quick] [--json FILE]
 """

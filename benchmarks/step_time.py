@@ -2,12 +2,12 @@
 
 python benchmarks/step_time.py [--quick] [--json FILE] [--device cpu|cuda] [--only WORKLOAD ...]
 
-Every contestant takes whole steps, from clearing the gradients to the optimiser, on a batch that lies ready, in a
-process of its own (`steps/contest.py`); medians of turns. Ours is the engine as it comes in a long training: compiled,
-with secure noise; rows with `-eager` are not compiled, as in a short one or without a compiler, those with
-`-fast-noise` let the device draw the noise, and on a GPU those with `-tf32` have fewer digits. `non-private` is torch
-with Adam as it comes, `non-private-fused` has the fused Adam that ours uses, and `non-private-kept` an allocator that
-keeps its memory, as ours does.
+Every contestant takes whole steps, from clearing the gradients to the optimiser, on a prepared batch, in a separate
+process (`steps/contest.py`); figures are medians. Ours is the engine as in a long training: compiled, with secure
+noise. Rows with `-eager` are not compiled, as in a short training or without a compiler; those with `-fast-noise` use
+the device's own generator, and on a GPU those with `-tf32` have lower precision. `non-private` is torch with its
+default Adam, `non-private-fused` has the fused Adam that ours uses, and `non-private-kept` an allocator that keeps
+freed memory, as ours does.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ ONE_SIZE = {"lstm", "embedding", "mixture-vae-10"}
 WORKLOADS = ("vae", "rbm", "wgan-gp-mlp", "wgan-gp-conv", "lstm", "embedding", "mixture-vae-10")
 QUICK_WORKLOADS = ("vae", "wgan-gp-conv", "mixture-vae-10")  # compiled, not compiled, and stacked
 QUICK_CONTESTANTS = ("ours", "non-private")
-QUICK_MIXTURE = ("ours-eager", "in-turn-eager")  # ten networks in turn are compiled ten times, which takes a minute
+QUICK_MIXTURE = ("ours-eager", "in-turn-eager")  # compiling ten networks takes a minute
 MIDDLE, LARGEST, QUICK = 512, 2048, 16
-SECONDS, FEWEST, MOST = 5.0, 7, 150  # for all turns of a workload, and how many each contestant has
-SLOW = {"vmap", "opacus-hooks"}  # they take a few turns only
+SECONDS, FEWEST, MOST = 5.0, 7, 150  # for a workload; and how many turns each contestant has
+SLOW = {"vmap", "opacus-hooks"}  # these take only a few turns
 
 
 def race(workload: str, size: int, device: str, *, quick: bool) -> list[Row]:

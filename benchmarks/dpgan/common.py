@@ -1,4 +1,4 @@
-"""What the benchmarks of the GAN share: records of a release, settings of a command line, and which code was run."""
+"""Samples of a release, settings of a command line, and a digest of the code."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from sundog.data.records import Records, joined
 
 
 def records_of(release: sundog.Release, count: int, seed: int) -> Records:
-    """Return so many generated records."""
+    """Draw records from a release."""
     return joined(list(release.batches(count, seed=seed)))
 
 
 def settings_of(words: Sequence[str]) -> dict[str, Any]:
-    """Return the values of `NAME=VALUE`, as the command line of sundog reads them.
+    """Return the settings given as `NAME=VALUE`, parsed as by the command line of sundog.
 
     >>> settings_of(["hidden=16", "shape=mlp", "condition=null"])
     {'hidden': 16, 'shape': 'mlp', 'condition': None}
@@ -28,7 +28,7 @@ def settings_of(words: Sequence[str]) -> dict[str, Any]:
 
 
 def code() -> str:
-    """Return a digest of the package: an outcome that was kept is that of this code, or of another."""
+    """Return a digest of the package, by which kept outcomes of other code are recognised."""
     digest = hashlib.sha256()
     for path in sorted(Path(sundog.__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())

@@ -1,7 +1,7 @@
-"""The network by which private generators of images are judged since Chen et al. (2020): what it learns from them.
+"""The downstream classifier by which private image generators are compared since Chen et al. (2020).
 
-Two convolutions and dropout, ten epochs; the best of these is chosen on generated images that were kept apart. It sees
-real images only at the end, once.
+Two convolutions and dropout, ten epochs; the best epoch is chosen on held-out generated images. Real images are used
+only for the final test.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 EPOCHS, BATCH, RATE = 10, 256, 1e-3
-APART = 12  # one image of so many
+APART = 12  # one image in 12 is held out
 
 Pixels = NDArray[np.float32]  # (count, channels, height, width), from 0 to 1
 Labels = NDArray[np.int64]
 
 
 def learned(generated: tuple[Pixels, Labels], test: tuple[Pixels, Labels], *, seed: int, device: str) -> float:
-    """Return the part of test images whose class a network names that has learned from generated ones."""
+    """Return the accuracy on test images of a network trained on generated ones."""
     images, labels = (torch.from_numpy(each).to(device) for each in generated)
     fewer = len(images) // APART
     with torch.random.fork_rng([device] if device == "cuda" else []):

@@ -1,4 +1,4 @@
-"""Images with classes, releases of them by `sundog fit` in processes of their own, and what these are worth."""
+"""Labelled images, releases fitted by `sundog fit` in separate processes, and the scores of their samples."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ FILES = ("images-idx3", "labels-idx1")
 
 @dataclass(frozen=True)
 class Fit:
-    """What `sundog fit` is asked for.
+    """The options of one `sundog fit`.
 
     Args:
-        name: of the way to train.
+        name: the name of the training strategy.
         epsilon: the budget.
-        seed: of everything but noise.
+        seed: the seed of everything except noise.
         device: cpu or cuda.
-        settings: of the model, as name=value.
-        public: whether it is given the public records.
+        settings: the settings of the model, as name=value.
+        public: whether it gets the public records.
     """
 
     name: str
@@ -55,24 +55,23 @@ class Fit:
 
     @property
     def stem(self) -> str:
-        """Of the names of its files."""
+        """The stem of its file names."""
         return re.sub("[^a-z0-9.]+", "-", f"{self.name} {self.epsilon:g} {self.seed}")
 
 
-# No fits at all, but what to hold them against: the real images; ten images over and over, the mean of each class; and
-# where some are public, these over and over.
+# Controls without a fit: the real images; the mean image of each class, repeated; and the public images, repeated.
 REAL, MEANS, GIVEN = (Fit(name, math.inf, 0, "") for name in ("real images", "class means", "public images"))
 
 
 @dataclass(frozen=True)
 class Worth:
-    """What became of it.
+    """The scores of a fit.
 
     Args:
-        accuracy: the part of real test images whose class a network names that has learned from generated ones.
+        accuracy: the accuracy on real test images of a network trained on generated ones.
         inception: the Inception score of generated images.
         frechet: the Fréchet distance of generated images from real test images.
-        seconds: from the start of Python to the file.
+        seconds: the time from the start of Python to the file.
         spent: the ε on the certificate.
     """
 
@@ -85,16 +84,16 @@ class Worth:
 
 @dataclass(frozen=True)
 class Trials:
-    """Records, the files that `sundog fit` reads them from, and what judges them.
+    """Records and the files that `sundog fit` reads them from.
 
     Args:
-        private: where the records are, as words of a command.
-        public: the file of public records; None where there are none.
+        private: the arguments that name the files of the private records.
+        public: the file of public records, if there are any.
         train: the private records.
-        test: others.
-        device: where networks learn from what was generated.
-        folder: of releases.
-        given: the public records; None where there are none.
+        test: the test records.
+        device: where classifiers are trained.
+        folder: the folder of releases.
+        given: the public records, if there are any.
     """
 
     private: Sequence[str]
@@ -107,7 +106,7 @@ class Trials:
 
     @property
     def controls(self) -> dict[Fit, Records]:
-        """What takes no fit, and as many records of it as there are private ones."""
+        """The controls that need no fit, with as many records as there are private ones."""
         found = {REAL: self.train, MEANS: averaged(self.train)}
         if self.given is not None:
             found[GIVEN] = self.given.take(np.arange(len(self.train)) % len(self.given))
@@ -115,16 +114,16 @@ class Trials:
 
     @property
     def is_mnist(self) -> bool:
-        """Whether what was published is about these images."""
+        """Whether these images are MNIST, for which there are published figures."""
         return self.train.schema.columns["image"].shape == (28, 28)
 
     @property
     def comparison(self) -> Comparison:
-        """Real records beside real ones."""
+        """The comparison of real records with other real records."""
         return Comparison(self.train, self.test, self.train, self.test, target="label")
 
     def run(self, fit: Fit) -> Worth:
-        """Fit, samples as many records as there are real ones, and judge them."""
+        """Fit, sample as many records as there are real ones, and score them."""
         if fit in (controls := self.controls):
             return self._worth(controls[fit], fit.seed)
         out = self.folder / f"{fit.stem}.sundog"
@@ -148,14 +147,14 @@ class Trials:
 
 
 def load(folder: Path, *, quick: bool, device: str = "cpu", public: float = 0.0, records: int | None = None) -> Trials:
-    """MNIST, or the small digits of scikit-learn.
+    """Load MNIST, or the small digits of scikit-learn.
 
     Args:
-        folder: for the files.
-        quick: whether small digits will do.
-        device: where networks learn.
+        folder: the folder to write files to.
+        quick: whether to load the small digits.
+        device: where classifiers are trained.
         public: the share of training records that are public, and not among the private ones.
-        records: how many training records there are; None for all.
+        records: how many training records to use; None for all.
     """
     small = quick or not (DATA / f"mnist-train-{FILES[0]}-ubyte.gz").exists()
     if small:
@@ -174,7 +173,7 @@ def load(folder: Path, *, quick: bool, device: str = "cpu", public: float = 0.0,
 
 
 def fitted(words: Sequence[str], fit: Fit, out: Path) -> float:
-    """Run `sundog fit` in a process of its own; the seconds that it took."""
+    """Run `sundog fit` in a separate process and return the seconds it took."""
     asked = {"model": "gan", "epsilon": fit.epsilon, "delta": DELTA, "seed": fit.seed, "device": fit.device, "out": out}
     words = [*words, *(word for name, value in asked.items() for word in (f"--{name}", str(value)))]
     words = [*words, *(word for setting in fit.settings for word in ("--set", setting))]
@@ -185,7 +184,7 @@ def fitted(words: Sequence[str], fit: Fit, out: Path) -> float:
 
 
 def averaged(records: Records) -> Records:
-    """Return the records with the mean image of their class in place of their own."""
+    """Return the records, each with the mean image of its class."""
     images, labels = records.codes["image"], records.codes["label"]
     means = np.zeros((int(labels.max()) + 1, *images.shape[1:]))
     for label in np.unique(labels):
@@ -194,13 +193,13 @@ def averaged(records: Records) -> Records:
 
 
 def keep(rows: Sequence[Row], options: argparse.Namespace) -> None:
-    """Write the rows that there are so far, and say nothing."""
+    """Write the rows so far, without printing them."""
     with contextlib.redirect_stdout(None):
         publish(rows, options)
 
 
 def picture(releases: dict[str, sundog.Release], path: Path, *, across: int = 10) -> None:
-    """Sample of each release side by side, a row for each class."""
+    """Draw samples of each release side by side, a row for each class."""
     from matplotlib.figure import Figure
 
     columns = min(PANELS, len(releases))
