@@ -1,4 +1,4 @@
-"""The accountant's answers, remembered: in tests that fit the same again and again they take most of the time."""
+"""A cache of the accountant's results, which take most of the time of tests with many equal fits."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _ANSWERS: dict[Any, Any] = {}
 
 
 def remember_answers(replace: Callable[[Any, str, Any], None] = setattr) -> None:
-    """Puts functions that remember in the place of the accountant's; give `monkeypatch.setattr` to have it undone."""
+    """Replace functions of the accountant by cached ones; with `monkeypatch.setattr` as `replace`, for one test."""
     for module in (calibration, record_count):
-        replace(module, "epsilon_spent", _remembering(accountant.epsilon_spent))
-    replace(record_count, "fits", _remembering(accountant.fits))
+        replace(module, "epsilon_spent", _cache_results(accountant.epsilon_spent))
+    replace(record_count, "fits", _cache_results(accountant.fits))
 
 
-def _remembering(function: Callable[..., Any]) -> Callable[..., Any]:
+def _cache_results(function: Callable[..., Any]) -> Callable[..., Any]:
     def answer(charges: Any, **options: Any) -> Any:
         key = (function, tuple(charges), *sorted(options.items()))
         if key not in _ANSWERS:
