@@ -22,9 +22,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from dpgan.common import records_of, settings_of
+from dpgan.common import draw_records, parse_settings
 from evaluate_adult import SCHEMA, TARGET, load_adult
-from report import Row, arguments, publish
+from report import Row, parse_arguments, publish
 
 import sundog
 from sundog.data.reading.read import encode, read
@@ -66,7 +66,7 @@ CONTESTANTS = (
 )
 
 
-def figures(train: Records, synthetic: Records, test: Records) -> Figures:
+def measure(train: Records, synthetic: Records, test: Records) -> Figures:
     """Return the accuracies of forests and the distances of marginals."""
     comparison = Comparison(train, synthetic, train, test, target=TARGET)
     found = {
@@ -76,7 +76,7 @@ def figures(train: Records, synthetic: Records, test: Records) -> Figures:
     return {name: found[key].value for name, key in {**FORESTS, **DISTANCES}.items()}
 
 
-def fitted(
+def fit_release(
     frame: pd.DataFrame, schema: sundog.Schema, contestant: Contestant, seed: int, settings: Mapping[str, Any]
 ) -> tuple[sundog.Release, float]:
     """Return a release and the seconds that the fit took."""
@@ -86,24 +86,24 @@ def fitted(
     return synth.release_, time.perf_counter() - start
 
 
-def measured(
+def measure_contestants(
     frame: pd.DataFrame, train: Records, test: Records, options: argparse.Namespace
 ) -> Iterator[tuple[Contestant, list[Figures]]]:
     """Yield the figures of each contestant, for each seed."""
     settings = {"epochs": 1} if options.quick else {}
-    settings |= settings_of(options.set)
+    settings |= parse_settings(options.set)
     field = [contestant for contestant in CONTESTANTS if contestant.name in options.only]
     for contestant in CONTESTANTS[3:4] if options.quick else field:
         found = []
         for seed in range(1 if options.quick else options.seeds):
-            release, seconds = fitted(frame, train.schema, contestant, seed, settings)
-            found.append(figures(train, records_of(release, len(train), seed), test) | {"seconds": seconds})
+            release, seconds = fit_release(frame, train.schema, contestant, seed, settings)
+            found.append(measure(train, draw_records(release, len(train), seed), test) | {"seconds": seconds})
             shown = {name: round(value, 4) for name, value in found[-1].items()}
             print(f"{contestant.name}, seed {seed}: {shown}", flush=True)
         yield contestant, found
 
 
-def rows_of(contestant: Contestant, found: list[Figures], peers: Mapping[str, tuple[str, float]]) -> list[Row]:
+def make_rows(contestant: Contestant, found: list[Figures], peers: Mapping[str, tuple[str, float]]) -> list[Row]:
     mean = {name: float(np.mean([each[name] for each in found])) for name in found[0]}
     spread = {name: round(float(np.std([each[name] for each in found])), 4) for name in FORESTS}
     print(f"{contestant.name}: deviation of {len(found)} seeds {spread}")
@@ -114,7 +114,7 @@ def rows_of(contestant: Contestant, found: list[Figures], peers: Mapping[str, tu
     ]
 
 
-def extend(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     names = [contestant.name for contestant in CONTESTANTS]
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME", help="these contestants")
@@ -122,17 +122,17 @@ def extend(parser: argparse.ArgumentParser) -> None:
 
 
 def main() -> None:
-    options = arguments(__doc__ or "", extend)
+    options = parse_arguments(__doc__ or "", add_options)
     frame, held_out = load_adult(quick=options.quick)
     schema = sundog.Schema.load(SCHEMA)
     train, test = (encode(read(part, schema), schema) for part in (frame, held_out))
-    real = figures(train, train, test)
-    floor = figures(train, Comparison(train, train, train, test).floor().synthetic, test)
+    real = measure(train, train, test)
+    floor = measure(train, Comparison(train, train, train, test).floor().synthetic, test)
     peers = {name: ("independent columns", floor[name]) for name in DISTANCES}
-    peers["1-way"] = ("held-out records", figures(test, train, test)["1-way"])
+    peers["1-way"] = ("held-out records", measure(test, train, test)["1-way"])
     rows = [Row(f"accuracy, {name}, real records", real[name], "", "Table 1", REAL) for name in FORESTS]
-    for contestant, found in measured(frame, train, test, options):
-        rows += rows_of(contestant, found, peers)
+    for contestant, found in measure_contestants(frame, train, test, options):
+        rows += make_rows(contestant, found, peers)
     publish(rows, options)
 
 

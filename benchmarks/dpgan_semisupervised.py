@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from dpgan.images import Fit, Trials, fitted, keep, load
-from report import Row, arguments, publish
+from dpgan.images import Fit, Trials, load, run_fit, write_rows
+from report import Row, parse_arguments, publish
 
 import sundog
 from sundog.evaluation.images.image_classifiers import Images, Labels, measure_accuracy
@@ -93,7 +93,7 @@ class Task:
         return images, np.concatenate([self.labels[rows], self.pool.labels])
 
 
-def pool_of(release: sundog.Release, count: int, seed: int) -> Pool:
+def draw_pool(release: sundog.Release, count: int, seed: int) -> Pool:
     """Draw images from a GAN, each with the input of the generator as its code."""
     model, rng = release.model, np.random.default_rng(seed)
     assert isinstance(model, Gan), "a release of a GAN is needed: others do not tell the codes of images"
@@ -108,10 +108,10 @@ def pool_of(release: sundog.Release, count: int, seed: int) -> Pool:
     return Pool(codes, np.ascontiguousarray(pixels, np.float32), labels.astype(np.int64))
 
 
-def tasks(trials: Trials, release: sundog.Release, options: argparse.Namespace) -> dict[Key, Task]:
+def make_tasks(trials: Trials, release: sundog.Release, options: argparse.Namespace) -> dict[Key, Task]:
     """Return a task for each number of labels and seed."""
     view, quick = find_images(trials.comparison, "image"), options.quick
-    pool = pool_of(release, POOL // 20 if quick else POOL, seed=0)
+    pool = draw_pool(release, POOL // 20 if quick else POOL, seed=0)
     found = {}
     for seed in range(1 if quick else options.seeds):
         real = view.sample(trials.test, len(trials.test), np.random.default_rng(seed))
@@ -124,7 +124,7 @@ def tasks(trials: Trials, release: sundog.Release, options: argparse.Namespace) 
     return found
 
 
-def extend(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--release", type=Path, help="a GAN's release of the training images; by default one is fitted")
     parser.add_argument("--labels", nargs="+", type=int, default=list(TEXT))
     parser.add_argument("--seeds", type=int, default=3)
@@ -133,25 +133,25 @@ def extend(parser: argparse.ArgumentParser) -> None:
 
 
 def main() -> None:
-    options = arguments(__doc__ or "", extend)
+    options = parse_arguments(__doc__ or "", add_options)
     if options.quick:
         options.labels = options.labels[:1]
     with tempfile.TemporaryDirectory() as folder:
         trials = load(Path(folder), quick=options.quick)
         path = options.release or Path(folder) / "gan.sundog"
         if options.release is None:
-            fitted(trials.private, Fit("gan", EPSILON, 0, options.device, ("epochs=1",) * options.quick), path)
-        asked = tasks(trials, sundog.Release.load(path), options)
+            run_fit(trials.private, Fit("gan", EPSILON, 0, options.device, ("epochs=1",) * options.quick), path)
+        asked = make_tasks(trials, sundog.Release.load(path), options)
         found: Found = {}
-        for key, accuracies in answered(asked, options.processes):
+        for key, accuracies in run_tasks(asked, options.processes):
             found[key] = accuracies
             told = ", ".join(f"{name} {value:.4f}" for name, value in accuracies.items())
             print("{} labels, seed {}:".format(*key), told, flush=True)
-            keep(rows_of(found, trials), options)
-    publish(rows_of(found, trials), options)
+            write_rows(make_rows(found, trials), options)
+    publish(make_rows(found, trials), options)
 
 
-def answered(asked: dict[Key, Task], processes: int) -> Iterator[tuple[Key, dict[str, float]]]:
+def run_tasks(asked: dict[Key, Task], processes: int) -> Iterator[tuple[Key, dict[str, float]]]:
     """Yield the accuracies of all tasks, as they are completed."""
     if processes == 1:
         yield from zip(asked, map(Task.accuracies, asked.values()), strict=True)
@@ -160,7 +160,7 @@ def answered(asked: dict[Key, Task], processes: int) -> Iterator[tuple[Key, dict
         yield from zip(asked, workers.imap(Task.accuracies, asked.values()), strict=True)
 
 
-def rows_of(found: Found, trials: Trials) -> list[Row]:
+def make_rows(found: Found, trials: Trials) -> list[Row]:
     """Return the means over seeds."""
     rows = []
     for count in dict.fromkeys(count for count, _ in found):

@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from report import Row, arguments, publish
+from report import Row, parse_arguments, publish
 
 from sundog.privacy.accountant import METHODS, Method, epsilon_spent
 from sundog.privacy.calibration import steps_for, training_plan
@@ -69,41 +69,43 @@ SETTINGS = [
 ]
 
 
-def spent(setting: Setting, groups: int, steps: int, method: Method = "pld") -> float:
+def compute_epsilon(setting: Setting, groups: int, steps: int, method: Method = "pld") -> float:
     """Return ε after a number of steps."""
     plan = training_plan(noise_multiplier=setting.joint(groups), sample_rate=setting.sample_rate, steps=steps)
     return epsilon_spent(plan, delta=DELTA, method=method)
 
 
-def allowed(setting: Setting, groups: int, method: Method) -> int:
+def count_allowed_steps(setting: Setting, groups: int, method: Method) -> int:
     """Return the number of steps within the budget, by one of the accountants."""
     if method == "pld":
         multiplier, rate = setting.joint(groups), setting.sample_rate
         return steps_for(noise_multiplier=multiplier, sample_rate=rate, epsilon=setting.epsilon, delta=DELTA)
     low, high = 0, 1
-    while spent(setting, groups, high, method) <= setting.epsilon:
+    while compute_epsilon(setting, groups, high, method) <= setting.epsilon:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
-        low, high = (middle, high) if spent(setting, groups, middle, method) <= setting.epsilon else (low, middle)
+        low, high = (
+            (middle, high) if compute_epsilon(setting, groups, middle, method) <= setting.epsilon else (low, middle)
+        )
     return low
 
 
-def rows_of(setting: Setting) -> Iterator[Row]:
+def make_rows(setting: Setting) -> Iterator[Row]:
     """Yield the rows of one group, of weights and biases, and of the groups of the paper."""
     for groups in (1, 2, setting.groups):
         iterations = setting.before if groups == 1 else setting.after
         claimed, name = CRITIC_STEPS * iterations, f"{setting.name} k={groups}"
         for method in METHODS:
-            steps = allowed(setting, groups, method)
+            steps = count_allowed_steps(setting, groups, method)
             yield Row(f"{name} steps, {NAMES[method]}", steps, "", f"text, {CRITIC_STEPS} × {iterations}", claimed)
-        yield Row(f"{name} ε of these", spent(setting, groups, claimed), "", "text", setting.epsilon)
+        yield Row(f"{name} ε of these", compute_epsilon(setting, groups, claimed), "", "text", setting.epsilon)
 
 
 def main() -> None:
-    options = arguments(__doc__ or "")
+    options = parse_arguments(__doc__ or "")
     settings = SETTINGS[:1] if options.quick else SETTINGS
-    publish([row for setting in settings for row in rows_of(setting)], options)
+    publish([row for setting in settings for row in make_rows(setting)], options)
 
 
 if __name__ == "__main__":

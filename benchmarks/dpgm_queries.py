@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from dpgm.contest import FILES, Asked, Sets, generated, load, synthetic_sets
+from dpgm.contest import FILES, Asked, Sets, draw_sets, generate_sets, load
 from dpgm.mwem import has_mbi
-from report import DATA, Row, arguments, publish
+from report import DATA, Row, parse_arguments, publish
 
 PEERS = ("independent", "mwem-pgm", "resampled")  # none has clusters
 MODELS = (*PEERS, "rbm", "vae")
@@ -38,7 +38,7 @@ FIXED, DPNORM = "fixed", "dpnorm"
 Errors = dict[tuple[str, float, str], dict[str, float]]  # by dataset, ε and contestant
 
 
-def contestants(models: list[str], clusters: list[int], clips: list[str]) -> dict[str, tuple[str, int, str]]:
+def list_contestants(models: list[str], clusters: list[int], clips: list[str]) -> dict[str, tuple[str, int, str]]:
     """Return the model, the number of clusters and the clipping of each contestant, by its name in the table."""
     found: dict[str, tuple[str, int, str]] = {}
     for model in models:
@@ -66,20 +66,20 @@ class Task(NamedTuple):
 
 
 @functools.cache
-def asked_of(dataset: str, quick: bool) -> tuple[Sets, Asked]:
+def load_queries(dataset: str, quick: bool) -> tuple[Sets, Asked]:
     """Return a dataset and its queries, loaded once in each process."""
-    sets = generated() if dataset == "generated" else load(dataset)
+    sets = generate_sets() if dataset == "generated" else load(dataset)
     return sets, Asked.of(sets, 100 if quick else 1000)
 
 
-def errors_of(task: Task) -> tuple[Task, dict[str, float], float]:
+def measure_errors(task: Task) -> tuple[Task, dict[str, float], float]:
     """Return the errors of a task and the seconds it took."""
-    sets, asked = asked_of(task.dataset, task.quick)
+    sets, asked = load_queries(task.dataset, task.quick)
     start = time.perf_counter()
     settings: dict[str, Any] = {"epochs": 1} if task.quick and task.model not in PEERS else {}
     if task.clip == DPNORM:
         settings["clip"] = DPNORM
-    synthetic = synthetic_sets(
+    synthetic = draw_sets(
         sets,
         task.model,
         clusters=task.clusters,
@@ -95,12 +95,12 @@ def errors_of(task: Task) -> tuple[Task, dict[str, float], float]:
 def measure(tasks: list[Task], processes: int) -> Errors:
     """Return the mean errors of every contestant on every dataset at every ε, and print each run when it is done."""
     if processes == 1:
-        return _means(tasks, map(errors_of, tasks))
+        return _average(tasks, map(measure_errors, tasks))
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        return _means(tasks, pool.imap_unordered(errors_of, tasks))
+        return _average(tasks, pool.imap_unordered(measure_errors, tasks))
 
 
-def _means(tasks: list[Task], found: Iterable[tuple[Task, dict[str, float], float]]) -> Errors:
+def _average(tasks: list[Task], found: Iterable[tuple[Task, dict[str, float], float]]) -> Errors:
     runs: dict[tuple[str, float, str], list[dict[str, float]]] = {task[:3]: [] for task in tasks}
     for task, errors, seconds in found:
         runs[task[:3]].append(errors)
@@ -110,7 +110,7 @@ def _means(tasks: list[Task], found: Iterable[tuple[Task, dict[str, float], floa
     return {key: {what: float(np.mean([run[what] for run in each])) for what in each[0]} for key, each in runs.items()}
 
 
-def rows_of(found: Errors) -> list[Row]:
+def make_rows(found: Errors) -> list[Row]:
     rows = []
     for (dataset, epsilon, name), errors in found.items():
         peers = [*PEERS, name.removesuffix(f" {DPNORM}")]
@@ -123,7 +123,7 @@ def rows_of(found: Errors) -> list[Row]:
     return rows
 
 
-def draw(found: Errors, path: Path) -> None:
+def draw_figure(found: Errors, path: Path) -> None:
     """Draw for each dataset the error against ε, and at the ε nearest to 1 against the length of queries."""
     from matplotlib.figure import Figure
 
@@ -148,7 +148,7 @@ def draw(found: Errors, path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
-def more_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--datasets", nargs="+", choices=FILES, default=list(FILES), metavar="NAME")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), metavar="NAME")
     parser.add_argument("--clusters", nargs="+", type=int, default=[1, 5, 10], metavar="K")
@@ -162,7 +162,7 @@ def more_options(parser: argparse.ArgumentParser) -> None:
 
 
 def main() -> None:
-    options = arguments(__doc__ or "", more_options)
+    options = parse_arguments(__doc__ or "", add_options)
     if options.quick:
         options.models, options.epsilon, options.clusters = [*PEERS, "vae"], [1.0], [1]
     if not has_mbi() and "mwem-pgm" in options.models:
@@ -172,11 +172,11 @@ def main() -> None:
     if not here:
         print("on generated sets; set SUNDOG_DATA for real ones")
     datasets = options.datasets if here else ["generated"]
-    for sets, asked in (asked_of(dataset, options.quick) for dataset in datasets):
+    for sets, asked in (load_queries(dataset, options.quick) for dataset in datasets):
         print("{}: {} sets of {} items, δ = {:.2g}".format(sets.name, *sets.real.shape, sets.delta))
         print(f"of {asked.random} random queries {asked.answerable.sum()} are answerable, ", end="")
         print(f"and all of {len(asked.queries) - asked.random} of items held together", flush=True)
-    field = contestants(options.models, options.clusters, options.clips)
+    field = list_contestants(options.models, options.clusters, options.clips)
     every = itertools.product(range(options.seeds), datasets, options.epsilon, field.items())
     found = measure(
         [
@@ -185,9 +185,9 @@ def main() -> None:
         ],
         options.processes,
     )
-    publish(rows_of(found), options)
+    publish(make_rows(found), options)
     if options.plot:
-        draw(found, options.plot)
+        draw_figure(found, options.plot)
 
 
 if __name__ == "__main__":

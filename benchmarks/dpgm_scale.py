@@ -17,14 +17,14 @@ import time
 from typing import Any
 
 import numpy as np
-from report import Row, arguments, publish
+from report import Row, parse_arguments, publish
 from scipy import sparse
 
 KINDS, HELD = 20, 10
 MINUTES, GIBIBYTES = 10.0, 4.0  # the first for a million records
 
 
-def generated(records: int, items: int) -> Any:
+def generate_sets(records: int, items: int) -> Any:
     """Generate sets of several kinds, in pieces, so that there is never a dense table."""
     rng = np.random.default_rng(0)
     common = rng.gamma(0.3, size=(KINDS, items))
@@ -37,14 +37,14 @@ def generated(records: int, items: int) -> Any:
     return sparse.csr_array(sparse.vstack(blocks, format="csr"))
 
 
-def measured(records: int, items: int, model: str, clusters: int) -> tuple[float, float]:
+def measure_fit(records: int, items: int, model: str, clusters: int) -> tuple[float, float]:
     """Return the minutes and GiB of one fit."""
     import torch
 
     import sundog
 
     torch.set_num_threads(2)
-    sets = generated(records, items)
+    sets = generate_sets(records, items)
     column = {"type": "set", "universe": items, "max_size": 32}
     schema = sundog.Schema.from_dict({"records": records, "columns": {"items": column}})
     start = time.perf_counter()
@@ -54,7 +54,7 @@ def measured(records: int, items: int, model: str, clusters: int) -> tuple[float
     return minutes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
-def extend(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sizes", nargs="+", type=int, default=[100_000, 300_000, 1_000_000])
     parser.add_argument("--items", type=int, default=1000)
     parser.add_argument("--model", default="rbm")
@@ -62,12 +62,12 @@ def extend(parser: argparse.ArgumentParser) -> None:
 
 
 def main() -> None:
-    options = arguments(__doc__ or "", extend)
+    options = parse_arguments(__doc__ or "", add_options)
     sizes, clusters = ([200, 400], 2) if options.quick else (options.sizes, options.clusters)
     rows, before = [], None
     for records in sizes:
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            minutes, gibibytes = pool.apply(measured, (records, options.items, options.model, clusters))
+            minutes, gibibytes = pool.apply(measure_fit, (records, options.items, options.model, clusters))
         each = 60e6 * minutes / records
         rows.append(Row(f"time, {records:,} records", minutes, "min", "ten a million", MINUTES * records / 1e6))
         rows.append(Row(f"memory, {records:,} records", gibibytes, "GiB", "four", GIBIBYTES))

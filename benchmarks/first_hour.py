@@ -20,7 +20,7 @@ from importlib import resources
 from pathlib import Path
 
 import pandas as pd
-from report import Row, arguments, publish
+from report import Row, parse_arguments, publish
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
 DEFAULTS, EVERY_CORE, COMPILED = "defaults", "every core", "every core, always compiled"
@@ -56,7 +56,7 @@ sys.exit(code)
 """
 
 
-def fit(folder: Path, kind: str, *, quick: bool) -> dict[str, float]:
+def time_fit(folder: Path, kind: str, *, quick: bool) -> dict[str, float]:
     """Return the seconds of one fit: in total, compiling, and training."""
     out = folder / "out.sundog"
     out.unlink(missing_ok=True)
@@ -69,7 +69,7 @@ def fit(folder: Path, kind: str, *, quick: bool) -> dict[str, float]:
 
 
 @contextlib.contextmanager
-def busy() -> Iterator[None]:
+def keep_busy() -> Iterator[None]:
     """Keep every core busy with another process."""
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
     try:
@@ -81,17 +81,17 @@ def busy() -> Iterator[None]:
 
 
 def main() -> None:
-    options = arguments(__doc__ or "")
+    options = parse_arguments(__doc__ or "")
     source = Path(str(resources.files("sundog.demo") / "adult.csv.gz"))
     peer = EVERY_CORE if options.quick else COMPILED
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         records = pd.read_csv(source, dtype=str, keep_default_na=False).head(500 if options.quick else 5000)
         records.to_csv(folder / "data.csv", index=False)
-        alone = fit(folder, DEFAULTS, quick=options.quick)
-        other = fit(folder, peer, quick=options.quick)
-        with busy():
-            beside = fit(folder, DEFAULTS, quick=options.quick)
+        alone = time_fit(folder, DEFAULTS, quick=options.quick)
+        other = time_fit(folder, peer, quick=options.quick)
+        with keep_busy():
+            beside = time_fit(folder, DEFAULTS, quick=options.quick)
     count = f"fit of {len(records):,} records"
     publish(
         [

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from report import Row, arguments, publish
+from report import Row, parse_arguments, publish
 
 from sundog.data.schema import Schema
 from sundog.evaluation.evaluator import Bounds, Report, build_report
@@ -473,7 +473,7 @@ def main() -> None:
     def extend(parser: argparse.ArgumentParser) -> None:
         parser.add_argument("--headlines", action="store_true", help="print the whole headline of every release")
 
-    options = arguments("The sentences of a headline, true and false.", extend)
+    options = parse_arguments("The sentences of a headline, true and false.", extend)
     if options.headlines:
         for name in RELEASES:
             print(f"{name}\n    {report_on(name).headline}\n")

@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from report import DATA, Row, arguments, publish
+from report import DATA, Row, parse_arguments, publish
 from sklearn.datasets import load_digits
 
 import sundog
@@ -29,13 +29,13 @@ PAPER = 9.96
 NOISE = (0.1, 0.2, 0.4)  # standard deviation; black is 0, white is 1
 
 
-def mnist(part: str) -> Records:
+def load_mnist(part: str) -> Records:
     schema = sundog.Schema.load(SCHEMA)
     images, labels = (DATA / f"mnist-{part}-{kind}-ubyte.gz" for kind in ("images-idx3", "labels-idx1"))
     return encode(read(images, schema, labels=labels), schema)
 
 
-def digits() -> tuple[Records, Records]:
+def load_small_digits() -> tuple[Records, Records]:
     found = load_digits()
     image = {"type": "image", "shape": [8, 8], "levels": 17}
     label = {"type": "categorical", "values": list(range(10))}
@@ -44,18 +44,18 @@ def digits() -> tuple[Records, Records]:
     return split(Records(schema, codes, len(found.target)), 1 / 3, np.random.default_rng(0))
 
 
-def noisy(images: Images, level: float) -> Images:
+def add_noise(images: Images, level: float) -> Images:
     noise = np.random.default_rng(1).standard_normal(images.shape, np.float32)
     return np.clip(images + np.float32(level) * noise, 0, 1)
 
 
 def main() -> None:
-    options = arguments(__doc__ or "")
+    options = parse_arguments(__doc__ or "")
     if options.quick or not (DATA / "mnist-train-images-idx3-ubyte.gz").exists():
         print("on the digits of scikit-learn; set SUNDOG_DATA for MNIST")
-        train, test = digits()
+        train, test = load_small_digits()
     else:
-        train, test = mnist("train"), mnist("t10k")
+        train, test = load_mnist("train"), load_mnist("t10k")
     comparison = Comparison(train, test, train, test, target="label")
     view, rng = find_images(comparison, "image"), np.random.default_rng(0)
     judge = fit_feature_extractor(comparison, view)
@@ -73,8 +73,8 @@ def main() -> None:
         Row("Fréchet, two halves", halves, "", "without a jackknife", frechet_distance(seen, judge.features(other))),
     ]
     for level in NOISE:
-        images = noisy(other, level)
-        spoiled = inception_score(judge.probabilities(noisy(real, level)))
+        images = add_noise(other, level)
+        spoiled = inception_score(judge.probabilities(add_noise(real, level)))
         rows.append(Row(f"Inception, noise {level}", spoiled, "", "without noise", score))
         distance = measure_frechet(seen, judge.features(images), rng).value
         rows.append(Row(f"Fréchet, noise {level}", distance, "", "pixels dealt at random", worst))

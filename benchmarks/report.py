@@ -30,7 +30,9 @@ class Row:
         return self.value / self.peer_value if self.peer_value else float("inf")
 
 
-def arguments(description: str, extend: Callable[[argparse.ArgumentParser], None] | None = None) -> argparse.Namespace:
+def parse_arguments(
+    description: str, extend: Callable[[argparse.ArgumentParser], None] | None = None
+) -> argparse.Namespace:
     """Parse the options that every benchmark has, and those that `extend` adds."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--json", type=Path, help="write the rows to this file")
@@ -51,7 +53,7 @@ def publish(rows: Sequence[Row], options: argparse.Namespace) -> None:
         options.json.write_text(json.dumps([asdict(row) | {"ratio": row.ratio} for row in rows], indent=1) + "\n")
 
 
-def interleaved(
+def time_interleaved(
     contestants: Mapping[str, Callable[[], object]], *, repeats: int, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, float]:
     """Return the median seconds of each, measured in turn, so that other load on the machine affects all equally."""

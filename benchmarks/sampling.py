@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from report import Row, arguments, interleaved, publish
+from report import Row, parse_arguments, publish, time_interleaved
 
 import sundog
 from sundog.data.bins import bins_for
@@ -33,7 +33,7 @@ print(next(int(line.split()[1]) / 1024 for line in open("/proc/self/status") if 
 """
 
 
-def peer_sample(release: sundog.Release, n: int) -> pd.DataFrame:
+def sample_with_numpy(release: sundog.Release, n: int) -> pd.DataFrame:
     """Draw the same marginals with numpy."""
     rng = np.random.default_rng(1)
     columns = {}
@@ -46,13 +46,13 @@ def peer_sample(release: sundog.Release, n: int) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def peak_megabytes(release: Path, out: Path, rows: int) -> float:
+def measure_memory(release: Path, out: Path, rows: int) -> float:
     """Return the peak memory of a process that writes this many rows."""
     command = [sys.executable, "-c", PEAK, str(release), str(out), str(rows)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def rows_a_second(model: str, data: Path, n: int) -> float:
+def measure_rate(model: str, data: Path, n: int) -> float:
     """Return the rows per CPU second of a briefly trained network; the weights do not affect the speed."""
     schema = sundog.Schema.load(SCHEMA)
     release = sundog.Synthesizer(model=model, epsilon=1.0, settings={"epochs": 1}).fit(data, schema).release_
@@ -62,25 +62,25 @@ def rows_a_second(model: str, data: Path, n: int) -> float:
 
 
 def main() -> None:
-    options = arguments(__doc__ or "")
+    options = parse_arguments(__doc__ or "")
     n = 100_000 if options.quick else 1_000_000
     source = resources.files("sundog.demo") / "adult.csv.gz"
     release = sundog.Synthesizer(model="independent").fit(Path(str(source)), sundog.Schema.load(SCHEMA)).release_
     repeats = 1 if options.quick else 5
-    into_memory = interleaved(
-        {"ours": lambda: release.sample(n, seed=1), "peer": lambda: peer_sample(release, n)}, repeats=repeats
+    into_memory = time_interleaved(
+        {"ours": lambda: release.sample(n, seed=1), "peer": lambda: sample_with_numpy(release, n)}, repeats=repeats
     )
     with tempfile.TemporaryDirectory() as folder:
         file, path = Path(folder) / "big.csv", Path(folder) / "adult.sundog"
         release.save(path)
         frame = release.sample(n, seed=1)
         assert isinstance(frame, pd.DataFrame)
-        into_csv = interleaved(
+        into_csv = time_interleaved(
             {"ours": lambda: release.write(file, n, seed=1), "peer": lambda: frame.to_csv(file, index=False)},
             repeats=1 if options.quick else 3,
         )
-        small, large = peak_megabytes(path, file, n // 10), peak_megabytes(path, file, 10 * n)
-    networks = {name: rows_a_second(name, Path(str(source)), n // 5) for name in ("rbm", "vae")}
+        small, large = measure_memory(path, file, n // 10), measure_memory(path, file, 10 * n)
+    networks = {name: measure_rate(name, Path(str(source)), n // 5) for name in ("rbm", "vae")}
     peer = "numpy choice, pandas"
     publish(
         [

@@ -13,21 +13,21 @@ import sundog
 from sundog.data.records import Records, joined
 
 
-def records_of(release: sundog.Release, count: int, seed: int) -> Records:
+def draw_records(release: sundog.Release, count: int, seed: int) -> Records:
     """Draw records from a release."""
     return joined(list(release.batches(count, seed=seed)))
 
 
-def settings_of(words: Sequence[str]) -> dict[str, Any]:
+def parse_settings(words: Sequence[str]) -> dict[str, Any]:
     """Return the settings given as `NAME=VALUE`, parsed as by the command line of sundog.
 
-    >>> settings_of(["hidden=16", "shape=mlp", "condition=null"])
+    >>> parse_settings(["hidden=16", "shape=mlp", "condition=null"])
     {'hidden': 16, 'shape': 'mlp', 'condition': None}
     """
     return {name: yaml.safe_load(value) for name, _, value in (word.partition("=") for word in words)}
 
 
-def code() -> str:
+def digest_code() -> str:
     """Return a digest of the package, by which kept outcomes of other code are recognised."""
     digest = hashlib.sha256()
     for path in sorted(Path(sundog.__file__).parent.rglob("*.py")):

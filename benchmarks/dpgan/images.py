@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from image_scores import SCHEMA, digits, mnist
+from image_scores import SCHEMA, load_mnist, load_small_digits
 from report import DATA, Row, publish
 
 import sundog
-from dpgan.common import records_of
-from dpgan.downstream import learned
+from dpgan.common import draw_records
+from dpgan.downstream import train_and_test
 from sundog.data.records import Records
 from sundog.evaluation.comparison import Comparison, split, subsample
 from sundog.evaluation.images.feature_extractor import fit_feature_extractor
@@ -64,7 +64,7 @@ REAL, MEANS, GIVEN = (Fit(name, math.inf, 0, "") for name in ("real images", "cl
 
 
 @dataclass(frozen=True)
-class Worth:
+class Scores:
     """The scores of a fit.
 
     Args:
@@ -107,7 +107,7 @@ class Trials:
     @property
     def controls(self) -> dict[Fit, Records]:
         """The controls that need no fit, with as many records as there are private ones."""
-        found = {REAL: self.train, MEANS: averaged(self.train)}
+        found = {REAL: self.train, MEANS: average_classes(self.train)}
         if self.given is not None:
             found[GIVEN] = self.given.take(np.arange(len(self.train)) % len(self.given))
         return found
@@ -122,18 +122,18 @@ class Trials:
         """The comparison of real records with other real records."""
         return Comparison(self.train, self.test, self.train, self.test, target="label")
 
-    def run(self, fit: Fit) -> Worth:
+    def run(self, fit: Fit) -> Scores:
         """Fit, sample as many records as there are real ones, and score them."""
         if fit in (controls := self.controls):
-            return self._worth(controls[fit], fit.seed)
+            return self._score(controls[fit], fit.seed)
         out = self.folder / f"{fit.stem}.sundog"
         public = ["--public", self.public] if fit.public and self.public else []
-        seconds = fitted([*self.private, *public], fit, out)
+        seconds = run_fit([*self.private, *public], fit, out)
         release = sundog.Release.load(out)
-        worth = self._worth(records_of(release, len(self.train), fit.seed), fit.seed)
-        return replace(worth, seconds=seconds, spent=release.certificate.spent["pld"] or 0.0)
+        scores = self._score(draw_records(release, len(self.train), fit.seed), fit.seed)
+        return replace(scores, seconds=seconds, spent=release.certificate.spent["pld"] or 0.0)
 
-    def _worth(self, records: Records, seed: int) -> Worth:
+    def _score(self, records: Records, seed: int) -> Scores:
         view, rng = find_images(self.comparison, "image"), np.random.default_rng(seed)
         judge = fit_feature_extractor(self.comparison, view)
         assert judge is not None and judge.probabilities is not None  # noqa: PT018
@@ -143,7 +143,7 @@ class Trials:
             distance = frechet_distance(judge.features(images), judge.features(real))
         generated, test = (view.sample(each, len(each), rng) for each in (records, self.test))
         pairs = (generated.pixels, generated.labels), (test.pixels, test.labels)
-        return Worth(learned(*pairs, seed=seed, device=self.device), score, distance)
+        return Scores(train_and_test(*pairs, seed=seed, device=self.device), score, distance)
 
 
 def load(folder: Path, *, quick: bool, device: str = "cpu", public: float = 0.0, records: int | None = None) -> Trials:
@@ -159,7 +159,7 @@ def load(folder: Path, *, quick: bool, device: str = "cpu", public: float = 0.0,
     small = quick or not (DATA / f"mnist-train-{FILES[0]}-ubyte.gz").exists()
     if small:
         print("on the digits of scikit-learn; set SUNDOG_DATA for MNIST")
-    train, test = digits() if small else (mnist("train"), mnist("t10k"))
+    train, test = load_small_digits() if small else (load_mnist("train"), load_mnist("t10k"))
     rng, fewer = np.random.default_rng(0), records is not None and records < len(train)
     train = subsample(train, records or len(train), rng)
     if public:
@@ -172,7 +172,7 @@ def load(folder: Path, *, quick: bool, device: str = "cpu", public: float = 0.0,
     return Trials([images, "--labels", labels, "--schema", str(SCHEMA)], None, train, test, device, folder)
 
 
-def fitted(words: Sequence[str], fit: Fit, out: Path) -> float:
+def run_fit(words: Sequence[str], fit: Fit, out: Path) -> float:
     """Run `sundog fit` in a separate process and return the seconds it took."""
     asked = {"model": "gan", "epsilon": fit.epsilon, "delta": DELTA, "seed": fit.seed, "device": fit.device, "out": out}
     words = [*words, *(word for name, value in asked.items() for word in (f"--{name}", str(value)))]
@@ -183,7 +183,7 @@ def fitted(words: Sequence[str], fit: Fit, out: Path) -> float:
     return time.perf_counter() - start
 
 
-def averaged(records: Records) -> Records:
+def average_classes(records: Records) -> Records:
     """Return the records, each with the mean image of its class."""
     images, labels = records.codes["image"], records.codes["label"]
     means = np.zeros((int(labels.max()) + 1, *images.shape[1:]))
@@ -192,13 +192,13 @@ def averaged(records: Records) -> Records:
     return Records(records.schema, {"image": np.rint(means).astype(images.dtype)[labels], "label": labels}, len(labels))
 
 
-def keep(rows: Sequence[Row], options: argparse.Namespace) -> None:
+def write_rows(rows: Sequence[Row], options: argparse.Namespace) -> None:
     """Write the rows so far, without printing them."""
     with contextlib.redirect_stdout(None):
         publish(rows, options)
 
 
-def picture(releases: dict[str, sundog.Release], path: Path, *, across: int = 10) -> None:
+def draw_samples(releases: dict[str, sundog.Release], path: Path, *, across: int = 10) -> None:
     """Draw samples of each release side by side, a row for each class."""
     from matplotlib.figure import Figure
 

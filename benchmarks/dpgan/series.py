@@ -77,25 +77,25 @@ class Silence(NoiseSource):
         return np.zeros(size, np.int64)
 
 
-def meters(folder: Path, unit: str) -> Days:
+def load_meters(folder: Path, unit: str) -> Days:
     """Load the days of Swiss households."""
     schema = sundog.Schema.load(EXAMPLES / "smartmeter-days.schema.yaml")
     found = np.load(folder / "swiss_smartmeter_daily96.npz")
     values = {"load": found["x"], "weekday": found["weekday"], "house": found["house"]}
     if unit == "day":
-        return parted("meters", schema, values)
+        return hold_out("meters", schema, values)
     schema = sundog.Schema.from_dict({**schema.to_dict(), "unit": "house", "cap": 49})
-    return parted("meters by house", schema, values, owners=found["house"])
+    return hold_out("meters by house", schema, values, owners=found["house"])
 
 
-def transformers(folder: Path) -> Days:
+def load_transformers(folder: Path) -> Days:
     """Load the days of ETTm1."""
     found = np.load(folder / "ettm1_daily96.npz")
     schema = sundog.Schema.load(EXAMPLES / "ettm1.schema.yaml")
-    return parted("ETTm1", schema, {"value": found["x"], "series": found["series"]})
+    return hold_out("ETTm1", schema, {"value": found["x"], "series": found["series"]})
 
 
-def waves(count: int = 600) -> Days:
+def generate_waves(count: int = 600) -> Days:
     """Generate days with one peak at a random hour, to replace missing data files."""
     rng = np.random.default_rng(0)
     hour, height = rng.integers(0, 24, (count, 1)), rng.random((count, 1))
@@ -103,10 +103,10 @@ def waves(count: int = 600) -> Days:
     schema = sundog.Schema.from_dict(
         {"columns": {"value": {"type": "series", "length": 24, "min": 0, "max": 1, "resolution": 0.001}}}
     )
-    return parted("waves", schema, {"value": shape})
+    return hold_out("waves", schema, {"value": shape})
 
 
-def parted(
+def hold_out(
     name: str, schema: sundog.Schema, values: Mapping[str, NDArray[Any]], owners: NDArray[Any] | None = None
 ) -> Days:
     """Hold out a tenth of the days, or of their owners if they have any."""
@@ -120,7 +120,7 @@ def parted(
     )
 
 
-def spanned(measures: Sequence[Measure]) -> Measure:
+def combine_seeds(measures: Sequence[Measure]) -> Measure:
     """Return the mean over seeds, with an interval that contains those of all seeds."""
     low, high = min(each.low for each in measures), max(each.high for each in measures)
     return Measure(float(np.mean([each.value for each in measures])), low, high)

@@ -52,7 +52,7 @@ class Setting:
         return epochs * math.ceil(1 / self.sample_rate)
 
 
-def sampled_moments(*, sample_rate: float, sigma: float, lambdas: Floats) -> Floats:
+def compute_sampled_moments(*, sample_rate: float, sigma: float, lambdas: Floats) -> Floats:
     """Return the larger of log E₁ and log E₂ of a sampled Gaussian for real λ, by the trapezoidal rule."""
     x = np.arange(-12 * sigma, lambdas.max() + 1 + 12 * sigma, sigma / 8)
     log_mu0 = -0.5 * (x / sigma) ** 2 - math.log(sigma * math.sqrt(2 * math.pi))
@@ -62,25 +62,25 @@ def sampled_moments(*, sample_rate: float, sigma: float, lambdas: Floats) -> Flo
     return np.asarray(np.maximum(first, second) + math.log(sigma / 8))
 
 
-def step_moments(setting: Setting) -> Floats:
+def compute_step_moments(setting: Setting) -> Floats:
     """Return formula (7) for one step, with the best of ten splits of λ between norm histogram and gradient."""
     rate = setting.sample_rate
     splits = [
-        share * sampled_moments(sample_rate=rate, sigma=SIGMA_C, lambdas=LAMBDAS / share)
-        + (1 - share) * sampled_moments(sample_rate=rate, sigma=setting.sigma_g, lambdas=LAMBDAS / (1 - share))
+        share * compute_sampled_moments(sample_rate=rate, sigma=SIGMA_C, lambdas=LAMBDAS / share)
+        + (1 - share) * compute_sampled_moments(sample_rate=rate, sigma=setting.sigma_g, lambdas=LAMBDAS / (1 - share))
         for share in SHARES
     ]
     return np.asarray(np.min(splits, axis=0))
 
 
-def papers_epsilons(setting: Setting, epochs: list[int]) -> list[float]:
+def compute_papers_epsilons(setting: Setting, epochs: list[int]) -> list[float]:
     """Return ε by Theorem 4 after each number of epochs."""
     clustering = ITERATIONS * (LAMBDAS**2 + LAMBDAS) / (2 * setting.sigma_k**2)  # formula (4) for an RBF kernel
-    step = step_moments(setting)
+    step = compute_step_moments(setting)
     return [float(np.min((clustering + setting.steps(count) * step - math.log(DELTA)) / LAMBDAS)) for count in epochs]
 
 
-def plan(setting: Setting, epochs: int) -> list[Charge]:
+def make_plan(setting: Setting, epochs: int) -> list[Charge]:
     """Return our charges for the same noise."""
     clustering = Charge(event=Gaussian(noise_multiplier=setting.sigma_k), count=ITERATIONS, purpose="k-means")
     joint = math.sqrt(2) / math.hypot(1 / SIGMA_C, 1 / setting.sigma_g)
@@ -88,6 +88,6 @@ def plan(setting: Setting, epochs: int) -> list[Charge]:
     return [clustering, *training_plan(noise_multiplier=joint, sample_rate=setting.sample_rate, steps=steps)]
 
 
-def our_epsilon(setting: Setting, epochs: int) -> float:
+def compute_our_epsilon(setting: Setting, epochs: int) -> float:
     """Return ε of the corrected algorithm, by privacy loss distributions."""
-    return epsilon_spent(plan(setting, epochs), delta=DELTA)
+    return epsilon_spent(make_plan(setting, epochs), delta=DELTA)

@@ -67,7 +67,7 @@ def load(name: str) -> Sets:
     return Sets(name, sparse.csr_array(sparse.csr_array(whole)[:, :items]), schema)
 
 
-def generated(records: int = 2000, items: int = 8) -> Sets:
+def generate_sets(records: int = 2000, items: int = 8) -> Sets:
     """Generate small sets of two kinds, whose items depend on each other."""
     rng = np.random.default_rng(0)
     kind = rng.random((records, 1)) < 0.5
@@ -115,7 +115,7 @@ class Asked:
         return classes | {name: float(part.mean()) for name, part in means.items() if len(part)}
 
 
-def synthetic_sets(
+def draw_sets(
     sets: Sets,
     model: str,
     *,

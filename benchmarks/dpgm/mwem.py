@@ -48,7 +48,7 @@ def zcdp_rho(*, epsilon: float, delta: float) -> float:
     return float(optimize.brentq(lambda rho: spent(rho) - epsilon, 1e-9, epsilon))
 
 
-def held_together(sets: Any) -> Floats:
+def count_together(sets: Any) -> Floats:
     """Return how many sets hold items i, j and k, for all three; with i = j = k, how many hold i."""
     dense = sets.toarray().astype(np.float32)
     together = []
@@ -58,7 +58,7 @@ def held_together(sets: Any) -> Floats:
     return np.array(together, np.float64)
 
 
-def tables(together: Floats, total: float, cliques: Integers) -> Floats:
+def compute_marginals(together: Floats, total: float, cliques: Integers) -> Floats:
     """Return the marginal of each clique of one, two or three items, flat, from the counts of those held together."""
     size = cliques.shape[1]
     cells = []
@@ -127,13 +127,13 @@ class MWEM:
         items = self.sets.shape[1]
         domain = Domain(tuple(range(items)), (2,) * items)
         rho = zcdp_rho(epsilon=self.epsilon, delta=self.delta)
-        together = held_together(self.sets)
+        together = count_together(self.sets)
         total, counts = self._count(together, FIRST * rho)
         sigma = self._first_sigma(FIRST * rho)
         found = [LinearMeasurement(np.array([total - c, c]), (i,), sigma) for i, c in enumerate(counts)]
         model = MirrorDescent().estimate(domain, found, known_total=total, iters=ITERATIONS)
         candidates = [np.array(list(itertools.combinations(range(items), n)), np.int64) for n in self.plan.ways]
-        truth = [tables(together, self.sets.shape[0], cliques) for cliques in candidates]
+        truth = [compute_marginals(together, self.sets.shape[0], cliques) for cliques in candidates]
         tree = Tree(items, self.plan.width)
         each = (1 - FIRST) * rho / self.plan.rounds
         sigma = math.sqrt(1 / (2 * (1 - SELECTION) * each))
@@ -146,7 +146,7 @@ class MWEM:
                 noisy = truth[way][place] + self.rng.normal(0, sigma, truth[way].shape[1])
                 found.append(LinearMeasurement(noisy, tuple(candidates[way][place].tolist()), sigma))
             model = MirrorDescent().estimate(domain, found, known_total=total, iters=ITERATIONS, warm_start=model)
-        return _records(model, count)
+        return _to_sparse(model, count)
 
     def _first_sigma(self, rho: float) -> float:
         return math.sqrt((self.largest + 1) / (2 * rho))
@@ -160,10 +160,10 @@ class MWEM:
 
     def _scores(self, model: Any, total: float, candidates: Any, truth: Any, sigma: float) -> list[Floats]:
         """Return the error of each marginal of the model, minus the expected error of noise alone."""
-        drawn = held_together(_records(model, DRAWN)) * (total / DRAWN)
+        drawn = count_together(_to_sparse(model, DRAWN)) * (total / DRAWN)
         noise = math.sqrt(2 / math.pi) * sigma
         return [
-            np.abs(real - tables(drawn, total, cliques)).sum(axis=1) - noise * real.shape[1]
+            np.abs(real - compute_marginals(drawn, total, cliques)).sum(axis=1) - noise * real.shape[1]
             for real, cliques in zip(truth, candidates, strict=True)
         ]
 
@@ -180,6 +180,6 @@ class MWEM:
         return []
 
 
-def _records(model: Any, count: int) -> Any:
+def _to_sparse(model: Any, count: int) -> Any:
     drawn = model.synthetic_data(count).to_dict()
     return sparse.csr_array(np.stack([drawn[item] for item in sorted(drawn)], axis=1).astype(np.uint8))

@@ -34,7 +34,7 @@ def main() -> None:
     workload, who, size, device = sys.argv[1:]
     torch.set_num_threads(THREADS)
     torch.manual_seed(0)
-    step = contestants(workload, int(size), device)[who]()
+    step = list_contestants(workload, int(size), device)[who]()
     steps = 20 if device == "cuda" else 1  # a training does not synchronise with the GPU after each step
     for _ in range(WARM_UP):
         step()
@@ -54,7 +54,7 @@ def main() -> None:
     print(_peak_mib(device), flush=True)
 
 
-def contestants(workload: str, size: int, device: str) -> dict[str, Who]:
+def list_contestants(workload: str, size: int, device: str) -> dict[str, Who]:
     """Return the builders of all contestants of a workload."""
     return _WORKLOADS[workload](size, device)
 
