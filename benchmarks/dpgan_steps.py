@@ -69,7 +69,7 @@ SETTINGS = [
 ]
 
 
-def compute_epsilon(setting: Setting, groups: int, steps: int, method: Method = "pld") -> float:
+def account_steps(setting: Setting, groups: int, steps: int, method: Method = "pld") -> float:
     """Return ε after a number of steps."""
     plan = training_plan(noise_multiplier=setting.joint(groups), sample_rate=setting.sample_rate, steps=steps)
     return epsilon_spent(plan, delta=DELTA, method=method)
@@ -81,12 +81,12 @@ def count_allowed_steps(setting: Setting, groups: int, method: Method) -> int:
         multiplier, rate = setting.joint(groups), setting.sample_rate
         return steps_for(noise_multiplier=multiplier, sample_rate=rate, epsilon=setting.epsilon, delta=DELTA)
     low, high = 0, 1
-    while compute_epsilon(setting, groups, high, method) <= setting.epsilon:
+    while account_steps(setting, groups, high, method) <= setting.epsilon:
         low, high = high, 2 * high
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (
-            (middle, high) if compute_epsilon(setting, groups, middle, method) <= setting.epsilon else (low, middle)
+            (middle, high) if account_steps(setting, groups, middle, method) <= setting.epsilon else (low, middle)
         )
     return low
 
@@ -99,7 +99,7 @@ def make_rows(setting: Setting) -> Iterator[Row]:
         for method in METHODS:
             steps = count_allowed_steps(setting, groups, method)
             yield Row(f"{name} steps, {NAMES[method]}", steps, "", f"text, {CRITIC_STEPS} × {iterations}", claimed)
-        yield Row(f"{name} ε of these", compute_epsilon(setting, groups, claimed), "", "text", setting.epsilon)
+        yield Row(f"{name} ε of these", account_steps(setting, groups, claimed), "", "text", setting.epsilon)
 
 
 def main() -> None:

@@ -256,7 +256,7 @@ def test_a_fit_killed_at_a_hundred_random_moments_can_be_resumed(
 # --- Ctrl-C ---
 
 
-def _has_opened(process: subprocess.Popen[str], path: Path) -> bool:
+def _has_open(process: subprocess.Popen[str], path: Path) -> bool:
     """Return whether the process has the file open, and so is reading it."""
     for link in Path(f"/proc/{process.pid}/fd").iterdir():
         try:
@@ -289,7 +289,7 @@ def test_ctrl_c_is_one_line_and_leaves_no_half_file(stage: str, large: Path, tmp
     try:
         said = ""
         if stage == "reading":
-            while not _has_opened(process, folder / "data.csv"):
+            while not _has_open(process, folder / "data.csv"):
                 assert process.poll() is None
                 time.sleep(0.002)
         else:

@@ -33,12 +33,12 @@ def test_k_groups_cost_as_much_as_k_gaussians() -> None:
 @pytest.mark.parametrize("method", ["pld", "rdp", "moments"])
 @pytest.mark.parametrize("groups", [1, 5])
 def test_the_allowed_steps_are_within_the_budget_and_more_are_not(groups: int, method: Any) -> None:
-    from dpgan_steps import SETTINGS, compute_epsilon, count_allowed_steps
+    from dpgan_steps import SETTINGS, account_steps, count_allowed_steps
 
     mnist = SETTINGS[0]
     steps = count_allowed_steps(mnist, groups, method)
-    assert compute_epsilon(mnist, groups, steps, method) <= mnist.epsilon
-    assert compute_epsilon(mnist, groups, math.ceil(1.002 * steps) + 1, method) > mnist.epsilon
+    assert account_steps(mnist, groups, steps, method) <= mnist.epsilon
+    assert account_steps(mnist, groups, math.ceil(1.002 * steps) + 1, method) > mnist.epsilon
 
 
 def test_a_kept_fit_is_not_repeated(tmp_path: Path) -> None:
