@@ -35,3 +35,15 @@ def remembered_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     from tests.remembered import remember_answers  # here, because it imports the accountant
 
     remember_answers(monkeypatch.setattr)
+
+
+@pytest.fixture
+def fast_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluate with small forests and without plots, in tests of commands; both have their own tests."""
+    from sundog.evaluation.prediction import learners  # here, because they import matplotlib and more
+    from sundog.evaluation.report import svg
+    from sundog.evaluation.report.markup import Html
+
+    monkeypatch.setattr(learners, "TREES", 8)
+    monkeypatch.setattr(learners, "_ROUNDS", 10)
+    monkeypatch.setattr(svg, "render_picture", lambda picture, prefix: Html("<svg></svg>"))

@@ -1,4 +1,4 @@
-"""Where a command writes: never over what it reads, nor over anything that is not its own to replace."""
+"""A command never overwrites its inputs, nor a file that it may not replace."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-def is_refused(sundog: Sundog, *arguments: object) -> str:
-    """The complaint of a call that changes no file."""
+def get_refusal(sundog: Sundog, *arguments: object) -> str:
+    """Return the complaint of a call, and check that it changed no file."""
     before = contents(Path.cwd())
     complaint = sundog(*arguments).complaint
     assert contents(Path.cwd()) == before
@@ -47,40 +47,42 @@ def test_a_release_never_replaces_an_input(
     Path("symbolic link").symlink_to(name)
     os.link(name, "hard link")
     ways = {"itself": name, "absolute": str(Path(name).absolute()), "dots": f"../{Path.cwd().name}/{name}"}
-    assert f"is the {role} itself" in is_refused(sundog, *FIT, "-o", ways.get(way, way), *force)
+    assert f"is the {role} itself" in get_refusal(sundog, *FIT, "-o", ways.get(way, way), *force)
     assert Ledger.open(ledger).charges == ()
 
 
 @pytest.mark.parametrize("role", ["labels", "public data"])
-def test_nor_labels_nor_public_records(role: str, here: Path, sundog: Sundog) -> None:
+def test_a_release_never_replaces_labels_or_public_records(role: str, here: Path, sundog: Sundog) -> None:
     Path("extra.csv").write_bytes(Path("people.csv").read_bytes())
     option = "--labels" if role == "labels" else "--public"
-    assert f"is the {role} itself" in is_refused(sundog, *PLAIN, option, "extra.csv", "-o", "extra.csv")
+    assert f"is the {role} itself" in get_refusal(sundog, *PLAIN, option, "extra.csv", "-o", "extra.csv")
 
 
 @pytest.mark.parametrize("suffix", [".private", ".partial/people.csv"])
-def test_nor_what_lies_where_the_fit_will_work(suffix: str, here: Path, sundog: Sundog) -> None:
+def test_a_release_never_replaces_data_in_the_files_beside_it(suffix: str, here: Path, sundog: Sundog) -> None:
     place = Path(f"o.sundog{suffix}")
     place.parent.mkdir(exist_ok=True)
     place.write_bytes(Path("people.csv").read_bytes())
     arguments = ("fit", place, *PLAIN[2:], "-o", "o.sundog", "--force")
-    assert "the data" in is_refused(sundog, *arguments)
+    assert "the data" in get_refusal(sundog, *arguments)
     assert place.read_bytes() == Path("people.csv").read_bytes()
 
 
 @pytest.mark.parametrize("force", [(), ("--force",)], ids=["", "forced"])
 @pytest.mark.parametrize("content", [b"my shopping list", b"", b"PK\5\6" + bytes(18)])
-def test_nor_any_file_that_is_no_release(content: bytes, force: tuple[str, ...], ledger: Path, sundog: Sundog) -> None:
+def test_a_release_never_replaces_a_file_that_is_not_a_release(
+    content: bytes, force: tuple[str, ...], ledger: Path, sundog: Sundog
+) -> None:
     for name in ("o.sundog", "o.sundog.private"):
         Path(name).write_bytes(content)
-        assert f"{name}: exists already; it" in is_refused(sundog, *FIT, "-o", "o.sundog", *force)
+        assert f"{name}: exists already; it" in get_refusal(sundog, *FIT, "-o", "o.sundog", *force)
         Path(name).unlink()
     assert Ledger.open(ledger).charges == ()
 
 
-def test_an_earlier_release_is_replaced_by_force_only(ledger: Path, sundog: Sundog) -> None:
+def test_an_earlier_release_is_replaced_only_with_force(ledger: Path, sundog: Sundog) -> None:
     first = Path("people.sundog").read_bytes()
-    complaint = is_refused(sundog, *FIT, "-o", "people.sundog")
+    complaint = get_refusal(sundog, *FIT, "-o", "people.sundog")
     assert "people.sundog: exists already; choose another name, or add --force" in complaint
     assert "--ledger" in complaint
     assert Ledger.open(ledger).charges == ()
@@ -103,8 +105,8 @@ def test_an_earlier_release_stays_until_the_new_one_is_complete(
 
 
 @pytest.mark.parametrize("place", ["nowhere/o.sundog", ".", "people.csv/o.sundog", "x" * 250])
-def test_a_place_that_is_none_is_one_line(place: str, ledger: Path, sundog: Sundog) -> None:
-    is_refused(sundog, *FIT, "-o", place)
+def test_an_impossible_path_gives_one_line(place: str, ledger: Path, sundog: Sundog) -> None:
+    get_refusal(sundog, *FIT, "-o", place)
     assert Ledger.open(ledger).charges == ()
 
 
@@ -115,36 +117,37 @@ def test_a_place_that_is_none_is_one_line(place: str, ledger: Path, sundog: Sund
 def test_a_sample_never_replaces_its_release(force: tuple[str, ...], here: Path, sundog: Sundog) -> None:
     os.link("people.sundog", "link.csv")
     for out in ("people.sundog", "link.csv"):
-        assert "is the release itself" in is_refused(sundog, "sample", "people.sundog", "-n", 3, "-o", out, *force)
+        assert "is the release itself" in get_refusal(sundog, "sample", "people.sundog", "-n", 3, "-o", out, *force)
 
 
-def test_a_sample_replaces_a_file_by_force_only(here: Path, sundog: Sundog) -> None:
+def test_a_sample_replaces_a_file_only_with_force(here: Path, sundog: Sundog) -> None:
     call = ("sample", "people.sundog", "-n", 3, "-o", "people.csv")
-    assert "people.csv: exists already; choose another name, or add --force" in is_refused(sundog, *call)
+    assert "people.csv: exists already; choose another name, or add --force" in get_refusal(sundog, *call)
     assert sundog(*call, "--force").code == 0
 
 
+@pytest.mark.usefixtures("fast_reports")
 @pytest.mark.parametrize("command", ["evaluate", "compare"])
 def test_a_report_replaces_a_report_and_nothing_else(command: str, here: Path, sundog: Sundog) -> None:
     releases = ("people.sundog",) * (2 if command == "compare" else 1)
     call = (command, *releases, "--real", "people.csv")
     for out in ("people.csv", "people.sundog"):
-        assert "itself" in is_refused(sundog, *call, "-o", out)
+        assert "itself" in get_refusal(sundog, *call, "-o", out)
     Path("mine.html").write_text("<!doctype html><p>mine")
-    assert "it is not a report of sundog" in is_refused(sundog, *call, "-o", "mine.html")
+    assert "it is not a report of sundog" in get_refusal(sundog, *call, "-o", "mine.html")
     assert sundog(*call, "-o", "report.html").code == 0
     assert sundog(*call, "-o", "report.html").code == 0
 
 
 def test_a_draft_replaces_nothing(here: Path, sundog: Sundog) -> None:
-    assert "is the data itself" in is_refused(sundog, "schema", "people.csv", "-o", "people.csv")
-    assert "exists already" in is_refused(sundog, "schema", "people.csv", "-o", "people.yaml")
+    assert "is the data itself" in get_refusal(sundog, "schema", "people.csv", "-o", "people.csv")
+    assert "exists already" in get_refusal(sundog, "schema", "people.csv", "-o", "people.yaml")
 
 
 # --- ledgers ---
 
 
-def test_a_ledger_that_lost_charges_is_told_by_its_releases(ledger: Path, sundog: Sundog) -> None:
+def test_a_ledger_that_lost_charges_is_detected_by_its_releases(ledger: Path, sundog: Sundog) -> None:
     old = ledger.read_bytes()
     assert sundog(*FIT, "-o", "o.sundog").code == 0
     assert sundog("ledger", "all.ledger").code == 0

@@ -38,6 +38,7 @@ def run(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[byte
     return subprocess.run([*SUNDOG, *arguments], input=given, capture_output=True)
 
 
+@pytest.mark.usefixtures("fast_reports")
 def test_data_is_read_from_a_pipe_and_samples_are_written_to_one(
     here: Path, sundog: Sundog, pipe: Callable[[bytes], None]
 ) -> None:
@@ -103,6 +104,7 @@ def test_a_pipe_that_cannot_be_used_is_refused(
     assert not Path("x.csv").exists()
 
 
+@pytest.mark.usefixtures("fast_reports")
 def test_workbooks_and_databases_are_fitted_and_evaluated(here: Path, sundog: Sundog) -> None:
     frame = pd.read_csv("people.csv")
     frame.to_excel("people.xlsx", index=False, sheet_name="Adults")

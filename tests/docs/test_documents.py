@@ -74,6 +74,7 @@ def folder_with_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.usefixtures("fast_reports")
 def test_the_readme_runs_from_an_empty_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -94,7 +95,7 @@ def test_the_readme_runs_from_an_empty_folder(
     assert "(ε = 1, δ = " in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("folder_with_data")
+@pytest.mark.usefixtures("folder_with_data", "fast_reports")
 @pytest.mark.parametrize("name", ["evaluate.md", "ledger.md", "release.md", "sampling.md"])
 def test_the_commands_of_a_page_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     if name in ("release.md", "sampling.md"):
