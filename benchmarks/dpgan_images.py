@@ -121,8 +121,9 @@ def run_contest(trials: Trials, options: argparse.Namespace) -> None:
     for fit, scores in run_fits(trials, [*trials.controls, *fits], options.processes):
         found[fit] = scores
         print(
-            f"{fit.name} ε={fit.epsilon:g}, seed {fit.seed}: accuracy {scores.accuracy:.4f}, Inception "
-            f"{scores.inception:.3f}, Fréchet {scores.frechet:.4f}, {scores.seconds:.1f} s, ε = {scores.spent:.4g} spent",
+            f"{fit.name} ε={fit.epsilon:g}, seed {fit.seed}: accuracy {scores.accuracy:.4f}, "
+            f"Inception {scores.inception:.3f}, Fréchet {scores.frechet:.4f}, {scores.seconds:.1f} s, "
+            f"ε = {scores.spent:.4g} spent",
             flush=True,
         )
         write_rows(make_rows(found, trials, options), options)
