@@ -1,7 +1,7 @@
-"""What pytest cannot import everywhere: kernels, without the compiler that comes with torch for CUDA.
+"""Settings for all tests.
 
-And one thread for every library, before any of them is loaded: each core has a worker with tests of its own, and
-threads that wait for a core that somebody else has wait long.
+Libraries use one thread, which must be set before they are imported: each core has its own worker, and threads of
+several workers would wait for each other. CUDA kernels are collected only where triton is installed.
 """
 
 import importlib.util

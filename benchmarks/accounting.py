@@ -1,4 +1,4 @@
-"""Calibration and accounting beside dp-accounting itself: the same answers, sooner.
+"""Calibration and accounting beside dp-accounting: results and run times.
 
 python benchmarks/accounting.py [--quick] [--json FILE]
 """
@@ -10,7 +10,7 @@ from typing import Any
 
 import dp_accounting
 from dp_accounting import pld
-from report import Row, arguments, interleaved, publish
+from report import Row, parse_arguments, publish, time_interleaved
 
 from sundog.privacy import accountant, renyi
 from sundog.privacy.accountant import compute_epsilon
@@ -32,22 +32,22 @@ TARGETS = [  # sample rate, steps, epsilon
 DELTA = 1e-5
 
 
-def peer_event(rate: float, noise: float, steps: int) -> dp_accounting.DpEvent:
+def make_peer_event(rate: float, noise: float, steps: int) -> dp_accounting.DpEvent:
     step = dp_accounting.PoissonSampledDpEvent(rate, dp_accounting.GaussianDpEvent(noise))
     return dp_accounting.SelfComposedDpEvent(step, steps)
 
 
-def peer_epsilon(rate: float, noise: float, steps: int) -> float:
+def compute_peer_epsilon(rate: float, noise: float, steps: int) -> float:
     accountant = pld.PLDAccountant()
-    accountant.compose(peer_event(rate, noise, steps))
+    accountant.compose(make_peer_event(rate, noise, steps))
     return float(accountant.get_epsilon(DELTA))
 
 
-def peer_noise(rate: float, steps: int, epsilon: float) -> float:
+def calibrate_peer(rate: float, steps: int, epsilon: float) -> float:
     return float(
         dp_accounting.calibrate_dp_mechanism(
             pld.PLDAccountant,
-            lambda noise: peer_event(rate, noise, steps),
+            lambda noise: make_peer_event(rate, noise, steps),
             epsilon,
             DELTA,
             dp_accounting.LowerEndpointAndGuess(0.0, 1.0),
@@ -56,27 +56,27 @@ def peer_noise(rate: float, steps: int, epsilon: float) -> float:
     )
 
 
-def ours_from_scratch(question: dict[str, Any]) -> float:
-    """Ours without the memory of the last time it was asked."""
+def calibrate_uncached(question: dict[str, Any]) -> float:
+    """Return our noise multiplier, computed with empty caches."""
     for cached in (accountant._compose_runs, accountant._compute_single_pld, renyi._compute_divergences):
         cached.cache_clear()
     return find_noise_multiplier(**question)
 
 
 def main() -> None:
-    options = arguments(__doc__ or "")
+    options = parse_arguments(__doc__ or "")
     rows = []
     for rate, noise, steps in GRID[: 2 if options.quick else None]:
         plan = make_training_charges(noise_multiplier=noise, sample_rate=rate, steps=steps)
-        ours, theirs = compute_epsilon(plan, delta=DELTA), peer_epsilon(rate, noise, steps)
+        ours, theirs = compute_epsilon(plan, delta=DELTA), compute_peer_epsilon(rate, noise, steps)
         rows.append(Row(f"epsilon q={rate:.2g} s={noise:g} T={steps}", ours, "", "dp-accounting PLD", theirs))
     for rate, steps, epsilon in TARGETS[: 1 if options.quick else None]:
         question: dict[str, Any] = {"epsilon": epsilon, "delta": DELTA, "sample_rate": rate, "steps": steps}
         contestants = {
-            "ours": functools.partial(ours_from_scratch, question),
-            "peer": functools.partial(peer_noise, rate, steps, epsilon),
+            "ours": functools.partial(calibrate_uncached, question),
+            "peer": functools.partial(calibrate_peer, rate, steps, epsilon),
         }
-        seconds = interleaved(contestants, repeats=1 if options.quick else 3)
+        seconds = time_interleaved(contestants, repeats=1 if options.quick else 3)
         found = {name: contestant() for name, contestant in contestants.items()}
         label = f"q={rate:.2g} T={steps} eps={epsilon:g}"
         rows.append(Row(f"calibrate {label}", seconds["ours"], "s", "dp-accounting calibrate", seconds["peer"]))

@@ -1,7 +1,7 @@
-"""What `auto` takes beside every other model: on parts of Adult of several sizes, and on days of 96 values.
+"""The choice of `auto` beside every other model: on subsets of Adult of several sizes, and on daily series.
 
-Tables: the mean total variation of two columns, between records drawn and the test file. Days, at ε = 6: how far
-spectra and autocorrelations are from the real ones.
+Tables: the mean total variation distance of two-way marginals between samples and the test file. Series, at ε = 6: the
+distances of spectra and autocorrelations from the real ones.
 
     SUNDOG_DATA=../shared/data python benchmarks/auto_choice.py [--quick] [--json FILE] [--models NAME ...]
         [--records N ...] [--epsilons E ...] [--data tables|series ...]
@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from dpgan.common import records_of
-from dpgan.series import MEASURES, Days, meters, transformers, waves
-from report import DATA, Row, arguments, publish
+from dpgan.common import draw_records
+from dpgan.series import MEASURES, Days, generate_waves, load_meters, load_transformers
+from report import DATA, Row, parse_arguments, publish
 
 import sundog
 from sundog.data.reading.read import encode, read
@@ -37,7 +37,7 @@ SHOWN = ("spectra", "autocorrelation")
 Found = dict[str, dict[str, float]]  # by model and measure
 
 
-def extend(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--models", nargs="+", default=["independent", "rbm", "vae", "gan"])
     parser.add_argument("--records", nargs="+", type=int, default=[300, 1000, 3000, 30_000])
     parser.add_argument("--epsilons", nargs="+", type=float, default=[0.3, 1.0, 3.0])
@@ -45,23 +45,23 @@ def extend(parser: argparse.ArgumentParser) -> None:
 
 
 def main() -> None:
-    options = arguments(__doc__ or "", extend)
+    options = parse_arguments(__doc__ or "", add_options)
     if options.quick:
         options.models, options.records, options.epsilons = ["independent", "rbm"], [300], [1.0]
     rows: list[Row] = []
     for which in options.data:
-        for rows_of_one in (tables if which == "tables" else series)(options):
+        for rows_of_one in (compare_on_tables if which == "tables" else compare_on_series)(options):
             rows += rows_of_one
     publish(rows, options)
 
 
-def fitted(model: str, data: Any, schema: sundog.Schema, epsilon: float, *, quick: bool) -> sundog.Release:
+def fit_release(model: str, data: Any, schema: sundog.Schema, epsilon: float, *, quick: bool) -> sundog.Release:
     settings = {"epochs": 1} if quick and model != "independent" else {}
     return sundog.Synthesizer(model, epsilon, DELTA, seed=0, settings=settings).fit(data, schema).release_
 
 
-def beside(name: str, taken: str, found: Found) -> list[Row]:
-    """Return what `auto` takes, beside each other model."""
+def make_rows(name: str, taken: str, found: Found) -> list[Row]:
+    """Return the rows of the model that `auto` chooses beside each other model."""
     print(name, f"(auto: {taken})", {model: {m: round(v, 4) for m, v in each.items()} for model, each in found.items()})
     rows = []
     for model, measures in found.items():
@@ -76,7 +76,7 @@ def beside(name: str, taken: str, found: Found) -> list[Row]:
 # --- tables ---
 
 
-def tables(options: argparse.Namespace) -> Iterator[list[Row]]:
+def compare_on_tables(options: argparse.Namespace) -> Iterator[list[Row]]:
     bundled = Path(str(resources.files("sundog.demo") / "adult.csv.gz"))
     whole = not options.quick and (DATA / "adult_train.csv.gz").exists()
     learned, test = (DATA / "adult_train.csv.gz", DATA / "adult_test.csv.gz") if whole else (bundled, bundled)
@@ -90,25 +90,25 @@ def tables(options: argparse.Namespace) -> Iterator[list[Row]]:
         records = frame.sample(count, random_state=1)
         found: Found = {}
         for model in options.models:
-            drawn = records_of(fitted(model, records, schema, epsilon, quick=options.quick), DRAWN, 0)
+            drawn = draw_records(fit_release(model, records, schema, epsilon, quick=options.quick), DRAWN, 0)
             found[model] = {"pairs": float(np.mean([compute_marginal_distance(drawn, real, *pair) for pair in some]))}
-        yield beside(f"{count:,} records ε={epsilon:g}", choose_model(schema, epsilon=epsilon, records=count), found)
+        yield make_rows(f"{count:,} records ε={epsilon:g}", choose_model(schema, epsilon=epsilon, records=count), found)
 
 
 # --- series ---
 
 
-def series(options: argparse.Namespace) -> Iterator[list[Row]]:
+def compare_on_series(options: argparse.Namespace) -> Iterator[list[Row]]:
     real = not options.quick and (DATA / "ettm1_daily96.npz").exists()
     models = options.models if "gan" in options.models else [*options.models, "gan"]
-    for days in (transformers(DATA), meters(DATA, "day")) if real else (waves(),):
-        found = {model: _measured(days, model, quick=options.quick) for model in models}
-        yield beside(days.name, choose_model(days.schema, epsilon=SERIES_EPSILON), found)
+    for days in (load_transformers(DATA), load_meters(DATA, "day")) if real else (generate_waves(),):
+        found = {model: _measure_days(days, model, quick=options.quick) for model in models}
+        yield make_rows(days.name, choose_model(days.schema, epsilon=SERIES_EPSILON), found)
 
 
-def _measured(days: Days, model: str, *, quick: bool) -> dict[str, float]:
-    release = fitted(model, days.learned, days.schema, SERIES_EPSILON, quick=quick)
-    measures = days.section(records_of(release, 300 if quick else DAYS, 0)).measures
+def _measure_days(days: Days, model: str, *, quick: bool) -> dict[str, float]:
+    release = fit_release(model, days.learned, days.schema, SERIES_EPSILON, quick=quick)
+    measures = days.section(draw_records(release, 300 if quick else DAYS, 0)).measures
     return {name: measures[MEASURES[name]].value for name in SHOWN}
 
 

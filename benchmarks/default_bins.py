@@ -1,7 +1,7 @@
-"""Default bins against bins of equal width: sentinels, zeros, a rule between columns, and the pairs of Adult.
+"""Default bins beside bins of equal width: sentinels, zeros, a rule between columns, and two-way marginals of Adult.
 
-A bank's table is generated: −1 in `last_contact` where nobody was called before (82%), 0 in `transfers` for 78%, and no
-`duration` without a transfer. Adult has its schema without the hand-made edges; distances are taken on those edges.
+The table of a bank is generated: `last_contact` is −1 if there was no earlier contact (82%), `transfers` is 0 for 78%,
+and `duration` is 0 without a transfer. Adult has its schema without the hand-made edges; distances use those edges.
 
     SUNDOG_DATA=../shared/data python benchmarks/default_bins.py [--quick] [--json FILE]
 """
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from report import DATA, Row, arguments, publish
+from report import DATA, Row, parse_arguments, publish
 
 import sundog
 from sundog.data.bins import make_bins
@@ -32,7 +32,7 @@ BANK = {
 }
 
 
-def bank(n: int) -> pd.DataFrame:
+def generate_bank(n: int) -> pd.DataFrame:
     """Return the generated table."""
     rng = np.random.default_rng(0)
     called, active = rng.random(n) > 0.82, rng.random(n) > 0.78
@@ -46,19 +46,19 @@ def bank(n: int) -> pd.DataFrame:
     )
 
 
-def with_equal_width(columns: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+def use_equal_width(columns: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     """Return the columns with bins of equal width where default ones would be refined."""
     wide = {name for name, column in columns.items() if "min" in column and column["max"] - column["min"] >= 128}
     return {name: {**column, "bins": EQUAL} if name in wide else dict(column) for name, column in columns.items()}
 
 
-def draw(data: Any, columns: Mapping[str, Any], model: str, settings: dict[str, Any]) -> pd.DataFrame:
-    """Synthetic records at ε = 1, as many as there are."""
+def draw_sample(data: Any, columns: Mapping[str, Any], model: str, settings: dict[str, Any]) -> pd.DataFrame:
+    """Draw as many synthetic records as there are real ones, at ε = 1."""
     synth = sundog.Synthesizer(model, epsilon=1.0, delta=1e-6, settings=settings)
     return synth.fit(data, {"columns": dict(columns)}).release_.sample(len(data), seed=1)
 
 
-def pair_distance(real: pd.DataFrame, fake: pd.DataFrame, schema: sundog.Schema) -> float:
+def measure_pair_distance(real: pd.DataFrame, fake: pd.DataFrame, schema: sundog.Schema) -> float:
     """Return the mean total-variation distance of all pairs of columns, over the bins of a schema."""
     counts = {name: make_bins(column) for name, column in schema.columns.items()}
     binned = []
@@ -74,12 +74,12 @@ def pair_distance(real: pd.DataFrame, fake: pd.DataFrame, schema: sundog.Schema)
     return float(np.mean(found))
 
 
-def bank_rows(options: argparse.Namespace) -> list[Row]:
-    """Return how far shares of spikes are off, and how often the rule is broken."""
-    real = bank(2_000 if options.quick else 20_000)
+def compare_on_bank(options: argparse.Namespace) -> list[Row]:
+    """Return the errors of the shares of spikes, and how often the rule is violated."""
+    real = generate_bank(2_000 if options.quick else 20_000)
     drawn = {
-        kind: draw(real, columns, "rbm", {"epochs": 1 if options.quick else 10})
-        for kind, columns in {"refined": BANK, "equal": with_equal_width(BANK)}.items()
+        kind: draw_sample(real, columns, "rbm", {"epochs": 1 if options.quick else 10})
+        for kind, columns in {"refined": BANK, "equal": use_equal_width(BANK)}.items()
     }
     errors: dict[str, Callable[[Any], Any]] = {
         "share of −1, error": lambda frame: abs((frame.last_contact == -1).mean() - (real.last_contact == -1).mean()),
@@ -92,8 +92,8 @@ def bank_rows(options: argparse.Namespace) -> list[Row]:
     ]
 
 
-def adult_rows(options: argparse.Namespace) -> list[Row]:
-    """Distances of pairs, without hand-made edges and with them."""
+def compare_on_adult(options: argparse.Namespace) -> list[Row]:
+    """Return the distances of two-way marginals, without hand-made edges and with them."""
     source = DATA / "adult_train.csv.gz"
     if options.quick or not source.exists():
         source = Path(str(resources.files("sundog.demo") / "adult.csv.gz"))
@@ -102,9 +102,9 @@ def adult_rows(options: argparse.Namespace) -> list[Row]:
     plain = {name: {k: v for k, v in column.items() if k not in ("edges", "bins")} for name, column in given.items()}
     rows = []
     for model, settings in (("independent", {}), ("rbm", {"epochs": 1 if options.quick else 10})):
-        schemas = {"refined": plain, "equal width": with_equal_width(plain), "hand-made edges": given}
+        schemas = {"refined": plain, "equal width": use_equal_width(plain), "hand-made edges": given}
         found = {
-            kind: pair_distance(real, draw(real, columns, model, dict(settings)), by_hand)
+            kind: measure_pair_distance(real, draw_sample(real, columns, model, dict(settings)), by_hand)
             for kind, columns in schemas.items()
         }
         rows += [
@@ -115,8 +115,8 @@ def adult_rows(options: argparse.Namespace) -> list[Row]:
 
 
 def main() -> None:
-    options = arguments(__doc__ or "")
-    publish([*bank_rows(options), *adult_rows(options)], options)
+    options = parse_arguments(__doc__ or "")
+    publish([*compare_on_bank(options), *compare_on_adult(options)], options)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,12 @@
-"""Adult by a GAN, as in Table 1 of Frigerio et al. (2019): what a forest learns from synthetic records.
+"""A GAN on Adult, as in Table 1 of Frigerio et al. (2019): accuracy of forests trained on synthetic records.
 
-Classes are made equally common, in training and in the test. Releases are at ε = 3 and 7 (δ = 1e-5), with and without
-decay of the clipping bound, and with a bound that follows the noisy mode of the norms (`dpnorm`); one has so large an ε
-that it is hardly private. A generator that is told which column people want to predict starts from the means of each
-class, and a forest learns much from those alone: so there is one that has taken a single step, and one that is told
-nothing. Forests learn from all columns, and from categories alone, which is nearer to the text's figure for real
-records. Distances are of marginals of one, two and three columns; their peers are the distance of real records that
-were held out, and that of columns that know nothing of each other. Each figure is the mean of all seeds; its spread is
-printed above the table.
+Classes are balanced in training and test. Releases are at ε = 3 and 7 (δ = 1e-5), with and without decay of the
+clipping bound, and with a bound that follows the noisy mode of the norms (`dpnorm`); one at ε = 100 is hardly private.
+A generator that is conditioned on the target starts from the means of each class, which are enough for a good forest.
+So there is also one that has taken a single step, and one that is not conditioned (`not told`). Forests use all
+columns, or categories alone, which is closer to the paper's figure for real records. Distances are of one-, two- and
+three-way marginals; their peers are the distance of held-out real records and that of independent columns. Each figure
+is the mean over seeds; the standard deviation is printed above the table.
 
     SUNDOG_DATA=../shared/data python benchmarks/dpgan_adult.py [--quick] [--json FILE] [--seeds N] [--only NAME ...]
         [--set NAME=VALUE ...]
@@ -19,14 +18,13 @@ import argparse
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from importlib import resources
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from dpgan.common import records_of, settings_of
-from report import DATA, Row, arguments, publish
+from dpgan.common import draw_records, parse_settings
+from evaluate_adult import SCHEMA, TARGET, load_adult
+from report import Row, parse_arguments, publish
 
 import sundog
 from sundog.data.reading.read import encode, read
@@ -36,8 +34,7 @@ from sundog.evaluation.prediction.utility import evaluate_utility
 from sundog.evaluation.tables.marginal_distances import measure_marginals
 from sundog.evaluation.tables.table_pair import TablePair
 
-SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
-TARGET, DELTA = "income", 1e-5
+DELTA = 1e-5
 SECONDS = 300.0
 FORESTS = {"all": "utility.balanced_forest", "categories": "utility.balanced_forest_categorical"}
 DISTANCES = {f"{size}-way": f"fidelity.tvd_{size}way" for size in (1, 2, 3)}
@@ -48,7 +45,7 @@ Figures = dict[str, float]
 
 @dataclass(frozen=True)
 class Contestant:
-    """A way to fit a GAN, and its line in Table 1."""
+    """The settings of a fit, and its row in Table 1."""
 
     name: str
     epsilon: float
@@ -69,18 +66,8 @@ CONTESTANTS = (
 )
 
 
-def frames(*, quick: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the records to learn from, and those to test on."""
-    if not quick and (DATA / "adult_train.csv.gz").exists():
-        return pd.read_csv(DATA / "adult_train.csv.gz"), pd.read_csv(DATA / "adult_test.csv.gz")
-    print("on the bundled slice; set SUNDOG_DATA for all of Adult")
-    bundled = pd.read_csv(str(resources.files("sundog.demo") / "adult.csv.gz"))
-    cut = 2000 if quick else 7000
-    return bundled[:cut], bundled[cut : 2 * cut].reset_index(drop=True)
-
-
-def figures(train: Records, synthetic: Records, test: Records) -> Figures:
-    """Accuracies of forests, and distances of marginals."""
+def measure(train: Records, synthetic: Records, test: Records) -> Figures:
+    """Return the accuracies of forests and the distances of marginals."""
     comparison = Comparison(train, synthetic, train, test, target=TARGET)
     found = {
         **evaluate_utility(comparison).measures,
@@ -89,34 +76,34 @@ def figures(train: Records, synthetic: Records, test: Records) -> Figures:
     return {name: found[key].value for name, key in {**FORESTS, **DISTANCES}.items()}
 
 
-def fitted(
+def fit_release(
     frame: pd.DataFrame, schema: sundog.Schema, contestant: Contestant, seed: int, settings: Mapping[str, Any]
 ) -> tuple[sundog.Release, float]:
-    """Return a release, and the seconds it took."""
+    """Return a release and the seconds that the fit took."""
     asked = {**contestant.settings, **settings}
     start = time.perf_counter()
     synth = sundog.Synthesizer("gan", contestant.epsilon, DELTA, seed=seed, settings=asked).fit(frame, schema)
     return synth.release_, time.perf_counter() - start
 
 
-def measured(
+def measure_contestants(
     frame: pd.DataFrame, train: Records, test: Records, options: argparse.Namespace
 ) -> Iterator[tuple[Contestant, list[Figures]]]:
     """Yield the figures of each contestant, for each seed."""
     settings = {"epochs": 1} if options.quick else {}
-    settings |= settings_of(options.set)
+    settings |= parse_settings(options.set)
     field = [contestant for contestant in CONTESTANTS if contestant.name in options.only]
     for contestant in CONTESTANTS[3:4] if options.quick else field:
         found = []
         for seed in range(1 if options.quick else options.seeds):
-            release, seconds = fitted(frame, train.schema, contestant, seed, settings)
-            found.append(figures(train, records_of(release, len(train), seed), test) | {"seconds": seconds})
+            release, seconds = fit_release(frame, train.schema, contestant, seed, settings)
+            found.append(measure(train, draw_records(release, len(train), seed), test) | {"seconds": seconds})
             shown = {name: round(value, 4) for name, value in found[-1].items()}
             print(f"{contestant.name}, seed {seed}: {shown}", flush=True)
         yield contestant, found
 
 
-def rows_of(contestant: Contestant, found: list[Figures], peers: Mapping[str, tuple[str, float]]) -> list[Row]:
+def make_rows(contestant: Contestant, found: list[Figures], peers: Mapping[str, tuple[str, float]]) -> list[Row]:
     mean = {name: float(np.mean([each[name] for each in found])) for name in found[0]}
     spread = {name: round(float(np.std([each[name] for each in found])), 4) for name in FORESTS}
     print(f"{contestant.name}: deviation of {len(found)} seeds {spread}")
@@ -127,7 +114,7 @@ def rows_of(contestant: Contestant, found: list[Figures], peers: Mapping[str, tu
     ]
 
 
-def extend(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--seeds", type=int, default=3)
     names = [contestant.name for contestant in CONTESTANTS]
     parser.add_argument("--only", nargs="+", choices=names, default=names, metavar="NAME", help="these contestants")
@@ -135,17 +122,17 @@ def extend(parser: argparse.ArgumentParser) -> None:
 
 
 def main() -> None:
-    options = arguments(__doc__ or "", extend)
-    frame, held_out = frames(quick=options.quick)
+    options = parse_arguments(__doc__ or "", add_options)
+    frame, held_out = load_adult(quick=options.quick)
     schema = sundog.Schema.load(SCHEMA)
     train, test = (encode(read(part, schema), schema) for part in (frame, held_out))
-    real = figures(train, train, test)
-    floor = figures(train, Comparison(train, train, train, test).build_floor().synthetic, test)
+    real = measure(train, train, test)
+    floor = measure(train, Comparison(train, train, train, test).build_floor().synthetic, test)
     peers = {name: ("independent columns", floor[name]) for name in DISTANCES}
-    peers["1-way"] = ("held-out records", figures(test, train, test)["1-way"])
+    peers["1-way"] = ("held-out records", measure(test, train, test)["1-way"])
     rows = [Row(f"accuracy, {name}, real records", real[name], "", "Table 1", REAL) for name in FORESTS]
-    for contestant, found in measured(frame, train, test, options):
-        rows += rows_of(contestant, found, peers)
+    for contestant, found in measure_contestants(frame, train, test, options):
+        rows += make_rows(contestant, found, peers)
     publish(rows, options)
 
 

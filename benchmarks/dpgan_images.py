@@ -1,21 +1,21 @@
-"""MNIST by a private GAN at ε = 10, 4 and 1, δ = 1e-5; and the ablation of Zhang, Ji and Wang (2018), Tables 8 and 9.
+"""A GAN on MNIST at ε = 10, 4 and 1, δ = 1e-5, and the ablation of Zhang, Ji and Wang (2018), Tables 8 and 9.
 
-Each release is fitted by `sundog fit` in a process of its own: its time is that of everything, from the start of Python
-to the file. The network of the literature learns from as many generated records, labels included, and is asked about
-real test images: nothing is chosen by them (dpgan/downstream.py). The Inception score and the Fréchet distance
-are by a network that knows real training images. Peers are, in the same run, real training images and ten images over
-and over, the mean of each class; and what was published. Class means have the best Inception score of all: it does not
-ask whether images of a class differ, and says nothing of a generator that starts from them. The other two do.
+Each release is fitted by `sundog fit` in a separate process and timed from the start of Python to the file. The usual
+network of the literature is trained on as many generated records and their labels, and tested on real images, by which
+nothing is chosen (dpgan/downstream.py). The Inception score and the Fréchet distance use a network that was trained on
+real training images. Peers are, in the same run, the real training images and the mean image of each class, repeated;
+and published figures. Class means have the best Inception score of all: the score does not measure whether images of a
+class differ, so it says nothing about a generator that starts from class means. The other two scores do.
 
-With `--ablation` each strategy of the text is fitted at one ε, on the same 98% of the records, and the others are
-public: `kinds` clips weights and biases apart, `clusters` five groups of parameters, `bounds` takes bounds from public
-records, `warm` starts on them, `decay` lets a fixed bound fall, `dpnorm` (not of this text) takes the noisy mode of the
-norms of private records. Groups are accounted as what they are (dpgan_steps.py): all spend the same. Peers are `none`,
-in the same run, the public records by themselves, and the text's Inception scores. `--records` takes fewer of the
+With `--ablation` each strategy of the paper is fitted at one ε, on the same 98% of the records; the others are public.
+`kinds` clips weights and biases separately, `clusters` five groups of parameters, `bounds` takes bounds from public
+records, `warm` starts on them, `decay` decreases a fixed bound, and `dpnorm` (not in this paper) uses the noisy mode of
+the norms of private records. Groups are accounted jointly (dpgan_steps.py): all strategies spend the same. Peers are
+`none`, in the same run, the public records alone, and the paper's Inception scores. `--records` uses fewer of the
 training records: on two cores all of MNIST takes a day.
 
-`--keep` names a folder for releases and outcomes. What is found there of the same code is not done again:
-a stopped run goes on.
+`--keep` names a folder for releases and outcomes. Outcomes of the same code are not computed again, so a stopped run
+can be continued.
 
     SUNDOG_DATA=../shared/data python benchmarks/dpgan_images.py [--quick] [--json FILE] [--plot FILE] [--ablation]
         [--epsilons E ...] [--seeds N] [--records N] [--device cpu|cuda] [--processes N] [--keep FOLDER]
@@ -34,14 +34,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from dpgan.common import code
-from dpgan.images import Fit, Trials, Worth, keep, load, picture
-from report import Row, arguments, publish
+from dpgan.common import digest_code
+from dpgan.images import Fit, Scores, Trials, draw_samples, load, write_rows
+from report import Row, parse_arguments, publish
 
 import sundog
 
-PUBLIC = 0.02  # of the training records, as in the text
-ABLATION = 4.0  # the ε of the text's tables
+PUBLIC = 0.02  # share of the training records, as in the paper
+ABLATION = 4.0  # the ε of the paper's tables
 TEN_MINUTES = 600.0
 TEXT = 8.64  # Inception score of dp-GAN in Table 2, at ε = 4
 PUBLISHED = {10.0: {"Bie et al. 2023": 0.950, "Dockhorn et al. 2023": 0.981}}  # accuracy
@@ -51,7 +51,7 @@ MEASURES = {"accuracy": "accuracy", "inception": "Inception", "frechet": "Fréch
 
 @dataclass(frozen=True)
 class Strategy:
-    """Settings of a model, whether it is given public records, and the text's Inception score if it has one."""
+    """The settings of a model, whether it gets public records, and the paper's Inception score if there is one."""
 
     settings: tuple[str, ...] = ()
     public: bool = False
@@ -73,35 +73,35 @@ STRATEGIES = {
     "dpnorm": Strategy(("clip=dpnorm",)),
 }
 
-Outcomes = dict[Fit, Worth]
-_trials: Trials  # of a process in a pool, which has them once, and with them one judge
+Outcomes = dict[Fit, Scores]
+_trials: Trials  # global in each process of the pool, so that they are loaded once
 
 
-def extend(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", type=Path, help="draw samples of the first seed into this file")
-    parser.add_argument("--ablation", action="store_true", help="the strategies of the text, at ε = 4")
+    parser.add_argument("--ablation", action="store_true", help="the strategies of the paper, at ε = 4")
     parser.add_argument("--epsilons", nargs="+", type=float)
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--records", type=int, help="of training, at most; the public ones among them")
+    parser.add_argument("--records", type=int, help="the most training records to use, including the public ones")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--processes", type=int, default=1, help="fits at a time; more than one are not timed")
+    parser.add_argument("--processes", type=int, default=1, help="parallel fits; more than one are not timed")
     parser.add_argument("--keep", type=Path, help="a folder for releases and outcomes")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE")
 
 
 def main() -> None:
-    options = arguments(__doc__ or "", extend)
+    options = parse_arguments(__doc__ or "", add_options)
     options.epsilons = options.epsilons or ([ABLATION] if options.ablation else [10.0, 4.0, 1.0])
     with tempfile.TemporaryDirectory() as folder:
         kept = options.keep or Path(folder)
         kept.mkdir(parents=True, exist_ok=True)
         public = PUBLIC if options.ablation else 0.0
         trials = load(kept, quick=options.quick, device=options.device, public=public, records=options.records)
-        contest(trials, options)
+        run_contest(trials, options)
 
 
-def planned(options: argparse.Namespace) -> list[Fit]:
-    """Return all fits of the first seed come first, so that a run that is stopped has some of each."""
+def list_fits(options: argparse.Namespace) -> list[Fit]:
+    """Return all fits, ordered by seed, so that a stopped run has some of each strategy."""
     ways = STRATEGIES if options.ablation else {"gan": Strategy(score=TEXT)}
     epsilons, seeds, settings = options.epsilons, options.seeds, options.set
     if options.quick:
@@ -114,91 +114,92 @@ def planned(options: argparse.Namespace) -> list[Fit]:
     ]
 
 
-def contest(trials: Trials, options: argparse.Namespace) -> None:
-    """Fit and judge; the rows are written anew after each."""
-    fits = planned(options)
+def run_contest(trials: Trials, options: argparse.Namespace) -> None:
+    """Fit and score; write all rows again after each."""
+    fits = list_fits(options)
     found: Outcomes = {}
-    for fit, worth in outcomes(trials, [*trials.controls, *fits], options.processes):
-        found[fit] = worth
+    for fit, scores in run_fits(trials, [*trials.controls, *fits], options.processes):
+        found[fit] = scores
         print(
-            f"{fit.name} ε={fit.epsilon:g}, seed {fit.seed}: accuracy {worth.accuracy:.4f}, Inception "
-            f"{worth.inception:.3f}, Fréchet {worth.frechet:.4f}, {worth.seconds:.1f} s, ε = {worth.spent:.4g} spent",
+            f"{fit.name} ε={fit.epsilon:g}, seed {fit.seed}: accuracy {scores.accuracy:.4f}, "
+            f"Inception {scores.inception:.3f}, Fréchet {scores.frechet:.4f}, {scores.seconds:.1f} s, "
+            f"ε = {scores.spent:.4g} spent",
             flush=True,
         )
-        keep(rows_of(found, trials, options), options)
-    publish(rows_of(found, trials, options), options)
+        write_rows(make_rows(found, trials, options), options)
+    publish(make_rows(found, trials, options), options)
     if options.plot:
         first = {f"{fit.name} ε={fit.epsilon:g}": fit for fit in fits if fit.seed == 0}
         releases = {name: sundog.Release.load(trials.folder / f"{fit.stem}.sundog") for name, fit in first.items()}
-        picture(releases, options.plot)
+        draw_samples(releases, options.plot)
 
 
-# --- fits, some at a time ------------------------------------------------------------------------------------------
+# --- parallel fits -------------------------------------------------------------------------------------------------
 
 
-def outcomes(trials: Trials, fits: Sequence[Fit], processes: int) -> Iterator[tuple[Fit, Worth]]:
-    """As they come."""
+def run_fits(trials: Trials, fits: Sequence[Fit], processes: int) -> Iterator[tuple[Fit, Scores]]:
+    """Yield the outcomes as they are completed."""
     if processes == 1:
         for fit in fits:
-            yield fit, once(trials, fit)
+            yield fit, run_once(trials, fit)
         return
-    with multiprocessing.get_context("spawn").Pool(processes, _begin, (trials,)) as pool:
-        yield from pool.imap_unordered(_one, fits)
+    with multiprocessing.get_context("spawn").Pool(processes, _start_worker, (trials,)) as pool:
+        yield from pool.imap_unordered(_run_one, fits)
 
 
-def _begin(trials: Trials) -> None:
+def _start_worker(trials: Trials) -> None:
     global _trials  # noqa: PLW0603
     _trials = trials
 
 
-def _one(fit: Fit) -> tuple[Fit, Worth]:
-    return fit, once(_trials, fit)
+def _run_one(fit: Fit) -> tuple[Fit, Scores]:
+    return fit, run_once(_trials, fit)
 
 
-def once(trials: Trials, fit: Fit) -> Worth:
-    """Return the outcome of this very fit, if it was kept; or of one that is done now."""
+def run_once(trials: Trials, fit: Fit) -> Scores:
+    """Return the kept outcome of this fit, or run it."""
     path = trials.folder / f"{fit.stem}.json"
-    asked = {**asdict(fit), "settings": list(fit.settings), "records": len(trials.train), "code": code()}
+    asked = {**asdict(fit), "settings": list(fit.settings), "records": len(trials.train), "code": digest_code()}
     if path.exists():
         kept = json.loads(path.read_text())
         if kept["fit"] == asked:
-            return Worth(**kept["worth"])
-    worth = trials.run(fit)
-    path.write_text(json.dumps({"fit": asked, "worth": asdict(worth)}, indent=1) + "\n")
-    return worth
+            return Scores(**kept["worth"])
+    scores = trials.run(fit)
+    path.write_text(json.dumps({"fit": asked, "worth": asdict(scores)}, indent=1) + "\n")
+    return scores
 
 
 # --- rows ----------------------------------------------------------------------------------------------------------
 
 
-def rows_of(found: Outcomes, trials: Trials, options: argparse.Namespace) -> list[Row]:
-    """Means over seeds, of what has been found so far."""
+def make_rows(found: Outcomes, trials: Trials, options: argparse.Namespace) -> list[Row]:
+    """Return the means over seeds of the outcomes so far."""
     rows: list[Row] = []
-    controls = {fit.name: worth for fit, worth in found.items() if fit.epsilon == math.inf}
-    means = {(fit.name, fit.epsilon): _mean(found, fit) for fit in found if fit.epsilon < math.inf}
-    for (name, epsilon), worth in means.items():
+    controls = {fit.name: scores for fit, scores in found.items() if fit.epsilon == math.inf}
+    means = {(fit.name, fit.epsilon): _average(found, fit) for fit in found if fit.epsilon < math.inf}
+    for (name, epsilon), scores in means.items():
         plain = means.get((NONE, epsilon))
         peers = controls if plain is None or name == NONE else {NONE: plain}
-        published = _published(name, epsilon, options) if trials.is_mnist else {}
+        published = _find_published(name, epsilon, options) if trials.is_mnist else {}
         for measure, label in MEASURES.items():
             values = {peer: getattr(each, measure) for peer, each in peers.items()} | published.get(measure, {})
-            what, value = f"{label}, {name} ε={epsilon:g}", getattr(worth, measure)
+            what, value = f"{label}, {name} ε={epsilon:g}", getattr(scores, measure)
             rows += [Row(what, value, "", peer, peer_value) for peer, peer_value in values.items()]
         if options.processes == 1:
-            rows.append(Row(f"time, {name} ε={epsilon:g}", worth.seconds, "s", "ten minutes", TEN_MINUTES))
+            rows.append(Row(f"time, {name} ε={epsilon:g}", scores.seconds, "s", "ten minutes", TEN_MINUTES))
     return rows
 
 
-def _published(name: str, epsilon: float, options: argparse.Namespace) -> dict[str, dict[str, float]]:
+def _find_published(name: str, epsilon: float, options: argparse.Namespace) -> dict[str, dict[str, float]]:
     if not options.ablation:
         return {"accuracy": PUBLISHED.get(epsilon, {}), "inception": {DP_GAN: TEXT}}
     score = STRATEGIES[name].score
     return {} if score is None else {"inception": {DP_GAN: score}}
 
 
-def _mean(found: Outcomes, like: Fit) -> Worth:
+def _average(found: Outcomes, like: Fit) -> Scores:
     seeds = [asdict(found[fit]) for fit in found if (fit.name, fit.epsilon) == (like.name, like.epsilon)]
-    return Worth(**{name: statistics.mean(each[name] for each in seeds) for name in seeds[0]})
+    return Scores(**{name: statistics.mean(each[name] for each in seeds) for name in seeds[0]})
 
 
 if __name__ == "__main__":

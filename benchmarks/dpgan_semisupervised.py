@@ -1,12 +1,12 @@
-"""What generated images add to few labelled ones: Table 6 of Zhang, Ji and Wang (2018), on MNIST.
+"""Semi-supervised learning with generated images: Table 6 of Zhang, Ji and Wang (2018), on MNIST.
 
-Some images of the test file have labels that are public, and the rest of that file is the test: neither was in a
-release of the training file. `two classifiers` is Algorithm 4 of the text, where C₂ sees all that the generator was
-given as the code of an image; `consistent` is FixMatch on generated images. Both leave the labels of the release aside.
-`labelled by the release` does not: a network learns from generated images with the labels they were generated for, and
-from as many public ones, repeated; all are distorted. Peers are `supervised` (the public images alone) and `distorted`
-(the same with distortions, which owe nothing to generated images), in the same run, and what the text states for its
-own semi-supervised network.
+Some images of the test file have public labels, and the rest of that file is the test set; neither was used for the
+release of the training file. `two classifiers` is Algorithm 4 of the paper, where the input of C₂ includes everything
+that the generator was given for an image; `consistent` is FixMatch on generated images. Neither uses the labels of the
+release. `labelled by the release` does: a network is trained on generated images with the labels they were generated
+for, and on as many public ones, repeated; all are distorted. Peers are `supervised` (the public images alone) and
+`distorted` (the same with distortions, without generated images), in the same run, and the paper's figures for its own
+semi-supervised network.
 
 Without `--release` a GAN is fitted at ε = 10.
 
@@ -25,8 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from dpgan.images import Fit, Trials, fitted, keep, load
-from report import Row, arguments, publish
+from dpgan.images import Fit, Trials, load, run_fit, write_rows
+from report import Row, parse_arguments, publish
 
 import sundog
 from sundog.evaluation.images.image_classifiers import Images, Labels, measure_accuracy
@@ -60,14 +60,14 @@ class Pool:
     labels: Labels
 
     def __call__(self, count: int, rng: np.random.Generator) -> tuple[Codes, Images]:
-        """Return codes and images."""
+        """Draw codes and images."""
         rows = rng.integers(0, len(self.images), count)
         return self.codes[rows], self.images[rows]
 
 
 @dataclass(frozen=True)
 class Task:
-    """Images with public labels, others to be tested on, and generated ones."""
+    """Images with public labels, test images, and generated images."""
 
     images: Images
     labels: Labels
@@ -78,7 +78,7 @@ class Task:
     steps: int
 
     def accuracies(self) -> dict[str, float]:
-        """Of every way to learn."""
+        """Return the accuracy of each method."""
         rng, known = np.random.default_rng(self.seed), (self.images, self.labels)
         with use_one_thread():
             found = compare_methods(*known, self.pool, test=self.test, classes=self.classes, rng=rng, steps=self.steps)
@@ -87,14 +87,14 @@ class Task:
         return {**{name.removeprefix("semi_supervised."): each.value for name, each in found.items()}, RELEASED: last}
 
     def _mixed(self) -> tuple[Images, Labels]:
-        """Return generated images and their labels, and public ones in turn until there are as many."""
+        """Return generated images with their labels, and equally many public ones, repeated."""
         rows = np.arange(len(self.pool.images)) % len(self.images)
         images = np.concatenate([self.images[rows], self.pool.images])
         return images, np.concatenate([self.labels[rows], self.pool.labels])
 
 
-def pool_of(release: sundog.Release, count: int, seed: int) -> Pool:
-    """Return so many images of a GAN, each with all that the generator was given for it."""
+def draw_pool(release: sundog.Release, count: int, seed: int) -> Pool:
+    """Draw images from a GAN, each with the input of the generator as its code."""
     model, rng = release.model, np.random.default_rng(seed)
     assert isinstance(model, Gan), "a release of a GAN is needed: others do not tell the codes of images"
     codes, parts = model.sampler.draw_inputs(count, rng, {}), []
@@ -108,10 +108,10 @@ def pool_of(release: sundog.Release, count: int, seed: int) -> Pool:
     return Pool(codes, np.ascontiguousarray(pixels, np.float32), labels.astype(np.int64))
 
 
-def tasks(trials: Trials, release: sundog.Release, options: argparse.Namespace) -> dict[Key, Task]:
-    """Return one for each number of labels and seed."""
+def make_tasks(trials: Trials, release: sundog.Release, options: argparse.Namespace) -> dict[Key, Task]:
+    """Return a task for each number of labels and seed."""
     view, quick = find_images(trials.comparison, "image"), options.quick
-    pool = pool_of(release, POOL // 20 if quick else POOL, seed=0)
+    pool = draw_pool(release, POOL // 20 if quick else POOL, seed=0)
     found = {}
     for seed in range(1 if quick else options.seeds):
         real = view.sample(trials.test, len(trials.test), np.random.default_rng(seed))
@@ -124,35 +124,35 @@ def tasks(trials: Trials, release: sundog.Release, options: argparse.Namespace) 
     return found
 
 
-def extend(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--release", type=Path, help="of a GAN, and of the training images; without it one is fitted")
+def add_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--release", type=Path, help="a GAN's release of the training images; by default one is fitted")
     parser.add_argument("--labels", nargs="+", type=int, default=list(TEXT))
     parser.add_argument("--seeds", type=int, default=3)
-    parser.add_argument("--processes", type=int, default=1, help="tasks at a time")
+    parser.add_argument("--processes", type=int, default=1, help="parallel tasks")
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
 
 
 def main() -> None:
-    options = arguments(__doc__ or "", extend)
+    options = parse_arguments(__doc__ or "", add_options)
     if options.quick:
         options.labels = options.labels[:1]
     with tempfile.TemporaryDirectory() as folder:
         trials = load(Path(folder), quick=options.quick)
         path = options.release or Path(folder) / "gan.sundog"
         if options.release is None:
-            fitted(trials.private, Fit("gan", EPSILON, 0, options.device, ("epochs=1",) * options.quick), path)
-        asked = tasks(trials, sundog.Release.load(path), options)
+            run_fit(trials.private, Fit("gan", EPSILON, 0, options.device, ("epochs=1",) * options.quick), path)
+        asked = make_tasks(trials, sundog.Release.load(path), options)
         found: Found = {}
-        for key, accuracies in answered(asked, options.processes):
+        for key, accuracies in run_tasks(asked, options.processes):
             found[key] = accuracies
             told = ", ".join(f"{name} {value:.4f}" for name, value in accuracies.items())
             print("{} labels, seed {}:".format(*key), told, flush=True)
-            keep(rows_of(found, trials), options)
-    publish(rows_of(found, trials), options)
+            write_rows(make_rows(found, trials), options)
+    publish(make_rows(found, trials), options)
 
 
-def answered(asked: dict[Key, Task], processes: int) -> Iterator[tuple[Key, dict[str, float]]]:
-    """Yield the accuracies of all tasks, as they come."""
+def run_tasks(asked: dict[Key, Task], processes: int) -> Iterator[tuple[Key, dict[str, float]]]:
+    """Yield the accuracies of all tasks, as they are completed."""
     if processes == 1:
         yield from zip(asked, map(Task.accuracies, asked.values()), strict=True)
         return
@@ -160,8 +160,8 @@ def answered(asked: dict[Key, Task], processes: int) -> Iterator[tuple[Key, dict
         yield from zip(asked, workers.imap(Task.accuracies, asked.values()), strict=True)
 
 
-def rows_of(found: Found, trials: Trials) -> list[Row]:
-    """Means over seeds."""
+def make_rows(found: Found, trials: Trials) -> list[Row]:
+    """Return the means over seeds."""
     rows = []
     for count in dict.fromkeys(count for count, _ in found):
         runs = [accuracies for (labels, _), accuracies in found.items() if labels == count]

@@ -1,11 +1,11 @@
 """MNIST in black and white at ε = 1.74, as in Fig. 4 of Acs et al. (2019): with and without clusters.
 
-Each release is fitted by `sundog fit` in a process of its own, at δ = 1e-5: its time is that of everything, from the
-start of Python to the file. It is judged by what a classifier that has learned from as many synthetic records knows of
-real test images. Clusters see the labels, and then follow them; so the same model has two fits more: one without
-clusters whose decoder is told the label (`vae` alone), and one whose clusters see images only. The peers of each are
-those before it, and of the first a classifier that has learned from the real records. With `--plot` the samples of the
-first seed are drawn, each row from one cluster.
+Each release is fitted by `sundog fit` in a separate process at δ = 1e-5, and timed from the start of Python to the
+file. Its score is the accuracy on real test images of a classifier trained on as many synthetic records. Clusters that
+are found with labels follow the labels. So there are two more fits of the same model: one without clusters whose
+decoder is conditioned on the label (only `vae`), and one whose clusters are found by images alone. The peers of each
+are those before it; the peer of the first is a classifier trained on the real records. With `--plot` the samples of
+the first seed are drawn, each row from one cluster.
 
     SUNDOG_DATA=../shared/data python benchmarks/dpgm_mnist.py [--quick] [--json FILE] [--plot FILE] [--seeds N]
         [--models NAME ...] [--clusters K ...] [--device cpu|cuda] [--judges N] [--set NAME=VALUE ...]
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from report import DATA, Row, arguments, publish
+from report import DATA, Row, parse_arguments, publish
 from sklearn.datasets import load_digits
 
 import sundog
@@ -45,7 +45,7 @@ ACROSS = 10  # samples of each cluster in the picture
 
 @dataclass(frozen=True)
 class Digits:
-    """Images and labels, and how `sundog fit` is told of those to learn from."""
+    """Images and labels, and the arguments that name them for `sundog fit`."""
 
     files: Sequence[str]
     train: Records
@@ -53,7 +53,7 @@ class Digits:
 
 
 class Contestant(NamedTuple):
-    """What is fitted, by the name it has in the table."""
+    """A fit, with its name in the table."""
 
     name: str
     model: str
@@ -61,7 +61,7 @@ class Contestant(NamedTuple):
     settings: tuple[str, ...] = ()
 
 
-def contestants(models: Sequence[str], clusters: Sequence[int]) -> list[Contestant]:
+def list_contestants(models: Sequence[str], clusters: Sequence[int]) -> list[Contestant]:
     found = []
     for model, k in itertools.product(models, clusters):
         found.append(Contestant(f"{model} k={k}", model, k))
@@ -75,7 +75,7 @@ def contestants(models: Sequence[str], clusters: Sequence[int]) -> list[Contesta
 Run = tuple[Contestant, int]  # with its seed
 
 
-def mnist() -> Digits:
+def load_mnist() -> Digits:
     schema = sundog.Schema.load(SCHEMA)
     parts, files = {}, {}
     for part in ("train", "t10k"):
@@ -85,8 +85,8 @@ def mnist() -> Digits:
     return Digits([images, "--labels", labels, "--schema", str(SCHEMA)], parts["train"], parts["t10k"])
 
 
-def small(folder: Path) -> Digits:
-    """Return the digits of scikit-learn, two thirds of them in a file."""
+def load_small(folder: Path) -> Digits:
+    """Return the digits of scikit-learn, and write two thirds of them to a file."""
     found = load_digits()
     image = {"type": "image", "shape": [8, 8], "levels": 17, "tones": 2}
     label = {"type": "categorical", "values": list(range(10))}
@@ -100,18 +100,18 @@ def small(folder: Path) -> Digits:
     return Digits([str(data), "--schema", str(own)], train_, test)
 
 
-def known(view: ImageView, learned: Records, test: Records, seed: int, steps: int) -> float:
-    """Return the part of real test images whose class a classifier names that has learned from these records."""
+def train_and_test(view: ImageView, learned: Records, test: Records, seed: int, steps: int) -> float:
+    """Return the accuracy on real test images of a classifier trained on these records."""
     rng = np.random.default_rng(seed)
     images, real = view.sample(learned, len(learned), rng), view.sample(test, len(test), rng)
     judge = train_classifier("cnn", images.pixels, images.labels, classes=len(view.classes), seed=seed, steps=steps)
     return measure_accuracy(judge, real.pixels, real.labels).value
 
 
-def fitted(
+def run_fit(
     digits: Digits, who: Contestant, seed: int, folder: Path, options: argparse.Namespace
 ) -> tuple[sundog.Release, float]:
-    """Return a release, and the seconds it took."""
+    """Return a release and the seconds that the fit took."""
     out = folder / "fitted.sundog"
     asked = {"model": who.model, "clusters": who.clusters, "seed": seed, "epsilon": EPSILON, "delta": DELTA, "out": out}
     arguments_ = [word for name, value in asked.items() for word in (f"--{name}", str(value))]
@@ -126,20 +126,20 @@ def fitted(
     return release, seconds
 
 
-def picture(releases: dict[str, sundog.Release], path: Path) -> None:
-    """Sample of each release side by side, a row for each cluster."""
+def draw_samples(releases: dict[str, sundog.Release], path: Path) -> None:
+    """Draw samples of each release side by side, a row for each cluster."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(3.2 * len(releases), 3.6), layout="constrained")
     axes = np.atleast_1d(figure.subplots(1, len(releases)))
     for axis, (name, release) in zip(axes, releases.items(), strict=True):
-        axis.imshow(_grid(release), cmap="gray")
+        axis.imshow(_make_grid(release), cmap="gray")
         axis.set_title(name, fontsize=10)
         axis.set_axis_off()
     figure.savefig(path, dpi=150)
 
 
-def _grid(release: sundog.Release) -> Any:
+def _make_grid(release: sundog.Release) -> Any:
     clusters = release.document.model.choices.get("cluster", 0)
     rows = []
     for row in range(ACROSS):
@@ -149,53 +149,53 @@ def _grid(release: sundog.Release) -> Any:
     return np.concatenate(rows)
 
 
-def extend(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--plot", type=Path, help="draw samples into this file")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--models", nargs="+", default=["vae", "rbm"])
     parser.add_argument("--clusters", nargs="+", type=int, default=[1, 10])
     parser.add_argument("--device", choices=SECONDS, default="cpu")
-    parser.add_argument("--judges", type=int, default=1, help="how many classifiers learn at a time")
+    parser.add_argument("--judges", type=int, default=1, help="how many classifiers are trained in parallel")
     parser.add_argument("--set", nargs="+", default=[], metavar="NAME=VALUE")
 
 
 def main() -> None:
-    options = arguments(__doc__ or "", extend)
+    options = parse_arguments(__doc__ or "", add_options)
     with tempfile.TemporaryDirectory() as folder:
-        publish(contest(Path(folder), options), options)
+        publish(run_contest(Path(folder), options), options)
 
 
-def contest(folder: Path, options: argparse.Namespace) -> list[Row]:
-    """Return all fits, one after the other; then all judges."""
+def run_contest(folder: Path, options: argparse.Namespace) -> list[Row]:
+    """Run all fits one after another, then all classifiers, and return the rows."""
     if options.quick or not (DATA / "mnist-train-images-idx3-ubyte.gz").exists():
         print("on the digits of scikit-learn; set SUNDOG_DATA for MNIST")
-        digits = small(folder)
+        digits = load_small(folder)
     else:
-        digits = mnist()
-    field, seeds = contestants(options.models, options.clusters), range(options.seeds)
+        digits = load_mnist()
+    field, seeds = list_contestants(options.models, options.clusters), range(options.seeds)
     if options.quick:
-        field, seeds = contestants(options.models[:1], options.clusters)[-1:], range(1)
+        field, seeds = list_contestants(options.models[:1], options.clusters)[-1:], range(1)
     releases: dict[Run, sundog.Release] = {}
     times: dict[Run, float] = {}
     for who, seed in itertools.product(field, seeds):
-        releases[who, seed], times[who, seed] = fitted(digits, who, seed, folder, options)
+        releases[who, seed], times[who, seed] = run_fit(digits, who, seed, folder, options)
         print(f"{who.name}, seed {seed}: {times[who, seed]:.1f} s", flush=True)
     if options.plot:
-        picture({who.name: each for (who, seed), each in releases.items() if seed == 0}, options.plot)
+        draw_samples({who.name: each for (who, seed), each in releases.items() if seed == 0}, options.plot)
     view = find_images(Comparison(digits.train, digits.test, digits.train, digits.test, target="label"), "image")
     steps, count = STEPS // 50 if options.quick else STEPS, len(digits.train)
-    learned = [digits.train, *(_records(release, count, seed) for (_, seed), release in releases.items())]
+    learned = [digits.train, *(_draw_records(release, count, seed) for (_, seed), release in releases.items())]
     judged = [0, *(seed for _, seed in releases)]
     tasks = [(view, each, digits.test, seed, steps) for each, seed in zip(learned, judged, strict=True)]
     if options.judges == 1:
-        best, *found = itertools.starmap(known, tasks)
+        best, *found = itertools.starmap(train_and_test, tasks)
     else:
         with multiprocessing.get_context("spawn").Pool(options.judges) as pool:
-            best, *found = pool.starmap(known, tasks, chunksize=1)
-    return rows_of(best, dict(zip(releases, found, strict=True)), times, options)
+            best, *found = pool.starmap(train_and_test, tasks, chunksize=1)
+    return make_rows(best, dict(zip(releases, found, strict=True)), times, options)
 
 
-def rows_of(
+def make_rows(
     best: float, accuracies: dict[Run, float], times: dict[Run, float], options: argparse.Namespace
 ) -> list[Row]:
     rows: list[Row] = []
@@ -211,7 +211,7 @@ def rows_of(
     return rows
 
 
-def _records(release: sundog.Release, count: int, seed: int) -> Records:
+def _draw_records(release: sundog.Release, count: int, seed: int) -> Records:
     return concatenate(list(release.batches(count, seed=seed)))
 
 

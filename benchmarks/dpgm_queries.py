@@ -1,14 +1,14 @@
 """Counting queries on synthetic sets, as in Figs. 5 and 6 of Acs et al. (2019), beside two baselines.
 
-Everyone is asked the same queries: the papers' protocol, a thousand random ones in five classes of length, most of
-which have the answer zero in any data; those of them whose true answer is 0.1% of the records or more (`answerable`);
-and a thousand of items that are held together, all of which reach that bound (`together`). The value is the mean
-relative error, over the seeds. The datasets are cut to their most frequent items, which are taken to be public. Peers
-are independent items (`independent`) and MWEM+PGM (`mwem-pgm`, through mbi), within the same ε and δ; and, not private
-at all, as many of the real records drawn at random (`resampled`): the error that is owed to drawing alone. With
+All contestants answer the same queries: the papers' protocol, a thousand random queries in five length classes, most
+of which have the answer zero in any data; those of them whose true answer is at least 0.1% of the records
+(`answerable`); and a thousand queries of items that are held together, all of which reach that bound (`together`). The
+value is the mean relative error over seeds. The datasets are reduced to their most frequent items, which are assumed to
+be public. Peers are independent items (`independent`) and MWEM+PGM (`mwem-pgm`, through mbi) with the same ε and δ, and
+a bootstrap of the real records (`resampled`), which is not private and shows the error of sampling alone. With
 `--times` more records are drawn. `rbm` and `vae` train with their fixed clipping bound and, as `dpnorm`, with the noisy
-mode of the norms (`--clips`): the fixed bound is then one more peer. The default is hours long on two cores: choose
-parts, or a machine with a GPU and many cores, where `--processes` work side by side.
+mode of the norms (`--clips`): the fixed bound is then one more peer. The defaults take hours on two cores: choose
+parts, or a machine with a GPU and many cores, and `--processes`.
 
     SUNDOG_DATA=../shared/data python benchmarks/dpgm_queries.py [--quick] [--json FILE] [--plot FILE]
         [--datasets NAME ...] [--models NAME ...] [--clusters K ...] [--epsilon E ...] [--seeds N]
@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from dpgm.contest import FILES, Asked, Sets, generated, load, synthetic_sets
+from dpgm.contest import FILES, Asked, Sets, draw_sets, generate_sets, load
 from dpgm.mwem import has_mbi
-from report import DATA, Row, arguments, publish
+from report import DATA, Row, parse_arguments, publish
 
 PEERS = ("independent", "mwem-pgm", "resampled")  # none has clusters
 MODELS = (*PEERS, "rbm", "vae")
@@ -38,8 +38,8 @@ FIXED, DPNORM = "fixed", "dpnorm"
 Errors = dict[tuple[str, float, str], dict[str, float]]  # by dataset, ε and contestant
 
 
-def contestants(models: list[str], clusters: list[int], clips: list[str]) -> dict[str, tuple[str, int, str]]:
-    """Return the model, the number of clusters and the clipping of each, by the name it has in the table."""
+def list_contestants(models: list[str], clusters: list[int], clips: list[str]) -> dict[str, tuple[str, int, str]]:
+    """Return the model, the number of clusters and the clipping of each contestant, by its name in the table."""
     found: dict[str, tuple[str, int, str]] = {}
     for model in models:
         if model in PEERS:
@@ -66,20 +66,20 @@ class Task(NamedTuple):
 
 
 @functools.cache
-def asked_of(dataset: str, quick: bool) -> tuple[Sets, Asked]:
-    """Return a dataset and its queries, once in each process."""
-    sets = generated() if dataset == "generated" else load(dataset)
+def load_queries(dataset: str, quick: bool) -> tuple[Sets, Asked]:
+    """Return a dataset and its queries, loaded once in each process."""
+    sets = generate_sets() if dataset == "generated" else load(dataset)
     return sets, Asked.of(sets, 100 if quick else 1000)
 
 
-def errors_of(task: Task) -> tuple[Task, dict[str, float], float]:
-    """Return the errors of a task, and the seconds that it took."""
-    sets, asked = asked_of(task.dataset, task.quick)
+def measure_errors(task: Task) -> tuple[Task, dict[str, float], float]:
+    """Return the errors of a task and the seconds it took."""
+    sets, asked = load_queries(task.dataset, task.quick)
     start = time.perf_counter()
     settings: dict[str, Any] = {"epochs": 1} if task.quick and task.model not in PEERS else {}
     if task.clip == DPNORM:
         settings["clip"] = DPNORM
-    synthetic = synthetic_sets(
+    synthetic = draw_sets(
         sets,
         task.model,
         clusters=task.clusters,
@@ -93,14 +93,14 @@ def errors_of(task: Task) -> tuple[Task, dict[str, float], float]:
 
 
 def measure(tasks: list[Task], processes: int) -> Errors:
-    """Return the mean errors of every contestant on every dataset at every ε; each run is printed as it comes."""
+    """Return the mean errors of every contestant on every dataset at every ε, and print each run when it is done."""
     if processes == 1:
-        return _means(tasks, map(errors_of, tasks))
+        return _average(tasks, map(measure_errors, tasks))
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        return _means(tasks, pool.imap_unordered(errors_of, tasks))
+        return _average(tasks, pool.imap_unordered(measure_errors, tasks))
 
 
-def _means(tasks: list[Task], found: Iterable[tuple[Task, dict[str, float], float]]) -> Errors:
+def _average(tasks: list[Task], found: Iterable[tuple[Task, dict[str, float], float]]) -> Errors:
     runs: dict[tuple[str, float, str], list[dict[str, float]]] = {task[:3]: [] for task in tasks}
     for task, errors, seconds in found:
         runs[task[:3]].append(errors)
@@ -110,7 +110,7 @@ def _means(tasks: list[Task], found: Iterable[tuple[Task, dict[str, float], floa
     return {key: {what: float(np.mean([run[what] for run in each])) for what in each[0]} for key, each in runs.items()}
 
 
-def rows_of(found: Errors) -> list[Row]:
+def make_rows(found: Errors) -> list[Row]:
     rows = []
     for (dataset, epsilon, name), errors in found.items():
         peers = [*PEERS, name.removesuffix(f" {DPNORM}")]
@@ -123,8 +123,8 @@ def rows_of(found: Errors) -> list[Row]:
     return rows
 
 
-def draw(found: Errors, path: Path) -> None:
-    """For each dataset the error against ε, and at the ε nearest to 1 against the length of queries."""
+def draw_figure(found: Errors, path: Path) -> None:
+    """Draw for each dataset the error against ε, and at the ε nearest to 1 against the length of queries."""
     from matplotlib.figure import Figure
 
     datasets = list(dict.fromkeys(dataset for dataset, _, _ in found))
@@ -148,21 +148,21 @@ def draw(found: Errors, path: Path) -> None:
     figure.savefig(path, dpi=130)
 
 
-def more_options(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--datasets", nargs="+", choices=FILES, default=list(FILES), metavar="NAME")
     parser.add_argument("--models", nargs="+", choices=MODELS, default=list(MODELS), metavar="NAME")
     parser.add_argument("--clusters", nargs="+", type=int, default=[1, 5, 10], metavar="K")
     parser.add_argument("--epsilon", nargs="+", type=float, default=[0.5, 1.0, 2.0], metavar="E")
     parser.add_argument("--clips", nargs="+", choices=[FIXED, DPNORM], default=[FIXED, DPNORM])
-    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs of each, whose mean is told")
-    parser.add_argument("--times", type=int, default=1, metavar="N", help="so many times the real records are drawn")
+    parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs of each; their mean is reported")
+    parser.add_argument("--times", type=int, default=1, metavar="N", help="sample N times as many records as there are")
     parser.add_argument("--device", default="cpu", help="where models are trained: cpu or cuda")
-    parser.add_argument("--processes", type=int, default=1, metavar="N", help="how many runs at a time")
+    parser.add_argument("--processes", type=int, default=1, metavar="N", help="how many parallel runs")
     parser.add_argument("--plot", type=Path, help="draw the errors to this PNG file")
 
 
 def main() -> None:
-    options = arguments(__doc__ or "", more_options)
+    options = parse_arguments(__doc__ or "", add_options)
     if options.quick:
         options.models, options.epsilon, options.clusters = [*PEERS, "vae"], [1.0], [1]
     if not has_mbi() and "mwem-pgm" in options.models:
@@ -172,11 +172,11 @@ def main() -> None:
     if not here:
         print("on generated sets; set SUNDOG_DATA for real ones")
     datasets = options.datasets if here else ["generated"]
-    for sets, asked in (asked_of(dataset, options.quick) for dataset in datasets):
+    for sets, asked in (load_queries(dataset, options.quick) for dataset in datasets):
         print("{}: {} sets of {} items, δ = {:.2g}".format(sets.name, *sets.real.shape, sets.delta))
         print(f"of {asked.random} random queries {asked.answerable.sum()} are answerable, ", end="")
         print(f"and all of {len(asked.queries) - asked.random} of items held together", flush=True)
-    field = contestants(options.models, options.clusters, options.clips)
+    field = list_contestants(options.models, options.clusters, options.clips)
     every = itertools.product(range(options.seeds), datasets, options.epsilon, field.items())
     found = measure(
         [
@@ -185,9 +185,9 @@ def main() -> None:
         ],
         options.processes,
     )
-    publish(rows_of(found), options)
+    publish(make_rows(found), options)
     if options.plot:
-        draw(found, options.plot)
+        draw_figure(found, options.plot)
 
 
 if __name__ == "__main__":

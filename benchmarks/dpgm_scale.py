@@ -1,9 +1,9 @@
-"""A million sets of a thousand possible items: clusters, and one epoch of a mixture, on two cores.
+"""Time and memory of a mixture on a million sets of a thousand possible items: clusters and one epoch, on two cores.
 
-Sets are generated: each is of one of twenty kinds, which differ in how common items are, and has about ten. Each size
-runs in a process of its own, whose largest memory is that of the whole fit. The peers are ten minutes a million, 4 GiB,
-and, for the time of a record, that of the size before: time must be linear in records. The papers' largest data, of
-which nobody has a copy, is as large as `--sizes 4400000 --items 1303`.
+Sets are generated: each is of one of twenty kinds, which differ in the frequencies of items, and has about ten items.
+Each size runs in a separate process, whose peak memory is that of the whole fit. The peers are ten minutes per million,
+4 GiB, and, for the time per record, that of the size before: time must be linear in records. `--sizes 4400000 --items
+1303` is the size of the papers' largest data, which is not available.
 
     python benchmarks/dpgm_scale.py [--quick] [--json FILE] [--sizes N ...] [--items N] [--model NAME] [--clusters K]
 """
@@ -17,15 +17,15 @@ import time
 from typing import Any
 
 import numpy as np
-from report import Row, arguments, publish
+from report import Row, parse_arguments, publish
 from scipy import sparse
 
 KINDS, HELD = 20, 10
 MINUTES, GIBIBYTES = 10.0, 4.0  # the first for a million records
 
 
-def generated(records: int, items: int) -> Any:
-    """Set of several kinds, a few at a time so that no dense table is ever there."""
+def generate_sets(records: int, items: int) -> Any:
+    """Generate sets of several kinds, in pieces, so that there is never a dense table."""
     rng = np.random.default_rng(0)
     common = rng.gamma(0.3, size=(KINDS, items))
     chance = np.minimum(0.5, HELD * common / common.sum(axis=1, keepdims=True))
@@ -37,14 +37,14 @@ def generated(records: int, items: int) -> Any:
     return sparse.csr_array(sparse.vstack(blocks, format="csr"))
 
 
-def measured(records: int, items: int, model: str, clusters: int) -> tuple[float, float]:
-    """Minutes and GiB of one fit."""
+def measure_fit(records: int, items: int, model: str, clusters: int) -> tuple[float, float]:
+    """Return the minutes and GiB of one fit."""
     import torch
 
     import sundog
 
     torch.set_num_threads(2)
-    sets = generated(records, items)
+    sets = generate_sets(records, items)
     column = {"type": "set", "universe": items, "max_size": 32}
     schema = sundog.Schema.from_dict({"records": records, "columns": {"items": column}})
     start = time.perf_counter()
@@ -54,7 +54,7 @@ def measured(records: int, items: int, model: str, clusters: int) -> tuple[float
     return minutes, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
 
 
-def extend(parser: argparse.ArgumentParser) -> None:
+def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--sizes", nargs="+", type=int, default=[100_000, 300_000, 1_000_000])
     parser.add_argument("--items", type=int, default=1000)
     parser.add_argument("--model", default="rbm")
@@ -62,12 +62,12 @@ def extend(parser: argparse.ArgumentParser) -> None:
 
 
 def main() -> None:
-    options = arguments(__doc__ or "", extend)
+    options = parse_arguments(__doc__ or "", add_options)
     sizes, clusters = ([200, 400], 2) if options.quick else (options.sizes, options.clusters)
     rows, before = [], None
     for records in sizes:
         with multiprocessing.get_context("spawn").Pool(1) as pool:
-            minutes, gibibytes = pool.apply(measured, (records, options.items, options.model, clusters))
+            minutes, gibibytes = pool.apply(measure_fit, (records, options.items, options.model, clusters))
         each = 60e6 * minutes / records
         rows.append(Row(f"time, {records:,} records", minutes, "min", "ten a million", MINUTES * records / 1e6))
         rows.append(Row(f"memory, {records:,} records", gibibytes, "GiB", "four", GIBIBYTES))

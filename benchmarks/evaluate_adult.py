@@ -1,8 +1,8 @@
-"""Adult: how long a whole evaluation takes, and that its figures are those of a few lines of pandas and scikit-learn.
+"""Evaluation on Adult: its run time, and its figures beside those of a few lines of pandas and scikit-learn.
 
-The release is `independent` at ε = 1. The peer of the time is what a single forest of 200 trees takes to be trained on
-the same records; that of the distances is a recomputation with pandas; that of the models are scikit-learn's own, on
-one-hot columns as pandas makes them.
+The release is `independent` at ε = 1. The peer of the time is the training of a single forest of 200 trees on the same
+records; that of the distances is a recomputation with pandas; those of the models are scikit-learn's on one-hot
+columns made by pandas.
 
     SUNDOG_DATA=../shared/data python benchmarks/evaluate_adult.py [--quick] [--json FILE]
 """
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from report import DATA, Row, arguments, publish
+from report import DATA, Row, parse_arguments, publish
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.metrics import roc_auc_score
 
@@ -29,8 +29,8 @@ SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
 TARGET, POSITIVE = "income", ">50K"
 
 
-def frames(*, quick: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the records to learn from, and those to test on."""
+def load_adult(*, quick: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the training and the test records."""
     if not quick and (DATA / "adult_train.csv.gz").exists():
         return pd.read_csv(DATA / "adult_train.csv.gz"), pd.read_csv(DATA / "adult_test.csv.gz")
     print("on the bundled slice; set SUNDOG_DATA for all of Adult")
@@ -39,7 +39,7 @@ def frames(*, quick: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
     return bundled[:cut], bundled[cut : 2 * cut].reset_index(drop=True)
 
 
-def distance(real: pd.DataFrame, fake: pd.DataFrame, schema: sundog.Schema, size: int) -> float:
+def measure_distance(real: pd.DataFrame, fake: pd.DataFrame, schema: sundog.Schema, size: int) -> float:
     """Return the mean total-variation distance of all marginals of this many columns, with pandas alone."""
     binned = []
     for frame in (real, fake):
@@ -53,30 +53,30 @@ def distance(real: pd.DataFrame, fake: pd.DataFrame, schema: sundog.Schema, size
     return float(np.mean(found))
 
 
-def forest_seconds(train: pd.DataFrame) -> float:
+def time_forest(train: pd.DataFrame) -> float:
     start = time.perf_counter()
-    RandomForestClassifier(200, n_jobs=2, random_state=0).fit(*design(train))
+    RandomForestClassifier(200, n_jobs=2, random_state=0).fit(*make_design(train))
     return time.perf_counter() - start
 
 
-def design(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series[bool]]:
+def make_design(frame: pd.DataFrame) -> tuple[pd.DataFrame, pd.Series[bool]]:
     categories = frame.drop(columns=TARGET).select_dtypes(exclude="number").columns
     return pd.get_dummies(frame.drop(columns=TARGET), columns=list(categories)), frame[TARGET] == POSITIVE
 
 
-def area(
+def measure_auc(
     model: RandomForestClassifier | HistGradientBoostingClassifier, train: pd.DataFrame, test: pd.DataFrame
 ) -> float:
-    x, y = design(train)
-    tested, truth = design(test)
+    x, y = make_design(train)
+    tested, truth = make_design(test)
     model.fit(x, y)
     chances = model.predict_proba(tested.reindex(columns=x.columns, fill_value=False))[:, 1]
     return float(roc_auc_score(truth, chances))
 
 
 def main() -> None:
-    options = arguments(__doc__ or "")
-    train, test = frames(quick=options.quick)
+    options = parse_arguments(__doc__ or "")
+    train, test = load_adult(quick=options.quick)
     schema = sundog.Schema.load(SCHEMA)
     release = sundog.Synthesizer(model="independent", epsilon=1.0, delta=1e-5).fit(train, schema).release_
     start = time.perf_counter()
@@ -85,19 +85,25 @@ def main() -> None:
         report.to_html(Path(folder) / "report.html")
         report.to_json(Path(folder) / "report.json")
     taken = time.perf_counter() - start
-    fake = release.sample(release.records, seed=0)  # those that the report has drawn
+    fake = release.sample(release.records, seed=0)  # the records of the report
     assert isinstance(fake, pd.DataFrame)
-    rows = [Row("report and JSON", taken, "s", "a forest of 200 trees", forest_seconds(train))]
+    rows = [Row("report and JSON", taken, "s", "a forest of 200 trees", time_forest(train))]
     for size in (1, 2):
         name = f"fidelity.tvd_{size}way"
-        rows.append(Row(name, report.measures[name].value, "", "pandas", distance(train, fake, schema, size)))
+        rows.append(Row(name, report.measures[name].value, "", "pandas", measure_distance(train, fake, schema, size)))
     for kind, model in (
         ("forest", RandomForestClassifier(200, n_jobs=2, random_state=0)),
         ("boosting", HistGradientBoostingClassifier(random_state=0)),
     ):
         name = f"utility.tstr.{kind}.auc"
         rows.append(
-            Row(f"{name}, real data", report.ceiling[name].value, "", "scikit-learn by hand", area(model, train, test))
+            Row(
+                f"{name}, real data",
+                report.ceiling[name].value,
+                "",
+                "scikit-learn by hand",
+                measure_auc(model, train, test),
+            )
         )
     publish(rows, options)
 

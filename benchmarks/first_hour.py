@@ -1,7 +1,7 @@
-"""The first fit of a newcomer: 5,000 records of Adult, from the start of the process to the file.
+"""A first fit with default settings: 5,000 records of Adult, from the start of the process to the file.
 
-All by default, with the model that `auto` chooses; alone, and beside a process that keeps every core busy. The peer
-computes on every core and compiles its steps whether that pays or not. Compiling and training are timed apart.
+The model is that chosen by `auto`. It is fitted on an idle machine, and beside processes that keep every core busy. The
+peer uses every core and always compiles its steps. Compiling and training are timed separately.
 
     python benchmarks/first_hour.py [--quick] [--json FILE]
 """
@@ -20,12 +20,12 @@ from importlib import resources
 from pathlib import Path
 
 import pandas as pd
-from report import Row, arguments, publish
+from report import Row, parse_arguments, publish
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
 DEFAULTS, EVERY_CORE, COMPILED = "defaults", "every core", "every core, always compiled"
 
-# The commands of `sundog fit`, with a clock around what compiles and what trains.
+# The command `sundog fit`, with timers around compiling and training.
 PROGRAM = """
 import json, sys, time
 kind, seconds, *arguments = sys.argv[1], {"compiling": 0.0, "training": 0.0}, *sys.argv[2:]
@@ -56,8 +56,8 @@ sys.exit(code)
 """
 
 
-def fit(folder: Path, kind: str, *, quick: bool) -> dict[str, float]:
-    """Return the seconds of one fit: all of them, in the compiler, and in training."""
+def time_fit(folder: Path, kind: str, *, quick: bool) -> dict[str, float]:
+    """Return the seconds of one fit: in total, compiling, and training."""
     out = folder / "out.sundog"
     out.unlink(missing_ok=True)
     options = ["--model", "rbm", "--set", "epochs=1"] if quick else []
@@ -69,8 +69,8 @@ def fit(folder: Path, kind: str, *, quick: bool) -> dict[str, float]:
 
 
 @contextlib.contextmanager
-def busy() -> Iterator[None]:
-    """Every core has something else to do."""
+def keep_busy() -> Iterator[None]:
+    """Keep every core busy with another process."""
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(os.cpu_count() or 1)]
     try:
         yield
@@ -81,17 +81,17 @@ def busy() -> Iterator[None]:
 
 
 def main() -> None:
-    options = arguments(__doc__ or "")
+    options = parse_arguments(__doc__ or "")
     source = Path(str(resources.files("sundog.demo") / "adult.csv.gz"))
     peer = EVERY_CORE if options.quick else COMPILED
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         records = pd.read_csv(source, dtype=str, keep_default_na=False).head(500 if options.quick else 5000)
         records.to_csv(folder / "data.csv", index=False)
-        alone = fit(folder, DEFAULTS, quick=options.quick)
-        other = fit(folder, peer, quick=options.quick)
-        with busy():
-            beside = fit(folder, DEFAULTS, quick=options.quick)
+        alone = time_fit(folder, DEFAULTS, quick=options.quick)
+        other = time_fit(folder, peer, quick=options.quick)
+        with keep_busy():
+            beside = time_fit(folder, DEFAULTS, quick=options.quick)
     count = f"fit of {len(records):,} records"
     publish(
         [

@@ -1,8 +1,8 @@
-"""Scores of real MNIST images, as they are and under noise: whether the ruler of images is straight.
+"""Validation of the image scores: real MNIST images, with and without noise.
 
-The Inception score of real test images stands beside that of the paper (Zhang, Ji and Wang 2018, Table 2: 9.96), the
-Fréchet distance of two halves of them beside the plain one, without a jackknife. Noise of growing deviation must make
-both worse: the peers are the score without noise, and the distance of images whose pixels know nothing of each other.
+The Inception score of real test images is beside that of the paper (Zhang, Ji and Wang 2018, Table 2: 9.96), the
+Fréchet distance of two halves of them beside the one without a jackknife. Noise of increasing standard deviation must
+make both worse: the peers are the score without noise, and the distance of images with independent pixels.
 
     SUNDOG_DATA=../shared/data python benchmarks/image_scores.py [--quick] [--json FILE]
 """
@@ -12,7 +12,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from report import DATA, Row, arguments, publish
+from report import DATA, Row, parse_arguments, publish
 from sklearn.datasets import load_digits
 
 import sundog
@@ -26,16 +26,16 @@ from sundog.evaluation.images.image_scores import compute_frechet_distance, comp
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "mnist.schema.yaml"
 PAPER = 9.96
-NOISE = (0.1, 0.2, 0.4)  # the deviation, where black is 0 and white is 1
+NOISE = (0.1, 0.2, 0.4)  # standard deviation; black is 0, white is 1
 
 
-def mnist(part: str) -> Records:
+def load_mnist(part: str) -> Records:
     schema = sundog.Schema.load(SCHEMA)
     images, labels = (DATA / f"mnist-{part}-{kind}-ubyte.gz" for kind in ("images-idx3", "labels-idx1"))
     return encode(read(images, schema, labels=labels), schema)
 
 
-def digits() -> tuple[Records, Records]:
+def load_small_digits() -> tuple[Records, Records]:
     found = load_digits()
     image = {"type": "image", "shape": [8, 8], "levels": 17}
     label = {"type": "categorical", "values": list(range(10))}
@@ -44,18 +44,18 @@ def digits() -> tuple[Records, Records]:
     return split(Records(schema, codes, len(found.target)), 1 / 3, np.random.default_rng(0))
 
 
-def noisy(images: Images, level: float) -> Images:
+def add_noise(images: Images, level: float) -> Images:
     noise = np.random.default_rng(1).standard_normal(images.shape, np.float32)
     return np.clip(images + np.float32(level) * noise, 0, 1)
 
 
 def main() -> None:
-    options = arguments(__doc__ or "")
+    options = parse_arguments(__doc__ or "")
     if options.quick or not (DATA / "mnist-train-images-idx3-ubyte.gz").exists():
         print("on the digits of scikit-learn; set SUNDOG_DATA for MNIST")
-        train, test = digits()
+        train, test = load_small_digits()
     else:
-        train, test = mnist("train"), mnist("t10k")
+        train, test = load_mnist("train"), load_mnist("t10k")
     comparison = Comparison(train, test, train, test, target="label")
     view, rng = find_images(comparison, "image"), np.random.default_rng(0)
     judge = fit_feature_extractor(comparison, view)
@@ -79,8 +79,8 @@ def main() -> None:
         ),
     ]
     for level in NOISE:
-        images = noisy(other, level)
-        spoiled = compute_inception_score(judge.predict_probabilities(noisy(real, level)))
+        images = add_noise(other, level)
+        spoiled = compute_inception_score(judge.predict_probabilities(add_noise(real, level)))
         rows.append(Row(f"Inception, noise {level}", spoiled, "", "without noise", score))
         distance = measure_frechet(seen, judge.extract_features(images), rng).value
         rows.append(Row(f"Fréchet, noise {level}", distance, "", "pixels dealt at random", worst))

@@ -1,6 +1,6 @@
-"""Adult, `independent`, ε = 1: how long a fit takes and how far the marginals are from the real ones.
+"""`independent` on Adult at ε = 1: the time of a fit, and the distance of the marginals from the real ones.
 
-The peer of the distance is a bootstrap of the real data itself: what resampling alone costs, with no privacy at all.
+The peer of the distance is a bootstrap of the real data: the error of sampling alone, without privacy.
 
     SUNDOG_DATA=../shared/data python benchmarks/independent_adult.py [--quick] [--json FILE]
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
-from report import DATA, Row, arguments, publish
+from report import DATA, Row, parse_arguments, publish
 
 import sundog
 from sundog.data.reading.read import encode, read
@@ -24,13 +24,13 @@ from sundog.evaluation.total_variation import compute_marginal_distance
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
 
 
-def mean_distance(real: Records, fake: Records) -> float:
+def measure_distance(real: Records, fake: Records) -> float:
     """Return the mean total-variation distance of one-way marginals, over the schema's bins."""
     return float(np.mean([compute_marginal_distance(real, fake, name) for name in real.schema.columns]))
 
 
 def main() -> None:
-    options = arguments(__doc__ or "")
+    options = parse_arguments(__doc__ or "")
     source = DATA / "adult_train.csv.gz"
     if options.quick or not source.exists():
         source = Path(str(resources.files("sundog.demo") / "adult.csv.gz"))
@@ -47,8 +47,8 @@ def main() -> None:
         release = sundog.Synthesizer(model="independent", epsilon=1.0).fit(source, schema).release_
         fits.append(time.perf_counter() - start)
         fake = encode(read(release.sample(len(real), seed=seed), schema), schema)
-        distances.append(mean_distance(real, fake))
-        floor.append(mean_distance(real, real.take(rng.integers(0, len(real), len(real)))))
+        distances.append(measure_distance(real, fake))
+        floor.append(measure_distance(real, real.take(rng.integers(0, len(real), len(real)))))
     peer = "bootstrap of the real data"
     rows = [
         Row("fit", statistics.median(fits), "s", "pandas.read_csv alone", statistics.median(reads)),

@@ -1,4 +1,4 @@
-"""What every benchmark shares: rows of ours beside a peer's, a table, a JSON file, and interleaved medians."""
+"""Shared by all benchmarks: options, rows of our figures beside a peer's, and interleaved medians."""
 
 from __future__ import annotations
 
@@ -26,12 +26,14 @@ class Row:
 
     @property
     def ratio(self) -> float:
-        """Ours ÷ the peer's."""
+        """Our figure divided by the peer's."""
         return self.value / self.peer_value if self.peer_value else float("inf")
 
 
-def arguments(description: str, extend: Callable[[argparse.ArgumentParser], None] | None = None) -> argparse.Namespace:
-    """Return the options that every benchmark has, and those that `extend` adds."""
+def parse_arguments(
+    description: str, extend: Callable[[argparse.ArgumentParser], None] | None = None
+) -> argparse.Namespace:
+    """Parse the options that every benchmark has, and those that `extend` adds."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--json", type=Path, help="write the rows to this file")
     parser.add_argument("--quick", action="store_true", help="small enough for a smoke test")
@@ -41,7 +43,7 @@ def arguments(description: str, extend: Callable[[argparse.ArgumentParser], None
 
 
 def publish(rows: Sequence[Row], options: argparse.Namespace) -> None:
-    """Print the table and write the file."""
+    """Print the table, and write the JSON file if one was asked for."""
     print(f"{'name':<34} {'ours':>12} {'':<8} {'peer':<28} {'peer':>12} {'ratio':>9}")
     for row in rows:
         print(
@@ -51,10 +53,10 @@ def publish(rows: Sequence[Row], options: argparse.Namespace) -> None:
         options.json.write_text(json.dumps([asdict(row) | {"ratio": row.ratio} for row in rows], indent=1) + "\n")
 
 
-def interleaved(
+def time_interleaved(
     contestants: Mapping[str, Callable[[], object]], *, repeats: int, clock: Callable[[], float] = time.perf_counter
 ) -> dict[str, float]:
-    """Return the median seconds of each, taken in turn, so that a noisy machine disturbs them all alike."""
+    """Return the median seconds of each, measured in turn, so that other load on the machine affects all equally."""
     times: dict[str, list[float]] = {name: [] for name in contestants}
     for _ in range(repeats):
         for name, contestant in contestants.items():

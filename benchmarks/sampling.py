@@ -1,7 +1,7 @@
-"""Drawing records: rows a second into memory, and a large csv in flat memory.
+"""Sampling: rows per second into memory, and peak memory while writing a large csv.
 
-The peer draws the same columns with numpy's `Generator.choice` and writes with pandas. Networks are measured by the
-time of one processor, `rbm` beside `vae`.
+The peer draws the same columns with numpy's `Generator.choice` and writes with pandas. Networks are measured in CPU
+time, `rbm` beside `vae`.
 
     python benchmarks/sampling.py [--quick] [--json FILE]
 """
@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from report import Row, arguments, interleaved, publish
+from report import Row, parse_arguments, publish, time_interleaved
 
 import sundog
 from sundog.data.bins import make_bins
 
 SCHEMA = Path(__file__).parent.parent / "examples" / "adult.schema.yaml"
 
-# The kernel's high-water mark of this very program: what getrusage reports is inherited from the parent.
+# The peak memory of this program by the kernel; getrusage starts at that of the parent process.
 PEAK = """
 import sys, sundog
 sundog.Release.load(sys.argv[1]).write(sys.argv[2], int(sys.argv[3]), seed=1)
@@ -33,8 +33,8 @@ print(next(int(line.split()[1]) / 1024 for line in open("/proc/self/status") if 
 """
 
 
-def peer_sample(release: sundog.Release, n: int) -> pd.DataFrame:
-    """Return the same marginals, drawn the obvious way."""
+def sample_with_numpy(release: sundog.Release, n: int) -> pd.DataFrame:
+    """Draw the same marginals with numpy."""
     rng = np.random.default_rng(1)
     columns = {}
     marginals = release.model.state().tensors.values()
@@ -46,14 +46,14 @@ def peer_sample(release: sundog.Release, n: int) -> pd.DataFrame:
     return pd.DataFrame(columns)
 
 
-def peak_megabytes(release: Path, out: Path, rows: int) -> float:
-    """Return the memory of a process that writes so many rows."""
+def measure_memory(release: Path, out: Path, rows: int) -> float:
+    """Return the peak memory of a process that writes this many rows."""
     command = [sys.executable, "-c", PEAK, str(release), str(out), str(rows)]
     return float(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
 
 
-def rows_a_second(model: str, data: Path, n: int) -> float:
-    """Of a network that was hardly trained, by the time of one processor: the weights make no difference."""
+def measure_rate(model: str, data: Path, n: int) -> float:
+    """Return the rows per CPU second of a briefly trained network; the weights do not affect the speed."""
     schema = sundog.Schema.load(SCHEMA)
     release = sundog.Synthesizer(model=model, epsilon=1.0, settings={"epochs": 1}).fit(data, schema).release_
     started = time.process_time()
@@ -62,25 +62,25 @@ def rows_a_second(model: str, data: Path, n: int) -> float:
 
 
 def main() -> None:
-    options = arguments(__doc__ or "")
+    options = parse_arguments(__doc__ or "")
     n = 100_000 if options.quick else 1_000_000
     source = resources.files("sundog.demo") / "adult.csv.gz"
     release = sundog.Synthesizer(model="independent").fit(Path(str(source)), sundog.Schema.load(SCHEMA)).release_
     repeats = 1 if options.quick else 5
-    into_memory = interleaved(
-        {"ours": lambda: release.sample(n, seed=1), "peer": lambda: peer_sample(release, n)}, repeats=repeats
+    into_memory = time_interleaved(
+        {"ours": lambda: release.sample(n, seed=1), "peer": lambda: sample_with_numpy(release, n)}, repeats=repeats
     )
     with tempfile.TemporaryDirectory() as folder:
         file, path = Path(folder) / "big.csv", Path(folder) / "adult.sundog"
         release.save(path)
         frame = release.sample(n, seed=1)
         assert isinstance(frame, pd.DataFrame)
-        into_csv = interleaved(
+        into_csv = time_interleaved(
             {"ours": lambda: release.write(file, n, seed=1), "peer": lambda: frame.to_csv(file, index=False)},
             repeats=1 if options.quick else 3,
         )
-        small, large = peak_megabytes(path, file, n // 10), peak_megabytes(path, file, 10 * n)
-    networks = {name: rows_a_second(name, Path(str(source)), n // 5) for name in ("rbm", "vae")}
+        small, large = measure_memory(path, file, n // 10), measure_memory(path, file, 10 * n)
+    networks = {name: measure_rate(name, Path(str(source)), n // 5) for name in ("rbm", "vae")}
     peer = "numpy choice, pandas"
     publish(
         [

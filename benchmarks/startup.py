@@ -1,6 +1,6 @@
-"""How long it takes to begin: importing sundog, `sundog --help`, and checking a release of a neural network.
+"""Start-up time: importing sundog, `sundog --help`, and verifying a release of a neural network.
 
-Seconds of CPU, so that a busy machine tells the same as an idle one.
+In CPU seconds, which depend less on other load than wall time.
 
 python benchmarks/startup.py [--quick] [--json FILE]
 """
@@ -14,7 +14,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 
-from report import Row, arguments, interleaved, publish
+from report import Row, parse_arguments, publish, time_interleaved
 
 FIT = """
 import numpy as np, sundog
@@ -25,43 +25,43 @@ sundog.Synthesizer("rbm", epsilon=2.0, settings={"epochs": 1}).fit(data, schema)
 """
 
 
-def python(code: str, folder: str | None = None) -> None:
+def run_python(code: str, folder: str | None = None) -> None:
     subprocess.run([sys.executable, "-c", code], check=True, cwd=folder, stdout=subprocess.DEVNULL)
 
 
-def command(folder: str, *words: str) -> Callable[[], None]:
-    return lambda: python(f"from sundog.cli.main import _run; assert _run({list(words)!r}) in (0, 3)", folder)
+def run_command(folder: str, *words: str) -> Callable[[], None]:
+    return lambda: run_python(f"from sundog.cli.main import _run; assert _run({list(words)!r}) in (0, 3)", folder)
 
 
-def cpu_seconds() -> float:
+def measure_cpu_seconds() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     return used.ru_utime + used.ru_stime
 
 
 def main() -> None:
-    options = arguments(__doc__ or "")
+    options = parse_arguments(__doc__ or "")
     with tempfile.TemporaryDirectory() as folder:
-        python(FIT, folder)
-        python("from sundog.cli.main import _run; _run(['key', 'k'])", folder)
+        run_python(FIT, folder)
+        run_python("from sundog.cli.main import _run; _run(['key', 'k'])", folder)
         measure(options, folder)
 
 
 def measure(options: argparse.Namespace, folder: str) -> None:
-    seconds = interleaved(
+    seconds = time_interleaved(
         {
-            "sundog verify (rbm)": command(folder, "verify", "a.sundog"),
-            "sundog certificate (rbm)": command(folder, "certificate", "a.sundog"),
-            "sundog sign (rbm)": command(folder, "sign", "a.sundog", "--key", "k.key"),
-            "import sundog": lambda: python("import sundog"),
-            "sundog --help": lambda: python("from sundog.cli.main import _run; _run(['--help'])"),
-            "sundog plan": lambda: python(
+            "sundog verify (rbm)": run_command(folder, "verify", "a.sundog"),
+            "sundog certificate (rbm)": run_command(folder, "certificate", "a.sundog"),
+            "sundog sign (rbm)": run_command(folder, "sign", "a.sundog", "--key", "k.key"),
+            "import sundog": lambda: run_python("import sundog"),
+            "sundog --help": lambda: run_python("from sundog.cli.main import _run; _run(['--help'])"),
+            "sundog plan": lambda: run_python(
                 "from sundog.cli.main import _run; _run('plan --records 60000 --epsilon 4 --delta 1e-5 --batch 64 "
                 "--epochs 20'.split())"
             ),
-            "import pandas": lambda: python("import pandas"),
+            "import pandas": lambda: run_python("import pandas"),
         },
         repeats=1 if options.quick else 7,
-        clock=cpu_seconds,
+        clock=measure_cpu_seconds,
     )
     peer = seconds.pop("import pandas")
     publish([Row(name, value, "s", "import pandas", peer) for name, value in seconds.items()], options)

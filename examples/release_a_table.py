@@ -1,4 +1,4 @@
-"""From a private table to a release, step by step. Run it anywhere: it uses the census slice that comes with sundog.
+"""Make a release of a private table step by step, on the census data that comes with sundog.
 
 python examples/release_a_table.py
 """
@@ -15,19 +15,19 @@ import sundog
 
 
 def main(folder: Path) -> None:
-    # The curator's side. The data is private; the schema is public and was reviewed.
+    # The curator. The data is private; the schema is public, and was reviewed.
     package = resources.files("sundog.demo")
     private = pd.read_csv(str(package / "adult.csv.gz"))
     schema = sundog.Schema.load(str(package / "adult.schema.yaml"))
 
-    # One ledger for this dataset, whatever is released from it: ε = 2 in all.
+    # One ledger for all releases of this dataset: ε = 2 in total.
     ledger = sundog.Ledger.create(folder / "adult.ledger", epsilon=2.0, delta=1e-6)
     synth = sundog.Synthesizer(model="independent", epsilon=1.0, ledger=ledger)
     synth.fit(private, schema)
     synth.release_.save(folder / "adult.sundog")
     print(f"spent ε = {ledger.spent():.3f} of {ledger.budget.epsilon:g}\n")
 
-    # The analyst's side. Nothing but the file.
+    # The analyst, who has only the file.
     release = sundog.Release.load(folder / "adult.sundog")
     problems = release.verify()
     print(problems or "the certificate adds up")

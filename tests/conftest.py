@@ -1,4 +1,4 @@
-"""What tests of several rooms share."""
+"""Fixtures for all tests."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
-settings.register_profile("patient", deadline=None)  # how long an example takes says more about the machine
+settings.register_profile("patient", deadline=None)  # how long an example takes depends on the machine
 settings.load_profile("patient")
 
 
 @pytest.fixture
 def one_thread() -> Iterator[None]:
-    """Small products are faster by one thread, and the other core has tests of its own."""
-    import torch  # here: most tests do without, and it takes a second
+    """Use one thread: small matrix products are faster with one, and the other core runs other tests."""
+    import torch  # here, because most tests do not need it, and importing takes a second
 
     before = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -25,13 +25,25 @@ def one_thread() -> Iterator[None]:
 
 @pytest.fixture
 def no_fsync(monkeypatch: pytest.MonkeyPatch) -> None:
-    """For tests that write thousands of files: only a power cut would tell whether the disk was waited for."""
+    """Skip fsync in tests that write thousands of files: it matters only in a power failure."""
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 @pytest.fixture
 def remembered_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The accountant is asked once for what many fits ask."""
-    from tests.remembered import remember_answers  # here: it loads the accountant
+    """Compute each result of the accountant once for many fits."""
+    from tests.remembered import remember_answers  # here, because it imports the accountant
 
     remember_answers(monkeypatch.setattr)
+
+
+@pytest.fixture
+def fast_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Evaluate with small forests and without plots, in tests of commands; both have their own tests."""
+    from sundog.evaluation.prediction import learners  # here, because they import matplotlib and more
+    from sundog.evaluation.report import svg
+    from sundog.evaluation.report.markup import Html
+
+    monkeypatch.setattr(learners, "TREES", 8)
+    monkeypatch.setattr(learners, "_ROUNDS", 10)
+    monkeypatch.setattr(svg, "render_picture", lambda picture, prefix: Html("<svg></svg>"))

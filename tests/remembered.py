@@ -1,4 +1,4 @@
-"""The accountant's answers, remembered: in tests that fit the same again and again they take most of the time."""
+"""A cache of the accountant's results, which take most of the time of tests with many equal fits."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _ANSWERS: dict[Any, Any] = {}
 
 
 def remember_answers(replace: Callable[[Any, str, Any], None] = setattr) -> None:
-    """Puts functions that remember in the place of the accountant's; give `monkeypatch.setattr` to have it undone."""
+    """Replace functions of the accountant by cached ones; with `monkeypatch.setattr` as `replace`, for one test."""
     for module in (calibration, record_count):
-        replace(module, "compute_epsilon", _remembering(accountant.compute_epsilon))
-    replace(record_count, "is_within_budget", _remembering(accountant.is_within_budget))
+        replace(module, "compute_epsilon", _cache_results(accountant.compute_epsilon))
+    replace(record_count, "is_within_budget", _cache_results(accountant.is_within_budget))
 
 
-def _remembering(function: Callable[..., Any]) -> Callable[..., Any]:
+def _cache_results(function: Callable[..., Any]) -> Callable[..., Any]:
     def answer(charges: Any, **options: Any) -> Any:
         key = (function, tuple(charges), *sorted(options.items()))
         if key not in _ANSWERS:

@@ -1,4 +1,4 @@
-"""What notebooks show: every name may come from a stranger."""
+"""Notebook views escape names, which may be hostile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ALLOWED = {"div", "strong", "p", "pre", "table", "thead", "tbody", "tr", "th", "
 
 
 class Tags(HTMLParser):
-    """The tags of a page, and whether they close."""
+    """A parser that checks that tags are allowed and closed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -38,8 +38,8 @@ class Tags(HTMLParser):
         self.text += data
 
 
-def shown(thing: Any) -> str:
-    """The text of what a notebook shows, once it was found harmless."""
+def check_view(thing: Any) -> str:
+    """Return the text of a notebook view, and check that it is harmless."""
     page = Tags()
     page.feed(thing._repr_html_())
     page.close()
@@ -61,29 +61,29 @@ def release() -> Release:
     return Synthesizer("independent", epsilon=1.0, delta=1e-6).fit(frame, schema).release_
 
 
-def test_schemas(release: Release) -> None:
-    text = shown(release.schema)
+def test_schemas_have_a_view(release: Release) -> None:
+    text = check_view(release.schema)
     assert "<script>alert('x')</script>&" in text
     assert "min: 0, max: 99" in text
     assert "… (21 in all)" in text
     draft = Schema.from_dict({**release.schema.to_dict(), "reviewed": False})
-    assert "NOT PRIVATE until it is reviewed" in shown(draft)
+    assert "NOT PRIVATE until it is reviewed" in check_view(draft)
 
 
-def test_releases_and_certificates(release: Release) -> None:
-    for text in (shown(release), shown(release.certificate)):
+def test_releases_and_certificates_have_a_view(release: Release) -> None:
+    for text in (check_view(release), check_view(release.certificate)):
         assert "differential privacy" in text
         assert f"one {HOSTILE[:-5]}" in text
-    assert "independent" in shown(release)
-    assert "nobody" in shown(release)
+    assert "independent" in check_view(release)
+    assert "nobody" in check_view(release)
 
 
-def test_reports(release: Release) -> None:
+def test_reports_have_a_view(release: Release) -> None:
     frame = pd.DataFrame(
         {HOSTILE: range(400), f"{HOSTILE} 2": ["1", "2"] * 200, "age": [age % 100 for age in range(400)]}
     )
     report = sundog.evaluate(release, real=frame)
-    text = shown(report)
+    text = check_view(report)
     assert "".join(c if c.isprintable() else "�" for c in report.headline) in text
     assert "not for publication" in text
     assert f"{report.measures['fidelity.tvd_1way'].value:.4f}" in text

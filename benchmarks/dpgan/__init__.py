@@ -1,1 +1,1 @@
-"""What the benchmarks of private adversarial training share."""
+"""Shared by the benchmarks of the GAN."""

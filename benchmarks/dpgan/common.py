@@ -1,4 +1,4 @@
-"""What the benchmarks of the GAN share: records of a release, settings of a command line, and which code was run."""
+"""Samples of a release, settings of a command line, and a digest of the code."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ import sundog
 from sundog.data.records import Records, concatenate
 
 
-def records_of(release: sundog.Release, count: int, seed: int) -> Records:
-    """Return so many generated records."""
+def draw_records(release: sundog.Release, count: int, seed: int) -> Records:
+    """Draw records from a release."""
     return concatenate(list(release.batches(count, seed=seed)))
 
 
-def settings_of(words: Sequence[str]) -> dict[str, Any]:
-    """Return the values of `NAME=VALUE`, as the command line of sundog reads them.
+def parse_settings(words: Sequence[str]) -> dict[str, Any]:
+    """Return the settings given as `NAME=VALUE`, parsed as by the command line of sundog.
 
-    >>> settings_of(["hidden=16", "shape=mlp", "condition=null"])
+    >>> parse_settings(["hidden=16", "shape=mlp", "condition=null"])
     {'hidden': 16, 'shape': 'mlp', 'condition': None}
     """
     return {name: yaml.safe_load(value) for name, _, value in (word.partition("=") for word in words)}
 
 
-def code() -> str:
-    """Return a digest of the package: an outcome that was kept is that of this code, or of another."""
+def digest_code() -> str:
+    """Return a digest of the package, by which kept outcomes of other code are recognised."""
     digest = hashlib.sha256()
     for path in sorted(Path(sundog.__file__).parent.rglob("*.py")):
         digest.update(path.read_bytes())

@@ -1,7 +1,7 @@
-"""The network by which private generators of images are judged since Chen et al. (2020): what it learns from them.
+"""The downstream classifier by which private image generators are compared since Chen et al. (2020).
 
-Two convolutions and dropout, ten epochs; the best of these is chosen on generated images that were kept apart. It sees
-real images only at the end, once.
+Two convolutions and dropout, ten epochs; the best epoch is chosen on held-out generated images. Real images are used
+only for the final test.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from torch import nn
 from torch.nn.functional import cross_entropy
 
 EPOCHS, BATCH, RATE = 10, 256, 1e-3
-APART = 12  # one image of so many
+APART = 12  # one image in 12 is held out
 
 Pixels = NDArray[np.float32]  # (count, channels, height, width), from 0 to 1
 Labels = NDArray[np.int64]
 
 
-def learned(generated: tuple[Pixels, Labels], test: tuple[Pixels, Labels], *, seed: int, device: str) -> float:
-    """Return the part of test images whose class a network names that has learned from generated ones."""
+def train_and_test(generated: tuple[Pixels, Labels], test: tuple[Pixels, Labels], *, seed: int, device: str) -> float:
+    """Return the accuracy on test images of a network trained on generated ones."""
     images, labels = (torch.from_numpy(each).to(device) for each in generated)
     fewer = len(images) // APART
     with torch.random.fork_rng([device] if device == "cuda" else []):
         torch.manual_seed(seed)
-        network = _network(images.shape[1:], int(labels.max()) + 1).to(device)
+        network = _build_network(images.shape[1:], int(labels.max()) + 1).to(device)
         optimizer = torch.optim.Adam(network.parameters(), lr=RATE)
         best, weights = -1.0, network.state_dict()
         for _ in range(EPOCHS):
@@ -36,14 +36,14 @@ def learned(generated: tuple[Pixels, Labels], test: tuple[Pixels, Labels], *, se
                 optimizer.zero_grad()
                 cross_entropy(network(images[rows]), labels[rows]).backward()  # type: ignore[no-untyped-call]
                 optimizer.step()
-            chosen = _named(network, images[:fewer], labels[:fewer])
+            chosen = _measure_accuracy(network, images[:fewer], labels[:fewer])
             if chosen > best:
                 best, weights = chosen, copy.deepcopy(network.state_dict())
     network.load_state_dict(weights)
-    return _named(network, *(torch.from_numpy(each).to(device) for each in test))
+    return _measure_accuracy(network, *(torch.from_numpy(each).to(device) for each in test))
 
 
-def _network(shape: torch.Size, classes: int) -> nn.Sequential:
+def _build_network(shape: torch.Size, classes: int) -> nn.Sequential:
     channels, height, width = shape
     return nn.Sequential(
         *(nn.Conv2d(channels, 32, 3, padding=1), nn.ReLU(), nn.Conv2d(32, 64, 3, padding=1), nn.ReLU()),
@@ -53,7 +53,7 @@ def _network(shape: torch.Size, classes: int) -> nn.Sequential:
 
 
 @torch.no_grad()
-def _named(network: nn.Sequential, images: torch.Tensor, labels: torch.Tensor) -> float:
+def _measure_accuracy(network: nn.Sequential, images: torch.Tensor, labels: torch.Tensor) -> float:
     network.eval()
     found = torch.cat([network(some).argmax(dim=1) for some in torch.split(images, 1000)])
     return float((found == labels).float().mean())

@@ -1,4 +1,4 @@
-"""Images with classes, releases of them by `sundog fit` in processes of their own, and what these are worth."""
+"""Labelled images, releases fitted by `sundog fit` in separate processes, and the scores of their samples."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from image_scores import SCHEMA, digits, mnist
+from image_scores import SCHEMA, load_mnist, load_small_digits
 from report import DATA, Row, publish
 
 import sundog
-from dpgan.common import records_of
-from dpgan.downstream import learned
+from dpgan.common import draw_records
+from dpgan.downstream import train_and_test
 from sundog.data.records import Records
 from sundog.evaluation.comparison import Comparison, split, subsample
 from sundog.evaluation.images.feature_extractor import fit_feature_extractor
@@ -35,15 +35,15 @@ FILES = ("images-idx3", "labels-idx1")
 
 @dataclass(frozen=True)
 class Fit:
-    """What `sundog fit` is asked for.
+    """The options of one `sundog fit`.
 
     Args:
-        name: of the way to train.
+        name: the name of the training strategy.
         epsilon: the budget.
-        seed: of everything but noise.
+        seed: the seed of everything except noise.
         device: cpu or cuda.
-        settings: of the model, as name=value.
-        public: whether it is given the public records.
+        settings: the settings of the model, as name=value.
+        public: whether it gets the public records.
     """
 
     name: str
@@ -55,24 +55,23 @@ class Fit:
 
     @property
     def stem(self) -> str:
-        """Of the names of its files."""
+        """The stem of its file names."""
         return re.sub("[^a-z0-9.]+", "-", f"{self.name} {self.epsilon:g} {self.seed}")
 
 
-# No fits at all, but what to hold them against: the real images; ten images over and over, the mean of each class; and
-# where some are public, these over and over.
+# Controls without a fit: the real images; the mean image of each class, repeated; and the public images, repeated.
 REAL, MEANS, GIVEN = (Fit(name, math.inf, 0, "") for name in ("real images", "class means", "public images"))
 
 
 @dataclass(frozen=True)
-class Worth:
-    """What became of it.
+class Scores:
+    """The scores of a fit.
 
     Args:
-        accuracy: the part of real test images whose class a network names that has learned from generated ones.
+        accuracy: the accuracy on real test images of a network trained on generated ones.
         inception: the Inception score of generated images.
         frechet: the Fréchet distance of generated images from real test images.
-        seconds: from the start of Python to the file.
+        seconds: the time from the start of Python to the file.
         spent: the ε on the certificate.
     """
 
@@ -85,16 +84,16 @@ class Worth:
 
 @dataclass(frozen=True)
 class Trials:
-    """Records, the files that `sundog fit` reads them from, and what judges them.
+    """Records and the files that `sundog fit` reads them from.
 
     Args:
-        private: where the records are, as words of a command.
-        public: the file of public records; None where there are none.
+        private: the arguments that name the files of the private records.
+        public: the file of public records, if there are any.
         train: the private records.
-        test: others.
-        device: where networks learn from what was generated.
-        folder: of releases.
-        given: the public records; None where there are none.
+        test: the test records.
+        device: where classifiers are trained.
+        folder: the folder of releases.
+        given: the public records, if there are any.
     """
 
     private: Sequence[str]
@@ -107,34 +106,34 @@ class Trials:
 
     @property
     def controls(self) -> dict[Fit, Records]:
-        """What takes no fit, and as many records of it as there are private ones."""
-        found = {REAL: self.train, MEANS: averaged(self.train)}
+        """The controls that need no fit, with as many records as there are private ones."""
+        found = {REAL: self.train, MEANS: average_classes(self.train)}
         if self.given is not None:
             found[GIVEN] = self.given.take(np.arange(len(self.train)) % len(self.given))
         return found
 
     @property
     def is_mnist(self) -> bool:
-        """Whether what was published is about these images."""
+        """Whether these images are MNIST, for which there are published figures."""
         return self.train.schema.columns["image"].shape == (28, 28)
 
     @property
     def comparison(self) -> Comparison:
-        """Real records beside real ones."""
+        """The comparison of real records with other real records."""
         return Comparison(self.train, self.test, self.train, self.test, target="label")
 
-    def run(self, fit: Fit) -> Worth:
-        """Fit, samples as many records as there are real ones, and judge them."""
+    def run(self, fit: Fit) -> Scores:
+        """Fit, sample as many records as there are real ones, and score them."""
         if fit in (controls := self.controls):
-            return self._worth(controls[fit], fit.seed)
+            return self._score(controls[fit], fit.seed)
         out = self.folder / f"{fit.stem}.sundog"
         public = ["--public", self.public] if fit.public and self.public else []
-        seconds = fitted([*self.private, *public], fit, out)
+        seconds = run_fit([*self.private, *public], fit, out)
         release = sundog.Release.load(out)
-        worth = self._worth(records_of(release, len(self.train), fit.seed), fit.seed)
-        return replace(worth, seconds=seconds, spent=release.certificate.spent["pld"] or 0.0)
+        scores = self._score(draw_records(release, len(self.train), fit.seed), fit.seed)
+        return replace(scores, seconds=seconds, spent=release.certificate.spent["pld"] or 0.0)
 
-    def _worth(self, records: Records, seed: int) -> Worth:
+    def _score(self, records: Records, seed: int) -> Scores:
         view, rng = find_images(self.comparison, "image"), np.random.default_rng(seed)
         judge = fit_feature_extractor(self.comparison, view)
         assert judge is not None and judge.predict_probabilities is not None  # noqa: PT018
@@ -144,23 +143,23 @@ class Trials:
             distance = compute_frechet_distance(judge.extract_features(images), judge.extract_features(real))
         generated, test = (view.sample(each, len(each), rng) for each in (records, self.test))
         pairs = (generated.pixels, generated.labels), (test.pixels, test.labels)
-        return Worth(learned(*pairs, seed=seed, device=self.device), score, distance)
+        return Scores(train_and_test(*pairs, seed=seed, device=self.device), score, distance)
 
 
 def load(folder: Path, *, quick: bool, device: str = "cpu", public: float = 0.0, records: int | None = None) -> Trials:
-    """MNIST, or the small digits of scikit-learn.
+    """Load MNIST, or the small digits of scikit-learn.
 
     Args:
-        folder: for the files.
-        quick: whether small digits will do.
-        device: where networks learn.
+        folder: the folder to write files to.
+        quick: whether to load the small digits.
+        device: where classifiers are trained.
         public: the share of training records that are public, and not among the private ones.
-        records: how many training records there are; None for all.
+        records: how many training records to use; None for all.
     """
     small = quick or not (DATA / f"mnist-train-{FILES[0]}-ubyte.gz").exists()
     if small:
         print("on the digits of scikit-learn; set SUNDOG_DATA for MNIST")
-    train, test = digits() if small else (mnist("train"), mnist("t10k"))
+    train, test = load_small_digits() if small else (load_mnist("train"), load_mnist("t10k"))
     rng, fewer = np.random.default_rng(0), records is not None and records < len(train)
     train = subsample(train, records or len(train), rng)
     if public:
@@ -173,8 +172,8 @@ def load(folder: Path, *, quick: bool, device: str = "cpu", public: float = 0.0,
     return Trials([images, "--labels", labels, "--schema", str(SCHEMA)], None, train, test, device, folder)
 
 
-def fitted(words: Sequence[str], fit: Fit, out: Path) -> float:
-    """Run `sundog fit` in a process of its own; the seconds that it took."""
+def run_fit(words: Sequence[str], fit: Fit, out: Path) -> float:
+    """Run `sundog fit` in a separate process and return the seconds it took."""
     asked = {"model": "gan", "epsilon": fit.epsilon, "delta": DELTA, "seed": fit.seed, "device": fit.device, "out": out}
     words = [*words, *(word for name, value in asked.items() for word in (f"--{name}", str(value)))]
     words = [*words, *(word for setting in fit.settings for word in ("--set", setting))]
@@ -184,8 +183,8 @@ def fitted(words: Sequence[str], fit: Fit, out: Path) -> float:
     return time.perf_counter() - start
 
 
-def averaged(records: Records) -> Records:
-    """Return the records with the mean image of their class in place of their own."""
+def average_classes(records: Records) -> Records:
+    """Return the records, each with the mean image of its class."""
     images, labels = records.codes["image"], records.codes["label"]
     means = np.zeros((int(labels.max()) + 1, *images.shape[1:]))
     for label in np.unique(labels):
@@ -193,14 +192,14 @@ def averaged(records: Records) -> Records:
     return Records(records.schema, {"image": np.rint(means).astype(images.dtype)[labels], "label": labels}, len(labels))
 
 
-def keep(rows: Sequence[Row], options: argparse.Namespace) -> None:
-    """Write the rows that there are so far, and say nothing."""
+def write_rows(rows: Sequence[Row], options: argparse.Namespace) -> None:
+    """Write the rows so far, without printing them."""
     with contextlib.redirect_stdout(None):
         publish(rows, options)
 
 
-def picture(releases: dict[str, sundog.Release], path: Path, *, across: int = 10) -> None:
-    """Sample of each release side by side, a row for each class."""
+def draw_samples(releases: dict[str, sundog.Release], path: Path, *, across: int = 10) -> None:
+    """Draw samples of each release side by side, a row for each class."""
     from matplotlib.figure import Figure
 
     columns = min(PANELS, len(releases))

@@ -1,4 +1,4 @@
-"""Days of 96 values, and how close generated ones come to them."""
+"""Daily series of 96 values, and their comparison with generated ones."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ MEASURES = {
 
 @dataclass(frozen=True)
 class Days:
-    """Series to learn from, and others of the same kind."""
+    """Series for training, and held-out ones."""
 
     name: str
     schema: sundog.Schema
@@ -44,72 +44,72 @@ class Days:
 
     @property
     def column(self) -> str:
-        """The series."""
+        """The column of the series."""
         (name,) = (name for name, column in self.schema.columns.items() if column.form is Form.SERIES)
         return name
 
     def section(self, synthetic: Records | None = None) -> Section:
-        """Compare generated days with those learned from; the held-out ones, if there are none."""
+        """Compare generated days, or by default the held-out ones, with those used for training."""
         learned, held_out = (self._records(part) for part in (self.learned, self.held_out))
         return evaluate_series(
             Comparison(learned, held_out if synthetic is None else synthetic, learned, held_out), self.column
         )
 
     def _records(self, part: Mapping[str, NDArray[Any]]) -> Records:
-        """Return all of them: nobody has too many where nothing is released."""
+        """Encode all records, without a cap on those of one owner: nothing is released."""
         whole = sundog.Schema.from_dict({"columns": self.schema.to_dict()["columns"]})
         return encode(read({name: part[name] for name in whole.columns}, whole), whole)
 
 
 class Silence(NoiseSource):
-    """No noise on gradients and sums, so that this is a GAN like any other. Its certificate reads NOT PRIVATE."""
+    """A noise source without noise on gradients and sums, for a GAN that is not private. Its certificate says so."""
 
     def __init__(self) -> None:
         super().__init__()
         self.private, self.description = False, "gradients and sums have none: NOT PRIVATE"
 
     def standard_normal_(self, out: Tensor) -> Tensor:
-        """Nothing."""
+        """Return zeros."""
         return out.zero_()
 
     def discrete_gaussian(self, *, sigma: float, size: int | tuple[int, ...]) -> NDArray[np.int64]:  # noqa: ARG002
-        """Nothing."""
+        """Return zeros."""
         return np.zeros(size, np.int64)
 
 
-def meters(folder: Path, unit: str) -> Days:
-    """Households in Switzerland."""
+def load_meters(folder: Path, unit: str) -> Days:
+    """Load the days of Swiss households."""
     schema = sundog.Schema.load(EXAMPLES / "smartmeter-days.schema.yaml")
     found = np.load(folder / "swiss_smartmeter_daily96.npz")
     values = {"load": found["x"], "weekday": found["weekday"], "house": found["house"]}
     if unit == "day":
-        return parted("meters", schema, values)
+        return hold_out("meters", schema, values)
     schema = sundog.Schema.from_dict({**schema.to_dict(), "unit": "house", "cap": 49})
-    return parted("meters by house", schema, values, owners=found["house"])
+    return hold_out("meters by house", schema, values, owners=found["house"])
 
 
-def transformers(folder: Path) -> Days:
-    """ETTm1."""
+def load_transformers(folder: Path) -> Days:
+    """Load the days of ETTm1."""
     found = np.load(folder / "ettm1_daily96.npz")
     schema = sundog.Schema.load(EXAMPLES / "ettm1.schema.yaml")
-    return parted("ETTm1", schema, {"value": found["x"], "series": found["series"]})
+    return hold_out("ETTm1", schema, {"value": found["x"], "series": found["series"]})
 
 
-def waves(count: int = 600) -> Days:
-    """Days with one hump, at any hour: for want of real ones."""
+def generate_waves(count: int = 600) -> Days:
+    """Generate days with one peak at a random hour, to replace missing data files."""
     rng = np.random.default_rng(0)
     hour, height = rng.integers(0, 24, (count, 1)), rng.random((count, 1))
     shape = height * np.exp(-np.square((np.arange(24) - hour) / 2))
     schema = sundog.Schema.from_dict(
         {"columns": {"value": {"type": "series", "length": 24, "min": 0, "max": 1, "resolution": 0.001}}}
     )
-    return parted("waves", schema, {"value": shape})
+    return hold_out("waves", schema, {"value": shape})
 
 
-def parted(
+def hold_out(
     name: str, schema: sundog.Schema, values: Mapping[str, NDArray[Any]], owners: NDArray[Any] | None = None
 ) -> Days:
-    """Hold out a tenth of the days; where they have owners, of those."""
+    """Hold out a tenth of the days, or of their owners if they have any."""
     rng = np.random.default_rng(0)
     owners = np.arange(len(next(iter(values.values())))) if owners is None else owners
     everybody = rng.permutation(np.unique(owners))
@@ -120,7 +120,7 @@ def parted(
     )
 
 
-def spanned(measures: Sequence[Measure]) -> Measure:
-    """Return the mean over seeds, and an interval that holds those of all of them."""
+def combine_seeds(measures: Sequence[Measure]) -> Measure:
+    """Return the mean over seeds, with an interval that contains those of all seeds."""
     low, high = min(each.low for each in measures), max(each.high for each in measures)
     return Measure(float(np.mean([each.value for each in measures])), low, high)

@@ -1,1 +1,1 @@
-"""What the benchmarks of a mixture of generative networks share."""
+"""Shared by the benchmarks of mixtures."""

@@ -1,14 +1,14 @@
 """The accountant of Acs et al. (2019) beside ours, for the same noise.
 
-The papers add noise of deviation √2σ to sums that they clip to norm 1, because a record that is *replaced* touches two
-clusters. Here a record is added or removed, touches one, and the same noise is a multiplier of √2σ:
+The papers add noise of standard deviation √2σ to sums that they clip to norm 1, because a record that is *replaced*
+changes two clusters. Here a record is added or removed and changes one, so the noise multiplier is √2σ:
 
 * k-means: counts and sums are one Gaussian of multiplier (1/2σ_K² + 1/2σ_K²)^(−1/2) = σ_K. Formula (4) of the papers
   says the same, because their Lemma 1 has half the moment of a Gaussian; for a record that is replaced it would be
   twice as much.
 * a step: norm histogram and gradient are one Gaussian of multiplier √2·(σ_C⁻² + σ_G⁻²)^(−1/2), sampled once. The papers
   split the moments of two by Hölder's inequality, formula (7), and count the noise as σ rather than √2σ.
-* a record is in one cluster, whose sample rate is q like that of every other: k clusters cost what one does, in both.
+* a record is in one cluster, and all clusters have the sample rate q: in both, k clusters cost as much as one.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class Setting:
     sigma_g: float = 1.5
 
     def steps(self, epochs: int) -> int:
-        """Return an epoch is ⌈1/q⌉ steps."""
+        """Return the steps of a number of epochs of ⌈1/q⌉ steps each."""
         return epochs * math.ceil(1 / self.sample_rate)
 
 
-def sampled_moments(*, sample_rate: float, sigma: float, lambdas: Floats) -> Floats:
-    """Return the larger of log E₁ and log E₂ of a sampled Gaussian, for λ that need not be whole, by the trapezoidal rule."""
+def compute_sampled_moments(*, sample_rate: float, sigma: float, lambdas: Floats) -> Floats:
+    """Return the larger of log E₁ and log E₂ of a sampled Gaussian for real λ, by the trapezoidal rule."""
     x = np.arange(-12 * sigma, lambdas.max() + 1 + 12 * sigma, sigma / 8)
     log_mu0 = -0.5 * (x / sigma) ** 2 - math.log(sigma * math.sqrt(2 * math.pi))
     log_ratio = np.logaddexp(math.log1p(-sample_rate), math.log(sample_rate) + (x - 0.5) / sigma**2)  # μ₁ ÷ μ₀
@@ -62,32 +62,32 @@ def sampled_moments(*, sample_rate: float, sigma: float, lambdas: Floats) -> Flo
     return np.asarray(np.maximum(first, second) + math.log(sigma / 8))
 
 
-def step_moments(setting: Setting) -> Floats:
-    """Return formula (7) for one step: the best of ten ways to split λ between the norm histogram and the gradient."""
+def compute_step_moments(setting: Setting) -> Floats:
+    """Return formula (7) for one step, with the best of ten splits of λ between norm histogram and gradient."""
     rate = setting.sample_rate
     splits = [
-        share * sampled_moments(sample_rate=rate, sigma=SIGMA_C, lambdas=LAMBDAS / share)
-        + (1 - share) * sampled_moments(sample_rate=rate, sigma=setting.sigma_g, lambdas=LAMBDAS / (1 - share))
+        share * compute_sampled_moments(sample_rate=rate, sigma=SIGMA_C, lambdas=LAMBDAS / share)
+        + (1 - share) * compute_sampled_moments(sample_rate=rate, sigma=setting.sigma_g, lambdas=LAMBDAS / (1 - share))
         for share in SHARES
     ]
     return np.asarray(np.min(splits, axis=0))
 
 
-def papers_epsilons(setting: Setting, epochs: list[int]) -> list[float]:
-    """Theorem 4, after each number of epochs."""
+def compute_papers_epsilons(setting: Setting, epochs: list[int]) -> list[float]:
+    """Return ε by Theorem 4 after each number of epochs."""
     clustering = ITERATIONS * (LAMBDAS**2 + LAMBDAS) / (2 * setting.sigma_k**2)  # formula (4) for an RBF kernel
-    step = step_moments(setting)
+    step = compute_step_moments(setting)
     return [float(np.min((clustering + setting.steps(count) * step - math.log(DELTA)) / LAMBDAS)) for count in epochs]
 
 
-def plan(setting: Setting, epochs: int) -> list[Charge]:
-    """Return what we charge for the same noise."""
+def make_plan(setting: Setting, epochs: int) -> list[Charge]:
+    """Return our charges for the same noise."""
     clustering = Charge(event=Gaussian(noise_multiplier=setting.sigma_k), count=ITERATIONS, purpose="k-means")
     joint = math.sqrt(2) / math.hypot(1 / SIGMA_C, 1 / setting.sigma_g)
     steps = setting.steps(epochs)
     return [clustering, *make_training_charges(noise_multiplier=joint, sample_rate=setting.sample_rate, steps=steps)]
 
 
-def our_epsilon(setting: Setting, epochs: int) -> float:
-    """ε of the corrected algorithm, by privacy loss distributions."""
-    return compute_epsilon(plan(setting, epochs), delta=DELTA)
+def compute_our_epsilon(setting: Setting, epochs: int) -> float:
+    """Return ε of the corrected algorithm, by privacy loss distributions."""
+    return compute_epsilon(make_plan(setting, epochs), delta=DELTA)

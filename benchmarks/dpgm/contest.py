@@ -1,4 +1,4 @@
-"""Set-valued data, the queries asked of it, and who answers them."""
+"""Set-valued data, counting queries, and the contestants that answer them."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ Floats = npt.NDArray[np.float64]
 EXAMPLES = Path(__file__).parents[2] / "examples"
 FILES = {"retail": "sets_retail.npz", "msnbc": "msnbc_sequences.npz", "kosarak": "sets_kosarak_first36k.npz"}
 
-# The best of those tried at ε = 1 (50 and 100 rounds on retail; 25, 50 and 100 on Kosarak; 100 on MSNBC), by the very
-# errors that are reported: to the advantage of MWEM+PGM, for no user of it could choose so in private. On Kosarak the
-# error still fell from 50 rounds to 100.
+# The best of those tried at ε = 1 (50 and 100 rounds on retail; 25, 50 and 100 on Kosarak; 100 on MSNBC), by the
+# reported errors. This favours MWEM+PGM: such a choice is not private. On Kosarak the error still fell from 50 rounds
+# to 100.
 PLANS = {
     "retail": Plan(100),
     "msnbc": Plan(100, (2, 3), width=16),
@@ -46,7 +46,7 @@ PLANS = {
 
 @dataclass(frozen=True)
 class Sets:
-    """Real sets, over the items that the schema declares; the schema also caps them, the truth does not."""
+    """Real sets of declared items. The schema caps their size; true answers are without the cap."""
 
     name: str
     real: Any
@@ -54,7 +54,7 @@ class Sets:
 
     @property
     def delta(self) -> float:
-        """The default for so many records."""
+        """The default δ for this number of records."""
         return compute_default_delta(self.real.shape[0])
 
 
@@ -67,8 +67,8 @@ def load(name: str) -> Sets:
     return Sets(name, sparse.csr_array(sparse.csr_array(whole)[:, :items]), schema)
 
 
-def generated(records: int = 2000, items: int = 8) -> Sets:
-    """Small sets of two kinds, whose items depend on each other."""
+def generate_sets(records: int = 2000, items: int = 8) -> Sets:
+    """Generate small sets of two kinds, whose items depend on each other."""
     rng = np.random.default_rng(0)
     kind = rng.random((records, 1)) < 0.5
     chance = np.where(kind, np.linspace(0.7, 0.05, items), np.linspace(0.05, 0.5, items))
@@ -79,16 +79,16 @@ def generated(records: int = 2000, items: int = 8) -> Sets:
 
 @dataclass(frozen=True)
 class Asked:
-    """The same queries for everyone, and the true answers."""
+    """The queries for all contestants, with the true answers."""
 
     queries: Sequence[Query]
     truth: npt.NDArray[np.int64]
     bound: float
-    random: int  # so many are the protocol's; the others are held together, and answerable
+    random: int  # the number of random queries, which come first; the others are of items held together
 
     @classmethod
     def of(cls, sets: Sets, count: int = QUERIES) -> Asked:
-        """Return so many random queries, and as many of items held together, or as many as there are."""
+        """Return random queries, and equally many of items held together (fewer if there are not enough)."""
         rng = np.random.default_rng(0)
         bound = SANITY * sets.real.shape[0]
         random = draw_random_queries(sets.real.shape[1], int(np.diff(sets.real.indptr).max()), rng, count)
@@ -99,11 +99,11 @@ class Asked:
 
     @property
     def answerable(self) -> npt.NDArray[np.bool_]:
-        """Which of the protocol's queries have a true answer of the sanity bound or more."""
+        """Which random queries have a true answer of at least the sanity bound."""
         return np.asarray(self.truth[: self.random] >= self.bound)
 
     def errors(self, sets: Sets, synthetic: Any) -> dict[str, float]:
-        """Mean relative errors, by the name of what was asked."""
+        """Return the mean relative errors, by the kind of query."""
         scaled = count_answers(synthetic, self.queries) * (sets.real.shape[0] / synthetic.shape[0])
         errors = compute_relative_errors(scaled, self.truth, self.bound)
         protocol, together = errors[: self.random], errors[self.random :]
@@ -115,7 +115,7 @@ class Asked:
         return classes | {name: float(part.mean()) for name, part in means.items() if len(part)}
 
 
-def synthetic_sets(
+def draw_sets(
     sets: Sets,
     model: str,
     *,
@@ -126,7 +126,7 @@ def synthetic_sets(
     device: str = "cpu",
     settings: dict[str, Any] | None = None,
 ) -> Any:
-    """Return so many times as many records as there are, of a model that was fitted within (ε, δ), or of the real ones."""
+    """Draw `times` as many records as there are, from a model fitted within (ε, δ) or from the real ones."""
     count = times * sets.real.shape[0]
     (column,) = sets.schema.columns
     if model == "resampled":

@@ -1,10 +1,10 @@
 """MWEM+PGM (McKenna, Sheldon and Miklau 2019) on sets, through mbi: the baseline that measures chosen marginals.
 
-It is given every help that keeps it private. Item counts are measured first, with the sensitivity of a capped set and
-not that of a table for each item. The workload is all pairs, and triples where wanted. Rounds are taken in batches, so
-that the model is fitted anew once a batch and not once a round. A marginal that would make the junction tree too wide
-is passed over: by the Gumbel trick, the first that fits is what the exponential mechanism draws among those that do.
-The budget is in ρ of zero-concentrated privacy, a tenth of each round for selection, as in its authors' code.
+It gets every improvement that keeps it private. Item counts are measured first, with the sensitivity of a capped set
+instead of that of one table per item. The workload is all pairs, and optionally triples. Rounds are taken in batches,
+so that the model is fitted once a batch, not once a round. A marginal that would make the junction tree too wide is
+skipped: by the Gumbel trick, the first that fits is a draw of the exponential mechanism among those that fit. The
+budget is in ρ (zCDP), a tenth of each round for selection, as in its authors' code.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ Integers = npt.NDArray[np.int64]
 
 FIRST = 0.2  # the share of ρ for item counts
 SELECTION = 0.1  # the share of a round's ρ for choosing what to measure
-BATCHES = 4  # of rounds; after each the model is fitted anew
+BATCHES = 4  # of rounds; the model is fitted after each
 ITERATIONS = 1000  # of mirror descent
-DRAWN = 100_000  # records of the model that stand for its marginals when the next are chosen
+DRAWN = 100_000  # records of the model, to estimate its marginals for the selection
 
 
 def has_mbi() -> bool:
@@ -48,7 +48,7 @@ def zcdp_rho(*, epsilon: float, delta: float) -> float:
     return float(optimize.brentq(lambda rho: spent(rho) - epsilon, 1e-9, epsilon))
 
 
-def held_together(sets: Any) -> Floats:
+def count_together(sets: Any) -> Floats:
     """Return how many sets hold items i, j and k, for all three; with i = j = k, how many hold i."""
     dense = sets.toarray().astype(np.float32)
     together = []
@@ -58,7 +58,7 @@ def held_together(sets: Any) -> Floats:
     return np.array(together, np.float64)
 
 
-def tables(together: Floats, total: float, cliques: Integers) -> Floats:
+def compute_marginals(together: Floats, total: float, cliques: Integers) -> Floats:
     """Return the marginal of each clique of one, two or three items, flat, from the counts of those held together."""
     size = cliques.shape[1]
     cells = []
@@ -76,7 +76,7 @@ def tables(together: Floats, total: float, cliques: Integers) -> Floats:
 
 @dataclass(frozen=True)
 class Plan:
-    """What to measure: how many marginals, of how many items, and how wide the junction tree may become."""
+    """The number of marginals to measure, their size, and the largest width of the junction tree."""
 
     rounds: int
     ways: tuple[int, ...] = (2,)
@@ -84,12 +84,12 @@ class Plan:
 
 
 class Tree:
-    """The items that were measured together, and whether more would make their junction tree too wide."""
+    """The cliques measured so far, which knows whether another would make their junction tree too wide."""
 
     def __init__(self, items: int, width: int) -> None:
         self._graph = nx.empty_graph(items)
         self._width = width
-        self._too_wide: set[tuple[int, ...]] = set()  # and will be, whatever is added: no need to look again
+        self._too_wide: set[tuple[int, ...]] = set()  # these stay too wide when others are added
 
     def add(self, clique: tuple[int, ...]) -> bool:
         """Add the clique if it fits."""
@@ -119,21 +119,21 @@ class MWEM:
     rng: np.random.Generator
 
     def run(self, count: int) -> Any:
-        """Record of the final model, as a sparse array."""
-        os.environ.update(JAX_ENABLE_X64="1", JAX_ENABLE_COMPILATION_CACHE="0")  # as mbi asks for
+        """Draw records from the final model, as a sparse array."""
+        os.environ.update(JAX_ENABLE_X64="1", JAX_ENABLE_COMPILATION_CACHE="0")  # as mbi requires
         from mbi import Domain, LinearMeasurement
         from mbi.estimation import MirrorDescent
 
         items = self.sets.shape[1]
         domain = Domain(tuple(range(items)), (2,) * items)
         rho = zcdp_rho(epsilon=self.epsilon, delta=self.delta)
-        together = held_together(self.sets)
+        together = count_together(self.sets)
         total, counts = self._count(together, FIRST * rho)
         sigma = self._first_sigma(FIRST * rho)
         found = [LinearMeasurement(np.array([total - c, c]), (i,), sigma) for i, c in enumerate(counts)]
         model = MirrorDescent().estimate(domain, found, known_total=total, iters=ITERATIONS)
         candidates = [np.array(list(itertools.combinations(range(items), n)), np.int64) for n in self.plan.ways]
-        truth = [tables(together, self.sets.shape[0], cliques) for cliques in candidates]
+        truth = [compute_marginals(together, self.sets.shape[0], cliques) for cliques in candidates]
         tree = Tree(items, self.plan.width)
         each = (1 - FIRST) * rho / self.plan.rounds
         sigma = math.sqrt(1 / (2 * (1 - SELECTION) * each))
@@ -146,31 +146,31 @@ class MWEM:
                 noisy = truth[way][place] + self.rng.normal(0, sigma, truth[way].shape[1])
                 found.append(LinearMeasurement(noisy, tuple(candidates[way][place].tolist()), sigma))
             model = MirrorDescent().estimate(domain, found, known_total=total, iters=ITERATIONS, warm_start=model)
-        return _records(model, count)
+        return _to_sparse(model, count)
 
     def _first_sigma(self, rho: float) -> float:
         return math.sqrt((self.largest + 1) / (2 * rho))
 
     def _count(self, together: Floats, rho: float) -> tuple[float, Floats]:
-        """Return how many records there are, and how many hold each item: a set changes at most `largest` + 1 of these."""
+        """Return noisy counts of all records and of each item; a set changes at most `largest` + 1 of them."""
         exact = np.append(np.einsum("iii->i", together), self.sets.shape[0])
         noisy = exact + self.rng.normal(0, self._first_sigma(rho), len(exact))
         total = max(1.0, float(noisy[-1]))
         return total, np.clip(noisy[:-1], 0, total)
 
     def _scores(self, model: Any, total: float, candidates: Any, truth: Any, sigma: float) -> list[Floats]:
-        """Return how far each marginal of the model is off, less what noise alone would make of it."""
-        drawn = held_together(_records(model, DRAWN)) * (total / DRAWN)
+        """Return the error of each marginal of the model, minus the expected error of noise alone."""
+        drawn = count_together(_to_sparse(model, DRAWN)) * (total / DRAWN)
         noise = math.sqrt(2 / math.pi) * sigma
         return [
-            np.abs(real - tables(drawn, total, cliques)).sum(axis=1) - noise * real.shape[1]
+            np.abs(real - compute_marginals(drawn, total, cliques)).sum(axis=1) - noise * real.shape[1]
             for real, cliques in zip(truth, candidates, strict=True)
         ]
 
     def _choose(
         self, scores: list[Floats], candidates: Any, tree: Tree, taken: list[tuple[int, int]], epsilon: float
     ) -> list[tuple[int, int]]:
-        """Return the exponential mechanism among the marginals that fit and were not taken in this batch."""
+        """Select by the exponential mechanism among the marginals that fit and are not in this batch."""
         where = [(way, place) for way, each in enumerate(scores) for place in range(len(each))]
         logits = epsilon / 2 * np.concatenate(scores)
         for rank in np.argsort(-(logits + self.rng.gumbel(size=len(logits)))):
@@ -180,6 +180,6 @@ class MWEM:
         return []
 
 
-def _records(model: Any, count: int) -> Any:
+def _to_sparse(model: Any, count: int) -> Any:
     drawn = model.synthetic_data(count).to_dict()
     return sparse.csr_array(np.stack([drawn[item] for item in sorted(drawn)], axis=1).astype(np.uint8))

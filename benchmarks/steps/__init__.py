@@ -1,1 +1,1 @@
-"""What `step_time.py` measures: the networks, our training step, and those of the peers."""
+"""The networks of `step_time.py`, our training step, and those of the peers."""

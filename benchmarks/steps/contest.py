@@ -1,11 +1,10 @@
-"""Who competes in which workload, and a process for each of them.
+"""The contestants of each workload, each in a separate process.
 
-Every contestant lives in a process of its own, with nothing imported but what it needs and the allocator that it has
-there: `non-private` is what plain torch does for somebody who never heard of sundog. The parent asks each in turn for
-one step, so that a noisy machine disturbs them all alike.
+A process imports only what its contestant needs, and has its allocator: `non-private` is plain torch without sundog.
+The parent asks each in turn for one step, so that other load on the machine affects all equally.
 
 Run from the benchmarks' folder: python -m steps.contest WORKLOAD WHO SIZE DEVICE; it takes a step for every line of
-input and answers with milliseconds, and at the end with the largest memory it had in MiB.
+input and answers with milliseconds, and at the end with its peak memory in MiB.
 """
 
 from __future__ import annotations
@@ -35,17 +34,17 @@ def main() -> None:
     workload, who, size, device = sys.argv[1:]
     torch.set_num_threads(THREADS)
     torch.manual_seed(0)
-    step = contestants(workload, int(size), device)[who]()
-    steps = 20 if device == "cuda" else 1  # a GPU is not waited for between the steps of a training
+    step = list_contestants(workload, int(size), device)[who]()
+    steps = 20 if device == "cuda" else 1  # a training does not synchronise with the GPU after each step
     for _ in range(WARM_UP):
         step()
     _finish(device)
     if device == "cuda":
-        torch.cuda.empty_cache()  # what a compiler tried out is over
+        torch.cuda.empty_cache()  # used while compiling
         torch.cuda.reset_peak_memory_stats()
     print("ready", flush=True)
     for _ in sys.stdin:
-        step()  # one that is not counted: others have had the caches
+        step()  # not counted: it fills the caches
         _finish(device)
         start = time.perf_counter()
         for _ in range(steps):
@@ -55,13 +54,13 @@ def main() -> None:
     print(_peak_mib(device), flush=True)
 
 
-def contestants(workload: str, size: int, device: str) -> dict[str, Who]:
-    """Return every contestant of a workload, not yet built."""
+def list_contestants(workload: str, size: int, device: str) -> dict[str, Who]:
+    """Return the builders of all contestants of a workload."""
     return _WORKLOADS[workload](size, device)
 
 
 class Contestant:
-    """One of them in its process, which builds it at once; `wait` before its first step."""
+    """A contestant in its process, which starts to build it at once; call `wait` before its first step."""
 
     def __init__(self, workload: str, who: str, size: int, device: str) -> None:
         self._name = f"{workload}/{size}: {who}"
@@ -71,12 +70,12 @@ class Contestant:
         )
 
     def wait(self) -> None:
-        """Until it is built and warm."""
+        """Wait until it is built and has taken its first step."""
         if self._answer() != "ready":
             raise RuntimeError(f"{self._name} failed")
 
     def step(self) -> float:
-        """Return the milliseconds of one step, once the threads of whoever came before have stopped waiting for work."""
+        """Return the milliseconds of one step, after a pause in which the threads of other contestants go to sleep."""
         time.sleep(_PAUSE)
         assert self._process.stdin is not None
         self._process.stdin.write("\n")
@@ -84,7 +83,7 @@ class Contestant:
         return float(self._answer())
 
     def end(self) -> float:
-        """Return its largest memory in MiB."""
+        """End the process and return its peak memory in MiB."""
         assert self._process.stdin is not None
         self._process.stdin.close()
         peak = float(self._answer())
@@ -162,7 +161,7 @@ def _embedding(size: int, device: str) -> dict[str, Who]:
 
 
 def _mixture(size: int, device: str) -> dict[str, Who]:
-    """Ten VAEs that share the examples of one batch: all at once, or one after the other."""
+    """Return ten VAEs that share the examples of one batch: stacked, or one after another."""
     shares = pixels(size, device).tensor_split(10)
     networks = [Vae().to(device) for _ in shares]
 
@@ -184,7 +183,7 @@ def _mixture(size: int, device: str) -> dict[str, Who]:
 
 
 def _ours(new: Callable[[], Network], batch: Any, size: int, *, compiled: bool = True) -> dict[str, Who]:
-    """As the engine does it in a long training, and as in a short one."""
+    """Return our step as in a long training, and as in a short one."""
     if _device(batch) == "cuda" or not compiled:
         return {"ours": _build(new, batch, size)}
     return {"ours": _build(new, batch, size, compiled=True), "ours-eager": _build(new, batch, size)}
@@ -226,7 +225,7 @@ _WORKLOADS: dict[str, Callable[[int, str], dict[str, Who]]] = {
 }
 
 
-# --- what is measured ----------------------------------------------------------------------------------------------
+# --- measurements -------------------------------------------------------------------------------------------------
 
 
 def _finish(device: str) -> None:
@@ -235,9 +234,9 @@ def _finish(device: str) -> None:
 
 
 def _peak_mib(device: str) -> float:
-    """Return the kernel's high-water mark for this address space; `ru_maxrss` would start at that of the parent process."""
+    """Return the peak memory of this process by the kernel; `ru_maxrss` starts at that of the parent process."""
     if device == "cuda":
-        return torch.cuda.max_memory_reserved() / 2**20  # what is allocated leaves out what a CUDA graph holds
+        return torch.cuda.max_memory_reserved() / 2**20  # allocated memory would not include that of CUDA graphs
     status = Path("/proc/self/status")
     found = re.search(r"VmHWM:\s+(\d+) kB", status.read_text()) if status.exists() else None
     return int(found[1]) / 2**10 if found else float("nan")

@@ -1,7 +1,7 @@
-"""The networks: each is called with a batch and gives the loss of every example by itself.
+"""The networks: each is called with a batch and returns the loss of every example.
 
-A network whose loss has a part without records (the particles of a chain, the fakes of a generator) gives it in
-`public_loss`, and does what must be done once a step, whoever trains it, in `before_step`.
+If a part of the loss does not depend on records (the particles of a chain, the fakes of a generator), it is in
+`public_loss`; what every trainer must do once a step is in `before_step`.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ InputGradient = Callable[[Callable[[Tensor], Tensor], Tensor], Tensor]
 
 
 class Network(nn.Module):
-    """What every contestant trains; most have no public part."""
+    """A network that every contestant trains; most have no public loss."""
 
     has_public_loss = False
 
     def before_step(self) -> None:
-        """Nothing, unless there is a chain to move."""
+        """Do nothing; a network with a chain updates it."""
 
     def public_loss(self) -> Tensor:
-        """Return the loss in which no record is."""
+        """Return the part of the loss that does not depend on records."""
         raise NotImplementedError
 
 
@@ -42,7 +42,7 @@ class Vae(Network):
         self.decoder = nn.Sequential(nn.Linear(codes, width), nn.ReLU(), nn.Linear(width, PIXELS))
 
     def forward(self, x: Tensor) -> Tensor:
-        """Reconstruction and divergence, for each example."""
+        """Return reconstruction loss plus divergence for each example."""
         mean, log_variance = self.encoder(x).chunk(2, dim=-1)
         code = mean + torch.randn_like(mean) * (log_variance / 2).exp()
         logits = self.decoder(code)
@@ -52,7 +52,7 @@ class Vae(Network):
 
 
 class Rbm(Network):
-    """784×200, trained by persistent contrastive divergence: the chain's particles are no records."""
+    """784×200, trained by persistent contrastive divergence; the particles of the chain are not records."""
 
     has_public_loss = True
 
@@ -69,18 +69,18 @@ class Rbm(Network):
 
     @torch.no_grad()
     def before_step(self) -> None:
-        """One Gibbs step of the chain."""
+        """Take one Gibbs step of the chain."""
         hidden = torch.bernoulli(self.hidden(self.particles).sigmoid())
         self.particles.copy_(torch.bernoulli((hidden @ self.hidden.weight + self.visible.weight).sigmoid()))
 
     def public_loss(self) -> Tensor:
-        """Minus the free energy of the particles."""
+        """Return minus the free energy of the particles."""
         energy: Tensor = self(self.particles)
         return -energy.mean()
 
 
 def by_autograd(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """Return the gradient of each example's score in its input, to be differentiated again."""
+    """Return the gradient of each example's score in its input, as a differentiable function."""
     x = x.requires_grad_()
     (gradient,) = torch.autograd.grad(function(x).sum(), x, create_graph=True)
     return gradient
@@ -96,7 +96,7 @@ class Critic(Network):
         self.score, self.fakes, self.input_gradient = score, fakes, input_gradient
 
     def forward(self, batch: tuple[Tensor, Tensor]) -> Tensor:
-        """−D(x) + 10 (‖∇D(x̂)‖ − 1)², for each example."""
+        """Return −D(x) + 10 (‖∇D(x̂)‖ − 1)² for each example."""
         real, fake = batch
         share = torch.rand_like(real.flatten(1)[:, :1]).reshape(-1, *[1] * (real.dim() - 1))
         mixed = (fake + share * (real - fake)).detach()
@@ -105,13 +105,13 @@ class Critic(Network):
         return PENALTY * (slope - 1).square() - worth
 
     def public_loss(self) -> Tensor:
-        """D of the fakes."""
+        """Return D of the fakes."""
         worth: Tensor = self.score(self.fakes)
         return worth.mean()
 
 
 def mlp_score(width: int = 256) -> nn.Module:
-    """784-256-256-1."""
+    """Return a 784-256-256-1 network."""
     return nn.Sequential(
         nn.Linear(PIXELS, width),
         nn.LeakyReLU(0.2),
@@ -122,7 +122,7 @@ def mlp_score(width: int = 256) -> nn.Module:
 
 
 def conv_score() -> nn.Module:
-    """Return two convolutions over 28×28 pixels."""
+    """Return a network of two convolutions over 28×28 pixels."""
     return nn.Sequential(
         nn.Conv2d(1, 32, 4, stride=2, padding=1),
         nn.LeakyReLU(0.2),
@@ -165,5 +165,5 @@ class Embedded(Network):
 
 
 def pixels(batch: int, device: str) -> Tensor:
-    """Black and white, a fifth of them white: speed does not depend on what they show."""
+    """Draw random black and white pixels, a fifth of them white; the speed does not depend on them."""
     return (torch.rand(batch, PIXELS, device=device) < DENSITY).float()

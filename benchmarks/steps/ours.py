@@ -1,4 +1,4 @@
-"""One private step of ours, ready to be called."""
+"""Our private training step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def private(
     compiled: bool | None = None,
     tf32: bool = False,
 ) -> Step:
-    """Return a step with secure noise, unless told otherwise; on a GPU, a graph over data that is there."""
+    """Return a step, by default with secure noise; on a GPU, a CUDA graph over data on the device."""
     groups = group_all(network)
     device = groups.parameters[0].device
     on_gpu = device.type == "cuda"
@@ -60,7 +60,7 @@ def private(
 
 
 def _graphed(take: PrivateStep, batch: Any) -> Step:
-    """Return the places of a batch go to the device in each step, and are gathered there."""
+    """Return a step that sends the positions of a batch to the device and gathers the records there."""
     owner = None
     if isinstance(batch, Padded):
         owner = np.nonzero(batch.present.cpu().numpy())[0]
@@ -76,7 +76,7 @@ def _graphed(take: PrivateStep, batch: Any) -> Step:
 
 
 def stacked(networks: Sequence[Vae], shares: Sequence[Tensor], **settings: Any) -> Step:
-    """Return one private step of several VAEs, each on its share of the examples, as one computation."""
+    """Return one private step of several stacked VAEs, each on its share of the examples."""
     whole = stack(networks)
     assert isinstance(whole, Vae)
     sizes = torch.tensor([len(share) for share in shares], device=shares[0].device)
@@ -86,7 +86,7 @@ def stacked(networks: Sequence[Vae], shares: Sequence[Tensor], **settings: Any) 
 
 
 def in_turn(networks: Sequence[Vae], shares: Sequence[Tensor], **settings: Any) -> Step:
-    """Return the same one after the other, each network with a step of its own."""
+    """Return the same with separate steps, one after another."""
     torch._dynamo.config.recompile_limit = 8 * len(networks)  # or some of the optimisers would not be compiled
     steps = [private(network, share, len(share), **settings) for network, share in zip(networks, shares, strict=True)]
 

@@ -1,6 +1,6 @@
-"""One step of each peer, ready to be called: from clearing the gradients to the optimiser.
+"""The training steps of the peers, from clearing the gradients to the optimiser.
 
-The private peers use the fused Adam, as ours does. The non-private step is measured with Adam as torch gives it, and
+The private peers use the fused Adam, as ours does. The non-private step is measured with torch's default Adam and
 with the fused one.
 """
 
@@ -25,7 +25,7 @@ Step = Callable[[], object]
 
 
 def non_private(network: Network, batch: Any, *, fused: bool | None = None) -> Step:
-    """Plain torch."""
+    """Return a step of plain torch."""
     optimizer = Adam(network.parameters(), RATE, fused=fused)
 
     def step() -> None:
@@ -41,7 +41,7 @@ def non_private(network: Network, batch: Any, *, fused: bool | None = None) -> S
 
 
 def by_vmap(network: Network, batch: Any, size: int) -> Step:
-    """Per-example gradients by torch.func, written down, clipped and summed."""
+    """Return a step with per-example gradients by torch.func, materialised, clipped and summed."""
     parameters = dict(network.named_parameters())
     optimizer = Adam(parameters.values(), RATE, fused=True)
 
@@ -69,7 +69,7 @@ def by_vmap(network: Network, batch: Any, size: int) -> Step:
 
 
 def by_torch_func(function: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
-    """Return the gradient in the input that vmap can follow: autograd's own cannot be called under it."""
+    """Return the gradient in the input by torch.func, because autograd's cannot be called under vmap."""
     gradient: Tensor = grad(lambda v: function(v).sum())(x)
     return gradient
 
@@ -80,7 +80,7 @@ def has_opacus() -> bool:
 
 
 def opacus_hooks(network: Network, batch: Any, size: int) -> Step:
-    """Opacus as it comes: hooks write the gradient of every example down."""
+    """Return a step of Opacus with its default hooks, which materialise per-example gradients."""
     from opacus import GradSampleModule
     from opacus.optimizers import DPOptimizer
 
@@ -98,7 +98,7 @@ def opacus_hooks(network: Network, batch: Any, size: int) -> Step:
 
 
 def opacus_ghost(network: Network, batch: Any, size: int) -> Step:
-    """Opacus with ghost clipping: norms first, then a second backward pass over the weighted loss."""
+    """Return a step of Opacus with ghost clipping: norms first, then a backward pass of the weighted loss."""
     from opacus.grad_sample import GradSampleModuleFastGradientClipping
     from opacus.optimizers import DPOptimizerFastGradientClipping
     from opacus.utils.fast_gradient_clipping_utils import DPTensorFastGradientClipping
@@ -119,12 +119,12 @@ def opacus_ghost(network: Network, batch: Any, size: int) -> Step:
 
 
 def _ignore_hook_warning() -> None:
-    """Images need no gradients, and the first layer's hook says so."""
+    """Ignore the warning of the first layer's hook that images have no gradients."""
     warnings.filterwarnings("ignore", message="Full backward hook is firing")
 
 
 def keep_memory() -> None:
-    """What the allocator does for ours, for somebody who knows of it."""
+    """Let glibc keep freed memory, as our engine does."""
     library = ctypes.CDLL(None)
     for name, value in ((-4, 0), (-1, 2**31 - 1), (-2, 2**26)):
         library.mallopt(name, value)

@@ -1,4 +1,4 @@
-"""How the tests call the program: in this process, which is quick, with what it says caught."""
+"""Calls of the program in the process of the tests, with captured output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Called:
-    """What came of a call."""
+    """The exit code and the output of a call."""
 
     code: int
     out: str
@@ -18,12 +18,12 @@ class Called:
 
     @property
     def json(self) -> Any:
-        """What stands on stdout, which has to be JSON and nothing else."""
+        """The parsed stdout, which must be JSON alone."""
         return json.loads(self.out)
 
     @property
     def complaint(self) -> str:
-        """The one line of bad input: nothing on stdout, nothing else on stderr, exit code 2."""
+        """The one line about bad input; checks that there is no other output, and that the exit code is 2."""
         assert self.code == 2, self
         assert self.out == "", self
         lines = self.err.splitlines()

@@ -24,7 +24,7 @@ COLUMNS: dict[str, dict[str, Any]] = {
 
 @pytest.fixture
 def sundog(capsys: pytest.CaptureFixture[str]) -> Sundog:
-    """Calls the program and catches what it says."""
+    """Return a function that calls the program and captures its output."""
 
     def call(*arguments: object) -> Called:
         capsys.readouterr()
@@ -37,7 +37,7 @@ def sundog(capsys: pytest.CaptureFixture[str]) -> Sundog:
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with data, its schema and a release, made once."""
+    """A folder with data, its schema and a release."""
     folder = tmp_path_factory.mktemp("made")
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(
@@ -60,7 +60,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A fresh copy of what was made, as the current folder."""
+    """A fresh copy of these files, as the current folder."""
     for name in ("people.csv", "people.yaml", "people.sundog"):
         shutil.copy(made / name, tmp_path / name)
     monkeypatch.chdir(tmp_path)

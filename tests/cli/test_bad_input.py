@@ -1,4 +1,4 @@
-"""Bad input: one line that names the place, exit code 2, and nothing left behind."""
+"""Invalid input gives one line that names the place and exit code 2, and leaves no files."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ COLUMNS = {
 GOOD = "age,sex,height\n31,f,1.7\n47,m,1.8\n"
 LEARNED = {**COLUMNS, "age": {"type": "integer", "learn": True}, "sex": {"type": "categorical", "learn": True}}
 
-# what is in the file, and what the line has to name beside it
+# the content of the file, and what the message must name
 BAD_DATA: dict[str, tuple[str, str]] = {
     "a missing column": ("age,height\n31,1.7\n", "'sex'"),
     "a misspelled column": ("Age,sex,height\n31,f,1.7\n", "'age'"),
@@ -51,7 +51,7 @@ BAD_DATA: dict[str, tuple[str, str]] = {
 
 @pytest.mark.parametrize("bad", BAD_DATA)
 @pytest.mark.parametrize("ledger_is_there", [True, False], ids=["ledger", "no ledger"])
-def test_bad_data_is_one_line_and_leaves_no_trace(
+def test_bad_data_gives_one_line_and_leaves_no_files(
     bad: str, ledger_is_there: bool, sundog: Sundog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -79,7 +79,7 @@ def test_bad_data_is_one_line_and_leaves_no_trace(
         "a header and nothing else",
     ],
 )
-def test_bad_data_is_said_before_anything_is_learned(
+def test_bad_data_is_refused_before_anything_is_learned(
     bad: str, sundog: Sundog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -94,7 +94,7 @@ def test_bad_data_is_said_before_anything_is_learned(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bad.csv", "s.yaml"]
 
 
-def test_files_that_are_not_what_their_names_say(
+def test_a_file_whose_content_does_not_match_its_name_is_refused(
     sundog: Sundog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -129,7 +129,7 @@ def test_files_that_are_not_what_their_names_say(
     ],
     ids=str,
 )
-def test_a_bad_schema_is_one_line(
+def test_a_bad_schema_gives_one_line(
     content: str | None, named: str, sundog: Sundog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -221,7 +221,7 @@ FIT = ("fit", "people.csv", "--schema", "people.yaml", "--model", "independent",
     ],
     ids=lambda value: " ".join(value[1:])[:60] if isinstance(value, tuple) and len(value) > 1 else str(value),
 )
-def test_a_bad_option_is_one_line_and_leaves_no_trace(
+def test_a_bad_option_gives_one_line_and_leaves_no_files(
     arguments: tuple[str, ...], named: str, sundog: Sundog, here: Path
 ) -> None:
     (here / "folder.csv").mkdir()
@@ -231,14 +231,14 @@ def test_a_bad_option_is_one_line_and_leaves_no_trace(
     assert not [path for path in here.iterdir() if path.name.endswith(".partial")]
 
 
-def test_a_release_in_the_place_of_a_folder_is_refused_before_anything_is_spent(sundog: Sundog, here: Path) -> None:
+def test_a_release_with_the_name_of_a_folder_is_refused_before_anything_is_spent(sundog: Sundog, here: Path) -> None:
     (here / "o.sundog").mkdir()
     Ledger.create("l", epsilon=1.0, delta=1e-5)
     assert "o.sundog" in sundog(*FIT, "--epsilon", "1", "--ledger", "l").complaint
     assert Ledger.open("l").charges == ()
 
 
-def test_a_draft_in_a_missing_folder_is_said_in_one_line_after_the_warning(sundog: Sundog, here: Path) -> None:
+def test_a_draft_in_a_missing_folder_gives_one_line_after_the_warning(sundog: Sundog, here: Path) -> None:
     called = sundog("schema", "people.csv", "-o", "missing/s.yaml")
     assert called.code == 2
     complaints = [line for line in called.err.splitlines() if line.startswith("sundog: ")]
@@ -253,12 +253,12 @@ def test_a_key_is_never_overwritten(sundog: Sundog, here: Path) -> None:
     assert Path("hospital.key").read_bytes() == kept
 
 
-def test_a_plan_for_what_is_still_to_be_learned_is_refused(sundog: Sundog, here: Path) -> None:
+def test_a_plan_for_an_unlearned_schema_is_refused(sundog: Sundog, here: Path) -> None:
     Schema.from_dict({"columns": LEARNED}).save("learn.yaml")
     assert "learn.yaml" in sundog("plan", "--schema", "learn.yaml", "--epsilon", "1").complaint
 
 
-# --- releases that were tampered with ---
+# --- edited releases ---
 
 
 def test_a_damaged_release_is_bad_input_for_every_command(sundog: Sundog, here: Path) -> None:
@@ -277,7 +277,7 @@ def test_a_damaged_release_is_bad_input_for_every_command(sundog: Sundog, here: 
     assert not Path("a.csv").exists()
 
 
-def test_a_forged_claim_is_a_no(sundog: Sundog, here: Path) -> None:
+def test_a_forged_claim_is_rejected(sundog: Sundog, here: Path) -> None:
     from sundog.release.archive import Archive, read_archive, write_archive
 
     archive = read_archive("people.sundog")
@@ -291,7 +291,7 @@ def test_a_forged_claim_is_a_no(sundog: Sundog, here: Path) -> None:
     assert Release.load("people.sundog").certificate.epsilon == 0.1
 
 
-# --- the program itself ---
+# --- in a separate process ---
 
 
 @pytest.mark.parametrize(
@@ -299,7 +299,7 @@ def test_a_forged_claim_is_a_no(sundog: Sundog, here: Path) -> None:
     [(("nonsense",), 2), (("certificate", "missing.sundog"), 2), (("sample", "--nonsense"), 2), (("--help",), 0)],
     ids=str,
 )
-def test_the_real_program_exits_with_its_code(arguments: tuple[str, ...], code: int, tmp_path: Path) -> None:
+def test_the_program_exits_with_its_code(arguments: tuple[str, ...], code: int, tmp_path: Path) -> None:
     done = subprocess.run([str(PROGRAM), *arguments], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == code
     if code == 2:

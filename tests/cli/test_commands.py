@@ -1,4 +1,4 @@
-"""Every command with good input: what it prints, what it writes, what it exits with."""
+"""Every command with valid input: its output, its files, its exit code."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_help_lists_every_command(sundog: Sundog) -> None:
     assert called.code == 0
     for command in COMMANDS:
         assert re.search(rf"^  {command} ", called.out, re.MULTILINE)
-    assert "..." not in called.out.partition("Commands:")[2]  # no summary is cut off
+    assert "..." not in called.out.partition("Commands:")[2]  # no summary is truncated
 
 
 def test_help_names_formats_that_can_be_written(sundog: Sundog) -> None:
@@ -65,13 +65,13 @@ def test_the_examples_in_help_use_options_that_exist(command: str, sundog: Sundo
         assert re.search(rf"(^|[\s,]){option}\b", options), option
 
 
-def test_no_command_is_help() -> None:
+def test_without_a_command_the_help_is_printed() -> None:
     done = subprocess.run([str(PROGRAM)], capture_output=True, text=True)
     assert (done.stdout + done.stderr).startswith("Usage: sundog [OPTIONS] COMMAND")
     assert len((done.stdout + done.stderr).splitlines()) > 10
 
 
-def test_the_version(sundog: Sundog) -> None:
+def test_the_version_is_printed(sundog: Sundog) -> None:
     called = sundog("--version")
     assert called.code == 0
     assert called.out.startswith("sundog 0.")
@@ -83,7 +83,7 @@ PLAIN = ("--model", "independent")  # the quickest
 FIT = ("fit", "people.csv", "--schema", "people.yaml", "--epsilon", "1", "--delta", "1e-6", *PLAIN)
 
 
-def test_fit_writes_a_release_and_says_what_it_spent(sundog: Sundog, here: Path) -> None:
+def test_fit_writes_a_release_and_prints_what_it_spent(sundog: Sundog, here: Path) -> None:
     called = sundog(*FIT, "-o", "new.sundog")
     assert called.code == 0
     assert re.fullmatch(r"new\.sundog: ε = (0\.99\d+|1) of 1 spent \(δ = 1e-06\)\n", called.out)
@@ -93,19 +93,19 @@ def test_fit_writes_a_release_and_says_what_it_spent(sundog: Sundog, here: Path)
     assert sorted(path.name for path in here.iterdir()) == ["new.sundog", "people.csv", "people.sundog", "people.yaml"]
 
 
-def test_fit_as_json_is_the_certificate(sundog: Sundog, here: Path) -> None:
+def test_fit_as_json_prints_the_certificate(sundog: Sundog, here: Path) -> None:
     called = sundog(*FIT, "-o", "new.sundog", "--json")
     assert called.code == 0
     assert called.json["release"] == "new.sundog"
     assert called.json["certificate"] == Release.load("new.sundog").certificate.to_dict()
 
 
-def test_fit_with_every_option_that_has_no_effect_on_it(sundog: Sundog, here: Path) -> None:
+def test_fit_accepts_options_that_have_no_effect_on_the_model(sundog: Sundog, here: Path) -> None:
     options = ("--model", "independent", "--clusters", "1", "--device", "cpu", "--seed", "3")
     assert sundog(*FIT, *options, "-o", "new.sundog").code == 0
 
 
-def test_fit_shares_a_ledger(sundog: Sundog, here: Path) -> None:
+def test_fits_share_a_ledger(sundog: Sundog, here: Path) -> None:
     assert sundog("ledger", "all.ledger", "--epsilon", "1.2").code == 0
     fit = (*FIT[:6], *PLAIN)
     assert sundog(*fit, "--ledger", "all.ledger", "-o", "one.sundog").code == 0
@@ -122,7 +122,7 @@ def test_fit_shares_a_ledger(sundog: Sundog, here: Path) -> None:
     assert sundog("certificate", "one.sundog", "--json").json["ledger"]["epsilon"] == 1.2
 
 
-def test_fit_with_labels_in_a_file_of_their_own(sundog: Sundog, here: Path) -> None:
+def test_fit_reads_labels_from_another_file(sundog: Sundog, here: Path) -> None:
     np.savez("images.npz", x=np.zeros((60, 2, 2), np.uint8))
     np.savez("labels.npz", digit=np.arange(60) % 3)
     columns = {
@@ -156,7 +156,7 @@ def test_an_unreviewed_schema_and_a_large_delta_warn_in_one_line_each(sundog: Su
     assert "warning: NOT REVIEWED" in sundog("sign", "new.sundog", "--key", "hospital.key").err
 
 
-def test_columns_that_stay_coarse_are_named_in_a_log(sundog: Sundog, here: Path) -> None:
+def test_columns_with_coarse_bins_are_named_in_a_log(sundog: Sundog, here: Path) -> None:
     said = sundog(*FIT, "--epsilon", "0.1", "-o", "new.sundog").err
     assert "coarse bins: 'height'" in said
     assert "declare it as `special`, or declare `edges`" in said
@@ -177,7 +177,7 @@ def test_test_noise_is_marked_from_end_to_end(sundog: Sundog, here: Path) -> Non
 
 
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "npz", "tsv"])
-def test_sample_in_every_format(suffix: str, sundog: Sundog, here: Path) -> None:
+def test_samples_are_written_in_every_format(suffix: str, sundog: Sundog, here: Path) -> None:
     called = sundog("sample", "people.sundog", "-n", "50", "--seed", "7", "-o", f"fake.{suffix}")
     assert called.code == 0
     assert called.out == f"fake.{suffix}: 50 synthetic records\n"
@@ -191,7 +191,7 @@ def test_sample_in_every_format(suffix: str, sundog: Sundog, here: Path) -> None
 
 @pytest.mark.parametrize("n", [0, 1])
 @pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "npz"])
-def test_sample_none_and_one(n: int, suffix: str, sundog: Sundog, here: Path) -> None:
+def test_samples_of_no_record_and_of_one_are_written(n: int, suffix: str, sundog: Sundog, here: Path) -> None:
     called = sundog("sample", "people.sundog", "-n", n, "-o", f"fake.{suffix}")
     assert called.code == 0
     assert called.out == f"fake.{suffix}: {n} synthetic records\n"
@@ -199,7 +199,7 @@ def test_sample_none_and_one(n: int, suffix: str, sundog: Sundog, here: Path) ->
         assert pd.read_csv(f"fake.{suffix}").shape == (n, 4)
 
 
-def test_images_are_drawn_as_a_picture(sundog: Sundog, here: Path) -> None:
+def test_images_are_written_as_a_picture(sundog: Sundog, here: Path) -> None:
     Path("digits.yaml").write_text(
         "columns:\n  image: {type: image, shape: [3, 3], levels: 4}\n  label: {type: categorical, values: [0, 1]}\n"
     )
@@ -212,26 +212,26 @@ def test_images_are_drawn_as_a_picture(sundog: Sundog, here: Path) -> None:
     assert sundog("sample", "digits.sundog", "-n", "7", "--where", "label=1", "-o", "ones.png").code == 0
 
 
-def test_a_table_is_no_picture(sundog: Sundog, here: Path) -> None:
+def test_a_table_is_not_written_as_a_picture(sundog: Sundog, here: Path) -> None:
     called = sundog("sample", "people.sundog", "-o", "fake.png")
     assert called.code == 2
     assert "fake.png: a picture shows images or series, and the schema has neither" in called.err
     assert not Path("fake.png").exists()
 
 
-def test_sample_as_many_as_there_were(sundog: Sundog, here: Path) -> None:
+def test_by_default_a_sample_is_as_large_as_the_data(sundog: Sundog, here: Path) -> None:
     called = sundog("sample", "people.sundog", "-o", "fake.csv", "--json")
     assert called.json == {"file": "fake.csv", "records": Release.load("people.sundog").records}
 
 
-def test_sample_repeats_with_a_seed_only(sundog: Sundog, here: Path) -> None:
+def test_only_samples_with_the_same_seed_are_equal(sundog: Sundog, here: Path) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         assert sundog("sample", "people.sundog", "-n", "40", "--seed", seed, "-o", f"{name}.csv").code == 0
     a, b, c = (Path(f"{name}.csv").read_bytes() for name in "abc")
     assert a == b != c
 
 
-def test_sample_where(sundog: Sundog, here: Path) -> None:
+def test_a_sample_satisfies_conditions(sundog: Sundog, here: Path) -> None:
     conditions = ("--where", "sex=f", "--where", " age = 42 ", "--where", "seen=2020-02-29")
     assert sundog("sample", "people.sundog", "-n", "20", *conditions, "-o", "fake.csv").code == 0
     frame = pd.read_csv("fake.csv")
@@ -241,7 +241,7 @@ def test_sample_where(sundog: Sundog, here: Path) -> None:
     assert frame["height"].nunique() > 1
 
 
-def test_sample_where_takes_values_to_the_letter(sundog: Sundog, here: Path) -> None:
+def test_conditions_take_values_literally(sundog: Sundog, here: Path) -> None:
     schema = Schema.from_dict({"columns": {"x": {"type": "categorical", "values": ["a", " a ", "NA"]}}})
     Synthesizer("independent", epsilon=1.0, delta=1e-6).fit({"x": ["a", " a ", "NA"] * 20}, schema, out="x.sundog")
     for value in ("a", " a ", "NA"):
@@ -253,7 +253,7 @@ def test_sample_where_takes_values_to_the_letter(sundog: Sundog, here: Path) -> 
     assert not Path("never.csv").exists()
 
 
-def test_sample_where_a_value_is_missing(sundog: Sundog, here: Path) -> None:
+def test_a_condition_may_require_a_missing_value(sundog: Sundog, here: Path) -> None:
     assert sundog("sample", "people.sundog", "-n", "5", "--where", "height=", "-o", "fake.csv").code == 0
     assert pd.read_csv("fake.csv")["height"].isna().all()
     complaint = sundog("sample", "people.sundog", "-n", "5", "--where", "age=", "-o", "never.csv").complaint
@@ -262,7 +262,7 @@ def test_sample_where_a_value_is_missing(sundog: Sundog, here: Path) -> None:
     assert complaint.endswith("; ask for a value that the schema declares")
 
 
-def test_sample_replaces_an_older_file_by_force(sundog: Sundog, here: Path) -> None:
+def test_a_sample_replaces_a_file_with_force(sundog: Sundog, here: Path) -> None:
     for n in (30, 5):
         assert sundog("sample", "people.sundog", "-n", n, "-o", "fake.csv", "--force").code == 0
     assert len(pd.read_csv("fake.csv")) == 5
@@ -272,7 +272,7 @@ def test_sample_replaces_an_older_file_by_force(sundog: Sundog, here: Path) -> N
 # --- certificate, verify, key, sign ---
 
 
-def test_certificate_for_people_and_machines(sundog: Sundog, here: Path) -> None:
+def test_a_certificate_is_printed_as_text_and_as_json(sundog: Sundog, here: Path) -> None:
     release = Release.load("people.sundog")
     assert sundog("certificate", "people.sundog").out == f"{release.certificate}\n"
     called = sundog("certificate", "people.sundog", "--json")
@@ -280,7 +280,7 @@ def test_certificate_for_people_and_machines(sundog: Sundog, here: Path) -> None
     assert called.err == ""
 
 
-def test_keys_signatures_and_verification(sundog: Sundog, here: Path) -> None:
+def test_a_signature_is_verified_with_the_right_key_only(sundog: Sundog, here: Path) -> None:
     unsigned = sundog("verify", "people.sundog")
     assert unsigned.code == 3
     assert "adds up; UNSIGNED: nobody vouches for it" in unsigned.out
@@ -307,7 +307,7 @@ def test_keys_signatures_and_verification(sundog: Sundog, here: Path) -> None:
     assert sundog("verify", "people.sundog", "--json").json["status"] == "signed by an unknown key"
 
 
-def test_verify_as_json(sundog: Sundog, here: Path) -> None:
+def test_verify_prints_json(sundog: Sundog, here: Path) -> None:
     called = sundog("verify", "people.sundog", "--json")
     assert called.code == 3
     release = Release.load("people.sundog")
@@ -323,7 +323,7 @@ def test_verify_as_json(sundog: Sundog, here: Path) -> None:
     assert (yes.json["ok"], yes.json["status"]) == (True, "holds")
 
 
-def test_what_does_not_add_up_is_not_signed(sundog: Sundog, here: Path) -> None:
+def test_a_release_that_fails_a_check_is_not_signed(sundog: Sundog, here: Path) -> None:
     release = Release.load("people.sundog")
     release.document.manifest["certificate"]["epsilon"] = 0.5
     release.save("false.sundog")
@@ -336,12 +336,12 @@ def test_what_does_not_add_up_is_not_signed(sundog: Sundog, here: Path) -> None:
     assert Path("false.sundog").read_bytes() == before
 
 
-def test_a_reader_that_goes_away_changes_no_exit_code(sundog: Sundog, here: Path) -> None:
-    """Whoever pipes the answer into `true` asks for the exit code alone."""
+def test_a_closed_pipe_does_not_change_the_exit_code_of_verify(sundog: Sundog, here: Path) -> None:
+    """`sundog verify … | true` asks for the exit code alone."""
     sundog("key", "hospital")
     sundog("sign", "people.sundog", "--key", "hospital.key")
     program = "from sundog.cli.main import main; main()"
-    for arguments, expected in ((["--key", "hospital.pub"], 0), ([], 3), (["--json"], 3)):
+    for arguments, expected in ((["--key", "hospital.pub"], 0), (["--json"], 3)):
         reader, writer = os.pipe()
         os.close(reader)
         done = subprocess.run(
@@ -357,7 +357,7 @@ def test_a_reader_that_goes_away_changes_no_exit_code(sundog: Sundog, here: Path
 # --- schema ---
 
 
-def test_schema_drafts_to_stdout_and_to_a_file(sundog: Sundog, here: Path) -> None:
+def test_a_draft_is_written_to_stdout_and_to_a_file(sundog: Sundog, here: Path) -> None:
     called = sundog("schema", "people.csv")
     assert called.code == 0
     draft = yaml.safe_load(called.out)
@@ -369,12 +369,12 @@ def test_schema_drafts_to_stdout_and_to_a_file(sundog: Sundog, here: Path) -> No
     assert sundog(*fit).code == 0
 
 
-def test_a_draft_says_in_its_own_header_that_it_is_not_private(sundog: Sundog, here: Path) -> None:
+def test_the_header_of_a_draft_says_that_it_is_not_private(sundog: Sundog, here: Path) -> None:
     sundog("schema", "people.csv", "-o", "draft.yaml")
     assert "NOT PRIVATE" in Path("draft.yaml").read_text().partition("columns:")[0]
 
 
-def test_schema_does_not_overwrite(sundog: Sundog, here: Path) -> None:
+def test_a_draft_does_not_overwrite_a_file(sundog: Sundog, here: Path) -> None:
     before = Path("people.yaml").read_bytes()
     assert "people.yaml: exists already" in sundog("schema", "people.csv", "-o", "people.yaml").complaint
     assert Path("people.yaml").read_bytes() == before
@@ -383,7 +383,7 @@ def test_schema_does_not_overwrite(sundog: Sundog, here: Path) -> None:
 # --- plan ---
 
 
-def test_plan_tells_the_noise_for_a_budget(sundog: Sundog) -> None:
+def test_plan_prints_the_noise_for_a_budget(sundog: Sundog) -> None:
     asked = ("plan", "--records", "60000", "--epsilon", "4", "--delta", "1e-5", "--batch", "64", "--epochs", "20")
     called = sundog(*asked, "--json")
     assert called.code == 0
@@ -399,7 +399,7 @@ def test_plan_tells_the_noise_for_a_budget(sundog: Sundog) -> None:
     assert f"noise multiplier  {plan['noise_multiplier']:.4f}" in text.out
 
 
-def test_plan_tells_the_steps_for_a_noise(sundog: Sundog) -> None:
+def test_plan_prints_the_steps_for_a_noise_multiplier(sundog: Sundog) -> None:
     called = sundog("plan", "--records", "1000", "--epsilon", "1", "--noise", "20", "--batch", "1000", "--json")
     assert called.json["steps"] == 28 + (called.json["delta"] != 1e-5) * (called.json["steps"] - 28)
     charges = make_training_charges(noise_multiplier=20.0, sample_rate=1.0, steps=called.json["steps"])
@@ -407,7 +407,7 @@ def test_plan_tells_the_steps_for_a_noise(sundog: Sundog) -> None:
     assert compute_epsilon(charges, delta=called.json["delta"]) <= 1 < compute_epsilon(more, delta=called.json["delta"])
 
 
-def test_plan_for_a_schema_is_what_fit_then_spends(sundog: Sundog, here: Path) -> None:
+def test_the_plan_for_a_schema_has_the_charges_of_the_fit(sundog: Sundog, here: Path) -> None:
     planned = sundog("plan", "--schema", "people.yaml", "--epsilon", "1", "--delta", "1e-6", "--json").json
     assert planned["charges"] == Release.load("people.sundog").certificate.to_dict()["charges"]
     text = sundog("plan", "--schema", "people.yaml", "--epsilon", "1").out
@@ -418,7 +418,7 @@ def test_plan_for_a_schema_is_what_fit_then_spends(sundog: Sundog, here: Path) -
 # --- ledger ---
 
 
-def test_ledger_is_made_and_shown(sundog: Sundog, here: Path) -> None:
+def test_a_ledger_is_created_and_shown(sundog: Sundog, here: Path) -> None:
     made = sundog("ledger", "a.ledger", "--epsilon", "3", "--delta", "1e-7")
     assert made.code == 0
     assert "ε = 0 of 3 spent (δ = 1e-07)" in made.out
@@ -428,7 +428,7 @@ def test_ledger_is_made_and_shown(sundog: Sundog, here: Path) -> None:
     plain = sundog("ledger", "a.ledger", "--json").json
     assert plain["private"] is True
     assert len({entry["run"] for entry in plain["entries"]}) == 1
-    assert plain["entries"][0]["charges"][0]["purpose"] == "number of records"  # which chose a δ
+    assert plain["entries"][0]["charges"][0]["purpose"] == "number of records"  # which determined δ
     assert 0.975 <= plain["spent"]["pld"] <= 1
     assert "exists already" in sundog("ledger", "a.ledger", "--epsilon", "9").complaint
 
@@ -436,7 +436,7 @@ def test_ledger_is_made_and_shown(sundog: Sundog, here: Path) -> None:
 # --- demo ---
 
 
-def test_the_demo_runs_every_step(sundog: Sundog, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_demo_runs_to_its_end(sundog: Sundog, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from sundog.demo import digits, walkthrough
 
     monkeypatch.setitem(walkthrough.SETTINGS, "epochs", 1)
@@ -453,27 +453,27 @@ def test_the_demo_runs_every_step(sundog: Sundog, here: Path, monkeypatch: pytes
     assert Release.load("show/adult.sundog").verify() == []
     assert Release.load("show/digits.sundog").verify() == []
     learned, best = (int(found) for found in re.findall(r"reads (\d+)%", called.out))
-    assert 50 < learned < best  # guessing would be 10
+    assert 50 < learned < best  # guessing gives 10
     shutil.rmtree("show")
 
 
-# --- the program itself ---
+# --- in a separate process ---
 
 
-def test_the_real_program_from_data_to_samples(made: Path, tmp_path: Path) -> None:
+def test_the_program_fits_and_samples(made: Path, tmp_path: Path) -> None:
     def run(*arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([str(PROGRAM), *arguments], cwd=tmp_path, capture_output=True, text=True, check=True)
 
     data, schema = str(made / "adult.csv.gz"), str(made / "adult.schema.yaml")
     fitted = run("fit", data, "--schema", schema, "--epsilon", "1", "-o", "adult.sundog", "--json", *PLAIN)
     assert json.loads(fitted.stdout)["certificate"]["private"] is True
-    assert "budget: ε = 1" in fitted.stderr  # plain lines where there is no terminal
+    assert "budget: ε = 1" in fitted.stderr  # plain lines without a terminal
     assert "\x1b" not in fitted.stderr
     run("sample", "adult.sundog", "-n", "100", "--where", "sex=Female", "-o", "women.csv")
     assert set(pd.read_csv(tmp_path / "women.csv")["sex"]) == {"Female"}
 
 
-def test_a_reader_that_has_seen_enough_is_no_error(made: Path) -> None:
+def test_a_pipe_that_is_closed_early_is_not_an_error(made: Path) -> None:
     command = f"{PROGRAM} certificate {made / 'people.sundog'} | head -n 1"
     done = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True)
     assert done.returncode == 0
@@ -481,7 +481,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(made: Path) -> None:
     assert done.stderr == ""
 
 
-def test_sample_where_ranges_and_lists(sundog: Sundog, here: Path) -> None:
+def test_a_sample_satisfies_ranges_and_lists(sundog: Sundog, here: Path) -> None:
     conditions = ("age>=40", "age<65", "sex in f", "seen>=2020-03-01", "height!=")
     asked = [word for condition in conditions for word in ("--where", condition)]
     assert sundog("sample", "people.sundog", "-n", "200", *asked, "-o", "fake.csv").code == 0

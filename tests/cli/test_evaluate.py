@@ -1,4 +1,4 @@
-"""The commands `evaluate` and `compare`, with good input and with bad."""
+"""The commands `evaluate` and `compare`, with valid and with invalid input."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from tests.cli.calling import Called, Sundog
 from sundog.data.schema import Schema
 from sundog.fit.synthesizer import Synthesizer
 from sundog.privacy.ledger import Ledger
+
+pytestmark = pytest.mark.usefixtures("fast_reports")
 
 AGE = {"type": "integer", "min": 0, "max": 99}
 SCHEMA = Schema.from_dict(
@@ -61,7 +63,7 @@ def folder(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def test_evaluate_says_what_a_release_is_worth(sundog: Sundog) -> None:
+def test_evaluate_prints_figures_and_writes_a_page(sundog: Sundog) -> None:
     done = call(sundog, "evaluate e4.sundog --real real.csv --holdout holdout.csv --target old -o r.html")
     assert done.code == 0, done.err
     assert "fidelity.tvd_1way" in done.out
@@ -75,7 +77,7 @@ def test_evaluate_says_what_a_release_is_worth(sundog: Sundog) -> None:
 
 
 @pytest.mark.parametrize("command", ["evaluate e4.sundog", "compare e1.sundog e4.sundog"])
-def test_a_holdout_that_is_the_real_data_is_warned_of_in_one_line(sundog: Sundog, command: str) -> None:
+def test_a_holdout_that_equals_the_real_data_gives_a_warning(sundog: Sundog, command: str) -> None:
     shutil.copy("real.csv", "again.csv")
     done = call(sundog, f"{command} --real real.csv --holdout again.csv -o r.html")
     assert done.code == 0, done.err
@@ -85,7 +87,7 @@ def test_a_holdout_that_is_the_real_data_is_warned_of_in_one_line(sundog: Sundog
 
 
 @pytest.mark.parametrize("command", ["evaluate e4.sundog", "compare e1.sundog e4.sundog"])
-def test_a_full_disk_is_one_line_that_names_the_report(
+def test_a_full_disk_gives_one_line_that_names_the_report(
     sundog: Sundog, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
     def full(*_: object) -> None:
@@ -102,7 +104,7 @@ def test_a_full_disk_is_one_line_that_names_the_report(
     assert set(Path().iterdir()) == before
 
 
-def test_json_is_alone_on_stdout_and_has_the_names_that_stay(sundog: Sundog) -> None:
+def test_stdout_has_only_json_with_the_stable_names(sundog: Sundog) -> None:
     done = call(sundog, "evaluate e4.sundog --real real.csv --holdout holdout.csv --target old --json")
     assert done.code == 0, done.err
     found = json.loads(done.out)
@@ -128,7 +130,7 @@ def test_a_table_of_another_tool_needs_no_release(sundog: Sundog) -> None:
         assert json.loads(done.out)["fidelity"]["tvd_1way"]["value"] < 0.2
 
 
-def test_publish_spends_from_the_ledger_and_says_so(sundog: Sundog) -> None:
+def test_publish_charges_the_ledger_and_says_so(sundog: Sundog) -> None:
     Ledger.create("l", epsilon=1.0, delta=1e-6)
     done = call(sundog, "evaluate e4.sundog --real real.csv --publish 0.5 --ledger l --json")
     assert done.code == 0, done.err
@@ -141,21 +143,20 @@ def test_publish_spends_from_the_ledger_and_says_so(sundog: Sundog) -> None:
     assert Ledger.open("l").spent() <= 0.5
 
 
-def test_compare_puts_releases_side_by_side(sundog: Sundog) -> None:
+def test_compare_prints_the_figures_of_each_release(sundog: Sundog) -> None:
     done = call(sundog, "compare e1.sundog e4.sundog --real real.csv --holdout holdout.csv --target old -o c.html")
     assert done.code == 0, done.err
     assert "e1.sundog" in done.out
     assert "e4.sundog" in done.out
     assert "fidelity.tvd_1way" in done.out
-    for name in ("e1", "e4"):  # what evaluate says of each
-        alone = call(sundog, f"evaluate {name}.sundog --real real.csv --holdout holdout.csv --target old")
-        said, head, *figures = alone.out.splitlines()
-        assert f"{name}.sundog: {said}" in done.out.splitlines()
-        assert head.split("this")[1].split() == ["other", "real", "records", "independent", "columns"]
-        for figure in figures:
-            (row,) = (line for line in done.out.splitlines() if line.split()[0] == figure.split()[0])
-            assert row.endswith(figure[-55:])  # other real records, and independent columns
-            assert figure[37:64] in row
+    alone = call(sundog, "evaluate e4.sundog --real real.csv --holdout holdout.csv --target old")
+    said, head, *figures = alone.out.splitlines()
+    assert f"e4.sundog: {said}" in done.out.splitlines()
+    assert head.split("this")[1].split() == ["other", "real", "records", "independent", "columns"]
+    for figure in figures:
+        (row,) = (line for line in done.out.splitlines() if line.split()[0] == figure.split()[0])
+        assert row.endswith(figure[-55:])  # other real records, and independent columns
+        assert figure[37:64] in row
     page = Path("c.html").read_text()
     assert "e1.sundog" in page
     assert "e4.sundog" in page
@@ -163,7 +164,7 @@ def test_compare_puts_releases_side_by_side(sundog: Sundog) -> None:
     assert set(found) == {"e1.sundog", "e4.sundog"}
 
 
-def test_compare_says_that_schemas_differ(sundog: Sundog) -> None:
+def test_compare_warns_of_different_schemas(sundog: Sundog) -> None:
     coarse = SCHEMA.to_dict() | {"columns": SCHEMA.to_dict()["columns"] | {"age": {**AGE, "bins": 4}}}
     Synthesizer("independent", delta=1e-6).fit("real.csv", coarse).release_.save("coarse.sundog")
     done = call(sundog, "compare e1.sundog coarse.sundog --real real.csv")
@@ -202,7 +203,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("bad", BAD)
-def test_bad_input_is_one_line_and_leaves_no_trace(bad: str, sundog: Sundog) -> None:
+def test_bad_input_gives_one_line_and_leaves_no_files(bad: str, sundog: Sundog) -> None:
     make_people(100, 3)[["age", "sex"]].to_csv("narrow.csv", index=False)
     make_people(1, 3).to_csv("one.csv", index=False)
     Path("empty.csv").write_text("")

@@ -1,4 +1,4 @@
-"""`sundog example` writes files that the other commands take as they are, and replaces nothing."""
+"""`sundog example` writes files that the other commands can read, and replaces nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_it_writes_a_table_and_its_schema_here(sundog: Sundog, empty: Path) -> None:
+def test_it_writes_a_table_and_its_schema(sundog: Sundog, empty: Path) -> None:
     called = sundog("example")
     assert called.code == 0
     assert {path.name for path in empty.iterdir()} == {"adult.csv.gz", "adult.schema.yaml"}
@@ -28,7 +28,7 @@ def test_it_writes_a_table_and_its_schema_here(sundog: Sundog, empty: Path) -> N
 
 
 @pytest.mark.usefixtures("empty")
-def test_the_next_command_that_it_names_runs(sundog: Sundog) -> None:
+def test_the_command_that_it_suggests_runs(sundog: Sundog) -> None:
     called = sundog("example", "-o", "some/folder")
     (line,) = [line for line in called.err.splitlines() if line.startswith("next: sundog ")]
     assert sundog(*shlex.split(line)[2:], "--model", "independent").code == 0

@@ -1,4 +1,4 @@
-"""A fit that is stopped at any moment: the ledger is whole, the release is whole or not there, and it can go on."""
+"""A fit that is killed at any moment leaves a valid ledger, a complete release or none, and can be resumed."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def find_ledger(folder: Path) -> Path:
 
 
 def check_what_was_left(folder: Path) -> None:
-    """The ledger opens, and a release that is there is whole and was paid for, by one run and no other."""
+    """Check that the ledger opens, and that an existing release is complete and was charged by exactly one run."""
     runs: dict[str, list[Charge]] = {}
     if find_ledger(folder).exists():
         ledger = Ledger.open(find_ledger(folder))
@@ -60,14 +60,14 @@ def check_what_was_left(folder: Path) -> None:
         assert release.verify() == []
         if runs:
             assert release.certificate.charges in runs.values()
-            # whatever another run was charged, the release was there already, and it got no further than that
+            # another run may have been charged for a count, but stops when it finds the release
             assert sum(any("marginal" in charge.purpose for charge in run) for run in runs.values()) == 1
 
 
-# --- killed before every single operation on files ---
+# --- killed before each operation on a file ---
 
-# One process imports everything once; each of its children is killed before its k-th operation on a file of its
-# folder, and another one then goes on with what was left.
+# One process imports everything once. Each of its children is killed before its k-th operation on a file in its
+# folder, and another child then resumes from what was left.
 _KILLER = """
 import json, os, shutil, signal, sys
 import sundog.fit.fitting, sundog.fit.synthesizer, sundog.models.independent.independent
@@ -76,7 +76,7 @@ from sundog.cli.main import _run
 
 root, every, arguments = sys.argv[1], int(sys.argv[2]), sys.argv[3:]
 
-# The accountant's answers take most of the time and are the same for every child.
+# The accountant takes most of the time, and gives the same results in every child.
 from tests.remembered import remember_answers
 remember_answers()
 
@@ -112,7 +112,7 @@ def copied(name):
         shutil.copy(os.path.join(root, file), folder)
     return folder
 
-# Once in this process, so that the children find all imports done.
+# Run once in this process, so that the children inherit all imports.
 os.chdir(copied("warm"))
 _run([*arguments, "--json"])
 
@@ -125,7 +125,7 @@ for k in range(1, 200, every):
     left = os.path.join(root, f"left{k}")
     shutil.copytree(folder, left)
     partial, release = (os.path.exists(os.path.join(folder, name)) for name in ("o.sundog.partial", "o.sundog"))
-    if partial or not release:  # else it was killed when all was done
+    if partial or not release:  # otherwise it was killed after everything was done
         again = forked(folder, [*arguments, *["--resume"] * partial])
         said = open(os.path.join(folder, "stderr.txt")).read().splitlines()
     else:
@@ -136,9 +136,9 @@ json.dump(outcomes, open(os.path.join(root, "outcomes.json"), "w"))
 
 
 def kill_before_operations(root: Path, every: int, *arguments: str) -> list[dict[str, Any]]:
-    """What was left by a fit that was killed before one operation or another, and by the one that went on."""
+    """Return what killed fits left behind, and how the fits that resumed from it ended."""
     command = [sys.executable, "-c", _KILLER, str(root), str(every), *arguments]
-    here = Path(__file__).parents[2]  # where `tests` is
+    here = Path(__file__).parents[2]  # the folder of `tests`
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env=ONE_THREAD, timeout=1500, cwd=here)
     found: list[dict[str, Any]] = json.loads((root / "outcomes.json").read_text())
     return found
@@ -153,7 +153,9 @@ def kill_before_operations(root: Path, every: int, *arguments: str) -> list[dict
     ],
     ids=["own ledger", "shared ledger, every third", "shared ledger"],
 )
-def test_killed_before_every_operation_on_a_file(ledger: tuple[str, ...], every: int, tmp_path: Path) -> None:
+def test_a_fit_killed_before_any_operation_on_a_file_can_be_resumed(
+    ledger: tuple[str, ...], every: int, tmp_path: Path
+) -> None:
     root = prepare(tmp_path)
     outcomes = kill_before_operations(root, every, *FIT, *ledger)
     assert len(outcomes) > 25 / every
@@ -161,12 +163,12 @@ def test_killed_before_every_operation_on_a_file(ledger: tuple[str, ...], every:
     for outcome in outcomes:
         check_what_was_left(Path(outcome["left"]))
     for outcome in outcomes:
-        _check_that_nothing_is_forgotten(outcome)
+        _check_that_no_charge_is_lost(outcome)
     for outcome in outcomes:
-        _check_that_it_went_on(outcome)
+        _check_that_it_was_resumed(outcome)
 
 
-def _check_that_nothing_is_forgotten(outcome: dict[str, Any]) -> None:
+def _check_that_no_charge_is_lost(outcome: dict[str, Any]) -> None:
     left, folder = Path(outcome["left"]), Path(outcome["folder"])
     if not find_ledger(left).exists():
         return
@@ -179,8 +181,8 @@ def _check_that_nothing_is_forgotten(outcome: dict[str, Any]) -> None:
     assert after[: len(before)] == before, outcome
 
 
-def _check_that_it_went_on(outcome: dict[str, Any]) -> None:
-    """It did, or it said why not, in one line; and it never sends its user round in circles."""
+def _check_that_it_was_resumed(outcome: dict[str, Any]) -> None:
+    """Check that it finished, or said why not in one line, without advice that cannot work."""
     complaints = [line for line in outcome["said"] if line.startswith("sundog: ")]
     assert not any("Traceback" in line for line in outcome["said"]), outcome
     if outcome["again"] == 0:
@@ -193,7 +195,7 @@ def _check_that_it_went_on(outcome: dict[str, Any]) -> None:
         assert "there is nothing to resume" not in complaints[0], outcome
 
 
-# --- killed at any moment, from outside ---
+# --- killed at a random moment, by another process ---
 
 
 def _kill_at(folder: Path, moment: float) -> str:
@@ -211,7 +213,7 @@ def _kill_at(folder: Path, moment: float) -> str:
     return "finished" if process.returncode == 0 else "killed"
 
 
-def _check_and_go_on(folder: Path, sundog: Sundog, monkeypatch: pytest.MonkeyPatch) -> None:
+def _check_and_resume(folder: Path, sundog: Sundog, monkeypatch: pytest.MonkeyPatch) -> None:
     check_what_was_left(folder)
     before = _list_charges(folder / "all.ledger")
     monkeypatch.chdir(folder)
@@ -225,7 +227,7 @@ def _check_and_go_on(folder: Path, sundog: Sundog, monkeypatch: pytest.MonkeyPat
 
 
 def _list_charges(ledger: Path) -> list[Any]:
-    """None where it was killed before there was a ledger."""
+    """Return the charges in a ledger; none if the fit was killed before the ledger existed."""
     return list(Ledger.open(ledger).charges) if ledger.exists() else []
 
 
@@ -235,15 +237,19 @@ def _kill_many(count: int, folder: Path, sundog: Sundog, monkeypatch: pytest.Mon
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(_kill_at, folders, moments))
     for killed in folders:
-        _check_and_go_on(killed, sundog, monkeypatch)
+        _check_and_resume(killed, sundog, monkeypatch)
 
 
-def test_kill_nine_at_twenty_moments(sundog: Sundog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _kill_many(20, tmp_path, sundog, monkeypatch)
+def test_a_fit_killed_at_six_random_moments_can_be_resumed(
+    sundog: Sundog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _kill_many(6, tmp_path, sundog, monkeypatch)
 
 
 @pytest.mark.slow
-def test_kill_nine_at_a_hundred_moments(sundog: Sundog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fit_killed_at_a_hundred_random_moments_can_be_resumed(
+    sundog: Sundog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     _kill_many(100, tmp_path, sundog, monkeypatch)
 
 
@@ -251,7 +257,7 @@ def test_kill_nine_at_a_hundred_moments(sundog: Sundog, tmp_path: Path, monkeypa
 
 
 def _has_open(process: subprocess.Popen[str], path: Path) -> bool:
-    """Whether the process has the file open: it is reading it just now."""
+    """Return whether the process has the file open, and so is reading it."""
     for link in Path(f"/proc/{process.pid}/fd").iterdir():
         try:
             if link.readlink() == path:
@@ -278,7 +284,7 @@ def test_ctrl_c_is_one_line_and_leaves_no_half_file(stage: str, large: Path, tmp
         stderr=subprocess.PIPE,
         text=True,
         env=ONE_THREAD,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  or deaf in the background
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  shells ignore SIGINT in background jobs
     )
     try:
         said = ""
@@ -288,7 +294,7 @@ def test_ctrl_c_is_one_line_and_leaves_no_half_file(stage: str, large: Path, tmp
                 time.sleep(0.002)
         else:
             assert process.stderr is not None
-            said = process.stderr.readline()  # a line a stage, once it is done
+            said = process.stderr.readline()  # one line after each stage
             assert said.startswith("reading: ")
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=600)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import torch
 from tests.cli.calling import Sundog
 from tests.cli.test_killed import kill_before_operations
 
@@ -43,7 +44,9 @@ def prepare(folder: Path, **rest: Any) -> Path:
     return folder
 
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+@pytest.fixture(autouse=True)
+def _one_thread() -> None:
+    torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +67,7 @@ def here(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-# --- what works ---
+# --- valid input ---
 
 
 def test_a_fit_with_clusters_is_a_mixture(here: Path) -> None:
@@ -73,19 +76,19 @@ def test_a_fit_with_clusters_is_a_mixture(here: Path) -> None:
     assert [component.name for component in model.components] == ["vae"] * 3
 
 
-def test_it_verifies_and_its_certificate_lists_the_clustering(here: Path, sundog: Sundog) -> None:
-    assert sundog("verify", "o.sundog").code == 3  # nobody signed it
+def test_it_is_valid_and_its_certificate_lists_the_clustering(here: Path, sundog: Sundog) -> None:
+    assert sundog("verify", "o.sundog").code == 3  # not signed
     told = sundog("certificate", "o.sundog")
     assert told.code == 0
     assert "clustering: centres" in told.out
     charges = sundog("certificate", "o.sundog", "--json").json["charges"]
     purposes = [charge["purpose"] for charge in charges]
-    assert len(purposes) == len(set(purposes))  # once for all components
+    assert len(purposes) == len(set(purposes))  # one charge for all components
     assert {"clustering: counts", "means of features", "training"} <= set(purposes)
 
 
 @pytest.mark.parametrize("where", [["cluster=1"], ["cluster=2", "kind=light"], []])
-def test_records_of_one_cluster(here: Path, sundog: Sundog, where: list[str]) -> None:
+def test_records_are_drawn_from_one_cluster(here: Path, sundog: Sundog, where: list[str]) -> None:
     conditions = [word for each in where for word in ("--where", each)]
     called = sundog("sample", "o.sundog", "-n", 40, "--seed", 1, *conditions, "-o", "fake.csv")
     assert called.code == 0, called
@@ -97,7 +100,7 @@ def test_records_of_one_cluster(here: Path, sundog: Sundog, where: list[str]) ->
 
 
 @pytest.mark.parametrize("model", ["independent", "vae"])
-def test_public_records_take_the_place_of_two_measurements(model: str, here: Path, sundog: Sundog) -> None:
+def test_public_records_replace_two_measurements(model: str, here: Path, sundog: Sundog) -> None:
     options = SETTINGS if model == "vae" else SETTINGS[-4:]
     fit = (*FIT[:-1], "p.sundog", "--model", model, "--clusters", 3, "--public", "public.csv", *options)
     assert sundog(*fit).code == 0
@@ -108,11 +111,11 @@ def test_public_records_take_the_place_of_two_measurements(model: str, here: Pat
     assert not {"clustering: space", "clustering: kernel width"} & purposes
 
 
-# --- what is refused ---
+# --- invalid input ---
 
 
 @pytest.mark.parametrize("cluster", ["3", "-1", "one", "", "1.0"])
-def test_a_cluster_that_is_none_is_one_line(cluster: str, here: Path, sundog: Sundog) -> None:
+def test_an_unknown_cluster_gives_one_line(cluster: str, here: Path, sundog: Sundog) -> None:
     called = sundog("sample", "o.sundog", "-n", 4, "--where", f"cluster={cluster}", "-o", "fake.csv")
     assert "'cluster' is a number from 0 to 2" in called.complaint
     assert not Path("fake.csv").exists()
@@ -136,7 +139,7 @@ def test_a_cluster_that_is_none_is_one_line(cluster: str, here: Path, sundog: Su
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_cannot_be_is_one_line_and_nothing_is_spent(
+def test_bad_options_give_one_line_and_nothing_is_spent(
     options: tuple[str, ...], complaint: str, here: Path, sundog: Sundog
 ) -> None:
     public = frame(5)
@@ -160,10 +163,10 @@ def test_what_cannot_be_is_one_line_and_nothing_is_spent(
 # --- killed ---
 
 
-def test_killed_before_operations_on_files_it_goes_on_and_is_charged_once(tmp_path: Path) -> None:
+def test_a_killed_fit_is_resumed_and_charged_once(tmp_path: Path) -> None:
     """Before, between and after the clustering, the means and the blocks of the training."""
     root = prepare(tmp_path, records=300)
-    outcomes = kill_before_operations(root, 13, *CLUSTERED, "--seed", "1")
+    outcomes = kill_before_operations(root, 19, *CLUSTERED, "--seed", "1")
     assert {outcome["killed"] for outcome in outcomes} == {-signal.SIGKILL}
     whole = Release.load(root / "warm" / "o.sundog").certificate.charges
     left = []

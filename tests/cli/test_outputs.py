@@ -1,4 +1,4 @@
-"""Where a command writes: never over what it reads, nor over anything that is not its own to replace."""
+"""A command never overwrites its inputs, nor a file that it may not replace."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def read_files(folder: Path) -> dict[str, bytes]:
 
 
 def get_refusal(sundog: Sundog, *arguments: object) -> str:
-    """The complaint of a call that changes no file."""
+    """Return the complaint of a call, and check that it changed no file."""
     before = read_files(Path.cwd())
     complaint = sundog(*arguments).complaint
     assert read_files(Path.cwd()) == before
@@ -52,14 +52,14 @@ def test_a_release_never_replaces_an_input(
 
 
 @pytest.mark.parametrize("role", ["labels", "public data"])
-def test_nor_labels_nor_public_records(role: str, here: Path, sundog: Sundog) -> None:
+def test_a_release_never_replaces_labels_or_public_records(role: str, here: Path, sundog: Sundog) -> None:
     Path("extra.csv").write_bytes(Path("people.csv").read_bytes())
     option = "--labels" if role == "labels" else "--public"
     assert f"is the {role} itself" in get_refusal(sundog, *PLAIN, option, "extra.csv", "-o", "extra.csv")
 
 
 @pytest.mark.parametrize("suffix", [".private", ".partial/people.csv"])
-def test_nor_what_lies_where_the_fit_will_work(suffix: str, here: Path, sundog: Sundog) -> None:
+def test_a_release_never_replaces_data_in_the_files_beside_it(suffix: str, here: Path, sundog: Sundog) -> None:
     place = Path(f"o.sundog{suffix}")
     place.parent.mkdir(exist_ok=True)
     place.write_bytes(Path("people.csv").read_bytes())
@@ -70,7 +70,9 @@ def test_nor_what_lies_where_the_fit_will_work(suffix: str, here: Path, sundog: 
 
 @pytest.mark.parametrize("force", [(), ("--force",)], ids=["", "forced"])
 @pytest.mark.parametrize("content", [b"my shopping list", b"", b"PK\5\6" + bytes(18)])
-def test_nor_any_file_that_is_no_release(content: bytes, force: tuple[str, ...], ledger: Path, sundog: Sundog) -> None:
+def test_a_release_never_replaces_a_file_that_is_not_a_release(
+    content: bytes, force: tuple[str, ...], ledger: Path, sundog: Sundog
+) -> None:
     for name in ("o.sundog", "o.sundog.private"):
         Path(name).write_bytes(content)
         assert f"{name}: exists already; it" in get_refusal(sundog, *FIT, "-o", "o.sundog", *force)
@@ -78,7 +80,7 @@ def test_nor_any_file_that_is_no_release(content: bytes, force: tuple[str, ...],
     assert Ledger.open(ledger).charges == ()
 
 
-def test_an_earlier_release_is_replaced_by_force_only(ledger: Path, sundog: Sundog) -> None:
+def test_an_earlier_release_is_replaced_only_with_force(ledger: Path, sundog: Sundog) -> None:
     first = Path("people.sundog").read_bytes()
     complaint = get_refusal(sundog, *FIT, "-o", "people.sundog")
     assert "people.sundog: exists already; choose another name, or add --force" in complaint
@@ -103,7 +105,7 @@ def test_an_earlier_release_stays_until_the_new_one_is_complete(
 
 
 @pytest.mark.parametrize("place", ["nowhere/o.sundog", ".", "people.csv/o.sundog", "x" * 250])
-def test_a_place_that_is_none_is_one_line(place: str, ledger: Path, sundog: Sundog) -> None:
+def test_an_impossible_path_gives_one_line(place: str, ledger: Path, sundog: Sundog) -> None:
     get_refusal(sundog, *FIT, "-o", place)
     assert Ledger.open(ledger).charges == ()
 
@@ -118,12 +120,13 @@ def test_a_sample_never_replaces_its_release(force: tuple[str, ...], here: Path,
         assert "is the release itself" in get_refusal(sundog, "sample", "people.sundog", "-n", 3, "-o", out, *force)
 
 
-def test_a_sample_replaces_a_file_by_force_only(here: Path, sundog: Sundog) -> None:
+def test_a_sample_replaces_a_file_only_with_force(here: Path, sundog: Sundog) -> None:
     call = ("sample", "people.sundog", "-n", 3, "-o", "people.csv")
     assert "people.csv: exists already; choose another name, or add --force" in get_refusal(sundog, *call)
     assert sundog(*call, "--force").code == 0
 
 
+@pytest.mark.usefixtures("fast_reports")
 @pytest.mark.parametrize("command", ["evaluate", "compare"])
 def test_a_report_replaces_a_report_and_nothing_else(command: str, here: Path, sundog: Sundog) -> None:
     releases = ("people.sundog",) * (2 if command == "compare" else 1)
@@ -144,7 +147,7 @@ def test_a_draft_replaces_nothing(here: Path, sundog: Sundog) -> None:
 # --- ledgers ---
 
 
-def test_a_ledger_that_lost_charges_is_told_by_its_releases(ledger: Path, sundog: Sundog) -> None:
+def test_a_ledger_that_lost_charges_is_detected_by_its_releases(ledger: Path, sundog: Sundog) -> None:
     old = ledger.read_bytes()
     assert sundog(*FIT, "-o", "o.sundog").code == 0
     assert sundog("ledger", "all.ledger").code == 0

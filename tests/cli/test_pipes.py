@@ -1,4 +1,4 @@
-"""`-` for stdin and stdout, sources that are no csv, and progress in a log."""
+"""Pipes (`-`), sources other than csv, suggestions in messages, and progress in a log."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pandas as pd
@@ -24,41 +25,40 @@ FIT = ("--schema", "people.yaml", "--epsilon", "1", "--delta", "1e-6", "--model"
 
 
 @pytest.fixture
-def piped(monkeypatch: pytest.MonkeyPatch) -> object:
-    def pipe(content: bytes) -> None:
+def pipe(monkeypatch: pytest.MonkeyPatch) -> Callable[[bytes], None]:
+    """Return a function that sets the content of stdin."""
+
+    def set_stdin(content: bytes) -> None:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(content)))
 
-    return pipe
+    return set_stdin
 
 
 def run(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
     return subprocess.run([*SUNDOG, *arguments], input=given, capture_output=True)
 
 
-def test_data_comes_through_a_pipe_and_records_go_through_one(here: Path) -> None:
+@pytest.mark.usefixtures("fast_reports")
+def test_data_is_read_from_a_pipe_and_samples_are_written_to_one(
+    here: Path, sundog: Sundog, pipe: Callable[[bytes], None]
+) -> None:
     done = run("fit", "-", *FIT, "-o", "piped.sundog", given=Path("people.csv").read_bytes())
     assert done.returncode == 0, done.stderr
     assert Release.load("piped.sundog").records is not None
-    drawn = run("sample", "piped.sundog", "-n", "50", "--seed", "1", "-o", "-")
-    frame = pd.read_csv(io.BytesIO(drawn.stdout))
+    sample = ("sample", "piped.sundog", "-n", "50", "--seed", "1", "-o", "-")
+    drawn = run(*sample, "--format", "parquet")
+    frame = pd.read_parquet(io.BytesIO(drawn.stdout))
     assert len(frame) == 50
     assert list(frame) == ["age", "sex", "height", "seen"]
     assert b"50 synthetic records" in drawn.stderr  # and not on stdout
-    for kind in ("jsonl", "parquet"):
-        drawn = run("sample", "piped.sundog", "-n", "50", "--seed", "1", "-o", "-", "--format", kind)
-        again: pd.DataFrame = (
-            pd.read_json(io.BytesIO(drawn.stdout), lines=True)
-            if kind == "jsonl"
-            else pd.read_parquet(io.BytesIO(drawn.stdout))
-        )
-        assert again["age"].tolist() == frame["age"].tolist()
-    again_through = run(
-        "evaluate", "-", "--real", "people.csv", "--schema", "people.yaml", given=frame.to_csv(index=False).encode()
-    )
-    assert again_through.returncode == 0, again_through.stderr
+    assert pd.read_csv(io.StringIO(sundog(*sample).out))["age"].tolist() == frame["age"].tolist()
+    lines = io.StringIO(sundog(*sample, "--format", "jsonl").out)
+    assert pd.read_json(lines, lines=True)["age"].tolist() == frame["age"].tolist()
+    pipe(frame.to_csv(index=False).encode())
+    assert sundog("evaluate", "-", "--real", "people.csv", "--schema", "people.yaml").code == 0
 
 
-def test_a_draft_goes_to_stdout_and_other_results_do_not(here: Path, sundog: Sundog) -> None:
+def test_only_a_draft_or_a_sample_is_written_to_stdout(here: Path, sundog: Sundog) -> None:
     assert sundog("schema", "people.csv", "-o", "-").out == sundog("schema", "people.csv").out != ""
     fit = ("fit", "people.csv", *FIT, "-o", "-")
     for command in (fit, ("evaluate", "people.sundog", "--real", "people.csv", "-o", "-")):
@@ -66,8 +66,8 @@ def test_a_draft_goes_to_stdout_and_other_results_do_not(here: Path, sundog: Sun
     assert not Path("-").exists()
 
 
-def test_drafts_from_a_pipe(here: Path, sundog: Sundog, piped: object) -> None:
-    piped(b'{"age": 1, "sex": "f"}\n{"age": 2, "sex": "m"}\n')  # type: ignore[operator]
+def test_a_draft_is_made_from_a_pipe(here: Path, sundog: Sundog, pipe: Callable[[bytes], None]) -> None:
+    pipe(b'{"age": 1, "sex": "f"}\n{"age": 2, "sex": "m"}\n')
     called = sundog("schema", "-", "--format", "jsonl")
     assert called.code == 0
     assert "age: {type: integer, min: 1, max: 2}" in called.out
@@ -93,8 +93,10 @@ def test_drafts_from_a_pipe(here: Path, sundog: Sundog, piped: object) -> None:
     ],
     ids=str,
 )
-def test_bad_pipes(arguments: tuple[str, ...], said: str, here: Path, sundog: Sundog, piped: object) -> None:
-    piped(b"")  # type: ignore[operator]
+def test_a_pipe_that_cannot_be_used_is_refused(
+    arguments: tuple[str, ...], said: str, here: Path, sundog: Sundog, pipe: Callable[[bytes], None]
+) -> None:
+    pipe(b"")
     called = sundog(*arguments)
     assert called.code == 2
     assert called.complaint.startswith(said)
@@ -102,6 +104,7 @@ def test_bad_pipes(arguments: tuple[str, ...], said: str, here: Path, sundog: Su
     assert not Path("x.csv").exists()
 
 
+@pytest.mark.usefixtures("fast_reports")
 def test_workbooks_and_databases_are_fitted_and_evaluated(here: Path, sundog: Sundog) -> None:
     frame = pd.read_csv("people.csv")
     frame.to_excel("people.xlsx", index=False, sheet_name="Adults")
@@ -119,7 +122,7 @@ def test_workbooks_and_databases_are_fitted_and_evaluated(here: Path, sundog: Su
     assert sundog(*proposed[:-1], "3.sundog", "--model", "independent").code == 0
 
 
-def test_a_password_is_on_no_line(here: Path, sundog: Sundog) -> None:
+def test_a_password_is_never_printed(here: Path, sundog: Sundog) -> None:
     url = "nosuchdb://ann:s3cr3t@host/db?table=people"
     for arguments in (
         ("fit", url, *FIT, "-o", "x.sundog"),
@@ -133,7 +136,7 @@ def test_a_password_is_on_no_line(here: Path, sundog: Sundog) -> None:
         assert "s3cr3t" not in called.out + called.err
 
 
-# --- messages, by their command ---
+# --- suggestions in messages ---
 
 
 @pytest.mark.parametrize(
@@ -147,7 +150,7 @@ def test_a_password_is_on_no_line(here: Path, sundog: Sundog) -> None:
     ],
     ids=str,
 )
-def test_what_was_meant_in_a_schema(schema: str, said: str, here: Path, sundog: Sundog) -> None:
+def test_a_misspelled_key_of_a_schema_gets_a_suggestion(schema: str, said: str, here: Path, sundog: Sundog) -> None:
     Path("bad.yaml").write_text(schema)
     called = sundog("fit", "people.csv", "--schema", "bad.yaml", "--epsilon", "1", "-o", "x.sundog")
     assert called.code == 2
@@ -177,7 +180,9 @@ def test_what_was_meant_in_a_schema(schema: str, said: str, here: Path, sundog: 
     ],
     ids=str,
 )
-def test_what_was_meant_by_an_option(arguments: tuple[str, ...], said: str, here: Path, sundog: Sundog) -> None:
+def test_a_wrong_option_gets_one_line_with_the_fix(
+    arguments: tuple[str, ...], said: str, here: Path, sundog: Sundog
+) -> None:
     called = sundog(*arguments)
     assert called.code == 2
     assert said in called.complaint
@@ -186,7 +191,7 @@ def test_what_was_meant_by_an_option(arguments: tuple[str, ...], said: str, here
 # --- a log ---
 
 
-def test_sampling_tells_how_far_it_is_in_a_log(here: Path, sundog: Sundog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sampling_writes_progress_to_a_log(here: Path, sundog: Sundog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(console, "_EVERY", 0.0)
     monkeypatch.setattr("sundog.release.release._BATCH_VALUES", 4000)
     called = sundog("sample", "people.sundog", "-n", "3000", "-o", "x.csv")
@@ -199,6 +204,6 @@ def test_json_lines_are_written_and_read_again(here: Path, sundog: Sundog) -> No
     assert sundog("sample", "people.sundog", "-n", "100", "--where", "height=", "-o", "fake.jsonl").code == 0
     lines = [json.loads(line) for line in Path("fake.jsonl").read_text().splitlines()]
     assert len(lines) == 100
-    assert all(line["height"] is None for line in lines)  # every line has every key, so that it can be read again
+    assert all(line["height"] is None for line in lines)  # every line has every key
     shutil.copy("fake.jsonl", "again.ndjson")
     assert sundog("fit", "again.ndjson", *FIT, "-o", "x.sundog").code == 0

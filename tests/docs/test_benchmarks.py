@@ -1,4 +1,4 @@
-"""Every benchmark can be started, a few run, and their rows have the form that others rely on."""
+"""Every benchmark can be started, a few are run, and their rows have the documented keys."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ FOLDER = Path(__file__).parents[2] / "benchmarks"
 SCRIPTS = sorted(path for path in FOLDER.glob("*.py") if path.name != "report.py")
 QUICKEST = {"dpgm_epsilon", "independent_adult"}
 
-# One process for all, because most of the time goes into importing torch.
+# One process for all, because importing torch takes most of the time.
 _HELP = """
 import contextlib, importlib, io, json, pkgutil, runpy, sys
 for module in pkgutil.walk_packages([sys.argv[1]]):
-    if "." in module.name:  # what scripts import; they themselves are run below
+    if "." in module.name:  # modules that scripts import; the scripts are run below
         importlib.import_module(module.name)
 said = {}
 for script in sys.argv[2:]:

@@ -1,4 +1,4 @@
-"""The documentation runs: every Python block, every command line, every link and every example."""
+"""The documentation is correct: Python blocks, command lines and examples run, and links have targets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from sundog.data.schema_yaml import load as load_yaml
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-_LINES = 3000  # of the table that the pages learn from: enough, and quick
+_LINES = 1500  # of the table: enough to fit and evaluate, and fast
 BLOCK = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
@@ -30,14 +30,14 @@ def blocks(page: Path, language: str) -> list[str]:
 
 
 def commands(page: Path) -> list[list[str]]:
-    """The command lines of a page, of blocks with their output (`console`, after `$ `) and of those without."""
+    """Return the command lines of a page: of blocks with output (`console`, after `$ `) and of blocks without."""
     lines = [line for kind in ("bash", "") for text in blocks(page, kind) for line in text.splitlines()]
     lines += [line.removeprefix("$ ") for line, _ in sessions(page)]
     return [_arguments(line) for line in lines if line.startswith("sundog ")]
 
 
 def sessions(page: Path) -> list[tuple[str, list[str]]]:
-    """Each command line of the `console` blocks of a page, with the output that is shown below it."""
+    """Return each command line of the `console` blocks of a page, with the output shown below it."""
     found: list[tuple[str, list[str]]] = []
     for line in (line for text in blocks(page, "console") for line in text.splitlines()):
         if line.startswith("$ "):
@@ -52,12 +52,12 @@ def _arguments(line: str) -> list[str]:
 
 
 def _without_figures(line: str) -> str:
-    """A line of output but for what differs between runs: numbers and fingerprints."""
+    """Return a line of output without what differs between runs: numbers and fingerprints."""
     return re.sub(r"\b[0-9a-f]{4}\b( [0-9a-f]{4}\b)*|[\d.,]+(e-\d+)?", "#", line)
 
 
 def shorten(table: Path) -> None:
-    """Leaves the first records of a table: enough to learn from, and quick."""
+    """Keep only the first records of a table."""
     with gzip.open(table) as whole:
         lines = list(itertools.islice(whole, _LINES))
     with gzip.open(table, "w") as some:
@@ -65,7 +65,7 @@ def shorten(table: Path) -> None:
 
 
 @pytest.fixture
-def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder_with_data(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     package = Path(str(resources.files("sundog.demo")))
     for name in ("adult.schema.yaml", "adult.csv.gz"):
         shutil.copy(package / name, tmp_path)
@@ -74,6 +74,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.usefixtures("fast_reports")
 def test_the_readme_runs_from_an_empty_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -84,7 +85,7 @@ def test_the_readme_runs_from_an_empty_folder(
         if line == "$ sundog example":
             shorten(tmp_path / "adult.csv.gz")
         printed = [_without_figures(each) for each in capsys.readouterr().out.splitlines()]
-        if not line.startswith("$ sundog evaluate "):  # its sentences follow from the figures
+        if not line.startswith("$ sundog evaluate "):  # its sentences depend on the figures
             assert _without_figures(shown[0]) in printed, line
     done = len(sessions(page))
     for arguments in commands(page)[:-done]:
@@ -94,7 +95,7 @@ def test_the_readme_runs_from_an_empty_folder(
     assert "(ε = 1, δ = " in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("workplace")
+@pytest.mark.usefixtures("folder_with_data", "fast_reports")
 @pytest.mark.parametrize("name", ["evaluate.md", "ledger.md", "release.md", "sampling.md"])
 def test_the_commands_of_a_page_run(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     if name in ("release.md", "sampling.md"):
@@ -116,7 +117,7 @@ def test_the_schema_page_shows_a_schema(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links_lead_somewhere(page: Path) -> None:
+def test_links_have_targets(page: Path) -> None:
     for target in re.findall(r"\]\((?!http)([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), target
 

@@ -1,4 +1,4 @@
-"""What the benchmarks of image GANs rest on: the cost of groups, fits that are kept, codes of images."""
+"""Parts of the benchmarks of image GANs: the cost of groups, kept fits, codes of images."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _among_the_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(FOLDER))
 
 
-def test_groups_cost_what_as_many_gaussians_do() -> None:
+def test_k_groups_cost_as_much_as_k_gaussians() -> None:
     from dpgan_steps import DELTA, SETTINGS
 
     for setting in SETTINGS:
@@ -32,40 +32,40 @@ def test_groups_cost_what_as_many_gaussians_do() -> None:
 
 @pytest.mark.parametrize("method", ["pld", "rdp", "moments"])
 @pytest.mark.parametrize("groups", [1, 5])
-def test_the_allowed_steps_fit_and_more_do_not(groups: int, method: Any) -> None:
-    from dpgan_steps import SETTINGS, allowed, spent
+def test_the_allowed_steps_are_within_the_budget_and_more_are_not(groups: int, method: Any) -> None:
+    from dpgan_steps import SETTINGS, account_steps, count_allowed_steps
 
     mnist = SETTINGS[0]
-    steps = allowed(mnist, groups, method)
-    assert spent(mnist, groups, steps, method) <= mnist.epsilon
-    assert spent(mnist, groups, math.ceil(1.002 * steps) + 1, method) > mnist.epsilon
+    steps = count_allowed_steps(mnist, groups, method)
+    assert account_steps(mnist, groups, steps, method) <= mnist.epsilon
+    assert account_steps(mnist, groups, math.ceil(1.002 * steps) + 1, method) > mnist.epsilon
 
 
-def test_a_fit_that_was_kept_is_not_done_again(tmp_path: Path) -> None:
-    from dpgan.images import REAL, Fit, Worth
-    from dpgan_images import once
+def test_a_kept_fit_is_not_repeated(tmp_path: Path) -> None:
+    from dpgan.images import REAL, Fit, Scores
+    from dpgan_images import run_once
 
     class Counted:
         folder, train, done = tmp_path, range(10), 0
 
-        def run(self, _: Fit) -> Worth:
+        def run(self, _: Fit) -> Scores:
             self.done += 1
-            return Worth(0.5, 2.0 + self.done, 0.1)
+            return Scores(0.5, 2.0 + self.done, 0.1)
 
     trials: Any = Counted()
     asked = Fit("kinds+bounds", 4.0, 1, "cpu", ("groups=5",), public=True)
     for fit in (asked, REAL):
-        assert once(trials, fit) == once(trials, fit)
+        assert run_once(trials, fit) == run_once(trials, fit)
     assert trials.done == 2
-    assert once(trials, Fit("kinds+bounds", 4.0, 1, "cpu", ("groups=6",), public=True)).inception == 5.0
+    assert run_once(trials, Fit("kinds+bounds", 4.0, 1, "cpu", ("groups=6",), public=True)).inception == 5.0
 
 
-def test_a_control_shows_the_mean_of_each_class() -> None:
-    from dpgan.images import averaged
-    from image_scores import digits
+def test_a_control_has_the_mean_image_of_each_class() -> None:
+    from dpgan.images import average_classes
+    from image_scores import load_small_digits
 
-    train, _ = digits()
-    made = averaged(train)
+    train, _ = load_small_digits()
+    made = average_classes(train)
     images, labels = train.codes["image"].astype(float), train.codes["label"]
     for row in (0, 7, 50):
         expected = np.mean([image for image, label in zip(images, labels, strict=True) if label == labels[row]], axis=0)
@@ -74,7 +74,7 @@ def test_a_control_shows_the_mean_of_each_class() -> None:
 
 
 def test_codes_belong_to_their_images() -> None:
-    from dpgan_semisupervised import pool_of
+    from dpgan_semisupervised import draw_pool
 
     rng = np.random.default_rng(0)
     image, label = {"type": "image", "shape": [4, 4], "levels": 256}, {"type": "categorical", "values": ["a", "b"]}
@@ -83,10 +83,10 @@ def test_codes_belong_to_their_images() -> None:
     images = np.broadcast_to(255 * labels[:, None, None], (200, 4, 4)).astype(np.uint8)
     synth = sundog.Synthesizer("gan", 20.0, 1e-5, seed=0, settings={"epochs": 1, "hidden": 16, "latent": 3})
     release = synth.fit({"image": images, "label": np.array(["a", "b"])[labels]}, schema).release_
-    whole = pool_of(release, 50, seed=0)
+    whole = draw_pool(release, 50, seed=0)
     model: Any = release.model
-    object.__setattr__(model.sampler, "rows", 7)  # some at a time
-    pool = pool_of(release, 50, seed=0)
+    object.__setattr__(model.sampler, "rows", 7)  # in pieces
+    pool = draw_pool(release, 50, seed=0)
     assert np.array_equal(pool.codes, whole.codes)
     codes, drawn = pool(20, rng)
     assert codes.shape == (20, 5)

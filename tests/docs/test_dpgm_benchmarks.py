@@ -1,4 +1,4 @@
-"""What the benchmarks of mixtures rest on: the papers' accountant, and the marginals of the baseline."""
+"""Parts of the benchmarks of mixtures: the papers' accountant, and the marginals of the baseline."""
 
 from __future__ import annotations
 
@@ -22,35 +22,35 @@ def _among_the_benchmarks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(FOLDER))
 
 
-def test_the_accountant_of_the_papers_gives_what_they_state() -> None:
-    from dpgm.accounting import MNIST_EPSILON, Setting, our_epsilon, papers_epsilons
+def test_the_accountant_of_the_papers_gives_their_epsilon() -> None:
+    from dpgm.accounting import MNIST_EPSILON, Setting, compute_our_epsilon, compute_papers_epsilons
 
-    (stated,) = papers_epsilons(Setting(), [20])
+    (stated,) = compute_papers_epsilons(Setting(), [20])
     assert round(stated, 2) == MNIST_EPSILON
     for setting in (Setting(), Setting(sigma_k=40), Setting(sigma_g=4), Setting(sample_rate=0.01)):
-        for epochs, theirs in zip((1, 20), papers_epsilons(setting, [1, 20]), strict=True):
-            assert our_epsilon(setting, epochs) < 0.8 * theirs
+        for epochs, theirs in zip((1, 20), compute_papers_epsilons(setting, [1, 20]), strict=True):
+            assert compute_our_epsilon(setting, epochs) < 0.8 * theirs
 
 
 @pytest.mark.parametrize(("rate", "sigma"), [(0.0017, 1.0), (0.0017, 4.0), (0.01, 1.5), (0.5, 2.0)])
 def test_integrated_moments_are_those_of_the_moments_accountant(rate: float, sigma: float) -> None:
-    from dpgm.accounting import DELTA, LAMBDAS, sampled_moments
+    from dpgm.accounting import DELTA, LAMBDAS, compute_sampled_moments
 
-    moments = sampled_moments(sample_rate=rate, sigma=sigma, lambdas=LAMBDAS)
+    moments = compute_sampled_moments(sample_rate=rate, sigma=sigma, lambdas=LAMBDAS)
     plan = make_training_charges(noise_multiplier=sigma, sample_rate=rate, steps=500)
     expected = compute_epsilon(plan, delta=DELTA, method="moments")
     assert np.min((500 * moments - np.log(DELTA)) / LAMBDAS) == pytest.approx(expected, rel=1e-6)
 
 
 def test_their_clustering_is_a_gaussian_of_multiplier_sigma_k() -> None:
-    from dpgm.accounting import DELTA, ITERATIONS, Setting, papers_epsilons
+    from dpgm.accounting import DELTA, ITERATIONS, Setting, compute_papers_epsilons
 
     charge = Charge(event=Gaussian(noise_multiplier=15.0), count=ITERATIONS, purpose="k-means")
     expected = compute_epsilon([charge], delta=DELTA, method="moments")
-    assert papers_epsilons(Setting(sigma_k=15.0), [0]) == [pytest.approx(expected)]
+    assert compute_papers_epsilons(Setting(sigma_k=15.0), [0]) == [pytest.approx(expected)]
 
 
-def test_rho_is_all_that_the_budget_allows() -> None:
+def test_rho_is_the_largest_within_the_budget() -> None:
     from dpgm.mwem import zcdp_rho
 
     for epsilon, delta in ((0.5, 1e-6), (1.0, 1e-8), (4.0, 1e-5)):
@@ -59,12 +59,12 @@ def test_rho_is_all_that_the_budget_allows() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
-def test_tables_are_those_counted_one_by_one(size: int) -> None:
-    from dpgm.mwem import held_together, tables
+def test_marginals_equal_those_counted_record_by_record(size: int) -> None:
+    from dpgm.mwem import compute_marginals, count_together
 
     dense = (np.random.default_rng(0).random((200, 5)) < 0.4).astype(np.uint8)
     cliques = np.array(list(itertools.combinations(range(5), size)))
-    found = tables(held_together(sparse.csr_array(dense)), 200, cliques)
+    found = compute_marginals(count_together(sparse.csr_array(dense)), 200, cliques)
     for clique, cells in zip(cliques, found, strict=True):
         places = dense[:, clique] @ (2 ** np.arange(size)[::-1])  # the last item varies fastest, as in mbi
         assert cells.tolist() == np.bincount(places, minlength=2**size).tolist()
@@ -79,7 +79,7 @@ def test_the_baseline_chooses_by_score_and_keeps_its_tree_narrow() -> None:
     taken: list[tuple[int, int]] = []
     for _ in range(6):
         taken += run._choose(scores, [pairs], tree, taken, epsilon=1e3)
-    assert taken == [(0, 0), (0, 1), (0, 5)]  # 12 and 13 would close a circle, as would 03
+    assert taken == [(0, 0), (0, 1), (0, 5)]  # 12, 13 and 03 would close a cycle
     often = [run._choose(scores, [pairs], Tree(4, width=1), [], epsilon=2.0)[0][1] for _ in range(2000)]
     logits = scores[0] - np.logaddexp.reduce(scores[0])  # ε / 2 times the score
     expected = 2000 * np.exp(logits)

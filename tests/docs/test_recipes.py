@@ -1,4 +1,4 @@
-"""CONTRIBUTING.md is true: what it names exists, and each recipe, followed on a copy of the package, is enough."""
+"""CONTRIBUTING.md is correct: what it names exists, and each recipe works on a copy of the package."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ PATHS = sorted(set(re.findall(r"`([\w./]*(?:/|\.py|\.md)(?::\w+)?\w*)`", PAGE)))
 
 
 def locate(path: str) -> Path | None:
-    """The file or folder that the page means: of the repository or of the package."""
+    """Return the file or folder that the page names, in the repository or in the package."""
     return next((place / path for place in (ROOT, SOURCE) if (place / path).exists()), None)
 
 
-def section(title: str) -> str:
+def find_section(title: str) -> str:
     return PAGE.partition(f"\n{title}\n")[2].partition("\n#")[0]
 
 
-def edited(recipe: str) -> set[str]:
-    """The files of the package that a recipe names and that are there already, but for those to derive from."""
-    named = re.findall(r"`([\w/]+\.py)`", section(recipe))
+def find_edited_files(recipe: str) -> set[str]:
+    """Return the existing files of the package that a recipe edits."""
+    named = re.findall(r"`([\w/]+\.py)`", find_section(recipe))
     return {path for path in named if (SOURCE / path).exists()}
 
 
@@ -51,7 +51,7 @@ def test_what_the_page_names_exists(path: str) -> None:
 
 def test_every_folder_is_in_the_layout() -> None:
     folders = [path.name for path in SOURCE.iterdir() if (path / "__init__.py").exists()]
-    assert sorted(folders) == sorted(re.findall(r"^\| `(\w+)/` \|", section("## The layout"), re.MULTILINE))
+    assert sorted(folders) == sorted(re.findall(r"^\| `(\w+)/` \|", find_section("## The layout"), re.MULTILINE))
 
 
 # --- the recipes ---
@@ -59,20 +59,20 @@ def test_every_folder_is_in_the_layout() -> None:
 
 @pytest.fixture
 def copy(tmp_path: Path) -> Path:
-    """A copy of the package, to be changed."""
+    """A copy of the package, to be edited."""
     ignored = shutil.ignore_patterns("__pycache__")
     return Path(shutil.copytree(SOURCE, tmp_path / "changed" / "sundog", ignore=ignored))
 
 
 def insert(file: Path, before: str, text: str) -> None:
-    """Adds text to a file, before something that stands there once."""
+    """Insert text into a file, before a string that occurs once."""
     content = file.read_text()
     assert content.count(before) == 1, before
     file.write_text(content.replace(before, text + before))
 
 
 def run(copy: Path, code: str) -> Any:
-    """What a program prints as JSON that imports the copy."""
+    """Run a program that imports the copy, and return the JSON that it prints."""
     environment = {**os.environ, "PYTHONPATH": str(copy.parent)}
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, cwd=copy.parent.parent, env=environment, capture_output=True, text=True)
@@ -95,7 +95,7 @@ def run() -> None:
 
 
 def test_a_command_is_a_file_and_its_registration(copy: Path) -> None:
-    assert edited("### Add a command") == {"cli/main.py"}
+    assert find_edited_files("### Add a command") == {"cli/main.py"}
     (copy / "cli" / "hello.py").write_text(COMMAND)
     main = copy / "cli" / "main.py"
     main.write_text(re.sub(r"(from sundog\.cli import \(?\s*)", r"\1hello, ", main.read_text(), count=1))
@@ -134,7 +134,7 @@ print(json.dumps(sorted(set(made["grade"]))))
 
 
 def test_a_column_type_is_a_file_and_its_registration(copy: Path) -> None:
-    assert edited("### Add a column type") == {"data/columns/__init__.py"}
+    assert find_edited_files("### Add a column type") == {"data/columns/__init__.py"}
     columns = copy / "data" / "columns"
     (columns / "grade.py").write_text(COLUMN_IMPORTS + inspect.getsource(GradeColumn))
     package = columns / "__init__.py"
@@ -264,7 +264,7 @@ print(json.dumps([problems, float(made["smokes"].mean()), codes]))
 
 
 def test_a_model_is_a_folder_and_its_registration(copy: Path) -> None:
-    assert edited("### Add a model") == {"models/registry.py"}
+    assert find_edited_files("### Add a model") == {"models/registry.py"}
     folder = copy / "models" / "first"
     folder.mkdir()
     for name, code in {"__init__": "", "configuration": CONFIGURATION, "first": MODEL, "released": RELEASED}.items():
@@ -274,4 +274,4 @@ def test_a_model_is_a_folder_and_its_registration(copy: Path) -> None:
     problems, share, codes = run(copy, FIT_FIRST)
     assert problems == []
     assert 0.2 < share < 0.5
-    assert codes == [0, 3, 0]  # verified, but not signed
+    assert codes == [0, 3, 0]  # 3: valid, but not signed

@@ -12,7 +12,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def settings_table(name: str) -> str:
-    """The table of a page: paste it there where a test says that it differs."""
+    """Return the table of a page; paste it there if a test says that it differs."""
     rows = ["| setting | values | default | |", "|---|---|---|---|"]
     rows += [
         f"| `{setting.name}` | {setting.values} | {setting.default} | {setting.description} |"

@@ -20,6 +20,8 @@ from sundog.evaluation.inputs import EvaluationRequest, read_inputs
 from sundog.evaluation.side_by_side import SideBySide, compare
 from sundog.fit.synthesizer import Synthesizer
 
+pytestmark = pytest.mark.usefixtures("fast_reports")
+
 
 def test_what_another_tool_made_up_is_counted_and_not_refused() -> None:
     strange = pd.DataFrame({"age": [-5, 200, None] * 10, "sex": ["f", "x", None] * 10})

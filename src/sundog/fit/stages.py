@@ -116,8 +116,8 @@ def refine_bins(
     if stage.result["coarse"]:
         names = ", ".join(repr(name) for name in stage.result["coarse"])
         progress(
-            f"coarse bins: {names}\n  a value that fewer than about {plan.detection_limit:,.0f} records share is lost in "
-            "the noise: declare it as `special`, or declare `edges`",
+            f"coarse bins: {names}\n  a value that fewer than about {plan.detection_limit:,.0f} records share is lost "
+            "in the noise: declare it as `special`, or declare `edges`",
             0.0,
         )
     return LearnedSchema(Schema.from_dict(stage.result["schema"]), stage.paid)

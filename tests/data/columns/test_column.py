@@ -171,6 +171,7 @@ def make_people(count: int) -> dict[str, list[Any]]:
     return {"grade": [None if place % 10 == 0 else each for place, each in enumerate(found)], "hours": hours.tolist()}
 
 
+@pytest.mark.usefixtures("fast_reports")
 def test_a_type_of_ones_own_goes_all_the_way(grades: Schema, tmp_path: Path) -> None:
     data, out = make_people(600), tmp_path / "grades.sundog"
     fitted = sundog.Synthesizer("independent", epsilon=5.0, delta=1e-6, seed=0).fit(data, grades)

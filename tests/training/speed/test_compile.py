@@ -49,44 +49,53 @@ def step_of(policy: ClipPolicy, speed: Speed, grouping: Callable[[nn.Module], Gr
 
 @pytest.mark.filterwarnings("ignore")  # of torch about itself
 def test_a_stack_whose_first_batch_has_as_many_records_as_there_are_models() -> None:
-    module = stack([nn.Linear(6, 5) for _ in range(3)])
-    step = PrivateStep(
-        module=module,
-        private_loss=lambda x: module(x).square().sum(dim=-1),
-        groups=group_all(module),
-        policy=Fixed(torch.ones(1)),
-        optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
-        noise=NoiseSource.seeded(5),
-        noise_multiplier=1.0,
-        expected_batch=torch.full((3,), 4.0),
-        speed=Speed(compiled=True),
-    )
+    def stacked(*, compiled: bool) -> PrivateStep:
+        torch.manual_seed(0)
+        module = stack([nn.Linear(6, 5) for _ in range(3)])
+        return PrivateStep(
+            module=module,
+            private_loss=lambda x: module(x).square().sum(dim=-1),
+            groups=group_all(module),
+            policy=Fixed(torch.ones(1)),
+            optimizer=torch.optim.SGD(module.parameters(), lr=0.1),
+            noise=NoiseSource.seeded(5),
+            noise_multiplier=1.0,
+            expected_batch=torch.full((3,), 4.0),
+            speed=Speed(compiled=compiled),
+        )
+
+    plain, fast = (stacked(compiled=compiled) for compiled in (False, True))
     for size in (3, 4, 7):
-        step([Padded(torch.randn(3, size, 6), torch.ones(3, size, dtype=torch.bool))])
+        batch = Padded(torch.randn(3, size, 6), torch.ones(3, size, dtype=torch.bool))
+        for step in (plain, fast):
+            step([batch])
+    check_same_parameters(plain, fast)
 
 
 @pytest.mark.filterwarnings("ignore")  # of torch about itself
 def test_compiled_steps_are_the_same_steps() -> None:
-    for fixed, speed in ((True, Speed()), (False, Speed(precision="bf16"))):
-        plain, fast = (
-            step_of(Fixed(torch.ones(1)) if fixed else DPNorm(noise_multiplier=1.0), speed) for _ in range(2)
-        )
-        batch = Padded(torch.randn(8, 6), torch.arange(8) < 6)
-        fast.compile(batch, fixed_size=True)
-        for number in range(4):
-            if number == 2:
-                for step in (plain, fast):
-                    step.policy.bounds.mul_(0.1)
-            batch = Padded(torch.randn(8, 6), torch.arange(8) < 2 * number)
-            plain([batch])
-            fast.draw_noise()
-            fast.take_compiled(batch)
-            both = [batch, Padded(torch.randn(8, 6), torch.arange(8) < 3)]
-            for step in (plain, fast):  # several pieces are taken without the program
-                step(both)
-        for a, b in zip(plain.groups.parameters, fast.groups.parameters, strict=True):
-            torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
-        torch.testing.assert_close(plain.policy.bounds, fast.policy.bounds)
+    plain, fast = (step_of(Fixed(torch.ones(1)), Speed(precision="bf16")) for _ in range(2))
+    batch = Padded(torch.randn(8, 6), torch.arange(8) < 6)
+    fast.compile(batch, fixed_size=True)
+    for number in range(4):
+        if number == 2:
+            for step in (plain, fast):
+                step.policy.bounds.mul_(0.1)
+        batch = Padded(torch.randn(8, 6), torch.arange(8) < 2 * number)
+        plain([batch])
+        fast.draw_noise()
+        fast.take_compiled(batch)
+        both = [batch, Padded(torch.randn(8, 6), torch.arange(8) < 3)]
+        for step in (plain, fast):  # several pieces are taken without the program
+            step(both)
+    check_same_parameters(plain, fast)
+    torch.testing.assert_close(plain.policy.bounds, fast.policy.bounds)
+
+
+def check_same_parameters(plain: PrivateStep, fast: PrivateStep) -> None:
+    for a, b in zip(plain.groups.parameters, fast.groups.parameters, strict=True):
+        assert bool(b.isfinite().all())
+        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
 
 
 @pytest.mark.filterwarnings("ignore")  # of torch about itself
@@ -100,9 +109,7 @@ def test_a_program_for_any_size() -> None:
             x[3] = torch.nan
         for step in (plain, fast):
             step([x])
-    for a, b in zip(plain.groups.parameters, fast.groups.parameters, strict=True):
-        assert bool(b.isfinite().all())
-        torch.testing.assert_close(a, b, rtol=1e-3, atol=1e-5)
+    check_same_parameters(plain, fast)
     torch.testing.assert_close(policy[0].bounds, policy[1].bounds)
     fast.noise_multiplier = 5.0  # which the program knows nothing of
     fast.draw_noise()

@@ -1,6 +1,6 @@
-"""The order of the rooms: imports go one way, files and functions stay short, and names are not used twice.
+"""The layout of the package: folders import in one order, files and functions are short, file names are unique.
 
-Each rule is also run on a package that breaks it, so that a rule which finds nothing is known to look.
+Each rule is also run on a package that violates it, to show that it detects violations.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import sundog
 SOURCE = Path(sundog.__file__).parent
 TESTS = Path(__file__).parent
 
-ROOMS = ("privacy", "data", "training", "models", "mixture", "release", "fit", "evaluation", "demo", "cli")
-ENTRANCES = {"sundog", "sundog.__main__"}  # the public names and the program, which may load any room
+FOLDERS = ("privacy", "data", "training", "models", "mixture", "release", "fit", "evaluation", "demo", "cli")
+ENTRANCES = {"sundog", "sundog.__main__"}  # the public names and the program, which may import from any folder
 
 # `Schema.draft(df)` is public, and drafting reads data, which takes a schema.
 CYCLES_ALLOWED = {("sundog.data.schema", "sundog.data.drafting.draft")}
@@ -27,11 +27,11 @@ CYCLES_ALLOWED = {("sundog.data.schema", "sundog.data.drafting.draft")}
 LONGEST_FILE = 400
 LONGEST_FUNCTION = 50  # without its docstring
 
-# Names that several folders may use because they mean the same in each of them.
+# Names that several folders may use, because they have the same meaning in each.
 SHARED_NAMES = {
     "__init__",
     "configuration",  # the settings of a model
-    "released",  # what is read of a model in a release
+    "released",  # the reader of a model in a release
 }
 
 
@@ -48,7 +48,7 @@ class Package:
         return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
     def imports(self, module: str, *, for_types: bool) -> set[str]:
-        """The modules of this package that a module imports, also inside functions.
+        """Return the modules of this package that a module imports, also inside functions.
 
         Args:
             module: the name of the module.
@@ -67,11 +67,11 @@ class Package:
             return [name if name in self.paths else node.module for name in inside]
         return []
 
-    def room(self, module: str) -> int:
-        """The place of a module's room in the order; 0 for modules at the root, which come before all rooms."""
+    def position(self, module: str) -> int:
+        """Return the position of a module's folder in the order; 0 for modules at the root, which come first."""
         _, _, rest = module.partition(".")
         name = rest.partition(".")[0]
-        return 1 + ROOMS.index(name) if name in ROOMS else 0
+        return 1 + FOLDERS.index(name) if name in FOLDERS else 0
 
 
 def _typing_blocks(tree: ast.Module) -> Iterator[ast.If]:
@@ -80,17 +80,17 @@ def _typing_blocks(tree: ast.Module) -> Iterator[ast.If]:
             yield node
 
 
-def backward_imports(package: Package) -> list[str]:
+def find_backward_imports(package: Package) -> list[str]:
     return [
         f"{module} imports {name}"
         for module in package.paths
         if module not in ENTRANCES
         for name in sorted(package.imports(module, for_types=True))
-        if package.room(name) > package.room(module)
+        if package.position(name) > package.position(module)
     ]
 
 
-def import_cycle(package: Package) -> list[str]:
+def find_import_cycle(package: Package) -> list[str]:
     graph = {
         module: {name for name in package.imports(module, for_types=False) if (module, name) not in CYCLES_ALLOWED}
         for module in package.paths
@@ -102,23 +102,23 @@ def import_cycle(package: Package) -> list[str]:
     return []
 
 
-def long_files(package: Package) -> list[str]:
+def find_long_files(package: Package) -> list[str]:
     sizes = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in package.paths.items()}
     return [f"{name}: {size} lines" for name, size in sizes.items() if size > LONGEST_FILE]
 
 
-def long_functions(package: Package) -> list[str]:
+def find_long_functions(package: Package) -> list[str]:
     return [
         f"{module}.{node.name}: {lines} lines"
         for module, tree in package.trees.items()
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        if (lines := _lines(node, is_command=module.startswith("sundog.cli."))) > LONGEST_FUNCTION
+        if (lines := _count_lines(node, is_command=module.startswith("sundog.cli."))) > LONGEST_FUNCTION
     ]
 
 
-def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef, *, is_command: bool) -> int:
-    """How many lines a function has without its docstring; the signature of a command is its table of options."""
+def _count_lines(function: ast.FunctionDef | ast.AsyncFunctionDef, *, is_command: bool) -> int:
+    """Return the lines of a function without its docstring, and for a command also without its signature."""
     first, *rest = function.body
     documented = ast.get_docstring(function) is not None
     if is_command:
@@ -128,8 +128,8 @@ def _lines(function: ast.FunctionDef | ast.AsyncFunctionDef, *, is_command: bool
     return (function.end_lineno or 0) - function.lineno + 1 - docstring
 
 
-def names_used_twice(package: Package) -> dict[str, list[str]]:
-    """Files with one name in several folders; a command has the name of what it shows."""
+def find_repeated_names(package: Package) -> dict[str, list[str]]:
+    """Return files of the same name in several folders; commands may share a name with a module."""
     found: dict[str, list[str]] = defaultdict(list)
     for path in package.paths.values():
         inside = path.relative_to(package.folder)
@@ -138,9 +138,9 @@ def names_used_twice(package: Package) -> dict[str, list[str]]:
     return {name: places for name, places in found.items() if len(places) > 1}
 
 
-def unknown_rooms(package: Package) -> set[str]:
+def find_unknown_folders(package: Package) -> set[str]:
     folders = (path.relative_to(package.folder).parts[:-1] for path in package.paths.values())
-    return {folder[0] for folder in folders if folder} - set(ROOMS)
+    return {folder[0] for folder in folders if folder} - set(FOLDERS)
 
 
 @pytest.fixture(scope="module")
@@ -148,34 +148,34 @@ def package() -> Package:
     return Package(SOURCE)
 
 
-def test_every_folder_is_a_room_with_a_place_in_the_order(package: Package) -> None:
-    assert unknown_rooms(package) == set()
+def test_every_folder_has_a_position_in_the_order(package: Package) -> None:
+    assert find_unknown_folders(package) == set()
 
 
-def test_imports_follow_the_order_of_the_rooms(package: Package) -> None:
-    assert backward_imports(package) == []
+def test_imports_follow_the_order_of_the_folders(package: Package) -> None:
+    assert find_backward_imports(package) == []
 
 
-def test_no_imports_in_a_circle(package: Package) -> None:
-    assert import_cycle(package) == []
+def test_there_is_no_import_cycle(package: Package) -> None:
+    assert find_import_cycle(package) == []
     assert all(name in package.imports(module, for_types=False) for module, name in CYCLES_ALLOWED)
 
 
 def test_files_and_functions_are_short(package: Package) -> None:
-    assert long_files(package) == []
-    assert long_functions(package) == []
+    assert find_long_files(package) == []
+    assert find_long_functions(package) == []
 
 
-def test_no_name_has_two_meanings(package: Package) -> None:
-    assert names_used_twice(package) == {}
+def test_file_names_are_unique(package: Package) -> None:
+    assert find_repeated_names(package) == {}
 
 
 def test_folders_of_tests_are_folders_of_the_source() -> None:
-    """Besides tests of several rooms together: of contracts, documents and statistics."""
-    rooms = {path.parent.relative_to(SOURCE) for path in SOURCE.rglob("*.py")}
+    """Except for tests of several folders: of contracts, documentation and statistics."""
+    folders = {path.parent.relative_to(SOURCE) for path in SOURCE.rglob("*.py")}
     tested = {path.parent.relative_to(TESTS) for path in TESTS.rglob("test_*.py")}
     apart = {folder for folder in tested if folder.parts and folder.parts[0] in ("contracts", "docs", "statistical")}
-    assert tested - apart <= rooms
+    assert tested - apart <= folders
 
 
 def _write(folder: Path, files: dict[str, str]) -> Package:
@@ -199,17 +199,17 @@ def _write(folder: Path, files: dict[str, str]) -> Package:
 @pytest.mark.parametrize("place", ["privacy/noise.py", "files.py"])
 def test_an_import_against_the_order_is_found(place: str, line: str, tmp_path: Path) -> None:
     package = _write(tmp_path, {place: line, "fit/run.py": "from sundog.privacy.noise import draw"})
-    assert backward_imports(package) == [f"sundog.{place[:-3].replace('/', '.')} imports sundog.fit.run"]
+    assert find_backward_imports(package) == [f"sundog.{place[:-3].replace('/', '.')} imports sundog.fit.run"]
 
 
-def test_a_circle_is_found_unless_it_is_for_types_alone(tmp_path: Path) -> None:
+def test_an_import_cycle_is_found_unless_it_is_only_for_types(tmp_path: Path) -> None:
     files = {"data/a.py": "from sundog.data.b import x", "data/b.py": "def f():\n    import sundog.data.a"}
-    assert set(import_cycle(_write(tmp_path / "circle", files))) == {"sundog.data.a", "sundog.data.b"}
+    assert set(find_import_cycle(_write(tmp_path / "cycle", files))) == {"sundog.data.a", "sundog.data.b"}
     files["data/b.py"] = "if TYPE_CHECKING:\n    import sundog.data.a"
-    assert import_cycle(_write(tmp_path / "types", files)) == []
+    assert find_import_cycle(_write(tmp_path / "types", files)) == []
 
 
-def test_what_is_long_is_found(tmp_path: Path) -> None:
+def test_long_files_and_functions_are_found(tmp_path: Path) -> None:
     body = "    x = 1\n"
     files = {
         "data/long.py": "x = 1\n" * (LONGEST_FILE + 1),
@@ -217,12 +217,12 @@ def test_what_is_long_is_found(tmp_path: Path) -> None:
         "data/short.py": f'def f():\n    """Does it."""\n{body * (LONGEST_FUNCTION - 1)}',
     }
     package = _write(tmp_path, files)
-    assert [line.partition(":")[0] for line in long_files(package)] == ["sundog.data.long"]
-    assert [line.partition(":")[0] for line in long_functions(package)] == ["sundog.data.function.f"]
+    assert [line.partition(":")[0] for line in find_long_files(package)] == ["sundog.data.long"]
+    assert [line.partition(":")[0] for line in find_long_functions(package)] == ["sundog.data.function.f"]
 
 
-def test_a_name_in_two_folders_and_an_unknown_room_are_found(tmp_path: Path) -> None:
+def test_a_repeated_name_and_an_unknown_folder_are_found(tmp_path: Path) -> None:
     files = {"data/grid.py": "", "models/gan/grid.py": "", "cli/grid.py": "", "attic/box.py": ""}
     package = _write(tmp_path, files)
-    assert names_used_twice(package) == {"grid": ["data/grid.py", "models/gan/grid.py"]}
-    assert unknown_rooms(package) == {"attic"}
+    assert find_repeated_names(package) == {"grid": ["data/grid.py", "models/gan/grid.py"]}
+    assert find_unknown_folders(package) == {"attic"}
