@@ -55,7 +55,7 @@ def test_whole_numbers_that_became_floats_are_still_their_category() -> None:
             " Private",
             "' Private' is not a declared value, but 'Private' is; check stray whitespace",
         ),
-        (["Private", "Public"], "private", "mind upper and lower case"),
+        (["Private", "Public"], "private", "check upper and lower case"),
         (["Private", "Public"], "Privat", "did you mean 'Private'?"),
         (["a", "b"], "zzz", "add it to values, fix the row or declare `undeclared: other`"),
         ([1, 2], "01x", "'01x' is not a declared value"),
