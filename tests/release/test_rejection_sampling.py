@@ -253,15 +253,19 @@ def test_a_condition_that_the_table_excludes_is_told() -> None:
 
 def test_sets_are_redrawn_with_their_records() -> None:
     """A set column is sparse, and its rows are kept or left with the others."""
-    columns: dict[str, Any] = {name: COLUMNS[name] for name in ("came", "left")}
-    columns["page"] = {"type": "set", "universe": 5, "max_size": 5}
+    columns = {
+        "page": {"type": "set", "universe": 5, "max_size": 5},
+        **{name: COLUMNS[name] for name in ("came", "left")},
+    }
     schema = schema_of("came < left", columns=columns)
     modelled = schema.modelled
     marginals = {
         name: np.full(make_bins(column).count, 1 / make_bins(column).count) for name, column in modelled.scalars.items()
     }
-    model = Independent(modelled, {**marginals, "page": np.full(5, 0.5)}, 100)
+    model = Independent(modelled, {"page": np.full(5, 0.5), **marginals}, 100)
     release = Release(schema, model, certify(Ledger(epsilon=1.0, delta=1e-6), schema))
+    with pytest.raises(DataError, match="leave 0 of "):
+        release.sample(5, seed=0, where=["came > 2020-10-01", "left < 2020-05-01"])
     arrays = release.sample(500, seed=0, as_="arrays")
     assert arrays["page"].shape == (500, 5)
     assert len(arrays["came"]) == 500

@@ -60,7 +60,7 @@ class RejectionSampler:
             parts.append({name: codes[name][rows] for name in self.schema.columns})
             kept, drawn = kept + int(held.sum()), drawn + size
             if kept < n and drawn * LEAST_ACCEPTED >= kept + _FIRST:
-                raise self._explain(kept, drawn, codes)
+                raise self._explain(kept, drawn, codes, size)
         return {name: stack_codes([part[name] for part in parts]) for name in self.schema.columns}
 
     def measure_acceptance(self, n: int, rng: np.random.Generator) -> float:
@@ -71,7 +71,7 @@ class RejectionSampler:
 
     def _translate(self) -> tuple[dict[str, CodeSet], dict[str, CodeSet]]:
         given, later = self.rules.translate(self.where)
-        for name, codes in given.items():
+        for name, codes in {**given, **later}.items():
             if not codes:
                 asked = " and ".join(map(repr, self.where))
                 raise DataError(f"where: no value of {name!r} satisfies the conditions on {asked} together")
@@ -91,10 +91,9 @@ class RejectionSampler:
             held &= allowed.includes(codes[name])
         return held
 
-    def _explain(self, kept: int, drawn: int, codes: Codes) -> DataError:
+    def _explain(self, kept: int, drawn: int, codes: Codes, size: int) -> DataError:
         """Say how few records are kept, and which rule rejects most of them."""
         broken = sorted(self.rules.find_broken(codes), key=lambda each: -each.count)
-        size = len(next(iter(codes.values())))
         share = f"{kept:,} of {drawn:,} records that were drawn ({kept / drawn:.2%})"
         worst = f"; `{broken[0].rule.short}` alone rejects {broken[0].count / size:.1%}" if broken else ""
         if self.where:

@@ -131,6 +131,7 @@ def test_a_sum_that_always_fits_is_never_rejected() -> None:
         ({"a": day(), "c": whole()}, "c = a", "does not give a number"),
         ({"a": day(), "b": day(), "c": day()}, "c = a - b", "does not give a time"),
         ({"a": day(), "b": day(resolution="hour"), "c": whole()}, "c = a - b", "adds times in day and hours"),
+        ({"a": day(), "b": money(), "c": day()}, "c = a + b", "adds 'b' to a time; declare it as whole days"),
         ({"a": day(timezone="UTC"), "b": day(timezone="UTC"), "c": whole()}, "c = a - b", "has a timezone"),
         ({"a": whole(0, 2**62), "b": whole(0, 2**62), "c": whole()}, "c = a + b", "too large to be added exactly"),
         ({"a": whole(), "c": {"type": "categorical", "values": [0, 1]}}, "c = a", "column 'c' is categorical"),

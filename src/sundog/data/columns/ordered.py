@@ -240,6 +240,11 @@ class OrderedColumn(ScalarColumn):
         return 1
 
     @property
+    def holds_whole_numbers(self) -> bool:
+        """Whether all its values, as `to_numbers` returns them, are whole numbers."""
+        return self.to_numbers([0]).dtype.kind == "i"
+
+    @property
     def rounding(self) -> float:
         """By how much a value that is read may differ from its code's; 0 where all values are kept as they are."""
         return self.spacing[0] / 2

@@ -74,6 +74,9 @@ def _check_units(name: str, target: OrderedColumn, terms: tuple[tuple[str, Order
     units = {column.sum_unit for column in (target, *(column for _, column, _ in terms)) if column.sum_unit}
     if len(units) > 1:
         raise ValueError(f"adds times in {' and '.join(sorted(map(str, units)))}s; declare one resolution for all")
+    decimal = next((each for each, column, _ in terms if not column.holds_whole_numbers), None)
+    if target.sum_unit and decimal is not None:
+        raise ValueError(f"adds {decimal!r} to a time; declare it as whole {target.sum_unit}s (type: integer)")
     times = sum(sign for _, column, sign in terms if column.sum_unit)
     if times != int(bool(target.sum_unit)):
         raise ValueError(
