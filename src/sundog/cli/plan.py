@@ -23,8 +23,8 @@ def run(
     batch: Annotated[int, typer.Option(min=1, help="Expected batch size.")] = 256,
     epochs: Annotated[float, typer.Option(min=0, help="Passes over the data.")] = 20,
     noise: Annotated[float | None, typer.Option(help="A noise multiplier: ask for steps instead.")] = None,
-    schema: Annotated[Path | None, typer.Option(help="Plan a count-based model of this schema instead.")] = None,
-    model: Annotated[str, typer.Option(help="The count-based model, with --schema.")] = "independent",
+    schema: Annotated[Path | None, typer.Option(help="Plan the charges of a model of this schema.")] = None,
+    model: Annotated[str, typer.Option(help="The model, with --schema.")] = "independent",
     as_json: Annotated[bool, typer.Option("--json", help="For machines.")] = False,
 ) -> None:
     """Print the plan."""
@@ -33,7 +33,7 @@ def run(
     from sundog.privacy.budget import LARGEST_DELTA, check_budget, compute_default_delta
 
     if schema is None and records is None:
-        raise SundogError("plan needs --records (to plan training) or --schema (to plan a count-based model)")
+        raise SundogError("plan needs --records (to plan training) or --schema (to plan the charges of a model)")
     chosen = delta if delta is not None else compute_default_delta(records) if records is not None else LARGEST_DELTA
     budget = check_budget(epsilon, chosen)
     planned: PlannedModel | PlannedTraining

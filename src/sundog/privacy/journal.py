@@ -170,6 +170,8 @@ class Journal:
             raise LedgerError(f"{self.path}: line {number} is damaged; restore the file from a backup") from None
         if chain != self._chain:
             raise LedgerError(f"{self.path}: line {number} does not follow from the lines before; restore a backup")
+        if number == 1 and raw.endswith(b'"chain": ""}\n'):
+            raise make_old_ledger_error(self.path)
         if not _is_intact(raw):
             raise LedgerError(
                 f"{self.path}: line {number} was edited (its digest is wrong or missing); restore a backup"
@@ -180,6 +182,13 @@ class Journal:
         self._lines.append(line)
         self._seen += raw
         self._heads.append(_compute_hash(raw))
+
+
+def make_old_ledger_error(path: Path) -> LedgerError:
+    """Return the error for a file whose lines have no digests, or whose header has no id."""
+    return LedgerError(
+        f"{path}: made by a development version of sundog; start a new ledger and count what the old one spent"
+    )
 
 
 def _render(line: Line, chain: str) -> bytes:

@@ -25,7 +25,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from sundog.errors import BudgetError, BudgetExceededError, LedgerError
 from sundog.privacy.accountant import METHODS, Method
 from sundog.privacy.events import Charge, SampledGaussian
-from sundog.privacy.journal import Journal
+from sundog.privacy.journal import Journal, make_old_ledger_error
 from sundog.privacy.noise import NoiseSource
 from sundog.privacy.record_count import compute_fit_epsilon, is_fit_within_budget
 
@@ -126,9 +126,12 @@ class Ledger:
     def open(cls, path: str | Path, *, noise: NoiseSource | None = None) -> Ledger:
         """Open a ledger file, which other runs may be using at the same time; reading needs no write access."""
         journal = Journal(Path(path))
+        first = journal.read()[0]
         try:
-            header = Header.model_validate(journal.read()[0])
+            header = Header.model_validate(first)
         except ValidationError:
+            if first.get("format") == "sundog-ledger" and "id" not in first:
+                raise make_old_ledger_error(journal.path) from None
             raise LedgerError(f"{path}: is not a sundog ledger of version 1") from None
         ledger = cls(epsilon=header.epsilon, delta=header.delta, noise=noise)
         ledger._journal, ledger.id = journal, header.id

@@ -186,7 +186,7 @@ def _list_histograms(schema: Schema, counts: Mapping[str, Integers], sigma: Mapp
 
 
 def _select_part(found: Mapping[str, npt.NDArray[Any]], sigma: Mapping[str, float], number: int) -> dict[str, Integers]:
-    """Return the noisy counts of one part; the file has numbers instead of names, which may be private."""
+    """Return the noisy counts of one part; the file has numbers instead of names, which may hold any character."""
     return {name: found[str(place)][number] for place, name in enumerate(sigma)}
 
 
