@@ -16,7 +16,7 @@ from tests.models.gan.material import fitted
 from tests.models.twin_columns import pair_distance, table
 
 from sundog.data.records import Records
-from sundog.models.gan import training
+from sundog.models.gan import gan_training
 from sundog.models.gan.gan import Gan
 
 EPSILON = 20.0
@@ -25,7 +25,7 @@ Codes = npt.NDArray[Any]
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "_BATCH", 256)
+    monkeypatch.setattr(gan_training, "_BATCH", 256)
 
 
 # --- tables ---

@@ -20,7 +20,7 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.fit.synthesizer import Synthesizer
-from sundog.models.gan import training
+from sundog.models.gan import gan_training
 from sundog.models.gan.adversarial_step import AdversarialGame
 from sundog.models.gan.conditional_means import ConditionalMeans
 from sundog.models.gan.configuration import GanConfiguration
@@ -312,7 +312,7 @@ def test_all_that_a_training_learns_of_people_goes_through_the_noisy_sum(
         examples = PeopleRows(features, people(VISITS, held, seed=len(held)))
         ledger = Ledger(epsilon=2.0, delta=DELTA, noise=NoiseSource.seeded(1))
         start = ConditionalMeans(torch.zeros(0), [torch.full((features.width,), 0.5)], [0.1])
-        both = training.train_gan(features, examples, plan, start, None, ledger, FitContext(seed=0))
+        both = gan_training.train_gan(features, examples, plan, start, None, ledger, FitContext(seed=0))
         return [weight.detach().clone() for weight in both.parameters()]
 
     def nothing(*args: Any, **options: Any) -> ClippedSum:

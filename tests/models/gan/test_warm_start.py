@@ -18,7 +18,7 @@ from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.fit.synthesizer import Synthesizer
-from sundog.models.gan import training
+from sundog.models.gan import gan_training
 from sundog.models.gan.conditional_means import ConditionalMeans
 from sundog.models.gan.configuration import GanConfiguration
 from sundog.models.gan.gan import Gan
@@ -203,9 +203,9 @@ def started(records: Records, public: Records, monkeypatch: pytest.MonkeyPatch, 
         assert not any(torch.equal(old, new) for old, new in zip(before, weights, strict=False))
         found.extend(weight.detach().clone() for weight in weights)
 
-    monkeypatch.setattr(training, "train_on_public", noting)
+    monkeypatch.setattr(gan_training, "train_on_public", noting)
     features, plan = Features(TABLE), planned(TABLE, condition="label", warm=6, **settings)
-    training.train_gan(
+    gan_training.train_gan(
         features,
         features.to_examples(records),
         plan,
@@ -239,7 +239,7 @@ def test_a_warm_start_learns_what_public_records_say(monkeypatch: pytest.MonkeyP
         losses.append(float(game.loss(batch).detach().mean()))
         assert all(weight.grad is None for weight in game.critic.parameters())
 
-    monkeypatch.setattr(training, "train_on_public", noting)
+    monkeypatch.setattr(gan_training, "train_on_public", noting)
     public = random_records(PLAIN, 200)
     public.codes["twin"][:] = public.codes["label"]  # the start knows nothing of it
     ledger = Ledger(epsilon=2.0, delta=DELTA)

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from sundog.errors import SundogError
 from sundog.fit.synthesizer import Synthesizer
-from sundog.models.gan import training
+from sundog.models.gan import gan_training
 from sundog.models.gan.gan import Gan
 from sundog.models.protocol import FitContext, Model
 from sundog.models.rbm.network import Network
@@ -51,7 +51,7 @@ every_model = pytest.mark.parametrize("model", SMALL, ids=lambda model: model.na
 
 @pytest.fixture(autouse=True)
 def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "_BATCH", 32)
+    monkeypatch.setattr(gan_training, "_BATCH", 32)
 
 
 @pytest.fixture

@@ -25,10 +25,10 @@ from sundog.models.gan.architectures import has_people
 from sundog.models.gan.conditional_means import ConditionalMeans, make_people_charge, measure_conditional_means
 from sundog.models.gan.configuration import GanConfiguration, resolve
 from sundog.models.gan.gan_plan import GanPlan, list_first_charges
+from sundog.models.gan.gan_training import train_gan
 from sundog.models.gan.label_classifier import plan_label_classifier, train_label_classifier
 from sundog.models.gan.networks import new_generator
 from sundog.models.gan.released import HAS_CLASSIFIER, ReleasedGan
-from sundog.models.gan.training import train_gan
 from sundog.models.neural.decoder_sampling import DecoderSampler
 from sundog.models.neural.features import FeatureRows, Features
 from sundog.models.neural.mean_matching import match_means

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from sundog.data.records import Records
 from sundog.fit.synthesizer import Synthesizer
-from sundog.models.gan import training
+from sundog.models.gan import gan_training
 from sundog.models.gan.architectures import choose_shape
 from sundog.models.gan.decaying_optimizer import DecayingOptimizer
 from sundog.models.gan.networks import Pairs
@@ -31,7 +31,7 @@ TWINS = schema_of({"label": LABEL, "twin": LABEL})
 
 @pytest.fixture(autouse=True)
 def _small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(training, "_BATCH", 128)
+    monkeypatch.setattr(gan_training, "_BATCH", 128)
 
 
 def random(*shape: int, seed: int = 0) -> Tensor:

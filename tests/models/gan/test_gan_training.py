@@ -18,7 +18,7 @@ from torch import Tensor
 
 from sundog.data.schema import Schema
 from sundog.fit.synthesizer import Synthesizer
-from sundog.models.gan import training
+from sundog.models.gan import gan_training
 from sundog.models.gan.conditional_means import ConditionalMeans
 from sundog.models.gan.configuration import GanConfiguration
 from sundog.models.gan.gan import Gan
@@ -73,13 +73,13 @@ def test_the_charge_is_the_same_whatever_the_records_are() -> None:
 def test_a_step_with_less_noise_than_was_planned_is_refused_before_it_is_taken(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    real = training._new_step
+    real = gan_training._new_step
 
     def weaker(*args: Any) -> PrivateStep:
         planned = real(*args)
         return replace(planned, noise_multiplier=planned.noise_multiplier * 2 / 3)
 
-    monkeypatch.setattr(training, "_new_step", weaker)
+    monkeypatch.setattr(gan_training, "_new_step", weaker)
     with pytest.raises(ValueError, match=r"the step has noise multiplier .* but the plan charges"):
         fitted(random_records(TABLE, 60))
 
@@ -163,7 +163,7 @@ def generators(sizes: tuple[int, ...], **settings: Any) -> list[dict[str, Any]]:
             classifier = train_label_classifier(
                 features, rows, plan.settings, plan.classifier, ledger, FitContext(seed=0), records=60
             )
-        both = training.train_gan(features, rows, plan, start, classifier, ledger, FitContext(seed=0))
+        both = gan_training.train_gan(features, rows, plan, start, classifier, ledger, FitContext(seed=0))
         found.append({name: weight.clone() for name, weight in both.state_dict().items()})
     return found
 
