@@ -11,7 +11,7 @@ from sklearn.cluster import KMeans
 
 from sundog.mixture.kmeans import (
     Centres,
-    find_nearest,
+    find_nearest_centre,
     round_to_grain,
     run_private_lloyd,
     split_into_chunks,
@@ -102,8 +102,8 @@ def test_the_nearest_is_the_nearest() -> None:
     rng = np.random.default_rng(2)
     points, centres = round_to_grain(rng.normal(size=(400, 3))), round_to_grain(rng.normal(size=(7, 3)))
     distances = np.square(points[:, None] - centres[None]).sum(axis=2)
-    np.testing.assert_array_equal(find_nearest(points, centres), distances.argmin(axis=1))
-    np.testing.assert_array_equal(find_nearest(points[5:6], centres), find_nearest(points, centres)[5:6])
+    np.testing.assert_array_equal(find_nearest_centre(points, centres), distances.argmin(axis=1))
+    np.testing.assert_array_equal(find_nearest_centre(points[5:6], centres), find_nearest_centre(points, centres)[5:6])
 
 
 @pytest.mark.parametrize(("count", "width"), [(0, 3), (1, 1), (6, 3), (7, 3), (10, 200)])

@@ -11,7 +11,7 @@ from sundog.files import refuse_output
 TABLE, SCHEMA = "adult.csv.gz", "adult.schema.yaml"
 
 
-def unpack(target: Path) -> Path:
+def copy_example_file(target: Path) -> Path:
     """Copy the file with the name of `target` from the package to `target`, and return `target`."""
     with resources.as_file(resources.files("sundog.demo") / target.name) as source:
         return Path(shutil.copyfile(source, target))
@@ -26,4 +26,4 @@ def write_example(folder: Path) -> tuple[Path, Path]:
     folder.mkdir(parents=True, exist_ok=True)
     for path in (table, schema):
         refuse_output(path, {}, fix="choose another folder with -o")
-    return unpack(table), unpack(schema)
+    return copy_example_file(table), copy_example_file(schema)

@@ -15,7 +15,7 @@ import pandas as pd
 from sundog.data.reading.read import encode, read
 from sundog.data.schema import Schema
 from sundog.demo.digits import EPSILON, show_digits
-from sundog.demo.example import SCHEMA, TABLE, unpack
+from sundog.demo.example import SCHEMA, TABLE, copy_example_file
 from sundog.demo.plots import draw_marginals
 from sundog.errors import BudgetExceededError, ReleaseError
 from sundog.evaluation.comparison import shuffle_columns
@@ -41,7 +41,7 @@ def run_walkthrough(folder: Path, *, epsilon: float, say: Say) -> None:
         _show_census(folder, epsilon, say)
         say("\n7. Images: 1,497 handwritten digits. A mixture of ten machines, one for each of ten clusters that are")
         say(f"   found privately. These are few images, so ε = {EPSILON:g}, much more than for the census.\n")
-        show_digits(folder, Schema.load(unpack(folder / "digits.schema.yaml")), say=say)
+        show_digits(folder, Schema.load(copy_example_file(folder / "digits.schema.yaml")), say=say)
     say(f"\nThis took {time.perf_counter() - started:.1f} s; all files are in {folder}/.")
     say("\nNow your own data:")
     say("  sundog schema YOUR.csv -o your.schema.yaml      # a draft: review it")
@@ -51,8 +51,8 @@ def run_walkthrough(folder: Path, *, epsilon: float, say: Say) -> None:
 
 def _show_census(folder: Path, epsilon: float, say: Say) -> None:
     """Run the steps on the census table."""
-    data = unpack(folder / TABLE)
-    schema = Schema.load(unpack(folder / SCHEMA))
+    data = copy_example_file(folder / TABLE)
+    schema = Schema.load(copy_example_file(folder / SCHEMA))
 
     say("1. The private data: 10,000 records of the 1994 US census (UCI Adult). Only you may see it.\n")
     _show_rows(data, say)

@@ -27,7 +27,7 @@ from sundog.release.certificate import Certificate
 
 if TYPE_CHECKING:
     from sundog.evaluation.publication import Publication
-    from sundog.evaluation.report.claims import Verdict
+    from sundog.evaluation.report.claims import ClaimVerdict
 
 Part = Callable[[Comparison], Section]
 
@@ -80,7 +80,7 @@ class Report:
         return write_headline(self.sections, self.ceiling, self.floor)
 
     @property
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self) -> list[ClaimVerdict]:
         """The claims of the headline: the answer to each, and the figures that support it."""
         from sundog.evaluation.report.headline import reach_verdicts
 

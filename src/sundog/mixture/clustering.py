@@ -32,7 +32,7 @@ from sundog.mixture.kmeans import (
     Centres,
     Points,
     clip_to_ball,
-    find_nearest,
+    find_nearest_centre,
     round_to_grain,
     run_private_lloyd,
     split_into_chunks,
@@ -238,7 +238,7 @@ def _move_centres(
 
 def _count_clusters(points: Points, centres: Floats, plan: ClusteringPlan, ledger: Ledger) -> Floats:
     """Return the noisy number of records nearest to each centre."""
-    chunks = ((find_nearest(chunk, centres), np.zeros((len(chunk), 0))) for chunk in points())
+    chunks = ((find_nearest_centre(chunk, centres), np.zeros((len(chunk), 0))) for chunk in points())
     counts, _ = gaussian_group_sums(
         chunks,
         groups=len(centres),

@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 Points = Callable[[], Iterable[Floats]]  # yields all points, in chunks, each time it is called
 
-GRAIN = 2.0**-16  # coordinates that are multiples of it are compared without rounding: see `find_nearest`
+GRAIN = 2.0**-16  # coordinates that are multiples of it are compared without rounding: see `find_nearest_centre`
 _ROWS = 16_384
 TOO_FEW = 3.0  # standard deviations of the noise of a count
 SPLIT = 0.05  # of the clip norm: how far from the mean of the largest cluster others start again
@@ -70,7 +70,7 @@ def run_private_lloyd(
     centres, counts = round_to_grain(start), np.zeros(len(start))
     for _ in range(iterations):
         counts, sums = gaussian_group_sums(
-            ((find_nearest(chunk, centres), chunk) for chunk in points()),
+            ((find_nearest_centre(chunk, centres), chunk) for chunk in points()),
             groups=len(centres),
             width=centres.shape[1],
             clip_norm=clip_norm,
@@ -105,13 +105,13 @@ def restart_small(
     means[together] = middle + distance * spread_directions(int(together.sum()), means.shape[1], rng)
 
 
-def find_nearest(points: npt.NDArray[Any], centres: Floats) -> Integers:
+def find_nearest_centre(points: npt.NDArray[Any], centres: Floats) -> Integers:
     """Return the nearest centre of each point, the first of those that are equally near.
 
     Where points and centres are multiples of GRAIN and not long, all sums are exact: the centre of a point never
     depends on other points.
 
-    >>> find_nearest(np.array([[0.9], [0.2]]), np.array([[0.0], [1.0]])).tolist()
+    >>> find_nearest_centre(np.array([[0.9], [0.2]]), np.array([[0.0], [1.0]])).tolist()
     [1, 0]
     """
     scores = np.asarray(points, np.float64) @ centres.T

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from sundog.errors import SundogError
-from sundog.evaluation.series.dynamic_time_warping import choose_window, find_nearest
+from sundog.evaluation.series.dynamic_time_warping import choose_window, find_nearest_series
 
 Floats = NDArray[np.float64]
 
@@ -42,7 +42,7 @@ def test_distances_are_those_of_brute_force(kind: str, window: int) -> None:
         "few levels": rng.integers(0, 3, (45, 16)).astype(float),
     }[kind]
     series, among = values[:5], values[5:]
-    places, distances = find_nearest(series, among, window=window)
+    places, distances = find_nearest_series(series, among, window=window)
     np.testing.assert_allclose(distances, brute_force(series, among, window), atol=1e-12)
     reached = [warped(one, among[place], window) for one, place in zip(series, places, strict=True)]
     np.testing.assert_allclose(reached, distances, atol=1e-12)
@@ -53,7 +53,7 @@ def test_of_many_candidates_the_nearest_is_found_whatever_its_bound() -> None:
     rng = np.random.default_rng(0)
     series, among = rng.normal(size=(4, 10)), rng.normal(size=(1500, 10))
     expected = np.array([[warped(one, other, 5) for other in among] for one in series])
-    places, distances = find_nearest(series, among, window=5)
+    places, distances = find_nearest_series(series, among, window=5)
     np.testing.assert_allclose(distances, expected.min(axis=1))
     np.testing.assert_array_equal(places, expected.argmin(axis=1))
 
@@ -62,12 +62,12 @@ def test_without_a_shift_it_is_the_euclidean_distance() -> None:
     rng = np.random.default_rng(0)
     series, among = rng.normal(size=(4, 9)), rng.normal(size=(30, 9))
     euclidean = np.linalg.norm(series[:, None] - among[None], axis=2).min(axis=1)
-    np.testing.assert_allclose(find_nearest(series, among, window=0)[1], euclidean)
+    np.testing.assert_allclose(find_nearest_series(series, among, window=0)[1], euclidean)
 
 
 def test_a_copy_is_found_at_distance_zero() -> None:
     among = np.random.default_rng(0).normal(size=(300, 24))
-    places, distances = find_nearest(among[[7, 250]], among)
+    places, distances = find_nearest_series(among[[7, 250]], among)
     assert places.tolist() == [7, 250]
     assert distances.tolist() == [0.0, 0.0]
 
@@ -76,18 +76,18 @@ def test_a_shift_within_the_window_costs_nothing_and_beyond_it_something() -> No
     bump = np.zeros((1, 20))
     bump[0, 10] = 1.0
     moved = np.roll(bump, 3, axis=1)
-    assert find_nearest(moved, bump, window=3)[1][0] == 0.0
-    assert find_nearest(moved, bump, window=2)[1][0] > 0.5
+    assert find_nearest_series(moved, bump, window=3)[1][0] == 0.0
+    assert find_nearest_series(moved, bump, window=2)[1][0] > 0.5
 
 
 def test_a_single_constant_candidate_is_the_nearest() -> None:
-    places, distances = find_nearest(np.zeros((2, 4)), np.ones((1, 4)))
+    places, distances = find_nearest_series(np.zeros((2, 4)), np.ones((1, 4)))
     assert places.tolist() == [0, 0]
     np.testing.assert_allclose(distances, 2.0)
 
 
 def test_series_of_one_value_are_compared() -> None:
-    places, distances = find_nearest(np.array([[2.0]]), np.array([[0.0], [5.0], [3.0]]))
+    places, distances = find_nearest_series(np.array([[2.0]]), np.array([[0.0], [5.0], [3.0]]))
     assert places.tolist() == [2]
     assert distances.tolist() == [1.0]
 
@@ -99,4 +99,4 @@ def test_the_default_window_is_a_tenth() -> None:
 def test_a_missing_library_is_named_with_its_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "dtaidistance", None)
     with pytest.raises(SundogError, match=r"needs the dtaidistance library: pip install 'sundog\[series\]'$"):
-        find_nearest(np.zeros((1, 4)), np.zeros((1, 4)))
+        find_nearest_series(np.zeros((1, 4)), np.zeros((1, 4)))

@@ -252,7 +252,7 @@ def test_a_critic_from_a_file_scores_each_record_by_itself(
     with torch.no_grad():
         whole = critic.network(critic.features.to_examples(records).take_vectors(np.arange(30)))
     np.testing.assert_allclose(scores, whole.numpy(), rtol=1e-4, atol=1e-6)
-    monkeypatch.setattr(module, "choose_rows", lambda *sizes: 7)
+    monkeypatch.setattr(module, "choose_chunk_size", lambda *sizes: 7)
     np.testing.assert_allclose(critic.score(records), scores, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(critic.score(records.take([3, 3])), scores[[3, 3]], rtol=1e-4, atol=1e-6)
     assert critic.score(records.take([])).shape == (0,)

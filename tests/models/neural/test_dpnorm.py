@@ -17,7 +17,7 @@ from sundog.fit.synthesizer import Synthesizer
 from sundog.models.gan import gan_training
 from sundog.models.gan.gan import Gan
 from sundog.models.protocol import FitContext, Model
-from sundog.models.rbm.network import Network
+from sundog.models.rbm.network import RbmNetwork
 from sundog.models.rbm.rbm import Rbm
 from sundog.models.registry import configure, read_model
 from sundog.models.vae.vae import Vae
@@ -152,13 +152,13 @@ def test_the_particles_of_a_boltzmann_machine_have_the_weight_of_records(
 ) -> None:
     """They are weighed by the bound of the same step, wherever it moves."""
     weighed: list[float] = []
-    weights = Network._compute_weights
+    weights = RbmNetwork._compute_weights
 
-    def watch(self: Network) -> Tensor:
+    def watch(self: RbmNetwork) -> Tensor:
         weighed.append(float(self.clip))
         return weights(self)
 
-    monkeypatch.setattr(Network, "_compute_weights", watch)
+    monkeypatch.setattr(RbmNetwork, "_compute_weights", watch)
     fit(Rbm, 200)
     moved = [float(policy.edges[int(noisy.argmax())]) for policy, noisy in steps]
     assert weighed == [10.0, *moved[:-1]]

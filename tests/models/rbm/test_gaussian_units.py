@@ -13,7 +13,7 @@ from tests.models.rbm.test_rbm import fitted
 
 from sundog.data.records import Records
 from sundog.models.neural.features import Features
-from sundog.models.rbm.network import Network
+from sundog.models.rbm.network import RbmNetwork
 from sundog.models.rbm.rbm import Rbm
 
 
@@ -35,7 +35,7 @@ def test_gaussian_units_learn_how_intensities_go_together() -> None:
 def test_gaussian_units_are_drawn_around_what_the_hidden_ones_say() -> None:
     """Without weights an intensity is normal, with the deviation that was set; so it is in the chain and in records."""
     schema = schema_of({"picture": {"type": "image", "shape": [2, 2], "levels": 256}})
-    network = Network(Features(schema), torch.full((4,), 0.4), hidden=3, chains=4000, deviation=0.1)
+    network = RbmNetwork(Features(schema), torch.full((4,), 0.4), hidden=3, chains=4000, deviation=0.1)
     torch.nn.init.zeros_(network.hidden.weight)
     drawn = Rbm(schema, network, 100).sample(4000, np.random.default_rng(0), {})["picture"].reshape(-1) / 255
     assert stats.kstest(drawn, stats.norm(0.4, 0.1).cdf).statistic < 0.025  # of which rounding is 0.01

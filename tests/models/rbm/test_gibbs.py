@@ -16,7 +16,7 @@ from tests.contracts.material import schema_of
 from sundog.models.neural.features import Features
 from sundog.models.rbm import gibbs
 from sundog.models.rbm.gibbs import _PlaceChains, _VectorChains, start_chains
-from sundog.models.rbm.network import Network
+from sundog.models.rbm.network import RbmNetwork
 from sundog.models.rbm.rbm import Rbm
 
 COLUMNS: dict[str, dict[str, Any]] = {
@@ -36,16 +36,16 @@ STATES = torch.stack(
 COUNT = 20_000
 
 
-def machine(size: float = 1.0, chains: int = 64) -> Network:
+def machine(size: float = 1.0, chains: int = 64) -> RbmNetwork:
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(0)
-        network = Network(Features(SCHEMA), torch.rand(9), hidden=4, chains=chains)
+        network = RbmNetwork(Features(SCHEMA), torch.rand(9), hidden=4, chains=chains)
         for parameter in network.parameters():
             parameter.normal_(std=size)
     return network
 
 
-def exact(network: Network) -> npt.NDArray[np.float64]:
+def exact(network: RbmNetwork) -> npt.NDArray[np.float64]:
     with torch.no_grad():
         return np.asarray((-network.free_energy(STATES).double()).softmax(dim=0).numpy())
 

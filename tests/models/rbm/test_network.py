@@ -15,7 +15,7 @@ from tests.contracts.material import schema_of
 from torch import Tensor
 
 from sundog.models.neural.features import Features
-from sundog.models.rbm.network import Network
+from sundog.models.rbm.network import RbmNetwork
 from sundog.training.clipping import Fixed
 from sundog.training.groups import group_all
 from sundog.training.per_example.engine import clip_and_sum
@@ -33,12 +33,12 @@ MIX: dict[str, dict[str, Any]] = {
 both = pytest.mark.parametrize("columns", [SETS, MIX], ids=["sets", "mix"])
 
 
-def network(columns: dict[str, dict[str, Any]], *, size: float = 1.0, seed: int = 0, **options: Any) -> Network:
+def network(columns: dict[str, dict[str, Any]], *, size: float = 1.0, seed: int = 0, **options: Any) -> RbmNetwork:
     """One of three hidden units, with weights of some size."""
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         features = Features(schema_of(columns))
-        made = Network(features, torch.rand(features.width), **{"hidden": 3, "chains": 5, **options})
+        made = RbmNetwork(features, torch.rand(features.width), **{"hidden": 3, "chains": 5, **options})
         with torch.no_grad():
             for parameter in made.parameters():
                 parameter.normal_(std=size)
@@ -58,7 +58,7 @@ def states(columns: dict[str, dict[str, Any]]) -> Tensor:
 HIDDEN = torch.tensor(list(itertools.product([0.0, 1.0], repeat=3)))
 
 
-def energies(made: Network, x: Tensor) -> Floats:
+def energies(made: RbmNetwork, x: Tensor) -> Floats:
     """E of each vector with each state of the hidden units, one unit at a time: (vectors, 8)."""
     weight, hidden_bias = made.hidden.weight.detach().double().numpy(), made.hidden.bias.detach().double().numpy()
     bias, centre = made.visible.weight.detach().double().numpy()[0], made.centre.double().numpy()[0]
@@ -80,12 +80,12 @@ def energies(made: Network, x: Tensor) -> Floats:
     return found
 
 
-def distribution(made: Network, x: Tensor) -> Floats:
+def distribution(made: RbmNetwork, x: Tensor) -> Floats:
     """The exact probability of each of all vectors."""
     return np.asarray(special.softmax(special.logsumexp(-energies(made, x), axis=1)))
 
 
-def gradient(made: Network, loss: Tensor) -> Floats:
+def gradient(made: RbmNetwork, loss: Tensor) -> Floats:
     return np.concatenate(
         [part.flatten().double().numpy() for part in torch.autograd.grad(loss, list(made.parameters()))]
     )
@@ -130,7 +130,7 @@ def test_centring_does_not_change_the_distribution() -> None:
 def test_it_begins_as_the_independent_columns_of_the_means() -> None:
     features = Features(schema_of(MIX))
     means = torch.tensor([0.5, 0.2, 0.3, 0.9, 0.1, 0.7, 0.05, 0.4, 0.25])
-    made = Network(features, means, hidden=3, chains=20_000)
+    made = RbmNetwork(features, means, hidden=3, chains=20_000)
     with torch.no_grad():
         made.hidden.weight.zero_()
     x = states(MIX)
@@ -142,7 +142,7 @@ def test_it_begins_as_the_independent_columns_of_the_means() -> None:
 # --- the gradient ---
 
 
-def exact_gradient(made: Network, data: Tensor, x: Tensor) -> Floats:
+def exact_gradient(made: RbmNetwork, data: Tensor, x: Tensor) -> Floats:
     """Of the mean log-likelihood, by finite differences of sums over all states."""
 
     def likelihood() -> float:
@@ -234,7 +234,7 @@ def test_the_chain_finds_the_distribution() -> None:
 def test_a_stack_is_its_networks_one_by_one() -> None:
     single = [network(MIX, seed=seed, chains=7, moves=2) for seed in range(3)]
     whole = stack(single)
-    assert isinstance(whole, Network)
+    assert isinstance(whole, RbmNetwork)
     for made in (*single, whole):
         made.clip = torch.ones(1)
     x = states(MIX)

@@ -26,7 +26,7 @@ from sundog.models.neural.features import Features
 from sundog.models.protocol import FitContext, Parts, State
 from sundog.models.rbm import rbm
 from sundog.models.rbm.configuration import RbmConfiguration
-from sundog.models.rbm.network import Network
+from sundog.models.rbm.network import RbmNetwork
 from sundog.models.rbm.rbm import Rbm
 from sundog.models.rbm.released import ReleasedRbm
 from sundog.privacy.events import Charge, Gaussian, SampledGaussian
@@ -101,7 +101,7 @@ def sticky() -> Rbm:
     """Kinds that go with their twins and baskets, strongly: a chain seldom changes them, and begins without knowing."""
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(0)
-        network = Network(Features(TABLE), torch.full((9,), 1 / 3), hidden=4, chains=5000)
+        network = RbmNetwork(Features(TABLE), torch.full((9,), 1 / 3), hidden=4, chains=5000)
         network.hidden.weight.normal_(std=0.3)
         network.hidden.bias.normal_(std=0.3)
         for unit in range(3):
@@ -320,7 +320,7 @@ def test_a_centre_that_no_mean_can_be_is_refused(value: float) -> None:
 def test_enormous_weights_draw_records_all_the_same(size: float, deviation: float | None) -> None:
     schema = schema_of(KINDS["mix"])
     features = Features(schema)
-    network = Network(features, torch.rand(features.width), hidden=5, chains=6, deviation=deviation)
+    network = RbmNetwork(features, torch.rand(features.width), hidden=5, chains=6, deviation=deviation)
     state = Rbm(schema, network, 100).state()
     harmed = {
         name: tensor if name in ("centre", "particles") else (np.where(tensor < 0, -1, 1) * size).astype(np.float32)

@@ -14,7 +14,7 @@ from tests.training.toy import DELTA, EPSILON, toy
 from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.fit.synthesizer import Synthesizer
-from sundog.models.rbm.network import Network
+from sundog.models.rbm.network import RbmNetwork
 from sundog.privacy.ledger import Ledger
 from sundog.training import trainer as module
 from sundog.training.speed.threads import ThreadChoice, count_allowed_threads, use_one_thread
@@ -79,13 +79,13 @@ def test_small_fits_and_samples_never_wait_for_a_second_thread(
 ) -> None:
     seen: set[int] = set()
     for name in ("loss", "proceed", "has_small_logits"):
-        plain: Any = getattr(Network, name)
+        plain: Any = getattr(RbmNetwork, name)
 
         def counted(*given: Any, plain: Any = plain) -> Any:
             seen.add(torch.get_num_threads())
             return plain(*given)
 
-        monkeypatch.setattr(Network, name, counted)
+        monkeypatch.setattr(RbmNetwork, name, counted)
     schema = Schema.from_dict({"columns": {"a": {"type": "integer", "min": 0, "max": 4}, "b": {"type": "boolean"}}})
     data = pd.DataFrame({"a": np.arange(300) % 5, "b": np.arange(300) % 2 == 0})
     release = Synthesizer("rbm", epsilon=1.0, delta=1e-6, settings={"epochs": 1}).fit(data, schema).release_

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from sundog.data.columns import arrow
 from sundog.data.columns.forms import Form, Scale, Unknown
-from sundog.data.columns.value_kinds import spell
+from sundog.data.columns.value_kinds import spell_value
 from sundog.data.validation_errors import explain
 from sundog.errors import DataError, SchemaError
 
@@ -225,7 +225,7 @@ class Column(BaseModel, ABC):
         >>> CategoricalColumn(values=["DE", "NA"]).find_null_spellings(["", "NA"])
         ['']
         """
-        declared = {text for value in self.declared_texts for text in (str(value), spell(value))}
+        declared = {text for value in self.declared_texts for text in (str(value), spell_value(value))}
         return [null for null in nulls if null not in declared]
 
     @property

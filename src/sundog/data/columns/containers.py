@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from sundog.data.columns import time_parsing
 from sundog.data.columns.arrow import is_text, to_numpy
 from sundog.data.columns.number_parsing import EXACT
-from sundog.data.columns.value_kinds import KINDS, TEXT, spell, tag_value
+from sundog.data.columns.value_kinds import KINDS, TEXT, spell_value, tag_value
 from sundog.errors import DataError
 
 if TYPE_CHECKING:
@@ -237,7 +237,9 @@ def spell_values(chunk: Any, *, where: str) -> Any:
         return chunk.cast(pa.string())
     refuse_rounded(chunk, where)
     distinct = chunk.dictionary_encode()
-    return pa.array([spell(value) for value in to_python(distinct.dictionary)], pa.string()).take(distinct.indices)
+    return pa.array([spell_value(value) for value in to_python(distinct.dictionary)], pa.string()).take(
+        distinct.indices
+    )
 
 
 def refuse_rounded(chunk: Any, where: str) -> None:
@@ -262,7 +264,7 @@ def to_python(values: Any) -> list[Any]:
     As in `from_objects`, decimals become int or float, and whole numbers beyond 64 bits become text.
     """
     if pa.types.is_timestamp(values.type) or pa.types.is_date(values.type):
-        micros, aware, _ = time_parsing.read(values, None)
+        micros, aware, _ = time_parsing.parse_times(values, None)
         missing = to_numpy(pc.is_null(values))
         return [
             None if null else time_parsing.Time(int(tick), bool(zoned))

@@ -155,10 +155,10 @@ class DatetimeColumn(OrderedColumn):
     def spell(self, values: Any) -> Any:
         """Return decoded times as text in the declared `format` or ISO 8601, which `encode` maps to the same codes."""
         if self.format is not None:
-            return time_parsing.spell(values, self.format)
+            return time_parsing.format_times(values, self.format)
         offset = "%z" if self.timezone is not None and self.resolution != "day" else ""
         unit = {"millisecond": "ms", "microsecond": "us"}.get(self.resolution, "s")
-        return time_parsing.spell(
+        return time_parsing.format_times(
             values, ("%Y-%m-%d" if self.resolution == "day" else "%Y-%m-%dT%H:%M:%S") + offset, unit
         )
 
@@ -270,7 +270,7 @@ class DatetimeColumn(OrderedColumn):
     # --- encoding ---
 
     def _encode_array(self, values: Any) -> tuple[NDArray[Any], Mask]:
-        micros, aware, bad = time_parsing.read(values, self.format)
+        micros, aware, bad = time_parsing.parse_times(values, self.format)
         ticks, refused = self._to_clock(micros, aware)
         codes = (ticks - self._origin) // self._unit
         codes, outside = self._apply_bounds(codes, codes < 0, codes >= self.lattice_size)
@@ -294,7 +294,7 @@ class DatetimeColumn(OrderedColumn):
 
     def _explain_refusal(self, one: Any) -> str:
         value = unwrap_one(one)
-        micros, aware, bad = time_parsing.read(one, self.format)
+        micros, aware, bad = time_parsing.parse_times(one, self.format)
         if bad[0]:
             expected, fix = (f"as {self.format}", "fix it") if self.format else ("in ISO 8601", "declare its `format`")
             problem = f"{format_value(value)} is not a time written {expected}"

@@ -36,7 +36,7 @@ from sundog.data.columns.number_parsing import (
 )
 from sundog.data.columns.scalar import ScalarColumn
 from sundog.data.columns.time_parsing import Time, parse_iso
-from sundog.data.columns.value_kinds import spell
+from sundog.data.columns.value_kinds import spell_value
 from sundog.data.validation_errors import describe_value, format_value, suggest
 
 
@@ -204,7 +204,7 @@ class ListedColumn(ScalarColumn):
         found: dict[float, int] = {}
         for text, code in self._code_of.items():
             if (number := parse_number_unless_code(str(text))) is not None and (
-                number not in found or spell(number) == text
+                number not in found or spell_value(number) == text
             ):
                 found[number] = code
         for text, number in (("True", 1), ("true", 1), ("False", 0), ("false", 0)):
@@ -218,7 +218,7 @@ class ListedColumn(ScalarColumn):
         if self.values is None or not isinstance(self.values[0], str):
             return False
         found = self._code_of_number.items()
-        return any(number % 1 == 0 and spell(number) != self.values[code] for number, code in found)
+        return any(number % 1 == 0 and spell_value(number) != self.values[code] for number, code in found)
 
     @cached_property
     def _code_of_time(self) -> Mapping[Time, int]:

@@ -49,8 +49,8 @@ class Time(NamedTuple):
         return f"{text}+00:00" if self.aware else text.removesuffix("T00:00:00")
 
 
-def read(values: Any, text_format: str | None) -> tuple[Micros, Mask, Mask]:
-    """Return the times of an Arrow array in microseconds, a mask of instants, and one of values that are no times."""
+def parse_times(values: Any, text_format: str | None) -> tuple[Micros, Mask, Mask]:
+    """Return the times of an Arrow array in microseconds, a mask of instants, and one of values that are not times."""
     kind = values.type
     if is_text(kind):
         return parse_iso(values) if text_format is None else _parse_format(values, text_format)
@@ -119,7 +119,7 @@ def parse_iso(texts: Any) -> tuple[Micros, Mask, Mask]:
     return micros, aware, bad
 
 
-def spell(times: Any, text_format: str, unit: str = "s") -> Any:
+def format_times(times: Any, text_format: str, unit: str = "s") -> Any:
     """Return Arrow timestamps as text; the unit sets the decimals of the seconds."""
     if "%S.%f" in text_format and text_format.count("%f") == text_format.count("%S") == 1:
         text_format, unit = text_format.replace("%S.%f", "%S"), "us"

@@ -149,7 +149,7 @@ def _register_pandas() -> None:
 
     def tag_interval(value: pd.Interval) -> _Tagged:
         before, behind = "[" if value.closed_left else "(", "]" if value.closed_right else ")"
-        return TEXT, f"{before}{spell(value.left)}, {spell(value.right)}{behind}"
+        return TEXT, f"{before}{spell_value(value.left)}, {spell_value(value.right)}{behind}"
 
     def tag_timestamp(value: pd.Timestamp) -> _Tagged:
         return (WALL if value.tz is None else INSTANT), _tag_datetime64(value.to_datetime64())[1]
@@ -161,10 +161,10 @@ def _register_pandas() -> None:
     _tag.register(pd.Timestamp, tag_timestamp)
 
 
-def spell(value: Any) -> str:
+def spell_value(value: Any) -> str:
     """Return the canonical spelling of a value, which does not depend on its type.
 
-    >>> [spell(value) for value in (1, 1.0, Decimal("1.00"), True, -0.0, 0.5, date(2020, 1, 1), " x")]
+    >>> [spell_value(value) for value in (1, 1.0, Decimal("1.00"), True, -0.0, 0.5, date(2020, 1, 1), " x")]
     ['1', '1', '1', '1', '0', '0.5', '2020-01-01', ' x']
     """
     tag, held = tag_value(value)

@@ -242,7 +242,7 @@ def _guess_typed(distinct: pa.Array, *, whole_is_integer: bool = True) -> Declar
         return {"type": "boolean"}
     if pa.types.is_timestamp(kind) or pa.types.is_date(kind):
         zone = kind.tz if pa.types.is_timestamp(kind) else None
-        return _guess_times(time_parsing.read(distinct, None)[0], zone if zone is None or "/" in zone else "UTC")
+        return _guess_times(time_parsing.parse_times(distinct, None)[0], zone if zone is None or "/" in zone else "UTC")
     if pa.types.is_integer(kind):
         return {"type": "integer", "min": pc.min(distinct).as_py(), "max": pc.max(distinct).as_py()}
     if pa.types.is_floating(kind) or pa.types.is_decimal(kind):
@@ -255,7 +255,7 @@ def _guess_numbers(values: Array, whole_is_integer: bool) -> Declaration:
     values = values[np.isfinite(values)]
     if not len(values):
         return {"type": "continuous", "min": 0.0, "max": 0.0}
-    digits = _count_decimals(values)
+    digits = _count_needed_decimals(values)
     low, high = float(values.min()), float(values.max())
     if digits == 0 and whole_is_integer and max(abs(low), abs(high)) < EXACT:
         return {"type": "integer", "min": int(low), "max": int(high)}
@@ -269,7 +269,7 @@ def _guess_numbers(values: Array, whole_is_integer: bool) -> Declaration:
     return {"type": "continuous", "min": low, "max": high, "resolution": step}
 
 
-def _count_decimals(values: Array) -> int | None:
+def _count_needed_decimals(values: Array) -> int | None:
     """Return the smallest number of decimals that represents all values exactly; None if there is none."""
     return next((d for d in range(DIGITS + 1) if (np.round(values, d) == values).all()), None)
 

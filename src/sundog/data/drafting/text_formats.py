@@ -137,7 +137,7 @@ def _choose_iso_format(texts: pa.Array, micros: Array) -> str | None:
 
 
 def _try_time_format(texts: pa.Array, fits: Mask, text_format: str, doubt: str | None) -> Iterator[TextFormat]:
-    micros, _, bad = time_parsing.read(texts.filter(pa.array(fits)), text_format)
+    micros, _, bad = time_parsing.parse_times(texts.filter(pa.array(fits)), text_format)
     if not bad.all():
         fits[fits] = ~bad
         yield TextFormat(fits, times=micros[~bad], format=text_format, doubt=doubt)
@@ -171,17 +171,17 @@ def _read_numbers(texts: pa.Array, fits: Mask, form: NumberFormat | None, doubt:
     written = texts.filter(pa.array(fits))
     plain = written if form is None else form.to_plain(written)
     whole = bool(_matches(plain, PLAIN_INTEGER).all())
-    if decimals := _count_decimals(plain):
+    if decimals := _count_written_decimals(plain):
         form = replace(form or NumberFormat(), decimals=decimals)
     values = number_parsing.to_int64(plain).values if whole else number_parsing.to_float64(plain)[0]
     example = None if form is None else form.make_example(whole=whole)
     return TextFormat(fits, numbers=values, whole=whole, format=example, doubt=doubt)
 
 
-def _count_decimals(plain: pa.Array) -> int:
+def _count_written_decimals(plain: pa.Array) -> int:
     """Return the fixed number of decimals, trailing zeros included; 0 if it is not fixed.
 
-    >>> _count_decimals(pa.array(["7.00", "12.50"])), _count_decimals(pa.array(["7", "12.50"]))
+    >>> _count_written_decimals(pa.array(["7.00", "12.50"])), _count_written_decimals(pa.array(["7", "12.50"]))
     (2, 0)
     """
     behind = pc.utf8_length(pc.replace_substring_regex(plain, r"^[-+]?[0-9]+\.", ""))

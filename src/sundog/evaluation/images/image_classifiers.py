@@ -35,7 +35,7 @@ SIDE = 16  # of the grid that is convolved
 _CHUNK = 1000  # images at a time in prediction
 
 
-class Network(nn.Module):
+class ImageNetwork(nn.Module):
     """A body that computes features of standardised images, and a linear layer over the features."""
 
     def __init__(self, body: nn.Sequential, features: int, classes: int, *, mean: float, deviation: float) -> None:
@@ -59,7 +59,7 @@ class Network(nn.Module):
 class Classifier:
     """A trained network, for arrays."""
 
-    network: Network
+    network: ImageNetwork
 
     def extract_features(self, images: Images) -> Images:
         """Return the input of the last layer, one row per image."""
@@ -89,7 +89,7 @@ def measure_accuracy(classifier: Classifier, images: Images, labels: Labels) -> 
     return measure_share(int((classifier.predict(images) == labels).sum()), len(labels))
 
 
-def build_network(kind: Kind, images: Images, classes: int, seed: int) -> Network:
+def build_network(kind: Kind, images: Images, classes: int, seed: int) -> ImageNetwork:
     """Return an untrained network for images of this shape.
 
     >>> network = build_network("logistic", np.zeros((20, 1, 8, 8), np.float32), classes=10, seed=0)
@@ -105,7 +105,7 @@ def build_network(kind: Kind, images: Images, classes: int, seed: int) -> Networ
             body, features = nn.Sequential(nn.Flatten(), nn.Linear(pixels, FEATURES), nn.LeakyReLU(SLOPE)), FEATURES
         else:
             body, features = _build_convolutions(shape), FEATURES
-        return Network(body, features, classes, mean=float(images.mean()), deviation=float(images.std()))
+        return ImageNetwork(body, features, classes, mean=float(images.mean()), deviation=float(images.std()))
 
 
 def _build_convolutions(shape: tuple[int, ...]) -> nn.Sequential:
@@ -179,7 +179,7 @@ def train_classifier(
     return Classifier(best)
 
 
-def _compute_loss(network: Network, images: Images, labels: Labels) -> float:
+def _compute_loss(network: ImageNetwork, images: Images, labels: Labels) -> float:
     logits = torch.from_numpy(Classifier(network).compute_logits(images))
     return float(cross_entropy(logits, torch.from_numpy(labels)))
 

@@ -42,7 +42,7 @@ SCORES = {"auc": "an AUC of", "accuracy": "an accuracy of", "r2": "an R² of", "
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """The answer to one claim.
 
     Args:
@@ -70,7 +70,7 @@ class Verdict:
 # --- single columns ------------------------------------------------------------------------------------------------
 
 
-def judge_each(claim: str, kind: str, together: Mapping[str, Measure]) -> Verdict:
+def judge_each(claim: str, kind: str, together: Mapping[str, Measure]) -> ClaimVerdict:
     """Judge that no column (or item) is off; one that is gets named, however good the others are.
 
     A distance of samples is biased upwards, so the upper ends are valid bounds; the lower ends allow for chance.
@@ -82,22 +82,22 @@ def judge_each(claim: str, kind: str, together: Mapping[str, Measure]) -> Verdic
     """
     known = {name: each for name, each in together.items() if math.isfinite(each.value)}
     if not known:
-        return Verdict(claim, "unknown", f"How far single {kind}s are off {UNKNOWN}.", {})
+        return ClaimVerdict(claim, "unknown", f"How far single {kind}s are off {UNKNOWN}.", {})
     worst = max(known, key=lambda name: (known[name].low, known[name].value))
     widest = max(known, key=lambda name: known[name].high)
     off = [name for name in known if known[name].low > OFF]
     evidence = {"margin": OFF, kind: worst, **known[worst].to_dict(), "off": off, "none_beyond": known[widest].high}
     if known[widest].high <= OFF:
         sentence = f"No {kind} is off by more than {format_percent(known[widest].high)}."
-        return Verdict(claim, "yes", sentence, evidence)
+        return ClaimVerdict(claim, "yes", sentence, evidence)
     if off:
         more = len(off) - 1
         others = f", and {more} more {kind}{'s are' if more > 1 else ' is'} off by more than {OFF:.0%}"
         sentence = f"{capitalise(kind)} {worst!r} is off by {format_range(known[worst])}{others if more else ''}."
-        return Verdict(claim, "no", sentence, evidence)
+        return ClaimVerdict(claim, "no", sentence, evidence)
     hidden = f"at this size one could be off by up to {format_percent(known[widest].high)} ({widest!r})"
     sentence = f"No {kind} is shown to be off by more than {OFF:.0%}, but {hidden}."
-    return Verdict(claim, "unknown", sentence, evidence)
+    return ClaimVerdict(claim, "unknown", sentence, evidence)
 
 
 # --- relations between columns -------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def judge_each(claim: str, kind: str, together: Mapping[str, Measure]) -> Verdic
 
 def judge_relations(
     kept: Measure | None, error: Measure | None, weakest: Mapping[str, Any] | None, learned: Sequence[Measure]
-) -> Verdict:
+) -> ClaimVerdict:
     """Judge that the synthetic data keeps the dependence between columns of the real data.
 
     Args:
@@ -117,7 +117,7 @@ def judge_relations(
     """
     if kept is None or error is None:
         said = "The real records show no relations between columns that could be measured at this size."
-        return Verdict("relations", "unknown", said, {})
+        return ClaimVerdict("relations", "unknown", said, {})
     evidence: dict[str, Any] = {"kept": kept.to_dict(), "error": error.to_dict(), "weakest_pair": weakest}
     evidence["learned"] = [share.to_dict() for share in learned]
     figures = f"{format_percent(kept.value)}, {format_range(kept)}"
@@ -128,16 +128,16 @@ def judge_relations(
         most = f"at most {format_percent(kept.high)}" if kept.high >= LEAST else "nothing"
         if any(share.low > LEARNED for share in learned):
             said = f"Pairs of columns have lost their relations ({most} is kept), but models trained on it do predict: "
-            return Verdict("relations", "mixed", f"{said}the measures disagree.", evidence)
-        return Verdict("relations", "no", f"Relations between columns are lost: {most} is kept.", evidence)
+            return ClaimVerdict("relations", "mixed", f"{said}the measures disagree.", evidence)
+        return ClaimVerdict("relations", "no", f"Relations between columns are lost: {most} is kept.", evidence)
     least = f" Most is missing {_name_pair(weakest)}." if weakest is not None else ""
     if answer == "partly":
         said = f"Of the relations between columns {format_percent(kept.value)} ({format_range(kept)}) is kept.{least}"
-        return Verdict("relations", "partly", said, evidence)
+        return ClaimVerdict("relations", "partly", said, evidence)
     possible = describe_possible(kept)
     unclear = f"How much of the relations between columns is kept {UNCLEAR}{f': {possible}' if possible else ''}."
     said = f"{unclear}{least}"
-    return Verdict("relations", "unknown", said, evidence)
+    return ClaimVerdict("relations", "unknown", said, evidence)
 
 
 def _judge_agreement(
@@ -146,45 +146,45 @@ def _judge_agreement(
     weakest: Mapping[str, Any] | None,
     learned: Sequence[Measure],
     evidence: Mapping[str, Any],
-) -> Verdict:
+) -> ClaimVerdict:
     """Judge relations that are kept on the whole, unless one pair, made-up relations or a model contradict."""
     on_the_whole = f"On the whole relations between columns are kept ({figures})"
     if weakest is not None:
         share = Measure(weakest["value"], weakest["low"], weakest["high"])
         said = f"{on_the_whole}, but not {_name_pair(weakest)} ({format_percent(share.value)}, {format_range(share)})."
-        return Verdict("relations", "partly", said, evidence)
+        return ClaimVerdict("relations", "partly", said, evidence)
     if error.low > MADE_UP / 2:
         said = f"{on_the_whole}, beside others that are made up or too strong (error {format_range(error)})."
-        return Verdict("relations", "partly", said, evidence)
+        return ClaimVerdict("relations", "partly", said, evidence)
     if any(share.high < 1 - MARGIN for share in learned):
         said = (
             f"Pairs of columns are related as in the real data ({figures}), but models trained on it predict worse: "
             "the measures disagree, and relations of more than two columns may be lost."
         )
-        return Verdict("relations", "mixed", said, evidence)
+        return ClaimVerdict("relations", "mixed", said, evidence)
     if error.high > MADE_UP:
         said = f"{on_the_whole}; whether others are made up {UNCLEAR}."
-        return Verdict("relations", "unknown", said, evidence)
-    return Verdict("relations", "yes", f"Relations between columns are kept ({figures}).", evidence)
+        return ClaimVerdict("relations", "unknown", said, evidence)
+    return ClaimVerdict("relations", "yes", f"Relations between columns are kept ({figures}).", evidence)
 
 
 def _name_pair(weakest: Mapping[str, Any] | None) -> str:
     return "" if weakest is None else "between {!r} and {!r}".format(*weakest["columns"])
 
 
-def judge_pairs(error: Measure) -> Verdict:
+def judge_pairs(error: Measure) -> ClaimVerdict:
     """Judge that pairs of columns are closer to the real ones than independent columns with the real marginals."""
     evidence = {"error": error.to_dict(), "independent_columns": 1.0}
     if error.low > 1 + MARGIN:
         said = "Pairs of columns are further from the real ones than those of independent columns."
-        return Verdict("pairs", "no", said, evidence)
-    return Verdict("pairs", "yes" if error.high < 1 else "unknown", "", evidence)
+        return ClaimVerdict("pairs", "no", said, evidence)
+    return ClaimVerdict("pairs", "yes" if error.high < 1 else "unknown", "", evidence)
 
 
 # --- models --------------------------------------------------------------------------------------------------------
 
 
-def judge_prediction(name: str, standing: Standing, others: Mapping[str, Standing]) -> Verdict:
+def judge_prediction(name: str, standing: Standing, others: Mapping[str, Standing]) -> ClaimVerdict:
     """Judge that a model trained on the records predicts real ones as well as a model trained on real records.
 
     Args:
@@ -197,7 +197,7 @@ def judge_prediction(name: str, standing: Standing, others: Mapping[str, Standin
     if standing.ceiling is None or standing.short is None:
         value = format_decimal(standing.measure.value, choose_decimals(standing.measure.value))
         said = f"{reached} {value}." if math.isfinite(standing.measure.value) else f"{reached} … it {UNKNOWN}."
-        return Verdict("prediction", "unknown", said, evidence)
+        return ClaimVerdict("prediction", "unknown", said, evidence)
     decimals = min(choose_decimals(standing.measure.value), 2)
     value, real = (format_decimal(each, decimals) for each in (standing.measure.value, standing.ceiling.value))
     answer, share = standing.verdict, standing.share
@@ -217,7 +217,7 @@ def judge_prediction(name: str, standing: Standing, others: Mapping[str, Standin
         said = f"{reached} {value} where real data gives {real}: {standing.words}."
     else:
         said = f"{reached} {value} where real data gives {real}; what is missing {standing.words}."
-    return Verdict("prediction", answer, said, evidence)
+    return ClaimVerdict("prediction", answer, said, evidence)
 
 
 def _describe_shortfall(standing: Standing, decimals: int) -> str:
@@ -226,7 +226,9 @@ def _describe_shortfall(standing: Standing, decimals: int) -> str:
     return f", at most {format_decimal(hidden, decimals + 1)} better" if hidden else ""
 
 
-def judge_indistinguishable(name: str, who: str, score: str, found: Measure, guessing: float, nearly: float) -> Verdict:
+def judge_indistinguishable(
+    name: str, who: str, score: str, found: Measure, guessing: float, nearly: float
+) -> ClaimVerdict:
     """Judge that a model cannot distinguish the records from real ones.
 
     Args:
@@ -241,27 +243,27 @@ def judge_indistinguishable(name: str, who: str, score: str, found: Measure, gue
     shown = f"{score} {format_decimal(found.value, 2)}"
     ends = f"{format_decimal(found.low, 2)} to {format_decimal(found.high, 2)}; {guessing:g} is guessing"
     if not math.isfinite(found.value):
-        return Verdict(
+        return ClaimVerdict(
             "indistinguishable", "unknown", f"Whether {who} can distinguish it from real records {UNKNOWN}.", evidence
         )
     if found.low > guessing:
         said = f"{capitalise(who)} can distinguish it from real records ({shown}, {ends})."
-        return Verdict("indistinguishable", "no", said, evidence)
+        return ClaimVerdict("indistinguishable", "no", said, evidence)
     if found.high <= nearly:
         said = f"{capitalise(who)} cannot distinguish it from real records ({shown}, {ends})."
-        return Verdict("indistinguishable", "yes", said, evidence)
+        return ClaimVerdict("indistinguishable", "yes", said, evidence)
     said = f"Whether {who} can distinguish it from real records {UNCLEAR} ({shown}, {ends})."
-    return Verdict("indistinguishable", "unknown", said, evidence)
+    return ClaimVerdict("indistinguishable", "unknown", said, evidence)
 
 
 # --- any other measure ---------------------------------------------------------------------------------------------
 
 
-def judge_measure(name: str, standing: Standing, metric: Metric) -> Verdict:
+def judge_measure(name: str, standing: Standing, metric: Metric) -> ClaimVerdict:
     """Judge that a measure is as good as that of real data."""
     value = format_decimal(standing.measure.value, choose_decimals(standing.measure.value))
     said = f"{capitalise(metric.label)}: {value}{f', {standing.words}' if standing.words else ''}."
-    return Verdict(name, standing.verdict, said, _collect_evidence(name, standing))
+    return ClaimVerdict(name, standing.verdict, said, _collect_evidence(name, standing))
 
 
 def _collect_evidence(name: str, standing: Standing) -> dict[str, Any]:

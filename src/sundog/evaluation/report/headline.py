@@ -7,7 +7,7 @@ from typing import Any
 
 from sundog.evaluation.measure import Measure, Measures
 from sundog.evaluation.report import claims
-from sundog.evaluation.report.claims import Verdict
+from sundog.evaluation.report.claims import ClaimVerdict
 from sundog.evaluation.report.standing import Standing, compute_standings
 from sundog.evaluation.section import Section
 
@@ -58,19 +58,19 @@ def write_headline(sections: Sequence[Section], ceiling: Measures, floor: Measur
     return " ".join(sentence for sentence in said if sentence) or "Nothing was measured."
 
 
-def reach_verdicts(sections: Sequence[Section], ceiling: Measures, floor: Measures) -> list[Verdict]:
+def reach_verdicts(sections: Sequence[Section], ceiling: Measures, floor: Measures) -> list[ClaimVerdict]:
     """Return the answers to all claims that these sections allow."""
     standing = compute_standings(sections, ceiling, floor)
     scores = {name: standing[name] for section in sections for name in _list_model_scores(section)}
     learned = [each.share for each in scores.values() if each.share is not None]
-    found: list[Verdict] = []
+    found: list[ClaimVerdict] = []
     for section in sections:
         claimed = _judge_columns(section, learned) + _judge_models(section, standing) + _judge_discriminators(section)
         found += claimed + _judge_measures(section, standing, claimed=bool(claimed))
     return found
 
 
-def _judge_columns(section: Section, learned: Sequence[Measure]) -> list[Verdict]:
+def _judge_columns(section: Section, learned: Sequence[Measure]) -> list[ClaimVerdict]:
     """Judge single columns, their relations, and items of sets."""
     found = []
     details = section.details.get("fidelity", {})
@@ -104,14 +104,14 @@ def _list_model_scores(section: Section) -> list[str]:
     return [first, *(name for name in scored if name != first and name.endswith(f".{score}"))]
 
 
-def _judge_models(section: Section, standing: Mapping[str, Standing]) -> list[Verdict]:
+def _judge_models(section: Section, standing: Mapping[str, Standing]) -> list[ClaimVerdict]:
     names = _list_model_scores(section)
     if not names:
         return []
     return [claims.judge_prediction(names[0], standing[names[0]], {name: standing[name] for name in names[1:]})]
 
 
-def _judge_discriminators(section: Section) -> list[Verdict]:
+def _judge_discriminators(section: Section) -> list[ClaimVerdict]:
     return [
         claims.judge_indistinguishable(name, who, score, section.measures[name], guessing, nearly)
         for name, (who, score, guessing, nearly) in _DISCRIMINATORS.items()
@@ -119,7 +119,7 @@ def _judge_discriminators(section: Section) -> list[Verdict]:
     ]
 
 
-def _judge_measures(section: Section, standing: Mapping[str, Standing], *, claimed: bool) -> list[Verdict]:
+def _judge_measures(section: Section, standing: Mapping[str, Standing], *, claimed: bool) -> list[ClaimVerdict]:
     """Judge measures without another claim; of a section without any claim, the first."""
     names = [name for name in _CLAIMED if name in section.measures]
     names = names or ([] if claimed else list(section.measures)[:1])

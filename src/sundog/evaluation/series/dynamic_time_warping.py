@@ -29,11 +29,11 @@ def choose_window(length: int) -> int:
     return max(1, length // 10)
 
 
-def find_nearest(series: Floats, among: Floats, *, window: int | None = None) -> tuple[Integers, Floats]:
+def find_nearest_series(series: Floats, among: Floats, *, window: int | None = None) -> tuple[Integers, Floats]:
     """Return, for each series, the index of the nearest candidate and its distance; ties are broken arbitrarily.
 
     >>> bumps = np.array([[0.0, 1, 0, 0, 0], [0, 0, 0, 0, 1]])
-    >>> places, distances = find_nearest(np.array([[0.0, 0, 1, 0, 0]]), bumps, window=1)
+    >>> places, distances = find_nearest_series(np.array([[0.0, 0, 1, 0, 0]]), bumps, window=1)
     >>> places.tolist(), distances.tolist()
     ([0], [0.0])
 

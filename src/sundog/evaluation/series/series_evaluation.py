@@ -20,7 +20,7 @@ from sundog.evaluation.comparison import Comparison
 from sundog.evaluation.measure import Measure, Measures, Metric
 from sundog.evaluation.section import Picture, Section
 from sundog.evaluation.series import series_plots
-from sundog.evaluation.series.dynamic_time_warping import find_nearest
+from sundog.evaluation.series.dynamic_time_warping import find_nearest_series
 from sundog.evaluation.series.series_statistics import (
     compute_autocorrelation,
     compute_power_spectrum,
@@ -198,7 +198,10 @@ def _measure_neighbours(
         return bootstrap_rows(lambda rows: float(np.median(distances[rows])), len(distances), rng, lowest=0.0)
 
     chosen, unseen = (draw_series(values.filled, NEIGHBOURS, rng) for values in (synthetic, test))
-    places, distances = find_nearest(chosen, real.filled)
+    places, distances = find_nearest_series(chosen, real.filled)
     found = measure_median(distances)
-    details = {"synthetic": found.to_dict(), "test": measure_median(find_nearest(unseen, train.filled)[1]).to_dict()}
+    details = {
+        "synthetic": found.to_dict(),
+        "test": measure_median(find_nearest_series(unseen, train.filled)[1]).to_dict(),
+    }
     return found, details, series_plots.plot_neighbours(chosen[:SHOWN], real.filled[places[:SHOWN]], label)

@@ -33,7 +33,7 @@ from sundog.models.neural.decoder_sampling import DecoderSampler
 from sundog.models.neural.features import FeatureRows, Features
 from sundog.models.neural.mean_matching import match_means
 from sundog.models.neural.network_training import (
-    choose_rows,
+    choose_chunk_size,
     plan_network,
     warm_up,
 )
@@ -69,7 +69,7 @@ class Gan:
         self.prior = prior
         self.private = private
         sizes = [tensor.shape[0] for tensor in generator.parameters()]
-        rows = choose_rows(generator.body.latent + len(prior), self.features.width, *sizes)
+        rows = choose_chunk_size(generator.body.latent + len(prior), self.features.width, *sizes)
         self.sampler = DecoderSampler(self.features, generator, generator.body.latent, rows, config["condition"], prior)
 
     # --- learning ---

@@ -12,7 +12,7 @@ from sundog.errors import DataError, SundogError
 from sundog.models.gan.architectures import SHAPES, refuse_shape
 from sundog.models.gan.networks import CriticNetwork, new_critic
 from sundog.models.neural.features import Features
-from sundog.models.neural.network_training import choose_rows
+from sundog.models.neural.network_training import choose_chunk_size
 from sundog.models.protocol import State
 from sundog.models.released import is_size
 
@@ -36,7 +36,7 @@ class Critic:
     def score(self, records: Records) -> npt.NDArray[np.float64]:
         """Return the score of each record: the higher, the more it looks like a training record."""
         examples = self.features.to_examples(records)
-        rows = choose_rows(self.features.width)
+        rows = choose_chunk_size(self.features.width)
         parts = [
             self.network(self.features.to_dense(examples.take(np.arange(start, min(start + rows, len(records))))))
             for start in range(0, len(records), rows)

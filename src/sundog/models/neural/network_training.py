@@ -145,10 +145,10 @@ def plan_network(
     return NetworkPlan(count, means, training)
 
 
-def choose_rows(*widths: int) -> int:
+def choose_chunk_size(*widths: int) -> int:
     """Return the number of records in a chunk, given how many numbers a record needs in each layer.
 
-    >>> choose_rows(10, 200), choose_rows(10, 2**16)
+    >>> choose_chunk_size(10, 200), choose_chunk_size(10, 2**16)
     (10000, 128)
     """
     return max(1, min(_ROWS, _NUMBERS // max(widths)))

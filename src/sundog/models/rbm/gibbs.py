@@ -16,7 +16,7 @@ from torch.nn import functional
 from sundog.models.protocol import Where
 
 if TYPE_CHECKING:
-    from sundog.models.rbm.network import Network
+    from sundog.models.rbm.network import RbmNetwork
 
 
 class Chains(Protocol):
@@ -32,7 +32,7 @@ class Chains(Protocol):
         """Return the visible units of each chain: (chains, width)."""
 
 
-def start_chains(vectors: Tensor, network: Network, where: Where, rng: np.random.Generator) -> Chains:
+def start_chains(vectors: Tensor, network: RbmNetwork, where: Where, rng: np.random.Generator) -> Chains:
     """Return chains that start at these vectors, of the fastest kind for the columns of the machine.
 
     Args:
@@ -50,7 +50,7 @@ def start_chains(vectors: Tensor, network: Network, where: Where, rng: np.random
 class _VectorChains:
     """Chains that store every unit."""
 
-    def __init__(self, vectors: Tensor, network: Network, where: Where, rng: np.random.Generator) -> None:
+    def __init__(self, vectors: Tensor, network: RbmNetwork, where: Where, rng: np.random.Generator) -> None:
         self._x, self._network, self._where = vectors, network, where
         self._generator = torch.Generator(vectors.device).manual_seed(int(rng.integers(2**62)))
 
@@ -67,7 +67,7 @@ class _VectorChains:
 class _PlaceChains:
     """Chains that store the feature that is 1 in each scalar column; they need logits whose exponentials are finite."""
 
-    def __init__(self, vectors: Tensor, network: Network, where: Where, rng: np.random.Generator) -> None:
+    def __init__(self, vectors: Tensor, network: RbmNetwork, where: Where, rng: np.random.Generator) -> None:
         self._features, self._rng = network.features, rng
         self._places = self._features.read_places(vectors)  # (chains, scalars)
         self._weight = network.hidden.weight.detach()

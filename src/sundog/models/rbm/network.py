@@ -22,7 +22,7 @@ _WEIGHT = 0.1  # the standard deviation of the weights in the beginning
 _LEAST_INTENSITY = 1e-6  # whose logit is small enough for any lattice
 
 
-class Network(TrainableNetwork):
+class RbmNetwork(TrainableNetwork):
     """Weights, and the particles of the chain; everything works on the last dimension.
 
     Args:

@@ -23,12 +23,12 @@ from torch import Tensor
 from sundog.data.records import Records
 from sundog.data.schema import Schema
 from sundog.models.neural.features import Features, join_codes
-from sundog.models.neural.network_training import NetworkPlan, choose_rows, fit_networks, plan_network
+from sundog.models.neural.network_training import NetworkPlan, choose_chunk_size, fit_networks, plan_network
 from sundog.models.neural.noisy_means import Floats
 from sundog.models.protocol import Codes, FitContext, Parts, State, Where
 from sundog.models.rbm.configuration import RbmConfiguration
 from sundog.models.rbm.gibbs import start_chains
-from sundog.models.rbm.network import Network
+from sundog.models.rbm.network import RbmNetwork
 from sundog.models.rbm.released import KEPT, ReleasedRbm
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Budget, Ledger
@@ -67,7 +67,7 @@ class Rbm:
 
     name: ClassVar[str] = "rbm"
 
-    def __init__(self, schema: Schema, network: Network, records: int) -> None:
+    def __init__(self, schema: Schema, network: RbmNetwork, records: int) -> None:
         self.schema, self.network, self.records = schema, network, records
         self.features = network.features
         starts = network.particles[:KEPT].clamp(0.0, 1.0)
@@ -112,8 +112,8 @@ class Rbm:
         configuration = plan.configuration
         batch = plan.network.training.expected_batch / len(parts.sizes)
 
-        def new(features: Features, means: Floats, scale: float) -> Network:
-            return Network(
+        def new(features: Features, means: Floats, scale: float) -> RbmNetwork:
+            return RbmNetwork(
                 features,
                 torch.from_numpy(means).float(),
                 least=scale,
@@ -159,7 +159,7 @@ class Rbm:
     @property
     def _rows(self) -> int:
         """The number of chains that move together."""
-        return min(_ROWS, choose_rows(self.features.width, self.network.hidden.out_features))
+        return min(_ROWS, choose_chunk_size(self.features.width, self.network.hidden.out_features))
 
     @torch.no_grad()
     def _draw(self, n: int, each: int, rng: np.random.Generator, where: Where) -> Codes:
@@ -203,7 +203,7 @@ class Rbm:
         weights = {name: torch.from_numpy(tensor.copy()) for name, tensor in state.tensors.items()}
         particles = weights.pop("particles")
         with torch.device("meta"):  # no random numbers are drawn and no memory is allocated
-            network = Network(features, None, hidden=hidden, chains=chains, deviation=state.config["deviation"])
+            network = RbmNetwork(features, None, hidden=hidden, chains=chains, deviation=state.config["deviation"])
         network.load_state_dict({**weights, "particles": particles / 255}, assign=True)
         return cls(schema, network, state.config["records"])
 

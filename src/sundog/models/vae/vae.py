@@ -30,7 +30,7 @@ from sundog.models.neural.mean_matching import match_means
 from sundog.models.neural.network_training import (
     NetworkPlan,
     TrainableNetwork,
-    choose_rows,
+    choose_chunk_size,
     fit_networks,
     plan_network,
 )
@@ -48,7 +48,7 @@ _SMALL = 0.1  # what an untrained decoder may add to the means
 _CERTAIN = 2.0  # means are matched if they are this many times their noise
 
 
-class Network(TrainableNetwork):
+class VaeNetwork(TrainableNetwork):
     """Encoder and decoder; everything works on the last dimension."""
 
     beta: Tensor
@@ -135,7 +135,7 @@ class Vae:
         self.sizes = [int(layer.out_features) for layer in decoder if isinstance(layer, nn.Linear)]
         first: Any = decoder[0]
         self.latent = int(first.in_features) - _count(self.condition_at)
-        rows = choose_rows(int(first.in_features), *self.sizes)
+        rows = choose_chunk_size(int(first.in_features), *self.sizes)
         self.sampler = DecoderSampler(self.features, decoder, self.latent, rows, condition, self.prior)
 
     # --- learning ---
@@ -179,8 +179,8 @@ class Vae:
         check_unpaid(plan.charges, ledger)
         configuration = plan.configuration
 
-        def new(features: Features, mean: Floats, scale: float) -> Network:
-            network = Network(features, configuration)
+        def new(features: Features, mean: Floats, scale: float) -> VaeNetwork:
+            network = VaeNetwork(features, configuration)
             present = features.condition_on_presence(torch.from_numpy(mean))
             network.start_from(features.logits(present, least=scale))
             return network
