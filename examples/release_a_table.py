@@ -25,7 +25,7 @@ def main(folder: Path) -> None:
     synth = sundog.Synthesizer(model="independent", epsilon=1.0, ledger=ledger)
     synth.fit(private, schema)
     synth.release_.save(folder / "adult.sundog")
-    print(f"spent ε = {ledger.spent():.3f} of {ledger.budget.epsilon:g}\n")
+    print(f"spent ε = {ledger.compute_spent():.3f} of {ledger.budget.epsilon:g}\n")
 
     # The analyst, who has only the file.
     release = sundog.Release.load(folder / "adult.sundog")

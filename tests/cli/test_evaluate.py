@@ -136,11 +136,11 @@ def test_publish_charges_the_ledger_and_says_so(sundog: Sundog) -> None:
     assert done.code == 0, done.err
     assert json.loads(done.out)["published"]["fidelity"]["tvd_1way"]["value"] >= 0
     assert "may be published" in done.err
-    assert 0.49 < Ledger.open("l").spent() <= 0.5
+    assert 0.49 < Ledger.open("l").compute_spent() <= 0.5
     again = call(sundog, "evaluate e4.sundog --real real.csv --publish 0.95 --ledger l -o r.html")
     assert "refused" in again.complaint
     assert not Path("r.html").exists()
-    assert Ledger.open("l").spent() <= 0.5
+    assert Ledger.open("l").compute_spent() <= 0.5
 
 
 def test_compare_prints_the_figures_of_each_release(sundog: Sundog) -> None:

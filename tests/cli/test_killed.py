@@ -52,7 +52,7 @@ def check_what_was_left(folder: Path) -> None:
     runs: dict[str, list[Charge]] = {}
     if find_ledger(folder).exists():
         ledger = Ledger.open(find_ledger(folder))
-        assert ledger.spent() <= 2.0
+        assert ledger.compute_spent() <= 2.0
         for entry in ledger.entries:
             runs.setdefault(entry.run, []).extend(entry.charges)
     if (folder / "o.sundog").exists():

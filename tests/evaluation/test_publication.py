@@ -55,7 +55,7 @@ def published(
 def test_the_ledger_pays_exactly_what_was_asked_for(release: Release) -> None:
     ledger = Ledger(epsilon=1.0, delta=1e-6)
     published(release, records(1000, 0), records(1000, 1), 0.5, ledger)
-    assert 0.495 < ledger.spent() <= 0.5
+    assert 0.495 < ledger.compute_spent() <= 0.5
     purposes = {charge.purpose for charge in ledger.charges}
     assert purposes == {"published marginal of age", "published marginal of sex"}
 
@@ -67,7 +67,7 @@ def test_a_ledger_that_cannot_pay_refuses_before_anything_is_read(release: Relea
         Publication.plan(release, [], epsilon=0.5, ledger=ledger)
     with pytest.raises(BudgetExceededError):
         evaluate(release, real="no.csv", publish=0.5, ledger=ledger)  # there is no such file, and nobody looked
-    assert ledger.spent() <= 0.5
+    assert ledger.compute_spent() <= 0.5
 
 
 def test_only_what_is_said_of_a_private_release_is_published(release: Release) -> None:

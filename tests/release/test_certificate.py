@@ -124,8 +124,8 @@ def test_a_shared_ledger_is_told() -> None:
     certificate = certify(run, SCHEMA, shared=ledger)
     assert [charge.purpose for charge in certificate.charges] == ["this one"]
     assert certificate.ledger is not None
-    assert certificate.ledger.spent == ledger.spent()
-    assert f"Shared ledger: ε = {ledger.spent():.4g} of 5 spent in all" in str(certificate)
+    assert certificate.ledger.spent == ledger.compute_spent()
+    assert f"Shared ledger: ε = {ledger.compute_spent():.4g} of 5 spent in all" in str(certificate)
 
 
 @pytest.mark.parametrize(("delta", "is_a_problem", "is_a_warning"), [(0.999, 1, 1), (1e-3, 0, 1), (1e-6, 0, 0)])

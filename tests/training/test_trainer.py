@@ -205,7 +205,7 @@ def test_it_learns() -> None:
     assert trainer.average is not None
     trainer.average.apply()
     assert float((module.weight.detach()[0] - target).norm()) < 0.2
-    assert ledger.spent() <= 3.0
+    assert ledger.compute_spent() <= 3.0
 
 
 @pytest.mark.parametrize("largest", [1, 3, 4096])

@@ -36,7 +36,7 @@ def run(
         say(f"NO: {ledger} lacks charges that it had when {name} was made from it; restore the newest copy of it")
     if not opened.private:
         say("NOT PRIVATE: some charges were measured with test noise")
-    budget, spent = opened.budget, {method: opened.spent(method) for method in ("pld", "rdp", "moments")}
+    budget, spent = opened.budget, {method: opened.compute_spent(method) for method in ("pld", "rdp", "moments")}
     say(f"{ledger}: ε = {spent['pld']:.4g} of {budget.epsilon:g} spent (δ = {budget.delta:.3g})")
     say(f"  by rdp {spent['rdp']:.4g}, by the papers' moments {spent['moments']:.4g}")
     for entry in opened.entries:

@@ -23,7 +23,7 @@ from sundog.files import refuse_full
 from sundog.fit.preflight import check_before_spending, estimate_room, note_written, warn_of_risks
 from sundog.fit.request import Request, split_budget
 from sundog.fit.rule_check import drop_derived, refuse_broken_rules, report_acceptance
-from sundog.fit.run import Place, Run, open_run
+from sundog.fit.run import Run, RunOptions, open_run
 from sundog.fit.stages import FittedModel, count_records, fit_model, learn_schema, refine_bins
 from sundog.models.protocol import FitContext, State
 from sundog.models.registry import read_model
@@ -57,7 +57,7 @@ def run_fit(
     request: Request,
     schema: Schema,
     data: Any,
-    place: Place,
+    options: RunOptions,
     *,
     labels: Any,
     progress: Progress,
@@ -69,7 +69,7 @@ def run_fit(
         request: what was asked for.
         schema: what is publicly known about the data.
         data: the private data.
-        place: where to spend and save.
+        options: the ledger to spend from and the file to save.
         labels: class labels of images or series, when they are not part of the data.
         progress: is called with the current stage and the part of it that is done.
         deliver: is called with the result before it is saved; if saving fails, the caller can save it elsewhere.
@@ -78,12 +78,12 @@ def run_fit(
     schema = whole.modelled
     progress("reading", 0.0)
     inputs = _read_inputs(request, whole, data, labels)
-    if place.out is not None:
-        refuse_full(place.out.parent, estimate_room(schema, request.configuration))
-    with open_run(request, whole, place) as run:
+    if options.out is not None:
+        refuse_full(options.out.parent, estimate_room(schema, request.configuration))
+    with open_run(request, whole, options) as run:
         delta = _promise_delta(request, schema, run.ledger)
         split = split_budget(request, schema, run.ledger.budget)
-        check_before_spending(request, whole, split, run, place.out)
+        check_before_spending(request, whole, split, run, options.out)
         warn_of_risks(whole, run.ledger.budget)
         counted = count_records(inputs.raw, schema, request, split, run)
         request = request.choose_model(schema, counted.records)
@@ -100,8 +100,8 @@ def run_fit(
         count = counted.records if request.chooses_delta and "records" in split.shares else None
         fitted = _certify(model, whole.with_columns(refined.schema.columns), run, delta=delta, records=count)
         deliver(fitted)
-        if place.out is not None:
-            _save(fitted, place.out, run, progress)
+        if options.out is not None:
+            _save(fitted, options.out, run, progress)
     report_acceptance(fitted.release, progress)
 
 

@@ -34,7 +34,7 @@ class Run:
 
 
 @dataclass(frozen=True)
-class Place:
+class RunOptions:
     """The ledger that a fit spends from, and the file it saves.
 
     Args:
@@ -51,9 +51,9 @@ class Place:
 
 
 @contextlib.contextmanager
-def open_run(request: Request, schema: Schema, place: Place) -> Iterator[Run]:
+def open_run(request: Request, schema: Schema, options: RunOptions) -> Iterator[Run]:
     """Open the ledger and the checkpoint of a fit; the checkpoint stays if the fit fails after spending anything."""
-    ledger, noise, out, resume = place.ledger, place.noise, place.out, place.resume
+    ledger, noise, out, resume = options.ledger, options.noise, options.out, options.resume
     if isinstance(ledger, Ledger):
         if noise is not None:
             raise SundogError("the noise of a fit is that of its ledger; give one or the other")

@@ -18,7 +18,7 @@ from sundog.errors import ArgumentError, DataError, NotFittedError, SundogError
 from sundog.fit.fitting import Fitted, run_fit
 from sundog.fit.preflight import refuse_fit_output
 from sundog.fit.request import Request, choose_configuration
-from sundog.fit.run import Place
+from sundog.fit.run import RunOptions
 from sundog.models.configuration import Configuration
 from sundog.models.protocol import State
 from sundog.models.registry import AUTO, configure, refuse_unknown
@@ -187,16 +187,16 @@ class Synthesizer:
                 only if both fits share a ledger.
             progress: is called with the current stage and the part of it that is done.
         """
-        place = Place(self.ledger, self.noise, None if out is None else Path(out), resume)
-        if place.out is not None:
+        options = RunOptions(self.ledger, self.noise, None if out is None else Path(out), resume)
+        if options.out is not None:
             inputs = {"data": data, "labels": labels, "public data": self.public, "ledger": self.ledger}
             inputs |= {} if isinstance(schema, Schema) else {"schema": schema}
-            refuse_fit_output(place.out, inputs, overwrite=overwrite)
+            refuse_fit_output(options.out, inputs, overwrite=overwrite)
         schema = Schema.of(schema)
         request = self._make_request(schema)
         if self.public is not None and labels is not None:
             _refuse_lacking(self.public, schema)
-        run_fit(request, schema, data, place, labels=labels, progress=progress, deliver=self._take)
+        run_fit(request, schema, data, options, labels=labels, progress=progress, deliver=self._take)
         return self
 
     def _take(self, fitted: Fitted) -> None:

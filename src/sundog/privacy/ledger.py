@@ -90,7 +90,7 @@ class Ledger:
     >>> from sundog.privacy.events import Gaussian
     >>> ledger = Ledger(epsilon=1.0, delta=1e-5)
     >>> ledger.spend(Charge(event=Gaussian(noise_multiplier=5.0), purpose="a sum"))
-    >>> round(ledger.spent(), 2)
+    >>> round(ledger.compute_spent(), 2)
     0.73
     >>> ledger.spend(Charge(event=Gaussian(noise_multiplier=1.0), purpose="too much"))
     Traceback (most recent call last):
@@ -200,7 +200,7 @@ class Ledger:
         with self._lock():
             return self._journal.heads[head.lines - 1 : head.lines] == [head.hash]
 
-    def spent(self, method: Method = "pld") -> float:
+    def compute_spent(self, method: Method = "pld") -> float:
         """Return ε so far at the ledger's δ, by `pld` (the claim), `rdp` or `moments`."""
         return compute_fit_epsilon(self.charges, delta=self.budget.delta, method=method)
 

@@ -338,7 +338,7 @@ def _make_shared_ledger(ledger: Ledger) -> SharedLedger:
     return SharedLedger(
         epsilon=ledger.budget.epsilon,
         delta=ledger.budget.delta,
-        spent=ledger.spent(),
+        spent=ledger.compute_spent(),
         head=None if head is None else LedgerHead(**asdict(head)),
     )
 

@@ -143,7 +143,7 @@ class PrivateStep:
         *private, _ = self._measure(pieces, "when needed")
         self.seconds += time.thread_time() - started
         self.taken += 1
-        self._descend(private, self.optimizer.step)
+        self._apply_gradients(private, self.optimizer.step)
 
     def take_compiled(self, piece: Any) -> None:
         """Take the step with the compiled program."""
@@ -154,9 +154,9 @@ class PrivateStep:
         if not self._has_fixed_size and not usable:  # a gradient was not finite: discard the sums
             self.take([piece])
         else:
-            self._descend(private, self._update)
+            self._apply_gradients(private, self._update)
 
-    def _descend(self, private: list[Tensor], update: Callable[[], object]) -> None:
+    def _apply_gradients(self, private: list[Tensor], update: Callable[[], object]) -> None:
         self._noise.use_up()
         gradients, measured = private[: len(self.groups.parameters)], private[len(self.groups.parameters) :]
         self.optimizer.zero_grad(set_to_none=True)

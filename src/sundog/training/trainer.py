@@ -43,7 +43,7 @@ from sundog.training.batches.prefetch import Prefetch
 from sundog.training.pacing import DeferredInterrupt, Pace
 from sundog.training.progress_messages import ProgressMessages
 from sundog.training.schedules import Schedule
-from sundog.training.speed.compile import helps_on_a_processor
+from sundog.training.speed.compile import is_worth_compiling
 from sundog.training.speed.cuda_graphs import GraphedStep
 from sundog.training.speed.threads import ThreadChoice, count_allowed_threads, use_one_thread
 from sundog.training.step import PrivateStep, can_compile
@@ -108,7 +108,7 @@ class Trainer:
         self.step = step.step if isinstance(step, GraphedStep) else step
         self.examples, self.plan, self.ledger = examples, plan, ledger
         _refuse_another_step(self.step, plan)
-        if self.step.speed.compiled is None and not helps_on_a_processor(self.step.module):
+        if self.step.speed.compiled is None and not is_worth_compiling(self.step.module):
             self.step.speed = replace(self.step.speed, compiled=False)
         self.seed = secrets.randbits(62) if seed is None else seed
         self.progress, self.checkpoint, self.schedule = progress, checkpoint, schedule
@@ -141,7 +141,7 @@ class Trainer:
             messages = self._start_messages()
             while self.done < self.plan.steps:
                 with interrupt.suspend():
-                    self._compile_if_it_pays(batches)
+                    self._consider_compiling(batches)
                 self._run_block(batches, messages, interrupt, threads)
                 if interrupt.requested:
                     raise KeyboardInterrupt
@@ -178,7 +178,7 @@ class Trainer:
         """Choose one thread if blocks have a fixed length or a GPU does the work; otherwise, try more."""
         return ThreadChoice(1 if self._pace.fixed is not None or self._list_gpus() else count_allowed_threads())
 
-    def _compile_if_it_pays(self, batches: Prefetch) -> None:
+    def _consider_compiling(self, batches: Prefetch) -> None:
         """Compile the step between two blocks, once the remaining steps are known to take long enough.
 
         It compares CPU times: other processes slow down steps and compiler alike.

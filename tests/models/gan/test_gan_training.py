@@ -108,14 +108,14 @@ def without_records(monkeypatch: pytest.MonkeyPatch) -> None:
 def noises(monkeypatch: pytest.MonkeyPatch) -> list[Tensor]:
     """The noise in each step's gradient, of all weights, in units of what was planned."""
     found: list[Tensor] = []
-    descend = PrivateStep._descend
+    descend = PrivateStep._apply_gradients
 
     def noting(self: PrivateStep, private: list[Tensor], update: Any) -> None:
         scale = self.noise_multiplier * float(self.policy.bounds.norm()) / self.expected_batch
         found.append(torch.cat([part.flatten() for part in private[: len(self.groups.parameters)]]) / scale)
         descend(self, private, update)
 
-    monkeypatch.setattr(PrivateStep, "_descend", noting)
+    monkeypatch.setattr(PrivateStep, "_apply_gradients", noting)
     without_records(monkeypatch)
     return found
 

@@ -102,7 +102,7 @@ def test_people_may_have_public_records_to_begin_with() -> None:
 def steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[PrivateStep, Tensor, list[Tensor]]]:
     """Each step with its bounds and the noise in its gradient, and no records in that."""
     found: list[tuple[PrivateStep, Tensor, list[Tensor]]] = []
-    descend = PrivateStep._descend
+    descend = PrivateStep._apply_gradients
 
     def nothing(*args: Any, **options: Any) -> ClippedSum:
         real = clip_and_sum(*args, **options)
@@ -112,7 +112,7 @@ def steps(monkeypatch: pytest.MonkeyPatch) -> list[tuple[PrivateStep, Tensor, li
         found.append((self, self.policy.bounds.clone(), [part.clone() for part in private]))
         descend(self, private, update)
 
-    monkeypatch.setattr(PrivateStep, "_descend", noting)
+    monkeypatch.setattr(PrivateStep, "_apply_gradients", noting)
     monkeypatch.setattr(step, "clip_and_sum", nothing)
     return found
 

@@ -56,7 +56,7 @@ class Coder(TrainableNetwork):
         error: Tensor = (self.decode(torch.tanh(self.encode(batch))) - batch).square().sum(dim=-1)
         return error
 
-    def proceed(self, done: float) -> None:
+    def update_buffers(self, done: float) -> None:
         self.pull.fill_(done)
         self.told.append(done)
 
@@ -182,15 +182,15 @@ def test_a_stack_that_was_stopped_goes_on_bit_for_bit(tmp_path: Path, monkeypatc
     monkeypatch.setattr("sundog.training.trainer.Pace", lambda block: _Pace())
     ledger = Ledger(epsilon=9.0, delta=1e-5, noise=NoiseSource.seeded(4))
     checkpoint = Checkpoint.begin(tmp_path / "o.sundog", {})
-    proceed = Coder.proceed
+    update_buffers = Coder.update_buffers
 
     def stop(network: Coder, done: float) -> None:
-        proceed(network, done)
+        update_buffers(network, done)
         if done > 0.5:
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(Coder, "proceed", stop)
+        patch.setattr(Coder, "update_buffers", stop)
         with pytest.raises(KeyboardInterrupt):
             trained(networks, rows(), parts, plan, ledger=ledger, checkpoint=checkpoint)
     again = trained(networks, rows(), parts, plan, ledger=ledger, checkpoint=checkpoint)

@@ -58,7 +58,7 @@ def test_both_kinds_have_the_distribution_of_the_machine(kind: Any, where: dict[
         chains = kind(STATES[:1].repeat(COUNT, 1), network, where, np.random.default_rng(0))
         for _ in range(60):
             chains.move()
-        chains.excite()  # which holds the conditions
+        chains.draw_hidden()  # which holds the conditions
         vectors = chains.to_vectors()
     found = np.bincount((vectors @ STATES.T).argmax(dim=1).numpy(), minlength=len(STATES))
     p = exact(network)

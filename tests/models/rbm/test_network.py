@@ -111,7 +111,7 @@ def test_conditional_distributions_are_those_of_the_joint_one(columns: dict[str,
         assert found.detach().numpy() == pytest.approx(given, abs=1e-4)
     p = special.softmax(table, axis=1) @ HIDDEN.double().numpy()
     torch.manual_seed(0)
-    drawn = made.excite(x.expand(20_000, -1, -1)).mean(dim=0).numpy()
+    drawn = made.draw_hidden(x.expand(20_000, -1, -1)).mean(dim=0).numpy()
     assert np.abs(drawn - p).max() < 6 * 0.5 / math.sqrt(20_000)
 
 
@@ -179,7 +179,7 @@ def test_a_long_persistent_chain_has_the_gradient_of_the_likelihood(moves: int, 
     data = x[[1, 5, 5, 12]]
     made.particles.zero_()  # far from what the model would dream
     torch.manual_seed(1)
-    made.proceed(1.0)
+    made.update_buffers(1.0)
     found = gradient(made, made.free_energy(data).mean() + made.public_loss())
     each = np.array([gradient(made, made.free_energy(row)) for row in x])
     p = distribution(made, x)
@@ -206,7 +206,7 @@ def test_particles_are_weighed_as_records_are_clipped(columns: dict[str, dict[st
 def test_nothing_moves_before_the_first_step() -> None:
     made = network(MIX)
     before = made.particles.clone()
-    made.proceed(0.0)
+    made.update_buffers(0.0)
     assert torch.equal(made.particles, before)
 
 
@@ -217,14 +217,14 @@ def test_every_particle_is_a_possible_record() -> None:
     made = network(MIX, size=2.0, chains=500, moves=3)
     possible = {tuple(row) for row in states(MIX).tolist()}
     for _ in range(10):
-        made.proceed(1.0)
+        made.update_buffers(1.0)
         assert {tuple(row) for row in made.particles.tolist()} <= possible
 
 
 def test_the_chain_finds_the_distribution() -> None:
     made, x = network(MIX, size=0.7, chains=40_000, moves=40), states(MIX)
     torch.manual_seed(3)
-    made.proceed(1.0)
+    made.update_buffers(1.0)
     places = (made.particles[:, None] == x).all(dim=-1).int().argmax(dim=1)
     p = distribution(made, x)
     found = np.bincount(places.numpy(), minlength=len(x)) / 40_000
@@ -245,7 +245,7 @@ def test_a_stack_is_its_networks_one_by_one() -> None:
     assert np.concatenate([part.flatten(1).double().numpy() for part in parts], axis=1) == pytest.approx(own, abs=1e-5)
     h = HIDDEN.expand(3, -1, -1)
     torch.testing.assert_close(whole.logits(h), torch.stack([made.logits(HIDDEN) for made in single]))
-    whole.proceed(1.0)
+    whole.update_buffers(1.0)
     assert {tuple(row) for row in whole.particles.flatten(0, 1).tolist()} <= {tuple(row) for row in x.tolist()}
     again = unstack(whole, single[0])
     assert all(torch.equal(made.get_buffer("centre"), old.centre) for made, old in zip(again, single, strict=True))

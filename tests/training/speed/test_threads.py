@@ -78,7 +78,7 @@ def test_small_fits_and_samples_never_wait_for_a_second_thread(
     two_threads: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: set[int] = set()
-    for name in ("loss", "proceed", "has_small_logits"):
+    for name in ("loss", "update_buffers", "has_small_logits"):
         plain: Any = getattr(RbmNetwork, name)
 
         def counted(*given: Any, plain: Any = plain) -> Any:
@@ -100,7 +100,7 @@ def test_a_step_is_compiled_where_that_saves_more_than_it_takes(
 ) -> None:
     """Not by how many steps there are: a thousand short ones are done before a compiler is."""
     compiled: list[int] = []
-    monkeypatch.setattr(module, "helps_on_a_processor", lambda _: True)
+    monkeypatch.setattr(module, "is_worth_compiling", lambda _: True)
     monkeypatch.setattr(module, "_MEASURED_STEPS", 3)
     made = toy(Ledger(epsilon=EPSILON, delta=DELTA), largest_piece=1000, block=2)
     monkeypatch.setattr(PrivateStep, "compile", lambda *_: compiled.append(made.trainer.done))
@@ -118,7 +118,7 @@ def test_a_compiler_that_fails_is_done_without(monkeypatch: pytest.MonkeyPatch) 
     def fail(*_: Any) -> None:
         raise SundogError("the step could not be compiled (no space); check the C++ compiler")
 
-    monkeypatch.setattr(module, "helps_on_a_processor", lambda _: True)
+    monkeypatch.setattr(module, "is_worth_compiling", lambda _: True)
     monkeypatch.setattr(module, "_MEASURED_STEPS", 1)
     monkeypatch.setattr(module, "_COMPILE_SECONDS", -1.0)
     monkeypatch.setattr(PrivateStep, "compile", fail)

@@ -51,7 +51,7 @@ class BooleanColumn(ScalarColumn):
         return 2
 
     @model_validator(mode="after")
-    def _is_possible(self) -> Self:
+    def _check_declaration(self) -> Self:
         if _normalize(self.true) == _normalize(self.false):
             raise ValueError(f"true and false are both spelled {format_value(self.true)}; spell them differently")
         if self.learn:

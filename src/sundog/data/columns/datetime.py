@@ -61,7 +61,7 @@ class DatetimeColumn(OrderedColumn):
 
     @field_validator("timezone")
     @classmethod
-    def _is_a_timezone(cls, name: str | None) -> str | None:
+    def _check_timezone(cls, name: str | None) -> str | None:
         if name == "localtime":
             raise ValueError("timezone 'localtime' differs between machines; use a name such as 'Europe/Berlin'")
         if name is not None:
@@ -83,7 +83,7 @@ class DatetimeColumn(OrderedColumn):
         return value.isoformat() if isinstance(value, (date, datetime)) else value
 
     @model_validator(mode="after")
-    def _has_a_format(self) -> Self:
+    def _check_format(self) -> Self:
         if self.format is not None and (len(self.format) > _LONGEST_FORMAT or not time_parsing.is_format(self.format)):
             raise ValueError(
                 f"format {format_value(self.format)} is not a time format; write it as '%Y-%m-%d %H:%M:%S'"

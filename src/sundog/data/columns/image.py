@@ -38,7 +38,7 @@ class ImageColumn(ArrayColumn):
     bins: BinCount | None = None
 
     @model_validator(mode="after")
-    def _is_possible(self) -> Self:
+    def _check_declaration(self) -> Self:
         if len(self.shape) not in (2, 3):
             raise ValueError(f"shape has {len(self.shape)} numbers; write [height, width] or [height, width, channels]")
         if self.nullable or self.learn:

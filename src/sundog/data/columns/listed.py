@@ -153,7 +153,7 @@ class ListedColumn(ScalarColumn):
 
     @field_validator("values")
     @classmethod
-    def _is_a_list_of_one_kind(cls, values: tuple[Value, ...] | None) -> tuple[Value, ...] | None:
+    def _check_values(cls, values: tuple[Value, ...] | None) -> tuple[Value, ...] | None:
         if values is None:
             return None
         if not values:
@@ -173,7 +173,7 @@ class ListedColumn(ScalarColumn):
         return values
 
     @model_validator(mode="after")
-    def _is_possible(self) -> Self:
+    def _check_declaration(self) -> Self:
         if self.values is None and not self.learn:
             raise ValueError(
                 "values is missing; list the categories, or say `learn: true` to learn them within the budget"

@@ -28,7 +28,7 @@ class NumberColumn(OrderedColumn):
 
     @field_validator("format")
     @classmethod
-    def _is_an_example(cls, example: str | None) -> str | None:
+    def _check_format(cls, example: str | None) -> str | None:
         if example is not None:
             try:
                 NumberFormat.of(example)

@@ -311,7 +311,7 @@ class OrderedColumn(ScalarColumn):
         return None
 
     @model_validator(mode="after")
-    def _is_possible(self) -> Self:
+    def _check_declaration(self) -> Self:
         check_bounds(self.min, self.max, learn=self.learn)
         if self.edges is not None and self.bins is not None and self.bins not in self.measured_bins:
             raise ValueError("edges and bins are both given; keep one of them")

@@ -53,7 +53,7 @@ class SeriesColumn(ArrayColumn):
     _fill = field_validator("resolution")(fill_resolution)
 
     @model_validator(mode="after")
-    def _is_possible(self) -> Self:
+    def _check_declaration(self) -> Self:
         if self.learn:
             raise ValueError("a series column cannot be `learn`; declare min and max")
         check_bounds(self.min, self.max, learn=False)

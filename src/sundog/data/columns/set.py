@@ -41,7 +41,7 @@ class SetColumn(Column):
 
     @field_validator("universe")
     @classmethod
-    def _lists_items_once(cls, universe: int | tuple[str | int, ...]) -> int | tuple[str | int, ...]:
+    def _check_universe(cls, universe: int | tuple[str | int, ...]) -> int | tuple[str | int, ...]:
         if isinstance(universe, tuple):
             if not universe:
                 raise ValueError("universe is empty; list the items, or give their number")
@@ -53,7 +53,7 @@ class SetColumn(Column):
         return universe
 
     @model_validator(mode="after")
-    def _is_possible(self) -> Self:
+    def _check_declaration(self) -> Self:
         if self.max_size > self.shape[0]:
             raise ValueError(f"max_size ({self.max_size}) is above the number of items ({self.shape[0]}); lower it")
         if self.nullable or self.learn:

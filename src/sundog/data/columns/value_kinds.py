@@ -84,7 +84,7 @@ def _tag_by_name(value: Any) -> _Tagged:
 
 @_tag.register(bool)
 @_tag.register(np.bool_)
-def _tag_truth(value: Any) -> _Tagged:
+def _tag_boolean(value: Any) -> _Tagged:
     return TRUTH, bool(value)
 
 
@@ -121,7 +121,7 @@ def _tag_day(value: date) -> _Tagged:
 
 
 @_tag.register
-def _tag_moment(value: datetime) -> _Tagged:
+def _tag_datetime(value: datetime) -> _Tagged:
     offset = value.utcoffset()
     micros = (value.replace(tzinfo=None) - time_parsing.EPOCH) // time_parsing.MICROSECOND
     return (WALL, micros) if offset is None else (INSTANT, micros - offset // time_parsing.MICROSECOND)

@@ -63,7 +63,7 @@ class TrainableNetwork(nn.Module):
         """Return a loss that depends on no record; of a stack, the sum over its models."""
         raise NotImplementedError
 
-    def proceed(self, done: float) -> None:
+    def update_buffers(self, done: float) -> None:
         """Do public work before the first step and after each; `done` is the fraction of all steps.
 
         It changes buffers in place, which are saved in checkpoints.
@@ -286,7 +286,7 @@ def train_networks(
     wait([warm_up(context.device)])  # what failed there fails here again, and is reported
     whole: Any = (networks[0] if parts.owner is None else stack(networks)).to(context.device)
     step = _new_step(whole, parts, training, ledger, clip=clip, learning_rate=learning_rate)
-    whole.proceed(0.0)
+    whole.update_buffers(0.0)
     trainer = run_training(
         capture_step(step, examples, parts.owner, fused=training.steps >= _MANY),
         examples if parts.owner is None else StackedExamples(examples, parts.owner, len(parts.sizes)),
@@ -295,7 +295,7 @@ def train_networks(
         context,
         schedule=make_cosine_schedule(training.steps, last=0.1),
         average=_choose_decay(training.steps),
-        after=lambda number: whole.proceed((number + 1) / training.steps),
+        after=lambda number: whole.update_buffers((number + 1) / training.steps),
         largest_piece=min(choose_piece_size(parts.sizes), max(1, PIECE // width)),
     )
     if trainer.average is not None:

@@ -25,7 +25,7 @@ class Chains(Protocol):
     def move(self) -> None:
         """Take a Gibbs step: all hidden units given the visible ones, then all visible ones."""
 
-    def excite(self) -> Tensor:
+    def draw_hidden(self) -> Tensor:
         """Draw the hidden units of each chain: (chains, hidden)."""
 
     def to_vectors(self) -> Tensor:
@@ -57,8 +57,8 @@ class _VectorChains:
     def move(self) -> None:
         self._x = self._network.move(self._x, self._generator, self._where)
 
-    def excite(self) -> Tensor:
-        return self._network.excite(self._x, self._generator)
+    def draw_hidden(self) -> Tensor:
+        return self._network.draw_hidden(self._x, self._generator)
 
     def to_vectors(self) -> Tensor:
         return self._x
@@ -80,12 +80,12 @@ class _PlaceChains:
         self._shares = torch.empty(vectors.shape)
 
     def move(self) -> None:
-        torch.addmm(self._bias, self.excite(), self._weight, out=self._shares)
+        torch.addmm(self._bias, self.draw_hidden(), self._weight, out=self._shares)
         shares = self._shares.numpy()
         np.exp(shares, out=shares)  # twice as fast as torch's
         self._places = self._features.find_places(self._shares, self._draw_points(self._places.shape[1]))
 
-    def excite(self) -> Tensor:
+    def draw_hidden(self) -> Tensor:
         p = functional.embedding_bag(self._places, self._rows, mode="sum").add_(self._offset).sigmoid_()
         return (self._draw_points(p.shape[1]) < p).to(p.dtype)
 

@@ -104,7 +104,7 @@ class RbmNetwork(TrainableNetwork):
         return weights
 
     @torch.no_grad()
-    def proceed(self, done: float) -> None:
+    def update_buffers(self, done: float) -> None:
         """Move the particles after a step."""
         if done > 0:
             seed = int(torch.randint(2**62, ()))  # from the generator on the host, whatever the device
@@ -117,10 +117,10 @@ class RbmNetwork(TrainableNetwork):
 
     def move(self, x: Tensor, generator: torch.Generator | None = None, where: Where | None = None) -> Tensor:
         """Take a Gibbs step: all hidden units given the visible ones, then all visible ones, as `where` allows."""
-        logits = self.logits(self.excite(x, generator))
+        logits = self.logits(self.draw_hidden(x, generator))
         return self.draw(self.features.restrict(logits, where or {}), generator)
 
-    def excite(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
+    def draw_hidden(self, x: Tensor, generator: torch.Generator | None = None) -> Tensor:
         """Draw the hidden units."""
         p: Tensor = self.hidden(self._centre(x)).sigmoid()
         return (torch.rand(p.shape, generator=generator, device=p.device) < p).to(p.dtype)

@@ -179,7 +179,7 @@ class Rbm:
         while True:
             for _ in range(moves):
                 chains.move()
-            yield chains.excite()
+            yield chains.draw_hidden()
             moves = _MOVES_BETWEEN
 
     # --- the release ---

@@ -87,7 +87,7 @@ class VaeNetwork(TrainableNetwork):
         loss: Tensor = self.features.loss(logits, x) + self.beta * divergence
         return loss
 
-    def proceed(self, done: float) -> None:
+    def update_buffers(self, done: float) -> None:
         """Raise β to its value after this fraction of the steps."""
         self.beta.fill_(self.full_beta * min(1.0, done / self.warmup if self.warmup else 1.0))
 

@@ -68,15 +68,15 @@ def _is_supported(layer: nn.Module) -> bool:
 
 
 def _run_linear(layer: nn.Linear, x: Tensor) -> Tensor:
-    return recording.linear(x, layer.weight, layer.bias)
+    return recording.record_linear(x, layer.weight, layer.bias)
 
 
 def _run_stacked_linear(layer: StackedLinear, x: Tensor) -> Tensor:
-    return recording.stacked_linear(x, layer.weight, layer.bias)
+    return recording.record_stacked_linear(x, layer.weight, layer.bias)
 
 
 def _run_embedding(layer: nn.Embedding, index: Tensor) -> Tensor:
-    return recording.embedding(index, layer.weight)
+    return recording.record_embedding(index, layer.weight)
 
 
 def _run_layer_norm(layer: nn.LayerNorm, x: Tensor) -> Tensor:
@@ -91,23 +91,23 @@ def _run_group_norm(layer: nn.GroupNorm, x: Tensor) -> Tensor:
 
 def _scale_and_shift(x: Tensor, weight: Tensor | None, bias: Tensor | None, view: tuple[int, ...]) -> Tensor:
     if weight is not None:
-        x = recording.scale(x, weight, view)
-    return x if bias is None else recording.shift(x, bias, view)
+        x = recording.record_scale(x, weight, view)
+    return x if bias is None else recording.record_shift(x, bias, view)
 
 
 def _run_convolution(layer: Any, x: Tensor) -> Tensor:
-    return _add_bias(layer, recording.convolution(x, layer.weight, _get_geometry(layer)))
+    return _add_bias(layer, recording.record_convolution(x, layer.weight, _get_geometry(layer)))
 
 
 def _run_transposed_convolution(layer: Any, x: Tensor, output_size: Any = None) -> Tensor:
     if output_size is not None:
         raise SundogError("a transposed convolution with output_size cannot be trained privately; use output_padding")
-    y = recording.convolution(x, layer.weight, _get_geometry(layer), transposed=True, extra=layer.output_padding)
+    y = recording.record_convolution(x, layer.weight, _get_geometry(layer), transposed=True, extra=layer.output_padding)
     return _add_bias(layer, y)
 
 
 def _add_bias(layer: Any, y: Tensor) -> Tensor:
-    return y if layer.bias is None else recording.shift(y, layer.bias, (len(layer.bias), *[1] * (y.dim() - 2)))
+    return y if layer.bias is None else recording.record_shift(y, layer.bias, (len(layer.bias), *[1] * (y.dim() - 2)))
 
 
 def _get_geometry(layer: Any) -> dict[str, Any]:

@@ -244,37 +244,37 @@ def _sum_to(gradient: Tensor, view: Sequence[int]) -> Tensor:
     return gradient.sum(dim=repeated) if repeated else gradient
 
 
-def linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def record_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Apply `torch.nn.functional.linear`, recorded."""
     y: Tensor = _apply(_Linear, x, weight, bias)
     return y
 
 
-def stacked_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+def record_stacked_linear(x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """Apply `StackedLinear.forward`, recorded."""
     y: Tensor = _apply(_StackedLinear, x, weight, bias)
     return y
 
 
-def shift(x: Tensor, bias: Tensor, view: tuple[int, ...]) -> Tensor:
+def record_shift(x: Tensor, bias: Tensor, view: tuple[int, ...]) -> Tensor:
     """Add bias.view(view), recorded."""
     y: Tensor = _apply(_Shift, x, bias, view)
     return y
 
 
-def scale(x: Tensor, weight: Tensor, view: tuple[int, ...]) -> Tensor:
+def record_scale(x: Tensor, weight: Tensor, view: tuple[int, ...]) -> Tensor:
     """Multiply by weight.view(view), recorded."""
     y: Tensor = _apply(_Scale, x, weight, view)
     return y
 
 
-def embedding(index: Tensor, weight: Tensor) -> Tensor:
+def record_embedding(index: Tensor, weight: Tensor) -> Tensor:
     """Look up rows of an embedding table, recorded."""
     y: Tensor = _apply(_Embedding, index, weight)
     return y
 
 
-def convolution(
+def record_convolution(
     x: Tensor, weight: Tensor, geometry: dict[str, Any], *, transposed: bool = False, extra: Sequence[int] = ()
 ) -> Tensor:
     """Apply a convolution in one or two dimensions, recorded; `extra` is the output padding of a transposed one."""

@@ -50,7 +50,7 @@ def _unroll(layer: Any, depth: int, direction: int, sequence: Tensor, state: Any
         getattr(layer, name + suffix, None) for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
     ]
     # all time steps at once: (T, B, ·)
-    inputs = recording.linear(sequence.transpose(0, 1), weights[0], weights[1]).transpose(0, 1)
+    inputs = recording.record_linear(sequence.transpose(0, 1), weights[0], weights[1]).transpose(0, 1)
     steps = range(len(inputs) - 1, -1, -1) if direction else range(len(inputs))
     outputs: list[Any] = [None] * len(inputs)
     for t in steps:
@@ -60,7 +60,7 @@ def _unroll(layer: Any, depth: int, direction: int, sequence: Tensor, state: Any
 
 def _step_lstm(x: Tensor, state: tuple[Tensor, Tensor], recurrent: Any) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     hidden, memory = state
-    gates = x + recording.linear(hidden, *recurrent)
+    gates = x + recording.record_linear(hidden, *recurrent)
     enter, forget, candidate, leave = gates.chunk(4, dim=1)
     memory = forget.sigmoid() * memory + enter.sigmoid() * candidate.tanh()
     hidden = leave.sigmoid() * memory.tanh()
@@ -69,7 +69,7 @@ def _step_lstm(x: Tensor, state: tuple[Tensor, Tensor], recurrent: Any) -> tuple
 
 def _step_gru(x: Tensor, hidden: Tensor, recurrent: Any) -> tuple[Tensor, Tensor]:
     x_reset, x_update, x_new = x.chunk(3, dim=1)
-    h_reset, h_update, h_new = recording.linear(hidden, *recurrent).chunk(3, dim=1)
+    h_reset, h_update, h_new = recording.record_linear(hidden, *recurrent).chunk(3, dim=1)
     update = (x_update + h_update).sigmoid()
     new = (x_new + (x_reset + h_reset).sigmoid() * h_new).tanh()
     hidden = new + update * (hidden - new)

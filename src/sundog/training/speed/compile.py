@@ -31,8 +31,8 @@ def has_compiler() -> bool:
     return shutil.which(os.environ.get("CXX", "g++")) is not None
 
 
-def helps_on_a_processor(module: nn.Module) -> bool:
-    """Return whether compiled steps are faster: not with convolutions, for which torch has better kernels."""
+def is_worth_compiling(module: nn.Module) -> bool:
+    """Return whether compiled steps may be faster: on a CPU, without convolutions, whose kernels in torch are better."""
     on_processor = next(module.parameters()).device.type == "cpu"
     return on_processor and has_compiler() and not any(isinstance(m, nn.modules.conv._ConvNd) for m in module.modules())
 
