@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from pydantic import Field
+from tests.training.in_memory import InMemory
 from torch import nn
 
 from sundog.data.records import Records
@@ -27,7 +28,6 @@ from sundog.privacy.events import Charge, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger
 from sundog.privacy.noise import NoiseSource
 from sundog.release.release import Release
-from sundog.training.batches.examples import InMemory
 from sundog.training.clipping import Fixed
 from sundog.training.groups import group_all
 from sundog.training.step import PrivateStep

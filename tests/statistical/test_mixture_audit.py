@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pytest
 import torch
 from tests.statistical.test_training_audit import DELTA, LIKELY, SURE, Game, Outcome, epsilon_of_guesses
+from tests.training.in_memory import InMemory
 from torch import Tensor, nn
 
 from sundog.errors import BudgetExceededError
@@ -25,7 +26,6 @@ from sundog.privacy.ledger import Ledger
 from sundog.privacy.ledger_views import Disjoint
 from sundog.privacy.mechanisms import gaussian_group_sums, gaussian_sum
 from sundog.privacy.noise import NoiseSource
-from sundog.training.batches.examples import InMemory
 from sundog.training.batches.stacked_examples import StackedExamples
 from sundog.training.clipping import Fixed
 from sundog.training.groups import group_all

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tests.training.in_memory import InMemory
 from tests.training.toy import DELTA, EPSILON, PLAN, ROWS, Toy, everything, examples, toy
 from torch import nn
 
@@ -21,7 +22,7 @@ from sundog.privacy.accountant import compute_epsilon
 from sundog.privacy.events import Charge, Pure, SampledGaussian
 from sundog.privacy.ledger import Budget, Ledger, merge_blocks
 from sundog.privacy.noise import NoiseSource
-from sundog.training.batches.examples import InMemory, Positions
+from sundog.training.batches.examples import Positions
 from sundog.training.batches.poisson import Index
 from sundog.training.clipping import Fixed
 from sundog.training.groups import group_all

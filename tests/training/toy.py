@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from tests.training.in_memory import InMemory
 from torch import Tensor, nn
 
 from sundog.privacy.ledger import Ledger
-from sundog.training.batches.examples import Examples, InMemory
+from sundog.training.batches.examples import Examples
 from sundog.training.clipping import DPNorm
 from sundog.training.groups import Groups, group_all, list_trainable
 from sundog.training.schedules import make_cosine_schedule

@@ -11,6 +11,7 @@ import numpy.typing as npt
 import pytest
 import torch
 from scipy import stats
+from tests.training.in_memory import InMemory
 from torch import Tensor, nn
 
 from sundog.models.neural import network_training
@@ -20,7 +21,6 @@ from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.events import Charge
 from sundog.privacy.ledger import Ledger, merge_blocks
 from sundog.privacy.noise import NoiseSource
-from sundog.training.batches.examples import InMemory
 from sundog.training.stacked_modules import stack
 from sundog.training.training_plan import TrainingPlan
 

@@ -8,13 +8,13 @@ import time
 
 import pytest
 import torch
+from tests.training.in_memory import InMemory
 from torch import Tensor
 
 from sundog.models.neural import network_training
 from sundog.models.neural.network_training import Adam, TrainableNetwork, train_networks, warm_up
 from sundog.models.protocol import FitContext, Parts
 from sundog.privacy.ledger import Budget, Ledger
-from sundog.training.batches.examples import InMemory
 from sundog.training.training_plan import plan_training
 
 FIT = """

@@ -8,9 +8,10 @@ import time
 import numpy as np
 import pytest
 import torch
+from tests.training.in_memory import InMemory
 
 from sundog.errors import DataError
-from sundog.training.batches.examples import Examples, InMemory, Positions, list_leaves, map_leaves
+from sundog.training.batches.examples import Examples, Positions, list_leaves, map_leaves
 from sundog.training.batches.poisson import Index
 from sundog.training.batches.prefetch import Prefetch
 

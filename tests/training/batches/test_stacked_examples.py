@@ -10,8 +10,8 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.training.in_memory import InMemory
 
-from sundog.training.batches.examples import InMemory
 from sundog.training.batches.stacked_examples import StackedExamples, choose_piece_size, rank_by_owner
 
 Integers = npt.NDArray[np.int64]

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 import torch
+from tests.training.in_memory import InMemory
 from torch import Tensor, nn
 
 from sundog.errors import SundogError
 from sundog.privacy.checkpoint import Checkpoint
 from sundog.privacy.ledger import Ledger
 from sundog.privacy.noise import NoiseSource
-from sundog.training.batches.examples import InMemory
 from sundog.training.clipping import Fixed, compute_clip_weights
 from sundog.training.groups import group_all
 from sundog.training.per_example.engine import clip_and_sum

@@ -31,12 +31,6 @@ def choose_piece_size(sizes: Sequence[float]) -> int:
 class StackedExamples:
     """Examples for a stack: each goes to the model that owns it, in a padded batch of (k, B, …).
 
-    >>> from sundog.training.batches.examples import InMemory
-    >>> examples = StackedExamples(InMemory(torch.arange(4.0)), np.array([0, 1, 1, 1]), 2)
-    >>> batch = examples.take(np.array([0, 2, 3]))
-    >>> batch.present.tolist()
-    [[True, False], [True, True]]
-
     Args:
         examples: of all models.
         owner: which model learns from each of them.
