@@ -1,4 +1,4 @@
-"""Share data about people without giving those people away.
+"""Share data about people without revealing them.
 
 sundog learns a private dataset with differentially private generative models and releases a file from which anybody
 can draw synthetic records, with a certificate of what was spent.

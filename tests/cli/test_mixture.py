@@ -124,7 +124,7 @@ def test_an_unknown_cluster_gives_one_line(cluster: str, here: Path, sundog: Sun
 @pytest.mark.parametrize(
     ("options", "complaint"),
     [
-        (("--public", "public.csv"), "model 'vae' makes no use of public"),
+        (("--public", "public.csv"), "model 'vae' does not use public"),
         (("--clusters", "3", "--public", "nowhere.csv"), "nowhere.csv"),
         (("--clusters", "3", "--public", "lacking.csv"), "lacking.csv"),
         (("--clusters", "3", "--public", "odd.csv"), "odd.csv"),

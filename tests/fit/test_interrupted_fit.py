@@ -367,14 +367,14 @@ def test_two_fits_to_one_place_do_not_meet(tmp_path: Path) -> None:
     first = Checkpoint.begin(tmp_path / "o.sundog", {"epsilon": 1.0})
     with pytest.raises(SundogError):
         Checkpoint.begin(tmp_path / "o.sundog", {"epsilon": 1.0})
-    with pytest.raises(SundogError, match="another fit is at work here; wait for it to end"):
+    with pytest.raises(SundogError, match="another fit is using this folder; wait for it to end"):
         Checkpoint.resume(tmp_path / "o.sundog", {"epsilon": 1.0})
     first.release()
     with pytest.raises(SundogError, match="interrupted here"):
         Checkpoint.begin(tmp_path / "o.sundog", {"epsilon": 1.0})
     second = Checkpoint.resume(tmp_path / "o.sundog", {"epsilon": 1.0})
     assert second.run == first.run
-    with pytest.raises(SundogError, match="another fit is at work here"):
+    with pytest.raises(SundogError, match="another fit is using this folder"):
         Checkpoint.resume(tmp_path / "o.sundog", {"epsilon": 1.0})
     second.remove()
     assert list(tmp_path.iterdir()) == []
@@ -391,7 +391,7 @@ def test_a_second_fit_while_the_first_is_at_work_is_refused(shared: bool, tmp_pa
         if Checkpoint.locate_folder(out).exists() and stage not in stages:
             stages.append(stage)
             for resume in (True, False):
-                with pytest.raises(SundogError, match="another fit is at work here" if resume else "partial"):
+                with pytest.raises(SundogError, match="another fit is using this folder" if resume else "partial"):
                     fit(out, ledger, resume=resume)
             assert list_spent(out, ledger) == before
 

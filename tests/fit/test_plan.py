@@ -63,5 +63,5 @@ def test_the_planned_charges_are_those_of_a_fit(tmp_path: Path) -> None:
 
 def test_columns_to_be_learned_cannot_be_planned() -> None:
     schema = Schema.from_dict({"columns": {"n": {"type": "integer", "learn": True}}})
-    with pytest.raises(SundogError, match="schema: columns that are still to be learned cannot be planned"):
+    with pytest.raises(SundogError, match="schema: cannot plan columns with `learn: true`"):
         plan_charges(schema, BUDGET, model="independent")

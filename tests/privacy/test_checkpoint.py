@@ -81,7 +81,7 @@ def test_another_process_is_kept_out_until_the_first_one_ends(tmp_path: Path) ->
         try:
             assert process.stdout is not None
             assert process.stdout.readline() == "held\n"
-            with pytest.raises(SundogError, match="another fit is at work here"):
+            with pytest.raises(SundogError, match="another fit is using this folder"):
                 Checkpoint.resume(out, {})
         finally:
             process.kill()

@@ -292,8 +292,8 @@ def test_zip64_claims(tmp_path: Path, values: tuple[int, ...], message: str) -> 
         (PLAIN.replace(b'"version":1', b'"version":1.0'), "not that of a sundog release"),
         (PLAIN.replace(b'"version":1', b'"version":"1"'), "not that of a sundog release"),
         (PLAIN.replace(b'"version":1', b'"version":0'), "not that of a sundog release"),
-        (PLAIN.replace(b'"version":1', b'"version":2'), "made by a newer sundog: upgrade"),
-        (PLAIN.replace(b'"version":1', b'"version":' + b"9" * 4000), "made by a newer sundog: upgrade"),
+        (PLAIN.replace(b'"version":1', b'"version":2'), "made by a newer version of sundog; upgrade"),
+        (PLAIN.replace(b'"version":1', b'"version":' + b"9" * 4000), "made by a newer version of sundog; upgrade"),
     ],
 )
 def test_hostile_manifest(tmp_path: Path, manifest: bytes, message: str) -> None:

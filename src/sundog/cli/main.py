@@ -36,7 +36,7 @@ INTERRUPTED = 130
 
 app = typer.Typer(
     name="sundog",
-    help="Share data about people without giving those people away.",
+    help="Share data about people without revealing them.",
     epilog="Begin with: sundog example (files to try it on) or sundog demo (all of it on real data).",
     no_args_is_help=True,
     add_completion=False,

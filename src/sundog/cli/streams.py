@@ -27,7 +27,7 @@ def choose_format(asked: str | None, *, piped: bool, known: Sequence[str]) -> st
     from sundog.errors import ArgumentError
 
     if asked is not None and not piped:
-        raise ArgumentError("--format is for a pipe (-); the name of a file says its format")
+        raise ArgumentError("--format is for a pipe (-); the file extension gives the format")
     if asked is not None and asked not in known:
         raise ArgumentError(f"--format {asked!r}: cannot be used here; {suggest(asked, known)}")
     return asked or known[0]

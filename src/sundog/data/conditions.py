@@ -160,7 +160,7 @@ def _encode_condition(condition: Condition, schema: Declaration, choices: Mappin
     elif column is None:
         raise _make_column_error(name, [*schema.columns, *choices])
     if column.form is not Form.SCALAR:
-        raise DataError(f"where: column {name!r} holds {column.type}s; conditions are on single values")
+        raise DataError(f"where: column {name!r} holds {column.form.plural}; conditions are on single values")
     if operator in ("<", "<=", ">", ">="):
         return _compare(column, operator, condition)
     if name in schema.columns:

@@ -194,8 +194,8 @@ def _check_target(schema: Schema, target: str | None) -> None:
     if target is not None and target not in schema.columns:
         raise DataError(f"target: there is no column {target!r}; the columns are {', '.join(schema.columns)}")
     if target is not None and schema.columns[target].shape:
-        kind = schema.columns[target].type
-        raise DataError(f"target: column {target!r} holds {kind}s; name a column of single values")
+        kind = schema.columns[target].form.plural
+        raise DataError(f"target: column {target!r} holds {kind}; name a column of single values")
 
 
 def _refuse_one_class(records: Records, target: str | None) -> None:

@@ -162,7 +162,7 @@ def plan_charges(
     where = schema if isinstance(schema, str | os.PathLike) else "schema"
     schema = Schema.of(schema)
     if not schema.complete:
-        raise SundogError(f"{where}: columns that are still to be learned cannot be planned; declare them")
+        raise SundogError(f"{where}: cannot plan columns with `learn: true`; declare them")
     schema = schema.modelled
     configuration = choose_configuration(model, schema, epsilon=budget.epsilon, records=records)
     refinement = Refinement.plan(schema, epsilon=budget.epsilon, delta=budget.delta).charges

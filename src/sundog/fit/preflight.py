@@ -26,8 +26,8 @@ from sundog.release.curator_file import get_curator_path, is_curator_file
 from sundog.release.release import get_library_versions, make_manifest
 
 _FORCE = "add --force (in Python, overwrite=True)"
-_LEAST_ROOM = 2**20  # bytes
-_NUMBER = 4  # bytes
+_LEAST_ROOM = 2**20  # bytes that a fit needs at least
+_NUMBER = 4  # bytes of a weight
 _COPIES = 12  # of a network: two states of a training, each with an optimiser's moments and an average; the release
 _WRITTEN = "release"  # in a checkpoint: the release that this fit has written, or was about to
 _GUESSES = (100, 10_000, 1_000_000)  # numbers of records to plan for, if none is declared

@@ -57,9 +57,8 @@ def open_run(request: Request, schema: Schema, options: RunOptions) -> Iterator[
     if isinstance(ledger, Ledger):
         if noise is not None:
             raise SundogError("the noise of a fit is that of its ledger; give one or the other")
-        yield Run(
-            _begin_run(request, ledger), ledger
-        )  # in memory: it ends with the process, and the fit cannot be resumed
+        # In memory: it ends with the process, and the fit cannot be resumed.
+        yield Run(_begin_run(request, ledger), ledger)
         return
     if out is None:
         shared = None if ledger is None else _open_ledger(request, Path(ledger), noise)

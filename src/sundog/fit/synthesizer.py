@@ -234,7 +234,7 @@ class Synthesizer:
         }
         for option in (option for option, used in given.items() if used and not configuration.accepts(option)):
             name = configuration.name if self.model == AUTO else self.model
-            raise SundogError(f"model {name!r} makes no use of {option}; leave it out")
+            raise SundogError(f"model {name!r} does not use {option}; leave it out")
         if self.device != "cpu":
             _refuse_missing_cuda()
         return configuration

@@ -13,8 +13,8 @@ from sundog.privacy.ledger import Budget
 
 _WIDTH_SHARE = 0.05  # of ε
 _MOMENTS_SHARE, _COUNTS_SHARE = 0.5, 0.03  # of the inverse variance of the noise; centres have what is left
-_SMALLEST_DIMENSION, _LARGEST_DIMENSION = 16.0, 512  # that are chosen
-_COARSE = 2  # iterations with more centres than are wanted
+_SMALLEST_DIMENSION, _LARGEST_DIMENSION = 16.0, 512  # of the Fourier features
+_COARSE = 2  # iterations with more centres than there will be clusters
 
 
 @dataclass(frozen=True)
@@ -22,14 +22,14 @@ class ClusteringPlan:
     """The public numbers of one clustering.
 
     Args:
-        records: about how many there are, declared or paid for.
-        clusters: how many are wanted.
+        records: about how many records there are, declared or counted with noise.
+        clusters: the number of clusters.
         public: whether public records show the width of the kernel, the space and the start.
         kernel: gaussian or exponential.
         dimension: of the Fourier features.
-        rank: dimensions of the space in which centres are looked for.
-        coarse: iterations with more centres than are wanted.
-        iterations: those with as many as are wanted.
+        rank: dimensions of the space in which centres are sought.
+        coarse: iterations with more centres than clusters.
+        iterations: those with one centre for each cluster.
         width_epsilon: ε of the noisy median distance.
         moments_noise: noise multiplier of the second moments.
         centres_noise: noise multiplier of each iteration.
@@ -80,7 +80,7 @@ def plan_clustering(
     Args:
         budget: for the clustering.
         records: about how many there are, declared or paid for; never the exact private count.
-        clusters: how many are wanted.
+        clusters: the number of clusters.
         kernel: gaussian or exponential.
         dimension: of the Fourier features; None for one that the budget allows.
         iterations: of k-means; None for as many as the budget allows.

@@ -98,10 +98,8 @@ def is_within_budget(charges: Iterable[Charge], *, epsilon: float, delta: float)
             return True
         if delta < 50 * _bound_fft_error(totals) or _is_beyond_pld(totals, quick):
             return False
-        grid, target = (
-            _choose_grid(totals, quick),
-            epsilon * (1 - 1e-6),
-        )  # rounding makes them differ in either direction
+        # The target is a little lower: rounding makes the two figures differ in either direction.
+        grid, target = _choose_grid(totals, quick), epsilon * (1 - 1e-6)
         if any(_compute_epsilon_on_grid(totals, n * grid, delta) <= target for n in (16, 4)):
             return True
     return compute_epsilon(charges, delta=delta) <= epsilon
@@ -232,7 +230,7 @@ def _is_beyond_pld(totals: dict[Event, int], quick: float) -> bool:
 
 
 def _estimate_largest_loss(totals: dict[Event, int]) -> float:
-    """Return about the largest loss of a single event."""
+    """Estimate the largest loss of a single event."""
     pure = [event.epsilon for event in totals if isinstance(event, DiscreteLaplace | Pure)]
     return max(
         [*pure, *(0.5 * event.sigma**-2 for event in totals if isinstance(event, DiscreteGaussian))], default=0.0

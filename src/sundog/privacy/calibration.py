@@ -126,7 +126,8 @@ def _find_start(plan: Planner, target: float, delta: float) -> tuple[float, floa
         if found is not None:
             return found
     raise BudgetExceededError(
-        f"no amount of noise fits ε = {target:.4g} at δ = {delta:.3g}: the other planned charges already use it up"
+        f"no amount of noise fits ε = {target:.4g} at δ = {delta:.3g}: the other planned charges already use it up; "
+        "raise epsilon or plan fewer charges"
     )
 
 

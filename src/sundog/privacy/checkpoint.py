@@ -55,7 +55,7 @@ class Checkpoint:
             lock(self._lock, portalocker.LOCK_EX | portalocker.LOCK_NB)
         except BlockingIOError:
             self.release()
-            raise SundogError(f"{self.folder}: another fit is at work here; wait for it to end") from None
+            raise SundogError(f"{self.folder}: another fit is using this folder; wait for it to end") from None
         except OSError as error:
             self.release()
             raise SundogError(
@@ -163,7 +163,9 @@ class Checkpoint:
             with replace_file(self.folder / file) as whole:
                 whole.write(content)
         except OSError as error:
-            raise SundogError(f"{self.folder}: cannot be written ({error.strerror})") from None
+            raise SundogError(
+                f"{self.folder}: cannot be written ({error.strerror}); free space or check its permissions"
+            ) from None
 
     def load_bytes(self, file: str) -> bytes | None:
         """Return the content of a file, or None if it does not exist."""

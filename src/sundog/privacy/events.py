@@ -35,7 +35,7 @@ Loss = Annotated[float, Field(ge=1e-15, le=LARGEST_LOSS, allow_inf_nan=False)]
 
 def _refuse_tiny_rate(rate: float) -> float:
     if 0 < rate < 1e-15:
-        raise ValueError("must be 0, or between 1e-15 and 1")
+        raise ValueError("sample_rate must be 0, or between 1e-15 and 1")
     return rate
 
 

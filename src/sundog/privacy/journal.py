@@ -158,7 +158,7 @@ class Journal:
             self._accept(tail + b"\n")
             self._cut = b"\n"
         if not self._lines:
-            raise LedgerError(f"{self.path}: is not a sundog ledger")
+            raise LedgerError(f"{self.path}: is not a sundog ledger; check the path")
 
     def _accept(self, raw: bytes) -> None:
         number = len(self._lines) + 1

@@ -203,7 +203,7 @@ def _measure_with(
 def _make_lost_results_error(checkpoint: Checkpoint) -> BudgetExceededError:
     return BudgetExceededError(
         f"{checkpoint.folder}: measurements of the interrupted fit were lost, and their budget stays spent; delete the "
-        "folder and fit again, from another budget"
+        "folder and fit again with a new budget"
     )
 
 

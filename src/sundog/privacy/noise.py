@@ -162,7 +162,9 @@ class NoiseSource:
             state = generator.get_state()
             words = state.numpy()[_TWISTER].view(np.uint64)
             if words[0] != seed % 2**32:
-                raise RuntimeError("this version of torch keeps the state of its generator elsewhere")
+                raise RuntimeError(
+                    "this version of torch keeps the state of its generator elsewhere; install the one sundog requires"
+                )
             words[:] = self._rng.integers(2**32, size=len(words), dtype=np.uint64)
             generator.set_state(state)
 

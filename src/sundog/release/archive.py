@@ -255,7 +255,7 @@ def _parse_manifest(raw: bytes) -> dict[str, Any]:
     if manifest.get("format") != FORMAT or type(version) is not int or version < 1:
         raise make_damage_error(f"{_MANIFEST} is not that of a sundog release")
     if version != VERSION:
-        raise ReleaseError("made by a newer sundog: upgrade")
+        raise ReleaseError("made by a newer version of sundog; upgrade sundog to open it")
     return manifest
 
 

@@ -130,7 +130,7 @@ class Certificate(BaseModel):
             ) from None
 
     def recheck(self, schema: Schema, assumptions: Sequence[str] = ()) -> list[str]:
-        """Return what does not add up, by itself or with the schema and the assumptions of the model."""
+        """Return the inconsistencies within the certificate, and with the schema and the assumptions of the model."""
         problems = [] if self.private and self.noise in (SECURE, FAST) else [NOT_PRIVATE]
         if (self.unit, self.cap, self.neighbours) != (_name_unit(schema), schema.cap, describe_neighbours(schema)):
             problems.append("the certificate and the schema disagree about who is protected")

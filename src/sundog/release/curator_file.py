@@ -55,6 +55,6 @@ def load_curator_file(path: str | Path) -> tuple[str, Schema, State]:
         about = json.loads(header["__metadata__"]["about"])
         return str(about["model"]), Schema.from_dict(about["schema"]), State(dict(tensors), dict(about["config"]))
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+        raise DataError(f"{path}: cannot be read ({error.strerror}); check the path and its permissions") from None
     except (SundogError, safetensors.SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         raise DataError(f"{path}: is not the curator's part of a release; give the file that `fit` wrote") from None

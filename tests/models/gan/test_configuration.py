@@ -110,7 +110,11 @@ def test_a_critic_may_have_fewer_steps_than_its_generator(steps: float) -> None:
         (IMAGES, {"critic_steps": 0.2}, "setting 'critic_steps' must be a number from 0.25 to 1000, not 0.2"),
         (IMAGES, {"critic_steps": 1001}, "setting 'critic_steps' must be a number from 0.25 to 1000"),
         (IMAGES, {"recognised": 1.0}, "setting 'recognised' must be a share"),
-        (IMAGES, {"recognised": 0.6, "objective": "wasserstein"}, "recognised needs scores with a zero"),
+        (
+            IMAGES,
+            {"recognised": 0.6, "objective": "wasserstein"},
+            "recognised does not work with objective",
+        ),
         (IMAGES, {"learning_rate": 10.1}, "setting 'learning_rate' must be a number above 0 and at most 10, not 10.1"),
         (IMAGES, {"generator_rate": 1e30}, "setting 'generator_rate' must be a number above 0 and at most 10"),
         (IMAGES, {"condition": "image"}, "setting 'condition' must be the name of a column with one value"),

@@ -9,9 +9,18 @@ class Form(StrEnum):
     """The form of the value that a record holds in a column."""
 
     SCALAR = "scalar"  # one value
-    IMAGE = "image"  # a grid of intensities
-    SERIES = "series"  # intensities in the order of time
-    SET = "set"  # some items of a universe
+    IMAGE = "image"  # a grid of pixels
+    SERIES = "series"  # numbers in order of time
+    SET = "set"  # a subset of a universe of items
+
+    @property
+    def plural(self) -> str:
+        """The name of several such values.
+
+        >>> Form.IMAGE.plural, Form.SERIES.plural
+        ('images', 'series')
+        """
+        return self.value if self is Form.SERIES else f"{self.value}s"
 
 
 class Scale(StrEnum):

@@ -69,7 +69,7 @@ def parse_integer(text: str) -> int | float | None:
 
 
 def parse_number_unless_code(text: str) -> int | float | None:
-    """Return the number that a text spells; None if it is no number, or a code such as 01234.
+    """Return the number that a text spells; None if it is not a number, or is a code such as 01234.
 
     >>> [parse_number_unless_code(text) for text in ("0.50", "7.0", "01234", "x")]
     [0.5, 7, None, None]

@@ -135,7 +135,7 @@ class ScalarColumn(Column):
 
         Types of an ordinal or interval scale override it.
         """
-        raise NotImplementedError(f"a {self.type} column compares no values")
+        raise NotImplementedError(f"a {self.type} column has no order")
 
     def tighten(self) -> Self:
         """Return the column without clamping and without a catch-all category: it refuses such values."""

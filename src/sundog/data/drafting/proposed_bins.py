@@ -11,10 +11,10 @@ from sundog.data.columns.ordered import SMALL_LATTICE
 
 Array = np.ndarray[Any, Any]
 
-_OFTEN = 0.05  # of the rows
-_TIMES = 4  # times the median count
-_MOST = 10
-_EDGES = 16
+_OFTEN = 0.05  # the share of rows from which a value is frequent
+_TIMES = 4  # a special value is this many times as frequent as the median one
+_MOST = 10  # special values at most, and distinct values at least
+_EDGES = 16  # intervals with about equal numbers of rows
 
 
 def propose_special(values: Array, counts: Array) -> list[Any]:

@@ -57,7 +57,7 @@ class Domain:
         if column is None:
             raise ValueError(f"there is no column {name!r}; {suggest(name, self.columns)}")
         if column.form is not Form.SCALAR:
-            raise ValueError(f"column {name!r} holds {column.type}s; rules are about single values")
+            raise ValueError(f"column {name!r} holds {column.form.plural}; rules are about single values")
         if not column.complete:
             raise ValueError(
                 f"column {name!r} is to be learned; declare it: rules are checked before anything is spent"

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 ENOUGH, MOST = 100, 1000  # records in a picture
 _LABELS = 20  # the most values of a label
 _DPI = 150
-_CELL = 0.45  # inches
-_LARGEST = 30.0  # inches
-_FINEST = 128  # pixels of a cell
-_LONGEST = 40  # characters of a label
+_CELL = 0.45  # width of a cell in inches
+_LARGEST = 30.0  # largest width or height of the sheet in inches
+_FINEST = 128  # most pixels along a cell
+_LONGEST = 40  # most characters of a label
 
 Floats = NDArray[np.float32]  # (count, channels, height, width), from 0 to 1
 Whole = NDArray[np.int64]

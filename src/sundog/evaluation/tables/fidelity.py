@@ -33,7 +33,7 @@ METRICS = {
 
 
 def evaluate_fidelity(comparison: Comparison) -> Section:
-    """Compare all scalar columns; columns of images, series and set have sections of their own.
+    """Compare all scalar columns; images, series and sets have sections of their own.
 
     >>> import numpy as np
     >>> from sundog.data.records import Records

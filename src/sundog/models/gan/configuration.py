@@ -154,8 +154,7 @@ def resolve(configuration: GanConfiguration, schema: Schema) -> GanSettings:
     _check_clipping(settings)
     if settings.recognised and settings.objective == "wasserstein":
         raise SundogError(
-            "model 'gan': recognised needs scores with a zero, which those of objective=wasserstein do not have; "
-            "leave it out"
+            "model 'gan': recognised does not work with objective=wasserstein, whose scores have no zero; leave it out"
         )
     return settings
 

@@ -11,7 +11,7 @@ import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
-_PACE = 0.05  # how fast it answers to what was recognised
+_PACE = 0.05  # how fast the number of steps follows the share of recognised records
 FEWEST, MOST = 0.25, 1000.0  # steps of the critic
 
 

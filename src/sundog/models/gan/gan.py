@@ -149,7 +149,7 @@ class Gan:
     # --- sampling ---
 
     def sample(self, n: int, rng: np.random.Generator, where: Where) -> Codes:
-        """Draw latent variables, from the posterior under conditions, and a record from each."""
+        """Draw latent variables, given the conditions, and one record from each."""
         return self.sampler.sample(n, rng, where)
 
     def log_evidence(self, where: Where) -> float:

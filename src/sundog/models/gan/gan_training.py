@@ -37,10 +37,10 @@ from sundog.training.speed.options import EXACT, Speed
 from sundog.training.step import PrivateStep
 from sundog.training.training_plan import TrainingPlan
 
-_LAST_RATE = 0.1  # of the first
+_LAST_RATE = 0.1  # the last learning rate, as a fraction of the first
 _DECAY = 0.99  # of the average of the generator's weights
 _PIECE = 4096  # records that are in memory at once
-_PUBLIC = 256  # records whose norms are bounds
+_PUBLIC = 256  # public records whose gradient norms set the clipping bounds
 _BATCH = 1024  # records that the generator makes in a step
 
 

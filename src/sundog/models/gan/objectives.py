@@ -19,7 +19,7 @@ _TINY = 1e-12  # the square root has no slope at zero
 
 
 class Objective(Protocol):
-    """Losses, each of one example on its own."""
+    """Per-example losses of critic and generator."""
 
     def critic_loss_real(self, scores: Tensor) -> Tensor:
         """Return the loss of the critic on real records."""
@@ -50,7 +50,7 @@ class NonSaturating:
         return functional.softplus(-scores)
 
     def penalty(self, critic: Critic, real: Tensor, fake: Tensor) -> None:
-        """Return None."""
+        """Return None: there is no penalty."""
 
 
 @dataclass(frozen=True)

@@ -46,9 +46,9 @@ class Critic:
     def _build_network(self, schema: Schema, state: State) -> CriticNetwork:
         config = state.config
         if config["shape"] not in SHAPES or not is_size(config["hidden"]):
-            raise ValueError("no such critic")
+            raise ValueError("not the state of a critic")
         if not all(tensor.dtype == np.float32 and np.isfinite(tensor).all() for tensor in state.tensors.values()):
-            raise ValueError("no such weights")
+            raise ValueError("not the state of a critic")
         refuse_shape(schema, config["shape"])
         with torch.device("meta"):
             condition = self.features.at(config["condition"])

@@ -146,7 +146,7 @@ class ItemMarginal(Marginal):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """(items,)."""
+        """The shape of the counts: (items,)."""
         return self.column.shape
 
     @property

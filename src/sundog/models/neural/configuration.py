@@ -10,9 +10,9 @@ from sundog.data.schema import Schema
 from sundog.errors import SundogError
 from sundog.models.released import LARGEST_SIZE
 
-LARGEST_RATE = 10  # of learning
+LARGEST_RATE = 10  # the largest learning rate
 MOST_EPOCHS = 10**6
-SMALLEST_BOUND, LARGEST_BOUND = 1e-6, 1e6  # of norms, whose squares are still numbers
+SMALLEST_BOUND, LARGEST_BOUND = 1e-6, 1e6  # bounds of norms: their squares neither underflow nor overflow in float32
 
 Size = Annotated[int, Field(ge=1, le=LARGEST_SIZE)]
 Batch = Annotated[int, Field(gt=0)]

@@ -45,9 +45,8 @@ class DecoderSampler:
     rows: int
     condition: str | None = None
     prior: Tensor = field(default_factory=lambda: torch.zeros(0))
-    _evidence: dict[frozenset[tuple[str, CodeSet | int]], float] = field(
-        default_factory=dict
-    )  # of conditions asked for
+    # The log evidence of the conditions asked for so far.
+    _evidence: dict[frozenset[tuple[str, CodeSet | int]], float] = field(default_factory=dict)
 
     @property
     def condition_at(self) -> slice:

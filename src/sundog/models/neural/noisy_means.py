@@ -116,10 +116,10 @@ def measure_sums(
 
 
 def _measure_norm(features: Features, examples: Rows, parts: Parts, plan: MeansPlan, ledger: Ledger) -> float:
-    """Return a noisy quantile of the norms, which most records do not exceed; their squares are rounded up to integers.
+    """Return a noisy quantile of the norms, which most records do not exceed; squared norms are rounded up to integers.
 
-    Longer records are clipped, and a larger norm means more noise. The two errors balance where as many records are
-    longer as the noise of norm one amounts to in all parts (Amin et al. 2019), or as the error of the quantile.
+    Longer records are clipped, and a larger norm means more noise. The two errors balance where the number of longer
+    records equals the noise of norm one in all parts (Amin et al. 2019), or the error of the quantile.
     """
     squares = [np.ceil(np.square(rows).sum(axis=1)).astype(np.int64) for _, rows in _yield_chunks(features, examples)]
     least, most = _bound_squares(features.schema)

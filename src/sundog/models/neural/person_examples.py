@@ -21,7 +21,7 @@ HELD = "held"  # which of a person's places have a record
 
 
 class PeopleRows:
-    """Examples with `cap` places each, some of them empty.
+    """One example for each person: up to `cap` records, padded to `cap`.
 
     >>> from sundog.data.schema import Schema
     >>> columns = {"on": {"type": "boolean"}}
@@ -49,7 +49,7 @@ class PeopleRows:
     def take(self, index: Index) -> Compact:
         """Return the people at these places: (people, cap, …)."""
         places = self._places[index]
-        # Empty ones hold a record of the same person: another's would be in this gradient, as 0 · ∞, if it overflowed.
+        # Padding repeats a record of the same person, so that an overflow (0 · ∞) cannot leak another person's.
         filled = np.where(places >= 0, places, places[:, :1])
         rows = self._rows.take(filled.ravel())
         shaped = {name: values.view(*places.shape, *values.shape[1:]) for name, values in rows.items()}

@@ -3,8 +3,9 @@
 A variational autoencoder assumes that z is N(0, I), which holds only roughly after training. 1. For each record z is
 drawn from the encoder, whose weights are public by now, and its first and second moments are summed with noise; one
 Gaussian covers all parts, as a record is in one. 2. Where z ~ N(m, L Lᵀ), it is m + L e for a standard normal e, and
-the first layer of the decoder takes that in: W z + b = (W L) e + (W m + b). Sampling goes on drawing from N(0, I). 3.
-What is no larger than its noise is left out: m is shrunk towards 0 and the covariance towards I (James and Stein 1961).
+the first layer of the decoder takes that in: W z + b = (W L) e + (W m + b). Samples are still drawn from N(0, I).
+3. Moments smaller than their noise are dropped: m is shrunk towards 0 and the covariance towards I (James and
+Stein 1961).
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ def has_compiler() -> bool:
 
 
 def is_worth_compiling(module: nn.Module) -> bool:
-    """Return whether compiled steps may be faster: on a CPU, without convolutions, whose kernels in torch are better."""
+    """Return whether compiled steps may be faster: on a CPU and without convolutions, which torch does faster."""
     on_processor = next(module.parameters()).device.type == "cpu"
     return on_processor and has_compiler() and not any(isinstance(m, nn.modules.conv._ConvNd) for m in module.modules())
 

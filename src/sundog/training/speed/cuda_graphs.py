@@ -152,7 +152,7 @@ class ReplayedWork:
         self._done = 0
 
     def __call__(self) -> None:
-        """Do the work."""
+        """Run the work: directly on a CPU and in the first steps, then from the captured graph."""
         if self._stream is None:
             self._work()
             return
