@@ -140,3 +140,11 @@ def test_the_module_is_the_program() -> None:
     assert done.stdout.startswith("sundog ")
     wrong = subprocess.run([sys.executable, "-m", "sundog", "verify", "no.sundog"], capture_output=True, text=True)
     assert wrong.returncode == 2
+
+
+def test_a_fit_checks_its_budget_whoever_calls_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    synthesizer = Synthesizer("independent", epsilon=1e9)
+    monkeypatch.setattr(Synthesizer, "_check", lambda _: None)
+    synthesizer.epsilon = 1e10
+    with pytest.raises(SundogError, match="epsilon must be between"):
+        synthesizer.fit(FRAME, DECLARED)

@@ -27,7 +27,7 @@ from sundog.fit.run import Run, RunOptions, open_run
 from sundog.fit.stages import FittedModel, count_records, fit_model, learn_schema, refine_bins
 from sundog.models.protocol import FitContext, State
 from sundog.models.registry import read_model
-from sundog.privacy.budget import compute_default_delta
+from sundog.privacy.budget import LARGEST_DELTA, check_budget, compute_default_delta
 from sundog.privacy.ledger import Ledger
 from sundog.progress import Progress
 from sundog.release.certificate import certify
@@ -74,10 +74,10 @@ def run_fit(
         progress: is called with the current stage and the part of it that is done.
         deliver: is called with the result before it is saved; if saving fails, the caller can save it elsewhere.
     """
+    check_budget(request.epsilon, LARGEST_DELTA if request.delta is None else request.delta)
     whole = schema.declare_learned()
     schema = whole.modelled
-    progress("reading", 0.0)
-    inputs = _read_inputs(request, whole, data, labels)
+    inputs = _read_inputs(request, whole, data, labels, progress)
     if options.out is not None:
         refuse_full(options.out.parent, estimate_room(schema, request.configuration))
     with open_run(request, whole, options) as run:
@@ -105,8 +105,9 @@ def run_fit(
     report_acceptance(fitted.release, progress)
 
 
-def _read_inputs(request: Request, schema: Schema, data: Any, labels: Any) -> _Inputs:
+def _read_inputs(request: Request, schema: Schema, data: Any, labels: Any, progress: Progress) -> _Inputs:
     """Read the private and the public data; raise if private records break a rule of the schema."""
+    progress("reading", 0.0)
     raw, modelled = read(data, schema, labels=labels), schema.modelled
     learning = prepare(raw, modelled)
     records = _encode_known(raw, schema)

@@ -47,6 +47,7 @@ class Request:
         """
         if not self.is_open or count is None:
             return self
+        # Its check cannot fail after the first: the count only decides between models that accept this schema.
         configuration = choose_configuration(
             AUTO, schema, epsilon=self.epsilon, records=count, device=self.device, public=self.public is not None
         )

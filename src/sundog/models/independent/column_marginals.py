@@ -47,7 +47,7 @@ class Marginal(ABC):
         """Return exact counts."""
 
     @abstractmethod
-    def totals(self, counts: Integers) -> tuple[Integers, int]:
+    def compute_totals(self, counts: Integers) -> tuple[Integers, int]:
         """Return estimates of the number of records, and the number of noisy counts in each of them."""
 
     @abstractmethod
@@ -118,7 +118,7 @@ class CellMarginal(Marginal):
             counts += np.bincount(flat.ravel(), minlength=len(counts))
         return counts.reshape(positions, bins.count)
 
-    def totals(self, counts: Integers) -> tuple[Integers, int]:
+    def compute_totals(self, counts: Integers) -> tuple[Integers, int]:
         """Return the sum of the bins at each position, and the number of bins."""
         return np.atleast_1d(counts.sum(axis=-1)), counts.shape[-1]
 
@@ -162,7 +162,7 @@ class ItemMarginal(Marginal):
         """Return how many sets hold each item, and how many sets there are."""
         return np.append(np.bincount(codes.indices, minlength=self.column.shape[0]), codes.shape[0]).astype(np.int64)
 
-    def totals(self, counts: Integers) -> tuple[Integers, int]:
+    def compute_totals(self, counts: Integers) -> tuple[Integers, int]:
         """Return the last count, which is the number of records."""
         return counts[-1:], 1
 

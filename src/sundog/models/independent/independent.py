@@ -197,11 +197,11 @@ def _estimate_total(schema: Schema, noisy: Mapping[str, Integers], sigma: Mappin
     """Return the number of records: the average of the totals of all histograms, weighted by precision."""
     exact = [name for name in noisy if name not in sigma]
     if exact:  # a public column is counted exactly
-        totals, _ = get_marginal(schema.columns[exact[0]]).totals(noisy[exact[0]])
+        totals, _ = get_marginal(schema.columns[exact[0]]).compute_totals(noisy[exact[0]])
         return max(1, round(float(np.mean(totals))))
     weighted, weight = 0.0, 0.0
     for name, counts in noisy.items():
-        totals, cells = get_marginal(schema.columns[name]).totals(counts)
+        totals, cells = get_marginal(schema.columns[name]).compute_totals(counts)
         precision = len(totals) / (cells * sigma[name] ** 2)
         weighted += precision * float(np.mean(totals))
         weight += precision
