@@ -106,3 +106,7 @@ def everything(trained: Toy) -> list[Any]:
         [group["lr"] for group in trainer.step.optimizer.param_groups],
         *(t.tolist() for t in tensors),
     ]
+
+
+def ledger_of(epsilon: float = EPSILON, **options: Any) -> Ledger:
+    return Ledger(epsilon=epsilon, delta=DELTA, **options)
