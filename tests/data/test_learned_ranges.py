@@ -146,7 +146,7 @@ def test_bytes_that_are_no_text_are_refused_before_anything_is_spent() -> None:
         prepare(read({"x": pa.array([b"tea", b"\xff"] * 500)}, schema), schema)
 
 
-def test_too_few_records_are_told_with_the_column() -> None:
+def test_too_few_records_are_an_error_that_names_the_column() -> None:
     schema = Schema.from_dict({"columns": {"x": {"type": "integer", "learn": True}}})
     with pytest.raises(DataError, match="column 'x': too few records"):
         learn_schema({"x": [1, 2, 3]}, schema, epsilon=0.5)

@@ -81,7 +81,7 @@ def test_less_budget_or_fewer_records_mean_fewer_dimensions_and_iterations() -> 
         ("iterations", 0),
     ],
 )
-def test_settings_that_are_none_are_refused(name: str, value: object) -> None:
+def test_invalid_settings_are_refused(name: str, value: object) -> None:
     with pytest.raises(SundogError, match=name):
         MixtureConfiguration.of(IndependentConfiguration, {name: value}, clusters=5, public=False)
 

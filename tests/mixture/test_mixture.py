@@ -310,7 +310,7 @@ def test_a_number_of_clusters_that_is_none_is_refused(clusters: Any) -> None:
         ("nonsense", 1),
     ],
 )
-def test_settings_that_are_none_are_refused(name: str, value: Any) -> None:
+def test_invalid_settings_are_refused(name: str, value: Any) -> None:
     ledger = Ledger(epsilon=1.0, delta=1e-6)
     with pytest.raises(SundogError, match=f"setting '{name}'"):
         Synthesizer("vae", epsilon=1.0, clusters=2, ledger=ledger, settings={name: value}).fit(

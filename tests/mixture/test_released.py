@@ -59,7 +59,7 @@ def _refused(schema: Schema, config: dict[str, Any], tensors: dict[str, Any]) ->
     ],
     ids=lambda config: str(config)[:60],
 )
-def test_a_configuration_that_is_none_is_refused(config: dict[str, Any]) -> None:
+def test_an_invalid_configuration_is_refused(config: dict[str, Any]) -> None:
     state = _state()
     _refused(TABLE, {**state.config, **config}, state.tensors)
 

@@ -170,7 +170,7 @@ def test_a_second_ctrl_c_stops_at_once(whole_training: list[Any], tmp_path: Path
 
 
 @pytest.mark.usefixtures("hears_ctrl_c")
-def test_a_handler_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
+def test_an_existing_handler_is_kept(tmp_path: Path) -> None:
     heard = []
     signal.signal(signal.SIGINT, lambda *_: heard.append(1))
     Bench(tmp_path).run(after=lambda number: signal.raise_signal(signal.SIGINT) if number == 4 else None)
@@ -237,7 +237,7 @@ def test_a_training_in_a_ledger_that_was_opened_anew_is_no_resumption(tmp_path: 
     checkpoint.release()
 
 
-def test_somebody_else_may_have_spent_what_was_left(tmp_path: Path) -> None:
+def test_a_resumed_training_is_refused_if_the_rest_was_spent_by_others(tmp_path: Path) -> None:
     bench = Bench(tmp_path)
     with pytest.raises(KeyboardInterrupt):
         bench.run(after=stop_at(4))

@@ -63,7 +63,7 @@ def test_a_batch_is_no_larger_than_the_records_are_many(records: int) -> None:
     ],
     ids=str,
 )
-def test_a_plan_that_is_none_is_refused(change: dict[str, Any]) -> None:
+def test_an_invalid_plan_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=next(iter(change)) if "steps" not in change else "at least one step"):
         dataclasses.replace(PLAN, **change)
 
@@ -292,7 +292,7 @@ def test_blocks_take_about_a_second_and_paying_little_of_it() -> None:
 # --- steps that hold the data themselves ---
 
 
-def test_a_step_that_has_the_data_is_told_the_places(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_step_that_has_the_data_receives_the_places(monkeypatch: pytest.MonkeyPatch) -> None:
     """`GraphedStep` needs a GPU; one that does the same without a graph stands in for it."""
 
     class Holder:

@@ -37,7 +37,7 @@ def refusal(comparison: Comparison) -> str:
     return message
 
 
-def test_targets_that_are_none() -> None:
+def test_invalid_targets_are_refused() -> None:
     kind = draw_people(30, 0)
     assert refusal(compare(kind, kind, "il")) == "target: there is no column 'il'; did you mean 'ill'?"
     assert "no target is given" in refusal(replace(compare(kind, kind, "ill"), target=None))

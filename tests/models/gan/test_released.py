@@ -269,7 +269,7 @@ def test_any_column_with_one_value_can_be_told(condition: str | None) -> None:
         ("condition", ["label"]),
     ],
 )
-def test_settings_that_are_none_are_refused_before_anything_is_spent(name: str, value: Any) -> None:
+def test_invalid_settings_are_refused_before_anything_is_spent(name: str, value: Any) -> None:
     ledger = Ledger(epsilon=2.0, delta=1e-5)
     with pytest.raises(SundogError, match=f"setting '{name}' must be") as caught:
         Synthesizer("gan", epsilon=2.0, ledger=ledger, settings={name: value}).fit(

@@ -127,7 +127,7 @@ def test_it_survives_an_interruption(when: str, tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize("model", ["gan", "independent"])
 @pytest.mark.parametrize("what", ["folder", "pipe"])
-def test_what_is_in_its_place_is_told_before_anything_is_spent(
+def test_a_path_that_is_no_file_is_refused_before_anything_is_spent(
     what: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "o.sundog"
@@ -216,7 +216,7 @@ def test_what_is_not_about_a_critic_is_refused(about: Any, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     "schema", [None, [], {"columns": 3}, {"columns": {"a": {"type": "integer", "min": 3, "max": 1}}}], ids=repr
 )
-def test_a_schema_that_is_none_is_refused(schema: Any, tmp_path: Path) -> None:
+def test_an_invalid_schema_is_refused(schema: Any, tmp_path: Path) -> None:
     with pytest.raises(SundogError) as caught:
         load_curator_file(saved(tmp_path / "bad", {**GOOD, "schema": schema}))
     assert "\n" not in str(caught.value)
@@ -273,7 +273,7 @@ HOSTILE: list[dict[str, Any]] = [
 
 
 @pytest.mark.parametrize("harm", HOSTILE, ids=repr)
-def test_a_configuration_that_is_none_is_refused(harm: dict[str, Any]) -> None:
+def test_an_invalid_configuration_is_refused(harm: dict[str, Any]) -> None:
     state = parts_of("mlp")
     with pytest.raises(DataError, match="not those of a critic"):
         Critic(TABLE, State(state.tensors, {**state.config, **harm}))

@@ -168,7 +168,7 @@ class Wide(TrainableNetwork):
         return found
 
 
-def test_public_work_is_told_how_far_the_training_is() -> None:
+def test_public_work_receives_the_progress_of_the_training() -> None:
     found = trained(initialise(Coder, 1, seed=1), rows(), Parts.whole(60.0), plan_of(60.0, steps=4))
     assert found[0].told == [0.0, 0.25, 0.5, 0.75, 1.0]
     stacked = trained(initialise(Coder, 2, seed=1), rows(), Parts(np.arange(60) % 2, (30.0, 30.0)), plan_of(60.0))

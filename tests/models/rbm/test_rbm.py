@@ -273,7 +273,7 @@ def test_people_with_several_records_are_refused_before_anything_is_spent() -> N
         ("means", 1.0),
     ],
 )
-def test_settings_that_are_none_are_refused(name: str, value: Any) -> None:
+def test_invalid_settings_are_refused(name: str, value: Any) -> None:
     with pytest.raises(SundogError, match=f"model 'rbm': setting '{name}' must be"):
         RbmConfiguration.parse({name: value}).check(TABLE)
 

@@ -246,7 +246,7 @@ def test_people_with_one_record_each_are_not(tmp_path: Path) -> None:
         ("warmup", 2),
     ],
 )
-def test_settings_that_are_none_are_refused_before_anything_is_spent(name: str, value: Any) -> None:
+def test_invalid_settings_are_refused_before_anything_is_spent(name: str, value: Any) -> None:
     ledger = Ledger(epsilon=2.0, delta=1e-5)
     with pytest.raises(SundogError, match=f"setting '{name}' must be"):
         Synthesizer("vae", epsilon=2.0, ledger=ledger, settings={name: value}).fit(decode_records(table(50)), TABLE)

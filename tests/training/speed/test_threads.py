@@ -54,7 +54,7 @@ def test_threads_are_kept_if_they_are_faster_and_only_then() -> None:
     assert run(slow, 40, {1: 0.1, 4: 3.0}).count(4) == 2  # tried once, and once again later
 
 
-def test_somebody_else_at_work_is_noticed_at_once() -> None:
+def test_other_load_reduces_the_threads_at_once() -> None:
     choice = ThreadChoice(2)
     run(choice, 8, {1: 0.1, 2: 0.06})
     assert choice.count == 2
