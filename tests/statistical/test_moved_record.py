@@ -84,11 +84,11 @@ def epsilon_of(*attacks: Attack) -> float:
     return math.log(rate / (1 - rate))
 
 
-def test_a_record_that_moved_is_told_no_better_than_two_records_may_be() -> None:
+def test_a_moved_record_loses_no_more_than_two_records() -> None:
     assert epsilon_of(where_the_mark_is, which_kind_is_common) <= 2 * EPSILON
 
 
-def test_components_without_noise_tell_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_components_without_noise_lose_more(monkeypatch: pytest.MonkeyPatch) -> None:
     def silent(source: NoiseSource, *, sigma: float, size: tuple[int, ...]) -> Integers:
         return np.zeros(size, np.int64)
 
@@ -96,7 +96,7 @@ def test_components_without_noise_tell_it(monkeypatch: pytest.MonkeyPatch) -> No
     assert epsilon_of(where_the_mark_is) > 2 * EPSILON
 
 
-def test_a_record_that_decides_where_others_go_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_record_that_moves_others_loses_more(monkeypatch: pytest.MonkeyPatch) -> None:
     own = Clusters.assign
 
     def swayed(clusters: Clusters, features: Features, records: Records) -> Integers:
